@@ -1,0 +1,96 @@
+"""Ids that lie in users' repositories: phases, plans, steps, runs and questions.
+
+The shapes are frozen: step ids stand in commit trailers (``GSD-Step``) and in the journal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias, get_args
+
+from attrs import frozen
+
+StepKind: TypeAlias = Literal[
+    "init", "discuss", "plan", "execute", "verify", "complete", "survey", "research", "audit", "close"
+]
+KINDS: tuple[StepKind, ...] = get_args(StepKind)
+
+_PART = re.compile(r"(\d+)([A-Za-z]?)")
+
+
+def normal_phase(text: str) -> str:
+    """Return a phase number without leading zeros: ``"02.1"`` → ``"2.1"``, ``"12a"`` → ``"12A"``."""
+    parts = [_PART.fullmatch(part) for part in text.strip().split(".")]
+    if not all(parts):
+        return text.strip()
+    return ".".join(f"{int(m[1])}{m[2].upper()}" for m in parts if m)
+
+
+def phase_order(number: str) -> tuple[tuple[int, str], ...]:
+    """Return a sort key that orders phases part by part: 2.1 < 2.2 < 2.10 < 3."""
+    found = (_PART.fullmatch(part) for part in normal_phase(number).split("."))
+    return tuple(
+        (int(m[1]), m[2]) if m else (0, part) for m, part in zip(found, number.split("."), strict=False)
+    )
+
+
+def padded(number: str) -> str:
+    """Return a phase number as it stands in file names: ``"2.1"`` → ``"02.1"``."""
+    head, dot, rest = normal_phase(number).partition(".")
+    match = _PART.fullmatch(head)
+    return (f"{int(match[1]):02d}{match[2]}" if match else head) + dot + rest
+
+
+def slug(name: str) -> str:
+    """Return *name* as it stands in a folder's name: lower case, digits and hyphens, at most 40."""
+    words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    return words[:40].rstrip("-") or "phase"
+
+
+@frozen
+class StepId:
+    """What a step is about, written ``2.1/execute/02.1-03`` or ``2.1/verify/r2`` or ``init``.
+
+    *detail* is a plan's id (execute) or a milestone's version (audit, close).
+    """
+
+    kind: StepKind
+    phase: str = ""
+    detail: str = ""
+    round: int = 0
+
+    def __str__(self) -> str:
+        if not self.phase:
+            return f"{self.kind}/{self.detail}" if self.detail else self.kind
+        parts = [self.phase, self.kind, self.detail, f"r{self.round}" if self.round else ""]
+        return "/".join(part for part in parts if part)
+
+    @classmethod
+    def parse(cls, text: str) -> StepId:
+        """Read a step's id; raise ``ValueError`` if it is none."""
+        parts = text.split("/")
+        first = next((kind for kind in KINDS if kind == parts[0]), None)
+        if first:
+            return cls(kind=first, detail="/".join(parts[1:]))
+        kind = next((kind for kind in KINDS if len(parts) > 1 and kind == parts[1]), None)
+        if kind is None or len(parts) > 3:
+            raise ValueError(f"not a step id: {text!r}")
+        rest = parts[2] if len(parts) == 3 else ""
+        if re.fullmatch(r"r\d+", rest):
+            return cls(kind=kind, phase=parts[0], round=int(rest[1:]))
+        return cls(kind=kind, phase=parts[0], detail=rest)
+
+
+def new_run_id(now: datetime) -> str:
+    """Return a run id that sorts by time: ``r-20260103T040506-1a2b3c``."""
+    return f"r-{now.astimezone(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+
+
+def question_id(run: str, step: str, occasion: str, text: str, options: Sequence[str]) -> str:
+    """Return the id under which the same question, asked again, finds its answer."""
+    digest = hashlib.sha256("\0".join([run, step, occasion, text, *options]).encode())
+    return f"q-{digest.hexdigest()[:10]}"

@@ -1,0 +1,1 @@
+"""GSD's planning files: read, edit, render and check them."""
