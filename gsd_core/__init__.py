@@ -18,6 +18,7 @@ from .agent import (
     ToolUse,
 )
 from .bound import bind_settings, setting, settings_of
+from .checks import CheckResult, TaskCheck
 from .errors import (
     ConfigError,
     Credentials,
@@ -59,7 +60,6 @@ from .planning.model import (
 )
 from .question import Answer, Asked, Inquiry, Option, Question, refusal
 from .step import (
-    CheckResult,
     Done,
     FileWrite,
     Idea,
@@ -139,6 +139,7 @@ __all__ = [
     "StepResult",
     "Stop",
     "Task",
+    "TaskCheck",
     "TaskCommit",
     "TickPhase",
     "TickPlan",

@@ -18,6 +18,7 @@ StepKind: TypeAlias = Literal[
     "init", "discuss", "plan", "execute", "verify", "complete", "survey", "research", "audit", "close"
 ]
 KINDS: tuple[StepKind, ...] = get_args(StepKind)
+_KINDS: dict[str, StepKind] = {kind: kind for kind in KINDS}
 
 _PART = re.compile(r"(\d+)([A-Za-z]?)")
 
@@ -32,10 +33,8 @@ def normal_phase(text: str) -> str:
 
 def phase_order(number: str) -> tuple[tuple[int, str], ...]:
     """Return a sort key that orders phases part by part: 2.1 < 2.2 < 2.10 < 3."""
-    found = (_PART.fullmatch(part) for part in normal_phase(number).split("."))
-    return tuple(
-        (int(m[1]), m[2]) if m else (0, part) for m, part in zip(found, number.split("."), strict=False)
-    )
+    parts = normal_phase(number).split(".")
+    return tuple((int(m[1]), m[2]) if (m := _PART.fullmatch(part)) else (0, part) for part in parts)
 
 
 def padded(number: str) -> str:
@@ -73,10 +72,9 @@ class StepId:
     def parse(cls, text: str) -> StepId:
         """Read a step's id; raise ``ValueError`` if it is none."""
         parts = text.split("/")
-        first = next((kind for kind in KINDS if kind == parts[0]), None)
-        if first:
+        if first := _KINDS.get(parts[0]):
             return cls(kind=first, detail="/".join(parts[1:]))
-        kind = next((kind for kind in KINDS if len(parts) > 1 and kind == parts[1]), None)
+        kind = _KINDS.get(parts[1]) if len(parts) > 1 else None
         if kind is None or len(parts) > 3:
             raise ValueError(f"not a step id: {text!r}")
         rest = parts[2] if len(parts) == 3 else ""

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from attrs import field, frozen
 
 from .agent import AgentResult, AgentTask
+from .checks import CheckResult
 from .gap import GapReport
 from .ids import StepKind
 from .planning.changes import Change
@@ -90,20 +91,6 @@ class StepResult:
     outcome: Outcome = field(factory=Done)
     files: tuple[FileWrite, ...] = ()
     changes: tuple[Change, ...] = ()
-
-
-@frozen(kw_only=True)
-class CheckResult:
-    """What a command did: *exit* code (``None`` if it was refused or timed out), *output* (its end)."""
-
-    command: str
-    exit: int | None
-    output: str = ""
-
-    @property
-    def ok(self) -> bool:
-        """The command ran and succeeded."""
-        return self.exit == 0
 
 
 @frozen(kw_only=True)

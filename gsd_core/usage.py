@@ -35,15 +35,15 @@ class Usage:
             cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
             turns=self.turns + other.turns,
             dollars=sum(known, Decimal(0)) if known else None,
-            basis=_weaker(self.basis, other.basis)
-            if self.turns and other.turns
-            else (self if self.turns else other).basis,
+            basis=_weaker(self, other),
         )
 
 
-def _weaker(one: Basis, other: Basis) -> Basis:
+def _weaker(one: Usage, other: Usage) -> Basis:
+    """Return the weaker basis of the two; what used nothing has no say."""
     order: tuple[Basis, ...] = ("unknown", "priced", "reported")
-    return min(one, other, key=order.index)
+    spoken = {usage.basis for usage in (one, other) if usage != Usage(basis=usage.basis)}
+    return next((basis for basis in order if basis in spoken), "unknown")
 
 
 @frozen(kw_only=True)

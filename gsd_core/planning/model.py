@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import field, frozen
 
+from gsd_core.checks import TaskCheck
 from gsd_core.gap import Gap, HumanCheck
 
 VerdictStatus: TypeAlias = Literal["passed", "gaps_found", "human_needed", "unknown"]
@@ -82,7 +83,7 @@ class Task:
 
 @frozen(kw_only=True)
 class Plan:
-    """One plan; *text* is the whole file, *path* where it lies, *summary* the path of its SUMMARY or empty."""
+    """One plan; *path* where it lies, *text* the whole file, *summary* the path of its SUMMARY or empty."""
 
     id: str
     phase: str
@@ -138,6 +139,7 @@ class PhaseView:
     *project* is the tree to look at (a workspace, perhaps), *directory* the phase's folder in it.
     *listed* are the ids of the plans that ROADMAP.md names, *plans* those that are on disk.
     *context*, *research*: the texts of the files, empty if there are none.
+    *checks*: what the commands of the executed plans did just now (verify only; the core ran them).
     """
 
     number: str
@@ -153,6 +155,7 @@ class PhaseView:
     context: str = ""
     research: str = ""
     verdict: Verdict | None = None
+    checks: tuple[TaskCheck, ...] = ()
     ticked: bool = False
     milestone: str = ""
 
