@@ -136,7 +136,7 @@ class AgentHost(Protocol):
     """What an agent may do; its clocks stop while a human is asked."""
 
     async def permit(self, use: ToolUse) -> Permission:
-        """Ask the policies about a tool's use; ``Ask`` says to call :meth:`confirm`. Never waits for a human."""
+        """Ask the policies about a tool's use; ``Ask``: call :meth:`confirm`. Waits for no human."""
         ...
 
     async def confirm(self, use: ToolUse, reason: str) -> Permission:

@@ -6,7 +6,7 @@ a context variable that the run sets before it calls any plugin.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar, cast
@@ -37,7 +37,7 @@ def settings_of(kind: type[T]) -> T:
 
 
 @contextmanager
-def bind_settings(values: Mapping[type, object]) -> Iterator[None]:
+def bind_settings(values: Mapping[type, object]) -> Generator[None]:
     """Let :func:`settings_of` find *values*, by their class, in this context and its tasks."""
     token = _bound.set(values)
     try:

@@ -41,9 +41,10 @@ class Usage:
 
 def _weaker(one: Usage, other: Usage) -> Basis:
     """Return the weaker basis of the two; what used nothing has no say."""
-    order: tuple[Basis, ...] = ("unknown", "priced", "reported")
     spoken = {usage.basis for usage in (one, other) if usage != Usage(basis=usage.basis)}
-    return next((basis for basis in order if basis in spoken), "unknown")
+    if "unknown" in spoken or not spoken:
+        return "unknown"
+    return "priced" if "priced" in spoken else "reported"
 
 
 @frozen(kw_only=True)

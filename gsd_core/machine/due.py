@@ -1,0 +1,209 @@
+"""What is due: the postconditions that do not hold, in their order of precedence.
+
+Land a recorded result; settle an attempt without an owner; ask about what failed; start the
+first unmet postcondition of every phase whose dependencies are met; end. Every state that is
+not closed has something due, so no run can stand still without saying what it waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from attrs import frozen
+
+from gsd_core.ids import StepId, phase_order
+from gsd_core.question import Inquiry
+
+from .phases import Unmet, unmet
+from .state import Failure, Grant, PhaseSeen, RunOutcome, State, StepRecord
+
+LOST_IN_A_ROW = 3
+REPEATS = 3
+
+
+@frozen(kw_only=True)
+class Land:
+    """Write what the step returned."""
+
+    step: str
+
+
+@frozen(kw_only=True)
+class Settle:
+    """An attempt's process is gone: say that the attempt is lost."""
+
+    step: str
+    attempt: int
+    effect: str
+
+
+@frozen(kw_only=True)
+class AskAgain:
+    """A parked step waits for these questions; ask them without any agent."""
+
+    step: str
+    inquiry: Inquiry
+
+
+@frozen(kw_only=True)
+class Escalate:
+    """A human has to say retry, skip or abort."""
+
+    step: str
+    cause: Literal["failed", "lost", "gaps", "repeats"]
+    failure: Failure | None = None
+    gaps: tuple[str, ...] = ()
+    generation: int = 0
+
+
+@frozen(kw_only=True)
+class Start:
+    """Begin an attempt at a step."""
+
+    step: StepId
+    for_gaps: bool = False
+
+
+@frozen(kw_only=True)
+class Wait:
+    """A step may go on at *until*."""
+
+    step: str
+    until: datetime
+
+
+@frozen(kw_only=True)
+class End:
+    """Nothing more is to be done."""
+
+    outcome: RunOutcome
+    exit: int
+    reason: str
+
+
+Due: TypeAlias = Land | Settle | AskAgain | Escalate | Start | Wait | End
+
+
+def due(state: State) -> tuple[Due, ...]:
+    """Return what is due, most urgent first; empty only for a closed run."""
+    if state.closed is not None:
+        return ()
+    if urgent := tuple(_urgent(state)):
+        return urgent
+    if state.stop_asked:
+        return (End(outcome="stopped", exit=130, reason="stopped on request"),)
+    if state.aborted:
+        return (_aborted(state),)
+    if asked := tuple(_asked(state)):
+        return asked
+    return tuple(_next(state)) or (_end(state),)
+
+
+def _urgent(state: State) -> Iterator[Due]:
+    for step, record in state.steps.items():
+        if record.status == "result":
+            yield Land(step=step)
+    for step, record in state.steps.items():
+        if record.status == "running":
+            yield Settle(step=step, attempt=record.attempt, effect=record.effect)
+
+
+def _asked(state: State) -> Iterator[Due]:
+    for step, record in state.steps.items():
+        if record.id.phase in state.skipped:
+            continue
+        if record.status == "failed":
+            yield Escalate(step=step, cause="failed", failure=record.failure, generation=record.generation)
+        elif record.status == "waiting" and record.lost >= LOST_IN_A_ROW:
+            yield Escalate(step=step, cause="lost", generation=record.generation)
+
+
+def _next(state: State) -> Iterator[Due]:
+    seen = state.seen
+    if seen is None or not seen.phases:
+        yield from _begin(state, Unmet(step=StepId(kind="init")))
+        return
+    for phase in sorted(seen.phases, key=lambda phase: phase_order(phase.number)):
+        if in_range(state, phase.number) and phase.number not in state.skipped and _ready(state, phase):
+            work = unmet(state, phase)
+            if work:
+                yield from _begin(state, work)
+
+
+def in_range(state: State, number: str) -> bool:
+    """Whether the phase with that number is one that the user wants done."""
+    return state.options.phases is None or number in state.options.phases
+
+
+def _ready(state: State, phase: PhaseSeen) -> bool:
+    """All that the phase depends on is complete; a phase that does not exist is no dependency."""
+    seen = state.seen
+    needed = [seen.phase(number) for number in phase.depends_on] if seen else []
+    return all(other is None or other.ticked for other in needed)
+
+
+def _begin(state: State, work: Unmet) -> Iterator[Due]:
+    step = str(work.step)
+    record = state.steps.get(step)
+    if work.gaps:
+        granted = state.grants.get(work.step.phase, Grant())
+        yield Escalate(step=step, cause="gaps", gaps=work.gaps, generation=granted.verifications)
+    elif record is None:
+        yield Start(step=work.step, for_gaps=work.for_gaps)
+    elif record.status == "completed" and record.completed >= REPEATS:
+        yield Escalate(step=step, cause="repeats", generation=record.completed)
+    elif record.status == "parked" and (inquiry := _waits_for(state, record)):
+        yield AskAgain(step=step, inquiry=inquiry)
+    elif record.until is not None:
+        yield Wait(step=step, until=record.until)
+    else:
+        yield Start(step=work.step, for_gaps=work.for_gaps)
+
+
+def _waits_for(state: State, record: StepRecord) -> Inquiry | None:
+    for question in state.inquiries.values():
+        if question.open and {q.id for q in question.inquiry.questions} & set(record.parked_on):
+            return question.inquiry
+    return None
+
+
+def _aborted(state: State) -> End:
+    record = state.steps[state.aborted]
+    reason = f"aborted at {state.aborted}"
+    if record.failure:
+        return End(outcome="failed", exit=exit_of(record.failure), reason=reason)
+    gaps = record.id.kind == "verify"
+    return End(outcome="gaps" if gaps else "failed", exit=6 if gaps else 1, reason=reason)
+
+
+def exit_of(failure: Failure | None) -> int:
+    """Return the exit code by which a failure ends a run when nobody answers."""
+    if failure is None:
+        return 1
+    codes = {"Transient": 75, "Credentials": 4, "Exhausted": 5, "ConfigError": 2}
+    if failure.kind == "Transient" and failure.until is not None:
+        return 5
+    return codes.get(failure.kind, 1)
+
+
+def _end(state: State) -> End:
+    phases = state.seen.phases if state.seen else ()
+    wanted = [phase for phase in phases if in_range(state, phase.number)]
+    if skipped := [phase.number for phase in wanted if phase.number in state.skipped]:
+        return End(outcome="gaps", exit=6, reason=f"skipped, not done: phase {', '.join(skipped)}")
+    if open_phases := [phase for phase in wanted if not phase.ticked]:
+        return End(outcome="blocked", exit=2, reason=_blocked(state, open_phases))
+    if not wanted:
+        return End(outcome="blocked", exit=2, reason="no phase of the roadmap is in the range asked for")
+    unverified = " (verification skipped)" if state.options.skip_verify else ""
+    return End(outcome="done", exit=0, reason=f"{len(wanted)} phases complete{unverified}")
+
+
+def _blocked(state: State, phases: list[PhaseSeen]) -> str:
+    def missing(phase: PhaseSeen) -> str:
+        needs = [n for n in phase.depends_on if (p := state.seen and state.seen.phase(n)) and not p.ticked]
+        return f"phase {phase.number} depends on {', '.join(needs)}"
+
+    return "; ".join(map(missing, phases)) + ": not complete, and not in range or in a circle"
