@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import types
+from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, cast, get_args, get_origin
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
@@ -19,14 +20,19 @@ def structure_setting(value: Any, kind: Any) -> Any:
     if origin is Literal:
         return _one_of(value, get_args(kind))
     if origin is tuple:
-        parts = [p.strip() for p in value.split(",") if p.strip()] if isinstance(value, str) else value
-        if not isinstance(parts, list | tuple):
-            raise ValueError(f"expected a list, not {value!r}")
-        return tuple(structure_setting(part, get_args(kind)[0]) for part in parts)
+        return tuple(structure_setting(part, get_args(kind)[0]) for part in _parts(value))
     if origin in (Union, types.UnionType):
         inner = [k for k in get_args(kind) if k is not type(None)]
         return None if value is None or value == "" else structure_setting(value, inner[0])
     return _scalar(value, kind)
+
+
+def _parts(value: Any) -> Sequence[Any]:
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"expected a list, not {value!r}")
+    return cast("Sequence[Any]", value)
 
 
 def _one_of(value: Any, allowed: tuple[Any, ...]) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import attrs
 from attrs import field, frozen
@@ -177,21 +177,23 @@ def toml_layer(path: Path, origin: str) -> Layer:
 
 def planning_layer(config: Mapping[str, Any]) -> Layer:
     """Return what GSD's own ``config.json`` says about things that are settings of ours too."""
-    workflow = config.get("workflow")
-    workflow = workflow if isinstance(workflow, dict) else {}
-    planning = config.get("planning")
-    planning = planning if isinstance(planning, dict) else {}
+    workflow, planning = _table(config, "workflow"), _table(config, "planning")
     depths = {"coarse": "quick", "fine": "comprehensive"}
     depth = config.get("depth", config.get("granularity"))
     said: dict[str, Any] = {
         "depth": depths.get(str(depth), depth),
         "profile": config.get("model_profile"),
-        "skip_verify": None if (v := workflow.get("verifier", config.get("verifier"))) is None else not v,
+        "skip_verify": True if workflow.get("verifier", config.get("verifier")) is False else None,
         "skip_discuss": workflow.get("skip_discuss"),
         "commit_docs": planning.get("commit_docs", config.get("commit_docs")),
     }
     run = {key: value for key, value in said.items() if value is not None}
     return Layer(origin=".planning/config.json", sections={"run": run})
+
+
+def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = config.get(name)
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def user_config() -> Path:
