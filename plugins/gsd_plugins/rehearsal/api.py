@@ -72,8 +72,14 @@ class ApiRequest:
 
     @property
     def last(self) -> str:
-        """The text of the last message, results of tools included."""
-        return text_of(self.messages[-1]["content"]) if self.messages else ""
+        """The text of the user's last message, results of tools included."""
+        said = [message for message in self.messages if message["role"] == "user"]
+        return text_of(said[-1]["content"]) if said else ""
+
+    @property
+    def turn(self) -> int:
+        """How many messages of the model the conversation holds: 0 at first."""
+        return sum(message["role"] == "assistant" for message in self.messages)
 
 
 def text_of(content: Any) -> str:
