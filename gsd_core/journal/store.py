@@ -1,0 +1,253 @@
+"""The journal: what was done, fact by fact, in one file that survives a kill at any point."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from gsd_core.errors import Fenced, JournalError
+
+from .database import REBUILT, Database
+from .record import ACTIVITY, InboxItem, Record, Upcaster, read_record, to_json
+from .schema import IS_FACT, UPCASTERS, open_to_read, open_to_write
+
+GROUP_SECONDS = 0.2
+BATCH = 1000
+
+Row: TypeAlias = tuple[str, int, str, str, int, str, int, str]
+
+
+class Journal:
+    """One project's journal; one process writes events at a time, any number read.
+
+    *Facts* are on disk before :meth:`append` returns. *Activity* shares their sequence and is
+    committed in groups, at most 200 ms later or before the next fact; it gives no promise.
+    Safe to use from several threads.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        database: Database | None,
+        clock: Callable[[], datetime],
+        upcasters: Mapping[tuple[str, int], Upcaster],
+    ) -> None:
+        self.path = path
+        self._database = database
+        self._clock = clock
+        self._upcasters = upcasters
+        self._lock = threading.RLock()
+        self._epochs: dict[str, int] = {}
+        self._pending: list[Row] = []
+        self._timer: threading.Timer | None = None
+        self._last = self.last_seq()
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        clock: Callable[[], datetime],
+        writable: bool = True,
+        created_by: str = "gsd",
+        upcasters: Mapping[tuple[str, int], Upcaster] = UPCASTERS,
+    ) -> Journal:
+        """Open the journal at *path*, making it if there is none.
+
+        Raise ``JournalError`` if it cannot be used; a file of something else is left as it is.
+        With ``writable=False`` nothing is ever made or changed: no file is an empty journal,
+        and a newer version's journal can be read.
+        """
+        database = open_to_write(path, created_by=created_by) if writable else open_to_read(path)
+        return cls(path, database, clock, upcasters)
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Writing
+
+    def append(
+        self,
+        kind: str,
+        data: Mapping[str, Any],
+        *,
+        run: str,
+        step: str = "",
+        attempt: int = 0,
+        v: int = 1,
+        consumes: Collection[int] = (),
+    ) -> int:
+        """Commit a fact and return its ``seq``; it is on disk when this returns.
+
+        *data* is JSON data. *consumes* are inbox items that this fact settles: in the same
+        transaction, so each is settled once. Raise ``Fenced`` if a newer process has the run.
+        """
+        with self._lock:
+            row = self._row(kind, data, run, step, attempt, v)
+            self._commit([*self._pending, row], consumes)
+            return self._last
+
+    def activity(
+        self, kind: str, data: Mapping[str, Any], *, run: str, step: str = "", attempt: int = 0
+    ) -> int:
+        """Note something that may be lost, and return the ``seq`` it is going to have."""
+        if kind not in ACTIVITY:
+            raise ValueError(f"{kind!r} is a fact, not one of {', '.join(sorted(ACTIVITY))}: append it")
+        with self._lock:
+            self._pending.append(self._row(kind, data, run, step, attempt, 1))
+            if self._timer is None:
+                self._timer = threading.Timer(GROUP_SECONDS, self._flush_quietly)
+                self._timer.daemon = True
+                self._timer.start()
+            return self._last + len(self._pending)
+
+    def flush(self) -> None:
+        """Commit the activity noted so far."""
+        with self._lock:
+            if self._pending:
+                self._commit(self._pending, ())
+
+    def raise_epoch(self, run: str) -> int:
+        """Take *run* over and return its new epoch: earlier processes can write nothing more about it."""
+        self.flush()
+        with self._lock, self._transaction() as database:
+            database.rows(_RAISE, (run,))
+            self._epochs[run] = _epoch(database, run)
+            return self._epochs[run]
+
+    def close(self) -> None:
+        """Commit what is pending and close the file; closing twice is fine."""
+        with self._lock:
+            if self._database is None:
+                return
+            try:
+                self.flush()
+            finally:
+                self._forget_timer()
+                self._database.close()
+                self._database = None
+
+    def _row(self, kind: str, data: Mapping[str, Any], run: str, step: str, attempt: int, v: int) -> Row:
+        return run, self._epochs.get(run, 0), self._now(), kind, v, step, attempt, to_json(data)
+
+    def _now(self) -> str:
+        return self._clock().isoformat()
+
+    def _commit(self, rows: Collection[Row], consumes: Collection[int]) -> None:
+        """Commit *rows* and drop what is pending, whether it worked or not: activity gives no promise."""
+        try:
+            with self._transaction() as database:
+                _refuse_old_epochs(database, rows)
+                database.many(_INSERT, rows)
+                database.many(_CONSUME, [(item,) for item in consumes])
+                last = int(database.rows("SELECT max(seq) FROM event")[0][0])
+            self._last = last
+        finally:
+            self._pending = []
+            self._forget_timer()
+
+    def _flush_quietly(self) -> None:
+        with suppress(JournalError):
+            self.flush()
+
+    def _forget_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    @contextmanager
+    def _transaction(self) -> Generator[Database]:
+        if self._database is None:
+            raise JournalError(f"the journal {self.path} is not open")
+        with self._database.transaction():
+            yield self._database
+
+    # Reading
+
+    def events(
+        self,
+        after: int = 0,
+        *,
+        run: str | None = None,
+        kinds: Collection[str] | None = None,
+        facts_only: bool = False,
+    ) -> Iterator[Record]:
+        """Yield the committed records with ``seq > after``, in order; unknown kinds are among them."""
+        where, values = _condition(run, kinds, facts_only)
+        while rows := self._rows(
+            f"{_SELECT} WHERE seq > ? {where} ORDER BY seq LIMIT {BATCH}", (after, *values)
+        ):
+            for row in rows:
+                yield self._record(row)
+            after = rows[-1][0]
+
+    def last_seq(self) -> int:
+        """Return the last committed ``seq``; 0 if there is none."""
+        rows = self._rows("SELECT coalesce(max(seq), 0) FROM event")
+        return int(rows[0][0]) if rows else 0
+
+    def _rows(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._database.rows(query, values) if self._database else []
+
+    def _record(self, row: tuple[Any, ...]) -> Record:
+        try:
+            return read_record(row, self._upcasters)
+        except ValueError as error:
+            message = f"the journal {self.path} is damaged at seq {row[0]}: {error}"
+            raise JournalError(message, hint=REBUILT) from error
+
+    # The inbox
+
+    def take_inbox(self) -> tuple[InboxItem, ...]:
+        """Return what other processes put into the inbox and nobody has consumed, oldest first."""
+        rows = self._rows("SELECT id, kind, data, by, at FROM inbox WHERE NOT consumed ORDER BY id")
+        return tuple(
+            InboxItem(id=id_, kind=kind, data=json.loads(data), by=by, at=datetime.fromisoformat(at))
+            for id_, kind, data, by, at in rows
+        )
+
+    def consumed(self, ids: Collection[int]) -> None:
+        """Mark inbox items as dealt with; if a fact settles them, name them in :meth:`append` instead."""
+        with self._lock, self._transaction() as database:
+            database.many(_CONSUME, [(item,) for item in ids])
+
+
+_INSERT = "INSERT INTO event(run, epoch, at, kind, v, step, attempt, data) VALUES(?, ?, ?, ?, ?, ?, ?, ?)"
+_SELECT = "SELECT seq, run, epoch, at, kind, v, step, attempt, data FROM event"
+_RAISE = "INSERT INTO epoch VALUES(?, 1) ON CONFLICT(run) DO UPDATE SET epoch = epoch + 1"
+_CONSUME = "UPDATE inbox SET consumed = 1 WHERE id = ?"
+
+
+def _refuse_old_epochs(database: Database, rows: Collection[Row]) -> None:
+    for run, epoch in {(row[0], row[1]) for row in rows}:
+        if (now := _epoch(database, run)) > epoch:
+            hint = "another gsd process has taken this run over; this one has to stop"
+            raise Fenced(f"run {run!r} is at epoch {now}, this process at {epoch}", hint=hint)
+
+
+def _epoch(database: Database, run: str) -> int:
+    rows = database.rows("SELECT epoch FROM epoch WHERE run = ?", (run,))
+    return int(rows[0][0]) if rows else 0
+
+
+def _condition(
+    run: str | None, kinds: Collection[str] | None, facts_only: bool
+) -> tuple[str, tuple[str, ...]]:
+    parts: list[str] = []
+    if run is not None:
+        parts.append("run = ?")
+    if kinds is not None:
+        parts.append(f"kind IN ({', '.join('?' * len(kinds))})")
+    if facts_only:
+        parts.append(IS_FACT)
+    values = (*([run] if run is not None else []), *(kinds or ()))
+    return "".join(f"AND {part} " for part in parts), values
