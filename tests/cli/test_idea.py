@@ -1,0 +1,82 @@
+"""The idea document: what is taken, and what is refused in clear words."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from gsd_core import Idea
+from gsd_core.errors import IdeaError
+from gsd_core.run.idea import LIMIT_BYTES, load_idea
+
+
+def _load(folder: Path, raw: bytes) -> Idea:
+    path = folder / "idea.md"
+    path.write_bytes(raw)
+    return load_idea(path, io.BytesIO())
+
+
+def test_an_idea_has_the_name_of_its_file_and_its_text(tmp_path: Path) -> None:
+    idea = _load(tmp_path, b"# A calculator\nfor the shell\n")
+
+    assert (idea.name, idea.text) == ("idea.md", "# A calculator\nfor the shell\n")
+
+
+def test_the_same_words_from_another_editor_are_the_same_idea(tmp_path: Path) -> None:
+    plain = _load(tmp_path, "Ein Taschenrechner für die Shell\nklein\n".encode())
+
+    edited = _load(tmp_path, b"\xef\xbb\xbf\r\n" + "Ein Taschenrechner für die Shell\r\nklein".encode())
+
+    assert edited.sha256 == plain.sha256
+
+
+def test_other_words_are_another_idea(tmp_path: Path) -> None:
+    assert _load(tmp_path, b"one").sha256 != _load(tmp_path, b"two").sha256
+
+
+def test_a_dash_reads_stdin() -> None:
+    idea = load_idea(Path("-"), io.BytesIO(b"A calculator"))
+
+    assert (idea.name, idea.text) == ("stdin", "A calculator\n")
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (b"", "is empty"),
+        (b" \n\t\r\n ", "is empty"),
+        (b"\xef\xbb\xbf", "is empty"),
+        (b"text\0more", "a NUL at byte 4"),
+        (b"caf\xe9 noir", "not UTF-8: byte 0xe9 at 3"),
+        (b"\xef\xbb\xbfcaf\xe9 noir", "not UTF-8: byte 0xe9 at 6"),
+        (b"x" * (LIMIT_BYTES + 1), "larger than 400 kB"),
+    ],
+)
+def test_what_is_no_text_is_refused(tmp_path: Path, raw: bytes, words: str) -> None:
+    with pytest.raises(IdeaError, match=words) as caught:
+        _load(tmp_path, raw)
+
+    assert caught.value.hint
+
+
+def test_the_largest_idea_is_taken(tmp_path: Path) -> None:
+    assert len(_load(tmp_path, b"x" * LIMIT_BYTES).text) == LIMIT_BYTES + 1
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(IdeaError, match=r"no idea document at .*missing\.md"):
+        load_idea(tmp_path / "missing.md", io.BytesIO())
+
+
+def test_a_folder_is_no_idea(tmp_path: Path) -> None:
+    with pytest.raises(IdeaError, match="is a folder"):
+        load_idea(tmp_path, io.BytesIO())
+
+
+def test_a_file_below_a_file_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("text")
+
+    with pytest.raises(IdeaError, match="cannot read"):
+        load_idea(tmp_path / "plain" / "idea.md", io.BytesIO())
