@@ -1,0 +1,101 @@
+"""Reads ``.planning/config.json``, and the defaults of GSD v1.20.5."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from gsd_core.errors import PlanningError
+
+T = TypeVar("T")
+
+CONFIG = ".planning/config.json"
+
+_LEGACY = {
+    "workflow.research": "research",
+    "workflow.plan_check": "plan_checker",
+    "workflow.verifier": "verifier",
+    "planning.commit_docs": "commit_docs",
+    "planning.search_gitignored": "search_gitignored",
+    "git.branching_strategy": "branching_strategy",
+    "depth": "granularity",
+}
+_GRANULARITY = {"coarse": "quick", "standard": "standard", "fine": "comprehensive"}
+
+
+def default_config(depth: str = "standard", mode: str = "interactive") -> dict[str, Any]:
+    """Return the config that v1.20.5 writes for a new project."""
+    return {
+        "mode": mode,
+        "depth": depth,
+        "workflow": {"research": True, "plan_check": True, "verifier": True, "auto_advance": False},
+        "planning": {"commit_docs": True, "search_gitignored": False},
+        "parallelization": {
+            "enabled": True,
+            "plan_level": True,
+            "task_level": False,
+            "skip_checkpoints": True,
+            "max_concurrent_agents": 3,
+            "min_plans_for_parallel": 2,
+        },
+        "gates": {
+            "confirm_project": True,
+            "confirm_phases": True,
+            "confirm_roadmap": True,
+            "confirm_breakdown": True,
+            "confirm_plan": True,
+            "execute_next_plan": True,
+            "issues_review": True,
+            "confirm_transition": True,
+        },
+        "safety": {"always_confirm_destructive": True, "always_confirm_external_services": True},
+        "model_profile": "balanced",
+    }
+
+
+def get(config: Mapping[str, Any], key: str, default: T) -> T:
+    """Return the value of a dotted *key*, in its place or in its flat legacy form.
+
+    A value of another kind than *default* counts as absent.
+    """
+    legacy = _LEGACY.get(key, "")
+    for found in (_nested(config, key), config.get(legacy) if legacy else None):
+        value = _GRANULARITY.get(str(found), found) if key == "depth" else found
+        if _fits(value, default):
+            return cast("T", value)
+    return default
+
+
+def read_config(root: Path) -> dict[str, Any]:
+    """Return the project's config as it stands, empty if there is none."""
+    path = root / CONFIG
+    if not path.is_file():
+        return {}
+    try:
+        config: object = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanningError(f"cannot be read: {error}", path=CONFIG) from error
+    except (json.JSONDecodeError, RecursionError) as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else 0
+        hint = "repair it, or delete it to go back to the defaults"
+        raise PlanningError("not JSON", path=CONFIG, line=line, hint=hint) from error
+    if not isinstance(config, dict):
+        raise PlanningError("not a JSON object", path=CONFIG, line=1)
+    return cast("dict[str, Any]", config)
+
+
+def _nested(config: Mapping[str, Any], key: str) -> object:
+    value: object = config
+    for part in key.split("."):
+        if not isinstance(value, Mapping):
+            return None
+        value = cast("Mapping[str, object]", value).get(part)
+    return value
+
+
+def _fits(value: object, default: object) -> bool:
+    if value is None:
+        return False
+    return default is None or type(value) is type(default)

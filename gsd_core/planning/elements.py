@@ -1,0 +1,86 @@
+"""The XML-like elements in the body of a plan, which are no XML.
+
+Their text is raw: ``<div>``, ``&&`` and ``->`` stand in it as they are. Only what a reader
+would take for the plan's own structure is written with ``&lt;``, and read back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from textwrap import dedent
+
+from attrs import field, frozen
+
+STRUCTURE = (
+    "objective|execution_context|context|tasks|task|name|files|action|verify|automated|done"
+    "|verification|success_criteria|output|feature"
+)
+
+_OPEN = re.compile(r"<([a-z][a-z0-9_-]*)((?:\s+[\w:-]+=(?:\"[^\"]*\"|'[^']*'))*)\s*>")
+_ATTRIBUTE = re.compile(r"([\w:-]+)=(?:\"([^\"]*)\"|'([^']*)')")
+
+
+@frozen(kw_only=True)
+class Element:
+    """An element: its *name*, its *attributes*, and the raw text *inside* of it."""
+
+    name: str
+    inside: str
+    attributes: dict[str, str] = field(factory=dict[str, str])
+
+    @property
+    def text(self) -> str:
+        """The text inside as it was meant: unescaped, without common indentation."""
+        raw = dedent(self.inside) if self.inside.startswith("\n") else self.inside
+        return unescape(raw, self.name).strip()
+
+
+def elements(text: str) -> Iterator[Element]:
+    """Yield the outermost elements of *text* in order; what is never closed is plain text."""
+    at, unclosed = 0, set[str]()
+    while opening := _OPEN.search(text, at):
+        name = opening[1]
+        end = -1 if name in unclosed else text.find(f"</{name}>", opening.end())
+        if end < 0:
+            unclosed.add(name)
+            at = opening.end()
+            continue
+        attributes = {m[1]: m[2] or m[3] or "" for m in _ATTRIBUTE.finditer(opening[2])}
+        yield Element(name=opening[1], inside=text[opening.end() : end], attributes=attributes)
+        at = end + len(opening[1]) + 3
+
+
+def named(text: str, name: str) -> Iterator[Element]:
+    """Yield the elements with that name, wherever they stand outside of each other."""
+    pattern = re.compile(rf"<{name}(?=[\s>])")
+    at = 0
+    while found := pattern.search(text, at):
+        element = next(elements(text[found.start() :]), None)
+        if element is None or element.name != name:
+            at = found.end()
+            continue
+        yield element
+        at = found.start() + text[found.start() :].index(f"</{name}>") + len(name) + 3
+
+
+def escape(text: str, element: str) -> str:
+    """Return *text* so that nothing in it opens or closes a part of the plan."""
+    pattern = _structural(element)
+    text = re.sub(rf"&((?:amp;)*lt;)(?={pattern})", r"&amp;\1", text)
+    return re.sub(rf"<(?={pattern})", "&lt;", text)
+
+
+def unescape(text: str, element: str) -> str:
+    """Return what :func:`escape` was given."""
+    pattern = _structural(element)
+    text = re.sub(rf"&lt;(?={pattern})", "<", text)
+    return re.sub(rf"&amp;((?:amp;)*lt;)(?={pattern})", r"&\1", text)
+
+
+def _structural(element: str) -> str:
+    """A pattern for the rest of a tag; options have names of their own, which stay as they are."""
+    names = [*STRUCTURE.split("|"), re.escape(element)]
+    if element == "options":
+        names.remove("name")
+    return rf"(?i:/?(?:{'|'.join(names)})(?![\w-]))"

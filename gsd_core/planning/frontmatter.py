@@ -1,0 +1,190 @@
+"""The YAML between two ``---`` lines at the head of a planning file.
+
+Every scalar is text: a phase ``2.10`` must not become 2.1, a plan ``01`` not 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, TypeAlias, cast
+
+from attrs import field, frozen
+
+from gsd_core.errors import PlanningError
+
+MAX_CHARACTERS = 1_000_000
+MAX_DEPTH = 20
+
+Value: TypeAlias = "str | list[Value] | dict[str, Value]"
+
+_ENTRY = re.compile(r"^(\s*(?:- +)*(?:[\w.-]+:(?=\s)|- ))\s*(\S.*?)\s*$")
+
+
+@frozen(kw_only=True)
+class Frontmatter:
+    """The keys of a frontmatter; *body* is the text after it; *found* says if there was one."""
+
+    values: dict[str, Value] = field(factory=dict[str, Value])
+    body: str = ""
+    found: bool = False
+
+    def get(self, *names: str) -> Value:
+        """Return the value of the first of *names* that is there, or an empty text."""
+        return next((self.values[name] for name in names if name in self.values), "")
+
+    def text(self, *names: str) -> str:
+        """Return a scalar's text, empty if it is missing or no scalar."""
+        return as_text(self.get(*names))
+
+    def texts(self, *names: str) -> tuple[str, ...]:
+        """Return a list of texts; a single scalar counts as a list of one."""
+        return as_texts(self.get(*names))
+
+
+def read_frontmatter(text: str, *, path: str) -> Frontmatter:
+    """Split *text* and read its frontmatter; raise :class:`PlanningError` if it is broken."""
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    if lines[0].rstrip() != "---":
+        return Frontmatter(body="\n".join(lines))
+    end = next((i for i, line in enumerate(lines) if i and line.rstrip() == "---"), 0)
+    if not end:
+        raise PlanningError(
+            "the frontmatter is never closed", path=path, line=1, hint="end it with a line '---'"
+        )
+    values = _load("\n".join(lines[1:end]), path)
+    return Frontmatter(values=values, body="\n".join(lines[end + 1 :]), found=True)
+
+
+def as_text(value: Value) -> str:
+    """Return a value as one text; ``Works: yes``, read as a map of one key, is that text again."""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, dict) and len(value) == 1:
+        key, inner = next(iter(value.items()))
+        return f"{key}: {inner}".strip() if isinstance(inner, str) else ""
+    return ""
+
+
+def as_texts(value: Value) -> tuple[str, ...]:
+    """Return the texts of a list; a comma separates those of a single scalar."""
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    if isinstance(value, dict):
+        return ()
+    return tuple(text for item in value if (text := as_text(item)))
+
+
+def as_maps(value: Value) -> tuple[dict[str, Value], ...]:
+    """Return the maps of a list, without anything else that stands in it."""
+    items = value if isinstance(value, list) else [value]
+    return tuple(item for item in items if isinstance(item, dict))
+
+
+def as_map(value: Value) -> dict[str, Value]:
+    """Return a map, or an empty one if the value is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def _load(source: str, path: str) -> dict[str, Value]:
+    from ruamel.yaml.error import YAMLError
+
+    if len(source) > MAX_CHARACTERS:
+        raise PlanningError("the frontmatter is larger than 1 MB", path=path, line=1)
+    try:
+        return _parse(source, path)
+    except YAMLError as error:
+        if (mended := "\n".join(_mended(line) for line in source.split("\n"))) == source:
+            raise _broken(error, path) from error
+    try:
+        return _parse(mended, path)
+    except YAMLError as error:
+        raise _broken(error, path) from error
+
+
+def _parse(source: str, path: str) -> dict[str, Value]:
+    _measure(source, path)
+    loaded: Any = _yaml().load(source)
+    if loaded is None or loaded == "":
+        return {}
+    if not isinstance(loaded, dict):
+        raise PlanningError("the frontmatter holds no keys", path=path, line=2)
+    return cast("dict[str, Value]", loaded)
+
+
+def _measure(source: str, path: str) -> None:
+    """Refuse what would be deep or would unfold, before anything is built of it."""
+    from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
+
+    depth = 0
+    events: Iterator[Any] = _yaml().parse(source)
+    for event in events:
+        kind: type[Any] = type(event)
+        if kind is AliasEvent:
+            raise PlanningError("YAML aliases are not allowed", path=path, line=_line(event.start_mark))
+        depth += issubclass(kind, CollectionStartEvent) - issubclass(kind, CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise PlanningError("nested too deeply", path=path, line=_line(event.start_mark))
+
+
+def _mended(line: str) -> str:
+    """Quote a value that is no YAML by itself: ``"a\\.b"``, ``@scope/name``."""
+    match = _ENTRY.match(line)
+    if not match or _readable(match[2]):
+        return line
+    value = match[2]
+    if value[0] == value[-1] == '"' and len(value) > 1:
+        value = value[1:-1].replace('\\"', '"')
+    return f"{match[1]} " + "'" + value.replace("'", "''") + "'"
+
+
+def _readable(value: str) -> bool:
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        _yaml().load(value)
+    except YAMLError:
+        return False
+    return True
+
+
+def _broken(error: Exception, path: str) -> PlanningError:
+    mark: Any = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    problem: object = getattr(error, "problem", None) or type(error).__name__
+    first = str(problem).strip().splitlines()[0]
+    hint = "quote texts that hold ': ' or begin with one of @ ` [ { * & ! | >"
+    return PlanningError(f"broken frontmatter: {first}", path=path, line=_line(mark), hint=hint)
+
+
+def _line(mark: Any) -> int:
+    """Return the line in the file of a mark in the YAML, which begins at the second line."""
+    return int(mark.line) + 2 if mark is not None else 0
+
+
+def _yaml() -> Any:
+    from ruamel.yaml import YAML
+
+    yaml: Any = YAML(typ="safe", pure=True)
+    yaml.Constructor = _constructor()
+    return yaml
+
+
+@cache
+def _constructor() -> Any:
+    from ruamel.yaml.constructor import SafeConstructor
+
+    class TextConstructor(SafeConstructor):
+        """Builds text from every scalar."""
+
+    def text(constructor: Any, node: Any) -> str:
+        return str(constructor.construct_scalar(node))
+
+    def nothing(constructor: Any, node: Any) -> str:
+        return ""
+
+    build: Any = TextConstructor
+    for tag in ("bool", "float", "int", "timestamp", "binary"):
+        build.add_constructor(f"tag:yaml.org,2002:{tag}", text)
+    build.add_constructor("tag:yaml.org,2002:null", nothing)
+    return build

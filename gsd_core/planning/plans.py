@@ -1,0 +1,170 @@
+"""Reads PLAN.md: its frontmatter and its tasks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+from gsd_core.ids import padded
+from gsd_core.planning.elements import Element, elements, named, unescape
+from gsd_core.planning.frontmatter import (
+    Value,
+    as_map,
+    as_maps,
+    as_text,
+    as_texts,
+    read_frontmatter,
+)
+from gsd_core.planning.model import Artifact, KeyLink, MustHaves, Plan, Task, TaskType, Truth
+
+TASK_PARTS = ("name", "files", "action", "verify", "done")
+
+_FILE_NAME = re.compile(r"(?:(.+)-)?PLAN\.md", re.IGNORECASE)
+_NESTED_NAME = re.compile(r"PLAN-(\d+[a-z]?)(?:-.*)?\.md", re.IGNORECASE)
+_TASK_PREFIX = re.compile(r"\s*Task\s+[\d.]+\s*[:.—–-]\s*", re.IGNORECASE)
+_REMARK = re.compile(
+    r"\s+\((?:new|creat|modif|updat|edit|delet|remov|read|exist|extend|append)[^()]*\)$", re.I
+)
+_TYPES: dict[str, TaskType] = {
+    "checkpoint:human-verify": "checkpoint:human-verify",
+    "checkpoint:decision": "checkpoint:decision",
+    "checkpoint:human-action": "checkpoint:human-action",
+    "checkpoint": "checkpoint:human-verify",
+    "manual": "checkpoint:human-action",
+}
+
+
+def parse_plan(text: str, *, path: str, phase: str) -> Plan:
+    """Read the plan of phase *phase* that lies at *path*; raise ``PlanningError`` if it is broken."""
+    head = read_frontmatter(text, path=path)
+    identity = plan_id(path, phase, head.text("plan"))
+    wave = head.text("wave")
+    return Plan(
+        id=identity,
+        phase=phase,
+        name=head.text("name"),
+        objective=_first(head.body, "objective"),
+        type=head.text("type") or "execute",
+        wave=int(wave) if wave.isdecimal() and int(wave) > 0 else 1,
+        depends_on=tuple(full_plan_id(item, phase) for item in head.texts("depends_on", "depends-on")),
+        files_modified=head.texts("files_modified", "files-modified"),
+        autonomous=head.text("autonomous").lower() not in ("false", "no"),
+        requirements=head.texts("requirements"),
+        must_haves=_must_haves(as_map(head.get("must_haves", "must-haves")), identity),
+        tasks=tuple(_task(i, element) for i, element in enumerate(_tasks(head.body), start=1)),
+        gap_closure=head.text("gap_closure", "gap-closure").lower() == "true",
+        path=path,
+        text=text,
+    )
+
+
+def plan_id(path: str, phase: str, number: str = "") -> str:
+    """Return the id of the plan at *path*: its file's name, else the phase and its *number*."""
+    name = PurePosixPath(path).name
+    match = _FILE_NAME.fullmatch(name)
+    if match and match[1]:
+        return full_plan_id(match[1], phase)
+    nested = _NESTED_NAME.fullmatch(name)
+    return full_plan_id(nested[1] if nested else number or "01", phase)
+
+
+def full_plan_id(text: str, phase: str) -> str:
+    """Return a plan's id in full: ``3``, ``01-03``, ``1-3`` and ``01-03-PLAN.md`` are ``01-03``."""
+    text = re.sub(r"-PLAN(\.md)?$", "", text.strip(), flags=re.IGNORECASE)
+    if re.fullmatch(r"\d+", text):
+        return f"{padded(phase)}-{int(text):02d}"
+    match = re.fullmatch(r"([\d.]+[A-Za-z]?(?:\.\d+)*)-(\d+)([A-Za-z]?)", text)
+    return f"{padded(match[1])}-{int(match[2]):02d}{match[3]}" if match else text
+
+
+def _first(body: str, name: str) -> str:
+    return next((element.text for element in named(body, name)), "")
+
+
+def _tasks(body: str) -> list[Element]:
+    groups = [element.inside for element in named(body, "tasks")] or [body]
+    return [task for group in groups for task in named(group, "task")]
+
+
+def _task(number: int, element: Element) -> Task:
+    parts: dict[str, Element] = {}
+    for part in elements(element.inside):
+        parts.setdefault(part.name, part)
+    texts = {name: part.text for name, part in parts.items()}
+    verify, check = _verify(parts.get("verify"))
+    return Task(
+        number=number,
+        name=_TASK_PREFIX.sub("", texts.get("name", ""), count=1).strip(),
+        type=_TYPES.get(element.attributes.get("type", ""), "auto"),
+        files=_files(texts.get("files", "")),
+        action=texts.get("action", ""),
+        verify=verify,
+        check=check,
+        done=texts.get("done", ""),
+        details={name: text for name, text in texts.items() if text and name not in TASK_PARTS},
+    )
+
+
+def _verify(element: Element | None) -> tuple[str, str]:
+    """Return what to verify, and the command in it that proves it."""
+    if element is None:
+        return "", ""
+    commands = [part for part in elements(element.inside) if part.name == "automated"]
+    rest = element.inside
+    for part in commands:
+        rest = re.sub(r"<automated[^<>]*>" + re.escape(part.inside) + "</automated>", "", rest, count=1)
+    check = " && ".join(text for part in commands if (text := part.text))
+    return unescape(rest, "verify").strip(), check
+
+
+def _files(text: str) -> tuple[str, ...]:
+    paths = (_REMARK.sub("", part.strip(" -`\t")).strip("` ") for part in re.split(r"[,\n]", text))
+    return tuple(path.replace("&#44;", ",") for path in paths if path)
+
+
+def _must_haves(values: dict[str, Value], plan: str) -> MustHaves:
+    truths = _truths(values.get("truths", ""))
+    return MustHaves(
+        truths=tuple(Truth(id=f"{plan}:T{i}", text=text) for i, text in enumerate(truths, start=1)),
+        artifacts=tuple(_artifact(item) for item in _entries(values.get("artifacts", ""), "path")),
+        key_links=tuple(
+            KeyLink(
+                source=as_text(item.get("from", "")),
+                target=as_text(item.get("to", "")),
+                via=as_text(item.get("via", "")),
+                pattern=as_text(item.get("pattern", "")),
+            )
+            for item in as_maps(values.get("key_links", values.get("key-links", "")))
+        ),
+    )
+
+
+def _truths(value: Value) -> list[str]:
+    items = value if isinstance(value, list) else [value]
+    texts = [_truth(item) for item in items]
+    return [text for text in texts if text]
+
+
+def _truth(value: Value) -> str:
+    stated = as_map(value)
+    name = next((name for name in ("truth", "statement", "text") if name in stated), "")
+    return as_text(stated[name]) if name else as_text(value)
+
+
+def _artifact(item: dict[str, Value]) -> Artifact:
+    lines = as_text(item.get("min_lines", ""))
+    contains = item.get("contains", "")
+    return Artifact(
+        path=as_text(item.get("path", "")),
+        provides=as_text(item.get("provides", "")),
+        min_lines=int(lines) if lines.isdecimal() else 0,
+        exports=as_texts(item.get("exports", "")),
+        contains=as_text(contains[0] if isinstance(contains, list) and contains else contains),
+    )
+
+
+def _entries(value: Value, key: str) -> list[dict[str, Value]]:
+    """Return the maps of a list; a bare text in it stands for its *key*."""
+    items = value if isinstance(value, list) else [value]
+    maps: list[dict[str, Value]] = [item if isinstance(item, dict) else {key: item} for item in items]
+    return [item for item in maps if as_text(item.get(key, ""))]
