@@ -1,0 +1,272 @@
+"""Commits hold exactly what they are meant to hold."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gsd_core.git import Git, GitError
+
+Run = Callable[..., str]
+TRAILERS = {"GSD-Run": "r-1", "GSD-Step": "1/execute/01-01"}
+
+ODD_NAMES = (
+    "with space",
+    "-dash",
+    "a*b?[c]",
+    ":(top)x",
+    "ünï/çødé",
+    'quo"te\\',
+    "line\nbreak",
+    "tab\tx",
+    "日本.txt",
+)
+
+
+def write(root: Path, path: str, text: str = "x\n") -> None:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(text)
+
+
+def commit(root: Path, *paths: str, subject: str = "feat: x", verify: bool = False) -> str:
+    return asyncio.run(Git(root).commit(paths, subject, trailers=TRAILERS, verify=verify))
+
+
+def names(sh: Run, commit: str = "HEAD") -> set[str]:
+    return set(filter(None, sh("show", "-z", "--format=", "--name-only", commit).split("\0")))
+
+
+def test_the_first_commit_of_a_repository_can_be_ours(root: Path, sh: Run) -> None:
+    write(root, "a")
+
+    sha = commit(root, "a")
+
+    assert sha == sh("rev-parse", "HEAD")
+    assert names(sh) == {"a"}
+
+
+def test_a_commit_says_subject_body_and_trailers(root: Path, sh: Run) -> None:
+    write(root, "a")
+    git = Git(root)
+    asyncio.run(
+        git.commit(["a"], "feat: two\nlines", body="# why\n\nSee: this", trailers=TRAILERS, verify=False)
+    )
+
+    assert (
+        sh("log", "-1", "--format=%B").strip()
+        == "feat: two lines\n\n# why\n\nSee: this\n\nGSD-Run: r-1\nGSD-Step: 1/execute/01-01"
+    )
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_path_is_taken_literally_whatever_it_looks_like(root: Path, sh: Run, name: str) -> None:
+    write(root, name)
+    write(root, "aXbYc")
+    write(root, "x")
+
+    commit(root, name)
+
+    assert names(sh) == {name}
+
+
+def test_deletions_and_renames_are_committed(root: Path, sh: Run) -> None:
+    for name in ("gone", "staged-gone", "old"):
+        write(root, name)
+    commit(root, ".")
+    (root / "gone").unlink()
+    sh("rm", "-q", "staged-gone")
+    sh("mv", "old", "new")
+
+    commit(root, "gone", "staged-gone", "old", "new")
+
+    assert sh("ls-files") == "new"
+
+
+def test_what_the_user_has_staged_stays_staged_and_uncommitted(root: Path, sh: Run) -> None:
+    write(root, "theirs", "1\n")
+    write(root, "ours", "1\n")
+    commit(root, ".")
+    write(root, "theirs", "staged\n")
+    sh("add", "theirs")
+    write(root, "theirs", "and edited further\n")
+    write(root, "new-and-staged")
+    sh("add", "new-and-staged")
+    write(root, "ours", "2\n")
+
+    commit(root, "ours")
+
+    assert names(sh) == {"ours"}
+    assert sh("status", "--porcelain").splitlines() == ["A  new-and-staged", "MM theirs"]
+    assert sh("show", ":theirs") == "staged"
+
+
+def test_a_folder_stands_for_everything_in_it(root: Path, sh: Run) -> None:
+    write(root, "in/a")
+    write(root, "in/deep/b")
+    write(root, "inner")
+
+    commit(root, "in/")
+
+    assert names(sh) == {"in/a", "in/deep/b"}
+
+
+def test_nothing_that_differs_makes_no_commit(root: Path, sh: Run) -> None:
+    write(root, "a")
+    first = commit(root, "a")
+
+    assert commit(root, "a", "never-there", "../outside") == ""
+    assert sh("rev-parse", "HEAD") == first
+
+
+def test_ignored_paths_are_passed_over(root: Path, sh: Run) -> None:
+    write(root, ".gitignore", "secret\n")
+    write(root, "secret")
+
+    commit(root, ".gitignore", "secret")
+
+    assert names(sh) == {".gitignore"}
+
+
+def test_a_repository_inside_is_not_committed_as_a_link(root: Path, sh: Run) -> None:
+    write(root, "a")
+    write(root, "inner/file")
+    sh("init", "-q", "inner")
+
+    commit(root, "a", "inner")
+
+    assert names(sh) == {"a"}
+
+
+@pytest.mark.parametrize("born", [True, False])
+def test_an_empty_commit_takes_nothing_that_is_staged(root: Path, sh: Run, born: bool) -> None:
+    if born:
+        write(root, "a")
+        commit(root, "a")
+    write(root, "theirs")
+    sh("add", "theirs")
+
+    sha = asyncio.run(Git(root).commit([], "docs: x", trailers=TRAILERS, verify=False, allow_empty=True))
+
+    assert sha == sh("rev-parse", "HEAD")
+    assert names(sh) == set()
+    assert sh("status", "--porcelain") == "A  theirs"
+
+
+def test_many_paths_do_not_overflow_the_command_line(root: Path, sh: Run) -> None:
+    paths = [f"{'long-' * 20}{number}" for number in range(3000)]
+    for path in paths:
+        write(root, path)
+
+    commit(root, *paths)
+
+    assert len(names(sh)) == 3000
+
+
+def hook(root: Path, text: str) -> None:
+    path = root / ".git/hooks/pre-commit"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_a_hook_that_refuses_is_an_error_with_its_words(root: Path) -> None:
+    hook(root, "echo 'line 1 is too long' >&2; exit 1")
+    write(root, "a")
+
+    with pytest.raises(GitError, match="line 1 is too long") as caught:
+        commit(root, "a", verify=True)
+
+    assert caught.value.output == "line 1 is too long"
+
+
+def test_a_hook_may_mend_what_is_committed(root: Path, sh: Run) -> None:
+    hook(root, "echo mended > a; git add a")
+    write(root, "a")
+
+    commit(root, "a", verify=True)
+
+    assert sh("show", "HEAD:a") == "mended"
+
+
+def test_without_verify_no_hook_runs(root: Path, sh: Run) -> None:
+    hook(root, "exit 1")
+    write(root, "a")
+
+    assert commit(root, "a", verify=False) == sh("rev-parse", "HEAD")
+
+
+def test_a_missing_identity_is_said_with_the_way_out(root: Path, sh: Run) -> None:
+    sh("config", "--unset", "user.email")
+    sh("config", "user.useConfigOnly", "true")
+    write(root, "a")
+
+    with pytest.raises(GitError) as caught:
+        commit(root, "a")
+
+    assert "git config --global user.email" in caught.value.hint
+
+
+def test_another_git_that_has_the_index_is_waited_for(root: Path, sh: Run) -> None:
+    from gsd_core.git.command import Command
+    from gsd_core.git.commit import commit as commit_now
+
+    write(root, "a")
+    lock = root / ".git/index.lock"
+    lock.touch()
+    waited: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 2:
+            lock.unlink()
+
+    sha = commit_now(Command(root=root, sleep=sleep), ["a"], "x", trailers=TRAILERS, verify=False)
+
+    assert sha == sh("rev-parse", "HEAD")
+    assert len(waited) == 2
+
+
+def test_another_git_that_keeps_the_index_is_named(root: Path) -> None:
+    from gsd_core.git.command import Command
+    from gsd_core.git.commit import commit as commit_now
+
+    write(root, "a")
+    (root / ".git/index.lock").touch()
+
+    with pytest.raises(GitError) as caught:
+        commit_now(Command(root=root, sleep=lambda _: None), ["a"], "x", trailers=TRAILERS, verify=False)
+
+    assert "another git is at work" in caught.value.hint
+
+
+def test_a_commit_that_is_cancelled_is_finished_first(root: Path, sh: Run) -> None:
+    begun = root.parent / "begun"
+    hook(root, f"touch '{begun}'; sleep 0.3")
+    write(root, "a")
+
+    async def cancel_in_the_hook() -> None:
+        task = asyncio.create_task(Git(root).commit(["a"], "x", trailers=TRAILERS, verify=True))
+        while not begun.exists():
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert names(sh) == {"a"}
+
+    asyncio.run(cancel_in_the_hook())
+
+
+def test_git_is_not_led_astray_by_the_git_that_called_us(
+    root: Path, sh: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere/index")
+    monkeypatch.setenv("GIT_LITERAL_PATHSPECS", "0")
+    write(root, "a")
+
+    commit(root, "a")
+
+    monkeypatch.delenv("GIT_INDEX_FILE")
+    assert names(sh) == {"a"}
