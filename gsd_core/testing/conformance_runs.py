@@ -1,0 +1,120 @@
+"""How the conformance kit runs a plugin: to its end, twice at once, and cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from datetime import timedelta
+from typing import Any
+
+import attrs
+
+from gsd_core.calls import end_tasks
+from gsd_core.hooks import Hooks, Outcome
+
+from .manager import make_hooks
+
+GRACE = timedelta(seconds=5)
+PROMPTLY = timedelta(seconds=1)
+LIMIT = timedelta(seconds=10)
+_CANCEL_AFTER = (0, 1, 3, 10)  # turns of the loop
+
+
+def holds(condition: bool, message: str) -> None:
+    """Raise ``AssertionError`` with *message* unless *condition* holds."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def check_call(plugin: object, spec: Callable[..., Any], *args: object, limit: timedelta = LIMIT) -> Any:
+    """Run the plugin alone, twice at once and cancelled; return its value."""
+    hooks = _hooks(plugin, spec)
+    value = _run(_alone(hooks, spec, limit, *args))
+    _run(_twice(plugin, spec, limit, *args))
+    for turns in _CANCEL_AFTER:
+        _run(_cancelled(hooks, spec, turns, *args))
+    return value
+
+
+def check_declines(plugin: object, spec: Callable[..., Any], *args: object) -> None:
+    """Check that the plugin declines within a second."""
+    value = _run(_alone(_hooks(plugin, spec), spec, PROMPTLY, *args))
+    holds(value is None, f"{spec.__name__} had to decline by None, and returned {value!r}")
+
+
+def contributed(plugin: object, spec: Callable[..., Any], *args: object) -> Any:
+    """Return what the plugin contributes; twice, it must be as many."""
+    hooks = _hooks(plugin, spec)
+    first, again = (hooks.collect(spec, lambda item: str(id(item)), *args) for _ in range(2))
+    for failure in (*first.failures, *again.failures):
+        raise AssertionError(str(failure)) from failure
+    holds(len(first.items) == len(again.items), f"{spec.__name__} contributes something else the second time")
+    return tuple(item for _, item in first.items)
+
+
+def check_contexts(
+    contexts: Iterable[AbstractAsyncContextManager[object]],
+    during: Callable[[Sequence[object]], None] = lambda _: None,
+) -> Sequence[object]:
+    """Enter and leave *contexts*, each within the grace; return what they gave."""
+    return _run(_entered(contexts, during))
+
+
+def _hooks(plugin: object, spec: Callable[..., Any]) -> Hooks:
+    hooks = attrs.evolve(make_hooks(tried=plugin), grace=GRACE)
+    holds("tried" in hooks.plugins_of(spec), f"the plugin does not implement {spec.__name__}")
+    return hooks
+
+
+def _run(main: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(_leaving_no_task(main))
+
+
+async def _leaving_no_task(main: Coroutine[Any, Any, Any]) -> Any:
+    try:
+        value = await main
+        left = sorted(t.get_name() for t in asyncio.all_tasks() - {asyncio.current_task()})
+        holds(not left, f"left tasks behind: {', '.join(left)}")
+        return value
+    finally:
+        await end_tasks(PROMPTLY)
+
+
+async def _alone(hooks: Hooks, spec: Callable[..., Any], limit: timedelta, *args: object) -> Any:
+    [outcome] = await hooks.fan_out(spec, limit, *args)
+    return _value(outcome)
+
+
+async def _twice(plugin: object, spec: Callable[..., Any], limit: timedelta, *args: object) -> None:
+    runs = [_hooks(plugin, spec).fan_out(spec, limit, *args) for _ in range(2)]
+    for [outcome] in await asyncio.gather(*runs):
+        _value(outcome)
+
+
+async def _cancelled(hooks: Hooks, spec: Callable[..., Any], turns: int, *args: object) -> None:
+    heard: list[str] = []
+    listening = attrs.evolve(hooks, report=lambda failure: heard.append(failure.error))
+    task = asyncio.create_task(listening.fan_out(spec, timedelta(hours=1), *args))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    holds(
+        "ignores its cancellation" not in heard, f"{spec.__name__} did not stop within {GRACE} when cancelled"
+    )
+
+
+async def _entered(
+    contexts: Iterable[AbstractAsyncContextManager[object]], during: Callable[[Sequence[object]], None]
+) -> Sequence[object]:
+    async with asyncio.timeout(2 * GRACE.total_seconds()), AsyncExitStack() as stack:
+        given = [await stack.enter_async_context(context) for context in contexts]
+        during(given)
+    return given
+
+
+def _value(outcome: Outcome[Any]) -> Any:
+    if outcome.error:
+        raise AssertionError(str(outcome.error)) from outcome.error
+    return outcome.value
