@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gsd_core.git import Git, GitError
+from gsd_core.git.command import Command
+from gsd_core.git.commit import commit as commit_now
 
 Run = Callable[..., str]
 TRAILERS = {"GSD-Run": "r-1", "GSD-Step": "1/execute/01-01"}
@@ -210,9 +213,6 @@ def test_a_missing_identity_is_said_with_the_way_out(root: Path, sh: Run) -> Non
 
 
 def test_another_git_that_has_the_index_is_waited_for(root: Path, sh: Run) -> None:
-    from gsd_core.git.command import Command
-    from gsd_core.git.commit import commit as commit_now
-
     write(root, "a")
     lock = root / ".git/index.lock"
     lock.touch()
@@ -230,9 +230,6 @@ def test_another_git_that_has_the_index_is_waited_for(root: Path, sh: Run) -> No
 
 
 def test_another_git_that_keeps_the_index_is_named(root: Path) -> None:
-    from gsd_core.git.command import Command
-    from gsd_core.git.commit import commit as commit_now
-
     write(root, "a")
     (root / ".git/index.lock").touch()
 
@@ -242,6 +239,11 @@ def test_another_git_that_keeps_the_index_is_named(root: Path) -> None:
     assert "another git is at work" in caught.value.hint
 
 
+def wait_for(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.005)
+
+
 def test_a_commit_that_is_cancelled_is_finished_first(root: Path, sh: Run) -> None:
     begun = root.parent / "begun"
     hook(root, f"touch '{begun}'; sleep 0.3")
@@ -249,8 +251,7 @@ def test_a_commit_that_is_cancelled_is_finished_first(root: Path, sh: Run) -> No
 
     async def cancel_in_the_hook() -> None:
         task = asyncio.create_task(Git(root).commit(["a"], "x", trailers=TRAILERS, verify=True))
-        while not begun.exists():
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(wait_for, begun)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
