@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from textwrap import dedent
 
 from attrs import field, frozen
 
@@ -32,7 +31,7 @@ class Element:
     @property
     def text(self) -> str:
         """The text inside as it was meant: unescaped, without common indentation."""
-        raw = dedent(self.inside) if self.inside.startswith("\n") else self.inside
+        raw = _dedented(self.inside) if self.inside.startswith("\n") else self.inside
         return unescape(raw, self.name).strip()
 
 
@@ -76,6 +75,12 @@ def unescape(text: str, element: str) -> str:
     pattern = _structural(element)
     text = re.sub(rf"&lt;(?={pattern})", "<", text)
     return re.sub(rf"&amp;((?:amp;)*lt;)(?={pattern})", r"&\1", text)
+
+
+def _dedented(text: str) -> str:
+    lines = text.split("\n")
+    depth = min((len(line) - len(line.lstrip(" ")) for line in lines if line.strip()), default=0)
+    return "\n".join(line[depth:] for line in lines)
 
 
 def _structural(element: str) -> str:

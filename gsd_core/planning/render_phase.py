@@ -1,0 +1,99 @@
+"""Writes a phase's CONTEXT.md and a plan's SUMMARY.md in the shapes of v1.20.5."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import PurePosixPath
+
+from gsd_core.ids import padded
+from gsd_core.planning.inline import inline, paragraphs, title
+from gsd_core.planning.model import PhaseView, Plan
+from gsd_core.planning.quoting import frontmatter
+
+
+def render_context(
+    phase: PhaseView, decisions: Sequence[tuple[str, str]], discretion: Sequence[str], date: str
+) -> str:
+    """Return CONTEXT.md; *decisions* are (area, text), *discretion* is what Claude may decide."""
+    parts = [
+        f"# Phase {phase.number}: {title(phase.name)} - Context",
+        f"**Gathered:** {inline(date)}\n**Status:** Ready for planning",
+        f"<domain>\n## Phase Boundary\n\n{paragraphs(phase.goal)}\n\n</domain>",
+        "<decisions>\n## Implementation Decisions",
+        *_decisions(decisions),
+        f"### Claude's Discretion\n{_bullets(discretion) or '- None'}",
+        "</decisions>",
+        "<specifics>\n## Specific Ideas\n\nNone beyond the decisions above.\n\n</specifics>",
+        "<deferred>\n## Deferred Ideas\n\nNone.\n\n</deferred>",
+        f"---\n\n*Phase: {padded(phase.number)}*\n*Context gathered: {inline(date)}*",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def render_summary(
+    plan: Plan,
+    *,
+    date: str,
+    duration_minutes: int,
+    commits: Sequence[tuple[str, str]],
+    created: Sequence[str],
+    modified: Sequence[str],
+    accomplishments: Sequence[str],
+    decisions: Sequence[str],
+    deviations: Sequence[str],
+    issues: Sequence[str],
+) -> str:
+    """Return the SUMMARY of a plan; *commits* are (name of the task, hash)."""
+    number = plan.id.rpartition("-")[2]
+    head = frontmatter(
+        {
+            "phase": PurePosixPath(plan.path).parent.name or padded(plan.phase),
+            "plan": number,
+            "subsystem": inline(plan.name) or "implementation",
+            "tags": [],
+            "provides": accomplishments,
+            "key-files": {"created": created, "modified": modified},
+            "key-decisions": decisions,
+            "requirements-completed": plan.requirements,
+            "duration": f"{duration_minutes}min",
+            "completed": date,
+        }
+    )
+    parts = [
+        f"# Phase {plan.phase} Plan {number}: {title(plan.name)} Summary",
+        f"**{title(accomplishments[0] if accomplishments else plan.name)}**",
+        f"## Performance\n\n- **Duration:** {duration_minutes} min\n- **Completed:** {inline(date)}\n"
+        f"- **Tasks:** {len(commits)}\n- **Files modified:** {len({*created, *modified})}",
+        f"## Accomplishments\n{_bullets(accomplishments) or '- None'}",
+        "## Task Commits\n\nEach task was committed atomically:\n\n" + "\n".join(_commits(commits)),
+        f"## Files Created/Modified\n{_files(created, 'created')}{_files(modified, 'modified')}".rstrip(),
+        f"## Decisions Made\n{_bullets(decisions) or 'None - followed plan as specified'}",
+        f"## Deviations from Plan\n\n{_bullets(deviations) or 'None - plan executed exactly as written'}",
+        f"## Issues Encountered\n{_bullets(issues) or 'None'}",
+        f"---\n*Phase: {padded(plan.phase)}*\n*Completed: {inline(date)}*",
+    ]
+    return head + "\n" + "\n\n".join(parts) + "\n"
+
+
+def _decisions(decisions: Sequence[tuple[str, str]]) -> Iterator[str]:
+    number = 0
+    for area, group in groupby(decisions, key=lambda decision: decision[0]):
+        lines = [f"### {title(area)}"]
+        for _, text in group:
+            number += 1
+            lines.append(f"- **D-{number:02d}:** {inline(text)}")
+        yield "\n".join(lines)
+
+
+def _commits(commits: Sequence[tuple[str, str]]) -> Iterator[str]:
+    for number, (name, sha) in enumerate(commits, start=1):
+        yield f"{number}. **Task {number}: {title(name)}** - `{inline(sha)[:7]}`"
+
+
+def _files(paths: Sequence[str], what: str) -> str:
+    return "".join(f"- `{inline(path)}` - {what}\n" for path in paths)
+
+
+def _bullets(texts: Sequence[str]) -> str:
+    return "\n".join(f"- {inline(text)}" for text in texts if text.strip())

@@ -1,0 +1,186 @@
+"""Writes VERIFICATION.md; :func:`gsd_core.planning.verdicts.parse_verdict` reads it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+
+from attrs import frozen
+
+from gsd_core.gap import Gap, GapReport, HumanCheck
+from gsd_core.ids import padded
+from gsd_core.planning.inline import cell, inline, paragraphs, title
+from gsd_core.planning.model import PhaseView, Verdict, VerdictStatus
+from gsd_core.planning.quoting import Node, frontmatter
+
+_HOLDS, _FAILS, _OPEN, _HUMAN = "✓ VERIFIED", "✗ FAILED", "? UNCERTAIN", "? NEEDS HUMAN"
+
+
+@frozen(kw_only=True)
+class _Finding:
+    """One must-have, what it is known by, and what became of it."""
+
+    text: str
+    status: str
+    proof: str
+
+
+def render_verification(
+    phase: PhaseView,
+    report: GapReport,
+    *,
+    now: datetime,
+    previous: Verdict | None = None,
+    score: str = "",
+) -> str:
+    """Return the text of a phase's verdict; *score* is counted from the report if it is empty.
+
+    The status is ``gaps_found`` also if a detector failed: what was not looked at did not pass.
+    """
+    stamp = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    truths = list(_truths(phase, report))
+    score = score or _score(truths)
+    head: dict[str, Node] = {
+        "phase": PurePosixPath(phase.directory).name or padded(phase.number),
+        "verified": stamp,
+        "status": status_of(report),
+        "score": score,
+        **_again(report, previous),
+        **({"failed_detectors": report.failed_detectors} if report.failed_detectors else {}),
+        **({"gaps": [_gap(gap) for gap in report.gaps]} if report.gaps else {}),
+        **({"human_verification": [_human(check) for check in report.human]} if report.human else {}),
+    }
+    parts = [*_intro(phase, stamp, status_of(report)), *_tables(phase, report, truths, score)]
+    return frontmatter(head) + "\n" + "\n\n".join([*parts, *_open_points(report)]) + "\n"
+
+
+def status_of(report: GapReport) -> VerdictStatus:
+    """Return what a report comes to."""
+    if report.gaps or report.failed_detectors:
+        return "gaps_found"
+    return "human_needed" if report.human else "passed"
+
+
+def _again(report: GapReport, previous: Verdict | None) -> dict[str, Node]:
+    if previous is None:
+        return {}
+    before = {gap.key: gap.truth for gap in previous.gaps}
+    now = {gap.key: gap.truth for gap in report.gaps}
+    return {
+        "re_verification": {
+            "previous_status": previous.status,
+            "previous_score": previous.score,
+            "gaps_closed": [text for key, text in before.items() if key not in now],
+            "gaps_remaining": [text for key, text in now.items() if key in before],
+            "regressions": [text for key, text in now.items() if key not in before],
+        }
+    }
+
+
+def _gap(gap: Gap) -> dict[str, Node]:
+    values: dict[str, Node] = {
+        "truth": gap.truth,
+        "status": gap.status,
+        "reason": gap.reason,
+        "artifacts": [{"path": bad.path, "issue": bad.issue} for bad in gap.artifacts],
+        "missing": gap.missing,
+        "evidence": gap.evidence,
+        "about": gap.about,
+        "found_by": gap.found_by,
+    }
+    return {key: value for key, value in values.items() if value or key == "reason"}
+
+
+def _human(check: HumanCheck) -> dict[str, Node]:
+    values = {
+        "test": check.test,
+        "expected": check.expected,
+        "why_human": check.why,
+        "about": check.about,
+    }
+    return {key: value for key, value in values.items() if value or key != "about"}
+
+
+def _intro(phase: PhaseView, stamp: str, status: str) -> Iterator[str]:
+    yield f"# Phase {phase.number}: {title(phase.name)} Verification Report"
+    yield f"**Phase Goal:** {inline(phase.goal)}\n**Verified:** {stamp}\n**Status:** {status}"
+
+
+def _tables(phase: PhaseView, report: GapReport, truths: Sequence[_Finding], score: str) -> Iterator[str]:
+    yield "## Goal Achievement\n\n### Observable Truths"
+    rows = [(str(i), cell(t.text), t.status, cell(t.proof)) for i, t in enumerate(truths, start=1)]
+    yield _table(("#", "Truth", "Status", "Evidence"), rows)
+    yield f"**Score:** {inline(score)}"
+    if artifacts := [_row(found) for found in _artifacts(phase, report)]:
+        yield "### Required Artifacts\n\n" + _table(("Artifact", "Status", "Details"), artifacts)
+    if links := [_row(found) for found in _links(phase, report)]:
+        yield "### Key Link Verification\n\n" + _table(("Link", "Status", "Details"), links)
+
+
+def _open_points(report: GapReport) -> Iterator[str]:
+    yield "## Human Verification Required"
+    if not report.human:
+        yield "None: everything was verified by code."
+    for number, check in enumerate(report.human, start=1):
+        yield (
+            f"### {number}. {title(check.test)}\n\n**Test:** {inline(check.test)}\n"
+            f"**Expected:** {inline(check.expected)}\n**Why human:** {inline(check.why)}"
+        )
+    yield "## Gaps Summary"
+    if not report.gaps and not report.failed_detectors:
+        yield "**No gaps found.**"
+    for number, gap in enumerate(report.gaps, start=1):
+        missing = "".join(f"\n   - Missing: {inline(text)}" for text in gap.missing)
+        yield f"{number}. **{title(gap.truth)}**\n   - Reason: {inline(gap.reason)}{missing}"
+    for name in report.failed_detectors:
+        yield paragraphs(f"The detector {name} failed, so this report is incomplete.")
+
+
+def _truths(phase: PhaseView, report: GapReport) -> Iterator[_Finding]:
+    for plan in phase.plans:
+        for truth in plan.must_haves.truths:
+            yield _finding(truth.text, (truth.id,), report)
+
+
+def _artifacts(phase: PhaseView, report: GapReport) -> Iterator[_Finding]:
+    for plan in phase.plans:
+        for number, artifact in enumerate(plan.must_haves.artifacts, start=1):
+            yield _finding(artifact.path, (artifact.path, f"{plan.id}:A{number}"), report)
+
+
+def _links(phase: PhaseView, report: GapReport) -> Iterator[_Finding]:
+    for plan in phase.plans:
+        for number, link in enumerate(plan.must_haves.key_links, start=1):
+            text = f"{link.source} → {link.target}"
+            names = (f"{plan.id}:L{number}", f"{link.source} -> {link.target}", text)
+            yield _finding(text, names, report)
+
+
+def _finding(text: str, names: Sequence[str], report: GapReport) -> _Finding:
+    """Say what became of a must-have: a gap outweighs evidence, nothing at all is no proof."""
+    for gap in report.gaps:
+        if gap.about in names or gap.truth == text:
+            return _Finding(text=text, status=_FAILS, proof=gap.reason)
+    for check in report.human:
+        if check.about in names:
+            return _Finding(text=text, status=_HUMAN, proof=check.test)
+    for evidence in report.evidence:
+        if evidence.about in names:
+            status = _HOLDS if evidence.holds else _FAILS
+            return _Finding(text=text, status=status, proof=evidence.proof)
+    return _Finding(text=text, status=_OPEN, proof="")
+
+
+def _score(truths: Sequence[_Finding]) -> str:
+    holding = sum(truth.status == _HOLDS for truth in truths)
+    return f"{holding}/{len(truths)} must-haves verified"
+
+
+def _row(found: _Finding) -> tuple[str, str, str]:
+    return cell(found.text), found.status, cell(found.proof)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
