@@ -26,7 +26,7 @@ from .works import Works
 
 __all__ = ["FileEdit", "Job", "Json", "Product", "Scenario", "Work", "accepted"]
 
-_TRUTH_ID = re.compile(r"\b\d[\w.]*-\d+:T\d+\b")
+_TRUTH_ID = re.compile(r"\b\d[\w.]*(?:-\d+:T|:C)\d+\b")
 _REQUIREMENT = re.compile(r"\b[A-Z]+-\d+\b")
 
 
@@ -74,11 +74,11 @@ class Scenario:
         """
         if round:
             return {"plans": [self._repair(about).value()]}
+        named = tuple(dict.fromkeys(_REQUIREMENT.findall(about)))
         own = requirements_of(self.product, self.phase_count, phase)
-        if own and (not about or any(name in about for name in own)):
+        if own and (not named or set(own) & set(named)):
             return {"plans": [work.value() for work in self._works().of_phase(phase)]}
-        foreign = tuple(dict.fromkeys(_REQUIREMENT.findall(about)))
-        return {"plans": [unknown(self.product, phase, foreign).value()]}
+        return {"plans": [unknown(self.product, phase, named).value()]}
 
     def jobs(self, plan: str, answer: str = "", about: str = "") -> tuple[Job, ...]:
         """Return the tasks of a plan (``01-02``), in their order.
@@ -118,6 +118,12 @@ class Scenario:
         found = dict.fromkeys(_TRUTH_ID.findall(text))
         return tuple(truth for truth in found if _phase_of(_plan_of(truth)) == phase)
 
+    def files_of(self, truths: Iterable[str]) -> tuple[str, ...]:
+        """Return the files of the plans that promise these truths."""
+        plans = dict.fromkeys(map(_plan_of, truths))
+        files = [path for plan in plans for job in self.jobs(plan) for path in job.files]
+        return tuple(dict.fromkeys(files))
+
     def _verdict(self, truth: str) -> Json:
         job = self.jobs(_plan_of(truth))[0]
         evidence = f"{', '.join(job.files)}; shown by `{job.check}`"
@@ -137,7 +143,9 @@ class Scenario:
 
 
 def _plan_of(truth: str) -> str:
-    return truth.partition(":")[0]
+    """Return the plan that promises a truth; a roadmap's criterion (``01:C1``) is the first plan's."""
+    owner, _, name = truth.partition(":")
+    return owner if name.startswith("T") else f"{owner}-01"
 
 
 def _phase_of(plan: str) -> str:
@@ -145,5 +153,6 @@ def _phase_of(plan: str) -> str:
 
 
 def accepted(reply: str) -> bool:
-    """Tell whether a reply of ``task_done`` says that the task is committed."""
-    return bool(re.search(r"\bcommitted\b", reply)) and not re.search(r"\bnot (yet )?committed\b", reply)
+    """Tell whether a reply of ``task_done`` says that the task is committed, or done already."""
+    refused = re.search(r"\bnot (yet )?committed\b|^Not |^Stop ", reply)
+    return not refused and bool(re.search(r"\b(committed|done)\b", reply))
