@@ -8,6 +8,7 @@
         Permanent                 do not try again
           Credentials             log in first (exit 4)
           Exhausted               a budget or limit is used up (exit 5)
+        Parked                    a human has to answer first: the core enters the step again
       PluginError                 a plugin broke its contract: report it, never retry
       UserError                   the user has to change something first (exit 2)
         ConfigError               settings, flags, or what is installed
@@ -68,6 +69,14 @@ class Credentials(Permanent):
 
 class Exhausted(Permanent):
     """A budget or a usage limit is used up."""
+
+
+class Parked(StepError):
+    """Nobody can answer *questions* (ids) now; the step is entered again when they are answered."""
+
+    def __init__(self, message: str, questions: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.questions = questions
 
 
 class PluginError(GsdError):

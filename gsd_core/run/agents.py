@@ -1,0 +1,212 @@
+"""One agent call: opened, watched, settled and closed; asked again it is the record."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import uuid
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from attrs import define, evolve, field
+
+from gsd_core.agent import (
+    Activity,
+    AgentResult,
+    AgentTask,
+    Conversation,
+    Permission,
+    ToolUse,
+)
+from gsd_core.errors import ConfigError, Permanent
+from gsd_core.hookspecs import gsd_run_agent
+from gsd_core.journal.codec import structure, unstructure
+from gsd_core.processes import start_time
+from gsd_core.question import Answer, Inquiry, Question
+from gsd_core.step import Accept, Functions
+from gsd_core.text import clip, redact, sanitize
+from gsd_core.usage import Usage
+
+from .ask import ask
+from .budget import check_budget
+from .clocks import Clocks
+from .permission import Gate
+from .session import Run
+
+T = TypeVar("T")
+
+COMPLAINTS = 2
+SHOWN = 400
+
+
+@define(kw_only=True)
+class Call:
+    """One call of an agent within an attempt; it is the agent's host as well."""
+
+    run: Run
+    step: str
+    attempt: int
+    key: str
+    gate: Gate
+    functions: Functions
+    clocks: Clocks
+    stopped: asyncio.Future[Exception] = field(factory=lambda: asyncio.get_running_loop().create_future())
+    turns: Usage = field(factory=Usage)
+
+    async def permit(self, use: ToolUse) -> Permission:
+        """See :class:`gsd_core.AgentHost`."""
+        return await self._or_stop(self.gate.permit(use))
+
+    async def confirm(self, use: ToolUse, reason: str) -> Permission:
+        """See :class:`gsd_core.AgentHost`."""
+        with self.clocks.paused():
+            return await self._or_stop(self.gate.confirm(use, reason))
+
+    async def ask(self, questions: Sequence[Question]) -> Sequence[Answer]:
+        """See :class:`gsd_core.AgentHost`."""
+        inquiry = Inquiry(questions=tuple(questions), reason=f"the agent of {self.step} asks")
+        with self.clocks.paused():
+            return await self._or_stop(ask(self.run, inquiry, step=self.step, occasion=self.key))
+
+    async def call(self, function: str, arguments: Mapping[str, Any]) -> str:
+        """See :class:`gsd_core.AgentHost`."""
+        implementation = self.functions.get(function)
+        if implementation is None:
+            return f"there is no function {function!r}"
+        with self.clocks.paused():
+            return await self._or_stop(implementation(arguments))
+
+    async def _or_stop(self, work: Awaitable[T]) -> T:
+        """Await *work*; what it raises ends the whole call, whatever the agent's library makes of it."""
+        try:
+            return await work
+        except Exception as exc:
+            if not self.stopped.done():
+                self.stopped.set_result(exc)
+            await asyncio.Event().wait()
+            raise AssertionError("the call is cancelled here") from exc
+
+    async def progress(self, activity: Activity, usage: Usage | None = None) -> None:
+        """See :class:`gsd_core.AgentHost`."""
+        self.clocks.beat()
+        text = clip(redact(sanitize(activity.text)), SHOWN)
+        data: dict[str, Any] = {"key": self.key, "kind": activity.kind, "tool": activity.tool, "text": text}
+        if usage is not None:
+            self.turns = self.turns + usage
+            data["usage"] = unstructure(usage)
+        self.run.note(data, step=self.step, attempt=self.attempt)
+
+    def started(self, pid: int) -> None:
+        """See :class:`gsd_core.AgentHost`."""
+        data = {"key": self.key, "pid": pid, "start": start_time(pid)}
+        self.run.record("agent.process", data, step=self.step, attempt=self.attempt)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """See :class:`gsd_core.AgentHost`."""
+        return {"GSD_RUN": self.run.id, "GSD_STEP": self.step}
+
+
+async def run_agent(call: Call, task: AgentTask, accept: Accept | None) -> AgentResult:
+    """Return an accepted answer: complaints go back twice, then one fresh conversation, then give up."""
+    complaints: Sequence[str] = ()
+    for fresh in (False, True):
+        conversation = evolve(_conversation(call, task), resume=False) if fresh else _conversation(call, task)
+        if fresh:
+            conversation = evolve(conversation, id=str(uuid.uuid4()))
+        current = evolve(task, conversation=conversation, run=call.run.id)
+        for _ in range(1 + COMPLAINTS):
+            result = await _once(call, current)
+            complaints = accept(result) if accept else ()
+            if not complaints:
+                return _accept(call, result)
+            current = evolve(
+                task, prompt=_complaint(complaints), run=call.run.id,
+                conversation=evolve(conversation, resume=True),
+            )  # fmt: skip
+    raise Permanent(f"the agent's answer stays invalid: {'; '.join(complaints)}")
+
+
+def _complaint(complaints: Sequence[str]) -> str:
+    listed = "\n".join(f"- {complaint}" for complaint in complaints)
+    return f"Your answer cannot be used yet:\n{listed}\nMend it and answer again, in full."
+
+
+def recorded(run: Run, step: str, key: str) -> AgentResult | None:
+    """Return the answer that this generation of the step got under *key*, if it was accepted."""
+    base = run.step(step).base
+    for fact in run.journal.events(after=base, run=run.id, kinds=["agent.accepted"]):
+        if fact.step == step and fact.data["key"] == key:
+            return structure(fact.data["value"], AgentResult)
+    return None
+
+
+def _conversation(call: Call, task: AgentTask) -> Conversation:
+    """Return the conversation of this call: given, resumed after a crash, or new with an id we choose."""
+    if task.conversation is not None:
+        return task.conversation
+    base = call.run.step(call.step).base
+    opened = [
+        fact.data["conversation"]
+        for fact in call.run.journal.events(after=base, run=call.run.id, kinds=["agent.opened"])
+        if fact.step == call.step and fact.data["key"] == call.key
+    ]
+    if opened:
+        return evolve(structure(opened[-1], Conversation), resume=True)
+    return Conversation(id=str(uuid.uuid4()), cwd=str(task.tree))
+
+
+def _accept(call: Call, result: AgentResult) -> AgentResult:
+    data = {"key": call.key, "value": unstructure(result)}
+    call.run.record("agent.accepted", data, step=call.step, attempt=call.attempt)
+    return result
+
+
+async def _once(call: Call, task: AgentTask) -> AgentResult:
+    """One exchange with the agent, with its cost recorded however it ends."""
+    await check_budget(call.run, call.step, task.limits.dollars)
+    _open(call, task)
+    call.turns = Usage()
+    try:
+        async with call.clocks.running():
+            result = await _picked(call, task)
+    except BaseException as exc:
+        ended = "lost" if isinstance(exc, asyncio.CancelledError) else "failed"
+        _close(call, ended, call.turns)
+        raise
+    _close(call, result.ended, result.usage if result.usage.turns else call.turns)
+    if result.ended in ("turns", "dollars"):
+        raise Permanent(f"the agent used up its {result.ended} before it was done")
+    return result
+
+
+async def _picked(call: Call, task: AgentTask) -> AgentResult:
+    names = call.run.settings.agent
+    work = asyncio.ensure_future(call.run.hooks.pick(gsd_run_agent, names, AgentResult, task, call))
+    waiting: set[asyncio.Future[Any]] = {work, call.stopped}
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    if call.stopped.done():
+        work.cancel()
+        with suppress(BaseException):
+            await work
+        raise call.stopped.result()
+    outcome = await work
+    if outcome is None or outcome.value is None:
+        raise ConfigError(f"no agent takes the task: {', '.join(names)} declined", hint="see gsd plugins")
+    return outcome.value
+
+
+def _open(call: Call, task: AgentTask) -> None:
+    digest = hashlib.sha256(task.prompt.encode("utf-8", "replace")).hexdigest()
+    reserved = task.limits.dollars
+    data = {
+        "key": call.key, "conversation": unstructure(task.conversation), "model": task.model,
+        "role": task.role, "prompt_sha256": digest, "reserved": str(reserved) if reserved else None,
+    }  # fmt: skip
+    call.run.record("agent.opened", data, step=call.step, attempt=call.attempt)
+
+
+def _close(call: Call, ended: str, usage: Usage) -> None:
+    data = {"key": call.key, "ended": ended, "usage": unstructure(usage)}
+    call.run.record("agent.closed", data, step=call.step, attempt=call.attempt)

@@ -1,0 +1,201 @@
+"""Begin a run, or go on with it: check before anything is written, take the lock, open, close."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+
+from attrs import evolve
+
+import gsd_core
+from gsd_core.border import PluginFailure
+from gsd_core.bound import bind_settings
+from gsd_core.errors import ConfigError, Fenced, GsdError
+from gsd_core.git import Git
+from gsd_core.hookspecs import RunInfo, gsd_lifespan
+from gsd_core.journal.codec import structure, unstructure
+from gsd_core.journal.lock import ProjectLock
+from gsd_core.journal.store import Journal
+from gsd_core.machine.due import End
+from gsd_core.machine.fold import fold
+from gsd_core.machine.state import State
+from gsd_core.processes import boot_id, start_time
+from gsd_core.text import clip, redact, sanitize
+from gsd_core.watchdog import Blocked, Watchdog
+
+from .ask import take_answers
+from .ledger import read_ledger
+from .loop import loop
+from .outlet import outlet
+from .preflight import Found, check_project, idea_of, last_run, place
+from .recover import clean_up, dollars
+from .session import Run, RunEnd, RunRequest
+from .stop import Stopper, stopping
+
+INBOX = 0.5
+
+
+async def run_project(request: RunRequest) -> RunEnd:
+    """Run until the end, a signal, or a question that nobody can answer.
+
+    Raises ``UserError`` before anything is written if the project, the idea or the settings are
+    not fit to begin with, ``Locked`` if another process has the project.
+    """
+    git = Git(request.root)
+    directory = await place(request, git)
+    found = last_run(directory, request)
+    await check_project(request, git, found)
+    with ProjectLock(directory), bind_settings(request.settings.values):
+        journal = Journal.open(directory / "journal.db", clock=request.clock)
+        try:
+            return await _with_journal(request, git, journal, last_run(directory, request))
+        finally:
+            journal.close()
+
+
+async def _with_journal(request: RunRequest, git: Git, journal: Journal, found: Found) -> RunEnd:
+    run = await _open(request, git, journal, found)
+    _report_to(run)
+    with stopping(run.id) as stopper, Watchdog(lambda blocked: _blocked(run, blocked)):
+        try:
+            end = await _lived(run)
+        except asyncio.CancelledError:
+            told = _stopped(run, stopper)
+            if told is None:
+                raise
+            end = told
+        except Fenced as exc:
+            return RunEnd(outcome="stopped", exit=1, reason=str(exc), run=run.id)
+        except GsdError as exc:
+            end = End(outcome="failed", exit=2 if isinstance(exc, ConfigError) else 1, reason=str(exc))
+        return await _close(run, end)
+
+
+async def _open(request: RunRequest, git: Git, journal: Journal, found: Found) -> Run:
+    """Make the run, or take it over: from here on earlier processes can write nothing more about it."""
+    run_id = found.run
+    epoch = journal.raise_epoch(run_id)
+    facts = list(journal.events(run=run_id, facts_only=True))
+    run = Run(
+        id=run_id, request=request, journal=journal, git=git, effects=request.effects(journal, git),
+        state=fold(State(), facts, structure), idea=idea_of(request, facts), ledger=read_ledger(facts),
+    )  # fmt: skip
+    if not facts:
+        base = {"commit": await git.head(), "dirty": list(await git.dirty())}
+        idea = unstructure(run.idea) if run.idea else None
+        run.record("run.started", {"idea": idea, "workflow": "native", "base": base})
+    data = {
+        "pid": os.getpid(), "start": start_time(os.getpid()), "boot": boot_id(), "epoch": epoch,
+        "version": gsd_core.__version__, "options": unstructure(request.options),
+        "agent": list(run.settings.agent), "resumed": bool(facts),
+        "plugins": [_plugin(info) for info in request.plugins],
+    }  # fmt: skip
+    run.record("run.opened", data)
+    return run
+
+
+def _plugin(info: object) -> dict[str, str]:
+    return {name: str(getattr(info, name, "")) for name in ("name", "version", "source", "sha256", "status")}
+
+
+def _report_to(run: Run) -> None:
+    """Record every failure of a plugin as a fact."""
+    loop_ = asyncio.get_running_loop()
+
+    def report(failure: PluginFailure) -> None:
+        error = clip(redact(sanitize(str(failure.error))), 2000)
+        data = {"plugin": failure.plugin, "hook": failure.hook, "error": error}
+        with suppress(GsdError):
+            run.record("plugin.failed", data)
+
+    def soon(failure: PluginFailure) -> None:
+        loop_.call_soon_threadsafe(report, failure)
+
+    run.request = evolve(run.request, hooks=evolve(run.request.hooks, report=soon))
+
+
+def _blocked(run: Run, blocked: Blocked) -> None:
+    """Say which plugin blocks the loop; called from the watchdog's thread."""
+    data = {"plugin": blocked.plugin, "hook": blocked.hook, "error": sanitize(str(blocked))}
+    with suppress(GsdError):
+        run.journal.append("plugin.failed", data, run=run.id)
+
+
+async def _lived(run: Run) -> End:
+    """Live with the plugins' resources, the watchers and the inbox."""
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(outlet(run))
+        await _enter_lifespans(run, stack)
+        await clean_up(run)
+        await stack.enter_async_context(_watched_inbox(run))
+        return await loop(run)
+
+
+async def _enter_lifespans(run: Run, stack: AsyncExitStack) -> None:
+    idea = run.idea.text if run.idea else ""
+    info: RunInfo = evolve(run.request.info, id=run.id, project=run.root, idea=idea)
+    for plugin, context in run.hooks.collect(gsd_lifespan, lambda context: str(id(context)), info).items:
+        try:
+            await stack.enter_async_context(context)
+        except Exception as exc:
+            raise ConfigError(
+                f"plugin {plugin!r} cannot start: {exc}", hint=f"run with -p no:{plugin} to go on without it"
+            ) from exc
+
+
+@asynccontextmanager
+async def _watched_inbox(run: Run) -> AsyncGenerator[None]:
+    """Hear answers and the wish to stop while a step is at work."""
+    main = asyncio.current_task()
+    assert main is not None
+
+    async def watch() -> None:
+        while not run.state.stop_asked:
+            await asyncio.sleep(INBOX)
+            take_answers(run)
+        main.cancel()
+
+    task = asyncio.create_task(watch(), name="gsd:inbox")
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def _stopped(run: Run, stopper: Stopper | None) -> End | None:
+    """Return the end of a run that was told to stop; ``None`` if somebody else cancels us."""
+    task = asyncio.current_task()
+    if stopper and stopper.received:
+        if task:
+            task.uncancel()
+        name = {2: "SIGINT", 15: "SIGTERM"}.get(stopper.received, str(stopper.received))
+        return End(outcome="stopped", exit=128 + stopper.received, reason=f"stopped by {name}")
+    if run.state.stop_asked:
+        if task:
+            task.uncancel()
+        return End(outcome="stopped", exit=130, reason="stopped on request")
+    return None
+
+
+async def _close(run: Run, end: End) -> RunEnd:
+    """Record how the run ended, with what it cost and what it committed."""
+    commits = len(await run.git.trailed(run.id))
+    spent = dollars(run.ledger.total)
+    data = {
+        "outcome": end.outcome, "exit": end.exit, "reason": end.reason, "dollars": spent, "commits": commits,
+    }  # fmt: skip
+    async with outlet(run):
+        run.record("run.closed", data)
+    return RunEnd(
+        outcome=end.outcome, exit=end.exit, reason=end.reason, run=run.id, dollars=spent, commits=commits
+    )
+
+
+def journal_path(directory: Path) -> Path:
+    """Return where the journal of a project lies: *directory* is ``<git common dir>/gsd``."""
+    return directory / "journal.db"

@@ -1,0 +1,101 @@
+"""Detect gaps: run the plans' commands, ask all detectors, and keep what they found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from attrs import evolve
+
+from gsd_core.gap import Gap, GapReport
+from gsd_core.hooks import Outcome
+from gsd_core.hookspecs import gsd_find_gaps
+from gsd_core.planning.model import PhaseView
+from gsd_core.planning.render import render_verification
+from gsd_core.step import FileWrite, StepRequest, StepResult, Verified
+from gsd_core.text import clip, redact, sanitize
+
+from .commands import check_plans
+from .permission import Gate
+from .session import Run
+
+
+async def detect(run: Run, step: StepRequest, gate: Gate) -> StepRequest:
+    """Return the verify step with what the commands did and what the detectors found."""
+    assert step.phase is not None, "a verify step has a phase"
+    phase = evolve(step.phase, project=step.tree)
+    phase = evolve(phase, checks=await check_plans(gate, phase, run.limits.check))
+    return evolve(step, phase=phase, report=await find_gaps(run, phase))
+
+
+async def find_gaps(run: Run, phase: PhaseView) -> GapReport:
+    """Ask all detectors about the tree as it is now; one that fails makes the report incomplete."""
+    outcomes = await run.hooks.fan_out(gsd_find_gaps, run.limits.detector, phase)
+    reports = [_report(outcome) for outcome in outcomes]
+    return GapReport(
+        gaps=_unique(gap for report in reports for gap in report.gaps),
+        failed_detectors=tuple(name for report in reports for name in report.failed_detectors),
+        human=tuple(check for report in reports for check in report.human),
+        evidence=tuple(evidence for report in reports for evidence in report.evidence),
+    )
+
+
+def _report(outcome: Outcome[Sequence[Gap] | GapReport]) -> GapReport:
+    """Return one detector's report, stamped with its name; nonsense is a failed detector."""
+    if outcome.error is not None:
+        return GapReport(failed_detectors=(f"{outcome.plugin}: {clip(sanitize(str(outcome.error)), 300)}",))
+    value = outcome.value
+    report = value if isinstance(value, GapReport) else _from_gaps(outcome.plugin, value)
+    return evolve(
+        report,
+        gaps=tuple(evolve(_clean(gap), found_by=outcome.plugin) for gap in report.gaps),
+        evidence=tuple(evolve(e, by=outcome.plugin, proof=_text(e.proof)) for e in report.evidence),
+    )
+
+
+def _from_gaps(plugin: str, value: object) -> GapReport:
+    gaps = value if isinstance(value, list | tuple) else [None]
+    found = [gap for gap in gaps if isinstance(gap, Gap)]
+    if len(found) != len(gaps):
+        return GapReport(failed_detectors=(f"{plugin}: returned {type(value).__name__}, not gaps",))
+    return GapReport(gaps=tuple(found))
+
+
+def _clean(gap: Gap) -> Gap:
+    return evolve(gap, truth=_text(gap.truth), reason=_text(gap.reason), evidence=_text(gap.evidence))
+
+
+def _text(text: str) -> str:
+    return clip(redact(sanitize(text)), 2000)
+
+
+def _unique(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
+    return tuple({(gap.key, gap.found_by): gap for gap in gaps}.values())
+
+
+def merged(step: StepRequest, result: StepResult, plugin: str) -> StepResult:
+    """Return the result with every detector's gap in it, and the verdict on disk to match.
+
+    A gap may be dropped by its finder only.
+    """
+    assert isinstance(result.outcome, Verified)
+    assert step.phase is not None
+    before, said = step.report or GapReport(), result.outcome.report
+    named = [gap if gap.found_by else evolve(_clean(gap), found_by=plugin) for gap in said.gaps]
+    report = evolve(
+        said,
+        gaps=_unique([*before.gaps, *named]),
+        failed_detectors=tuple(dict.fromkeys([*before.failed_detectors, *said.failed_detectors])),
+    )
+    text = render_verification(step.phase, report, now=step.now, previous=step.phase.verdict)
+    path = verification_path(result, step.phase)
+    files = tuple(file for file in result.files if file.path != path)
+    verdict = FileWrite(path=path, text=text)
+    return evolve(result, outcome=Verified(report=report), files=(*files, verdict))
+
+
+def verification_path(result: StepResult, phase: PhaseView) -> str:
+    """Return where the executor puts the verdict, or where it belongs."""
+    from gsd_core.ids import padded
+
+    named = [file.path for file in result.files if file.path.endswith("-VERIFICATION.md")]
+    return named[0] if named else f"{phase.directory}/{padded(phase.number)}-VERIFICATION.md"

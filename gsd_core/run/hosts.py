@@ -1,0 +1,79 @@
+"""What a step may do: keyed, durable calls. Asked again after a crash, the answer is the record."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from attrs import define, field
+
+from gsd_core.agent import AgentResult, AgentTask
+from gsd_core.checks import CheckResult
+from gsd_core.errors import Parked
+from gsd_core.planning.model import Task
+from gsd_core.question import Answer, Inquiry
+from gsd_core.step import Accept, Effect, Functions, StepRequest, TaskCommit
+
+from .agents import Call, recorded, run_agent
+from .ask import ask
+from .clocks import Clocks
+from .commands import check
+from .permission import Gate
+from .session import Run
+from .tasks import commit_task
+
+
+@define(kw_only=True)
+class Host:
+    """The host of one attempt."""
+
+    run: Run
+    step: StepRequest
+    gate: Gate
+    parked: Parked | None = field(default=None)
+
+    @property
+    def tree(self) -> Path:
+        """Where the step works."""
+        return self.step.tree
+
+    async def run_agent(
+        self, key: str, task: AgentTask, accept: Accept | None = None, functions: Functions | None = None
+    ) -> AgentResult:
+        """See :class:`gsd_core.StepHost`."""
+        known = recorded(self.run, self.step.id, key)
+        if known is not None:
+            return known
+        clocks = Clocks(idle=task.limits.idle, hard=task.limits.hard)
+        call = Call(
+            run=self.run, step=self.step.id, attempt=self.step.attempt, key=key, gate=self.gate,
+            functions=functions or {}, clocks=clocks,
+        )  # fmt: skip
+        try:
+            return await run_agent(call, task, accept)
+        except Parked as exc:
+            self.parked = exc
+            raise
+
+    async def ask(self, inquiry: Inquiry) -> Sequence[Answer]:
+        """See :class:`gsd_core.StepHost`."""
+        texts = "\0".join(question.text for question in inquiry.questions)
+        occasion = f"{inquiry.kind} {hashlib.sha256(texts.encode()).hexdigest()[:12]}"
+        try:
+            return await ask(self.run, inquiry, step=self.step.id, occasion=occasion)
+        except Parked as exc:
+            self.parked = exc
+            raise
+
+    async def commit_task(self, task: Task, subject: str, paths: Sequence[str]) -> TaskCommit:
+        """See :class:`gsd_core.StepHost`."""
+        return await commit_task(self.run, self.step, self.gate, task, subject, paths)
+
+    async def check(self, command: str) -> CheckResult:
+        """See :class:`gsd_core.StepHost`."""
+        return await check(self.gate, command, self.tree, self.run.limits.check)
+
+    async def declare(self, effect: Effect) -> None:
+        """See :class:`gsd_core.StepHost`."""
+        self.run.record("attempt.declared", {"effect": effect}, step=self.step.id, attempt=self.step.attempt)

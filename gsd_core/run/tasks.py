@@ -1,0 +1,118 @@
+"""Commit a task: run its check, stage what changed, commit with trailers, record. Once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+from pathlib import PurePosixPath
+
+from gsd_core.errors import GsdError
+from gsd_core.journal.codec import unstructure
+from gsd_core.planning.model import Task
+from gsd_core.step import StepRequest, TaskCommit
+from gsd_core.text import clip, redact, sanitize
+
+from .commands import check
+from .permission import Gate
+from .session import Run
+
+DENIED = (".git", ".planning", ".gsd", ".claude")
+DENIED_FILES = ("gsd.toml", ".mcp.json")
+LEFT_OUT = ("__pycache__", "node_modules", ".venv", ".pytest_cache", ".mypy_cache", ".ruff_cache")
+SECRETS = (".env", "id_rsa", "id_ed25519")
+
+
+async def commit_task(
+    run: Run, step: StepRequest, gate: Gate, task: Task, subject: str, paths: Sequence[str]
+) -> TaskCommit:
+    """See :meth:`gsd_core.StepHost.commit_task`."""
+    assert step.plan is not None, "only a plan has tasks"
+    name = f"{step.plan.id}/{task.number}"
+    if known := await _known(run, step, name):
+        return known
+    result = await check(gate, task.check, step.tree, run.limits.check) if task.check else None
+    if result is not None and not result.ok:
+        code = "did not run" if result.exit is None else f"exited with {result.exit}"
+        return TaskCommit(check=result, problem=f"the check `{task.check}` {code}:\n{result.output}")
+    changed = await _changed(run, step)
+    if not changed:
+        return TaskCommit(check=result, problem=_nothing(paths))
+    try:
+        commit = await run.effects.commit(
+            changed, _subject(subject), trailers(run, step.id, name), verify=True
+        )
+    except GsdError as exc:
+        return TaskCommit(check=result, problem=f"git did not commit: {exc}")
+    done = TaskCommit(commit=commit, paths=changed, check=result)
+    _record(run, step, name, done)
+    return done
+
+
+def trailers(run: Run, step: str, task: str = "") -> dict[str, str]:
+    """Return the trailers of a commit; together they are unique in the history."""
+    found = {"GSD-Run": run.id, "GSD-Step": step}
+    return found | ({"GSD-Task": task} if task else {})
+
+
+def _subject(text: str) -> str:
+    return clip(sanitize(text, multiline=False), 120)
+
+
+def _nothing(paths: Sequence[str]) -> str:
+    named = f" (you named {', '.join(paths)})" if paths else ""
+    return f"no file of the project has changed since the last commit{named}"
+
+
+async def _known(run: Run, step: StepRequest, name: str) -> TaskCommit | None:
+    """Return the task's commit if there is one: in the journal, or by its trailers in the history."""
+    for fact in run.journal.events(run=run.id, kinds=["task.committed"]):
+        if fact.step == step.id and fact.data["task"] == name:
+            return TaskCommit(commit=fact.data["commit"], paths=tuple(fact.data["paths"]))
+    commit = await run.git.find(trailers(run, step.id, name))
+    if commit is None:
+        return None
+    done = TaskCommit(commit=commit)
+    _record(run, step, name, done)
+    return done
+
+
+def _record(run: Run, step: StepRequest, name: str, done: TaskCommit) -> None:
+    result = done.check
+    check_data = None if result is None else {
+        "command": redact(result.command), "exit": result.exit,
+        "sha256": hashlib.sha256(result.output.encode()).hexdigest(),
+    }  # fmt: skip
+    number = int(name.rpartition("/")[2])
+    title = next((t.name for t in step.plan.tasks if t.number == number), "") if step.plan else ""
+    data = {
+        "task": name, "name": sanitize(title, multiline=False), "commit": done.commit,
+        "paths": unstructure(done.paths), "check": check_data,
+    }  # fmt: skip
+    run.record("task.committed", data, step=step.id, attempt=step.attempt)
+
+
+async def _changed(run: Run, step: StepRequest) -> tuple[str, ...]:
+    """Return what changed and may be committed: not what was dirty before, denied, litter or secret."""
+    changed = await run.git.changed(run.step(step.id).dirty_before)
+    return tuple(path for path in changed if may_commit(path))
+
+
+def may_commit(path: str) -> bool:
+    """Whether a task may commit *path*."""
+    parts = PurePosixPath(path).parts
+    name = parts[-1].lower()
+    return not (
+        _has(parts[:1], DENIED)
+        or _has(parts, (".git", *LEFT_OUT))
+        or name in DENIED_FILES
+        or _is_secret(name)
+    )
+
+
+def _is_secret(name: str) -> bool:
+    shown = name.endswith(("example", "sample", "template"))
+    return name in SECRETS or (name.startswith(".env.") and not shown)
+
+
+def _has(parts: Collection[str], names: Collection[str]) -> bool:
+    return any(part.lower() in names for part in parts)

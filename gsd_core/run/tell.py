@@ -1,0 +1,173 @@
+"""Facts to what the outside is told: public events for watchers, notices for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from gsd_core.event import EVENT_NAMES, Event, EventName
+from gsd_core.ids import StepId
+from gsd_core.journal.codec import structure
+from gsd_core.journal.record import Record
+from gsd_core.machine.state import State, inquiry_key
+from gsd_core.notice import Notice
+from gsd_core.question import Answer, Inquiry
+from gsd_core.text import clip, one_line
+
+Data: TypeAlias = Mapping[str, Any]
+_NAMES: dict[str, EventName] = {name: name for name in EVENT_NAMES}
+
+
+def events_of(state: State, fact: Record) -> Iterator[Event]:
+    """Return the public events that a fact is; *state* is what it led to. Most are none."""
+    for name, data in _public(state, fact):
+        yield Event(seq=fact.seq, name=_NAMES[name], at=fact.at, run=fact.run, step=fact.step, data=data)
+
+
+def _public(state: State, fact: Record) -> Iterator[tuple[str, Data]]:
+    translate = _TRANSLATIONS.get(fact.kind)
+    if translate is not None:
+        yield from translate(state, fact)
+
+
+def _run_started(_: State, fact: Record) -> Iterator[tuple[str, Data]]:
+    idea = fact.data.get("idea") or {}
+    yield "run.started", {"idea": idea.get("name", ""), "sha256": idea.get("sha256", "")}
+
+
+def _run_opened(_: State, fact: Record) -> Iterator[tuple[str, Data]]:
+    keys = ("pid", "version", "agent", "resumed")
+    yield "run.opened", {key: fact.data.get(key) for key in keys}
+
+
+def _run_closed(_: State, fact: Record) -> Iterator[tuple[str, Data]]:
+    keys = ("outcome", "exit", "reason", "dollars", "commits")
+    yield "run.closed", {key: fact.data.get(key) for key in keys}
+
+
+def _attempt_started(state: State, fact: Record) -> Iterator[tuple[str, Data]]:
+    number = fact.data["phase"]
+    phase = state.seen.phase(number) if state.seen else None
+    others = [r for key, r in state.steps.items() if r.id.phase == number and key != fact.step]
+    if number and not others and fact.attempt == 1:
+        yield "phase.started", {"number": number, "name": phase.name if phase else ""}
+    keys = ("kind", "phase", "plan", "round")
+    yield "step.started", {key: fact.data.get(key) for key in keys} | {"attempt": fact.attempt}
+
+
+def _step_result(_: State, fact: Record) -> Iterator[tuple[str, Data]]:
+    report = fact.data["result"]["outcome"].get("report") or {}
+    if gaps := report.get("gaps"):
+        step = StepId.parse(fact.step)
+        keys = ("truth", "reason", "about", "found_by")
+        found = [{key: gap.get(key, "") for key in keys} for gap in gaps]
+        yield "gap.found", {"phase": step.phase, "round": step.round, "gaps": found}
+
+
+def _step_completed(state: State, fact: Record) -> Iterator[tuple[str, Data]]:
+    step = StepId.parse(fact.step)
+    about = {"kind": step.kind, "phase": step.phase, "plan": step.detail, "round": step.round}
+    yield "step.completed", about | {"commit": fact.data["commit"], "subject": fact.data["subject"]}
+    if step.kind == "complete":
+        phase = state.seen.phase(step.phase) if state.seen else None
+        yield "phase.completed", {"number": step.phase, "name": phase.name if phase else ""}
+
+
+def _question_asked(_: State, fact: Record) -> Iterator[tuple[str, Data]]:
+    inquiry = structure(fact.data["inquiry"], Inquiry)
+    yield "question.asked", {"key": inquiry_key(inquiry), "inquiry": fact.data["inquiry"]}
+    if inquiry.kind == "escalation":
+        gaps = fact.data.get("gaps")
+        name = "error.escalated" if gaps is None else "gap.escalated"
+        yield name, {"gaps": gaps, "phase": StepId.parse(fact.step).phase, "error": fact.data.get("error")}
+
+
+def _question_answered(state: State, fact: Record) -> Iterator[tuple[str, Data]]:
+    answer = structure(fact.data["answer"], Answer)
+    yield "question.answered", {
+        "question": answer.question, "words": answer.words, "how": answer.how, "by": answer.by,
+        "via": answer.via,
+    }  # fmt: skip
+    if StepId.parse(fact.step).phase in state.skipped if fact.step else False:
+        yield "phase.skipped", {"number": StepId.parse(fact.step).phase, "reason": answer.words}
+
+
+def _agent_closed(_: State, fact: Record) -> Iterator[tuple[str, Data]]:
+    usage = fact.data["usage"]
+    tokens = sum(value for key, value in usage.items() if key.endswith("_tokens"))
+    yield "cost.changed", {
+        "dollars": usage.get("dollars"), "tokens": tokens, "calls": 1, "basis": usage.get("basis"),
+    }  # fmt: skip
+
+
+def _as_it_is(_: State, fact: Record) -> Iterator[tuple[str, Data]]:
+    yield fact.kind, dict(fact.data)
+
+
+Translate: TypeAlias = Callable[[State, Record], Iterator[tuple[str, Data]]]
+_TRANSLATIONS: dict[str, Translate] = {
+    "run.started": _run_started,
+    "run.opened": _run_opened,
+    "run.closed": _run_closed,
+    "attempt.started": _attempt_started,
+    "attempt.failed": _as_it_is,
+    "step.result": _step_result,
+    "step.completed": _step_completed,
+    "step.failed": _as_it_is,
+    "step.skipped": _as_it_is,
+    "question.asked": _question_asked,
+    "question.answered": _question_answered,
+    "task.committed": _as_it_is,
+    "agent.closed": _agent_closed,
+    "agent.activity": _as_it_is,
+    "plugin.failed": _as_it_is,
+    "recovered": _as_it_is,
+}
+
+
+def notice_of(event: Event, project: str) -> Notice | None:
+    """Return what people are told of an event: a question, a phase done, an error, the end."""
+    match event.name:
+        case "question.asked":
+            return _question(event, project)
+        case "phase.completed":
+            title = f"{project}: phase {event.data['number']} complete"
+            return _notice(event, "progress", title, str(event.data["name"]))
+        case "step.failed":
+            error: Data = event.data["error"]
+            title = f"{project}: {event.step} failed"
+            return _notice(event, "error", title, f"{error['message']}\n{error['hint']}".strip())
+        case "run.closed":
+            return _end(event, project)
+        case _:
+            return None
+
+
+def _notice(event: Event, kind: Any, title: str, body: str, **more: Any) -> Notice:
+    level = {"question": "warning", "error": "error", "crash": "error"}.get(kind, "info")
+    key = f"{kind} {event.run} {event.seq}"
+    return Notice(
+        key=key, type=kind, title=one_line(title, 120), body=clip(body, 2000), run=event.run,
+        step=event.step, level=more.pop("level", level), **more,
+    )  # fmt: skip
+
+
+def _question(event: Event, project: str) -> Notice:
+    inquiry = structure(event.data["inquiry"], Inquiry)
+    lines = [inquiry.reason] if inquiry.reason else []
+    for question in inquiry.questions:
+        lines.append(f"{question.id}: {question.text}")
+        lines += [f"  {n}. {option.label}" for n, option in enumerate(question.options, 1)]
+    first = inquiry.questions[0].id
+    command = f"gsd answer {first} …"
+    title = f"{project}: {event.step or 'the run'} waits for an answer"
+    body = "\n".join([*lines, "", f"answer with: {command}"])
+    return _notice(event, "question", title, body, question=first, answer_with=command)
+
+
+def _end(event: Event, project: str) -> Notice:
+    outcome, reason = event.data["outcome"], event.data["reason"]
+    done = outcome == "done"
+    title = f"{project}: {'complete' if done else outcome}"
+    kind = "complete" if done else "error"
+    return _notice(event, kind, title, str(reason), level="info" if done else "warning")
