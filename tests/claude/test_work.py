@@ -1,0 +1,239 @@
+"""What an agent does when all goes well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from gsd_core import AgentFunction, Allow, Answer, Ask, Deny, Limits, Permission, Question, ToolUse
+from gsd_plugins.rehearsal.api import ApiRequest, Blocks, Reply, Text, ToolUseBlock
+from tests.claude.workbench import Bench, RecordingHost, in_turn, says, uses
+
+
+def test_the_models_words_are_the_text(bench: Bench) -> None:
+    result, requests = bench.run(in_turn(says("Hello.")), model="sonnet")
+
+    assert (result.text, result.ended, result.value) == ("Hello.", "done", None)
+    assert "sonnet" in result.model
+    assert "You work." in requests[0].system
+    assert requests[0].prompt == "do it"
+
+
+def test_only_the_tasks_tools_are_sent(bench: Bench) -> None:
+    _, requests = bench.run(in_turn(says("x")), tools=("Read", "Glob"))
+
+    assert {"Read", "Glob"} == set(requests[0].tools) - {"DeferredToolPlaceholder"}
+
+
+def test_a_task_without_tools_sends_none(bench: Bench) -> None:
+    _, requests = bench.run(in_turn(says("x")))
+
+    assert set(requests[0].tools) <= {"DeferredToolPlaceholder"}
+
+
+def test_a_prompt_is_given_as_it_was_written(bench: Bench) -> None:
+    (bench.tree / "secret.md").write_text("never to be read")
+    _, requests = bench.run(in_turn(says("x")), prompt="/clear @secret.md")
+
+    assert requests[0].prompt == "/clear @secret.md"
+    assert "never to be read" not in str(requests[0].body)
+
+
+def test_a_schema_gives_a_value(bench: Bench) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    result, _ = bench.run(in_turn(uses("StructuredOutput", n=3), says("done")), schema=schema)
+
+    assert result.value == {"n": 3}
+
+
+def test_writes_and_commands_run_unattended_once_the_gate_allows_them(bench: Bench) -> None:
+    host = RecordingHost()
+    script = in_turn(
+        uses("Write", file_path=str(bench.tree / "a.txt"), content="one"),
+        uses("Bash", command="cp a.txt b.txt && curl --version >/dev/null; echo copied"),
+        says("done"),
+    )
+    result, requests = bench.run(script, host, tools=("Write", "Bash"), writable=True)
+
+    assert (bench.tree / "b.txt").read_text() == "one"
+    assert [use.name for use in host.uses] == ["Write", "Bash"]
+    assert host.uses[1].input["command"].startswith("cp a.txt")
+    assert (host.uses[1].tree, host.uses[1].step, host.uses[1].writable) == (
+        bench.tree,
+        "1/execute/01-01",
+        True,
+    )
+    assert "copied" in requests[-1].last
+    assert not host.confirmed
+    assert result.text == "done"
+
+
+def no_bash(use: ToolUse) -> Permission:
+    return Deny(reason="no shell here") if use.name == "Bash" else Allow()
+
+
+def test_what_is_denied_does_not_run_and_the_model_is_told_why(bench: Bench) -> None:
+    script = in_turn(uses("Bash", command="touch made"), says("pity"))
+    result, requests = bench.run(script, RecordingHost(policy=no_bash), tools=("Bash",), writable=True)
+
+    assert not (bench.tree / "made").exists()
+    assert "no shell here" in requests[-1].last
+    assert result.text == "pity"
+
+
+@pytest.mark.parametrize("verdict", [Allow(), Deny(reason="a human said no")])
+def test_what_is_to_be_asked_is_decided_by_a_human(bench: Bench, verdict: Permission) -> None:
+    host = RecordingHost(policy=lambda use: Ask(reason="is that wise?"), human=lambda use: verdict)
+    script = in_turn(uses("Bash", command="touch made"), says("done"))
+    _, requests = bench.run(script, host, tools=("Bash",), writable=True)
+
+    assert [(use.input["command"], reason) for use, reason in host.confirmed] == [
+        ("touch made", "is that wise?")
+    ]
+    assert (bench.tree / "made").exists() == (verdict == Allow())
+    assert ("a human said no" in requests[-1].last) == (verdict != Allow())
+
+
+ASKED = {
+    "questions": [
+        {
+            "question": "Which database?",
+            "header": "Database",
+            "multiSelect": False,
+            "options": [
+                {"label": "SQLite (Recommended)", "description": "one file"},
+                {"label": "PostgreSQL", "description": "a server"},
+            ],
+        },
+        {
+            "question": "Which extras?",
+            "header": "Extras",
+            "multiSelect": True,
+            "options": [{"label": "A", "description": "a"}, {"label": "B", "description": "b"}],
+        },
+    ]
+}
+
+
+def both_and_more(question: Question) -> Answer:
+    if question.multiple:
+        return Answer(question=question.id, chosen=("A", "B"))
+    return Answer(question=question.id, text="DuckDB, please")
+
+
+def test_the_models_questions_reach_the_human_and_the_answers_the_model(bench: Bench) -> None:
+    host = RecordingHost(policy=lambda use: Deny(reason="nothing"), reply=both_and_more)
+    _, requests = bench.run(
+        in_turn(uses("AskUserQuestion", **ASKED), says("done")), host, tools=("AskUserQuestion",)
+    )
+
+    database, extras = host.questions
+    assert (database.text, database.header, database.multiple) == ("Which database?", "Database", False)
+    assert [(o.label, o.recommended) for o in database.options] == [
+        ("SQLite (Recommended)", True),
+        ("PostgreSQL", False),
+    ]
+    assert extras.multiple
+    assert "DuckDB, please" in requests[-1].last
+    assert "A, B" in requests[-1].last
+
+
+TASK_DONE = AgentFunction(
+    name="task_done",
+    description="Report a task.",
+    schema={
+        "type": "object",
+        "properties": {"task": {"type": "integer"}, "files": {"type": "array", "items": {"type": "string"}}},
+        "required": ["task", "files"],
+        "additionalProperties": False,
+    },
+)
+
+
+def committed(name: str, arguments: Mapping[str, Any]) -> str:
+    return f"committed task {arguments['task']}"
+
+
+def test_the_models_call_runs_our_function(bench: Bench) -> None:
+    host = RecordingHost(policy=lambda use: Deny(reason="nothing"), function=committed)
+    script = in_turn(uses("mcp__gsd__task_done", task=2, files=["a"]), says("done"))
+    _, requests = bench.run(script, host, functions=(TASK_DONE,))
+
+    assert host.calls == [("task_done", {"task": 2, "files": ["a"]})]
+    assert "committed task 2" in requests[-1].last
+    assert "mcp__gsd__task_done" in requests[0].tools
+
+
+COUNTED = {
+    "input_tokens": 1000,
+    "output_tokens": 500,
+    "cache_read_input_tokens": 70,
+    "cache_creation_input_tokens": 9,
+}
+
+
+def two_turns(request: ApiRequest) -> Reply:
+    if request.turn:
+        return says("done", **COUNTED)
+    look = ToolUseBlock("Bash", {"command": "true"})
+    return Blocks((Text("I look."), look, ToolUseBlock("Bash", {"command": "echo hi"})), usage=COUNTED)
+
+
+def test_the_use_of_each_turn_is_told_once_and_summed(bench: Bench) -> None:
+    host = RecordingHost()
+    result, _ = bench.run(two_turns, host, tools=("Bash",), writable=True, model="opus")
+
+    assert [(u.turns, u.input_tokens, u.output_tokens) for u in host.usages] == [(1, 1000, 500)] * 2
+    usage = result.usage
+    assert (usage.input_tokens, usage.output_tokens, usage.turns) == (2000, 1000, 2)
+    assert (usage.cache_read_tokens, usage.cache_write_tokens) == (140, 18)
+    assert usage.basis == "reported"
+
+
+def test_our_prices_are_those_that_the_cli_reports(bench: Bench) -> None:
+    host = RecordingHost()
+    result, _ = bench.run(two_turns, host, tools=("Bash",), writable=True, model="opus")
+
+    assert {usage.basis for usage in host.usages} == {"priced"}
+    assert sum((usage.dollars or Decimal(0)) for usage in host.usages) == result.usage.dollars
+
+
+def test_what_the_agent_does_is_told(bench: Bench) -> None:
+    host = RecordingHost()
+    bench.run(two_turns, host, tools=("Bash",), writable=True)
+
+    told = [
+        (activity.kind, activity.text, activity.tool)
+        for activity in host.activities
+        if activity.kind != "start"
+    ]
+    assert told[:3] == [("text", "I look.", ""), ("tool", "true", "Bash"), ("tool", "echo hi", "Bash")]
+    assert ("result", "hi", "Bash") in told
+    assert told[-1] == ("text", "done", "")
+    assert [activity.kind for activity in host.activities].count("start") == 1
+
+
+def test_a_call_ends_at_its_number_of_turns(bench: Bench) -> None:
+    result, requests = bench.run(
+        lambda request: uses("Bash", command="true"), tools=("Bash",), writable=True, limits=Limits(turns=2)
+    )
+
+    assert result.ended == "turns"
+    assert len(requests) == 2
+
+
+def test_a_call_ends_at_its_number_of_dollars(bench: Bench) -> None:
+    def costly(request: ApiRequest) -> Reply:
+        return Blocks(
+            (ToolUseBlock("Bash", {"command": "true"}),), usage={"input_tokens": 90_000, "output_tokens": 1}
+        )
+
+    result, requests = bench.run(
+        costly, tools=("Bash",), writable=True, limits=Limits(dollars=Decimal("0.01"))
+    )
+
+    assert result.ended == "dollars"
+    assert len(requests) == 1
