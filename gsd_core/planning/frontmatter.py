@@ -120,7 +120,7 @@ def _measure(source: str, path: str) -> None:
     depth = 0
     events: Iterator[Any] = _yaml().parse(source)
     for event in events:
-        kind: Any = type(event)
+        kind = cast("type[object]", type(event))
         if kind is AliasEvent:
             raise PlanningError("YAML aliases are not allowed", path=path, line=_line(event.start_mark))
         depth += issubclass(kind, CollectionStartEvent) - issubclass(kind, CollectionEndEvent)

@@ -1,0 +1,109 @@
+"""Changes to STATE.md, in both of its dialects: plain fields and bold ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from gsd_core.ids import padded
+from gsd_core.planning.changes import AddDecisions, SetPosition
+from gsd_core.planning.editing import Lines
+from gsd_core.planning.inline import inline
+
+_PLAIN = re.compile(r"^(([A-Z][A-Za-z ]*):[ \t]*)(.*)$")
+_BOLD = re.compile(r"^([ \t]*(?:[-*][ \t]+)?\*\*([A-Z][A-Za-z ]*)(?::\*\*|\*\*:)[ \t]*)(.*)$")
+_HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t]*$")
+_NOTHING = re.compile(r"^\(?(?:None|None yet|No decisions yet|\(none\))\.?\)?$", re.IGNORECASE)
+
+
+def set_position(text: str, change: SetPosition) -> str:
+    """Set the fields that the file has; it gets no new ones."""
+    lines = Lines.of(text)
+    start, end = _part(lines, "current position") or (0, len(lines))
+    _fill(lines, range(start, end), _PLAIN, _plain(change))
+    _fill(lines, range(_body(lines), len(lines)), _BOLD, _bold(change))
+    return str(lines)
+
+
+def add_decisions(text: str, change: AddDecisions) -> str:
+    """Add the decisions that are not there yet to the list under ``### Decisions``."""
+    lines = Lines.of(text)
+    part = _part(lines, "decisions") or _part(lines, "key decisions") or _part(lines, "decisions made")
+    if part is None:
+        return text
+    start, end = part
+    known = {lines[at].strip() for at in range(start, end)}
+    entries = [f"- [Phase {change.phase}]: {inline(text)}" for text in change.decisions]
+    new = [entry for entry in dict.fromkeys(entries) if entry not in known]
+    if new:
+        _append(lines, start, end, new)
+    return str(lines)
+
+
+def _append(lines: Lines, start: int, end: int, new: list[str]) -> None:
+    end = lines.before_blank(start, end)
+    last = end - 1
+    if last >= start and _NOTHING.match(lines[last].strip()):
+        lines[last] = new[0]
+        lines.insert(end, new[1:])
+        return
+    in_list = last >= start and lines[last].lstrip().startswith(("-", "*"))
+    lines.insert(end, new if in_list else ["", *new])
+
+
+def _plain(change: SetPosition) -> dict[str, str]:
+    return {
+        "phase": f"{change.phase} of {change.phases} ({inline(change.name)})",
+        "plan": f"{change.plan} of {change.plans} in current phase",
+        "status": inline(change.status),
+        "last activity": f"{change.date} — {inline(change.activity)}",
+        "progress": _bar(change.percent),
+    }
+
+
+def _bold(change: SetPosition) -> dict[str, str]:
+    return {
+        "current focus": f"Phase {change.phase} — {inline(change.name)}",
+        "current phase": padded(change.phase),
+        "current phase name": inline(change.name),
+        "total phases": str(change.phases),
+        "current plan": str(change.plan),
+        "total plans in phase": str(change.plans),
+        "status": inline(change.status),
+        "progress": _bar(change.percent),
+        "last activity": change.date,
+        "last activity description": inline(change.activity),
+    }
+
+
+def _bar(percent: int) -> str:
+    done = max(0, min(10, percent // 10))
+    return f"[{'█' * done}{'░' * (10 - done)}] {percent}%"
+
+
+def _fill(lines: Lines, where: range, pattern: re.Pattern[str], values: Mapping[str, str]) -> None:
+    left = dict(values)
+    for at in where:
+        match = pattern.match(lines[at])
+        if match and (value := left.pop(match[2].strip().lower(), None)) is not None:
+            head = match[1] if match[1].endswith((" ", "\t")) else f"{match[1]} "
+            lines[at] = head + value
+
+
+def _part(lines: Lines, title: str) -> tuple[int, int] | None:
+    """Return where the text under a heading begins and ends."""
+    start, level = 0, 0
+    for at in range(len(lines)):
+        heading = _HEADING.match(lines[at])
+        if start and heading and len(heading[1]) <= level:
+            return start, at
+        if not start and heading and heading[2].lower() == title:
+            start, level = at + 1, len(heading[1])
+    return (start, len(lines)) if start else None
+
+
+def _body(lines: Lines) -> int:
+    """Return where the text after the frontmatter begins."""
+    if lines[0].strip() != "---":
+        return 0
+    return next((at + 1 for at in range(1, len(lines)) if lines[at].strip() == "---"), 0)
