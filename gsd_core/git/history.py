@@ -40,10 +40,14 @@ def head(git: Command) -> str | None:
     return out if code == 0 else None
 
 
-def find(git: Command, trailers: Mapping[str, str]) -> str | None:
-    """Return the latest commit below HEAD whose ``GSD-`` trailers are exactly *trailers*."""
+def find(git: Command, trailers: Mapping[str, str], since: str = "") -> str | None:
+    """Return the latest commit below HEAD whose ``GSD-`` trailers are exactly *trailers*.
+
+    With *since*, a commit that *since* does not reach.
+    """
     patterns = [f"--grep={name}: {value}" for name, value in trailers.items()]
-    return next((sha for sha, found, _ in _log(git, *patterns) if found == dict(trailers)), None)
+    found = _log(git, *patterns, *([f"^{since}", "HEAD"] if since else []))
+    return next((sha for sha, its_own, _ in found if its_own == dict(trailers)), None)
 
 
 def trailed(git: Command, run: str | None = None) -> tuple[TrailedCommit, ...]:
@@ -62,13 +66,13 @@ def trailed(git: Command, run: str | None = None) -> tuple[TrailedCommit, ...]:
     return tuple(reversed(found))
 
 
-def _log(git: Command, *patterns: str) -> Iterator[tuple[str, dict[str, str], str]]:
-    """Yield id, ``GSD-`` trailers and subject of the commits whose messages hold *patterns*, newest first."""
+def _log(git: Command, *arguments: str) -> Iterator[tuple[str, dict[str, str], str]]:
+    """Yield id, ``GSD-`` trailers and subject of the commits that fit *arguments*, newest first."""
     if head(git) is None:
         return
     out = git(
-        "log", "-z", "--topo-order", "--no-show-signature", "--fixed-strings", "--all-match", *patterns,
-        "--format=%H%x01%s%x01%(trailers:only=true,unfold=true)",
+        "log", "-z", "--topo-order", "--no-show-signature", "--fixed-strings", "--all-match",
+        "--format=%H%x01%s%x01%(trailers:only=true,unfold=true)", *arguments,
     )  # fmt: skip
     for commit in filter(None, out.split("\0")):
         sha, subject, trailers = commit.split("\x01", 2)

@@ -89,9 +89,12 @@ class Git:
         make = partial(commit.commit, body=body, trailers=trailers, verify=verify, allow_empty=allow_empty)
         return await self._do(make, paths, subject)
 
-    async def find(self, trailers: Mapping[str, str]) -> str | None:
-        """Return the latest commit below HEAD whose ``GSD-`` trailers are exactly *trailers*."""
-        return await self._do(history.find, trailers)
+    async def find(self, trailers: Mapping[str, str], *, since: str = "") -> str | None:
+        """Return the latest commit below HEAD whose ``GSD-`` trailers are exactly *trailers*.
+
+        With *since*, a commit that *since* does not reach.
+        """
+        return await self._do(history.find, trailers, since)
 
     async def trailed(self, run: str | None = None) -> tuple[TrailedCommit, ...]:
         """Return the commits of *run*, or of all runs, that HEAD reaches, oldest first."""

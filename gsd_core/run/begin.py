@@ -13,7 +13,7 @@ from attrs import evolve
 import gsd_core
 from gsd_core.border import PluginFailure
 from gsd_core.bound import bind_settings
-from gsd_core.errors import ConfigError, Fenced, GsdError
+from gsd_core.errors import ConfigError, Fenced, GsdError, UserError
 from gsd_core.git import Git
 from gsd_core.hookspecs import RunInfo, gsd_lifespan
 from gsd_core.journal.codec import structure, unstructure
@@ -31,11 +31,12 @@ from .ledger import read_ledger
 from .loop import loop
 from .outlet import outlet
 from .preflight import Found, check_project, idea_of, last_run, place
-from .recover import clean_up, dollars
+from .recover import dollars, end_leftovers
 from .session import Run, RunEnd, RunRequest
 from .stop import Stopper, stopping
 
 INBOX = 0.5
+OPENING = ("run.started", "run.opened")
 
 
 async def run_project(request: RunRequest) -> RunEnd:
@@ -61,17 +62,46 @@ async def _with_journal(request: RunRequest, git: Git, journal: Journal, found: 
     _report_to(run)
     with stopping(run.id) as stopper, Watchdog(lambda blocked: _blocked(run, blocked)):
         try:
-            end = await _lived(run)
-        except asyncio.CancelledError:
-            told = _stopped(run, stopper)
-            if told is None:
-                raise
-            end = told
+            return await _lived(run, stopper)
         except Fenced as exc:
             return RunEnd(outcome="stopped", exit=1, reason=str(exc), run=run.id)
         except GsdError as exc:
-            end = End(outcome="failed", exit=2 if isinstance(exc, ConfigError) else 1, reason=str(exc))
-        return await _close(run, end)
+            return await _close(run, _ended_by(exc))
+
+
+async def _lived(run: Run, stopper: Stopper | None) -> RunEnd:
+    """Live with the plugins' resources, then the watchers, then the inbox; the end is told to all."""
+    opening = list(
+        run.journal.events(after=run.state.seq - 2, run=run.id, kinds=["run.started", "run.opened"])
+    )
+    left = await end_leftovers(run)
+    async with AsyncExitStack() as stack:
+        await _enter_lifespans(run, stack)
+        out = await stack.enter_async_context(outlet(run))
+        for fact in opening:
+            out.fact(run.state, fact)
+        if any(left.values()):
+            run.record("recovered", left)
+        return await _close(run, await _until_the_end(run, stopper))
+
+
+async def _until_the_end(run: Run, stopper: Stopper | None) -> End:
+    try:
+        async with _watched_inbox(run):
+            return await loop(run)
+    except asyncio.CancelledError:
+        if end := _stopped(run, stopper):
+            return end
+        raise
+    except Fenced:
+        raise
+    except GsdError as exc:
+        return _ended_by(exc)
+
+
+def _ended_by(exc: GsdError) -> End:
+    code = 2 if isinstance(exc, UserError) else 1
+    return End(outcome="failed", exit=code, reason=f"{exc}" + (f" ({exc.hint})" if exc.hint else ""))
 
 
 async def _open(request: RunRequest, git: Git, journal: Journal, found: Found) -> Run:
@@ -122,16 +152,6 @@ def _blocked(run: Run, blocked: Blocked) -> None:
     data = {"plugin": blocked.plugin, "hook": blocked.hook, "error": sanitize(str(blocked))}
     with suppress(GsdError):
         run.journal.append("plugin.failed", data, run=run.id)
-
-
-async def _lived(run: Run) -> End:
-    """Live with the plugins' resources, the watchers and the inbox."""
-    async with AsyncExitStack() as stack:
-        await stack.enter_async_context(outlet(run))
-        await _enter_lifespans(run, stack)
-        await clean_up(run)
-        await stack.enter_async_context(_watched_inbox(run))
-        return await loop(run)
 
 
 async def _enter_lifespans(run: Run, stack: AsyncExitStack) -> None:
@@ -189,8 +209,7 @@ async def _close(run: Run, end: End) -> RunEnd:
     data = {
         "outcome": end.outcome, "exit": end.exit, "reason": end.reason, "dollars": spent, "commits": commits,
     }  # fmt: skip
-    async with outlet(run):
-        run.record("run.closed", data)
+    run.record("run.closed", data)
     return RunEnd(
         outcome=end.outcome, exit=end.exit, reason=end.reason, run=run.id, dollars=spent, commits=commits
     )

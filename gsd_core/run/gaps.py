@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from attrs import evolve
 
@@ -53,11 +54,11 @@ def _report(outcome: Outcome[Sequence[Gap] | GapReport]) -> GapReport:
 
 
 def _from_gaps(plugin: str, value: object) -> GapReport:
-    gaps = value if isinstance(value, list | tuple) else [None]
-    found = [gap for gap in gaps if isinstance(gap, Gap)]
+    gaps = cast("Sequence[object]", value) if isinstance(value, list | tuple) else (None,)
+    found = tuple(gap for gap in gaps if isinstance(gap, Gap))
     if len(found) != len(gaps):
         return GapReport(failed_detectors=(f"{plugin}: returned {type(value).__name__}, not gaps",))
-    return GapReport(gaps=tuple(found))
+    return GapReport(gaps=found)
 
 
 def _clean(gap: Gap) -> Gap:

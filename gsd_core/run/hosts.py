@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from gsd_core.agent import AgentResult, AgentTask
 from gsd_core.checks import CheckResult
@@ -45,13 +45,14 @@ class Host:
         known = recorded(self.run, self.step.id, key)
         if known is not None:
             return known
-        clocks = Clocks(idle=task.limits.idle, hard=task.limits.hard)
+        limits = evolve(task.limits, idle=self.run.limits.idle, hard=self.run.limits.hard)
+        clocks = Clocks(idle=limits.idle, hard=limits.hard)
         call = Call(
             run=self.run, step=self.step.id, attempt=self.step.attempt, key=key, gate=self.gate,
             functions=functions or {}, clocks=clocks,
         )  # fmt: skip
         try:
-            return await run_agent(call, task, accept)
+            return await run_agent(call, evolve(task, limits=limits), accept)
         except Parked as exc:
             self.parked = exc
             raise

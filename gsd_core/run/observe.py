@@ -42,12 +42,12 @@ def _own_instructions(root: Path) -> dict[str, str]:
 
 
 def _with_staleness(phase: PhaseView, order: dict[str, int]) -> PhaseView:
-    """Mark a verdict that is older than a summary: *order* has the newest commits first."""
+    """Mark a verdict that is older than a summary; in *order* a larger number is later."""
     verdict = phase.verdict
     if verdict is None:
         return phase
-    mine = order.get(verdict.path, -1)
-    newer = any(order.get(plan.summary, -1) < mine for plan in phase.plans if plan.summary)
+    mine = order.get(verdict.path, 0)
+    newer = any(order.get(plan.summary, 0) > mine for plan in phase.plans if plan.summary)
     return evolve(phase, verdict=evolve(verdict, stale=newer))
 
 

@@ -35,11 +35,8 @@ class Gate:
             self._count(outcome.plugin, failed=outcome.error is not None)
         failed = [Deny(reason=f"the policy {o.plugin!r} failed: {o.error}") for o in outcomes if o.error]
         said = [o.value for o in outcomes if o.value is not None]
-        for kind in (Deny, Ask, Allow):
-            for verdict in (*failed, *said):
-                if isinstance(verdict, kind):
-                    return verdict
-        return Ask(reason="no policy has an opinion")
+        strictest = sorted([*failed, *said], key=_mildness)
+        return strictest[0] if strictest else Ask(reason="no policy has an opinion")
 
     def _count(self, plugin: str, *, failed: bool) -> None:
         self.failures[plugin] = self.failures.get(plugin, 0) + 1 if failed else 0
@@ -64,6 +61,10 @@ class Gate:
         """Permit, and confirm where the policies ask for it."""
         verdict = await self.permit(use)
         return await self.confirm(use, verdict.reason) if isinstance(verdict, Ask) else verdict
+
+
+def _mildness(verdict: Permission) -> int:
+    return [Deny, Ask, Allow].index(type(verdict))
 
 
 def shown(use: ToolUse) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from decimal import Decimal
+from typing import Any
 
 from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.record import Record
@@ -15,14 +16,13 @@ from gsd_core.usage import Usage
 from .session import Run
 
 
-async def clean_up(run: Run) -> None:
+async def end_leftovers(run: Run) -> dict[str, Any]:
     """End what an earlier process of this project left running; sweep git's locks. We hold the lock."""
     ids = {record.run for record in run.journal.events(kinds=["run.opened"])}
     ended = await asyncio.to_thread(end_marked, ids)
     locks = await run.git.sweep_locks()
     lost = [step for step, record in run.state.steps.items() if record.status == "running"]
-    if ended or locks or lost:
-        run.record("recovered", {"processes": len(ended), "locks": len(locks), "lost": lost})
+    return {"processes": len(ended), "locks": len(locks), "lost": lost}
 
 
 async def settle(run: Run, item: Settle) -> None:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from types import FrameType
 
 from attrs import define, field
@@ -40,7 +41,7 @@ class Stopper:
     def _end_now(self, number: int) -> None:
         """End without asking anyone; what is committed in the journal is there."""
         with suppress(Exception):
-            end_marked([self.run], grace=0.5)
+            end_marked([self.run], grace=timedelta(seconds=0.5))
         os._exit(128 + number)
 
 

@@ -31,7 +31,7 @@ def _public(state: State, fact: Record) -> Iterator[tuple[str, Data]]:
 
 
 def _run_started(_: State, fact: Record) -> Iterator[tuple[str, Data]]:
-    idea = fact.data.get("idea") or {}
+    idea: Data = fact.data.get("idea") or {}
     yield "run.started", {"idea": idea.get("name", ""), "sha256": idea.get("sha256", "")}
 
 
@@ -56,8 +56,9 @@ def _attempt_started(state: State, fact: Record) -> Iterator[tuple[str, Data]]:
 
 
 def _step_result(_: State, fact: Record) -> Iterator[tuple[str, Data]]:
-    report = fact.data["result"]["outcome"].get("report") or {}
-    if gaps := report.get("gaps"):
+    report: Data = fact.data["result"]["outcome"].get("report") or {}
+    gaps: list[Data] = report.get("gaps") or []
+    if gaps:
         step = StepId.parse(fact.step)
         keys = ("truth", "reason", "about", "found_by")
         found = [{key: gap.get(key, "") for key in keys} for gap in gaps]

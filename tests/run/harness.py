@@ -1,0 +1,108 @@
+"""A run in this process, with the real plugins, a fake agent and a real repository."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve
+from gsd_plugins import budget, inplace, must_haves, native, permissions, retry, uat, yolo
+from gsd_plugins.yolo import YoloSettings
+
+from gsd_core.hooks import Hooks
+from gsd_core.hookspecs import RunInfo
+from gsd_core.journal.record import Record
+from gsd_core.journal.store import Journal
+from gsd_core.machine.state import Options
+from gsd_core.plugins import collect_settings
+from gsd_core.run import RunEnd, RunRequest, run_project
+from gsd_core.settings import CORE_SECTIONS, Layer, resolve
+from gsd_core.step import Idea
+from gsd_core.testing.agent import FakeAgent
+from gsd_core.testing.manager import make_hooks
+from gsd_core.testing.scenario import Scenario
+
+IDEA = "# Greeter\n\nA small program that greets people by name.\n"
+BUILT_IN: dict[str, object] = {
+    "native": native, "must_haves": must_haves, "uat": uat, "permissions": permissions, "retry": retry,
+    "inplace": inplace, "yolo": yolo, "budget": budget,
+}  # fmt: skip
+
+
+def repository(root: Path) -> Path:
+    """Make a repository with an identity, and no commit."""
+    root.mkdir(parents=True, exist_ok=True)
+    git(root, "init", "-q", "-b", "main")
+    git(root, "config", "user.name", "Tester")
+    git(root, "config", "user.email", "tester@example.invalid")
+    return root
+
+
+def git(root: Path, *arguments: str) -> str:
+    """Run git there and return what it prints."""
+    done = subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+def idea(text: str = IDEA) -> Idea:
+    """Return the idea with that text."""
+    return Idea(name="idea.md", text=text, sha256=hashlib.sha256(text.encode()).hexdigest())
+
+
+def now() -> datetime:
+    """Return the time."""
+    return datetime.now(UTC)
+
+
+def one_phase(**more: Any) -> FakeAgent:
+    """Return an agent for one phase with one plan of two tasks, without any trouble."""
+    trouble = {"question": False, "gap": False, "overloaded": False}
+    return FakeAgent(Scenario(IDEA, phases=1, **{**trouble, **more}))
+
+
+def request(
+    root: Path,
+    agent: object,
+    *,
+    given: Idea | None = None,
+    run: Mapping[str, Any] | None = None,
+    sections: Mapping[str, Mapping[str, Any]] | None = None,
+    options: Options | None = None,
+    without: tuple[str, ...] = (),
+    yes: bool = True,
+    **plugins: object,
+) -> RunRequest:
+    """Return a request with the built-in plugins (but those *without*), *agent*, and *plugins*."""
+    chosen = {name: plugin for name, plugin in BUILT_IN.items() if name not in without}
+    hooks: Hooks = make_hooks(fake=agent, **chosen, **plugins)
+    classes = (*CORE_SECTIONS, *collect_settings(hooks))
+    layer = Layer(origin="test", sections={"run": {"agent": ["fake"], **(run or {})}, **(sections or {})})
+    settings = resolve(classes, [layer])
+    settings = evolve(settings, values={**settings.values, YoloSettings: YoloSettings(yes=yes)})
+    return RunRequest(
+        root=root, idea=given, resume=given is None, settings=settings, hooks=hooks, plugins=(),
+        info=RunInfo(id="", project=root, yes=yes, agent="fake"), options=options or Options(), clock=now,
+    )  # fmt: skip
+
+
+def do(asked: RunRequest) -> RunEnd:
+    """Run it."""
+    return asyncio.run(run_project(asked))
+
+
+def facts(root: Path, *kinds: str) -> list[Record]:
+    """Return the journal's facts of those kinds (all, if none is named)."""
+    with Journal.open(root / ".git" / "gsd" / "journal.db", clock=now, writable=False) as journal:
+        return list(journal.events(kinds=kinds or None, facts_only=True))
+
+
+def trailed(root: Path) -> list[tuple[str, str]]:
+    """Return step and task of every commit that has them, oldest first."""
+    form = "%(trailers:key=GSD-Step,valueonly,separator=%x2C)|%(trailers:key=GSD-Task,valueonly,separator=%x2C)"
+    lines = git(root, "log", "--reverse", f"--format={form}").splitlines()
+    return [(step, task) for step, _, task in (line.partition("|") for line in lines) if step]
