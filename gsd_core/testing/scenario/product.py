@@ -127,7 +127,7 @@ class Product:
     def mark(self, answer: str) -> str:
         """Return the mark that *answer* stands for: a choice's, else the answer's own first characters."""
         chosen = [mark for label, mark in self.marks if answer.startswith(label)]
-        own = " ".join("".join(filter(str.isprintable, answer)).split())[:12]
+        own = "".join(filter(str.isprintable, " ".join(answer.split())))[:12].strip()
         return next(iter(chosen), own or self.marks[0][1])
 
     def _section(self, name: str) -> str:

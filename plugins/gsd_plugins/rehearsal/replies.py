@@ -124,7 +124,7 @@ class Execution:
     def _answered(self) -> str:
         """Return what the human chose or wrote; empty if nobody was asked or could be."""
         results = [use.result or "" for use in self.talk.used("AskUserQuestion")]
-        pattern = re.escape(self.scenario.asked().text) + r'"\s*=\s*"(.*?)"(?=[.,;\s]|$)'
+        pattern = re.escape(self.scenario.asked().text) + r'"\s*=\s*"(.*)"'
         found = [match[1] for result in results if (match := re.search(pattern, result, re.DOTALL))]
         return found[-1] if found else ""
 
@@ -168,7 +168,7 @@ def _answer(talk: Talk, value: Any) -> Iterator[Block]:
         yield Text(as_text(value))
 
 
-def _use(name: str, **arguments: Any) -> ToolUseBlock:
+def _use(name: str, /, **arguments: Any) -> ToolUseBlock:
     return ToolUseBlock(name, arguments)
 
 

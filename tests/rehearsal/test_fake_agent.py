@@ -1,0 +1,203 @@
+"""The agent without a model: plays every role, asks, obeys, is overloaded once, starts again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gsd_core import (
+    Activity,
+    AgentResult,
+    AgentTask,
+    Allow,
+    Answer,
+    Ask,
+    Conversation,
+    Deny,
+    Permanent,
+    RunInfo,
+    Transient,
+)
+from gsd_core.plugins import Choice, build_manager, load
+from gsd_core.testing.agent import FakeAgent
+from gsd_core.testing.scenario import Scenario
+from tests.claude.workbench import RecordingHost
+from tests.rehearsal.workshop import IDEAS, Foreman, plan_ids
+
+SCENARIO = Scenario(IDEAS[0], phases=3, overloaded=False)
+
+
+def task(tree: Path, **given: Any) -> AgentTask:
+    known: dict[str, Any] = {"step": "1/execute/01-01", "role": "executor", "prompt": "", "run": "r-1"}
+    known.update(tree=tree, writable=True, **given)
+    return AgentTask(**known)
+
+
+def play(agent: FakeAgent, task: AgentTask, host: RecordingHost | None = None) -> AgentResult:
+    result = asyncio.run(agent.run_agent(task, host or RecordingHost()))
+    assert result is not None
+    return result
+
+
+def host_of(foreman: Foreman) -> RecordingHost:
+    return RecordingHost(function=foreman.function, reply=foreman.reply)
+
+
+def test_every_role_gets_its_answer(tmp_path: Path) -> None:
+    agent = FakeAgent(SCENARIO)
+
+    roadmap = play(agent, task(tmp_path, step="init", role="roadmapper")).value
+    plans = play(agent, task(tmp_path, step="1/plan", role="planner", prompt="CORE-01")).value
+    gaps = play(agent, task(tmp_path, step="1/plan/r1", role="planner", prompt="  truth: a")).value
+    told = "01-01:T1 and 01-02:T1"
+    verdicts = play(agent, task(tmp_path, step="1/verify/r1", role="verifier", prompt=told)).value
+
+    assert roadmap == SCENARIO.roadmap()
+    assert plans == SCENARIO.plans("1")
+    assert [plan["truths"] for plan in gaps["plans"]] == [["a"]]
+    assert [v["id"] for v in verdicts["verdicts"]] == ["01-01:T1", "01-02:T1"]
+
+
+def test_a_whole_project_is_written_and_every_task_accepted(tmp_path: Path) -> None:
+    agent, accepted = FakeAgent(SCENARIO), list[tuple[str, list[int]]]()
+
+    for plan in plan_ids(SCENARIO):
+        foreman = Foreman(tmp_path, SCENARIO, plan)
+        step = f"{int(plan[:2])}/execute/{plan}"
+        result = play(agent, task(tmp_path, step=step), host_of(foreman))
+        accepted.append((plan, foreman.done))
+        assert result.value["issues"] == []
+
+    assert [(plan, [1, 2][: len(SCENARIO.jobs(plan))]) for plan in plan_ids(SCENARIO)] == accepted
+
+
+def test_the_answer_of_the_human_is_in_the_code_and_in_the_decisions(tmp_path: Path) -> None:
+    foreman = Foreman(tmp_path, SCENARIO, "01-01", answer=Answer(question="", text="=>"))
+    host = host_of(foreman)
+
+    result = play(FakeAgent(SCENARIO), task(tmp_path), host)
+
+    assert len(host.questions) == 1
+    assert 'MARK = "=>"' in (tmp_path / "ledger/listing.py").read_text()
+    assert result.value["decisions"] == ["Entries are listed with => in front"]
+
+
+def test_nothing_is_written_that_is_denied(tmp_path: Path) -> None:
+    host = RecordingHost(
+        policy=lambda use: Deny(reason="not today"), function=lambda name, given: "not committed"
+    )
+
+    result = play(FakeAgent(SCENARIO), task(tmp_path), host)
+
+    assert list(tmp_path.iterdir()) == []
+    assert "Write was refused: not today" in result.value["issues"]
+
+
+def test_a_human_is_asked_where_the_policies_say_so(tmp_path: Path) -> None:
+    foreman = Foreman(tmp_path, SCENARIO, "01-01")
+    host = host_of(foreman)
+    host.policy = lambda use: (
+        Ask(reason="new file") if use.input["file_path"].endswith("listing.py") else Allow()
+    )
+
+    play(FakeAgent(SCENARIO), task(tmp_path), host)
+
+    assert [reason for _, reason in host.confirmed] == ["new file", "new file"]
+    assert foreman.done == [1, 2]
+
+
+def test_a_task_that_is_refused_is_tried_again_and_given_up_after_three(tmp_path: Path) -> None:
+    foreman = Foreman(tmp_path, SCENARIO, "01-01", replies=["Task 1 is not committed: no"])
+    mended = play(FakeAgent(SCENARIO), task(tmp_path), host_of(foreman))
+    stubborn = RecordingHost(function=lambda name, given: "Task 1 is not committed: never")
+    hopeless = play(FakeAgent(SCENARIO), task(tmp_path), stubborn)
+
+    assert foreman.done == [1, 2]
+    assert mended.value["issues"] == []
+    assert [given["task"] for _, given in stubborn.calls] == [1, 1, 1]
+    assert "never" in hopeless.value["issues"][0]
+
+
+def test_the_overload_is_met_once_and_not_by_a_resumed_conversation(tmp_path: Path) -> None:
+    scenario = Scenario(IDEAS[0], phases=1)
+    agent, foreman = FakeAgent(scenario), Foreman(tmp_path, scenario, "01-01")
+
+    with pytest.raises(Transient):
+        play(agent, task(tmp_path), host_of(foreman))
+    committed = [*foreman.done]
+    play(agent, task(tmp_path), host_of(foreman))
+    resumed = Conversation(id="c", cwd=str(tmp_path), resume=True)
+    other = play(FakeAgent(scenario), task(tmp_path, conversation=resumed), host_of(foreman))
+
+    assert committed == [1]
+    assert foreman.done == [1, 2]
+    assert other.value["issues"] == []
+
+
+class Stopped(Exception):
+    """The agent's process is gone."""
+
+
+def stopping_after(count: int) -> Callable[[Activity], None]:
+    left = iter(range(count))
+
+    def seen(activity: Activity) -> None:
+        if next(left, None) is None:
+            raise Stopped
+
+    return seen
+
+
+def test_it_can_start_anew_wherever_it_was_stopped(tmp_path: Path) -> None:
+    foreman, results = Foreman(tmp_path, SCENARIO, "01-01"), list[AgentResult]()
+    host = host_of(foreman)
+
+    for count in range(30):
+        host.seen = stopping_after(count)
+        with suppress(Stopped):
+            results.append(play(FakeAgent(SCENARIO), task(tmp_path), host))
+
+    assert foreman.done == [1, 2]
+    assert len(results) > 1
+    assert {str(result.value) for result in results} == {str(SCENARIO.summary("01-01", "Star"))}
+
+
+def test_usage_is_reported_turn_by_turn_and_adds_up(tmp_path: Path) -> None:
+    host = host_of(Foreman(tmp_path, SCENARIO, "01-01"))
+
+    result = play(FakeAgent(SCENARIO), task(tmp_path), host)
+
+    assert result.usage.turns == len(host.usages) == 4
+    assert result.usage.dollars == sum(usage.dollars or 0 for usage in host.usages)
+
+
+def test_two_runs_in_one_process_have_each_their_own_idea(tmp_path: Path) -> None:
+    agent = FakeAgent()
+    runs = [
+        RunInfo(id=f"r-{n}", project=tmp_path, idea=idea) for n, idea in enumerate(("# Ledger", "# Greeter"))
+    ]
+
+    async def both() -> list[str]:
+        (one,), (two,) = agent.lifespan(runs[0]), agent.lifespan(runs[1])
+        async with one, two:
+            tasks = [task(tmp_path, step="init", role="roadmapper", run=run.id) for run in runs]
+            results = [await agent.run_agent(t, RecordingHost()) for t in tasks]
+        return [result.value["name"] for result in results if result]
+
+    assert asyncio.run(both()) == ["Ledger", "Greeter"]
+    with pytest.raises(Permanent, match="r-0"):
+        play(agent, task(tmp_path, run="r-0"))
+
+
+def test_as_a_module_it_is_the_plugin_fake() -> None:
+    choice = Choice(named=("gsd_core.testing.fake",), defaults=())
+
+    (info,) = load(build_manager(), choice)
+
+    assert (info.name, info.status) == ("fake", "active")
+    assert info.hooks == ("gsd_lifespan", "gsd_run_agent", "gsd_settings")

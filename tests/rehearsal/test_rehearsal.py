@@ -1,0 +1,104 @@
+"""The agent ``rehearsal`` as a whole: the real SDK and the real CLI do the work."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gsd_core import AgentFunction, AgentResult, AgentTask, Conversation, Permanent, RunInfo, bind_settings
+from gsd_plugins import rehearsal
+from gsd_plugins.rehearsal import RehearsalSettings
+from tests.claude.workbench import RecordingHost
+from tests.rehearsal.workshop import IDEAS, Foreman, choose
+
+TASK_DONE = AgentFunction(
+    name="task_done",
+    description="Have a finished task checked and committed.",
+    schema={
+        "type": "object",
+        "properties": {
+            "task": {"type": "integer"},
+            "files": {"type": "array", "items": {"type": "string"}},
+            "note": {"type": "string"},
+        },
+        "required": ["task", "files", "note"],
+        "additionalProperties": False,
+    },
+)
+ANYTHING: dict[str, Any] = {"type": "object"}
+CONVERSATION = "6f8d7a54-0c55-4b1f-9d1c-8d5e0c5f7a11"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    subprocess.run(["git", "init", "-q", str(tmp_path / "project")], check=True)
+    return tmp_path / "project"
+
+
+def run_info(project: Path) -> RunInfo:
+    return RunInfo(id="r-1", project=project, idea=IDEAS[0], agent="rehearsal")
+
+
+def executor(project: Path, resume: bool = False) -> AgentTask:
+    return AgentTask(
+        step="1/execute/01-01",
+        role="executor",
+        prompt="Carry out plan 01-01.",
+        system="You carry out a plan.",
+        tools=("Read", "Write", "Edit", "Bash", "AskUserQuestion"),
+        functions=(TASK_DONE,),
+        schema=ANYTHING,
+        tree=project,
+        writable=True,
+        run="r-1",
+        conversation=Conversation(id=CONVERSATION, cwd=str(project), resume=resume),
+    )
+
+
+def rehearse(project: Path, task: AgentTask, host: RecordingHost) -> AgentResult | None:
+    """Have *task* done in a process of its own run: nothing but the project's folder is kept."""
+
+    async def within_a_run() -> AgentResult | None:
+        (stage,) = rehearsal.lifespan(run_info(project))
+        async with asyncio.timeout(60), stage:
+            return await rehearsal.run_agent(task, host)
+
+    with bind_settings({RehearsalSettings: RehearsalSettings(phases=1)}):
+        return asyncio.run(within_a_run())
+
+
+@pytest.mark.slow
+def test_a_plan_is_carried_out_killed_between_its_tasks_and_resumed(project: Path) -> None:
+    scenario = RehearsalSettings(phases=1).scenario(run_info(project))
+    foreman = Foreman(project, scenario, "01-01", answer=choose(scenario.asked().options[2].label))
+    host = RecordingHost(function=foreman.function, reply=foreman.reply)
+
+    class Killed(Exception):
+        pass
+
+    def killing(name: str, arguments: Any) -> str:
+        if foreman.done:
+            raise Killed
+        return foreman.function(name, arguments)
+
+    host.function = killing
+    with pytest.raises(Killed):
+        rehearse(project, executor(project), host)
+    host.function = foreman.function
+    result = rehearse(project, executor(project, resume=True), host)
+
+    assert result is not None
+    assert result.value == scenario.summary("01-01", scenario.asked().options[2].label)
+    assert foreman.done == [1, 2]
+    assert [question.text for question in host.questions] == [scenario.asked().text]
+    assert f'MARK = "{scenario.product.marks[2][1]}"' in (project / "ledger/listing.py").read_text()
+    assert "529" in " ".join(activity.text for activity in host.kinds("retry"))
+
+
+def test_without_a_lifespan_nothing_is_rehearsed(project: Path) -> None:
+    with pytest.raises(Permanent, match="r-1"):
+        asyncio.run(rehearsal.run_agent(executor(project), RecordingHost()))

@@ -1,0 +1,260 @@
+"""The scenario: the same for the same idea and seed, and what it makes works."""
+
+from __future__ import annotations
+
+import keyword
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gsd_core.testing.scenario import Scenario, accepted
+from tests.rehearsal.workshop import IDEAS, plan_ids
+
+NAMES = [f"idea{number}" for number in range(len(IDEAS))]
+
+
+def build(scenario: Scenario, tree: Path, answer: str = "", upto: int | None = None) -> None:
+    for plan in plan_ids(scenario)[:upto]:
+        for job in scenario.jobs(plan, answer):
+            for edit in job.edits:
+                file = tree / edit.path
+                file.parent.mkdir(exist_ok=True)
+                text = edit.applied(file.read_text("utf-8") if file.exists() else None)
+                file.write_text(text, "utf-8")
+
+
+def run(command: str, tree: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, shell=True, cwd=tree, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("phases", [1, 2, 3])
+@pytest.mark.parametrize("idea", IDEAS, ids=NAMES)
+def test_what_any_idea_comes_to_passes_its_tests(idea: str, phases: int, tmp_path: Path) -> None:
+    build(Scenario(idea, seed=phases, phases=phases), tmp_path)
+
+    tested = run("python3 -W error -m unittest", tmp_path)
+
+    assert tested.returncode == 0, tested.stderr
+    assert "## Usage" in (tmp_path / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_check_passes_right_after_its_task(seed: int, tmp_path: Path) -> None:
+    scenario = Scenario(IDEAS[0], seed, phases=3)
+    failed: list[tuple[str, str]] = []
+
+    for count, plan in enumerate(plan_ids(scenario), 1):
+        build(scenario, tmp_path, upto=count)
+        failed += [(plan, job.name) for job in scenario.jobs(plan) if run(job.check, tmp_path).returncode]
+
+    assert failed == []
+
+
+def test_every_check_fails_before_its_task(tmp_path: Path) -> None:
+    jobs = [job for plan in plan_ids(Scenario(IDEAS[0], phases=3)) for job in Scenario(IDEAS[0]).jobs(plan)]
+
+    passing = [job.name for job in jobs if run(job.check, tmp_path).returncode == 0]
+
+    # Without any test at all, unittest itself is content before Python 3.12.
+    assert passing in ([], ["List entries with a mark in front"])
+
+
+def test_nothing_is_left_that_git_would_not_ignore(tmp_path: Path) -> None:
+    scenario = Scenario(IDEAS[0], phases=3)
+    build(scenario, tmp_path)
+    planned = {path for plan in plan_ids(scenario) for job in scenario.jobs(plan) for path in job.files}
+
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    run("python3 -m unittest", tmp_path)
+    untracked = run("git ls-files --others --exclude-standard", tmp_path).stdout.splitlines()
+
+    assert planned == set(untracked)
+
+
+def everything(scenario: Scenario) -> Any:
+    plans = plan_ids(scenario)
+    numbers = [str(phase) for phase in range(1, scenario.phase_count + 1)]
+    return [
+        scenario.roadmap(),
+        [scenario.plans(number) for number in numbers],
+        [scenario.jobs(plan) for plan in plans],
+        [scenario.summary(plan) for plan in plans],
+        scenario.verdicts([f"{plan}:T1" for plan in plans]),
+        scenario.asked(),
+    ]
+
+
+@pytest.mark.parametrize("idea", IDEAS, ids=NAMES)
+def test_the_same_idea_and_seed_make_the_same(idea: str) -> None:
+    assert everything(Scenario(idea, 5)) == everything(Scenario(idea, 5))
+
+
+def test_the_seed_makes_a_difference() -> None:
+    made = [repr(everything(Scenario(IDEAS[0], seed))) for seed in range(6)]
+
+    assert len(set(made)) > 1
+    assert {Scenario(IDEAS[0], seed).phase_count for seed in range(6)} == {2, 3}
+
+
+@pytest.mark.parametrize("idea", IDEAS, ids=NAMES)
+def test_a_package_shadows_nothing(idea: str) -> None:
+    package = Scenario(idea).product.package
+
+    assert package.isidentifier()
+    assert package.isascii()
+    assert not keyword.iskeyword(package)
+    assert package not in {*sys.stdlib_module_names, "tests"}
+
+
+def test_the_names_come_from_the_idea() -> None:
+    product = Scenario(
+        "# Flat ledger: who owes whom\n\nRent, rent and heating. Who paid the heating?"
+    ).product
+
+    assert (product.package, product.topics[:2]) == ("flat_ledger", ("rent", "heating"))
+
+
+@pytest.mark.parametrize("phases", [1, 2, 3])
+def test_each_requirement_is_in_one_phase_and_in_its_plans(phases: int) -> None:
+    scenario = Scenario(IDEAS[0], phases=phases)
+    roadmap = scenario.roadmap()
+    known = [requirement["id"] for requirement in roadmap["requirements"]]
+
+    mapped = [name for phase in roadmap["phases"] for name in phase["requirements"]]
+    planned = [
+        name
+        for number in range(1, phases + 1)
+        for plan in scenario.plans(str(number))["plans"]
+        for name in plan["requirements"]
+    ]
+
+    assert known == mapped
+    assert sorted(known) == sorted(planned)
+
+
+def test_one_phase_is_one_plan_of_two_tasks() -> None:
+    scenario = Scenario(IDEAS[0], phases=1)
+
+    assert len(scenario.roadmap()["phases"]) == 1
+    assert [len(plan["tasks"]) for plan in scenario.plans("1")["plans"]] == [2]
+
+
+@pytest.mark.parametrize("phases", [1, 2, 3])
+def test_the_gap_is_what_an_artifact_must_contain_and_a_gap_plan_closes_it(
+    phases: int, tmp_path: Path
+) -> None:
+    scenario = Scenario(IDEAS[0], phases=phases)
+    planned = scenario.plans("1")["plans"]
+    wanted = [a["contains"] for plan in planned for a in plan["artifacts"] if a["path"] == "README.md"]
+
+    build(scenario, tmp_path, upto=len(planned))
+    before = (tmp_path / "README.md").read_text("utf-8")
+    build(scenario, tmp_path, upto=len(planned) + 1)
+    after = (tmp_path / "README.md").read_text("utf-8")
+
+    assert wanted == ["## Usage"]
+    assert "## Usage" not in before
+    assert after.count("## Usage") == 1
+
+
+def test_without_a_gap_all_artifacts_hold_what_they_must(tmp_path: Path) -> None:
+    scenario = Scenario(IDEAS[0], phases=3, gap=False)
+    build(scenario, tmp_path)
+    plans = [plan for number in "123" for plan in scenario.plans(number)["plans"]]
+    texts = [((tmp_path / a["path"]).read_text("utf-8"), a) for plan in plans for a in plan["artifacts"]]
+
+    assert [a for text, a in texts if a.get("contains", "") not in text] == []
+    assert [a for text, a in texts if len(text.splitlines()) < a.get("min_lines", 0)] == []
+    assert [a for text, a in texts if not all(f"def {name}(" in text for name in a.get("exports", ()))] == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "mark"),
+    [("Dash", "-"), ("Arrow (Recommended)", "->"), (">>", ">>"), ('"\\\n☃' + "x" * 99, '"\\ ☃xxxxxxxx')],
+)
+def test_the_answer_shows_in_what_the_product_prints(answer: str, mark: str, tmp_path: Path) -> None:
+    scenario = Scenario(IDEAS[0], phases=2)
+    build(scenario, tmp_path, answer)
+    package, topic = scenario.product.package, scenario.product.topics[0]
+
+    run(f"python3 -m {package} add '{topic}: milk'", tmp_path)
+    listed = run(f"python3 -X utf8 -m {package} list", tmp_path)
+
+    assert f"{mark} {topic}: milk\n" == listed.stdout
+
+
+def test_the_recommended_option_comes_first_and_is_the_only_one() -> None:
+    options = Scenario(IDEAS[0]).asked().options
+
+    assert [option.recommended for option in options] == [True, False, False]
+    assert options[0].label.endswith("(Recommended)")
+
+
+def test_a_gap_plan_promises_the_truths_that_it_is_told_of() -> None:
+    told = "- gap README.md\n  truth: README.md says how it is used\n  reason: '## Usage' is not in it\n"
+
+    plan = Scenario(IDEAS[0]).plans("1", 1, told)["plans"][0]
+
+    assert plan["truths"] == ["README.md says how it is used"]
+    assert plan["files_modified"] == ["README.md"]
+
+
+def test_a_licence_that_a_detector_misses_is_planned_and_written() -> None:
+    scenario = Scenario(IDEAS[0])
+    plan = scenario.plans("1", 1, "  truth: The project has a licence\n  reason: no LICENSE in the root")
+
+    jobs = scenario.jobs("01-03", about=plan["plans"][0]["tasks"][0]["action"])
+
+    assert [job.files for job in jobs] == [("LICENSE",)]
+
+
+def test_a_phase_that_somebody_inserted_is_planned_with_its_requirements(tmp_path: Path) -> None:
+    scenario = Scenario(IDEAS[0])
+    plans = scenario.plans("2.1", about="Requirements: AUTH-01: User can log in")["plans"]
+
+    jobs = scenario.jobs("02.1-01")
+    for edit in jobs[0].edits:
+        (tmp_path / edit.path).parent.mkdir(exist_ok=True)
+        (tmp_path / edit.path).write_text(edit.applied(None))
+
+    assert plans[0]["requirements"] == ["AUTH-01"]
+    assert run(jobs[0].check, tmp_path).returncode == 0
+
+
+def test_only_the_truths_of_the_phase_are_judged_each_once() -> None:
+    told = "- 01-01:T1: a\n- 01-02:T1: b\n- 02-01:T1: other\nseen before: 01-01:T1"
+
+    truths = Scenario(IDEAS[0]).truths_in(told, "1")
+
+    assert truths == ("01-01:T1", "01-02:T1")
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("Task 1 is committed (abc1234). Go on with task 2.", True),
+        ("Task 1 is committed already. That was the last one: answer now.", True),
+        ("Task 1 is not committed: `python3 -m unittest` exits 1: 3 done", False),
+        ("The plan has no task 3; its tasks are 1 to 2.", False),
+        ("Stop here: task 1 failed 3 times: not done", False),
+    ],
+)
+def test_a_reply_tells_whether_a_task_is_committed(reply: str, expected: bool) -> None:
+    assert accepted(reply) is expected
+
+
+def test_a_user_s_own_gitignore_keeps_its_lines() -> None:
+    ignored = Scenario(IDEAS[0]).jobs("01-01")[0].edits[0]
+
+    once = ignored.applied("node_modules/\n")
+
+    assert once == "node_modules/\n__pycache__/\n"
+    assert ignored.applied(once) == once
+
+
+def test_a_number_of_phases_that_is_not_known_is_refused() -> None:
+    with pytest.raises(ValueError, match="phases"):
+        Scenario("", phases=4)
