@@ -1,0 +1,424 @@
+"""Gaps between what plans promised and the tree, through the hook."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from gsd_core import (
+    Artifact,
+    CheckResult,
+    Gap,
+    GapReport,
+    KeyLink,
+    MustHaves,
+    PhaseView,
+    Plan,
+    TaskCheck,
+)
+from gsd_plugins import must_haves
+from gsd_plugins.must_haves.patterns import Found, search
+
+REAL = "def greet(name):\n    return f'hello {name}'\n"
+
+
+def find(
+    project: Path,
+    *artifacts: Artifact,
+    links: tuple[KeyLink, ...] = (),
+    checks: tuple[TaskCheck, ...] = (),
+    summary: str = "01-01-SUMMARY.md",
+) -> GapReport:
+    promised = MustHaves(artifacts=artifacts, key_links=links)
+    plan = Plan(id="01-01", phase="1", must_haves=promised, summary=summary)
+    phase = PhaseView(number="1", name="Greeting", project=project, plans=(plan,), checks=checks)
+    report = asyncio.run(must_haves.must_haves_hold(phase))
+    assert isinstance(report, GapReport)
+    return report
+
+
+def write(project: Path, path: str, text: str) -> Path:
+    file = project / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def reason(project: Path, text: str, path: str = "app.py", **promise: object) -> str:
+    """Return why a file with *text* is a gap; empty if it is none."""
+    write(project, path, text)
+    report = find(project, Artifact(path=path, **promise))  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    assert len(report.gaps) + len(report.evidence) == 1
+    return report.gaps[0].reason if report.gaps else ""
+
+
+def test_a_file_that_keeps_its_promises_is_evidence(tmp_path: Path) -> None:
+    write(tmp_path, "app.py", REAL)
+
+    report = find(tmp_path, Artifact(path="app.py", min_lines=2, exports=("greet",), contains="hello"))
+
+    assert report.passed
+    assert [(proof.about, proof.holds) for proof in report.evidence] == [("app.py", True)]
+
+
+def test_a_plan_that_was_not_executed_is_not_judged(tmp_path: Path) -> None:
+    assert find(tmp_path, Artifact(path="app.py"), summary="") == GapReport()
+
+
+def test_a_missing_file_is_a_gap_known_by_its_path(tmp_path: Path) -> None:
+    (gap,) = find(tmp_path, Artifact(path="./app.py", provides="the greeting")).gaps
+
+    assert (gap.about, gap.truth, gap.reason) == (
+        "app.py",
+        "app.py provides the greeting",
+        "it does not exist",
+    )
+    assert gap.missing == ("app.py",)
+
+
+def test_two_promises_of_one_file_make_one_gap(tmp_path: Path) -> None:
+    write(tmp_path, "app.py", REAL)
+
+    report = find(tmp_path, Artifact(path="app.py", min_lines=9), Artifact(path="./app.py", contains="bye"))
+
+    assert [gap.about for gap in report.gaps] == ["app.py"]
+    assert report.gaps[0].reason == "2 lines, at least 9 were promised; it does not contain 'bye'"
+
+
+def test_a_file_outside_of_the_project_does_not_count(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    secret = write(tmp_path, "secret.py", REAL)
+    (project / "link.py").symlink_to(secret)
+
+    gaps = find(
+        project, Artifact(path="link.py"), Artifact(path="../secret.py"), Artifact(path=str(secret))
+    ).gaps
+
+    assert [gap.reason for gap in gaps] == ["it lies outside the project"] * 3
+
+
+def test_a_link_within_the_project_counts(tmp_path: Path) -> None:
+    (tmp_path / "link.py").symlink_to(write(tmp_path, "app.py", REAL))
+
+    assert find(tmp_path, Artifact(path="link.py")).passed
+
+
+def test_a_folder_counts_only_where_one_was_promised_and_holds_files(tmp_path: Path) -> None:
+    write(tmp_path, "migrations/001.sql", "create table a (b);\n")
+    (tmp_path / "empty").mkdir()
+
+    report = find(tmp_path, *(Artifact(path=path) for path in ("migrations/", "migrations", "empty/")))
+
+    assert [gap.about for gap in report.gaps] == ["migrations", "empty/"]
+
+
+def test_a_pattern_of_names_needs_one_file(tmp_path: Path) -> None:
+    write(tmp_path, "migrations/001.sql", "create table a (b);\n")
+
+    report = find(tmp_path, Artifact(path="migrations/*.sql"), Artifact(path="../*.sql"))
+
+    assert [gap.about for gap in report.gaps] == ["../*.sql"]
+
+
+def test_a_binary_file_needs_to_be_there_and_not_empty(tmp_path: Path) -> None:
+    (tmp_path / "logo.png").write_bytes(b"\x89PNG\0\0")
+    (tmp_path / "empty.png").write_bytes(b"")
+
+    report = find(tmp_path, Artifact(path="logo.png", min_lines=10), Artifact(path="empty.png"))
+
+    assert [(gap.about, gap.reason) for gap in report.gaps] == [("empty.png", "it is empty")]
+
+
+def test_what_a_huge_file_does_not_show_at_its_beginning_is_unverified(tmp_path: Path) -> None:
+    write(tmp_path, "data.csv", "a,b\n" * 600_000)
+
+    (gap,) = find(tmp_path, Artifact(path="data.csv", min_lines=700_000, contains="zebra")).gaps
+
+    assert gap.status == "unverified"
+
+
+@pytest.mark.parametrize("name", ["__init__.py", "py.typed", ".gitkeep"])
+def test_some_files_are_empty_by_design(name: str, tmp_path: Path) -> None:
+    assert reason(tmp_path, "", name) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("greet('hello')", ""),
+        ('x = 1\ngreet("hello")', ""),
+        ("greet(\n'hello')", "it does not contain 'greet(\"hello\")'"),
+        ("greet('you')", "it does not contain 'greet(\"hello\")'"),
+    ],
+)
+def test_quotes_do_not_matter_to_contains(text: str, told: str, tmp_path: Path) -> None:
+    assert reason(tmp_path, text, "app.js", contains='greet("hello")') == told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def greet(): return 1",
+        "async def greet(): return 1",
+        "class greet: x = 1",
+        "greet = print",
+        "greet: object = print",
+        "from other import greet",
+        "from other import hello as greet",
+        "import greet",
+        "try:\n    from a import greet\nexcept ImportError:\n    x = 1",
+        "if True:\n    def greet(): return 1",
+        "a, (greet, b) = 1, (2, 3)",
+        "from other import *",
+        "def __getattr__(name): return print",
+        "match x:  # greet, in words only: no Python that parses\n",
+    ],
+)
+def test_a_python_name_that_the_module_binds_is_exported(text: str, tmp_path: Path) -> None:
+    assert reason(tmp_path, text, exports=("greet",)) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["# greet\nx = 1", "x = 'greet'", "def outer():\n    greet = 1\n    return greet", "x.greet = 1"]
+)
+def test_a_python_name_that_is_merely_mentioned_is_not_exported(text: str, tmp_path: Path) -> None:
+    assert reason(tmp_path, text, exports=("greet",)) == "it does not define 'greet'"
+
+
+@pytest.mark.parametrize(
+    "name", ["greet()", "def greet", "greet(name: str) -> str", "Greeter.greet", "Greeter::greet"]
+)
+def test_a_name_may_be_written_in_many_ways(name: str, tmp_path: Path) -> None:
+    text = f"{REAL}class Greeter:\n    def greet(self):\n        return greet('x')\n"
+
+    assert reason(tmp_path, text, exports=(name,)) == ""
+
+
+def test_a_missing_method_is_named(tmp_path: Path) -> None:
+    assert reason(tmp_path, REAL, exports=("Greeter.greet",)) == "it does not define 'Greeter.greet'"
+
+
+def test_what_is_no_name_is_not_judged(tmp_path: Path) -> None:
+    assert reason(tmp_path, REAL, exports=("all public types",)) == ""
+
+
+def test_other_languages_export_words(tmp_path: Path) -> None:
+    text = "export const greet = (name) => `hello ${name}`;\nexport function GET() { return greet('x'); }\n"
+
+    assert reason(tmp_path, text, "app.ts", exports=("greet", "GET")) == ""
+    assert reason(tmp_path, text, "app.ts", exports=("gree",)) == "it does not define 'gree'"
+
+
+STUBS = {
+    "empty.py": "\n\n",
+    "docstring.py": '"""Greets people."""\n',
+    "comment.py": "# nothing yet\n",
+    "pass.py": "pass\n",
+    "function.py": 'def greet(name):\n    """Greet."""\n    pass\n',
+    "dots.py": "def greet(name): ...\n",
+    "none.py": "def greet(name):\n    return None\n",
+    "raises.py": "def greet(name):\n    raise NotImplementedError\n",
+    "raises_text.py": "def greet(name):\n    raise NotImplementedError('later')\n",
+    "method.py": "class Greeter:\n    def greet(self):\n        raise NotImplementedError()\n",
+    "class.py": "class Greeter:\n    pass\n",
+    "test_empty.py": "def test_it_greets():\n    pass\n",
+    "todo.py": "def greet(name):\n    # TODO: implement this properly\n    return 'x'\n",
+    "empty.js": "\n",
+    "todo.js": "export function greet() {\n  // TODO: implement\n}\n",
+    "throws.ts": "export function greet(): string {\n  throw new Error('Not implemented');\n}\n",
+    "component.tsx": "export default function Page() {\n  return null;\n}\n",
+    "component2.tsx": "import React from 'react';\nexport const Page = () => <div>Page</div>;\n",
+    "component3.jsx": "export function Page() {\n  return (\n    <></>\n  );\n}\n",
+    "placeholder.tsx": "export const Page = () => {\n  return <p>Placeholder</p>;\n};\n",
+    "route.ts": "export async function GET() {\n  return Response.json({ message: 'Not implemented' });\n}\n",
+    "todo.rs": "pub fn greet() -> String {\n    todo!()\n}\n",
+    "panic.go": 'package app\n\nfunc Greet() string {\n\tpanic("not implemented")\n}\n',
+    "coming.html": "<html><body>\n<h1>Coming soon</h1>\n</body></html>\n",
+    "lorem.md": "# About\n\nLorem ipsum dolor sit amet.\n",
+    "todo.md": "# Usage\n\nTODO\n",
+    "todo.kt": "fun greet(): String {\n    TODO()\n}\n",
+    "stub.sh": "#!/bin/sh\n# placeholder for the deployment\nexit 0\n",
+}
+
+
+@pytest.mark.parametrize("name", STUBS)
+def test_a_stub_is_found(name: str, tmp_path: Path) -> None:
+    exports = ("greet",) if name in ("none.py",) else ()
+
+    assert reason(tmp_path, STUBS[name], name, exports=exports).startswith(("it is a stub", "it is empty"))
+
+
+BODY = "".join(f"    total = total + step({n})\n" for n in range(20))
+NO_STUBS = {
+    "protocol.py": "class P(Protocol):\n    def greet(self) -> str: ...\n",
+    "abstract.py": (
+        "class A(ABC):\n    @abstractmethod\n    def greet(self):\n        pass\n"
+        "    def hook(self):\n        raise NotImplementedError\n"
+    ),
+    "errors.py": "class Bad(Exception):\n    pass\nclass Worse(Bad):\n    '''Even worse.'''\n",
+    "base.py": (
+        "class Shape:\n    def area(self):\n        raise NotImplementedError\n"
+        "class Square(Shape):\n    def area(self):\n        return 4\n"
+    ),
+    "base2.py": "class BaseShape:\n    def area(self):\n        raise NotImplementedError\n",
+    "group.py": "@click.group()\ndef cli():\n    pass\n@cli.command()\ndef run():\n    print(1)\n",
+    "handler.py": f"class H(Base):\n    def log(self, *a):\n        pass\n    def do_GET(self):\n{BODY}",
+    "one_noop.py": f"def noop():\n    pass\ndef a(total):\n{BODY}def b(total):\n{BODY}",
+    "remark.py": f"def greet(total):\n    # TODO: implement caching\n{BODY}    return total\n",
+    "constants.py": "LIMIT = 3\n",
+    "imports.py": "from .greeting import greet\n",
+    "handled.py": "def greet():\n    try:\n        return 1\n    except OSError:\n        pass\n",
+    "status.py": "STATUS = {501: 'Not Implemented'}\n",
+    "escape.py": "import re\nP = re.compile('\\d+')\n",
+    "form.tsx": 'export const Form = () => <input placeholder="Your name" onChange={save} />;\n',
+    "form.css": "input::placeholder { color: grey; }\n",
+    "guard.tsx": (
+        "export function Page({ user }) {\n  if (!user) return null;\n  return <Profile user={user} />;\n}\n"
+    ),
+    "remark.ts": "// TODO: implement caching\n"
+    + "".join(f"export const a{n} = load({n});\n" for n in range(15)),
+    "status.ts": "export const NOT_IMPLEMENTED = 501;\nexport const text = (c: number) => names[c];\n",
+    "sql.sql": "-- users\ncreate table users (id integer primary key);\n",
+    "icon.tsx": 'export const Icon = () => <svg viewBox="0 0 1 1"><path d="M0 0" /></svg>;\n',
+}
+
+
+@pytest.mark.parametrize("name", NO_STUBS)
+def test_what_only_looks_like_a_stub_is_none(name: str, tmp_path: Path) -> None:
+    assert reason(tmp_path, NO_STUBS[name], name) == ""
+
+
+def link(project: Path, source: str, target: str, text: str, pattern: str = "") -> GapReport:
+    write(project, source, text)
+    return find(project, links=(KeyLink(source=source, target=target, via="import", pattern=pattern),))
+
+
+def test_a_link_whose_pattern_matches_is_evidence(tmp_path: Path) -> None:
+    report = link(
+        tmp_path, "src/app.ts", "src/api.ts", "import { call } from './api'\n", r"import.*from.*api"
+    )
+
+    assert report.passed
+    assert [proof.about for proof in report.evidence] == ["01-01:K1"]
+
+
+def test_a_link_whose_pattern_does_not_match_is_a_gap_known_by_its_ends(tmp_path: Path) -> None:
+    (gap,) = link(tmp_path, "src/app.ts", "src/api.ts", "import { call } from './other'\n", r"fetch\(").gaps
+
+    assert (gap.about, gap.status) == ("src/app.ts -> src/api.ts", "failed")
+    assert gap.reason == r"nothing in src/app.ts matches /fetch\(/"
+
+
+def test_a_pattern_that_explodes_is_ended(tmp_path: Path) -> None:
+    began = time.monotonic()
+
+    found = asyncio.run(search(r"(a+)+$", "a" * 64 + "b", seconds=0.5))
+
+    assert found is Found.TIMEOUT
+    assert time.monotonic() - began < 10
+
+
+def test_a_pattern_that_repeats_is_searched_line_by_line(tmp_path: Path) -> None:
+    assert asyncio.run(search(r"^b+$", "a\nbb\nc")) is Found.YES
+    assert asyncio.run(search(r"^b+c$", "a\nbb\nc")) is Found.NO
+
+
+def test_a_pattern_that_is_none_is_searched_as_text(tmp_path: Path) -> None:
+    assert link(tmp_path, "a.js", "b.js", "call((x\n", "call((x").passed
+    (gap,) = link(tmp_path, "a.js", "b.js", "nothing\n", "call((x").gaps
+
+    assert gap.status == "unverified"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "text"),
+    [
+        ("src/app.py", "src/store.py", "from .store import save\n"),
+        ("src/app.py", "src/shop/__init__.py", "import shop\n"),
+        ("src/app.ts", "src/components/index.ts", "import { B } from './components'\n"),
+        ("src/chat.tsx", "src/app/api/chat/route.ts", "fetch('/api/chat')\n"),
+        ("src/chat.tsx", "/api/chat", "await fetch('/api/chat', { method: 'POST' })\n"),
+        ("lib/a.rb", "lib/user_service.rb", "UserService.new\n"),
+        ("app.py", "templates/home.html", "render('home.html')\n"),
+        ("src/page.tsx (header)", "NewDialog", "import NewDialog from './x'\n"),
+        ("src/a.ts", "api.tasks.list()", "await api.tasks.list()\n"),
+        ("src/user-card.ts", "src/user-card.component.ts", "from './user-card.component'\n"),
+    ],
+)
+def test_without_a_pattern_a_mention_of_the_target_is_evidence(
+    source: str, target: str, text: str, tmp_path: Path
+) -> None:
+    write(tmp_path, source.split(" ")[0], text)
+
+    report = find(tmp_path, links=(KeyLink(source=source, target=target),))
+
+    assert (len(report.gaps), len(report.evidence)) == (0, 1)
+
+
+def test_without_a_mention_there_is_a_gap(tmp_path: Path) -> None:
+    (gap,) = link(tmp_path, "src/app.py", "src/store.py", "import restore\n").gaps
+
+    assert gap.reason == "src/app.py does not refer to src/store.py"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "text"),
+    [
+        ("the header of the page", "NewDialog", ""),
+        ("src/app.py", "the user's session", "x = 1\n"),
+        ("store/user.go", "store/sqlite.go", "package store\n"),
+        ("app.py", "shop/cart.py", "from shop import Cart\n".replace("Cart", "checkout")),
+    ],
+)
+def test_a_link_that_code_cannot_judge_is_left_to_the_verifier(
+    source: str, target: str, text: str, tmp_path: Path
+) -> None:
+    if "." in source:
+        write(tmp_path, source, text)
+
+    assert find(tmp_path, links=(KeyLink(source=source, target=target),)) == GapReport()
+
+
+def test_a_link_from_a_missing_file_is_a_gap(tmp_path: Path) -> None:
+    (gap,) = find(tmp_path, links=(KeyLink(source="src/app.py", target="src/store.py"),)).gaps
+
+    assert gap.reason == "src/app.py: it does not exist"
+
+
+def test_the_same_link_of_two_plans_is_one_gap(tmp_path: Path) -> None:
+    one = KeyLink(source="a.py", target="b.py")
+
+    assert len(find(tmp_path, links=(one, one)).gaps) == 1
+
+
+def check(exit_code: int | None, output: str = "") -> TaskCheck:
+    return TaskCheck(
+        plan="01-02", task=1, result=CheckResult(command="pytest -q", exit=exit_code, output=output)
+    )
+
+
+def test_a_command_that_succeeded_is_evidence(tmp_path: Path) -> None:
+    report = find(tmp_path, checks=(check(0),))
+
+    assert [(proof.about, proof.proof) for proof in report.evidence] == [
+        ("01-02/1", "`pytest -q` exited with 0")
+    ]
+
+
+def test_a_command_that_failed_is_a_gap_with_the_end_of_its_output(tmp_path: Path) -> None:
+    (gap,) = find(tmp_path, checks=(check(1, "x" * 5000 + "\n1 failed\n"),)).gaps
+
+    assert (gap.about, gap.reason, gap.status) == ("01-02/1", "exit code 1", "failed")
+    assert gap.evidence.startswith("$ pytest -q\nx")
+    assert gap.evidence.endswith("1 failed")
+    assert len(gap.evidence) < 2100
+
+
+def test_a_command_that_was_refused_is_unverified(tmp_path: Path) -> None:
+    gaps: tuple[Gap, ...] = find(tmp_path, checks=(check(None),)).gaps
+
+    assert [(gap.about, gap.status) for gap in gaps] == [("01-02/1", "unverified")]
