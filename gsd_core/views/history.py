@@ -29,7 +29,7 @@ class History:
     """What was done so far; *commits* by phase, those without a phase under ``""``, oldest first."""
 
     run: str = ""
-    agent: str = ""
+    agents: tuple[str, ...] = ()
     version: str = ""
     pid: int = 0
     usage: Usage = field(factory=Usage)
@@ -58,7 +58,10 @@ def phase_of(step: str) -> str:
 def _opened(history: History, fact: Fact, _: Structure) -> History:
     said = fact.data
     return evolve(
-        history, pid=said.get("pid") or 0, version=said.get("version") or "", agent=said.get("agent") or ""
+        history,
+        pid=said.get("pid") or 0,
+        version=said.get("version") or "",
+        agents=tuple(said.get("agent") or ()),
     )
 
 

@@ -57,7 +57,7 @@ def status_of(state: State, history: History, holder: Holder | None) -> Status:
     standing = state.closed or ("running" if holder else "interrupted")
     questions = open_questions(state)
     return Status(
-        run=state.run, standing=standing, idea=state.idea_name, agent=history.agent,
+        run=state.run, standing=standing, idea=state.idea_name, agent=", ".join(history.agents),
         exit=None if state.closed is None else state.exit, reason=state.reason,
         started_at=state.started_at, last_at=state.last_at, holder=holder,
         phases=phase_rows(state), current=current_step(state), questions=questions,

@@ -1,0 +1,37 @@
+"""The project's folder: one that is there and a repository, or a new one that becomes one."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from gsd_core.errors import ProjectError
+from gsd_core.git import Git, git_common_dir
+
+
+def check_folder(root: Path) -> bool:
+    """Return whether *root* has yet to be made; raise ``ProjectError`` if it can be no project."""
+    if not root.exists():
+        return True
+    if not root.is_dir():
+        raise ProjectError(f"{str(root)!r} is not a folder", hint="name the project's folder after -C")
+    if git_common_dir(root):
+        return False
+    if any(root.iterdir()):
+        hint = "look at what is in it; if it is the project, run `git init` there first"
+        raise ProjectError(f"{str(root)!r} is not empty and no git repository", hint=hint)
+    return True
+
+
+def make_folder(root: Path) -> None:
+    """Make *root* and a repository in it; refuse first if nobody could commit there."""
+    asyncio.run(_make(root))
+
+
+async def _make(root: Path) -> None:
+    nearest = next(parent for parent in (root, *root.parents) if parent.is_dir())
+    if await Git(nearest).identity() is None:
+        hint = 'git config --global user.name "…" and git config --global user.email "…"'
+        raise ProjectError("git does not know who you are, so it cannot commit", hint=hint)
+    await asyncio.to_thread(root.mkdir, parents=True, exist_ok=True)
+    await Git(root).init()

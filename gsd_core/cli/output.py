@@ -1,0 +1,50 @@
+"""What commands print: text for people, JSON for programs, on stdout."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from gsd_core.text import sanitize
+
+F = TypeVar("F")
+PLAIN_WIDTH = 160
+
+
+def json_flag(command: F) -> F:
+    """Give a reading command ``--json``."""
+    option = click.option("--json", "as_json", is_flag=True, help="print JSON (with schema_version) instead")
+    return option(command)  # type: ignore[type-var]  # click types decorators by their callable
+
+
+def print_json(data: Mapping[str, Any]) -> None:
+    """Print *data* as one line of JSON on a pipe, indented on a terminal; in ASCII, so nothing acts."""
+    click.echo(json.dumps(data, indent=2 if sys.stdout.isatty() else None))
+
+
+def print_line(line: str | Text = "") -> None:
+    """Print one line of foreign or own words, without what a terminal would obey."""
+    console().print(styled(line), soft_wrap=True)
+
+
+def styled(line: str | Text, style: str = "") -> Text:
+    """Return *line* as text to print: no markup, sanitized."""
+    return line if isinstance(line, Text) else Text(sanitize(line), style=style)
+
+
+def console() -> Console:
+    """Return a console on stdout; NO_COLOR beats FORCE_COLOR, and nothing is cut where nobody looks."""
+    width = None if sys.stdout.isatty() else PLAIN_WIDTH
+    plain = bool(os.environ.get("NO_COLOR"))
+    return Console(
+        file=sys.stdout, width=width, highlight=False, markup=False, emoji=False,
+        no_color=plain, force_terminal=sys.stdout.isatty() if plain else None,
+        color_system=None if plain else "auto",
+    )  # fmt: skip

@@ -1,0 +1,83 @@
+"""What reading commands know: the project's journal, folded; nothing is written, nothing imported."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from attrs import frozen
+
+from gsd_core.errors import ProjectError
+from gsd_core.git import git_common_dir
+from gsd_core.journal.codec import structure
+from gsd_core.journal.lock import owner
+from gsd_core.journal.store import Journal
+from gsd_core.machine.fold import fold
+from gsd_core.machine.state import State
+from gsd_core.views.history import History, tell
+from gsd_core.views.status import Holder
+
+from .where import Where
+
+JOURNAL = "journal.db"
+
+
+def now() -> datetime:
+    """Return the time, aware, in UTC."""
+    return datetime.now(UTC)
+
+
+def project_root(where: Where) -> Path:
+    """Return the project's folder; raise ``ProjectError`` if there is none."""
+    root = where.directory.resolve()
+    if not root.is_dir():
+        raise ProjectError(f"no folder {str(where.directory)!r}", hint="name the project's folder after -C")
+    return root
+
+
+def core_folder(root: Path) -> Path | None:
+    """Return where the journal and the lock of the project in *root* lie; ``None`` without a repository."""
+    common = git_common_dir(root)
+    return common / "gsd" if common else None
+
+
+def open_journal(root: Path) -> Journal:
+    """Open the project's journal for reading; an empty one if nothing has been run."""
+    folder = core_folder(root)
+    return Journal.open(
+        folder / JOURNAL if folder else root / ".git" / "gsd" / JOURNAL, clock=now, writable=False
+    )
+
+
+@frozen(kw_only=True)
+class Reading:
+    """A project as its journal tells it: the latest run, and who holds the lock."""
+
+    root: Path
+    state: State
+    history: History
+    holder: Holder | None
+
+
+def read(where: Where) -> Reading:
+    """Fold the latest run of the project."""
+    root = project_root(where)
+    with open_journal(root) as journal:
+        run = latest_run(journal)
+        facts = list(journal.events(run=run, facts_only=True)) if run else []
+    state = fold(State(), facts, structure)
+    history = tell(History(), facts, structure)
+    return Reading(root=root, state=state, history=history, holder=holder_of(root))
+
+
+def latest_run(journal: Journal) -> str:
+    """Return the id of the run that was opened last; empty if there is none."""
+    runs = [record.run for record in journal.events(kinds=("run.started", "run.opened"))]
+    return runs[-1] if runs else ""
+
+
+def holder_of(root: Path) -> Holder | None:
+    """Return the process that runs on the project now."""
+    folder = core_folder(root)
+    held = owner(folder) if folder else None
+    return Holder(pid=held.pid, host=held.host, since=held.since) if held else None

@@ -1,0 +1,20 @@
+"""``gsd resume``: go on with the run that is under way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from .flags import StartCommand
+from .run import begin, start_options
+from .where import anywhere
+
+
+@click.command("resume", cls=StartCommand)
+@anywhere
+@start_options
+@click.pass_context
+def command(ctx: click.Context, /, **given: Any) -> None:
+    """Go on with the run under way, by the same agent and in the same range unless said otherwise."""
+    begin(ctx, None, resume=True, given=given)

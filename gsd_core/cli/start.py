@@ -1,0 +1,186 @@
+"""From what was typed to a run: plugins, settings, agents, idea; nothing is written before all is well."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import attrs
+from attrs import frozen
+
+from gsd_core.bound import bind_settings
+from gsd_core.errors import ConfigError, Credentials
+from gsd_core.hooks import Hooks
+from gsd_core.hookspecs import RunInfo, gsd_doctor, gsd_execute_step, gsd_run_agent, gsd_workspace
+from gsd_core.machine.state import Options
+from gsd_core.planning.config import read_config
+from gsd_core.planning.read import read_planning
+from gsd_core.plugins import PluginInfo, build_manager
+from gsd_core.run.idea import load_idea
+from gsd_core.run.session import RunRequest
+from gsd_core.settings import (
+    Layer,
+    RunSettings,
+    Settings,
+    environment_layer,
+    planning_layer,
+    resolve,
+    toml_layer,
+    user_config,
+)
+
+from .flags import classes_of, value_of
+from .folder import check_folder
+from .loading import Loaded, choice_of, load_plugins, trust_of
+from .phase_range import parse_phases
+from .reading import now, read
+from .trust import vouched_for
+from .where import Where
+
+Output: TypeAlias = Literal["text", "json", "stream-json"]
+
+
+@frozen(kw_only=True)
+class Wish:
+    """What the command line asks for; *flags* are the settings that were typed."""
+
+    where: Where
+    flags: Layer
+    idea: Path | None = None
+    resume: bool = False
+    no_input: bool = False
+    output: Output = "text"
+    verbosity: int = 0
+    seed: int | None = None
+    dry: bool = False
+
+
+def prepare(wish: Wish) -> RunRequest:
+    """Return the request for the run; raise what is wrong with it. Only trust is written, if given."""
+    root = wish.where.directory.resolve()
+    check_folder(root)
+    idea = load_idea(wish.idea, sys.stdin.buffer) if wish.idea else None
+    loaded, settings = _load(wish, root)
+    check_listed(loaded.hooks, settings.of(RunSettings))
+    if not wish.dry:
+        check_agents(loaded.hooks, settings)
+    return RunRequest(
+        root=root, idea=idea, resume=wish.resume, settings=settings, hooks=loaded.hooks,
+        plugins=loaded.infos, info=_info(wish, root, settings), options=_options(root, settings), clock=now,
+    )  # fmt: skip
+
+
+def _load(wish: Wish, root: Path) -> tuple[Loaded, Settings]:
+    """Load the plugins, again if the project's own are trusted now, and resolve the settings."""
+    choice = choice_of(attrs.evolve(wish.where, directory=root))
+    loaded = load_plugins(choice, trust_of(root))
+    settings = settings_for(wish, root, loaded)
+    untrusted = [info for info in loaded.infos if info.status == "untrusted"]
+    if not untrusted or wish.dry:
+        return loaded, settings
+    ask = _interactive(wish, settings)
+    trusted = vouched_for(root, untrusted, yes=bool(value_of(settings, "--yes")), ask=ask)
+    loaded = load_plugins(choice, trusted)
+    return loaded, settings_for(wish, root, loaded)
+
+
+def settings_for(wish: Wish, root: Path, loaded: Loaded) -> Settings:
+    """Merge what was typed, the environment, the project's files and the user's own."""
+    classes = classes_of(loaded)
+    layers = [
+        wish.flags,
+        environment_layer(classes, os.environ),
+        *([so_far(wish.where)] if wish.resume else []),
+        toml_layer(root / "gsd.toml", "gsd.toml"),
+        planning_layer(read_config(root)),
+        toml_layer(user_config(), str(user_config())),
+    ]
+    absent = [info.name for info in loaded.infos if info.status != "active"]
+    return resolve(classes, layers, tolerated=absent)
+
+
+def so_far(where: Where) -> Layer:
+    """Return what the run to be resumed was started with, as far as the journal says."""
+    reading = read(where)
+    options = reading.state.options
+    run: dict[str, Any] = {
+        "skip_verify": options.skip_verify,
+        "skip_discuss": options.skip_discuss,
+        "gap_rounds": options.gap_rounds,
+    }
+    if options.phases:
+        run["phases"] = ",".join(options.phases)
+    if reading.history.agents:
+        run["agent"] = reading.history.agents
+    return Layer(origin="the run so far", sections={"run": run} if reading.state.run else {}, strict=False)
+
+
+def check_listed(hooks: Hooks, settings: RunSettings) -> None:
+    """Raise ``ConfigError`` if a plugin that the settings list is not there, or has not that hook."""
+    listed = (
+        ("agent", gsd_run_agent, settings.agent),
+        ("executor", gsd_execute_step, settings.execute),
+        ("workspace", gsd_workspace, settings.workspace),
+    )
+    for what, spec, names in listed:
+        known = hooks.plugins_of(spec)
+        for name in names:
+            if name not in known:
+                installed = ", ".join(map(repr, sorted(known))) or "none"
+                raise ConfigError(f"unknown {what} {name!r}; installed: {installed}", hint="gsd plugins")
+        if not names:
+            raise ConfigError(f"no {what} is chosen", hint=f"installed: {', '.join(known) or 'none'}")
+
+
+def check_agents(hooks: Hooks, settings: Settings) -> None:
+    """Raise ``Credentials`` if one of the agents that the settings list says that it cannot work."""
+    names: Sequence[str] = settings.of(RunSettings).agent
+    with bind_settings(settings.values):
+        found = _only(hooks, names).collect(gsd_doctor, lambda finding: str(id(finding)))
+    for plugin, finding in found.items:
+        if not finding.ok:
+            raise Credentials(f"agent {plugin!r} cannot work: {finding.message}", hint=finding.fix)
+
+
+def _only(hooks: Hooks, names: Sequence[str]) -> Hooks:
+    """Return the hooks of some plugins only: the others' doctors need not run."""
+    manager = build_manager()
+    for name in names:
+        manager.register(hooks.manager.get_plugin(name), name=name)
+    return attrs.evolve(hooks, manager=manager)
+
+
+def _interactive(wish: Wish, settings: Settings) -> bool:
+    """Whether a human sits at the terminal and standard input is not needed for something else."""
+    taken = str(wish.idea) == "-" or value_of(settings, "--answers") == "-"
+    return sys.stdin.isatty() and sys.stderr.isatty() and not wish.no_input and not taken
+
+
+def _info(wish: Wish, root: Path, settings: Settings) -> RunInfo:
+    return RunInfo(
+        id="", project=root, interactive=_interactive(wish, settings), no_input=wish.no_input,
+        yes=bool(value_of(settings, "--yes")), output=wish.output, verbosity=wish.verbosity,
+        agent=", ".join(settings.of(RunSettings).agent), seed=wish.seed,
+    )  # fmt: skip
+
+
+def _options(root: Path, settings: Settings) -> Options:
+    run: RunSettings = settings.of(RunSettings)
+    if run.phases and run.only and "run.only" in settings.origins:
+        _refuse_both(settings.origins)
+    known = [phase.number for phase in read_planning(root).phases] if root.is_dir() else []
+    return Options(
+        phases=parse_phases(run.only or run.phases, known), skip_verify=run.skip_verify,
+        skip_discuss=run.skip_discuss, gap_rounds=run.gap_rounds,
+    )  # fmt: skip
+
+
+def _refuse_both(origins: Mapping[str, str]) -> None:
+    if origins.get("run.phases") == origins["run.only"]:
+        raise ConfigError("--phases and --only exclude each other", hint="name one of them")
+
+
+__all__ = ["Output", "PluginInfo", "Wish", "check_agents", "check_listed", "prepare", "settings_for"]

@@ -1,0 +1,38 @@
+"""``gsd stop``: ask the run to end, wherever it runs."""
+
+from __future__ import annotations
+
+import getpass
+
+import click
+from rich_click import RichCommand
+
+from gsd_core.views.status import SCHEMA_VERSION
+
+from .output import json_flag, print_json, print_line
+from .where import anywhere, where_of
+
+
+@click.command("stop", cls=RichCommand)
+@anywhere
+@json_flag
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> None:
+    """Ask the run on this project to finish writing and end; gsd resume goes on later."""
+    from gsd_core.journal.inbox import put
+
+    from .reading import holder_of, open_journal, project_root
+
+    root = project_root(where_of(ctx))
+    holder = holder_of(root)
+    if holder:
+        with open_journal(root) as journal:
+            by = getpass.getuser()
+            put(journal.path, "stop", {}, by=by, key=f"stop {holder.pid} {holder.host} {holder.since}")
+    if as_json:
+        pid = holder.pid if holder else None
+        print_json({"schema_version": SCHEMA_VERSION, "asked": holder is not None, "pid": pid})
+    elif holder:
+        print_line(f"asked pid {holder.pid} on {holder.host} to stop; watch it with: gsd log --follow")
+    else:
+        print_line("nothing is running on this project")
