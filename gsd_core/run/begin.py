@@ -15,7 +15,7 @@ from gsd_core.border import PluginFailure
 from gsd_core.bound import bind_settings
 from gsd_core.errors import ConfigError, Fenced, GsdError, UserError
 from gsd_core.git import Git
-from gsd_core.hookspecs import RunInfo, gsd_lifespan
+from gsd_core.hookspecs import ProjectInfo, RunInfo, gsd_lifespan
 from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.lock import ProjectLock
 from gsd_core.journal.store import Journal
@@ -27,6 +27,7 @@ from gsd_core.text import clip, redact, sanitize
 from gsd_core.watchdog import Blocked, Watchdog
 
 from .ask import take_answers
+from .config import proposed
 from .ledger import read_ledger
 from .loop import loop
 from .outlet import outlet
@@ -78,6 +79,7 @@ async def _lived(run: Run, stopper: Stopper | None) -> RunEnd:
     async with AsyncExitStack() as stack:
         await _enter_lifespans(run, stack)
         out = await stack.enter_async_context(outlet(run))
+        run.proposals = proposed(run.hooks, ProjectInfo(root=run.root, yes=run.request.info.yes))
         for fact in opening:
             out.fact(run.state, fact)
         if any(left.values()):

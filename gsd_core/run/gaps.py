@@ -54,10 +54,11 @@ def _report(outcome: Outcome[Sequence[Gap] | GapReport]) -> GapReport:
 
 
 def _from_gaps(plugin: str, value: object) -> GapReport:
-    gaps = cast("Sequence[object]", value) if isinstance(value, list | tuple) else (None,)
-    found = tuple(gap for gap in gaps if isinstance(gap, Gap))
-    if len(found) != len(gaps):
-        return GapReport(failed_detectors=(f"{plugin}: returned {type(value).__name__}, not gaps",))
+    nonsense = GapReport(failed_detectors=(f"{plugin}: returned {type(value).__name__}, not gaps",))
+    said: Sequence[object] = cast("Sequence[object]", value) if isinstance(value, list | tuple) else (None,)
+    found = tuple(gap for gap in said if isinstance(gap, Gap))
+    if len(found) != len(said):
+        return nonsense
     return GapReport(gaps=found)
 
 

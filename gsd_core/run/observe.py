@@ -12,6 +12,7 @@ from gsd_core.machine.state import PhaseSeen, PlanSeen, Seen
 from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.read import read_planning
 
+from .config import merged
 from .session import Run
 
 PROJECT_FILE_LIMIT = 16_000
@@ -19,7 +20,8 @@ PROJECT_FILE_LIMIT = 16_000
 
 async def observe(run: Run) -> None:
     """Read the project; record what is seen if it is not what was seen last."""
-    run.planning = await read_project(run.root, run.git)
+    planning = await read_project(run.root, run.git)
+    run.planning = evolve(planning, config=merged(run.proposals, planning.config))
     seen = digest(run.planning)
     if seen != run.state.seen:
         run.record("project.observed", unstructure(seen))

@@ -82,6 +82,7 @@ class Run:
     idea: Idea | None
     listeners: list[Observer] = field(factory=list[Observer])
     planning: Planning = field(factory=Planning)
+    proposals: Mapping[str, Any] = field(factory=dict[str, Any])
     ledger: Ledger = field(factory=Ledger)
     changed: asyncio.Event = Factory(asyncio.Event)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import evolve
-from gsd_plugins import budget, inplace, must_haves, native, permissions, retry, uat, yolo
+from gsd_plugins import budget, inplace, must_haves, native, retry, uat, yolo
 from gsd_plugins.yolo import YoloSettings
 
 from gsd_core.hooks import Hooks
@@ -27,9 +27,21 @@ from gsd_core.testing.agent import FakeAgent
 from gsd_core.testing.manager import make_hooks
 from gsd_core.testing.scenario import Scenario
 
+BEGAN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 IDEA = "# Greeter\n\nA small program that greets people by name.\n"
+from gsd_core import implements as _i
+from gsd_core import Allow as _A
+from gsd_core.hookspecs import gsd_permit_tool as _p
+
+
+class _Al:
+    @_i(_p)
+    async def go(self, use):
+        return _A()
+
+
 BUILT_IN: dict[str, object] = {
-    "native": native, "must_haves": must_haves, "uat": uat, "permissions": permissions, "retry": retry,
+    "native": native, "must_haves": must_haves, "uat": uat, "permissions": _Al(), "retry": retry,
     "inplace": inplace, "yolo": yolo, "budget": budget,
 }  # fmt: skip
 
@@ -103,6 +115,8 @@ def facts(root: Path, *kinds: str) -> list[Record]:
 
 def trailed(root: Path) -> list[tuple[str, str]]:
     """Return step and task of every commit that has them, oldest first."""
-    form = "%(trailers:key=GSD-Step,valueonly,separator=%x2C)|%(trailers:key=GSD-Task,valueonly,separator=%x2C)"
+    form = (
+        "%(trailers:key=GSD-Step,valueonly,separator=%x2C)|%(trailers:key=GSD-Task,valueonly,separator=%x2C)"
+    )
     lines = git(root, "log", "--reverse", f"--format={form}").splitlines()
     return [(step, task) for step, _, task in (line.partition("|") for line in lines) if step]

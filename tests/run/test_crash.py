@@ -1,0 +1,126 @@
+"""A crash before or after any append, write or commit: the next start ends in the same tree."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import define, evolve, field, frozen
+
+from gsd_core.git import Git
+from gsd_core.journal.record import Record
+from gsd_core.journal.store import Journal
+from gsd_core.run import RunRequest
+from gsd_core.run.effects import Effects
+
+from . import harness as h
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+@define
+class Fuse:
+    """Counts the points at which a process may die, and ends it at the *limit*-th."""
+
+    limit: int | None = None
+    points: list[str] = field(factory=list[str])
+
+    def __call__(self, point: str) -> None:
+        if self.limit is not None and len(self.points) >= self.limit:
+            raise Crash(point)
+        self.points.append(point)
+
+
+@frozen(kw_only=True)
+class Mortal(Effects):
+    """Effects that end the process where the fuse says; a dead process writes nothing more."""
+
+    fuse: Fuse
+
+    def append(
+        self, kind: str, data: Mapping[str, Any], *, run: str, step: str, attempt: int,
+        consumes: Collection[int] = (),
+    ) -> Record:  # fmt: skip
+        self.fuse(f"before {kind} {step}")
+        record = super().append(kind, data, run=run, step=step, attempt=attempt, consumes=consumes)
+        self.fuse(f"after {kind} {step}")
+        return record
+
+    def write(self, path: Path, text: str) -> None:
+        self.fuse(f"before writing {path.name}")
+        super().write(path, text)
+        self.fuse(f"after writing {path.name}")
+
+    async def commit(
+        self, paths: Collection[str], subject: str, trailers: Mapping[str, str], *, verify: bool
+    ) -> str:
+        self.fuse(f"before commit {subject}")
+        commit = await super().commit(paths, subject, trailers, verify=verify)
+        self.fuse(f"after commit {subject}")
+        return commit
+
+
+def mortal(asked: RunRequest, fuse: Fuse) -> RunRequest:
+    """Return the request with a process that the fuse ends."""
+
+    def effects(journal: Journal, git: Git) -> Effects:
+        return Mortal(journal=journal, git=git, fuse=fuse)
+
+    return evolve(asked, effects=effects, clock=lambda: h.BEGAN)
+
+
+def ask(root: Path, fuse: Fuse | None = None) -> RunRequest:
+    agent = h.one_phase(question=True)
+    return mortal(h.request(root, agent, given=h.idea()), fuse or Fuse())
+
+
+def tree(root: Path) -> Iterator[tuple[str, str]]:
+    """Yield every file of the last commit with its content's hash, and whatever lies about."""
+    for line in h.git(root, "ls-tree", "-r", "HEAD").splitlines():
+        mode_kind_sha, _, path = line.partition("\t")
+        yield path, mode_kind_sha
+    yield "status", h.git(root, "status", "--porcelain")
+
+
+def crash_at(tmp_path: Path, number: int) -> tuple[str, Path]:
+    """Let a run die at its *number*-th point and go on with it; return what died, and the project."""
+    root = h.repository(tmp_path / f"at-{number}" / "project")
+    fuse = Fuse(limit=number)
+    with pytest.raises(Crash) as crash:
+        h.do(ask(root, fuse))
+    end = h.do(ask(root))
+    assert end.outcome == "done", f"after a crash {crash.value}: {end}"
+    return str(crash.value), root
+
+
+def reference(tmp_path: Path) -> tuple[list[str], list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return the points of a run without a crash, its tree, and its trailers."""
+    root, fuse = h.repository(tmp_path / "reference" / "project"), Fuse()
+    assert h.do(ask(root, fuse)).outcome == "done"
+    return fuse.points, list(tree(root)), h.trailed(root)
+
+
+def check(tmp_path: Path, numbers: Collection[int], expected: Any) -> None:
+    _, files, commits = expected
+    for number in numbers:
+        point, root = crash_at(tmp_path, number)
+        assert list(tree(root)) == files, point
+        assert h.trailed(root) == commits, point
+
+
+def test_a_crash_at_every_tenth_point_ends_in_the_same_tree(tmp_path: Path) -> None:
+    expected = reference(tmp_path)
+
+    check(tmp_path, range(5, len(expected[0]), 17), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(8))
+def test_a_crash_at_any_point_ends_in_the_same_tree(tmp_path: Path, part: int) -> None:
+    expected = reference(tmp_path)
+
+    check(tmp_path, range(part, len(expected[0]), 8), expected)
