@@ -1,0 +1,29 @@
+"""The steps of GSD themselves: from an idea to a verified phase, with agents that return data."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
+
+from gsd_core import StepHost, StepKind, StepRequest, StepResult, implements
+from gsd_core.hookspecs import gsd_execute_step
+
+from . import complete, discuss, execute, init, plan, verify
+
+Execute: TypeAlias = Callable[[StepRequest, StepHost], Awaitable[StepResult]]
+
+STEPS: Mapping[StepKind, Execute] = {
+    "init": init.execute,
+    "discuss": discuss.execute,
+    "plan": plan.execute,
+    "execute": execute.execute,
+    "verify": verify.execute,
+    "complete": complete.execute,
+}
+
+
+@implements(gsd_execute_step)
+async def execute_step(step: StepRequest, host: StepHost) -> StepResult | None:
+    """Run the step of that kind, if it is one of ours."""
+    run = STEPS.get(step.kind)
+    return await run(step, host) if run else None

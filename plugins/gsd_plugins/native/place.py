@@ -1,0 +1,66 @@
+"""Where a step's files lie, and where the project stands after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gsd_core import Permanent, PhaseView, Plan, SetPosition, StepRequest, padded, slug
+
+
+def phase_of(step: StepRequest) -> PhaseView:
+    """Return the step's phase."""
+    if step.phase is None:
+        raise Permanent(f"step {step.id!r} names no phase")
+    return step.phase
+
+
+def phase_file(phase: PhaseView, name: str) -> str:
+    """Return the path of a file in the phase's folder: ``.planning/phases/02.1-slug/NAME``."""
+    folder = phase.directory or f".planning/phases/{padded(phase.number)}-{slug(phase.name)}"
+    return f"{folder}/{name}"
+
+
+def position(
+    step: StepRequest,
+    *,
+    status: str,
+    activity: str,
+    planned: Iterable[str] = (),
+    done: Iterable[str] = (),
+) -> SetPosition:
+    """Return where the project stands once the plans *planned* are there and *done* are carried out."""
+    phase = phase_of(step)
+    others = [other for other in step.planning.phases if other.number != phase.number]
+    listed = _listed(phase) | set(planned)
+    finished = _finished(phase) | set(done)
+    all_listed = len(listed) + sum(len(_listed(other)) for other in others)
+    all_finished = len(finished) + sum(len(_finished(other)) for other in others)
+    return SetPosition(
+        phase=phase.number,
+        phases=len(others) + 1,
+        name=phase.name,
+        plan=len(finished),
+        plans=len(listed),
+        status=status,
+        percent=100 * all_finished // all_listed if all_listed else 0,
+        date=day(step),
+        activity=activity,
+    )
+
+
+def day(step: StepRequest) -> str:
+    """Return the day on which the attempt began, in ISO form."""
+    return step.now.date().isoformat()
+
+
+def executed(phase: PhaseView) -> tuple[Plan, ...]:
+    """Return the phase's plans that have a summary."""
+    return tuple(plan for plan in phase.plans if plan.summary)
+
+
+def _listed(phase: PhaseView) -> set[str]:
+    return {*phase.listed, *(plan.id for plan in phase.plans)}
+
+
+def _finished(phase: PhaseView) -> set[str]:
+    return {plan.id for plan in executed(phase)}

@@ -1,0 +1,29 @@
+"""A plan's SUMMARY, from what was committed and what its executor reported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gsd_core import Plan, StepRequest
+from gsd_core.planning.render import render_summary
+
+from .place import day
+from .schemas import ReportAnswer
+from .worklog import Record
+
+
+def summary_of(step: StepRequest, plan: Plan, records: Sequence[Record], report: ReportAnswer) -> str:
+    """Return the text of the summary."""
+    paths = dict.fromkeys(path for record in records for path in record.landed.paths)
+    return render_summary(
+        plan,
+        date=day(step),
+        duration_minutes=0,
+        commits=[(record.task.name, record.landed.commit) for record in records if record.landed.commit],
+        created=(),
+        modified=sorted(paths),
+        accomplishments=[record.note or record.task.name for record in records],
+        decisions=report.decisions,
+        deviations=report.deviations,
+        issues=report.issues,
+    )

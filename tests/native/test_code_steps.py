@@ -1,0 +1,102 @@
+"""discuss and complete, which need no agent; and kinds that are none of ours."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from gsd_core import (
+    MapRequirement,
+    PhaseView,
+    Plan,
+    Planning,
+    SetPosition,
+    StepKind,
+    StepRequest,
+    StepResult,
+    TickPhase,
+)
+from gsd_core.testing.host import FakeHost
+from gsd_plugins import native
+
+NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+PLAN = Plan(id="02.1-01", phase="2.1", summary="S.md")
+PHASE = PhaseView(
+    number="2.1",
+    name="Fix it",
+    project=Path("/p"),
+    goal="Fixed",
+    requirements=("A-01", "A-02"),
+    plans=(PLAN,),
+)
+
+
+def run(kind: StepKind, *others: PhaseView, **planning: Any) -> StepResult | None:
+    step = StepRequest(
+        id=f"2.1/{kind}",
+        run="r-1",
+        kind=kind,
+        project=Path("/p"),
+        tree=Path("/p"),
+        now=NOW,
+        phase=PHASE,
+        planning=Planning(phases=(*others, PHASE), **planning),
+    )
+    return asyncio.run(native.execute_step(step, FakeHost()))
+
+
+def test_a_complete_phase_is_ticked_last() -> None:
+    result = run("complete")
+    assert result is not None
+
+    assert result.subject == "docs(phase-02.1): complete phase execution"
+    assert result.changes[:2] == (
+        MapRequirement(requirement="A-01", phase="2.1", status="Complete"),
+        MapRequirement(requirement="A-02", phase="2.1", status="Complete"),
+    )
+    assert result.changes[-1] == TickPhase(phase="2.1", date="2026-01-31")
+
+
+def test_the_position_says_whether_phases_are_left() -> None:
+    def status_with(*others: PhaseView) -> tuple[str, int, int]:
+        result = run("complete", *others)
+        assert result is not None
+        position = result.changes[-2]
+        assert isinstance(position, SetPosition)
+        return position.status, position.phases, position.percent
+
+    left = PhaseView(number="3", name="Later", project=Path("/p"), listed=("03-01",))
+    done = PhaseView(number="1", name="Earlier", project=Path("/p"), ticked=True)
+
+    assert status_with(left) == ("Phase complete", 2, 50)
+    assert status_with(done) == ("All phases complete", 2, 100)
+
+
+def test_discuss_keeps_the_constraints_and_leaves_the_rest_open() -> None:
+    limits = "- **Tech**: Python only — it is there\n- No network\n"
+    project = f"# P\n\n## Constraints\n\n{limits}\n## Key Decisions\n- x\n"
+    result = run("discuss", documents={"PROJECT.md": project})
+    assert result is not None
+    file = result.files[0]
+
+    assert result.subject == "docs(02.1): capture phase context"
+    assert file.path == ".planning/phases/02.1-fix-it/02.1-CONTEXT.md"
+    assert "### Tech\n- **D-01:** Python only — it is there" in file.text
+    assert "### Constraint\n- **D-02:** No network" in file.text
+    assert "Claude's Discretion\n- Everything" in file.text
+    assert "D-03" not in file.text
+
+
+def test_discuss_needs_no_project_file() -> None:
+    result = run("discuss")
+    assert result is not None
+
+    assert "D-01" not in result.files[0].text
+
+
+def test_other_kinds_are_left_to_other_plugins() -> None:
+    kinds: tuple[StepKind, ...] = ("survey", "research", "audit", "close")
+
+    assert [run(kind) for kind in kinds] == [None, None, None, None]

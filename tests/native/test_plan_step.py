@@ -1,0 +1,319 @@
+"""plan: plans are numbered, placed and checked by code; gaps are planned for, and only they."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from gsd_core import (
+    Gap,
+    GapReport,
+    ListPlans,
+    MustHaves,
+    Permanent,
+    PhaseView,
+    Plan,
+    Planning,
+    Requirement,
+    SetPosition,
+    StepRequest,
+    StepResult,
+    Truth,
+)
+from gsd_core.planning.plans import parse_plan
+from gsd_core.testing.host import FakeHost
+from gsd_plugins import native
+
+NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+PHASE = PhaseView(
+    number="1",
+    name="Keep notes",
+    project=Path("/p"),
+    goal="Notes are kept",
+    criteria=("A note can be added",),
+    requirements=("NOTE-01",),
+)
+NOTE = Requirement(id="NOTE-01", text="User can add a note", phase="1")
+
+
+def a_step(phase: PhaseView = PHASE, **fields: Any) -> StepRequest:
+    return StepRequest(
+        id="1/plan",
+        run="r-1",
+        kind="plan",
+        project=Path("/p"),
+        tree=Path("/p"),
+        now=NOW,
+        phase=phase,
+        planning=Planning(phases=(phase,), requirements=(NOTE,)),
+        **fields,
+    )
+
+
+def a_task(**fields: Any) -> dict[str, Any]:
+    task = {
+        "name": "Write the store",
+        "files": ["notes.py"],
+        "action": "Write a function add(text) that appends a line to notes.txt",
+        "verify": "The test passes",
+        "check": "python -m pytest -q",
+        "done": "add() appends",
+    }
+    return {**task, **fields}
+
+
+def an_answer(**fields: Any) -> dict[str, Any]:
+    plan = {
+        "name": "Add notes",
+        "objective": "Notes can be added",
+        "depends_on": [],
+        "files_modified": ["notes.py"],
+        "requirements": ["NOTE-01"],
+        "truths": ["A note can be added"],
+        "artifacts": [{"path": "notes.py", "provides": "the store", "exports": ["add"]}],
+        "key_links": [],
+        "tasks": [a_task()],
+    }
+    return {**plan, **fields}
+
+
+def run(step: StepRequest, host: FakeHost) -> StepResult:
+    result = asyncio.run(native.execute_step(step, host))
+    assert result is not None
+    return result
+
+
+def plans_of(result: StepResult, phase: str = "1") -> list[Plan]:
+    return [parse_plan(file.text, path=file.path, phase=phase) for file in result.files]
+
+
+def test_plans_get_their_numbers_waves_and_truths_by_code() -> None:
+    first = an_answer()
+    second = an_answer(
+        name="List notes",
+        depends_on=[1],
+        files_modified=["listing.py"],
+        truths=["Notes are listed", "The newest is first"],
+        artifacts=[{"path": "listing.py", "provides": "the list"}],
+        key_links=[{"from": "listing.py", "to": "notes.py", "via": "import", "pattern": "import notes"}],
+        tasks=[a_task(files=["listing.py"])],
+    )
+    result = run(a_step(), FakeHost(agent={"plan": {"plans": [first, second]}}))
+    one, two = plans_of(result)
+
+    assert [file.path for file in result.files] == [
+        ".planning/phases/01-keep-notes/01-01-PLAN.md",
+        ".planning/phases/01-keep-notes/01-02-PLAN.md",
+    ]
+    assert (one.id, one.wave, one.depends_on) == ("01-01", 1, ())
+    assert (two.id, two.wave, two.depends_on) == ("01-02", 2, ("01-01",))
+    assert [truth.id for truth in two.must_haves.truths] == ["01-02:T1", "01-02:T2"]
+    assert two.must_haves.key_links[0].source == "listing.py"
+    assert two.tasks[0].check == "python -m pytest -q"
+
+
+def test_the_roadmap_lists_the_plans_and_the_state_says_so() -> None:
+    result = run(a_step(), FakeHost(agent={"plan": {"plans": [an_answer()]}}))
+    listed, position = result.changes
+
+    assert result.subject == "docs(01): plan phase"
+    assert listed == ListPlans(phase="1", plans=(("01-01", "Add notes"),))
+    assert isinstance(position, SetPosition)
+    assert (position.status, position.plan, position.plans) == ("Ready to execute", 0, 1)
+
+
+def test_a_plan_goes_into_the_folder_that_is_there() -> None:
+    phase = evolve(PHASE, directory=".planning/phases/01-old-name")
+    result = run(a_step(phase), FakeHost(agent={"plan": {"plans": [an_answer()]}}))
+
+    assert result.files[0].path == ".planning/phases/01-old-name/01-01-PLAN.md"
+
+
+def test_a_plan_with_a_checkpoint_is_not_autonomous() -> None:
+    look = a_task(type="checkpoint:human-verify", name="Look at it", action="A window", verify="Open it")
+    result = run(a_step(), FakeHost(agent={"plan": {"plans": [an_answer(tasks=[a_task(), look])]}}))
+    plan = plans_of(result)[0]
+
+    assert not plan.autonomous
+    assert plan.tasks[1].details == {"what-built": "A window", "how-to-verify": "Open it"}
+
+
+def test_the_options_of_a_decision_survive_the_file() -> None:
+    decision = a_task(
+        type="checkpoint:decision",
+        action="Where?",
+        options=[{"name": "<Files>", "pros": "plain"}, {"name": "SQL"}],
+    )
+    result = run(a_step(), FakeHost(agent={"plan": {"plans": [an_answer(tasks=[a_task(), decision])]}}))
+    details = plans_of(result)[0].tasks[1].details
+
+    assert details["decision"] == "Where?"
+    assert "<pros>plain</pros>" in details["options"]
+
+
+def test_an_answer_of_the_wrong_shape_is_told_where_and_why() -> None:
+    broken = an_answer(tasks=[a_task(name=3)], truths="one")
+    del broken["objective"]
+    host = FakeHost(agent={"plan": [{"plans": [broken]}, {"plans": [an_answer()]}]})
+    run(a_step(), host)
+
+    assert host.complaints == [
+        (
+            "plans[0].objective is missing",
+            "plans[0].truths: expected a list, not 'one'",
+            "plans[0].tasks[0].name: expected a text, not 3",
+        )
+    ]
+
+
+def test_an_answer_without_plans_is_refused() -> None:
+    host = FakeHost(agent={"plan": [{"plans": []}, {"plans": [an_answer()]}]})
+    run(a_step(), host)
+
+    assert host.complaints == [("plans: at least one is needed",)]
+
+
+def test_a_requirement_that_no_plan_has_is_sent_back_into_the_same_conversation() -> None:
+    host = FakeHost(
+        agent={"plan": {"plans": [an_answer(requirements=[])]}, "revise-1": {"plans": [an_answer()]}}
+    )
+    result = run(a_step(), host)
+    revision = host.task("revise-1")
+
+    assert host.keys == ("plan", "revise-1")
+    assert "NOTE-01" in revision.prompt
+    assert revision.conversation is not None
+    assert (revision.conversation.id, revision.conversation.resume) == ("conversation-plan", True)
+    assert plans_of(result)[0].requirements == ("NOTE-01",)
+
+
+def test_after_three_revisions_the_step_fails_and_names_what_is_wrong() -> None:
+    bad = {"plans": [an_answer(requirements=[])]}
+    host = FakeHost(agent={"plan": bad, "revise-1": bad, "revise-2": bad, "revise-3": bad})
+    with pytest.raises(Permanent, match=r"after 3 revisions: .*NOTE-01"):
+        run(a_step(), host)
+
+    assert host.keys == ("plan", "revise-1", "revise-2", "revise-3")
+
+
+def test_plans_in_a_circle_are_sent_back() -> None:
+    circle = [
+        an_answer(depends_on=[2]),
+        an_answer(depends_on=[1], files_modified=["b.py"], tasks=[a_task(files=["b.py"])]),
+    ]
+    host = FakeHost(agent={"plan": {"plans": circle}, "revise-1": {"plans": [an_answer()]}})
+    run(a_step(), host)
+
+    assert "01-01" in host.task("revise-1").prompt
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "../other/x.py", ".planning/STATE.md", ".git/hooks/pre-commit", "~/x"]
+)
+def test_a_path_outside_of_the_project_is_sent_back(path: str) -> None:
+    bad = an_answer(files_modified=[path], tasks=[a_task(files=[path])])
+    host = FakeHost(agent={"plan": {"plans": [bad]}, "revise-1": {"plans": [an_answer()]}})
+    run(a_step(), host)
+
+    assert repr(path) in host.task("revise-1").prompt
+
+
+def test_a_plan_that_the_roadmap_lists_and_nobody_wrote_is_written_first() -> None:
+    done = Plan(id="01-01", phase="1", name="Add notes", requirements=("NOTE-01",), summary="S.md", wave=1)
+    phase = evolve(PHASE, plans=(done,), listed=("01-01", "01-02"))
+    answers = [an_answer(files_modified=[name], tasks=[a_task(files=[name])]) for name in ("b.py", "c.py")]
+    result = run(a_step(phase), FakeHost(agent={"plan": {"plans": answers}}))
+
+    assert [plan.id for plan in plans_of(result)] == ["01-02", "01-03"]
+
+
+def test_fewer_plans_than_the_roadmap_lists_are_sent_back() -> None:
+    phase = evolve(PHASE, listed=("01-01", "01-02"))
+    second = an_answer(files_modified=["b.py"], tasks=[a_task(files=["b.py"])])
+    both = {"plans": [an_answer(), second]}
+    host = FakeHost(agent={"plan": {"plans": [an_answer()]}, "revise-1": both})
+    run(a_step(phase), host)
+
+    assert "the roadmap lists more plans: 01-02 must be written, too" in host.task("revise-1").prompt
+
+
+def a_gap_round(*gaps: Gap) -> StepRequest:
+    truth = Truth(id="01-01:T1", text="A note can be added")
+    done = Plan(
+        id="01-01",
+        phase="1",
+        name="Add notes",
+        wave=2,
+        requirements=("NOTE-01",),
+        summary="S.md",
+        files_modified=("notes.py",),
+        must_haves=MustHaves(truths=(truth,)),
+    )
+    phase = evolve(PHASE, plans=(done,), listed=("01-01",))
+    return a_step(phase, round=1, report=GapReport(gaps=gaps))
+
+
+GAP = Gap(truth="A note can be added", reason="add() is empty", about="01-01:T1", missing=("a body",))
+
+
+def test_a_gap_round_plans_the_gaps_after_everything_else() -> None:
+    host = FakeHost(agent={"plan": {"plans": [an_answer(name="Fill add()", requirements=[])]}})
+    result = run(a_gap_round(GAP), host)
+    plan = plans_of(result)[0]
+
+    assert result.subject == "docs(01): plan gap closure"
+    assert (plan.id, plan.gap_closure, plan.wave) == ("01-02", True, 3)
+    assert "add() is empty" in host.task("plan").prompt
+    assert "gaps were found" in host.task("plan").system
+
+
+def test_a_gap_that_no_plan_closes_is_sent_back() -> None:
+    other = Gap(truth="Notes survive a restart", reason="nothing is saved", about="01-01:T2")
+    answer = an_answer(requirements=[])
+    mended = an_answer(requirements=[], truths=["A note can be added", "notes survive a Restart."])
+    host = FakeHost(agent={"plan": {"plans": [answer]}, "revise-1": {"plans": [mended]}})
+    run(a_gap_round(GAP, other), host)
+
+    assert "no plan closes the gap 01-01:T2" in host.task("revise-1").prompt
+    assert "no plan closes the gap 01-01:T1" not in host.task("revise-1").prompt
+
+
+def test_a_gap_about_a_file_is_addressed_by_work_on_that_file() -> None:
+    gap = Gap(truth="notes.py is no stub", reason="one line", about="notes.py")
+    host = FakeHost(agent={"plan": {"plans": [an_answer(requirements=[])]}})
+    run(a_gap_round(gap), host)
+
+    assert host.keys == ("plan",)
+
+
+def test_the_planner_reads_the_code_and_changes_nothing() -> None:
+    host = FakeHost(agent={"plan": {"plans": [an_answer()]}})
+    run(a_step(profile="budget"), host)
+    task = host.task("plan")
+
+    assert (task.role, task.tools, task.writable) == ("planner", ("Read", "Glob", "Grep"), False)
+    assert task.model == "sonnet"
+    assert "NOTE-01: User can add a note" in task.prompt
+
+
+@pytest.mark.parametrize(
+    ("config", "model", "expected"),
+    [
+        ({}, "", "opus"),
+        ({"model_overrides": {"gsd-planner": "haiku"}}, "", "haiku"),
+        ({}, "sonnet", "sonnet"),
+    ],
+)
+def test_the_model_is_the_steps_or_the_projects_or_the_profiles(
+    config: dict[str, Any], model: str, expected: str
+) -> None:
+    host = FakeHost(agent={"plan": {"plans": [an_answer()]}})
+    planning = Planning(phases=(PHASE,), requirements=(NOTE,), config=config)
+    run(evolve(a_step(model=model), planning=planning), host)
+
+    assert host.task("plan").model == expected
