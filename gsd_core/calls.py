@@ -18,7 +18,7 @@ import attrs
 import pluggy
 
 from .border import Call, Fault, PluginFailure, enter, judge
-from .errors import PluginError
+from .errors import PluginError, StepError
 
 log = logging.getLogger(__name__)
 
@@ -42,11 +42,15 @@ class Outcome(Generic[R]):
 
 @attrs.frozen
 class Heat:
-    """The tasks of one hook call; on leaving, each is done, or was named and abandoned."""
+    """The tasks of one hook call; on leaving, each is done, or was named and abandoned.
+
+    *deciding*: a ``StepError`` is what the plugin has to say, for the caller to raise, and no failure.
+    """
 
     hook: str
     grace: timedelta
     report: Report
+    deciding: bool = False
     calls: dict[Run, Call] = attrs.field(factory=dict[Run, Call])
     stopped: dict[Run, float] = attrs.field(factory=dict[Run, float])  # since when
 
@@ -116,7 +120,8 @@ class Heat:
 
     def _failed(self, task: Run, error: Fault) -> Outcome[Any]:
         plugin = self.calls[task].plugin
-        tell(self.report, plugin, self.hook, error)
+        if not (self.deciding and isinstance(error, StepError)):
+            tell(self.report, plugin, self.hook, error)
         return Outcome(plugin=plugin, error=error)
 
     def _patience(self, task: Run) -> float:

@@ -20,16 +20,17 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Ite
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
-from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import attrs
 import pluggy
 
-from .border import Call, Fault, PluginFailure, call_blocking, in_core
-from .calls import Check, Given, Heat, Outcome, Report, end_tasks, tell, wanted
-from .errors import ConfigError, PluginError, StepError
+from .border import Fault, PluginFailure, in_core
+from .calls import Check, Given, Heat, Outcome, Report, end_tasks
+from .contribute import Collected, gather
+from .errors import ConfigError
 from .onion import layer
-from .shapes import misfit, misfit_item
+from .shapes import misfit
 from .step import StepRequest
 from .subscribe import Pump, drained
 
@@ -44,14 +45,6 @@ Asks: TypeAlias = Callable[P, Awaitable[R | None]]
 
 def _nobody(failure: PluginFailure) -> None:
     """Report to nobody; the log has it."""
-
-
-@attrs.frozen(kw_only=True)
-class Collected(Generic[R]):
-    """Every plugin's items with the plugin's name; a plugin that failed has none."""
-
-    items: tuple[tuple[str, R], ...]
-    failures: tuple[Fault, ...]
 
 
 @attrs.frozen(kw_only=True)
@@ -76,14 +69,11 @@ class Hooks:
         self, spec: Offers[P, R], name: Callable[[R], str], /, *args: P.args, **kwargs: P.kwargs
     ) -> Collected[R]:
         """Merge what all contribute; the same *name* twice is a ``ConfigError``."""
-        hook, given = _name(spec), bind(spec, *args, **kwargs)
-        offers = [self._offer(spec, impl, given, name) for impl in self._impls(spec)]
-        failures = tuple(offer.error for offer in offers if offer.error)
-        if self.strict and failures:
-            raise ConfigError("; ".join(map(str, failures)), hint=getattr(failures[0], "hint", ""))
-        _refuse_twins(hook, ((o.plugin, key) for o in offers for key, _ in o.value or ()))
-        items = tuple((o.plugin, item) for o in offers for _, item in o.value or ())
-        return Collected(items=items, failures=failures)
+        given = bind(spec, *args, **kwargs)
+        found = gather(spec, self._impls(spec), given, name, self.report)
+        if self.strict and found.failures:
+            raise ConfigError("; ".join(map(str, found.failures)), hint=found.failures[0].hint)
+        return found
 
     async def pick(
         self, spec: Asks[P, R], names: tuple[str, ...], result: type[R], /, *args: P.args, **kwargs: P.kwargs
@@ -92,7 +82,7 @@ class Hooks:
         with in_core():
             given, check = bind(spec, *args, **kwargs), partial(_other_than, result, None)
             for impl in _listed(_name(spec), self._impls(spec), names):
-                outcome = await self._ask(spec, impl, given, check)
+                outcome = await self._ask(spec, impl, given, check, deciding=True)
                 if outcome.error:
                     raise outcome.error
                 if outcome.value is not None:
@@ -141,7 +131,13 @@ class Hooks:
     ) -> Callable[[A], Awaitable[R]]:
         """Return *core* inside every plugin's layer, the first layer outermost."""
         for impl in reversed(self._impls(spec)):
-            core = layer(self._heat(spec), impl, core, partial(_other_than, result), partial(bind, spec))
+            core = layer(
+                partial(self._heat, spec, deciding=True),
+                impl,
+                core,
+                partial(_other_than, result),
+                partial(bind, spec),
+            )
         return core
 
     @asynccontextmanager
@@ -176,34 +172,28 @@ class Hooks:
         caller: pluggy.HookCaller = getattr(self.manager.hook, _name(spec))
         return sorted(caller.get_hookimpls(), key=_rank)
 
-    def _heat(self, spec: Callable[..., Any]) -> Callable[[], Heat]:
-        return lambda: Heat(_name(spec), self.grace, self.report)
+    def _heat(self, spec: Callable[..., Any], *, deciding: bool = False) -> Heat:
+        return Heat(_name(spec), self.grace, self.report, deciding)
 
     def _start(self, spec: Callable[..., Any], given: Given, check: Check) -> Heat:
-        heat = self._heat(spec)()
+        heat = self._heat(spec)
         for impl in self._impls(spec):
             heat.add(impl, given, check)
         return heat
 
     async def _ask(
-        self, spec: Callable[..., Any], impl: pluggy.HookImpl, given: Given, check: Check
+        self,
+        spec: Callable[..., Any],
+        impl: pluggy.HookImpl,
+        given: Given,
+        check: Check,
+        *,
+        deciding: bool = False,
     ) -> Outcome[Any]:
-        async with self._heat(spec)() as heat:
+        async with self._heat(spec, deciding=deciding) as heat:
             task = heat.add(impl, given, check)
             await heat.all()
         return heat.outcome(task)
-
-    def _offer(
-        self, spec: Callable[..., Any], impl: pluggy.HookImpl, given: Given, name: Callable[[Any], str]
-    ) -> Outcome[list[tuple[str, Any]]]:
-        """Pair what one plugin contributes with its names, all of it or nothing."""
-        call = Call(impl.plugin_name, _name(spec))
-        try:
-            items = call_blocking(call, lambda: _named_items(spec, impl, given, name, call))
-        except (StepError, PluginError) as exc:
-            tell(self.report, call.plugin, call.hook, exc)
-            return Outcome(plugin=call.plugin, error=exc)
-        return Outcome(plugin=call.plugin, value=items)
 
 
 def bind(spec: Callable[..., Any], /, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -244,28 +234,6 @@ def _refused(spec: Callable[..., Any], accept: Callable[[Any], bool | str], valu
         return problem
     verdict = accept(value)
     return "" if verdict is True else f"answer refused: {verdict or 'not acceptable'}"
-
-
-def _named_items(
-    spec: Callable[..., Any], impl: pluggy.HookImpl, given: Given, name: Callable[[Any], str], call: Call
-) -> list[tuple[str, Any]]:
-    function: Any = impl.function
-    items = list(function(**wanted(impl, given)) or ())
-    for item in items:
-        if problem := misfit_item(spec, item):
-            raise PluginError(call.plugin, call.hook, problem)
-    return [(name(item), item) for item in items]
-
-
-def _refuse_twins(hook: str, names: Iterable[tuple[str, str]]) -> None:
-    """Check that no two of the pairs of plugin and name share the name."""
-    owners: dict[str, str] = {}
-    for plugin, name in names:
-        if name in owners:
-            both = f"{owners[name]!r} and {plugin!r}"
-            hint = f"block one of them: -p no:{plugin}"
-            raise ConfigError(f"{both} both contribute {name!r} to {hook}", hint=hint)
-        owners[name] = plugin
 
 
 __all__ = ["Collected", "Fault", "Hooks", "Outcome", "PluginFailure", "bind", "end_tasks", "in_core"]

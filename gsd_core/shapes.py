@@ -29,6 +29,8 @@ def misfit_item(spec: Callable[..., Any], item: object) -> str:
 
 def fits(value: object, hint: Any) -> bool:
     """Compare *value*, and the items of a sequence, with a type annotation."""
+    if hint is Any:
+        return True
     origin: Any = get_origin(hint)
     if origin in (Union, types.UnionType):
         return any(fits(value, arm) for arm in get_args(hint))

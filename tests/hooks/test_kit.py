@@ -1,0 +1,266 @@
+"""The fakes and the conformance kit, and the specs themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, cast
+
+import attrs
+import click
+import pytest
+
+from gsd_core import (
+    AgentResult,
+    AgentTask,
+    Allow,
+    Answer,
+    ConfigValue,
+    FileWrite,
+    Finding,
+    Gap,
+    Inquiry,
+    Option,
+    PhaseView,
+    ProjectInfo,
+    Question,
+    RunInfo,
+    Spend,
+    Stop,
+    ToolUse,
+    hookspecs,
+)
+from gsd_core.fit import HOOKS
+from gsd_core.testing import (
+    FakeClock,
+    RecordingNotifier,
+    ScriptedHuman,
+    conformance,
+    conformance_runs,
+    make_hooks,
+)
+from tests.hooks import plays
+from tests.hooks.plays import DONE, HERE, INQUIRY, INSTANT, NOTICE, PHASE, PROJECT, STEP, event
+
+HOST = cast("Any", None)
+TASK = AgentTask(step="s", role="planner", prompt="hi", tree=HERE)
+USE = ToolUse(step="s", name="Read", input={}, asked_by="agent", tree=HERE)
+SPEND = Spend(run="r", step="s", spent=Decimal(1), reserved=None, calls=1)
+RUN = RunInfo(id="r", project=HERE)
+
+
+def always(value: Any) -> Callable[..., Any]:
+    async def behave() -> Any:
+        return value
+
+    return behave
+
+
+def contributes(*values: ConfigValue) -> Callable[[ProjectInfo], Iterable[ConfigValue]]:
+    def contribute(project: ProjectInfo) -> Iterable[ConfigValue]:
+        return values
+
+    return contribute
+
+
+def lifespan(run: RunInfo) -> Iterable[AbstractAsyncContextManager[object]]:
+    yield here()
+
+
+@asynccontextmanager
+async def here() -> AsyncGenerator[Path, None]:
+    yield HERE
+
+
+def cases() -> Iterable[tuple[str, Any, tuple[Any, ...]]]:
+    """Every hook with a function that keeps its contract, and arguments for its check."""
+    yield "execute_step", always(DONE), (STEP, HOST)
+    yield "run_agent", always(AgentResult(text="x")), (TASK, HOST)
+    yield "wrap_step", plays.passes, (STEP, plays.core)
+    yield "find_gaps", plays.finds_nothing, (PHASE,)
+    yield "answer", plays.says("ok"), (INQUIRY,)
+    yield "notify", always(None), (NOTICE,)
+    yield "write_config", contributes(ConfigValue(key="a", value=1)), (PROJECT,)
+    yield "permit_tool", always(Allow()), (USE,)
+    yield "check_budget", always(Stop(reason="r")), (SPEND,)
+    yield "workspace", workspace, (STEP,)
+    yield "on_event", always(None), (event(1),)
+    yield "lifespan", lifespan, (RUN,)
+    yield "settings", lambda: [FakeClock], ()
+    yield "cli_commands", lambda: [click.Command("x", help="does x")], ()
+    yield "doctor", lambda: [Finding(name="git", ok=False, message="none", fix="install git")], ()
+
+
+async def workspace(step: object) -> AbstractAsyncContextManager[Path]:
+    return here()
+
+
+CASES = list(cases())
+
+
+def check(name: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    spec = getattr(hookspecs, f"gsd_{name}")
+    return getattr(conformance, f"check_{name}")(plays.plugin(spec, function), *args, **options)
+
+
+def test_there_is_a_check_for_every_hook() -> None:
+    assert sorted(name for name, _, _ in CASES) == sorted(name.removeprefix("gsd_") for name in HOOKS)
+
+
+@pytest.mark.parametrize(("name", "function", "args"), CASES, ids=[name for name, _, _ in CASES])
+def test_a_plugin_that_keeps_the_contract_passes(name: str, function: Any, args: tuple[Any, ...]) -> None:
+    check(name, function, *args)
+
+
+@pytest.mark.parametrize("name", [name for name, f, _ in CASES if inspect.iscoroutinefunction(f)])
+def test_every_check_finds_nonsense_or_an_error(name: str) -> None:
+    args = next(args for other, _, args in CASES if other == name)
+    with pytest.raises(AssertionError, match="plugin 'tried' failed in gsd_"):
+        check(name, plays.raises(ValueError("boom")), *args)
+    if name not in ("notify", "on_event"):
+        with pytest.raises(AssertionError, match="returned int, not"):
+            check(name, plays.lies, *args)
+
+
+async def leaves_a_task() -> None:
+    LEFT.append(asyncio.create_task(plays.hangs(), name="forgotten"))
+
+
+LEFT: list[asyncio.Task[None]] = []
+
+
+def only_the_first_call(behave: Callable[[], Any]) -> Callable[[], Any]:
+    calls: list[int] = []
+
+    async def p() -> Any:
+        calls.append(1)
+        return [Gap(truth="t", reason="r")] if len(calls) == 1 else await behave()
+
+    return p
+
+
+COMPLAINTS: list[tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
+    ("notify", leaves_a_task, (NOTICE,), {}, "left tasks behind: forgotten"),
+    ("answer", plays.says("ok"), (INQUIRY,), {"declines": INQUIRY}, "gsd_answer had to decline by None"),
+    (
+        "answer",
+        always([Answer(question="z", text="")]),
+        (INQUIRY,),
+        {},
+        "answered 'z', which was not asked",
+    ),
+    ("answer", always([Answer(question="q", text="")]), (INQUIRY,), {}, "an empty answer"),
+    ("find_gaps", only_the_first_call(plays.finds_nothing_at_all), (PHASE,), {}, "in the same tree"),
+    (
+        "execute_step",
+        always(attrs.evolve(DONE, files=(FileWrite(path="../x", text=""),))),
+        (STEP, HOST),
+        {},
+        "'../x' is not relative",
+    ),
+    ("run_agent", always(AgentResult()), (attrs.evolve(TASK, schema={}), HOST), {}, "has no value"),
+    (
+        "write_config",
+        contributes(*[ConfigValue(key="a", value=1)] * 2),
+        (PROJECT,),
+        {},
+        "more than once: a",
+    ),
+    ("cli_commands", lambda: [click.Command("x")], (), {}, "'x' has no help"),
+    (
+        "doctor",
+        lambda: [Finding(name="git", ok=False, message="m")],
+        (),
+        {},
+        "'git' is not ok and has no fix",
+    ),
+    ("settings", lambda: [int], (), {}, "int is not an attrs class"),
+    ("doctor", lambda: [1], (), {}, "contributed int"),
+]
+
+
+@pytest.mark.parametrize(("name", "function", "args", "options", "words"), COMPLAINTS)
+def test_the_kit_says_what_is_wrong(
+    name: str, function: Any, args: tuple[Any, ...], options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(AssertionError, match=words):
+        check(name, function, *args, **options)
+
+
+def test_the_kit_finds_one_that_does_not_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conformance_runs, "GRACE", INSTANT)
+    monkeypatch.setattr(conformance_runs, "PROMPTLY", INSTANT)
+
+    async def stubborn() -> None:
+        try:
+            await asyncio.sleep(0.01)
+        except asyncio.CancelledError:
+            await plays.swallows()
+
+    with pytest.raises(AssertionError, match="gsd_notify did not stop within"):
+        check("notify", stubborn, NOTICE)
+
+
+def test_the_kit_says_that_a_plugin_does_not_implement_the_hook() -> None:
+    with pytest.raises(AssertionError, match="does not implement gsd_answer"):
+        conformance.check_answer(RecordingNotifier(), INQUIRY)
+
+
+def test_a_scripted_human_answers_what_the_script_knows_and_leaves_the_rest_open() -> None:
+    questions = (
+        Question(
+            id="1", text="Which database?", options=(Option(label="PostgreSQL"), Option(label="SQLite"))
+        ),
+        Question(id="2", text="Which name?"),
+        Question(
+            id="3", text="Which colours?", multiple=True, options=(Option(label="red"), Option(label="blue"))
+        ),
+        Question(id="4", text="Unknown?"),
+    )
+    human = ScriptedHuman({"database": "SQLite", "name": "Ada", "colours": ["red", "blue"]})
+
+    answers = conformance.check_answer(human, Inquiry(questions=questions), declines=INQUIRY)
+
+    assert [(a.question, a.words) for a in answers] == [("1", "SQLite"), ("2", "Ada"), ("3", "red, blue")]
+    assert questions[3] in human.asked
+
+
+def test_a_recording_notifier_keeps_what_it_is_told() -> None:
+    notifier = RecordingNotifier()
+    asyncio.run(make_hooks(notifier).fan_out(hookspecs.gsd_notify, timedelta(seconds=1), NOTICE))
+    assert notifier.notices == [NOTICE]
+    assert make_hooks(notifier).plugins_of(hookspecs.gsd_notify) == ("RecordingNotifier",)
+
+
+def test_a_fake_clock_passes_while_someone_sleeps() -> None:
+    clock = FakeClock()
+    began = clock.now()
+    asyncio.run(clock.sleep(90))
+    clock.advance(timedelta(seconds=10))
+    assert (clock.now() - began, clock.monotonic(), clock.slept) == (timedelta(seconds=100), 100.0, [90])
+
+
+def test_specs_have_at_most_two_parameters_without_defaults() -> None:
+    for name in HOOKS:
+        parameters = inspect.signature(getattr(hookspecs, name)).parameters.values()
+        assert len(parameters) <= 2
+        assert all(p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in parameters)
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_every_spec_says_all_that_an_author_needs(name: str) -> None:
+    text = inspect.getdoc(getattr(hookspecs, name)) or ""
+    for word in ("When:", "Return:", "Calling:", "Failure:", "Since:", "Example::", f"@implements({name})"):
+        assert word in text
+
+
+def test_a_phase_with_gaps_is_found_to_have_them() -> None:
+    async def finds(phase: PhaseView) -> Sequence[Gap]:
+        return [Gap(truth="t", reason=phase.name)]
+
+    assert check("find_gaps", finds, PHASE) == [Gap(truth="t", reason="one")]

@@ -1,0 +1,230 @@
+"""What each way of calling does with plugins that behave."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import attrs
+import pytest
+
+from gsd_core import (
+    AgentResult,
+    AgentTask,
+    Answer,
+    ConfigError,
+    ConfigValue,
+    Gap,
+    GapReport,
+    PluginError,
+    StepRequest,
+    implements,
+    settings_of,
+)
+from gsd_core.bound import bind_settings
+from gsd_core.hooks import Hooks, Outcome, PluginFailure
+from gsd_core.hookspecs import (
+    gsd_answer,
+    gsd_find_gaps,
+    gsd_notify,
+    gsd_run_agent,
+    gsd_settings,
+    gsd_workspace,
+    gsd_write_config,
+)
+from gsd_core.plugins import collect_settings
+from gsd_core.testing import make_hooks
+from tests.hooks import plays
+from tests.hooks.plays import HOUR, INQUIRY, INSTANT, NOTICE, PHASE, PROJECT, SEQUENCE, make, says, valid
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+
+def test_pick_asks_the_listed_only_in_their_order_until_one_does_not_decline() -> None:
+    asked: list[str] = []
+    behave = {name: says(name, asked) for name in ("a", "unlisted", "c")}
+    hooks = make(gsd_answer, none=says(None, asked), **behave)
+
+    won = asyncio.run(hooks.pick(gsd_answer, ("none", "c", "a"), SEQUENCE, inquiry=INQUIRY))
+
+    assert won is not None
+    assert (won.plugin, asked) == ("c", ["None", "c"])
+    assert asyncio.run(hooks.pick(gsd_answer, ("none",), SEQUENCE, inquiry=INQUIRY)) is None
+
+
+def test_pick_names_a_listed_plugin_that_is_not_loaded_and_what_is() -> None:
+    hooks = make(gsd_answer, rehearsal=says("r"), claude=says("c"))
+
+    with pytest.raises(ConfigError) as caught:
+        asyncio.run(hooks.pick(gsd_answer, ("claude", "claud"), SEQUENCE, inquiry=INQUIRY))
+
+    assert str(caught.value) == "unknown plugin 'claud' for gsd_answer; installed: 'claude', 'rehearsal'"
+
+
+def test_a_workspace_is_picked_and_entered() -> None:
+    @asynccontextmanager
+    async def tree() -> AsyncGenerator[Path, None]:
+        yield Path("elsewhere")
+
+    async def makes(step: StepRequest) -> AbstractAsyncContextManager[Path]:
+        return tree()
+
+    async def main() -> Path:
+        kind = cast("type[AbstractAsyncContextManager[Path]]", AbstractAsyncContextManager)
+        picked = await make(gsd_workspace, w=makes).pick(gsd_workspace, ("w",), kind, plays.STEP)
+        assert picked is not None
+        assert picked.value is not None
+        async with picked.value as path:
+            return path
+
+    assert asyncio.run(main()) == Path("elsewhere")
+
+
+def test_a_method_can_implement_a_hook() -> None:
+    class Agent:
+        @implements(gsd_run_agent)
+        async def run(self, task: AgentTask, host: Any) -> AgentResult | None:
+            return AgentResult(text=task.prompt)
+
+    task = AgentTask(step="s", role="planner", prompt="hi", tree=Path())
+    won = asyncio.run(
+        make_hooks(agent=Agent()).pick(gsd_run_agent, ("agent",), AgentResult, task, cast("Any", None))
+    )
+
+    assert won == Outcome(plugin="agent", value=AgentResult(text="hi"))
+
+
+@pytest.mark.parametrize("names", [("b", "last", "a", "first"), ("first", "a", "b", "last")])
+def test_order_is_first_then_by_name_then_last_however_they_were_registered(names: tuple[str, ...]) -> None:
+    options = {"first": {"tryfirst": True}, "last": {"trylast": True}}
+    made = {n: plays.plugin(gsd_answer, says(n), **options.get(n, {})) for n in names}
+    assert make_hooks(**made).plugins_of(gsd_answer) == ("first", "a", "b", "last")
+
+
+def test_race_that_nobody_wins_is_none() -> None:
+    for hooks in (make(gsd_answer), make(gsd_answer, a=says(None), b=says("1"))):
+        assert asyncio.run(hooks.race(gsd_answer, valid, inquiry=INQUIRY)) is None
+
+
+def test_race_tells_the_winner_when_losers_are_cancelled_but_not_yet_gone() -> None:
+    trace: list[object] = []
+
+    async def main() -> None:
+        recorded = asyncio.Event()
+
+        async def loser() -> None:
+            try:
+                await plays.hangs()
+            finally:
+                await recorded.wait()
+                trace.append("loser gone")
+
+        async def won(outcome: Outcome[Sequence[Answer]]) -> None:
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            trace.extend([outcome.plugin, *(task.cancelling() for task in others)])
+            recorded.set()
+
+        await make(gsd_answer, ok=says("ok"), loser=loser).race(gsd_answer, valid, won, inquiry=INQUIRY)
+
+    asyncio.run(main())
+    assert trace == ["ok", 1, "loser gone"]
+
+
+def test_fan_out_gives_an_outcome_for_each_in_their_order() -> None:
+    gap, report = Gap(truth="t", reason="r"), GapReport()
+
+    async def finds(phase: object) -> Sequence[Gap]:
+        return (gap,)
+
+    async def reports(phase: object) -> GapReport:
+        return report
+
+    outcomes = asyncio.run(make(gsd_find_gaps, b=reports, a=finds).fan_out(gsd_find_gaps, HOUR, PHASE))
+
+    assert outcomes == [Outcome(plugin="a", value=(gap,)), Outcome(plugin="b", value=report)]
+
+
+def test_nobody_to_ask_is_no_outcome() -> None:
+    assert asyncio.run(make(gsd_notify).fan_out(gsd_notify, INSTANT, NOTICE)) == []
+
+
+def test_plugins_see_the_settings_of_the_run_that_calls_them() -> None:
+    @attrs.frozen
+    class Mine:
+        word: str = "default"
+
+    async def behave() -> Sequence[Answer]:
+        return [Answer(question="q", text=settings_of(Mine).word)]
+
+    async def run(word: str) -> str:
+        with bind_settings({Mine: Mine(word)}):
+            won = await make(gsd_answer, p=behave).pick(gsd_answer, ("p",), SEQUENCE, inquiry=INQUIRY)
+        assert won is not None
+        return str(won.value[0].text) if won.value else ""
+
+    async def main() -> list[str]:
+        return list(await asyncio.gather(run("one"), run("two")))
+
+    assert asyncio.run(main()) == ["one", "two"]
+
+
+def values(*keys: str) -> Any:
+    def contribute(project: object) -> Iterable[ConfigValue]:
+        yield from (ConfigValue(key=key, value=1) for key in keys)
+
+    return contribute
+
+
+def test_collect_merges_what_all_contribute_by_the_name_of_the_plugin() -> None:
+    found = make(gsd_write_config, b=values("x"), a=values("y", "z")).collect(gsd_write_config, _key, PROJECT)
+    assert [(plugin, item.key) for plugin, item in found.items] == [("a", "y"), ("a", "z"), ("b", "x")]
+
+
+def test_collect_names_both_plugins_that_contribute_the_same_name() -> None:
+    hooks = make(gsd_write_config, b=values("x"), a=values("x"))
+    with pytest.raises(ConfigError, match="'a' and 'b' both contribute 'x' to gsd_write_config"):
+        hooks.collect(gsd_write_config, _key, PROJECT)
+
+
+def _key(value: ConfigValue) -> str:
+    return value.key
+
+
+def test_settings_classes_come_with_their_plugin_and_those_that_need_arguments_are_refused() -> None:
+    @attrs.frozen
+    class Good:
+        url: str = ""
+
+    @attrs.frozen
+    class Bare:
+        url: str
+
+    hooks = make(
+        gsd_settings, good=lambda: [Good], bare=lambda: [Bare], no_class=lambda: [1], other=lambda: [int]
+    )
+    failures: list[PluginFailure] = []
+
+    assert collect_settings(attrs.evolve(hooks, report=failures.append)) == (("good", Good),)
+    assert [(failure.plugin, failure.error) for failure in failures] == [
+        ("bare", "TypeError('Bare.url has no default')"),
+        ("no_class", "contributed int to Iterable[type[Any]]"),
+        ("other", "TypeError('int is not an attrs class')"),
+    ]
+
+
+def test_a_failure_that_passes_several_borders_is_reported_once() -> None:
+    failures: list[PluginFailure] = []
+    inner = attrs.evolve(make(gsd_answer, inner=plays.raises(ValueError("boom"))), report=failures.append)
+
+    async def asks_again() -> Any:
+        return await inner.pick(gsd_answer, ("inner",), SEQUENCE, inquiry=INQUIRY)
+
+    outer: Hooks = attrs.evolve(make(gsd_answer, outer=asks_again), report=failures.append)
+    with pytest.raises(PluginError, match="plugin 'inner' failed"):
+        asyncio.run(outer.pick(gsd_answer, ("outer",), SEQUENCE, inquiry=INQUIRY))
+
+    assert [failure.plugin for failure in failures] == ["inner"]
