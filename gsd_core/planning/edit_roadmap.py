@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from gsd_core.errors import PlanningError
+from gsd_core.ids import padded
 from gsd_core.planning.changes import ListPlans, TickPhase, TickPlan
 from gsd_core.planning.details import FIELD, PlanLine, plan_lines
 from gsd_core.planning.editing import Lines, set_cell
@@ -23,7 +24,7 @@ def list_plans(text: str, change: ListPlans) -> str:
     known = {line.id: line for line in _plans(lines, section)}
     new: list[str] = []
     for plan, what in change.plans:
-        identity = full_plan_id(plan, change.phase)
+        identity = _own(plan, change.phase)
         entry = f"- [ ] {identity}-PLAN.md — {inline(what)}".removesuffix(" — ")
         if identity not in known:
             new.append(entry)
@@ -39,7 +40,7 @@ def tick_plan(text: str, change: TickPlan) -> str:
     section = _section(text, change.phase)
     lines = Lines.of(text)
     known = {line.id: line for line in _plans(lines, section)}
-    identity = full_plan_id(change.plan, change.phase)
+    identity = _own(change.plan, change.phase)
     if identity in known:
         at = known[identity].line
         lines[at] = _BOX.sub(r"\1x\2", lines[at], count=1)
@@ -64,6 +65,13 @@ def tick_phase(text: str, change: TickPhase) -> str:
         _set(lines, row, "status", "Complete")
         _set(lines, row, "completed", change.date)
     return str(lines)
+
+
+def _own(plan: str, phase: str) -> str:
+    identity = full_plan_id(plan, phase)
+    if identity.startswith(f"{padded(phase)}-"):
+        return identity
+    raise PlanningError(f"plan {plan!r} is not of phase {phase}", path=".planning/ROADMAP.md")
 
 
 def _section(text: str, phase: str) -> Section:

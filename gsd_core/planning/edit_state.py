@@ -33,7 +33,7 @@ def add_decisions(text: str, change: AddDecisions) -> str:
         return text
     start, end = part
     known = {lines[at].strip() for at in range(start, end)}
-    entries = [f"- [Phase {change.phase}]: {inline(text)}" for text in change.decisions]
+    entries = [f"- [Phase {change.phase}]: {text}" for text in map(inline, change.decisions) if text]
     new = [entry for entry in dict.fromkeys(entries) if entry not in known]
     if new:
         _append(lines, start, end, new)

@@ -1,0 +1,273 @@
+"""Changes to the shared planning files: what they touch, and that they touch nothing else."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gsd_core import (
+    AddDecisions,
+    Change,
+    ListPlans,
+    MapRequirement,
+    PlannedPhase,
+    PlanningError,
+    Requirement,
+    SetPosition,
+    TickPhase,
+    TickPlan,
+)
+from gsd_core.planning.edit import apply_changes
+from gsd_core.planning.render import render_requirements, render_roadmap, render_state
+
+PHASES = (
+    PlannedPhase(number="1", name="First", goal="Begin", requirements=("A-01",), criteria=("It is",)),
+    PlannedPhase(number="1.1", name="Fix", goal="Mend", depends_on=("1",), criteria=("It holds",)),
+    PlannedPhase(number="10", name="Last", goal="End", requirements=("A-02",), criteria=("It was",)),
+)
+REQUIREMENTS = tuple(Requirement(id=i, text="something", category="A") for i in ("A-01", "A-02"))
+TEXTS = {
+    "ROADMAP.md": render_roadmap("Name", "All of it.", PHASES, "2026-01-01"),
+    "REQUIREMENTS.md": render_requirements("Name", "Value", REQUIREMENTS, (), (), PHASES, "2026-01-01"),
+    "STATE.md": render_state(core_value="Value", phases=PHASES, date="2026-01-01"),
+}
+BOLD_STATE = """\
+# State
+
+**Current Phase:** 01
+**Current Phase Name:** First
+**Total Phases:** 3
+**Current Plan:** 0
+**Total Plans in Phase:** 2
+**Status:** Ready
+**Progress:** [░░░░░░░░░░] 0%
+**Last Activity:** 2026-01-01
+**Last Activity Description:** none
+
+## Accumulated Context
+
+### Decisions
+
+- [Phase 1]: kept
+"""
+
+numbers = st.sampled_from([phase.number for phase in PHASES])
+dates = st.sampled_from(["2026-01-31", "2026-02-01"])
+nasty = st.one_of(
+    st.text(max_size=30), st.sampled_from(["TBD", "- [x] 01-01: x", "\n## Progress\n", "| a | b |", "**x**"])
+)
+changes: st.SearchStrategy[Change] = st.one_of(
+    st.builds(
+        ListPlans,
+        phase=numbers,
+        plans=st.lists(st.tuples(st.sampled_from(["01", "2"]), nasty), max_size=3).map(tuple),
+    ),
+    st.builds(TickPlan, phase=numbers, plan=st.sampled_from(["1", "02"])),
+    st.just(ListPlans(phase="1.1", plans=(("01.1-01", "in full"),))),
+    st.builds(TickPhase, phase=numbers, date=dates),
+    st.builds(
+        MapRequirement,
+        requirement=st.sampled_from(["A-01", "A-02"]),
+        phase=numbers,
+        status=st.sampled_from(["Pending", "In Progress", "Complete", "Blocked"]),
+    ),
+    st.builds(
+        SetPosition,
+        phase=numbers,
+        phases=st.integers(1, 20),
+        name=nasty,
+        plan=st.integers(0, 9),
+        plans=st.integers(0, 9),
+        status=nasty,
+        percent=st.integers(0, 100),
+        date=dates,
+        activity=nasty,
+    ),
+    st.builds(AddDecisions, phase=numbers, decisions=st.lists(nasty, max_size=3).map(tuple)),
+)
+
+
+@given(st.lists(changes, max_size=4), changes, st.booleans(), st.booleans())
+def test_a_change_applied_twice_changes_nothing_more(
+    before: list[Change], change: Change, windows: bool, bold: bool
+) -> None:
+    texts = TEXTS | ({"STATE.md": BOLD_STATE} if bold else {})
+    if windows:
+        texts = {name: text.replace("\n", "\r\n") for name, text in texts.items()}
+    texts |= apply_changes(texts, before)
+
+    once = texts | apply_changes(texts, [change])
+
+    assert apply_changes(once, [change]) == {}
+
+
+@given(st.lists(changes, max_size=4))
+def test_the_line_ends_of_a_file_stay_as_they_are(made: list[Change]) -> None:
+    windows = {name: text.replace("\n", "\r\n") for name, text in TEXTS.items()}
+
+    edited = windows | apply_changes(windows, made)
+
+    plain = TEXTS | apply_changes(TEXTS, made)
+    assert {name: text.replace("\r\n", "\n") for name, text in edited.items()} == plain
+    assert all("\n" not in text.replace("\r\n", "") for text in edited.values())
+
+
+def changed_lines(name: str, *made: Change, texts: dict[str, str] = TEXTS) -> list[str]:
+    """The lines of a file that are new after the changes."""
+    after = apply_changes(texts, made).get(name, texts[name])
+    before = texts[name].splitlines()
+    return [line for line in after.splitlines() if line not in before]
+
+
+def test_plans_are_listed_and_counted() -> None:
+    listed = ListPlans(phase="1", plans=(("01-01", "begin"), ("01-02", "go on")))
+
+    assert changed_lines("ROADMAP.md", listed) == [
+        "**Plans**: 2 plans",
+        "Plans:",
+        "- [ ] 01-01-PLAN.md — begin",
+        "- [ ] 01-02-PLAN.md — go on",
+        "| 1. First | 0/2   | Planned     | - |",
+    ]
+
+
+def test_plans_of_a_later_round_are_added_to_those_before() -> None:
+    first = ListPlans(phase="1", plans=(("01-01", "begin"),))
+    later = ListPlans(phase="1", plans=(("01-02", "close a gap"),))
+
+    lines = changed_lines("ROADMAP.md", first, TickPlan(phase="1", plan="01-01"), later)
+
+    assert lines == [
+        "**Plans**: 2 plans",
+        "Plans:",
+        "- [x] 01-01-PLAN.md — begin",
+        "- [ ] 01-02-PLAN.md — close a gap",
+        "| 1. First | 1/2   | In Progress | - |",
+    ]
+
+
+def test_a_template_s_placeholder_gives_way_to_the_plan() -> None:
+    text = "### Phase 3: X\n**Goal**: y\n**Plans**: TBD\n\nPlans:\n- [ ] 03-01: TBD\n\n## Progress\n"
+
+    after = apply_changes({"ROADMAP.md": text}, [ListPlans(phase="3", plans=(("03-01", "it"),))])
+
+    assert after["ROADMAP.md"] == text.replace("TBD\n\nP", "1 plan\n\nP").replace(
+        "- [ ] 03-01: TBD", "- [ ] 03-01-PLAN.md — it"
+    )
+
+
+def test_a_phase_is_not_taken_for_one_whose_number_begins_alike() -> None:
+    assert changed_lines("ROADMAP.md", TickPhase(phase="1", date="2026-01-31")) == [
+        "- [x] **Phase 1: First** - Begin (completed 2026-01-31)",
+        "| 1. First | 0/TBD | Complete    | 2026-01-31 |",
+    ]
+
+
+def test_the_later_form_of_the_progress_table_is_understood() -> None:
+    text = (
+        "### Phase 5: A\n\nPlans:\n- [ ] 05-01: a\n- [ ] 05-02: b\n\n"
+        "| Phase | Milestone | Plans Complete | Status | Completed |\n|---|---|---|---|---|\n"
+        "| 5. A | v1.1 | 0/2 | Not started | - |\n"
+    )
+
+    after = apply_changes({"ROADMAP.md": text}, [TickPlan(phase="5", plan="05-02")])["ROADMAP.md"]
+
+    assert after.splitlines()[-1] == "| 5. A | v1.1 | 1/2 | In Progress | - |"
+    assert "- [x] 05-02: b" in after
+
+
+def test_without_a_list_of_plans_only_the_status_changes() -> None:
+    assert changed_lines("ROADMAP.md", TickPlan(phase="1", plan="01-01")) == [
+        "| 1. First | 0/TBD | In Progress | - |"
+    ]
+
+
+def test_a_roadmap_of_headings_only_can_be_ticked() -> None:
+    text = "## Phase 1: A\n**Goal:** a\n\n## Phase 2: B\n**Goal:** b\n"
+
+    after = apply_changes({"ROADMAP.md": text}, [TickPhase(phase="2", date="2026-01-31")])
+
+    assert after == {"ROADMAP.md": text.replace("2: B", "2: B ✓ COMPLETE (2026-01-31)")}
+
+
+def test_a_requirement_is_ticked_and_traced() -> None:
+    done = MapRequirement(requirement="A-02", phase="10", status="Complete")
+
+    assert changed_lines("REQUIREMENTS.md", done) == [
+        "- [x] **A-02**: something",
+        "| A-02 | Phase 10 | Complete |",
+    ]
+
+
+def test_a_requirement_without_a_row_gets_one() -> None:
+    texts = {"REQUIREMENTS.md": TEXTS["REQUIREMENTS.md"].replace("| A-02 | Phase 10 | Pending |\n", "")}
+    begun = MapRequirement(requirement="A-02", phase="10", status="In Progress")
+
+    assert changed_lines("REQUIREMENTS.md", begun, texts=texts) == ["| A-02 | Phase 10 | In Progress |"]
+
+
+POSITION = SetPosition(
+    phase="1.1",
+    phases=3,
+    name="Fix",
+    plan=1,
+    plans=2,
+    status="In progress",
+    percent=40,
+    date="2026-01-31",
+    activity="Did it",
+)
+
+
+def test_the_position_is_set_in_the_template_s_dialect() -> None:
+    assert changed_lines("STATE.md", POSITION) == [
+        "**Current focus:** Phase 1.1 — Fix",
+        "Phase: 1.1 of 3 (Fix)",
+        "Plan: 1 of 2 in current phase",
+        "Status: In progress",
+        "Last activity: 2026-01-31 — Did it",
+        "Progress: [████░░░░░░] 40%",
+    ]
+
+
+def test_the_position_is_set_in_the_bold_dialect() -> None:
+    assert changed_lines("STATE.md", POSITION, texts={"STATE.md": BOLD_STATE}) == [
+        "**Current Phase:** 01.1",
+        "**Current Phase Name:** Fix",
+        "**Current Plan:** 1",
+        "**Status:** In progress",
+        "**Progress:** [████░░░░░░] 40%",
+        "**Last Activity:** 2026-01-31",
+        "**Last Activity Description:** Did it",
+    ]
+
+
+def test_decisions_are_added_once() -> None:
+    made = AddDecisions(phase="1", decisions=("kept", "use\nJSON", "use JSON"))
+
+    assert changed_lines("STATE.md", made, texts={"STATE.md": BOLD_STATE}) == ["- [Phase 1]: use JSON"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (ListPlans(phase="7", plans=(("07-01", "x"),)), "ROADMAP.md: has no phase 7"),
+        (TickPlan(phase="1", plan="10-01"), "ROADMAP.md: plan '10-01' is not of phase 1"),
+        (TickPlan(phase="7", plan="07-01"), "ROADMAP.md: has no phase 7"),
+        (TickPhase(phase="7", date="2026-01-31"), "ROADMAP.md: has no phase 7"),
+        (
+            MapRequirement(requirement="B-01", phase="1", status="Complete"),
+            "REQUIREMENTS.md: has no requirement B-01",
+        ),
+    ],
+)
+def test_a_change_without_a_place_says_what_is_missing(change: Change, said: str) -> None:
+    with pytest.raises(PlanningError, match=said):
+        apply_changes(TEXTS, [change])
+
+
+def test_a_missing_roadmap_is_an_error_and_a_missing_state_is_none() -> None:
+    assert apply_changes({}, [POSITION]) == {}
+    with pytest.raises(PlanningError, match=r"\.planning/ROADMAP\.md: is missing"):
+        apply_changes({}, [TickPhase(phase="1", date="2026-01-31")])
