@@ -40,6 +40,7 @@ class RecordingHost:
     reply: Callable[[Question], Answer] = _first_option
     function: Callable[[str, Mapping[str, Any]], str] = lambda name, arguments: "ok"
     seen: Callable[[Activity], None] = lambda activity: None
+    began: Callable[[int], None] = lambda pid: None
     uses: list[ToolUse] = field(factory=list[ToolUse])
     confirmed: list[tuple[ToolUse, str]] = field(factory=list[tuple[ToolUse, str]])
     questions: list[Question] = field(factory=list[Question])
@@ -73,6 +74,7 @@ class RecordingHost:
 
     def started(self, pid: int) -> None:
         self.pids.append(pid)
+        self.began(pid)
 
     def kinds(self, kind: str) -> list[Activity]:
         return [activity for activity in self.activities if activity.kind == kind]
@@ -119,11 +121,16 @@ class Bench:
         }
 
     def run(
-        self, script: Callable[[ApiRequest], Reply], host: RecordingHost | None = None, **changes: Any
+        self,
+        script: Callable[[ApiRequest], Reply],
+        host: RecordingHost | None = None,
+        env: Mapping[str, str] | None = None,
+        **changes: Any,
     ) -> tuple[AgentResult, tuple[ApiRequest, ...]]:
         """Have the task done with a model that answers by *script*."""
         with MessagesApi(script) as api:
-            work = run_claude(self.task(**changes), host or RecordingHost(), env=self.environment(api))
+            seen = {**self.environment(api), **(env or {})}
+            work = run_claude(self.task(**changes), host or RecordingHost(), env=seen)
             result = asyncio.run(limited(work))
         assert not api.errors
         return result, api.requests

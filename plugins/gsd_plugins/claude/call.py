@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
@@ -35,17 +34,12 @@ GO_ON = (
 )
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 async def run_claude(
     task: AgentTask,
     host: AgentHost,
     *,
     env: Mapping[str, str] | None = None,
     settings: ClaudeSettings | None = None,
-    now: Callable[[], datetime] = _now,
 ) -> AgentResult:
     """Have Claude Code do *task*; *env* is added to what of our environment its process may see.
 
@@ -63,7 +57,7 @@ async def run_claude(
     environment = {**seen, **unattended(chosen.max_retries), **host.environment, **(env or {})}
     await asyncio.to_thread(import_module, "claude_agent_sdk")
     _keep_the_terminal()
-    call = Call(task=task, host=host, cli=cli, environment=environment, now=now)
+    call = Call(task=task, host=host, cli=cli, environment=environment)
     resume = task.conversation is not None and task.conversation.resume
     try:
         return await call.converse(resume=resume)
@@ -86,13 +80,12 @@ class Call:
     host: AgentHost
     cli: Path
     environment: Mapping[str, str]
-    now: Callable[[], datetime]
 
     async def converse(self, *, resume: bool) -> AgentResult:
         """Run the CLI once."""
         loop = asyncio.get_running_loop()
         broken: asyncio.Future[NoReturn] = loop.create_future()
-        reading = Reading(host=self.host, resumed=resume, now=self.now, time=loop.time)
+        reading = Reading(host=self.host, resumed=resume, time=loop.time)
         process = CliProcess(
             command=command_line(self.cli, self.task, resume=resume),
             cwd=self.task.tree,
@@ -160,6 +153,7 @@ async def _unless(broken: asyncio.Future[NoReturn], work: Coroutine[Any, Any, T]
     finally:
         if not broken.cancel():
             broken.exception()
-        task.cancel()
-        with suppress(asyncio.CancelledError, Exception):
-            await task
+        if not task.done():
+            task.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await task

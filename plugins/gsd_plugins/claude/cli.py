@@ -44,13 +44,22 @@ def command_line(cli: Path, task: AgentTask, *, resume: bool) -> list[str]:
         *("--include-partial-messages", "--permission-prompt-tool", "stdio", "--strict-mcp-config"),
         *("--system-prompt", task.system),
         *("--permission-mode", "acceptEdits" if task.writable else "default"),
-        f"--setting-sources={'user,project' if task.user_settings else ''}",
+        *_settings(task),
         *_tools(task),
         *_limits(task),
         *_conversation(task, resume=resume),
         *(["--model", task.model] if task.model else []),
         *(["--json-schema", json.dumps(task.schema)] if task.schema else []),
     ]
+
+
+def _settings(task: AgentTask) -> Iterator[str]:
+    if task.user_settings:
+        yield "--setting-sources=user,project"
+        return
+    yield "--setting-sources="
+    # Commits are the core's: without this, each request explains how to sign them.
+    yield from ("--settings", json.dumps({"attribution": {"commit": "", "pr": ""}}))
 
 
 def _tools(task: AgentTask) -> Iterator[str]:

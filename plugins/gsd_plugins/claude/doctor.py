@@ -34,7 +34,7 @@ def credentials(environment: Mapping[str, str] | None = None, *, seconds: float 
 
 
 def _named(environment: Mapping[str, str]) -> str:
-    keys = (name for name in _KEYS if environment.get(name, "").strip())
+    keys = (name for name in _KEYS if environment.get(name))
     switches = (name for name in _SWITCHES if environment.get(name, "").strip().lower() not in _OFF)
     return next((*keys, *switches).__iter__(), "")
 

@@ -5,7 +5,7 @@ The API's error types: https://docs.claude.com/en/api/errors
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gsd_core import Credentials, Exhausted, Permanent, StepError, Transient
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeSDKError, ResultMessage
 
 LOG_IN = "log in with `claude auth login`, set ANTHROPIC_API_KEY, or rehearse with --agent rehearsal"
-LONGEST_WAIT = timedelta(seconds=60)
 _TRY_AGAIN = {408, 409, 425, 429}
 _CLASSES = {"authentication_failed": 401, "billing_error": 402, "rate_limit": 429, "invalid_request": 400}
 
@@ -46,13 +45,9 @@ def of_result(result: ResultMessage, error_class: str, until: datetime | None) -
     return of_status(status, text, until)
 
 
-def of_retry(status: int | None, error: str, delay: timedelta, now: datetime) -> StepError | None:
-    """Return why not to let the CLI repeat a request, if so: hopeless, or a wait that is ours to keep."""
-    if status in (401, 403):
-        return of_status(status, error)
-    if delay > LONGEST_WAIT:
-        return Transient(f"the API asks to wait: {error}", now + delay)
-    return None
+def of_retry(status: int | None, error: str) -> StepError | None:
+    """Return why not to let the CLI repeat a request, if so: it would do so for minutes with a bad key."""
+    return of_status(status, error) if status in (401, 403) else None
 
 
 def of_process(error: ClaudeSDKError, *, begun: bool) -> StepError:

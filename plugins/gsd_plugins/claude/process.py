@@ -14,9 +14,12 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
+
+if TYPE_CHECKING:
+    from claude_agent_sdk import ProcessError
 
 LONGEST_MESSAGE = 64 * 2**20
 _STEPS: tuple[tuple[signal.Signals | None, float], ...] = (
@@ -69,16 +72,15 @@ class CliProcess:
         return self._process is not None and self._process.returncode is None
 
     async def write(self, data: str) -> None:
-        """Write to the process's standard input."""
-        from claude_agent_sdk import CLIConnectionError
-
-        if self._process is None or self._process.stdin is None:
-            raise CLIConnectionError("the CLI was not started")
+        """Write to the process's standard input; raise ``ProcessError`` if it takes no more."""
+        process = self._process
+        assert process
+        assert process.stdin
         try:
-            self._process.stdin.write(data.encode())
-            await self._process.stdin.drain()
+            process.stdin.write(data.encode())
+            await process.stdin.drain()
         except (OSError, RuntimeError) as error:
-            raise CLIConnectionError(f"the CLI takes no more input: {error}") from error
+            raise await self._error(process) from error
 
     async def end_input(self) -> None:
         """Close the process's standard input."""
@@ -87,8 +89,6 @@ class CliProcess:
 
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
         """Yield the process's messages; raise ``ProcessError`` if it ended badly."""
-        from claude_agent_sdk import ProcessError
-
         process = self._process
         assert process
         assert process.stdout
@@ -96,13 +96,19 @@ class CliProcess:
             if message := _message(line):
                 self._answered = self._answered or message.get("type") == "result"
                 yield message
-        if code := await process.wait():
-            raise ProcessError("the Claude Code CLI ended", exit_code=code, stderr=await self._last_words())
+        if await process.wait():
+            raise await self._error(process)
 
-    async def _last_words(self) -> str:
+    async def _error(self, process: asyncio.subprocess.Process) -> ProcessError:
+        """Return how the process ended, with its last words."""
+        from claude_agent_sdk import ProcessError
+
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await process.wait()
         if self._reader:
             await asyncio.wait({self._reader}, timeout=1)
-        return "\n".join(self._errors)
+        return ProcessError("the CLI ended", exit_code=process.returncode, stderr="\n".join(self._errors))
 
     async def close(self) -> None:
         """End the process: by itself if it has answered (it saves the conversation), else by signals."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,6 @@ class Reading:
 
     host: AgentHost
     resumed: bool
-    now: Callable[[], datetime]
     time: Callable[[], float]
     beat: float = 20.0
     begun: bool = False
@@ -132,11 +131,11 @@ class Reading:
 
     async def _retry(self, data: Mapping[str, Any]) -> None:
         status, error = data.get("error_status"), str(data.get("error") or "no connection")
-        delay = timedelta(milliseconds=data.get("retry_delay_ms") or 0)
-        if failure := of_retry(status, error, delay, self.now()):
+        if failure := of_retry(status, error):
             raise failure
+        seconds = (data.get("retry_delay_ms") or 0) / 1000
         said = f"{status or ''} {error}: {data.get('attempt')} of {data.get('max_retries')} retries"
-        await self._tell(Activity(kind="retry", text=f"{said.strip()} in {delay.total_seconds():.1f} s"))
+        await self._tell(Activity(kind="retry", text=f"{said.strip()} in {seconds:.1f} s"))
 
     async def _end(self, message: ResultMessage) -> None:
         await self._release()
