@@ -13,8 +13,8 @@ from .worklog import Record
 
 
 def summary_of(step: StepRequest, plan: Plan, records: Sequence[Record], report: ReportAnswer) -> str:
-    """Return the text of the summary."""
-    paths = dict.fromkeys(path for record in records for path in record.landed.paths)
+    """Return the text of the summary: the same after a crash, so nothing that only this attempt knows."""
+    paths = {path for record in records for path in record.landed.paths or record.task.files}
     return render_summary(
         plan,
         date=day(step),
@@ -22,7 +22,7 @@ def summary_of(step: StepRequest, plan: Plan, records: Sequence[Record], report:
         commits=[(record.task.name, record.landed.commit) for record in records if record.landed.commit],
         created=(),
         modified=sorted(paths),
-        accomplishments=[record.note or record.task.name for record in records],
+        accomplishments=[record.task.name for record in records],
         decisions=report.decisions,
         deviations=report.deviations,
         issues=report.issues,

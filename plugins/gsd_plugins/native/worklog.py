@@ -19,11 +19,10 @@ MAX_TRIES = 3
 
 @frozen(kw_only=True)
 class Record:
-    """A task that is done: its commit (none for a checkpoint), and a sentence on it."""
+    """A task that is done, and its commit; none for a checkpoint that changed nothing."""
 
     task: Task
     landed: TaskCommit
-    note: str = ""
 
 
 @define(kw_only=True)
@@ -34,7 +33,7 @@ class Worklog:
     plan: Plan
     host: StepHost
     failure: str = field(default="", init=False)
-    _notes: dict[int, str] = field(factory=dict[int, str], init=False)
+    _done: set[int] = field(factory=set[int], init=False)
     _tries: dict[int, int] = field(factory=dict[int, int], init=False)
     _refusals: dict[int, int] = field(factory=dict[int, int], init=False)
     _files: dict[int, tuple[str, ...]] = field(factory=dict[int, tuple[str, ...]], init=False)
@@ -77,18 +76,18 @@ class Worklog:
         return tuple([await self._record(task) for task in self.plan.tasks])
 
     async def _record(self, task: Task) -> Record:
-        note = self._notes.get(task.number, "")
-        if task.type != "auto" and not self._files.get(task.number):
-            return Record(task=task, landed=TaskCommit(), note=note)
+        if task.type != "auto" and task.number not in {*self._files, *self.step.tasks_done}:
+            return Record(task=task, landed=TaskCommit())
         files = self._files.get(task.number, task.files)
         landed = await self.host.commit_task(task, subject_of(self.plan, task, files), files)
-        return Record(task=task, landed=landed, note=note)
+        return Record(task=task, landed=landed)
 
     async def _commit(self, task: Task, call: TaskDone) -> str:
         landed = await self.host.commit_task(task, subject_of(self.plan, task, call.files), call.files)
         if landed.problem:
             return self._refused(task, landed.problem)
-        self._note(task, call)
+        self._done.add(task.number)
+        self._files[task.number] = call.files
         return f"Task {task.number} is committed ({landed.commit[:7]}). {self._next()}"
 
     def _refused(self, task: Task, problem: str) -> str:
@@ -108,7 +107,7 @@ class Worklog:
             return self._objected(task, answer)
         if refusals and call.files:
             return await self._commit(task, call)
-        self._notes[task.number] = answer.words
+        self._done.add(task.number)
         return f"The human says: {answer.words}\n{self._next()}"
 
     def _objected(self, task: Task, answer: Answer) -> str:
@@ -120,13 +119,9 @@ class Worklog:
             return f"Stop here, and answer now: {self.failure}"
         return f"The human says: {answer.words}\nMend that, then call task_done for task {task.number} again."
 
-    def _note(self, task: Task, call: TaskDone) -> None:
-        self._notes[task.number] = call.note
-        self._files[task.number] = call.files
-
     def _is_done(self, task: Task) -> bool:
         """A checkpoint is never committed: it is done too once a later task is."""
-        known = {*self._notes, *self.step.tasks_done}
+        known = {*self._done, *self.step.tasks_done}
         return task.number in known or (task.type != "auto" and any(n > task.number for n in known))
 
     def _before(self, task: Task) -> Task | None:
