@@ -127,9 +127,11 @@ async def calls(
 
     picked = await hooks.pick(gsd_run_agent, ("claude",), AgentResult, task=task, host=host)
     assert_type(picked, Outcome[AgentResult] | None)
+    again: Outcome[AgentResult] | None
     await hooks.pick(gsd_run_agent, "claude", AgentResult, task=task, host=host)  # planted: a name for names
     await hooks.pick(gsd_run_agent, ("claude",), AgentResult, task=task)  # planted: no host
-    picked = await hooks.pick(gsd_run_agent, ("claude",), StepResult, task=task, host=host)  # planted: other
+    again = await hooks.pick(gsd_run_agent, ("claude",), StepResult, task=task, host=host)  # planted: other
+    print(again)
     await hooks.pick(gsd_run_agent, ("claude",), task=task, host=host)  # planted: no result type
     await hooks.pick(gsd_write_config, ("claude",), ConfigValue)  # planted: a hook that is not async
 
