@@ -16,7 +16,7 @@ from attrs import field, frozen
 from gsd_core.errors import ProjectError
 
 OPTIONS = (
-    "--no-pager", "--literal-pathspecs",
+    "--no-pager",
     "-c", "color.ui=false", "-c", "core.quotePath=false", "-c", "advice.detachedHead=false",
     "-c", "i18n.commitEncoding=UTF-8", "-c", "i18n.logOutputEncoding=UTF-8", "-c", "trailer.separators=:",
     # A background process that outlives us would take locks that nobody expects.
@@ -27,6 +27,7 @@ OPTIONS = (
 
 ENVIRONMENT = {
     "LC_ALL": "C",
+    "GIT_LITERAL_PATHSPECS": "1",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_EDITOR": ":",
@@ -39,7 +40,7 @@ REPOSITORY_VARIABLES = frozenset(
         "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE",
         "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_IMPLICIT_WORK_TREE",
         "GIT_GRAFT_FILE", "GIT_SHALLOW_FILE", "GIT_QUARANTINE_PATH", "GIT_REFLOG_ACTION",
-        "GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
+        "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
     }
 )  # fmt: skip
 """What a git that called us (from a hook, an alias) says about *its* repository, not ours."""

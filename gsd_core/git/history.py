@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -113,9 +114,9 @@ def _commits_below(git: Command, directory: str) -> Iterator[list[str]]:
 
 
 def _files(root: Path, directory: str) -> Iterator[str]:
-    for path in (root / directory).rglob("*"):
-        if path.is_symlink() or not path.is_dir():
-            yield path.relative_to(root).as_posix()
+    for folder, folders, names in os.walk(root / directory):
+        folders[:] = [name for name in folders if name != ".git"]
+        yield from ((Path(folder) / name).relative_to(root).as_posix() for name in names)
 
 
 def paths_of(git: Command, commit: str) -> tuple[str, ...]:

@@ -170,7 +170,10 @@ def _identity(git: Command) -> str | None:
 
 
 def _is_ignored(git: Command, path: str) -> bool:
-    return git.succeeds("check-ignore", "--quiet", "-z", "--stdin", stdin=f"{path}\0")
+    # This command knows no literal pathspecs; behind "./" there is no magic, and it expands no pattern.
+    environment = {"GIT_LITERAL_PATHSPECS": "0"}
+    arguments = ("check-ignore", "--quiet", "-z", "--stdin")
+    return git.run(*arguments, stdin=f"./{path}\0", ok=(0, 1), environment=environment)[0] == 0
 
 
 def _sweep_locks(git: Command) -> tuple[str, ...]:

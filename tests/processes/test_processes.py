@@ -140,7 +140,7 @@ def test_a_process_that_took_over_an_id_is_not_ended(started: Started, name: str
 
     def outdated(env_name: str) -> Iterable[Process]:
         """The first look is from before the id was used again."""
-        return next(looks, [])
+        return next(looks, ())
 
     assert end_marked(["r-1"], env_name=name, table=outdated) == ()
     assert process.poll() is None

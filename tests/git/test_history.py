@@ -1,0 +1,121 @@
+"""Commits are found by their trailers, and files ordered by their commits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from gsd_core.git import DiffStat, Git, TrailedCommit
+
+Run = Callable[..., str]
+
+
+def commit(root: Path, path: str, text: str = "x\n", **trailers: str) -> str:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(text)
+    named = {f"GSD-{name.title()}": value for name, value in trailers.items()}
+    return asyncio.run(Git(root).commit([path], f"add {path}", trailers=named, verify=False))
+
+
+def test_a_step_and_its_tasks_are_told_apart(root: Path) -> None:
+    task = commit(root, "a", run="r-1", step="1/execute/01-01", task="01-01/1")
+    commit(root, "b", run="r-1", step="1/execute/01-01", task="01-01/10")
+    step = commit(root, "c", run="r-1", step="1/execute/01-01")
+    git = Git(root)
+
+    one = {"GSD-Run": "r-1", "GSD-Step": "1/execute/01-01"}
+    assert asyncio.run(git.find(one)) == step
+    assert asyncio.run(git.find(one | {"GSD-Task": "01-01/1"})) == task
+    assert asyncio.run(git.find(one | {"GSD-Task": "01-01/2"})) is None
+    assert asyncio.run(git.find({"GSD-Run": "r-1", "GSD-Step": "1/execute"})) is None
+
+
+def test_a_message_that_only_speaks_of_trailers_is_not_found(root: Path, sh: Run) -> None:
+    (root / "a").touch()
+    sh("add", "a")
+    sh("commit", "-qm", "docs: x\n\nGSD-Run: r-1 is what we write\n\nand this is the end")
+
+    assert asyncio.run(Git(root).find({"GSD-Run": "r-1 is what we write"})) is None
+    assert asyncio.run(Git(root).trailed()) == ()
+
+
+def test_a_run_lists_its_commits_oldest_first(root: Path, sh: Run) -> None:
+    first = commit(root, "a", run="r-1", step="init")
+    commit(root, "b", run="r-10", step="init")
+    sh("commit", "-q", "--allow-empty", "-m", "someone else's")
+    second = commit(root, "c", run="r-1", step="1/execute/01-01", task="01-01/1")
+    git = Git(root)
+
+    assert asyncio.run(git.trailed("r-1")) == (
+        TrailedCommit(sha=first, run="r-1", step="init", subject="add a"),
+        TrailedCommit(sha=second, run="r-1", step="1/execute/01-01", task="01-01/1", subject="add c"),
+    )
+    assert [commit.run for commit in asyncio.run(git.trailed())] == ["r-1", "r-10", "r-1"]
+
+
+def test_what_head_does_not_reach_is_not_found(root: Path, sh: Run) -> None:
+    commit(root, "a", run="r-1")
+    sh("checkout", "-q", "-b", "side")
+    aside = commit(root, "b", run="r-2")
+    git = Git(root)
+
+    assert asyncio.run(git.find({"GSD-Run": "r-2"})) == aside
+    sh("checkout", "-q", "-")
+    assert asyncio.run(git.find({"GSD-Run": "r-2"})) is None
+
+
+def test_a_repository_without_a_commit_has_no_history(root: Path) -> None:
+    git = Git(root)
+
+    assert asyncio.run(git.find({"GSD-Run": "r-1"})) is None
+    assert asyncio.run(git.trailed("r-1")) == ()
+    assert asyncio.run(git.order(".")) == {}
+
+
+def test_a_verdict_older_than_a_summary_can_be_told(root: Path) -> None:
+    commit(root, "phases/01-x/01-VERIFICATION.md")
+    commit(root, "elsewhere")
+    commit(root, "phases/01-x/01-01-SUMMARY.md")
+    order = asyncio.run(Git(root).order("phases/01-x"))
+
+    assert order["phases/01-x/01-VERIFICATION.md"] < order["phases/01-x/01-01-SUMMARY.md"]
+    assert set(order) == {"phases/01-x/01-VERIFICATION.md", "phases/01-x/01-01-SUMMARY.md"}
+
+
+def test_the_latest_commit_of_a_file_counts(root: Path) -> None:
+    commit(root, "d/a", "1\n")
+    commit(root, "d/b\n\x01ä", "1\n")
+    assert _latest(root) == "d/b\n\x01ä"
+    commit(root, "d/a", "2\n")
+    assert _latest(root) == "d/a"
+
+
+def _latest(root: Path) -> str:
+    order = asyncio.run(Git(root).order("d"))
+    return max(order, key=lambda path: order[path])
+
+
+def test_files_that_are_not_committed_are_newest_and_deleted_ones_gone(root: Path) -> None:
+    for name in ("edited", "deleted", "kept"):
+        commit(root, f"d/{name}")
+    (root / ".gitignore").write_text("ignored\n")
+    (root / "d/ignored").touch()
+    (root / "d/new").touch()
+    (root / "d/edited").write_text("2\n")
+    (root / "d/deleted").unlink()
+    order = asyncio.run(Git(root).order("d"))
+
+    assert set(order) == {"d/edited", "d/kept", "d/new", "d/ignored"}
+    assert order["d/edited"] == order["d/new"] == order["d/ignored"] > order["d/kept"]
+
+
+def test_the_size_of_a_difference_is_counted(root: Path) -> None:
+    first = commit(root, "a", "1\n2\n")
+    (root / "bin").write_bytes(bytes(range(256)))
+    commit(root, "a", "1\n3\n4\n")
+    asyncio.run(Git(root).commit(["bin"], "x", trailers={}, verify=False))
+    git = Git(root)
+
+    assert asyncio.run(git.diff_stat(first)) == DiffStat(files=2, insertions=2, deletions=1)
+    assert asyncio.run(git.diff_stat(None, first)) == DiffStat(files=1, insertions=2)

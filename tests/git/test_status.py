@@ -1,0 +1,184 @@
+"""What is not committed is seen, whatever it is called and wherever the project lies."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gsd_core.errors import ProjectError
+from gsd_core.git import Git, GitError, git_common_dir
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def base(root: Path, sh: Run) -> Path:
+    """A repository with one commit of ``a`` and ``in/b``."""
+    (root / "in").mkdir()
+    (root / "a").write_text("1\n")
+    (root / "in/b").write_text("1\n")
+    sh("add", "-A")
+    sh("commit", "-qm", "base")
+    return root
+
+
+def test_tracked_and_untracked_changes_are_told_apart(base: Path, sh: Run) -> None:
+    (base / "a").unlink()
+    (base / "in/b").write_text("2\n")
+    (base / 'we"ird\nnäme').touch()
+    (base / "new").touch()
+    sh("add", "new")
+    git = Git(base)
+
+    assert asyncio.run(git.dirty()) == ("a", "in/b", "new")
+    assert asyncio.run(git.untracked()) == ('we"ird\nnäme',)
+
+
+def test_what_changed_leaves_out_what_was_dirty_at_the_start(base: Path) -> None:
+    (base / "a").write_text("theirs\n")
+    git = Git(base)
+    before = asyncio.run(git.dirty())
+    (base / "in/b").write_text("ours\n")
+    (base / "c").touch()
+
+    assert asyncio.run(git.changed(before)) == ("c", "in/b")
+
+
+def test_a_clean_repository_has_nothing_to_tell(base: Path) -> None:
+    assert asyncio.run(Git(base).changed()) == ()
+
+
+def test_ignored_files_are_not_seen(base: Path) -> None:
+    (base / ".gitignore").write_text("build/\n")
+    (base / "build").mkdir()
+    (base / "build/x").touch()
+    git = Git(base)
+
+    assert asyncio.run(git.changed()) == (".gitignore",)
+    assert asyncio.run(git.is_ignored("build/x"))
+    assert not asyncio.run(git.is_ignored("a"))
+    assert not asyncio.run(git.is_ignored(":(glob)buil?/*"))
+    assert not asyncio.run(git.is_ignored("buil?/x"))
+
+
+def test_a_project_in_a_folder_of_a_repository_sees_itself_only(base: Path, sh: Run) -> None:
+    (base / "a").write_text("outside\n")
+    (base / "in/b").write_text("2\n")
+    (base / "in/new").touch()
+    git = Git(base / "in")
+
+    assert asyncio.run(git.changed()) == ("b", "new")
+    sha = asyncio.run(git.commit(["b", "new"], "x", trailers={"GSD-Run": "r"}, verify=False))
+    assert asyncio.run(git.paths_of(sha)) == ("b", "new")
+    assert asyncio.run(git.order(".")) == {"b": 2, "new": 2}
+    assert sh("status", "--porcelain") == " M a"
+
+
+def test_a_worktree_works_like_a_repository_and_shares_its_folder(base: Path, sh: Run) -> None:
+    sh("worktree", "add", "-q", "../tree", "-b", "side")
+    git = Git(base.parent / "tree")
+    (base.parent / "tree/a").write_text("2\n")
+
+    sha = asyncio.run(git.commit(["a"], "x", trailers={"GSD-Run": "r"}, verify=False))
+
+    assert (base.parent / "tree/.git").is_file()
+    assert sha == sh("rev-parse", "side")
+    assert asyncio.run(git.common_dir()) == (base / ".git").resolve()
+    assert git_common_dir(base.parent / "tree") == git_common_dir(base)
+
+
+def test_a_folder_without_a_repository_says_so_and_becomes_one(tmp_path: Path) -> None:
+    git = Git(tmp_path)
+
+    assert not asyncio.run(git.is_repository())
+    assert git_common_dir(tmp_path) is None
+    asyncio.run(git.init())
+    assert asyncio.run(git.is_repository())
+    assert asyncio.run(git.head()) is None
+
+
+def test_making_a_repository_twice_leaves_it_as_it_is(base: Path, sh: Run) -> None:
+    head = sh("rev-parse", "HEAD")
+    (base / "in").mkdir(exist_ok=True)
+
+    asyncio.run(Git(base / "in").init())
+
+    assert asyncio.run(Git(base / "in").head()) == head
+    assert not (base / "in/.git").exists()
+
+
+def test_the_identity_is_what_git_was_told(base: Path, sh: Run) -> None:
+    assert asyncio.run(Git(base).identity()) == "Ada <ada@example.org>"
+    sh("config", "--unset", "user.email")
+    assert asyncio.run(Git(base).identity()) is None
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match="nowhere"):
+        asyncio.run(Git(tmp_path / "nowhere").head())
+
+
+def test_git_that_is_not_installed_is_said(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(base))
+
+    with pytest.raises(ProjectError, match="git is not installed"):
+        asyncio.run(Git(base).head())
+
+
+def test_what_git_says_is_in_the_error(base: Path) -> None:
+    with pytest.raises(GitError, match="bad revision") as caught:
+        asyncio.run(Git(base).diff_stat("nonsense"))
+
+    assert caught.value.exit == 128
+
+
+def test_the_processes_of_git_carry_the_mark(base: Path) -> None:
+    hook = base / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text('#!/bin/sh\nprintf %s "$GSD_RUN" > seen\n')
+    hook.chmod(0o755)
+    (base / "a").write_text("2\n")
+    git = Git(base, environment={"GSD_RUN": "r-7"})
+
+    asyncio.run(git.commit(["a"], "x", trailers={}, verify=True))
+
+    assert (base / "seen").read_text() == "r-7"
+
+
+def test_settings_of_the_user_do_not_change_what_we_read(base: Path, sh: Run) -> None:
+    for name, value in (
+        ("status.showUntrackedFiles", "no"),
+        ("status.relativePaths", "false"),
+        ("core.quotePath", "true"),
+        ("log.showSignature", "true"),
+        ("trailer.separators", "#"),
+        ("commit.cleanup", "strip"),
+        ("commit.verbose", "true"),
+        ("diff.external", "false"),
+        ("color.ui", "always"),
+        ("core.pager", "false"),
+        ("core.editor", "false"),
+    ):
+        sh("config", name, value)
+    (base / "ü").touch()
+    git = Git(base)
+
+    assert asyncio.run(git.changed()) == ("ü",)
+    sha = asyncio.run(git.commit(["ü"], "# x", trailers={"GSD-Run": "r"}, verify=True))
+    assert asyncio.run(git.find({"GSD-Run": "r"})) == sha
+    assert [commit.subject for commit in asyncio.run(git.trailed("r"))] == ["# x"]
+    assert asyncio.run(git.diff_stat(None)).files == 3
+
+
+def test_a_submodules_pointer_counts_and_its_dirt_does_not(base: Path, sh: Run, tmp_path: Path) -> None:
+    sub = tmp_path / "sub"
+    subprocess.run(["git", "clone", "-q", str(base), str(sub)], check=True)
+    sh("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(sub), "mod")
+    sh("commit", "-qm", "with submodule")
+    (base / "mod/a").write_text("dirt\n")
+
+    assert asyncio.run(Git(base).changed()) == ()
