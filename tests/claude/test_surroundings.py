@@ -14,6 +14,8 @@ from gsd_core import Deny, bind_settings
 from gsd_plugins.claude import ClaudeSettings, credentials
 from tests.claude.workbench import Bench, RecordingHost, in_turn, says, uses
 
+LOOK = "env; tr '\\0' '\\n' < /proc/$PPID/environ"
+
 
 def shown(bench: Bench, command: str) -> str:
     """What a command of the agent prints."""
@@ -25,11 +27,26 @@ def shown(bench: Bench, command: str) -> str:
 def test_a_secret_of_ours_is_not_the_agents(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEPLOY_TOKEN", "hush")
     monkeypatch.setenv("LC_GSD_TEST", "kept")
-    environment = shown(bench, "env; tr '\\0' '\\n' < /proc/$PPID/environ")
+    environment = shown(bench, LOOK)
 
     assert "DEPLOY_TOKEN" not in environment
     assert "hush" not in environment
     assert "LC_GSD_TEST=kept" in environment
+
+
+def test_the_models_key_is_not_seen_by_the_models_commands(bench: Bench) -> None:
+    script = in_turn(uses("Bash", command=LOOK), says("x"))
+    _, requests = bench.run(script, tools=("Bash",), writable=True)
+
+    assert requests[0].headers["x-api-key"] == "sk-test"
+    assert "sk-test" not in requests[-1].last
+
+
+def test_the_models_key_is_seen_if_the_settings_say_so(bench: Bench) -> None:
+    with bind_settings({ClaudeSettings: ClaudeSettings(environment=("ANTHROPIC_API_KEY",))}):
+        environment = shown(bench, LOOK)
+
+    assert "ANTHROPIC_API_KEY=sk-test" in environment
 
 
 def test_every_command_carries_the_runs_mark(bench: Bench) -> None:

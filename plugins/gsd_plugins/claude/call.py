@@ -16,7 +16,7 @@ from attrs import frozen
 from gsd_core import AgentHost, AgentResult, AgentTask, Permanent, Transient, settings_of
 
 from .cli import HINT, SERVER, command_line, find_cli
-from .environment import allowed, unattended
+from .environment import allowed, apart, unattended
 from .failures import WrongStart, of_process, wrong_start
 from .gate import Gate
 from .process import CliProcess
@@ -57,7 +57,8 @@ async def run_claude(
     environment = {**seen, **unattended(chosen.max_retries), **host.environment, **(env or {})}
     await asyncio.to_thread(import_module, "claude_agent_sdk")
     _keep_the_terminal()
-    call = Call(task=task, host=host, cli=cli, environment=environment)
+    plain, secrets = apart(environment, chosen.environment)
+    call = Call(task=task, host=host, cli=cli, environment=plain, secrets=secrets)
     resume = task.conversation is not None and task.conversation.resume
     try:
         return await call.converse(resume=resume)
@@ -80,6 +81,7 @@ class Call:
     host: AgentHost
     cli: Path
     environment: Mapping[str, str]
+    secrets: Mapping[str, str]
 
     async def converse(self, *, resume: bool) -> AgentResult:
         """Run the CLI once."""
@@ -90,6 +92,7 @@ class Call:
             command=command_line(self.cli, self.task, resume=resume),
             cwd=self.task.tree,
             environment=self.environment,
+            secrets=self.secrets,
             started=self.host.started,
         )
         try:

@@ -58,6 +58,25 @@ def _fits(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
+_BY_PIPE = {
+    "ANTHROPIC_API_KEY": "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR",
+    "CLAUDE_CODE_OAUTH_TOKEN": "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR",
+}
+
+
+def apart(
+    environment: Mapping[str, str], further: Iterable[str] = ()
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return *environment* without its keys, and the keys by the variables that name their pipes.
+
+    A key that the CLI reads from a pipe is not seen by the commands that a model runs.
+    What *further* names stays in sight: a project may need a key for its own tests.
+    """
+    hidden = {name for name in _BY_PIPE if environment.get(name) and not _fits(name, further)}
+    seen = {name: value for name, value in environment.items() if name not in hidden}
+    return seen, {_BY_PIPE[name]: environment[name] for name in hidden}
+
+
 def unattended(max_retries: int) -> dict[str, str]:
     """Return what makes the CLI behave as part of something else: no updates, no long waits."""
     return {

@@ -33,13 +33,15 @@ _STEPS: tuple[tuple[signal.Signals | None, float], ...] = (
 class CliProcess:
     """A ``claude_agent_sdk.Transport``: one process for one call, in a session of its own.
 
-    *started* is told the process id. With a session of its own the process has no terminal to
+    *started* is told the process id. *secrets* are handed over by pipes, whose numbers stand in the
+    variables that name them. With a session of its own the process has no terminal to
     read from, and a Ctrl-C reaches only us, who end it in order.
     """
 
     command: Sequence[str]
     cwd: Path
     environment: Mapping[str, str]
+    secrets: Mapping[str, str] = field(factory=dict[str, str])
     started: Callable[[int], None]
     _process: asyncio.subprocess.Process | None = None
     _reader: asyncio.Task[None] | None = None
@@ -48,19 +50,28 @@ class CliProcess:
 
     async def connect(self) -> None:
         """Start the process."""
-        process = await asyncio.create_subprocess_exec(
+        pipes = {name: _pipe_with(secret) for name, secret in self.secrets.items()}
+        try:
+            self._process = process = await self._spawn(pipes)
+        finally:
+            for pipe in pipes.values():
+                os.close(pipe)
+        self._reader = asyncio.create_task(self._read_errors(process))
+        self.started(process.pid)
+
+    async def _spawn(self, pipes: Mapping[str, int]) -> asyncio.subprocess.Process:
+        named = {name: str(pipe) for name, pipe in pipes.items()}
+        return await asyncio.create_subprocess_exec(
             *self.command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             cwd=self.cwd,
-            env={**self.environment, "PWD": str(self.cwd)},
+            env={**self.environment, **named, "PWD": str(self.cwd)},
+            pass_fds=tuple(pipes.values()),
             limit=LONGEST_MESSAGE,
             start_new_session=True,
         )
-        self._process = process
-        self._reader = asyncio.create_task(self._read_errors(process))
-        self.started(process.pid)
 
     async def _read_errors(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr
@@ -148,6 +159,14 @@ class CliProcess:
         assert self._process
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, name)
+
+
+def _pipe_with(text: str) -> int:
+    """Return the end to read of a pipe that holds *text* and no more."""
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as pipe:
+        pipe.write(text)
+    return reading
 
 
 def _message(line: bytes) -> dict[str, Any] | None:

@@ -12,7 +12,8 @@ class ClaudeSettings:
     """*cli_path*: a Claude Code CLI to use in place of the SDK's own.
 
     *max_retries*: how often the CLI repeats a failed request by itself; the step is retried after that.
-    *environment*: names of further variables that an agent may see (``JAVA_HOME``); ``NAME_*`` is a prefix.
+    *environment*: names of further variables that an agent and its commands may see (``JAVA_HOME``);
+    ``NAME_*`` is a prefix. ``ANTHROPIC_API_KEY`` reaches the CLI anyway, its commands only if named here.
     """
 
     cli_path: str = setting("", help="a Claude Code CLI to use in place of the bundled one")
