@@ -27,6 +27,8 @@ IDEAS = (
     "# Tests",
     "# Größe und Maß",
     "# unittest",
+    "# TODO: write a placeholder, coming soon",
+    "# Placeholder",
 )
 
 

@@ -27,7 +27,7 @@ from .works import Works
 __all__ = ["FileEdit", "Job", "Json", "Product", "Scenario", "Work", "accepted"]
 
 _TRUTH_ID = re.compile(r"\b\d[\w.]*(?:-\d+:T|:C)\d+\b")
-_REQUIREMENT = re.compile(r"\b[A-Z]+-\d+\b")
+_REQUIREMENT = re.compile(r"\b(?!UTF-|SHA-|ISO-|RFC-)[A-Z]+-\d+\b")
 
 
 @frozen(slots=False)
@@ -55,7 +55,7 @@ class Scenario:
     @cached_property
     def phase_count(self) -> int:
         """How many phases the roadmap has."""
-        return self.phases or random.Random(f"phases/{self.seed}").choice((2, 3))
+        return self.phases or random.Random(f"phases/{self.seed}").choice((3, 2))
 
     @property
     def overloaded_step(self) -> str:

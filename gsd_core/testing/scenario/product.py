@@ -11,7 +11,7 @@ from string import Template
 from attrs import field, frozen
 
 from . import modules, tests, texts
-from .words import package_of, title_of, topics_of
+from .words import heading_of, package_of, title_of, topics_of
 
 _SAMPLES = ("the first one", "paid for lunch", "call back on Monday", "two of three", "asked for by Ada")
 _MARKS = (("Dash", "-"), ("Star", "*"), ("Arrow", "->"))
@@ -137,6 +137,7 @@ class Product:
         return Template(template).substitute(
             package=self.package,
             title=self.title,
+            heading=heading_of(self.title),
             topics=f"({', '.join(map(json.dumps, self.topics))})",
             listed=_enumerated(self.topics),
             first=self.topics[0],

@@ -1,6 +1,6 @@
 """The other files of the product: templates, filled in by ``Product``."""
 
-README = """# $title
+README = """# $heading
 
 Keeps entries by topic ($listed), one line of plain text each.
 

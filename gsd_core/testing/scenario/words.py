@@ -24,7 +24,10 @@ where which while will with within without word words work would write years you
 _SHORT_WORDS = "a an and app are as at be by can for if in is it its my no not of on or our so the to we you"
 _STOP = frozenset(_STOP_WORDS.split())
 _SHORT = frozenset(_SHORT_WORDS.split())
-_TAKEN = frozenset({"build", "conftest", "dist", "docs", "examples", "setup", "src", "test", "tests", "venv"})
+_TAKEN = frozenset(
+    {"build", "conftest", "dist", "docs", "examples", "placeholder", "setup", "src", "test", "tests", "venv"}
+)
+_UNFINISHED = re.compile(r"todo|fixme|tbd|xxx|placeholder|soon|implemented|stub|lorem", re.IGNORECASE)
 _FALLBACK = ("note", "task", "event")
 
 
@@ -64,15 +67,26 @@ def _ascii_words(text: str) -> list[str]:
     return re.findall(r"[a-z0-9]+", folded.lower())
 
 
+def heading_of(title: str) -> str:
+    """Return *title*, or the package's name if a heading with it would look like unfinished work."""
+    return package_of(title) if _UNFINISHED.search(title) else title
+
+
 def topics_of(text: str) -> tuple[str, ...]:
-    """Return the three words that the idea is most about, the most frequent first."""
-    words = [word for word in _ascii_words(text[:_READ]) if _says_something(word)]
-    return tuple(_first(3, [*(word for word, _ in Counter(words).most_common()), *_FALLBACK]))
+    """Return the three words that the idea is most about, the most frequent first; not its name."""
+    words = Counter(word for word in _ascii_words(text[:_READ]) if _says_something(word))
+    named = set(_ascii_words(title_of(text)))
+    ranked = sorted((word for word, _ in words.most_common()), key=lambda word: word in named)
+    return tuple(_unlike([*ranked, *_FALLBACK])[:3])
 
 
 def _says_something(word: str) -> bool:
     return word.isalpha() and 4 <= len(word) <= 12 and word not in _STOP
 
 
-def _first(count: int, words: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(words))[:count]
+def _unlike(words: Iterable[str]) -> list[str]:
+    """Return *words* without those that are another's plural, or the same."""
+    found: dict[str, str] = {}
+    for word in words:
+        found.setdefault(word.removesuffix("s"), word)
+    return list(found.values())

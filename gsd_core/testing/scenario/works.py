@@ -7,8 +7,6 @@ from attrs import frozen
 from .product import FileEdit, Product
 from .work import USAGE, Job, Work, artifact, link
 
-_ALL_TESTS = "python3 -m unittest -q"
-
 
 @frozen(kw_only=True)
 class Works:
@@ -43,7 +41,7 @@ class Works:
             action=f"In {p.path('listing')} write `MARK` and `listing(entries)`, a line for each entry with "
             "the mark in front; ask which mark it is to be. Test the mark and the empty listing."
             + (" Write README.md: what it is, `## Usage` with an example, `## Develop`." if alone else ""),
-            check=_ALL_TESTS,
+            check="python3 -m unittest -q tests.test_entries tests.test_listing",
             done="Every entry is listed with the mark in front, and the tests pass",
             asks=self.asks,
         )
@@ -138,7 +136,7 @@ class Works:
             edits=(p.readme_with("commands"),),
             action="Add `## Command line` to README.md, before `## Develop`, "
             "with an example of each command.",
-            check=f'grep -q "python3 -m {p.package} add" README.md && {_ALL_TESTS}',
+            check=f'grep -q "python3 -m {p.package} add" README.md && python3 -m unittest -q',
             done="README.md shows the commands",
         )
         return Work(
@@ -175,8 +173,8 @@ class Works:
             edits=(p.report_command(), p.test("report_command")),
             action=f"Add the command report to {p.path('cli')}. "
             f"Test it by running `python3 -m {p.package} report`.",
-            check=_ALL_TESTS,
-            done="The command prints the report, and all tests pass",
+            check="python3 -m unittest -q tests.test_report tests.test_report_command",
+            done="The command prints the report, and its tests pass",
         )
         return Work(
             name="A report by topic",
