@@ -129,13 +129,15 @@ def _measure(source: str, path: str) -> None:
 
 
 def _mended(line: str) -> str:
-    """Quote a value that is no YAML by itself: ``"a\\.b"``, ``@scope/name``."""
+    """Make YAML of a value that is none by itself: ``"a\\.b"``, ``{p: "a\\.b"}``, ``@scope/name``."""
     match = _ENTRY.match(line)
     if not match or _readable(match[2]):
         return line
     value = match[2]
     if value[0] == value[-1] == '"' and len(value) > 1:
         value = value[1:-1].replace('\\"', '"')
+    elif value[0] in "{[" and _readable(escaped := re.sub(r'\\(?![\\"])', r"\\\\", value)):
+        return f"{match[1]} {escaped}"
     return f"{match[1]} " + "'" + value.replace("'", "''") + "'"
 
 

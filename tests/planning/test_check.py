@@ -1,0 +1,189 @@
+"""What the checks of plans and roadmaps find."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gsd_core import Artifact, MustHaves, PhaseView, Plan, PlannedPhase, Requirement, Task, Truth
+from gsd_core.planning.check import check_plans, check_roadmap
+from gsd_core.planning.graph import cycle, waves
+from gsd_core.planning.paths import refused
+
+PHASE = PhaseView(number="1", name="X", project=Path())
+TASK = Task(number=1, name="Do", files=("a.py",), action="do", check="true", done="done")
+PLAN = Plan(
+    id="01-01",
+    phase="1",
+    requirements=("A-01",),
+    files_modified=("a.py",),
+    tasks=(TASK,),
+    must_haves=MustHaves(
+        truths=(Truth(id="01-01:T1", text="it is"),), artifacts=(Artifact(path="a.py", provides="it"),)
+    ),
+)
+OTHER = attrs.evolve(PLAN, id="01-02", files_modified=("b.py",), tasks=(attrs.evolve(TASK, files=("b.py",)),))
+
+
+def found(*plans: Plan, requirements: tuple[str, ...] = ("A-01",), phase: PhaseView = PHASE) -> list[str]:
+    """The issues, short: severity, dimension, plan."""
+    issues = check_plans(phase, plans, requirements)
+    return [f"{issue.severity} {issue.dimension} {issue.plan}".strip() for issue in issues]
+
+
+def tasks(count: int, files: int = 1) -> tuple[Task, ...]:
+    return tuple(
+        attrs.evolve(TASK, number=n, files=tuple(f"f{i}.py" for i in range(files)))
+        for n in range(1, count + 1)
+    )
+
+
+def test_good_plans_have_no_issues() -> None:
+    assert found(PLAN, OTHER) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "issue"),
+    [
+        ({"requirements": ()}, "blocker requirement_coverage"),
+        ({"requirements": ("A-01", "B-09")}, "warning requirement_coverage 01-01"),
+        ({"tasks": ()}, "blocker task_completeness 01-01"),
+        ({"tasks": (attrs.evolve(TASK, done=""),)}, "blocker task_completeness 01-01"),
+        ({"tasks": (attrs.evolve(TASK, check="", verify=""),)}, "blocker task_completeness 01-01"),
+        ({"tasks": (attrs.evolve(TASK, name=""),)}, "blocker task_completeness 01-01"),
+        ({"tasks": tasks(4)}, "warning scope_sanity 01-01"),
+        ({"tasks": tasks(5)}, "blocker scope_sanity 01-01"),
+        ({"tasks": tasks(1, files=15)}, "blocker scope_sanity 01-01"),
+        ({"must_haves": MustHaves(artifacts=PLAN.must_haves.artifacts)}, "blocker must_haves 01-01"),
+        ({"must_haves": MustHaves(truths=PLAN.must_haves.truths)}, "warning must_haves 01-01"),
+        ({"depends_on": ("01-09",)}, "blocker dependency_correctness 01-01"),
+        ({"wave": 3}, "warning dependency_correctness 01-01"),
+        ({"files_modified": ("../a.py",)}, "blocker paths 01-01"),
+        ({"files_modified": (".git/hooks/x",)}, "blocker paths 01-01"),
+    ],
+)
+def test_each_flaw_of_a_plan_is_found(changes: dict[str, Any], issue: str) -> None:
+    assert found(attrs.evolve(PLAN, **changes)) == [issue]
+
+
+def test_a_checkpoint_needs_no_files() -> None:
+    asked = Task(number=2, name="Look", type="checkpoint:human-verify", details={"what-built": "a page"})
+
+    assert found(attrs.evolve(PLAN, tasks=(TASK, asked))) == []
+
+
+def test_two_plans_of_a_wave_may_not_share_a_file() -> None:
+    assert found(PLAN, attrs.evolve(OTHER, files_modified=("a.py",))) == ["blocker file_overlap 01-02"]
+
+
+def test_plans_in_a_circle_are_found() -> None:
+    one = attrs.evolve(PLAN, depends_on=("01-02",), wave=2)
+    other = attrs.evolve(OTHER, depends_on=("01-01",), wave=3)
+
+    assert found(one, other)[0] == "blocker dependency_correctness 01-01"
+
+
+def test_a_plan_runs_after_what_it_depends_on() -> None:
+    assert found(PLAN, attrs.evolve(OTHER, depends_on=("01-01",))) == ["blocker dependency_correctness 01-02"]
+    assert found(PLAN, attrs.evolve(OTHER, depends_on=("01-01",), wave=2)) == []
+
+
+def test_plans_of_an_earlier_round_count() -> None:
+    phase = attrs.evolve(PHASE, plans=(PLAN,))
+    later = attrs.evolve(OTHER, requirements=(), depends_on=("01-01",), wave=2)
+
+    assert found(later, phase=phase) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/etc/x", "~/x", "a/../../b", "C:\\x", "..\\x", "", "a\nb"),
+        *(
+            ".planning/STATE.md",
+            ".GIT/config",
+            "sub/.git/x",
+            ".claude/x.json",
+            "gsd.toml",
+            ".gsd/plugins/x.py",
+        ),
+    ],
+)
+def test_paths_that_are_no_business_of_a_plan_are_refused(path: str) -> None:
+    assert refused(path)
+
+
+@pytest.mark.parametrize("path", ["a.py", "src/.gitignore", "docs/gsd.toml", ".github/x.yml", "a..b", "x~"])
+def test_other_paths_are_not_refused(path: str) -> None:
+    assert refused(path) == ""
+
+
+FIRST = PlannedPhase(number="1", name="A", goal="a", requirements=("A-01",), criteria=("x",))
+SECOND = attrs.evolve(FIRST, number="2", requirements=("A-02",), depends_on=("1",))
+REQUIREMENTS = (Requirement(id="A-01", text="one"), Requirement(id="A-02", text="two"))
+
+
+def test_a_good_roadmap_has_no_issues() -> None:
+    assert (
+        check_roadmap((FIRST, SECOND), (*REQUIREMENTS, Requirement(id="L-01", text="x", version="v2"))) == ()
+    )
+
+
+@pytest.mark.parametrize(
+    ("phases", "requirements", "said"),
+    [
+        ((), REQUIREMENTS, "the roadmap has no phase"),
+        ((FIRST,), REQUIREMENTS, "no phase has requirement A-02"),
+        (
+            (FIRST, attrs.evolve(SECOND, requirements=("A-01", "A-02"))),
+            REQUIREMENTS,
+            "A-01 is in phases 1, 2",
+        ),
+        ((FIRST, SECOND), REQUIREMENTS[:1], "phase 2 has unknown requirement 'A-02'"),
+        ((FIRST, attrs.evolve(SECOND, depends_on=("3",))), REQUIREMENTS, "phase 2 depends on '3'"),
+        (
+            (attrs.evolve(FIRST, depends_on=("2",)), SECOND),
+            REQUIREMENTS,
+            "phases depend on each other: 1 → 2 → 1",
+        ),
+        ((FIRST, attrs.evolve(SECOND, number="1", depends_on=())), REQUIREMENTS, "there are 2 phases 1"),
+        ((FIRST, SECOND), (*REQUIREMENTS, REQUIREMENTS[0]), "requirement A-01 stands 2 times"),
+        ((FIRST, attrs.evolve(SECOND, goal=" ")), REQUIREMENTS, "phase 2 lacks a name or a goal"),
+        ((FIRST, attrs.evolve(SECOND, criteria=())), REQUIREMENTS, "phase 2 has no success criteria"),
+    ],
+)
+def test_each_flaw_of_a_roadmap_is_found(
+    phases: tuple[PlannedPhase, ...], requirements: tuple[Requirement, ...], said: str
+) -> None:
+    issues = check_roadmap(phases, requirements)
+
+    assert [issue.description for issue in issues if issue.description.startswith(said)]
+    assert len(issues) == 1
+
+
+def test_an_id_has_the_shape_of_an_id() -> None:
+    odd = (attrs.evolve(FIRST, requirements=("auth 1",)),)
+
+    assert [issue.dimension for issue in check_roadmap(odd, (Requirement(id="auth 1", text="x"),))] == ["ids"]
+
+
+names = st.sampled_from("abcdef")
+graphs = st.dictionaries(names, st.lists(names, max_size=3))
+
+
+@given(graphs)
+def test_every_thing_has_a_wave_or_there_is_a_circle(graph: dict[str, list[str]]) -> None:
+    placed, circle = waves(graph), cycle(graph)
+
+    assert (set(placed) == set(graph)) == (circle == ())
+    for key, wave in placed.items():
+        assert wave == 1 + max((placed[name] for name in graph[key] if name in graph), default=0)
+    for one, following in pairwise(circle):
+        assert following in graph[one]
+    assert circle[:1] == circle[-1:]

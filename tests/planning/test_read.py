@@ -1,0 +1,313 @@
+"""Reading planning trees in the forms in which they are found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gsd_core import PhaseView, Planning, PlanningError
+from gsd_core.planning.read import parse_plan, parse_verdict, read_planning
+
+
+def tree(root: Path, files: dict[str, str]) -> Planning:
+    """Read a project with these files in its ``.planning/``."""
+    for name, text in files.items():
+        path = root / ".planning" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return read_planning(root)
+
+
+def only_phase(root: Path, section: str) -> PhaseView:
+    """Read the one phase of a roadmap with this section."""
+    (phase,) = tree(root, {"ROADMAP.md": section}).phases
+    return phase
+
+
+def test_a_project_without_planning_has_no_phases(tmp_path: Path) -> None:
+    assert read_planning(tmp_path) == Planning()
+
+
+@pytest.mark.parametrize("hashes", ["##", "###", "####"])
+@pytest.mark.parametrize("colon", ["**{}**:", "**{}:**"])
+def test_a_phase_is_read_in_each_of_its_forms(tmp_path: Path, hashes: str, colon: str) -> None:
+    def label(name: str) -> str:
+        return colon.format(name)
+
+    phase = only_phase(
+        tmp_path,
+        f"{hashes} Phase 02.1: Hot fix (INSERTED)\n\n{label('Goal')} Mend it\nquickly\n"
+        f"{label('Depends on')} Phases 1-2 (both) and 10\n{label('Requirements')} [AUTH-01, API-02..04]\n"
+        f"{label('Success Criteria')}\n  1. It holds\n     for long\n  2. **Fast**: yes\n"
+        f"{label('Plans')} 2 plans\n\nPlans:\n- [x] 02.1-01: one\n- [ ] 02.1-02-PLAN.md — two\n"
+        "- [ ] 02.1-03: TBD\n",
+    )
+
+    assert (phase.number, phase.name, phase.goal) == ("2.1", "Hot fix", "Mend it quickly")
+    assert phase.depends_on == ("1", "2", "10")
+    assert phase.requirements == ("AUTH-01", "API-02", "API-03", "API-04")
+    assert phase.criteria == ("It holds for long", "**Fast**: yes")
+    assert phase.listed == ("02.1-01", "02.1-02")
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("Nothing (first phase)", ()),
+        ("None", ()),
+        ("—", ()),
+        ("Phase 1", ("1",)),
+        ("Phase 3, Phase 4", ("3", "4")),
+        ("Phase 12A and Phase 2.10 (needs CI of phase 9)", ("12A", "2.10")),
+        ("v2.0 complete", ()),
+        ("1, 2", ("1", "2")),
+    ],
+)
+def test_dependencies_are_the_phases_that_are_named(
+    tmp_path: Path, text: str, numbers: tuple[str, ...]
+) -> None:
+    assert only_phase(tmp_path, f"### Phase 20: X\n**Depends on**: {text}\n").depends_on == numbers
+
+
+def test_dependencies_has_a_second_name(tmp_path: Path) -> None:
+    assert only_phase(tmp_path, "### Phase 2: X\n**Dependencies**: Phase 1 complete\n").depends_on == ("1",)
+
+
+def test_folders_belong_to_phases_by_number_and_not_by_prefix(tmp_path: Path) -> None:
+    numbers = ("1", "1.1", "10", "11", "1.10")
+    folders = {"1": "01-a", "1.1": "01.1-b", "10": "10-c", "1.10": "01.10-d"}
+    files = {f"phases/{folder}/x.md": "" for folder in folders.values()}
+    files["ROADMAP.md"] = "".join(f"### Phase {number}: N\n" for number in numbers)
+
+    planning = tree(tmp_path, files)
+
+    assert [phase.number for phase in planning.phases] == ["1", "1.1", "1.10", "10", "11"]
+    assert {phase.number: phase.directory for phase in planning.phases} == {
+        **{number: f".planning/phases/{folder}" for number, folder in folders.items()},
+        "11": "",
+    }
+
+
+PLAN = """\
+---
+phase: 01-x
+plan: 02
+type: execute
+wave: 2
+depends_on: [01]
+files-modified: [a.py, b.py]
+autonomous: false
+requirements: [CORE-01]
+must_haves:
+  truths:
+    - It works: always
+    - truth: "It lasts"
+      verification: backstop
+  artifacts:
+    - path: a.py
+      min_lines: 10
+      exports: [run]
+    - b.py
+  key_links:
+    - {from: a.py, to: b.py, via: import, pattern: "import\\.b"}
+---
+
+<objective>
+Do it
+</objective>
+
+<tasks>
+<task type="auto" tdd="true">
+  <name>Task 1: Write</name>
+  <files>`a.py` (new), b.py</files>
+  <action>
+    Write <div> first.
+      Then more.
+  </action>
+  <verify>Look at it
+    <automated>pytest -q && true</automated>
+  </verify>
+  <done>It is</done>
+</task>
+<task type="checkpoint:human-verify" gate="blocking">
+  <what-built>A page</what-built>
+  <how-to-verify>Open it</how-to-verify>
+</task>
+</tasks>
+"""
+
+
+def test_a_plan_is_read_with_its_tasks_and_must_haves() -> None:
+    plan = parse_plan(PLAN, path=".planning/phases/01-x/01-02-PLAN.md", phase="1")
+
+    assert (plan.id, plan.wave, plan.autonomous, plan.depends_on) == ("01-02", 2, False, ("01-01",))
+    assert (plan.objective, plan.files_modified) == ("Do it", ("a.py", "b.py"))
+    assert [(truth.id, truth.text) for truth in plan.must_haves.truths] == [
+        ("01-02:T1", "It works: always"),
+        ("01-02:T2", "It lasts"),
+    ]
+    assert [(one.path, one.min_lines, one.exports) for one in plan.must_haves.artifacts] == [
+        ("a.py", 10, ("run",)),
+        ("b.py", 0, ()),
+    ]
+    assert plan.must_haves.key_links[0].pattern == r"import\.b"
+
+
+def test_a_task_is_read_with_its_check() -> None:
+    first, second = parse_plan(PLAN, path="01-02-PLAN.md", phase="1").tasks
+
+    assert (first.name, first.files) == ("Write", ("a.py", "b.py"))
+    assert first.action == "Write <div> first.\n  Then more."
+    assert (first.verify, first.check, first.done) == ("Look at it", "pytest -q && true", "It is")
+    assert second.type == "checkpoint:human-verify"
+    assert second.details == {"what-built": "A page", "how-to-verify": "Open it"}
+
+
+@pytest.mark.parametrize(
+    ("name", "identity"),
+    [
+        ("01-02-PLAN.md", "01-02"),
+        ("1-2-PLAN.md", "01-02"),
+        ("01-02a-PLAN.md", "01-02a"),
+        ("01-B-PLAN.md", "01-B"),
+        ("01-setup-PLAN.md", "01-setup"),
+        ("PLAN.md", "01-07"),
+        ("plans/PLAN-03-names.md", "01-03"),
+    ],
+)
+def test_a_plan_is_known_by_its_file_s_name(name: str, identity: str) -> None:
+    assert parse_plan("---\nplan: 07\n---\n", path=name, phase="1").id == identity
+
+
+def test_summaries_and_verdicts_lie_beside_the_plans(tmp_path: Path) -> None:
+    folder = "phases/01-x"
+    planning = tree(
+        tmp_path,
+        {
+            "ROADMAP.md": "### Phase 1: X\n\n- [ ] 01-01: The first\n",
+            f"{folder}/01-01-PLAN.md": "---\nwave: 1\n---\n",
+            f"{folder}/01-01-SUMMARY.md": "",
+            f"{folder}/01-02-PLAN.md": PLAN,
+            f"{folder}/01-03-PLAN.md": "---\nstatus: superseded\n---\n",
+            f"{folder}/01-PLAN-OUTLINE.md": "",
+            f"{folder}/01-CONTEXT.md": "decided",
+            f"{folder}/01-VERIFICATION.md": "---\nstatus: passed\nscore: 1/1\n---\n",
+            f"{folder}/01-01-VERIFICATION.md": "---\nstatus: gaps_found\n---\n",
+        },
+    )
+
+    (phase,) = planning.phases
+    assert [(plan.id, plan.name, plan.summary) for plan in phase.plans] == [
+        ("01-01", "The first", f".planning/{folder}/01-01-SUMMARY.md"),
+        ("01-02", "", ""),
+    ]
+    assert phase.context == "decided"
+    assert phase.verdict
+    assert (phase.verdict.status, phase.verdict.stale) == ("passed", False)
+
+
+def test_a_bare_plan_has_a_bare_summary(tmp_path: Path) -> None:
+    files = {"ROADMAP.md": "### Phase 1: X\n", "phases/01-x/PLAN.md": "", "phases/01-x/SUMMARY.md": ""}
+
+    (phase,) = tree(tmp_path, files).phases
+
+    assert [plan.summary for plan in phase.plans] == [".planning/phases/01-x/SUMMARY.md"]
+
+
+def test_only_the_milestone_in_progress_is_read(tmp_path: Path) -> None:
+    planning = tree(
+        tmp_path,
+        {
+            "ROADMAP.md": "## Phases\n\n<details>\n<summary>✅ v1.0 MVP (Phases 1-2)</summary>\n\n"
+            "- [x] Phase 1: Old (2/2 plans) — completed 2026-01-01\n\n### Phase 2: Older\n**Goal**: x\n\n"
+            "</details>\n\n### 🚧 v1.1 More (In Progress)\n\n#### Phase 3: New\n**Depends on**: Phase 2\n\n"
+            "#### Phase 4: Next\n**Depends on**: Phase 3\n\n"
+            "### 📋 v2.0 Later (Planned)\n\n#### Phase 5: Far\n",
+        },
+    )
+
+    assert (planning.milestone, planning.milestone_name) == ("v1.1", "More")
+    assert [(phase.number, phase.depends_on) for phase in planning.phases] == [("3", ()), ("4", ("3",))]
+
+
+def test_a_phase_that_only_the_checklist_names_is_a_phase(tmp_path: Path) -> None:
+    planning = tree(tmp_path, {"ROADMAP.md": "- [ ] **Phase 1: A** - do a\n- [x] **Phase 2 — B** - do b\n"})
+
+    assert [(phase.number, phase.name, phase.goal, phase.ticked) for phase in planning.phases] == [
+        ("1", "A", "do a", False),
+        ("2", "B", "do b", True),
+    ]
+
+
+def test_what_stands_in_a_code_fence_is_no_phase(tmp_path: Path) -> None:
+    assert only_phase(tmp_path, "```\n### Phase 1: No\n```\n### Phase 2: Yes\n").number == "2"
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("---\nstatus: passed\nre_verification:\n  previous_status: gaps_found\n---\n", "passed"),
+        ("---\nstatus: gaps_found\n---\n", "gaps_found"),
+        ("---\nstatus: human_needed\n---\n", "human_needed"),
+        ("---\nstatus: mostly passed\n---\n", "unknown"),
+        ("---\nscore: 1/1\n---\n**Status:** passed\n", "unknown"),
+        ("# Report\n\n**Status:** ✅ PASSED\n", "passed"),
+        ("nothing", "unknown"),
+        ("---\nstatus: passed\nstatus: gaps_found\n---\n", "unknown"),
+        ("---\nstatus: passed\n", "unknown"),
+    ],
+)
+def test_a_verdict_that_cannot_be_read_is_unknown(text: str, status: str) -> None:
+    assert parse_verdict(text, path="v.md").status == status
+
+
+def test_resolved_gaps_are_no_gaps() -> None:
+    gaps = "gaps:\n  - truth: A\n    status: resolved\n  - truth: B\n    reason: r\n"
+    text = f"---\nstatus: gaps_found\n{gaps}---\n"
+
+    assert [(gap.truth, gap.status) for gap in parse_verdict(text, path="v.md").gaps] == [("B", "failed")]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("---\nwave: 1\nwave: 2\n---\n", r"PLAN\.md:3: broken frontmatter: found duplicate key"),
+        ("---\nwave: 1\n", r"PLAN\.md:1: the frontmatter is never closed"),
+        ("---\na: &x [1]\nb: *x\n---\n", r"PLAN\.md:3: YAML aliases are not allowed"),
+        ("---\na: " + "[" * 30 + "]" * 30 + "\n---\n", r"PLAN\.md:2: nested too deeply"),
+        ("---\na: '" + "x" * 1_000_001 + "'\n---\n", r"PLAN\.md:1: the frontmatter is larger than 1 MB"),
+        ("---\njust words\n---\n", r"PLAN\.md:2: the frontmatter holds no keys"),
+        ("---\na: 1\n- b\n---\n", r"PLAN\.md:3: broken frontmatter"),
+    ],
+)
+def test_a_broken_plan_is_an_error_that_names_the_line(text: str, said: str) -> None:
+    with pytest.raises(PlanningError, match=said):
+        parse_plan(text, path="PLAN.md", phase="1")
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        (r'files_modified: ["a.py"] and more', '["a.py"] and more'),
+        ("files_modified:\n  - @scope/name", "@scope/name"),
+        (r'files_modified: "a\.py"', r"a\.py"),
+    ],
+)
+def test_frontmatter_that_is_nearly_yaml_is_mended(line: str, value: str) -> None:
+    assert parse_plan(f"---\n{line}\n---\n", path="PLAN.md", phase="1").files_modified == (value,)
+
+
+def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".planning").mkdir()
+    (tmp_path / ".planning/ROADMAP.md").write_bytes(b"# R\n\xff\n")
+
+    with pytest.raises(PlanningError, match=r"\.planning/ROADMAP\.md:2: not UTF-8"):
+        read_planning(tmp_path)
+
+
+def test_windows_line_ends_and_a_byte_order_mark_do_not_matter(tmp_path: Path) -> None:
+    plain = parse_plan(PLAN, path="01-02-PLAN.md", phase="1")
+    windows = parse_plan("\ufeff" + PLAN.replace("\n", "\r\n"), path="01-02-PLAN.md", phase="1")
+
+    assert (windows.tasks, windows.must_haves) == (plain.tasks, plain.must_haves)
