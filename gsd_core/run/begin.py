@@ -22,6 +22,7 @@ from gsd_core.journal.store import Journal
 from gsd_core.machine.due import End
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import State
+from gsd_core.notice import Notice
 from gsd_core.processes import boot_id, start_time
 from gsd_core.text import clip, redact, sanitize
 from gsd_core.watchdog import Blocked, Watchdog
@@ -84,7 +85,20 @@ async def _lived(run: Run, stopper: Stopper | None) -> RunEnd:
             out.fact(run.state, fact)
         if any(left.values()):
             run.record("recovered", left)
-        return await _close(run, await _until_the_end(run, stopper))
+        try:
+            return await _close(run, await _until_the_end(run, stopper))
+        except Exception as exc:
+            if not isinstance(exc, GsdError):
+                out.send(crash_notice(run, exc))
+            raise
+
+
+def crash_notice(run: Run, exc: Exception) -> Notice:
+    """Return what people are told when the run dies of an error of its own."""
+    body = clip(redact(sanitize(f"{type(exc).__name__}: {exc}")), 2000)
+    key = f"crash {run.id} {run.state.seq}"
+    title = f"{run.root.name}: gsd itself failed; the run can be resumed"
+    return Notice(key=key, type="crash", level="error", title=title, body=body, run=run.id)
 
 
 async def _until_the_end(run: Run, stopper: Stopper | None) -> End:

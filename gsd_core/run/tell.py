@@ -138,6 +138,9 @@ def notice_of(event: Event, project: str) -> Notice | None:
             error: Data = event.data["error"]
             title = f"{project}: {event.step} failed"
             return _notice(event, "error", title, f"{error['message']}\n{error['hint']}".strip())
+        case "recovered":
+            lost = ", ".join(event.data.get("lost") or ()) or "nothing"
+            return _notice(event, "crash", f"{project}: goes on after a crash", f"begun again: {lost}")
         case "run.closed":
             return _end(event, project)
         case _:

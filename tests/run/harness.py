@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from attrs import evolve
-from gsd_plugins import budget, inplace, must_haves, native, retry, uat, yolo
-from gsd_plugins.yolo import YoloSettings
 
 from gsd_core.hooks import Hooks
 from gsd_core.hookspecs import RunInfo
@@ -26,22 +24,13 @@ from gsd_core.step import Idea
 from gsd_core.testing.agent import FakeAgent
 from gsd_core.testing.manager import make_hooks
 from gsd_core.testing.scenario import Scenario
+from gsd_plugins import budget, inplace, must_haves, native, permissions, retry, uat, yolo
+from gsd_plugins.yolo import YoloSettings
 
 BEGAN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 IDEA = "# Greeter\n\nA small program that greets people by name.\n"
-from gsd_core import implements as _i
-from gsd_core import Allow as _A
-from gsd_core.hookspecs import gsd_permit_tool as _p
-
-
-class _Al:
-    @_i(_p)
-    async def go(self, use):
-        return _A()
-
-
 BUILT_IN: dict[str, object] = {
-    "native": native, "must_haves": must_haves, "uat": uat, "permissions": _Al(), "retry": retry,
+    "native": native, "must_haves": must_haves, "uat": uat, "permissions": permissions, "retry": retry,
     "inplace": inplace, "yolo": yolo, "budget": budget,
 }  # fmt: skip
 
