@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 WINDOWS = """\
@@ -18,6 +19,10 @@ def main() -> None:
         sys.exit(2)
     from .app import gsd
 
+    for stream in (sys.stdout, sys.stderr):
+        # What a terminal cannot show must not end a run.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     gsd.main(prog_name="gsd")
 
 

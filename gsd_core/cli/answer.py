@@ -16,8 +16,6 @@ from .output import json_flag, print_json, print_line
 from .where import anywhere, where_of
 
 if TYPE_CHECKING:
-    from gsd_core.journal.store import Journal
-
     from .reading import Reading
 
 
@@ -35,14 +33,12 @@ def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_jso
     from gsd_core.journal.codec import unstructure
     from gsd_core.journal.inbox import put
 
-    from .reading import open_journal, project_root, read
+    from .reading import journal_path, read
 
     reading = read(where_of(ctx))
     question = _open_question(reading, question_id)
     answer = parse_answer(question, " ".join(words))
-    with open_journal(project_root(where_of(ctx))) as journal:
-        _refuse_second(journal, question_id)
-        put(journal.path, "answer", unstructure(answer), by=answer.by)
+    put(journal_path(reading.root), "answer", unstructure(answer), by=answer.by)
     _confirm(reading, question, answer, as_json)
 
 
@@ -88,15 +84,10 @@ def _open_question(reading: Reading, question_id: str) -> Question:
         raise UserError(f"{question_id} is already answered: {answer.words} (by {by})", hint="gsd questions")
     if record.withdrawn:
         raise UserError(f"{question_id} is not open any more", hint="gsd questions")
+    if question_id in reading.given:
+        message = f"{question_id} is already answered; no run has taken the answer yet"
+        raise UserError(message, hint="gsd resume takes it")
     return question
-
-
-def _refuse_second(journal: Journal, question_id: str) -> None:
-    """Refuse an answer while another one lies in the inbox: the run would take the first anyway."""
-    for item in journal.take_inbox():
-        if item.kind == "answer" and item.data.get("question") == question_id:
-            message = f"{question_id} is already answered by {item.by}; no run has taken it yet"
-            raise UserError(message, hint="gsd resume takes it")
 
 
 def _confirm(reading: Reading, question: Question, answer: Answer, as_json: bool) -> None:

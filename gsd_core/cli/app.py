@@ -45,6 +45,13 @@ class Gsd(RichGroup):
             return _ours(cmd_name)
         return _from_plugins(ctx, cmd_name)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand; whoever reads our output may go away when he has seen enough."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            return tell_failure(error)
+
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run, tell what went wrong in three lines, and exit with the code for it."""
         logging.getLogger("gsd_core").addHandler(logging.NullHandler())

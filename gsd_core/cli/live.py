@@ -9,7 +9,7 @@ import click
 
 from gsd_core.errors import GsdError, ProjectError
 from gsd_core.run import RunEnd, run_project
-from gsd_core.text import sanitize
+from gsd_core.text import one_line
 from gsd_core.views.status import SCHEMA_VERSION
 
 from .dry_run import plan_json, show_plan
@@ -19,6 +19,7 @@ from .output import print_json
 from .reading import read
 from .start import Wish, prepare
 
+LONGEST = 400
 NEXT = {
     "blocked": "see what waits with `gsd questions`, or `gsd status`; then go on with `gsd resume`",
     "stopped": "go on with `gsd resume`",
@@ -79,8 +80,8 @@ def _tell_end(end: RunEnd, wish: Wish) -> None:
 
 def _tell_people(end: RunEnd) -> None:
     cost = f", ${end.dollars}" if end.dollars else ""
-    line = f"{end.outcome}: {end.reason} ({end.commits} commits{cost}, run {end.run})"
-    click.echo(sanitize(line), err=True)
+    reason = one_line(end.reason, LONGEST)
+    click.echo(f"{end.outcome}: {reason} ({end.commits} commits{cost}, run {end.run})", err=True)
     if hint := NEXT.get(end.outcome):
         click.echo(f"hint: {hint}", err=True)
 

@@ -39,11 +39,19 @@ def styled(line: str | Text, style: str = "") -> Text:
     return line if isinstance(line, Text) else Text(sanitize(line), style=style)
 
 
+class Output(Console):
+    """A console that leaves a closed pipe to the command: it is no failure."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the error of the write pass, where rich would exit with 1."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """Return a console on stdout; NO_COLOR beats FORCE_COLOR, and nothing is cut where nobody looks."""
     width = None if sys.stdout.isatty() else PLAIN_WIDTH
     plain = bool(os.environ.get("NO_COLOR"))
-    return Console(
+    return Output(
         file=sys.stdout, width=width, highlight=False, markup=False, emoji=False,
         no_color=plain, force_terminal=sys.stdout.isatty() if plain else None,
         color_system=None if plain else "auto",

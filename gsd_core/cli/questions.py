@@ -27,7 +27,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     asked = open_questions(reading.state)
     if as_json:
         run = reading.state.run or None
-        found = [question_json(one) for one in asked]
+        found = [question_json(one, reading.given) for one in asked]
         print_json({"schema_version": SCHEMA_VERSION, "run": run, "questions": found})
         return
     if not asked:
@@ -35,6 +35,8 @@ def command(ctx: click.Context, as_json: bool) -> None:
     for one in asked:
         for line in question_lines(one):
             print_line(line)
+        if one.question.id in reading.given:
+            print_line("answered already; gsd resume takes the answer")
         print_line()
 
 

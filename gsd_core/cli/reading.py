@@ -43,20 +43,24 @@ def core_folder(root: Path) -> Path | None:
 
 def open_journal(root: Path) -> Journal:
     """Open the project's journal for reading; an empty one if nothing has been run."""
-    folder = core_folder(root)
-    return Journal.open(
-        folder / JOURNAL if folder else root / ".git" / "gsd" / JOURNAL, clock=now, writable=False
-    )
+    return Journal.open(journal_path(root), clock=now, writable=False)
+
+
+def journal_path(root: Path) -> Path:
+    """Return where the journal of the project in *root* lies, or would lie."""
+    return (core_folder(root) or root / ".git" / "gsd") / JOURNAL
 
 
 @frozen(kw_only=True)
 class Reading:
-    """A project as its journal tells it: the latest run, and who holds the lock."""
+    """A project as its journal tells it: the latest run, who holds the lock, and which questions
+    have an answer that no run has taken yet (*given*)."""
 
     root: Path
     state: State
     history: History
     holder: Holder | None
+    given: frozenset[str] = frozenset()
 
 
 def read(where: Where) -> Reading:
@@ -65,9 +69,10 @@ def read(where: Where) -> Reading:
     with open_journal(root) as journal:
         run = latest_run(journal)
         facts = list(journal.events(run=run, facts_only=True)) if run else []
+        given = frozenset(str(i.data.get("question")) for i in journal.take_inbox() if i.kind == "answer")
     state = fold(State(), facts, structure)
     history = tell(History(), facts, structure)
-    return Reading(root=root, state=state, history=history, holder=holder_of(root))
+    return Reading(root=root, state=state, history=history, holder=holder_of(root), given=given)
 
 
 def latest_run(journal: Journal) -> str:

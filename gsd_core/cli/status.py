@@ -10,7 +10,7 @@ from rich_click import RichCommand
 
 from gsd_core.text import one_line
 from gsd_core.views.phases import PhaseRow, percent
-from gsd_core.views.status import Status, cost_json, question_json, status_json, status_of
+from gsd_core.views.status import Status, answer_command, cost_json, status_json, status_of
 
 from .output import json_flag, print_json, print_line, styled
 from .where import anywhere, where_of
@@ -29,7 +29,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     from .reading import read
 
     reading = read(where_of(ctx))
-    status = status_of(reading.state, reading.history, reading.holder)
+    status = status_of(reading.state, reading.history, reading.holder, reading.given)
     if as_json:
         print_json(status_json(status))
         return
@@ -43,7 +43,7 @@ def _lines(status: Status) -> Iterator[str | Text]:
         return
     yield _headline(status)
     if status.reason:
-        yield f"  {status.reason}"
+        yield f"  {one_line(status.reason, 300)}"
     if status.holder:
         yield f"  held by pid {status.holder.pid} on {status.holder.host} since {status.holder.since}"
     yield from _phases(status)
@@ -89,9 +89,11 @@ def _current(status: Status) -> Iterator[str]:
 
 def _questions(status: Status) -> Iterator[str]:
     for asked in status.questions:
-        said = question_json(asked)
         yield f"? {one_line(asked.question.text, 120)}"
-        yield f"  answer with: {said['answer_with']}"
+        given = asked.question.id in status.given
+        yield (
+            "  answered; gsd resume takes it" if given else f"  answer with: {answer_command(asked.question)}"
+        )
 
 
 def _cost(status: Status) -> str:

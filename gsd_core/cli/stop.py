@@ -21,14 +21,13 @@ def command(ctx: click.Context, as_json: bool) -> None:
     """Ask the run on this project to finish writing and end; gsd resume goes on later."""
     from gsd_core.journal.inbox import put
 
-    from .reading import holder_of, open_journal, project_root
+    from .reading import holder_of, journal_path, project_root
 
     root = project_root(where_of(ctx))
     holder = holder_of(root)
     if holder:
-        with open_journal(root) as journal:
-            by = getpass.getuser()
-            put(journal.path, "stop", {}, by=by, key=f"stop {holder.pid} {holder.host} {holder.since}")
+        key = f"stop {holder.pid} {holder.host} {holder.since}"
+        put(journal_path(root), "stop", {}, by=getpass.getuser(), key=key)
     if as_json:
         pid = holder.pid if holder else None
         print_json({"schema_version": SCHEMA_VERSION, "asked": holder is not None, "pid": pid})

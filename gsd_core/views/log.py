@@ -10,10 +10,12 @@ from typing import Any, TypeAlias
 
 from gsd_core.errors import UserError
 from gsd_core.journal.record import Record
+from gsd_core.text import one_line
 
 from .status import SCHEMA_VERSION
 
 Data: TypeAlias = Mapping[str, Any]
+WIDEST = 2000
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _DURATION = re.compile(r"(\d+)([smhd])")
 
@@ -54,9 +56,8 @@ def log_line(record: Record) -> str:
     except (KeyError, TypeError, ValueError, AttributeError):
         said = _anything(record.data)
     time = f"{record.at.astimezone():%H:%M:%S}"
-    return "  ".join(
-        part for part in (f"{record.seq:>5}", time, f"{record.kind:<18}", record.step, said) if part
-    )
+    parts = (f"{record.seq:>5}", time, f"{record.kind:<18}", record.step, one_line(said, WIDEST))
+    return "  ".join(part for part in parts if part)
 
 
 def _anything(data: Data) -> str:
@@ -114,6 +115,10 @@ def _agent_closed(data: Data) -> str:
     return f"{data['key']} {data.get('ended') or ''}: {tokens} tokens{dollars}"
 
 
+def _agent_accepted(data: Data) -> str:
+    return str(data["key"])
+
+
 def _task(data: Data) -> str:
     return f"{data['task']} {str(data.get('commit') or '')[:9]} {' '.join(data.get('paths') or ())}".rstrip()
 
@@ -157,6 +162,7 @@ _SAY: dict[str, Callable[[Data], str]] = {
     "step.skipped": _skipped,
     "agent.opened": _agent_opened,
     "agent.closed": _agent_closed,
+    "agent.accepted": _agent_accepted,
     "agent.activity": _activity,
     "task.committed": _task,
     "question.asked": _asked,

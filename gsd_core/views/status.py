@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
@@ -31,7 +31,11 @@ class Holder:
 
 @frozen(kw_only=True)
 class Status:
-    """A run at a glance; *waits_for* says in words what has to happen next, empty if nothing has to."""
+    """A run at a glance.
+
+    *waits_for* says in words what has to happen next, empty if nothing has to. *given* are the
+    questions whose answers lie in the inbox: no run has taken them yet.
+    """
 
     run: str = ""
     standing: Standing = "none"
@@ -45,12 +49,15 @@ class Status:
     phases: tuple[PhaseRow, ...] = ()
     current: StepRecord | None = None
     questions: tuple[Asked, ...] = ()
+    given: frozenset[str] = frozenset()
     usage: Usage = field(factory=Usage)
     calls: int = 0
     waits_for: str = ""
 
 
-def status_of(state: State, history: History, holder: Holder | None) -> Status:
+def status_of(
+    state: State, history: History, holder: Holder | None, given: frozenset[str] = frozenset()
+) -> Status:
     """Return where the run of *state* stands; *holder* is the process that has the project's lock."""
     if not state.run:
         return Status(holder=holder)
@@ -60,8 +67,9 @@ def status_of(state: State, history: History, holder: Holder | None) -> Status:
         run=state.run, standing=standing, idea=state.idea_name, agent=", ".join(history.agents),
         exit=None if state.closed is None else state.exit, reason=state.reason,
         started_at=state.started_at, last_at=state.last_at, holder=holder,
-        phases=phase_rows(state), current=current_step(state), questions=questions,
-        usage=history.usage, calls=history.calls, waits_for=_waits_for(state, standing, questions),
+        phases=phase_rows(state), current=current_step(state), questions=questions, given=given,
+        usage=history.usage, calls=history.calls,
+        waits_for=_waits_for(state, standing, [q for q in questions if q.question.id not in given]),
     )  # fmt: skip
 
 
@@ -101,7 +109,7 @@ def _asked(record: QuestionRecord) -> Iterator[Asked]:
             )  # fmt: skip
 
 
-def _waits_for(state: State, standing: Standing, questions: tuple[Asked, ...]) -> str:
+def _waits_for(state: State, standing: Standing, questions: Sequence[Asked]) -> str:
     if standing != "done" and (ids := [asked.question.id for asked in questions]):
         more = f" (and {len(ids) - 1} more)" if len(ids) > 1 else ""
         return f"an answer to {ids[0]}{more}"
@@ -133,7 +141,7 @@ def status_json(status: Status) -> dict[str, Any]:
         "progress": percent(status.phases),
         "current_step": _step_json(status.current),
         "phases": [phase_json(row) for row in status.phases],
-        "questions": [question_json(asked) for asked in status.questions],
+        "questions": [question_json(asked, status.given) for asked in status.questions],
         "cost": cost_json(status.usage, status.calls),
     }
 
@@ -158,8 +166,11 @@ def phase_json(row: PhaseRow) -> dict[str, Any]:
     }
 
 
-def question_json(asked: Asked) -> dict[str, Any]:
-    """Return an open question as JSON data, with the command that answers it."""
+def question_json(asked: Asked, given: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Return an open question as JSON data, with the command that answers it.
+
+    *answer_given*: its answer is among *given*, and waits for a run to take it.
+    """
     question = asked.question
     return {
         "id": question.id,
@@ -176,6 +187,7 @@ def question_json(asked: Asked) -> dict[str, Any]:
         "free_text": question.free_text,
         "human_only": question.human_only,
         "asked_at": moment(asked.at),
+        "answer_given": question.id in given,
         "answer_with": answer_command(question),
     }
 
