@@ -62,6 +62,11 @@ def enter(call: Call) -> None:
     _inside.set(call)
 
 
+def inside() -> Call | None:
+    """Return the plugin's call that this context belongs to; none while the core is at work."""
+    return _inside.get()
+
+
 @contextmanager
 def in_core() -> Generator[None, None, None]:
     """Mark a callback into the core: the plugin that called it is not to blame meanwhile.

@@ -19,6 +19,7 @@ import pluggy
 
 from .border import Call, Fault, PluginFailure, enter, judge
 from .errors import PluginError, StepError
+from .guard import guard
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +61,9 @@ class Heat:
         context = copy_context()
         context.run(enter, call)
         run = _run(call, impl, given, check)
-        task = asyncio.get_running_loop().create_task(run, name=call.name, context=context)
+        loop = asyncio.get_running_loop()
+        guard(loop)
+        task = loop.create_task(run, name=call.name, context=context)
         self.calls[task] = call
         _alive.add(task)
         task.add_done_callback(_bury)

@@ -16,6 +16,7 @@ from gsd_core import (
     Event,
     Inquiry,
     Notice,
+    Permanent,
     PhaseView,
     Question,
     RunStep,
@@ -91,6 +92,23 @@ def raises_group(*errors: Exception) -> Behaviour:
 
 async def exits() -> None:
     sys.exit(7)
+
+
+async def exits_in_a_task() -> None:
+    await asyncio.create_task(exits())
+
+
+async def exits_in_a_group() -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(exits())
+        group.create_task(hangs())
+
+
+async def cancels_a_task() -> None:
+    task = asyncio.create_task(hangs())
+    task.cancel()
+    await asyncio.wait([task])
+    raise Permanent("cancelled in time" if task.cancelled() else "not cancelled")
 
 
 async def hangs() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -60,6 +61,32 @@ def test_what_a_plugin_raises_is_named_and_reported_once(way: Way, p: Behaviour,
         assert repr(result.raised.__cause__)[:1000] == result.raised.cause_text
     else:
         assert result.raised is None
+
+
+@pytest.mark.parametrize("way", [plays.pick, plays.wrap, plays.fan_out, plays.race])
+@pytest.mark.parametrize("p", [plays.exits_in_a_task, plays.exits_in_a_group])
+def test_a_task_of_a_plugin_that_exits_does_not_end_the_run(way: Way, p: Behaviour) -> None:
+    [failure] = told(way, p).failures
+    assert (failure.plugin, failure.error) == ("p", "SystemExit(7)")
+
+
+def test_a_task_of_a_plugin_tells_its_state_as_any_other() -> None:
+    async def looks() -> None:
+        task = asyncio.create_task(plays.hangs())
+        coro: Any = task.get_coro()
+        states = [inspect.getcoroutinestate(coro)]
+        await asyncio.sleep(0)
+        states.append(inspect.getcoroutinestate(coro))
+        task.cancel()
+        raise Permanent(f"{states} {coro.__name__}")
+
+    [failure] = told(plays.fan_out, looks).failures
+    assert failure.error == "Permanent: ['CORO_CREATED', 'CORO_SUSPENDED'] hangs"
+
+
+def test_a_task_of_a_plugin_that_is_cancelled_before_it_starts_leaves_no_warning() -> None:
+    [failure] = told(plays.fan_out, plays.cancels_a_task).failures
+    assert failure.error == "Permanent: cancelled in time"
 
 
 @pytest.mark.parametrize("way", ASYNC_WAYS)
