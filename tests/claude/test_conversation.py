@@ -168,6 +168,26 @@ def test_a_call_cancelled_at_its_start_leaves_no_process(bench: Bench) -> None:
     assert not alive(host.pids[0])
 
 
+async def cancel_twice(bench: Bench, host: RecordingHost) -> None:
+    started = asyncio.Event()
+    host.began = lambda pid: started.set()
+    with MessagesApi(in_turn(says("x"))) as api:
+        call = asyncio.create_task(run_claude(bench.task(), host, env=bench.environment(api)))
+        await started.wait()
+        call.cancel()
+        await asyncio.sleep(0)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+
+def test_a_call_cancelled_twice_leaves_no_process(bench: Bench) -> None:
+    host = RecordingHost()
+    asyncio.run(cancel_twice(bench, host))
+
+    assert not alive(host.pids[0])
+
+
 class Parked(Exception):
     """A core's reason to give a step up."""
 

@@ -71,7 +71,6 @@ def test_missing_credentials_are_a_matter_of_credentials(
         asyncio.run(limited(run_claude(bench.task(), RecordingHost(), env=home)))
 
 
-@pytest.mark.slow
 def test_a_broken_api_is_transient_after_the_clis_own_retries(bench: Bench) -> None:
     host = RecordingHost()
     error = failure_of(bench, BROKEN, host=host)
@@ -81,7 +80,6 @@ def test_a_broken_api_is_transient_after_the_clis_own_retries(bench: Bench) -> N
     assert len(host.kinds("retry")) == 2
 
 
-@pytest.mark.slow
 def test_a_connection_that_breaks_in_the_middle_is_transient(bench: Bench) -> None:
     error = failure_of(bench, Cut(says("a long answer " * 100)))
 
@@ -142,6 +140,16 @@ def test_a_cli_that_refuses_its_arguments_is_permanent_and_quoted(bench: Bench) 
         asyncio.run(
             limited(run_claude(bench.task(), RecordingHost(), settings=ClaudeSettings(cli_path=str(cli))))
         )
+
+
+def test_a_conversation_that_cannot_be_opened_at_all_is_transient(bench: Bench) -> None:
+    cli = bench.home / "confused-claude"
+    cli.write_text("#!/bin/sh\necho 'No conversation found; it is already in use.' >&2\nexit 1\n")
+    cli.chmod(0o755)
+    settings = ClaudeSettings(cli_path=str(cli))
+
+    with pytest.raises(Transient, match="neither begun nor resumed"):
+        asyncio.run(limited(run_claude(bench.task(), RecordingHost(), settings=settings)))
 
 
 def test_a_missing_tree_is_permanent(bench: Bench) -> None:

@@ -71,6 +71,17 @@ def test_writes_and_commands_run_unattended_once_the_gate_allows_them(bench: Ben
     assert result.text == "done"
 
 
+@pytest.mark.parametrize("writable", [True, False])
+def test_what_the_cli_would_ask_about_is_for_the_policies_to_say(bench: Bench, writable: bool) -> None:
+    host = RecordingHost()
+    outside = bench.home / "outside.txt"
+    script = in_turn(uses("Write", file_path=str(outside), content="one"), says("done"))
+    bench.run(script, host, tools=("Write",), writable=writable)
+
+    assert outside.read_text() == "one"
+    assert not host.confirmed
+
+
 def no_bash(use: ToolUse) -> Permission:
     return Deny(reason="no shell here") if use.name == "Bash" else Allow()
 

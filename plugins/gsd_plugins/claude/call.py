@@ -63,7 +63,7 @@ async def run_claude(
     try:
         return await call.converse(resume=resume)
     except WrongStart:
-        return await call.converse(resume=not resume)
+        return await call.other_way(resume=not resume)
 
 
 def _keep_the_terminal() -> None:
@@ -82,6 +82,15 @@ class Call:
     cli: Path
     environment: Mapping[str, str]
     secrets: Mapping[str, str]
+
+    async def other_way(self, *, resume: bool) -> AgentResult:
+        """Run the CLI once more, with the conversation opened the other way."""
+        try:
+            return await self.converse(resume=resume)
+        except WrongStart as error:
+            raise Transient(
+                f"the conversation can be neither begun nor resumed: {error.__cause__}"
+            ) from error
 
     async def converse(self, *, resume: bool) -> AgentResult:
         """Run the CLI once."""
