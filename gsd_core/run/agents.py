@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import uuid
 from collections.abc import Awaitable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from attrs import define, evolve, field
@@ -185,16 +184,24 @@ async def _picked(call: Call, task: AgentTask) -> AgentResult:
     names = call.run.settings.agent
     work = asyncio.ensure_future(call.run.hooks.pick(gsd_run_agent, names, AgentResult, task, call))
     waiting: set[asyncio.Future[Any]] = {work, call.stopped}
-    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    if call.stopped.done():
-        work.cancel()
-        with suppress(BaseException):
-            await work
-        raise call.stopped.result()
-    outcome = await work
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if call.stopped.done():
+            raise call.stopped.result()
+        outcome = await work
+    finally:
+        await _ended(work)
     if outcome is None or outcome.value is None:
         raise ConfigError(f"no agent takes the task: {', '.join(names)} declined", hint="see gsd plugins")
     return outcome.value
+
+
+async def _ended(work: asyncio.Future[Any]) -> None:
+    """Have the agent end, however we leave; the plugins' border bounds how long that takes."""
+    work.cancel()
+    await asyncio.wait({work})
+    if not work.cancelled():
+        work.exception()
 
 
 def _open(call: Call, task: AgentTask) -> None:

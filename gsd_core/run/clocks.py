@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 
 from attrs import define, field
@@ -62,5 +62,7 @@ def _now() -> float:
 
 
 def _set(timeout: asyncio.Timeout | None, when: float | None) -> None:
+    """Reschedule a time-out that is still running: one that is over cannot be."""
     if timeout and not timeout.expired():
-        timeout.reschedule(when)
+        with suppress(RuntimeError):
+            timeout.reschedule(when)

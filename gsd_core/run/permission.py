@@ -55,7 +55,7 @@ class Gate:
         [answer] = await ask(self.run, inquiry, step=self.step, occasion="permission")
         if answer.chosen == ("Allow",):
             return Allow()
-        return Deny(reason=answer.text or "a human said no")
+        return Deny(reason=answer.text or f"{answer.by or 'a human'} said no: {reason}")
 
     async def decide(self, use: ToolUse) -> Permission:
         """Permit, and confirm where the policies ask for it."""
