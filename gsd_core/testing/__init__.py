@@ -4,8 +4,9 @@ Nothing here needs pytest.
 """
 
 from .clock import FakeClock
+from .host import FakeHost
 from .human import ScriptedHuman
 from .manager import make_hooks, make_manager
 from .notify import RecordingNotifier
 
-__all__ = ["FakeClock", "RecordingNotifier", "ScriptedHuman", "make_hooks", "make_manager"]
+__all__ = ["FakeClock", "FakeHost", "RecordingNotifier", "ScriptedHuman", "make_hooks", "make_manager"]

@@ -42,10 +42,8 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     task = _task(step)
     answer = await host.run_agent("plan", task, _complaints)
     for revision in range(1, MAX_REVISIONS + 1):
-        plans = _plans(step, answer)
-        found = problems(step, plans)
-        if not found:
-            return _result(step, plans)
+        if not (found := problems(step, _plans(step, answer))):
+            break
         answer = await host.run_agent(f"revise-{revision}", _revision(task, answer, found), _complaints)
     plans = _plans(step, answer)
     if found := problems(step, plans):
