@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 import attrs
@@ -125,12 +126,23 @@ def _on_disk(view: PhaseView, folders: Mapping[str, Folder], details: Details) -
 def _plans(view: PhaseView, folder: Folder, named: Mapping[str, str]) -> Iterator[Plan]:
     for name in folder.plan_files():
         path = f"{folder.path}/{name}"
-        plan = parse_plan(read_text(folder.root, path), path=path, phase=view.number)
-        if read_frontmatter(plan.text, path=path).text("status").lower() == "superseded":
+        text = read_text(folder.root, path)
+        plan = _parsed(text, path, view.number)
+        if "superseded" in text and _superseded(text, path):
             continue
         yield attrs.evolve(
             plan, name=plan.name or named.get(plan.id, ""), summary=folder.summary_of(name, plan.id)
         )
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str, path: str, phase: str) -> Plan:
+    """Parse a plan once: the tree is read after every step, and plans seldom change."""
+    return parse_plan(text, path=path, phase=phase)
+
+
+def _superseded(text: str, path: str) -> bool:
+    return read_frontmatter(text, path=path).text("status").lower() == "superseded"
 
 
 def _verdict(folder: Folder) -> Verdict | None:
