@@ -19,6 +19,7 @@ from gsd_core.agent import (
     ToolUse,
 )
 from gsd_core.errors import ConfigError, Permanent
+from gsd_core.hooks import in_core
 from gsd_core.hookspecs import gsd_run_agent
 from gsd_core.journal.codec import structure, unstructure
 from gsd_core.processes import start_time
@@ -55,17 +56,18 @@ class Call:
 
     async def permit(self, use: ToolUse) -> Permission:
         """See :class:`gsd_core.AgentHost`."""
-        return await self._or_stop(self.gate.permit(use))
+        with in_core():
+            return await self._or_stop(self.gate.permit(use))
 
     async def confirm(self, use: ToolUse, reason: str) -> Permission:
         """See :class:`gsd_core.AgentHost`."""
-        with self.clocks.paused():
+        with in_core(), self.clocks.paused():
             return await self._or_stop(self.gate.confirm(use, reason))
 
     async def ask(self, questions: Sequence[Question]) -> Sequence[Answer]:
         """See :class:`gsd_core.AgentHost`."""
         inquiry = Inquiry(questions=tuple(questions), reason=f"the agent of {self.step} asks")
-        with self.clocks.paused():
+        with in_core(), self.clocks.paused():
             return await self._or_stop(ask(self.run, inquiry, step=self.step, occasion=self.key))
 
     async def call(self, function: str, arguments: Mapping[str, Any]) -> str:
@@ -73,7 +75,7 @@ class Call:
         implementation = self.functions.get(function)
         if implementation is None:
             return f"there is no function {function!r}"
-        with self.clocks.paused():
+        with in_core(), self.clocks.paused():
             return await self._or_stop(implementation(arguments))
 
     async def _or_stop(self, work: Awaitable[T]) -> T:
@@ -88,6 +90,10 @@ class Call:
 
     async def progress(self, activity: Activity, usage: Usage | None = None) -> None:
         """See :class:`gsd_core.AgentHost`."""
+        with in_core():
+            self._note(activity, usage)
+
+    def _note(self, activity: Activity, usage: Usage | None) -> None:
         self.clocks.beat()
         text = clip(redact(sanitize(activity.text)), SHOWN)
         data: dict[str, Any] = {"key": self.key, "kind": activity.kind, "tool": activity.tool, "text": text}

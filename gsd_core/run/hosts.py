@@ -11,6 +11,7 @@ from attrs import define, evolve, field
 from gsd_core.agent import AgentResult, AgentTask
 from gsd_core.checks import CheckResult
 from gsd_core.errors import Parked
+from gsd_core.hooks import in_core
 from gsd_core.planning.model import Task
 from gsd_core.question import Answer, Inquiry
 from gsd_core.step import Accept, Effect, Functions, StepRequest, TaskCommit
@@ -42,14 +43,18 @@ class Host:
         self, key: str, task: AgentTask, accept: Accept | None = None, functions: Functions | None = None
     ) -> AgentResult:
         """See :class:`gsd_core.StepHost`."""
-        known = recorded(self.run, self.step.id, key)
-        if known is not None:
-            return known
+        with in_core():
+            known = recorded(self.run, self.step.id, key)
+            return known if known is not None else await self._run_agent(key, task, accept, functions or {})
+
+    async def _run_agent(
+        self, key: str, task: AgentTask, accept: Accept | None, functions: Functions
+    ) -> AgentResult:
         limits = evolve(task.limits, idle=self.run.limits.idle, hard=self.run.limits.hard)
         clocks = Clocks(idle=limits.idle, hard=limits.hard)
         call = Call(
             run=self.run, step=self.step.id, attempt=self.step.attempt, key=key, gate=self.gate,
-            functions=functions or {}, clocks=clocks,
+            functions=functions, clocks=clocks,
         )  # fmt: skip
         try:
             return await run_agent(call, evolve(task, limits=limits), accept)
@@ -62,18 +67,21 @@ class Host:
         texts = "\0".join(question.text for question in inquiry.questions)
         occasion = f"{inquiry.kind} {hashlib.sha256(texts.encode()).hexdigest()[:12]}"
         try:
-            return await ask(self.run, inquiry, step=self.step.id, occasion=occasion)
+            with in_core():
+                return await ask(self.run, inquiry, step=self.step.id, occasion=occasion)
         except Parked as exc:
             self.parked = exc
             raise
 
     async def commit_task(self, task: Task, subject: str, paths: Sequence[str]) -> TaskCommit:
         """See :class:`gsd_core.StepHost`."""
-        return await commit_task(self.run, self.step, self.gate, task, subject, paths)
+        with in_core():
+            return await commit_task(self.run, self.step, self.gate, task, subject, paths)
 
     async def check(self, command: str) -> CheckResult:
         """See :class:`gsd_core.StepHost`."""
-        return await check(self.gate, command, self.tree, self.run.limits.check)
+        with in_core():
+            return await check(self.gate, command, self.tree, self.run.limits.check)
 
     async def declare(self, effect: Effect) -> None:
         """See :class:`gsd_core.StepHost`."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
-from typing import Any
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from pathlib import Path
+from typing import Any, cast
 
 from attrs import evolve
 
@@ -122,10 +123,8 @@ async def _execute(run: Run, step: StepRequest) -> StepResult:
         return _checked(step, outcome.value, outcome.plugin)
 
 
-async def _workspace(run: Run, step: StepRequest, stack: AsyncExitStack) -> Any:
-    from contextlib import AbstractAsyncContextManager
-
-    kind: Any = AbstractAsyncContextManager
+async def _workspace(run: Run, step: StepRequest, stack: AsyncExitStack) -> Path:
+    kind = cast("type[AbstractAsyncContextManager[Path]]", AbstractAsyncContextManager)
     outcome = await run.hooks.pick(gsd_workspace, run.settings.workspace, kind, step)
     if outcome is None or outcome.value is None:
         raise ConfigError(f"no workspace for {step.id!r}: {', '.join(run.settings.workspace)} declined")
