@@ -51,11 +51,17 @@ class RunSettings:
 
 @frozen(kw_only=True)
 class LimitSettings:
-    """How long and how much one agent call may take, section ``limits``; times in seconds or ``10m``."""
+    """How long things may take, section ``limits``; times in seconds or ``10m``.
+
+    *idle*, *hard*: an agent without a sign of life; any agent call. *check*, *detector*: a plan's
+    command; a gap detector. *max_wait*: for a usage limit to pass. *park_after*: how long an
+    agent's process lives while a human is asked; then it is ended, and resumed with the answer.
+    """
 
     idle: timedelta = setting(timedelta(minutes=10))
     hard: timedelta = setting(timedelta(hours=1))
     max_wait: timedelta = setting(timedelta(hours=6))
+    park_after: timedelta = setting(timedelta(minutes=5))
     check: timedelta = setting(timedelta(minutes=10))
     detector: timedelta = setting(timedelta(minutes=10))
 

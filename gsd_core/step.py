@@ -95,10 +95,14 @@ class StepResult:
 
 @frozen(kw_only=True)
 class TaskCommit:
-    """What became of a task: its *commit*, or why there is none (*problem*, for the agent to mend)."""
+    """What became of a task: its *commit*, or why there is none (*problem*, for the agent to mend).
+
+    *paths* are what the commit changed, *created* those of them that are new.
+    """
 
     commit: str = ""
     paths: tuple[str, ...] = ()
+    created: tuple[str, ...] = ()
     check: CheckResult | None = None
     problem: str = ""
 

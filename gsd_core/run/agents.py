@@ -28,7 +28,7 @@ from gsd_core.step import Accept, Functions
 from gsd_core.text import clip, redact, sanitize
 from gsd_core.usage import Usage
 
-from .ask import ask
+from .ask import ask_for_a_while
 from .budget import check_budget
 from .clocks import Clocks
 from .permission import Gate
@@ -68,7 +68,7 @@ class Call:
         """See :class:`gsd_core.AgentHost`."""
         inquiry = Inquiry(questions=tuple(questions), reason=f"the agent of {self.step} asks")
         with in_core(), self.clocks.paused():
-            return await self._or_stop(ask(self.run, inquiry, step=self.step, occasion=self.key))
+            return await self._or_stop(ask_for_a_while(self.run, inquiry, step=self.step, occasion=self.key))
 
     async def call(self, function: str, arguments: Mapping[str, Any]) -> str:
         """See :class:`gsd_core.AgentHost`."""
@@ -114,9 +114,12 @@ class Call:
 
 
 async def run_agent(call: Call, task: AgentTask, accept: Accept | None) -> AgentResult:
-    """Return an accepted answer: complaints go back twice, then one fresh conversation, then give up."""
+    """Return an accepted answer: complaints go back twice, then one fresh conversation, then give up.
+
+    A task that goes on with a conversation of its own cannot begin afresh.
+    """
     complaints: Sequence[str] = ()
-    for fresh in (False, True):
+    for fresh in (False, True) if task.conversation is None else (False,):
         conversation = evolve(_conversation(call, task), resume=False) if fresh else _conversation(call, task)
         if fresh:
             conversation = evolve(conversation, id=str(uuid.uuid4()))

@@ -39,6 +39,16 @@ async def ask(run: Run, inquiry: Inquiry, *, step: str, occasion: str) -> tuple[
     return tuple(_answer(run, question) for question in stamped.questions)
 
 
+async def ask_for_a_while(run: Run, inquiry: Inquiry, *, step: str, occasion: str) -> tuple[Answer, ...]:
+    """Ask as :func:`ask` does, but raise ``Parked`` after a while: an agent's process is waiting."""
+    try:
+        async with asyncio.timeout(run.limits.park_after.total_seconds()):
+            return await ask(run, inquiry, step=step, occasion=occasion)
+    except TimeoutError:
+        ids = tuple(question.id for question in _stamp(run, inquiry, step, occasion).questions)
+        raise Parked(f"{', '.join(ids)} took longer than {run.limits.park_after}", ids) from None
+
+
 def _stamp(run: Run, inquiry: Inquiry, step: str, occasion: str) -> Inquiry:
     """Give the questions their ids; what an agent wrote is cleaned before anyone sees it."""
 

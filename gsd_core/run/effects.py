@@ -55,7 +55,13 @@ class Effects:
             raise
 
     async def commit(
-        self, paths: Collection[str], subject: str, trailers: Mapping[str, str], *, verify: bool
+        self,
+        paths: Collection[str],
+        subject: str,
+        trailers: Mapping[str, str],
+        *,
+        verify: bool,
+        empty: bool = False,
     ) -> str:
-        """Commit exactly *paths* and return the commit, empty if nothing in them changed."""
-        return await self.git.commit(paths, subject, trailers=trailers, verify=verify)
+        """Commit exactly *paths* and return the commit; without a change there is none unless *empty*."""
+        return await self.git.commit(paths, subject, trailers=trailers, verify=verify, allow_empty=empty)

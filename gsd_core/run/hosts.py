@@ -17,7 +17,7 @@ from gsd_core.question import Answer, Inquiry
 from gsd_core.step import Accept, Effect, Functions, StepRequest, TaskCommit
 
 from .agents import Call, recorded, run_agent
-from .ask import ask
+from .ask import ask, ask_for_a_while
 from .clocks import Clocks
 from .commands import check
 from .permission import Gate
@@ -27,12 +27,13 @@ from .tasks import commit_task
 
 @define(kw_only=True)
 class Host:
-    """The host of one attempt."""
+    """The host of one attempt; *agents* are the calls under way."""
 
     run: Run
     step: StepRequest
     gate: Gate
-    parked: Parked | None = field(default=None)
+    parked: Parked | None = field(default=None, init=False)
+    agents: int = field(default=0, init=False)
 
     @property
     def tree(self) -> Path:
@@ -56,11 +57,14 @@ class Host:
             run=self.run, step=self.step.id, attempt=self.step.attempt, key=key, gate=self.gate,
             functions=functions, clocks=clocks,
         )  # fmt: skip
+        self.agents += 1
         try:
             return await run_agent(call, evolve(task, limits=limits), accept)
         except Parked as exc:
             self.parked = exc
             raise
+        finally:
+            self.agents -= 1
 
     async def ask(self, inquiry: Inquiry) -> Sequence[Answer]:
         """See :class:`gsd_core.StepHost`."""
@@ -68,7 +72,8 @@ class Host:
         occasion = f"{inquiry.kind} {hashlib.sha256(texts.encode()).hexdigest()[:12]}"
         try:
             with in_core():
-                return await ask(self.run, inquiry, step=self.step.id, occasion=occasion)
+                asks = ask_for_a_while if self.agents else ask
+                return await asks(self.run, inquiry, step=self.step.id, occasion=occasion)
         except Parked as exc:
             self.parked = exc
             raise

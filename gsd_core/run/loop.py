@@ -43,7 +43,6 @@ async def _do(run: Run, item: Due) -> End | None:
             await _wait(run, item.step, item.until)
         case Start():
             await perform(run, item)
-            return _parked(run, item)
         case End():
             return item
     return None
@@ -64,13 +63,6 @@ async def _ask_again(run: Run, item: AskAgain) -> End | None:
     except Parked:
         return _waits(run, item.step)
     return None
-
-
-def _parked(run: Run, item: Start) -> End | None:
-    """Return the run's end if the step was parked just now: nobody can answer."""
-    record = run.step(str(item.step))
-    still_open = any(question.open for question in run.state.inquiries.values())
-    return _waits(run, str(item.step)) if record.status == "parked" and still_open else None
 
 
 def _waits(run: Run, step: str) -> End:

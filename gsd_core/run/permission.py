@@ -13,7 +13,7 @@ from gsd_core.hookspecs import gsd_permit_tool
 from gsd_core.question import Inquiry, Option, Question
 from gsd_core.text import redact, sanitize
 
-from .ask import ask
+from .ask import ask_for_a_while
 from .session import Run
 
 LIMIT = timedelta(seconds=2)
@@ -52,7 +52,7 @@ class Gate:
         options = (Option(label="Deny", recommended=True), Option(label="Allow"))
         question = Question(text=text, header="Permission", options=options)
         inquiry = Inquiry(kind="permission", questions=(question,), reason=reason)
-        [answer] = await ask(self.run, inquiry, step=self.step, occasion="permission")
+        [answer] = await ask_for_a_while(self.run, inquiry, step=self.step, occasion="permission")
         if answer.chosen == ("Allow",):
             return Allow()
         return Deny(reason=answer.text or f"{answer.by or 'a human'} said no: {reason}")

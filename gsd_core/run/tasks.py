@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 
 from gsd_core.errors import GsdError
-from gsd_core.journal.codec import unstructure
 from gsd_core.planning.model import Task
 from gsd_core.step import StepRequest, TaskCommit
 from gsd_core.text import clip, redact, sanitize
@@ -35,15 +34,18 @@ async def commit_task(
         code = "did not run" if result.exit is None else f"exited with {result.exit}"
         return TaskCommit(check=result, problem=f"the check `{task.check}` {code}:\n{result.output}")
     changed = await _changed(run, step)
-    if not changed:
+    only_checks = result is not None and not task.files
+    if not changed and not only_checks:
         return TaskCommit(check=result, problem=_nothing(paths))
+    new = await run.git.untracked()
     try:
         commit = await run.effects.commit(
-            changed, _subject(subject), trailers(run, step.id, name), verify=True
+            changed, _subject(subject), trailers(run, step.id, name), verify=True, empty=not changed
         )
     except GsdError as exc:
         return TaskCommit(check=result, problem=f"git did not commit: {exc}")
-    done = TaskCommit(commit=commit, paths=changed, check=result)
+    created = tuple(path for path in changed if path in new)
+    done = TaskCommit(commit=commit, paths=changed, created=created, check=result)
     _record(run, step, name, done)
     return done
 
@@ -67,11 +69,12 @@ async def _known(run: Run, step: StepRequest, name: str) -> TaskCommit | None:
     """Return the task's commit if there is one: in the journal, or by its trailers in the history."""
     for fact in run.journal.events(run=run.id, kinds=["task.committed"]):
         if fact.step == step.id and fact.data["task"] == name:
-            return TaskCommit(commit=fact.data["commit"], paths=tuple(fact.data["paths"]))
+            paths, created = tuple(fact.data["paths"]), tuple(fact.data.get("created") or ())
+            return TaskCommit(commit=fact.data["commit"], paths=paths, created=created)
     commit = await run.git.find(trailers(run, step.id, name))
     if commit is None:
         return None
-    done = TaskCommit(commit=commit)
+    done = TaskCommit(commit=commit, paths=await run.git.paths_of(commit))
     _record(run, step, name, done)
     return done
 
@@ -86,7 +89,7 @@ def _record(run: Run, step: StepRequest, name: str, done: TaskCommit) -> None:
     title = next((t.name for t in step.plan.tasks if t.number == number), "") if step.plan else ""
     data = {
         "task": name, "name": sanitize(title, multiline=False), "commit": done.commit,
-        "paths": unstructure(done.paths), "check": check_data,
+        "paths": list(done.paths), "created": list(done.created), "check": check_data,
     }  # fmt: skip
     run.record("task.committed", data, step=step.id, attempt=step.attempt)
 

@@ -57,10 +57,11 @@ class Mortal(Effects):
         self.fuse(f"after writing {path.name}")
 
     async def commit(
-        self, paths: Collection[str], subject: str, trailers: Mapping[str, str], *, verify: bool
-    ) -> str:
+        self, paths: Collection[str], subject: str, trailers: Mapping[str, str], *, verify: bool,
+        empty: bool = False,
+    ) -> str:  # fmt: skip
         self.fuse(f"before commit {subject}")
-        commit = await super().commit(paths, subject, trailers, verify=verify)
+        commit = await super().commit(paths, subject, trailers, verify=verify, empty=empty)
         self.fuse(f"after commit {subject}")
         return commit
 
