@@ -26,7 +26,8 @@ def question_texts(inquiry: Inquiry, question: Question, glyphs: Mapping[str, st
         yield Text(f"reason: {visible(inquiry.reason)}")
     for number, option in enumerate(question.options, 1):
         line = Text(f"  {number}. {visible(option.label)}")
-        line.append(" (recommended)" if option.recommended else "", style="green")
+        said = "(recommended)" in option.label.casefold()
+        line.append(" (recommended)" if option.recommended and not said else "", style="green")
         yield line.append(f"\n     {visible(option.description)}" if option.description else "", style="dim")
     yield Text(_how(question), style="dim")
 

@@ -1,0 +1,139 @@
+"""The prompt: a human at a real (pseudo) terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from gsd_core import Answer, Option, Question, RunInfo
+from gsd_plugins.terminal.keyboard import read_line
+from gsd_plugins.terminal.prompt import answer_from
+from gsd_plugins.terminal.stage import Stage
+from tests.terminal.plays import DATABASE, inquiry, json_after, on_a_terminal
+
+ASKING = str(Path(__file__).with_name("asking.py"))
+TOPPINGS = Question(
+    id="q-3", text="Which toppings?", multiple=True, free_text=False,
+    options=(Option(label="Cheese"), Option(label="Olives"), Option(label="Chili")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("\n", "SQLite"),
+        ("2\n", "PostgreSQL"),
+        ("postgresql\n", "PostgreSQL"),
+        ("a flat file, please\n", "a flat file, please"),
+    ],
+)
+def test_what_is_typed_is_the_answer(typed: str, words: str) -> None:
+    with on_a_terminal(ASKING, NO_COLOR="1") as screen:
+        shown = screen.until("> ")
+        screen.type(typed)
+        result = json_after(screen.until("}"))
+
+    assert "Which database?" in shown
+    assert "1. SQLite (recommended)" in shown
+    assert "a server" in shown
+    assert result == {"words": [words], "same": True}
+
+
+def test_words_that_fit_no_option_are_asked_for_again() -> None:
+    with on_a_terminal(ASKING, "permission") as screen:
+        screen.until("> ")
+        screen.type("perhaps\n")
+        again = screen.until("> ")
+        screen.type("2\n")
+        result = json_after(screen.until("}"))
+
+    assert "not an answer: choose one of the options" in again
+    assert result["words"] == ["Allow"]
+
+
+def test_a_permission_shows_its_reason_and_the_whole_command() -> None:
+    with on_a_terminal(ASKING, "permission") as screen:
+        shown = screen.until("> ").replace("\r\n", "")
+
+    assert "reason: it publishes" in shown
+    assert "npm publish && " + "x" * 300 + " # the end" in shown
+
+
+def test_an_answer_from_elsewhere_takes_the_prompt_back() -> None:
+    with on_a_terminal(ASKING) as screen:
+        screen.until("> ")
+        screen.type("half an ans")
+        screen.until("half an ans")
+        os.kill(screen.process.pid, signal.SIGUSR1)
+        shown = screen.until("}")
+
+    assert "answered elsewhere" in shown
+    assert "SQLite (ada, inbox)" in shown
+    assert json_after(shown[shown.index("RESULT") :]) == {"words": None, "same": True}
+
+
+def test_the_end_of_input_is_no_answer() -> None:
+    with on_a_terminal(ASKING) as screen:
+        screen.until("> ")
+        screen.type("\x04")
+        result = json_after(screen.until("}"))
+
+    assert result["words"] is None
+
+
+def test_nobody_is_asked_with_no_input() -> None:
+    with on_a_terminal(ASKING, "no-input") as screen:
+        shown = screen.until("}")
+
+    assert "Which database?" not in shown
+
+
+def test_a_file_as_standard_input_cannot_be_asked(tmp_path: Path) -> None:
+    path = tmp_path / "answers"
+    path.write_text("2\n")
+
+    async def ask() -> object:
+        run = RunInfo(id="r-1", project=tmp_path, interactive=True)
+        with path.open() as stdin:
+            async with Stage().open(run, err=io.StringIO(), stdin=stdin) as stage:
+                return await stage.ask(inquiry())
+
+    assert asyncio.run(ask()) is None
+
+
+def test_a_line_cannot_be_awaited_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "answers"
+    path.write_text("2\n")
+
+    async def read() -> object:
+        with path.open() as stdin:
+            return await read_line(stdin)
+
+    assert asyncio.run(read()) is None
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [("1,3", "Cheese, Chili"), ("olives, cheese", "Olives, Cheese"), ("2", "Olives"), ("2,2", "Olives")],
+)
+def test_several_options_are_separated_by_commas(typed: str, words: str) -> None:
+    answer = answer_from(TOPPINGS, typed)
+
+    assert isinstance(answer, Answer)
+    assert answer.words == words
+
+
+def test_several_options_where_one_is_wanted_are_words_of_ones_own() -> None:
+    answer = answer_from(DATABASE, "1,2")
+
+    assert isinstance(answer, Answer)
+    assert (answer.chosen, answer.text) == ((), "1,2")
+
+
+def test_nothing_typed_and_nothing_recommended_is_no_answer() -> None:
+    assert answer_from(TOPPINGS, "") == "an empty answer"

@@ -1,0 +1,266 @@
+"""What is shown of a run: lines, the live view, JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from gsd_core import Event, Notice, RunInfo
+from gsd_plugins.terminal.board import Board, after, with_roadmap
+from gsd_plugins.terminal.glyphs import ASCII, UNICODE
+from gsd_plugins.terminal.stage import Stage
+from gsd_plugins.terminal.view import View
+from tests.terminal.plays import BEGAN, DATABASE, EVIL, asked, event
+
+RUN: tuple[Event, ...] = (
+    event("run.opened", version="0.1.0", agent=["rehearsal"], resumed=False),
+    event("phase.started", "1/plan", after=1, number="1", name="Foundation"),
+    event("step.started", "1/plan", after=2, kind="plan", phase="1", attempt=1),
+    event("agent.activity", "1/plan", after=3, kind="tool", tool="Bash", text="pytest -q"),
+    event("cost.changed", "1/plan", after=4, dollars="0.25", tokens=1500, calls=1, basis="reported"),
+    event("attempt.failed", "1/plan", after=5, error={"kind": "Transient", "message": "529", "hint": ""}),
+    event("step.completed", "1/plan", after=6, kind="plan", commit="abcdef0123456", subject="docs(01): plan"),
+    event("task.committed", "1/execute/01-01", after=7, task="01-01/1", name="Parse it", commit="123456789"),
+    event("gap.found", "1/verify", after=8, phase="1", gaps=[{"truth": "It runs", "reason": "no main"}]),
+    event("plugin.failed", after=9, plugin="slack", hook="gsd_notify", error="offline"),
+    event("phase.completed", "1/complete", after=10, number="1", name="Foundation"),
+    event("step.failed", "2/plan", after=11, error={"kind": "Permanent", "message": "no", "hint": "log in"}),
+)  # fmt: skip
+
+
+class Log(io.StringIO):
+    """A stream that goes to a file."""
+
+    encoding = "utf-8"
+
+
+class Tty(Log):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def _show(
+    events: Sequence[Event], err: io.StringIO, *, environ: dict[str, str] | None = None, **run: Any
+) -> str:
+    out = io.StringIO()
+
+    async def show() -> None:
+        info = RunInfo(id="r-1", project=Path("/nowhere"), **run)
+        async with Stage(clock=lambda: BEGAN).open(info, out=out, err=err, environ=environ or {}) as stage:
+            for told in events:
+                await stage.show(told)
+
+    asyncio.run(show())
+    return out.getvalue()
+
+
+def _lines(events: Sequence[Event], **run: Any) -> list[str]:
+    err = Log()
+    assert _show(events, err, **run) == ""
+    return [line.strip() for line in err.getvalue().splitlines()]
+
+
+def test_a_run_is_told_line_by_line() -> None:
+    assert _lines(RUN) == [
+        "• run r-1 starts: gsd 0.1.0, agent rehearsal",
+        "● phase 1: Foundation",
+        "▸ 1/plan",
+        "✗ 1/plan attempt failed: 529",
+        "✓ 1/plan  abcdef012 docs(01): plan",
+        "✓ task 01-01/1  123456789 Parse it",
+        "✗ 1 gaps in phase 1",
+        "- It runs: no main",
+        "✗ plugin slack failed in gsd_notify: offline",
+        "✓ phase 1 complete: Foundation",
+        "✗ 2/plan failed: no",
+        "hint: log in",
+    ]
+
+
+def test_quiet_tells_of_errors_and_questions_only() -> None:
+    shown = _lines([*RUN, asked(DATABASE)], verbosity=-1)
+
+    assert shown == [
+        "✗ 2/plan failed: no", "hint: log in",
+        "? Which database?", "1. SQLite", "2. PostgreSQL", "answer with: gsd answer q-1 …",
+    ]  # fmt: skip
+
+
+def test_a_stream_without_unicode_gets_plain_signs() -> None:
+    err = io.StringIO()
+
+    _show(RUN, err)
+
+    assert err.getvalue().isascii()
+
+
+def test_verbose_tells_what_the_agent_does() -> None:
+    assert "Bash pytest -q" in _lines(RUN, verbosity=1)
+
+
+def test_stream_json_puts_every_event_on_stdout_and_nothing_else() -> None:
+    err = io.StringIO()
+
+    out = _show(RUN, err, output="stream-json")
+
+    said = [json.loads(line) for line in out.splitlines()]
+    assert [line["name"] for line in said] == [told.name for told in RUN]
+    assert {line["schema_version"] for line in said} == {1}
+    assert said[1] == {
+        "schema_version": 1, "seq": 2, "name": "phase.started", "at": "2026-01-02T03:04:06+00:00",
+        "run": "r-1", "step": "1/plan", "data": {"number": "1", "name": "Foundation"},
+    }  # fmt: skip
+    assert err.getvalue() == ""
+
+
+def test_a_reader_that_goes_away_ends_the_stream_and_not_the_run() -> None:
+    class Gone(io.StringIO):
+        def write(self, text: str, /) -> int:
+            raise BrokenPipeError
+
+    async def show() -> str:
+        info = RunInfo(id="r-1", project=Path("/nowhere"), output="stream-json")
+        async with Stage().open(info, out=Gone(), err=io.StringIO()) as stage:
+            for told in RUN:
+                await stage.show(told)
+        return "went on"
+
+    assert asyncio.run(show()) == "went on"
+
+
+@pytest.mark.parametrize("output", ["text", "stream-json"])
+@pytest.mark.parametrize("tty", [True, False])
+def test_foreign_text_cannot_act_on_the_terminal(output: str, tty: bool) -> None:
+    hostile = [
+        event("phase.started", number="1", name=EVIL),
+        event("step.started", "1/plan", kind="plan"),
+        event("agent.activity", "1/plan", tool=EVIL, text=EVIL),
+        event("step.failed", "1/plan", error={"message": EVIL, "hint": EVIL}),
+        event("gap.found", phase="1", gaps=[{"truth": EVIL, "reason": EVIL}]),
+        event("question.answered", question="q-1", words=EVIL, by=EVIL, via=EVIL),
+        event("plugin.failed", plugin=EVIL, hook=EVIL, error=EVIL),
+    ]
+    err = Tty() if tty else io.StringIO()
+
+    out = _show(hostile, err, output=output, environ={"TERM": "xterm"}, verbosity=1)
+
+    shown = out + err.getvalue()
+    assert not re.search(r"\x1b\]|\x1b\[2J|\x9b|\u202e|\x07", shown)
+    assert "[red]bold[/red]" in shown
+
+
+def test_no_colour_beats_force_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    coloured = io.StringIO()
+    _show(RUN, coloured)
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = io.StringIO()
+    _show(RUN, plain)
+
+    assert "\x1b[" in coloured.getvalue()
+    assert "\x1b" not in plain.getvalue()
+
+
+def test_a_live_view_is_taken_away_at_the_end_and_the_cursor_is_back() -> None:
+    err = Tty()
+
+    _show(RUN, err, environ={"TERM": "xterm"})
+
+    shown = err.getvalue()
+    assert "\x1b[?25l" in shown
+    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
+    assert "1500" not in _lines(RUN)
+    assert "1.5k tokens" in shown
+
+
+def test_a_dumb_terminal_gets_lines() -> None:
+    err = Tty()
+
+    _show(RUN, err, environ={"TERM": "dumb"})
+
+    assert "\x1b[?25l" not in err.getvalue()
+
+
+def test_a_crash_is_told_and_the_bell_rings_on_a_terminal() -> None:
+    err = Tty()
+
+    async def tell() -> None:
+        info = RunInfo(id="r-1", project=Path("/nowhere"))
+        async with Stage().open(info, out=io.StringIO(), err=err, environ={"TERM": "xterm"}) as stage:
+            stage.notice(Notice(key="k", type="crash", title="gsd ended", body="kill -9"))
+
+    asyncio.run(tell())
+
+    assert "\a" in err.getvalue()
+    assert "gsd ended: kill -9" in err.getvalue()
+
+
+def _board(*events: Event) -> Board:
+    board = Board()
+    for told in events:
+        board = after(board, told)
+    return board
+
+
+def _rendered(board: Board, width: int, glyphs: dict[str, str], height: int = 24) -> list[str]:
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, height=height, color_system=None)
+    view = View(glyphs)
+    view.set(board, BEGAN)
+    console.print(view)
+    return stream.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
+def test_the_view_keeps_within_any_width(width: int, glyphs: dict[str, str]) -> None:
+    long = event("agent.activity", "1/plan", tool="Bash", text="echo " + "words " * 60)
+    shown = _rendered(_board(*RUN[:4], long, RUN[4], asked(DATABASE)), width, glyphs)
+
+    assert len(shown) == 4
+    assert max(map(len, shown)) <= width
+    assert shown[0] == f"{glyphs['in_progress']} 1  Foundation"
+    assert shown[1].startswith(f"{glyphs['begin']} 1/plan  0:00  Bash echo words")
+    assert shown[2].startswith("? Database  gsd answer q-1")
+    assert shown[3] == "$0.25, 1.5k tokens, 1 agent calls"
+
+
+def test_an_answered_question_leaves_the_view() -> None:
+    answered = event("question.answered", question="q-1", words="SQLite", via="inbox")
+
+    assert _board(asked(DATABASE), answered).questions == {}
+
+
+def test_costs_add_up_and_an_unknown_one_changes_nothing() -> None:
+    known = event("cost.changed", dollars="0.10", tokens=10, calls=1)
+    unknown = event("cost.changed", dollars=None, tokens=5, calls=1)
+
+    board = _board(known, unknown, known)
+
+    assert (str(board.dollars), board.tokens, board.calls) == ("0.20", 25, 3)
+
+
+def test_of_many_phases_those_around_the_current_one_are_shown() -> None:
+    from gsd_core import PhaseView
+
+    roadmap = [
+        PhaseView(number=str(n), name=f"Part {n}", project=Path("/nowhere"), ticked=n < 20)
+        for n in range(1, 41)
+    ]
+    board = with_roadmap(_board(event("phase.started", number="20", name="Part 20")), roadmap)
+
+    shown = _rendered(board, 80, dict(UNICODE), height=16)
+
+    assert "▸ 20  Part 20" in shown
+    assert len(shown) == 12
+    assert "20 of 40 phases done or begun" in shown[-2]
