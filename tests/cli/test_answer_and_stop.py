@@ -1,0 +1,130 @@
+"""Commands that reach a run from another process: answer, stop."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from attrs import evolve
+
+from gsd_core.journal.lock import ProjectLock
+from tests.cli.bench import DATABASE, Bench, call, said
+
+
+@pytest.mark.parametrize(
+    ("words", "chosen", "text"),
+    [
+        (["PostgreSQL"], ["PostgreSQL"], ""),
+        (["postgresql"], ["PostgreSQL"], ""),
+        (["2"], ["PostgreSQL"], ""),
+        (["a", "flat", "file"], [], "a flat file"),
+    ],
+)
+def test_an_answer_is_put_into_the_inbox(
+    bench: Bench, words: list[str], chosen: list[str], text: str
+) -> None:
+    bench.start()
+    bench.ask()
+
+    result = call("answer", "q-1", *words, "-C", bench.root)
+
+    assert result.exit_code == 0, result.stderr
+    (item,) = bench.inbox()
+    assert (item["kind"], item["question"], item["chosen"], item["text"]) == ("answer", "q-1", chosen, text)
+    assert "gsd resume will take it" in result.stdout
+
+
+def test_several_options_are_separated_by_commas(bench: Bench) -> None:
+    bench.start()
+    bench.ask(evolve(DATABASE, multiple=True))
+
+    call("answer", "q-1", "1,", "PostgreSQL", "-C", bench.root)
+
+    assert bench.inbox()[0]["chosen"] == ["SQLite", "PostgreSQL"]
+
+
+def test_a_run_that_is_there_takes_the_answer(bench: Bench) -> None:
+    bench.start()
+    bench.ask()
+    with ProjectLock(bench.root / ".git" / "gsd"):
+        result = call("answer", "q-1", "1", "-C", bench.root)
+
+    assert f"the run (pid {os.getpid()}) takes it now" in result.stdout
+
+
+def test_a_choice_that_is_none_is_refused_with_the_choices(bench: Bench) -> None:
+    bench.start()
+    bench.ask(evolve(DATABASE, free_text=False))
+
+    result = call("answer", "q-1", "3", "-C", bench.root)
+
+    assert result.exit_code == 2
+    assert result.stderr.splitlines() == [
+        "error: not an answer to q-1: choose one of the options",
+        "hint: say 1 (SQLite), 2 (PostgreSQL)",
+    ]
+    assert bench.inbox() == []
+
+
+def test_no_words_are_no_answer(bench: Bench) -> None:
+    bench.start()
+    bench.ask()
+
+    assert "an empty answer" in call("answer", "q-1", "-C", bench.root).stderr
+
+
+def test_an_unknown_question_is_an_error_that_lists_the_open_ones(bench: Bench) -> None:
+    bench.start()
+    bench.ask()
+
+    result = call("answer", "q-2", "1", "-C", bench.root)
+
+    assert result.exit_code == 2
+    assert result.stderr.splitlines() == [
+        "error: no question 'q-2' in this project",
+        "hint: open questions: q-1",
+    ]
+
+
+def test_a_question_is_answered_once(bench: Bench) -> None:
+    bench.start()
+    bench.ask()
+    answer = {"question": "q-1", "chosen": ["SQLite"], "how": "human", "by": "ada"}
+    bench.fact("question.answered", answer=answer)
+
+    result = call("answer", "q-1", "2", "-C", bench.root)
+
+    assert result.exit_code == 2
+    assert "already answered: SQLite (by ada)" in result.stderr
+
+
+def test_an_answer_that_no_run_has_taken_counts(bench: Bench) -> None:
+    bench.start()
+    bench.ask()
+    call("answer", "q-1", "1", "-C", bench.root)
+
+    result = call("answer", "q-1", "2", "-C", bench.root)
+
+    assert result.exit_code == 2
+    assert "already answered" in result.stderr
+    assert said("questions", "-C", bench.root)["questions"][0]["answer_given"] is True
+    assert "answered; gsd resume takes it" in call("status", "-C", bench.root).stdout
+
+
+def test_stop_asks_the_run_that_is_there_once(bench: Bench) -> None:
+    bench.start()
+    with ProjectLock(bench.root / ".git" / "gsd"):
+        found = said("stop", "-C", bench.root)
+        call("stop", "-C", bench.root)
+
+    assert (found["asked"], found["pid"]) == (True, os.getpid())
+    assert [item["kind"] for item in bench.inbox()] == ["stop"]
+
+
+def test_stop_without_a_run_leaves_nothing_that_could_stop_the_next(bench: Bench) -> None:
+    bench.start()
+
+    result = call("stop", "-C", bench.root)
+
+    assert (result.exit_code, result.stdout) == (0, "nothing is running on this project\n")
+    assert bench.inbox() == []
