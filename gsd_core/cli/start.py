@@ -31,6 +31,8 @@ from gsd_core.settings import (
     toml_layer,
     user_config,
 )
+from gsd_core.views.history import History
+from gsd_core.views.projection import Projection
 
 from .flags import classes_of, value_of
 from .folder import check_folder
@@ -70,6 +72,7 @@ def prepare(wish: Wish) -> RunRequest:
     return RunRequest(
         root=root, idea=idea, resume=wish.resume, settings=settings, hooks=loaded.hooks,
         plugins=loaded.infos, info=_info(wish, root, settings), options=_options(root, settings), clock=now,
+        observers=(Projection(root, _before(wish.where)),),
     )  # fmt: skip
 
 
@@ -116,6 +119,11 @@ def so_far(where: Where) -> Layer:
     if reading.history.agents:
         run["agent"] = reading.history.agents
     return Layer(origin="the run so far", sections={"run": run} if reading.state.run else {}, strict=False)
+
+
+def _before(where: Where) -> History:
+    """Return what the project's last run did so far."""
+    return read(where).history if where.directory.is_dir() else History()
 
 
 def check_listed(hooks: Hooks, settings: RunSettings) -> None:

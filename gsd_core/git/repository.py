@@ -50,6 +50,10 @@ class Git:
         """Return the repository's common directory, shared by all its worktrees."""
         return await self._do(_common_dir)
 
+    async def top(self) -> Path:
+        """Return the top folder of the work tree."""
+        return Path(await self._do(_top))
+
     async def identity(self) -> str | None:
         """Return ``Name <email>`` as git was told it; ``None`` if it was not."""
         return await self._do(_identity)
@@ -162,6 +166,10 @@ def _init(git: Command) -> None:
 
 def _common_dir(git: Command) -> Path:
     return (git.root / git("rev-parse", "--git-common-dir")).resolve()
+
+
+def _top(git: Command) -> str:
+    return git("rev-parse", "--show-toplevel")
 
 
 def _identity(git: Command) -> str | None:

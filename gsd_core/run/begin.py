@@ -136,7 +136,7 @@ async def _open(request: RunRequest, git: Git, journal: Journal, found: Found) -
     data = {
         "pid": os.getpid(), "start": start_time(os.getpid()), "boot": boot_id(), "epoch": epoch,
         "version": gsd_core.__version__, "options": unstructure(request.options),
-        "agent": list(run.settings.agent), "resumed": bool(facts),
+        "agent": list(run.settings.agent), "resumed": bool(facts), "seed": run.request.info.seed,
         "plugins": [_plugin(info) for info in request.plugins],
     }  # fmt: skip
     run.record("run.opened", data)
@@ -172,7 +172,7 @@ def _blocked(run: Run, blocked: Blocked) -> None:
 
 async def _enter_lifespans(run: Run, stack: AsyncExitStack) -> None:
     idea = run.idea.text if run.idea else ""
-    info: RunInfo = evolve(run.request.info, id=run.id, project=run.root, idea=idea)
+    info: RunInfo = evolve(run.request.info, id=run.id, project=run.root, idea=idea, seed=_seed(run))
     for plugin, context in run.hooks.collect(gsd_lifespan, lambda context: str(id(context)), info).items:
         try:
             await stack.enter_async_context(context)
@@ -180,6 +180,12 @@ async def _enter_lifespans(run: Run, stack: AsyncExitStack) -> None:
             raise ConfigError(
                 f"plugin {plugin!r} cannot start: {exc}", hint=f"run with -p no:{plugin} to go on without it"
             ) from exc
+
+
+def _seed(run: Run) -> int | None:
+    """Return the seed that is given now, else the one that the run had before."""
+    opened = run.journal.events(run=run.id, kinds=["run.opened"])
+    return next((seed for o in reversed([*opened]) if (seed := o.data.get("seed")) is not None), None)
 
 
 @asynccontextmanager

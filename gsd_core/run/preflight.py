@@ -35,6 +35,11 @@ async def place(request: RunRequest, git: Git) -> Path:
     """Return the folder of the journal and the lock; raise ``ProjectError`` if git cannot be used."""
     if not await git.is_repository():
         raise ProjectError(f"{request.root} is no git repository", hint="run `git init` there first")
+    if (top := await git.top()).resolve() != request.root.resolve():
+        raise ProjectError(
+            f"{request.root} lies inside the repository {top}",
+            hint="name the repository's own folder with -C, or run `git init` here to make it a project",
+        )
     if await git.identity() is None:
         hint = 'git config --global user.name "…" and git config --global user.email "…"'
         raise ProjectError("git does not know who you are, so it cannot commit", hint=hint)
