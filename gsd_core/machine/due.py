@@ -198,7 +198,11 @@ def _end(state: State) -> End:
     if not wanted:
         return End(outcome="blocked", exit=2, reason="no phase of the roadmap is in the range asked for")
     unverified = " (verification skipped)" if state.options.skip_verify else ""
-    return End(outcome="done", exit=0, reason=f"{len(wanted)} phases complete{unverified}")
+    return End(outcome="done", exit=0, reason=f"{_count(len(wanted), 'phase')} complete{unverified}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _blocked(state: State, phases: list[PhaseSeen]) -> str:

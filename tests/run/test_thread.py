@@ -12,7 +12,7 @@ def test_an_idea_becomes_a_verified_phase_with_a_commit_for_each_task(tmp_path: 
 
     end = h.do(h.request(root, h.one_phase(), given=h.idea()))
 
-    assert (end.outcome, end.exit, end.reason) == ("done", 0, "1 phases complete")
+    assert (end.outcome, end.exit, end.reason) == ("done", 0, "1 phase complete")
     assert h.trailed(root) == [
         ("init", ""),
         ("1/discuss", ""),
