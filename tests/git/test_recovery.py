@@ -146,7 +146,7 @@ def test_a_killed_commit_leaves_nothing_that_sweeping_does_not_mend(
 def kill_while_committing(root: Path, first: int, mark: str, seconds: float) -> None:
     """Kill without warning the committer and the git it runs, which is in a session of its own."""
     command = [sys.executable, "-c", COMMITTER, str(root), str(first), mark]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "GSD_RUN": mark}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, start_new_session=True)
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
