@@ -34,7 +34,7 @@ def carry_out(wish: Wish) -> int:
     try:
         return _carry_out(wish)
     except GsdError as error:
-        if wish.output != "text":
+        if wish.output == "json":
             _tell_json(error)
         raise
 

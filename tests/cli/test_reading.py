@@ -39,7 +39,7 @@ def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("before", [True, False])
 def test_the_project_may_stand_before_or_after_the_verb(bench: Bench, before: bool) -> None:
     bench.start()
-    where = ["-C", bench.root]
+    where = ("-C", bench.root)
 
     found = said(*where, "status") if before else said("status", *where)
 
@@ -187,7 +187,11 @@ def test_a_time_that_is_none_is_an_error_with_examples(bench: Bench) -> None:
 
 def test_follow_ends_when_the_run_does(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.start()
-    monkeypatch.setattr("time.sleep", lambda _: bench.close())
+
+    def instead_of_sleeping(seconds: float) -> None:
+        bench.close()
+
+    monkeypatch.setattr("time.sleep", instead_of_sleeping)
 
     shown = call("log", "--follow", "-C", bench.root).stdout
 

@@ -71,7 +71,7 @@ class Screen:
         while words not in self.seen:
             ready, _, _ = select.select([self.terminal], [], [], max(end - time.monotonic(), 0))
             assert ready, f"{words!r} did not come; the screen: {self.seen!r}"
-            self.seen += self._read()
+            self.seen += self._read(words)
         before, _, self.seen = self.seen.partition(words)
         return before + words
 
@@ -81,13 +81,17 @@ class Screen:
 
     def ended(self) -> int:
         """Return the exit code of the process when it has ended."""
-        with suppress(OSError):
-            while chunk := self._read():
-                self.seen += chunk
+        with suppress(AssertionError):
+            while True:
+                self.seen += self._read("more")
         return self.process.wait(timeout=20)
 
-    def _read(self) -> str:
-        return os.read(self.terminal, 65_536).decode("utf-8", "replace")
+    def _read(self, words: str) -> str:
+        try:
+            return os.read(self.terminal, 65_536).decode("utf-8", "replace")
+        except OSError:
+            # Linux says so when the last process on the terminal has ended.
+            raise AssertionError(f"the process ended before {words!r}; the screen: {self.seen!r}") from None
 
 
 @contextmanager

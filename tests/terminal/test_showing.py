@@ -78,7 +78,7 @@ def test_a_run_is_told_line_by_line() -> None:
         "✗ 1/plan attempt failed: 529",
         "✓ 1/plan  abcdef012 docs(01): plan",
         "✓ task 01-01/1  123456789 Parse it",
-        "✗ 1 gaps in phase 1",
+        "✗ 1 gap in phase 1",
         "- It runs: no main",
         "✗ plugin slack failed in gsd_notify: offline",
         "✓ phase 1 complete: Foundation",

@@ -128,7 +128,8 @@ def _answered(event: Event) -> Iterator[Line]:
 
 def _gaps(event: Event) -> Iterator[Line]:
     gaps: list[Data] = list(event.data["gaps"])
-    yield Line("bad", f"{len(gaps)} gaps in phase {event.data.get('phase')}", style="yellow")
+    count = f"{len(gaps)} gap" + ("s" if len(gaps) != 1 else "")
+    yield Line("bad", f"{count} in phase {event.data.get('phase')}", style="yellow")
     for gap in gaps[:GAPS_SHOWN]:
         yield Line("", f"- {gap.get('truth')}: {gap.get('reason')}")
     if len(gaps) > GAPS_SHOWN:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 TICK_SECONDS = 0.25
 PATIENCE_SECONDS = 0.1
 """How long others (a policy, a file) have to answer before a human is bothered."""
+FREQUENT = ("agent.activity", "cost.changed")
+"""Events that wait for the next tick: there may be hundreds in a second."""
 
 
 def _now() -> datetime:
@@ -81,7 +83,8 @@ class Stage:
         self._sink.event(event)
         for line in self._lines(event):
             self._sink.line(line)
-        self._sink.board(self._board, self.clock())
+        if event.name not in FREQUENT:
+            self._sink.board(self._board, self.clock())
 
     def notice(self, notice: Notice) -> None:
         """Call for a human where one can hear it; a crash has no event."""

@@ -1,0 +1,76 @@
+"""Errors as text and exit codes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gsd_core.cli.failure import exit_code, tell_failure
+from gsd_core.errors import (
+    Credentials,
+    Exhausted,
+    GsdError,
+    JournalError,
+    Locked,
+    Permanent,
+    PluginError,
+    Transient,
+    UserError,
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (UserError("x"), 2),
+        (Locked("x"), 2),
+        (Credentials("x"), 4),
+        (Exhausted("x"), 5),
+        (Transient("x"), 75),
+        (Permanent("x"), 1),
+        (PluginError("p", "h", "x"), 1),
+        (JournalError("x"), 1),
+        (ValueError("x"), 1),
+    ],
+)
+def test_each_error_has_its_exit_code(error: Exception, code: int) -> None:
+    assert exit_code(error) == code
+
+
+def test_an_error_is_told_with_its_cause_and_the_way_out(capsys: pytest.CaptureFixture[str]) -> None:
+    error = UserError("the plan cannot be read", hint="mend it")
+    error.__cause__ = GsdError("line 3: no title")
+
+    code = tell_failure(error)
+
+    assert code == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "error: the plan cannot be read", "cause: line 3: no title", "hint: mend it",
+    ]  # fmt: skip
+
+
+def test_an_interruption_is_130(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tell_failure(KeyboardInterrupt()) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_a_bug_is_told_in_three_lines_and_its_traceback_is_kept(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    try:
+        raise ZeroDivisionError("by zero")
+    except ZeroDivisionError as error:
+        code = tell_failure(error)
+
+    lines = capsys.readouterr().err.splitlines()
+    saved = Path(lines[-1].removeprefix("hint: the whole story: "))
+    assert (code, lines[0]) == (1, "error: ZeroDivisionError: by zero")
+    assert "Traceback" in saved.read_text()
+
+
+def test_an_error_cannot_act_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    tell_failure(UserError("\x1b]52;c;x\x07\x1b[2Jbad", hint="\u202ebad"))
+
+    assert capsys.readouterr().err == "error: bad\nhint: bad\n"

@@ -1,0 +1,128 @@
+"""``--help`` and the console script: quick, light, and clear about what is not there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gsd_core
+from gsd_core.cli import refusal_of
+from gsd_core.cli.app import COMMANDS
+from tests.cli.bench import Bench, call
+
+HEAVY = {
+    "apprise", "apsw", "asyncssh", "cattrs", "claude_agent_sdk", "fastapi", "filelock", "httpx",
+    "markdown_it", "mcp", "platformdirs", "ruamel", "starlette", "tenacity",
+}  # fmt: skip
+LOADED = """
+import sys
+from gsd_core.cli import main
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+print("LOADED", *sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+def _in_a_process(*args: str, code: str = LOADED) -> str:
+    home = Path(gsd_core.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *args], capture_output=True, text=True, check=True, timeout=60,
+        env={"PYTHONPATH": f"{home}:{home / 'plugins'}", "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    return done.stdout
+
+
+@pytest.mark.parametrize("args", [("--help",), ("--version",), ("run", "--help"), ("status", "--help")])
+def test_help_loads_nothing_heavy(args: tuple[str, ...]) -> None:
+    loaded = set(_in_a_process(*args).rpartition("LOADED ")[2].split())
+
+    assert "gsd_core" in loaded
+    assert loaded & HEAVY == set()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_a_help_text(command: str) -> None:
+    result = call(command, "--help")
+
+    assert result.exit_code == 0
+    assert "Usage: gsd" in result.stdout
+
+
+def test_the_help_lists_every_command() -> None:
+    shown = call("--help").stdout
+
+    assert [command for command in COMMANDS if command not in shown] == []
+
+
+def test_run_offers_the_flags_of_the_core_and_of_plugins() -> None:
+    shown = call("run", "--help").stdout
+    flags = (
+        "--agent --phases --only --skip-verify --depth --model --max-budget-usd --notify --answers "
+        "--no-input --yes --allow-dirty --dry-run --seed --output-format --verbose --quiet --plugins-dir"
+    )
+
+    assert [flag for flag in flags.split() if flag not in shown] == []
+
+
+def test_a_plugin_that_is_left_out_takes_its_flag_along() -> None:
+    assert "--notify" not in call("run", "-p", "no:apprise", "--help").stdout
+
+
+def test_an_unknown_command_is_an_error_with_a_suggestion() -> None:
+    result = call("statsu")
+
+    assert result.exit_code == 2
+    assert result.stderr.splitlines() == [
+        "error: no command 'statsu'; did you mean 'status'?",
+        "hint: gsd --help",
+    ]
+
+
+def test_an_unknown_option_is_an_error_of_two_lines() -> None:
+    result = call("status", "--jsno")
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: No such option")
+    assert result.stderr.splitlines()[-1] == "hint: gsd status --help"
+
+
+def test_a_plugin_can_bring_a_command(tmp_path: Path) -> None:
+    (tmp_path / "greet.py").write_text(
+        "import click\n"
+        "from gsd_core import implements\n"
+        "from gsd_core.hookspecs import gsd_cli_commands\n"
+        "@implements(gsd_cli_commands)\n"
+        "def commands():\n"
+        "    yield click.Command('greet', callback=lambda: click.echo('hello'))\n"
+    )
+
+    assert call("--plugins-dir", tmp_path, "greet").stdout == "hello\n"
+
+
+@pytest.mark.parametrize("platform", ["win32", "cygwin"])
+def test_native_windows_is_refused_and_wsl_is_named(platform: str) -> None:
+    assert "WSL" in refusal_of(platform)
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
+def test_linux_and_macos_are_welcome(platform: str) -> None:
+    assert refusal_of(platform) == ""
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(bench: Bench) -> None:
+    bench.start()
+    bench.fact("novel.kind", words="x" * 1_000_000)
+    script = f"{sys.executable} -m gsd_core log --json -C {bench.root} | head -c 1; echo ${{PIPESTATUS[0]}}"
+    home = Path(gsd_core.__file__).parents[1]
+
+    done = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, check=True, timeout=60,
+        env={"PYTHONPATH": f"{home}:{home / 'plugins'}", "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+
+    assert (done.stdout, done.stderr) == ("{0\n", "")

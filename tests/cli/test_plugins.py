@@ -1,0 +1,107 @@
+"""``gsd plugins``: what is there and why something is not used."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from gsd_core.plugins import DEFAULT_PLUGINS
+from gsd_core.trust import Trust
+from tests.cli.bench import Bench, call, said
+
+DETECTOR = """
+from pathlib import Path
+from gsd_core import Gap, implements
+from gsd_core.hookspecs import gsd_find_gaps
+
+Path(__file__).with_name("imported").touch()
+
+@implements(gsd_find_gaps)
+async def look(phase):
+    return []
+"""
+
+
+def _local_plugin(root: Path) -> Path:
+    path = root / ".gsd" / "plugins" / "licence.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(DETECTOR)
+    return path
+
+
+def _by_name(*args: str | Path) -> dict[str, dict[str, object]]:
+    return {plugin["name"]: plugin for plugin in said("plugins", *args)["plugins"]}
+
+
+def test_every_built_in_is_listed_with_its_hooks() -> None:
+    found = _by_name()
+
+    assert [name.rpartition(".")[2] for name in DEFAULT_PLUGINS] == list(found)[: len(DEFAULT_PLUGINS)]
+    assert found["terminal"]["hooks"] == [
+        "gsd_answer", "gsd_lifespan", "gsd_notify", "gsd_on_event", "gsd_settings",
+    ]  # fmt: skip
+    assert (found["terminal"]["status"], found["terminal"]["source"]) == ("active", "default")
+
+
+def test_the_table_tells_the_same() -> None:
+    shown = call("plugins").stdout
+
+    assert shown.split()[:5] == ["plugin", "source", "status", "version", "hooks"]
+    assert "terminal" in shown
+
+
+def test_one_hook_shows_the_plugins_that_implement_it() -> None:
+    found = _by_name("--hook", "gsd_answer")
+
+    assert set(found) == {"terminal", "answers", "yolo"}
+    assert _by_name("--hook", "answer") == found
+
+
+def test_a_hook_that_is_none_is_an_error_with_a_suggestion() -> None:
+    result = call("plugins", "--hook", "gsd_anwser")
+
+    assert result.exit_code == 2
+    assert result.stderr.splitlines() == ["error: no hook 'gsd_anwser'", "hint: did you mean 'gsd_answer'?"]
+
+
+def test_a_blocked_plugin_says_why() -> None:
+    found = _by_name("-p", "no:apprise")["apprise"]
+
+    assert (found["status"], found["reason"], found["hooks"]) == ("blocked", "-p no:apprise", [])
+
+
+def test_a_broken_plugin_says_why(tmp_path: Path) -> None:
+    (tmp_path / "shaky.py").write_text("raise RuntimeError('no luck')\n")
+
+    found = _by_name("--plugins-dir", tmp_path)["shaky"]
+
+    assert found["status"] == "broken"
+    assert "no luck" in str(found["reason"])
+
+
+def test_the_projects_own_plugin_is_listed_and_not_imported(bench: Bench) -> None:
+    path = _local_plugin(bench.root)
+
+    found = _by_name("-C", bench.root)["licence"]
+
+    assert found["status"] == "untrusted"
+    assert found["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert not path.with_name("imported").exists()
+
+
+def test_a_trusted_plugin_of_the_project_is_not_imported_either(bench: Bench) -> None:
+    path = _local_plugin(bench.root)
+    trust = Trust(bench.root / ".git" / "gsd" / "trust.json")
+    trust.add(hashlib.sha256(path.read_bytes()).hexdigest(), "licence")
+
+    found = _by_name("-C", bench.root)["licence"]
+
+    assert (found["status"], found["reason"]) == ("active", "trusted; loaded by gsd run only")
+    assert not path.with_name("imported").exists()
+
+
+def test_what_is_no_plugin_is_an_error() -> None:
+    result = call("plugins", "-p", "no-such-plugin")
+
+    assert result.exit_code == 2
+    assert "unknown plugin 'no-such-plugin'" in result.stderr

@@ -1,0 +1,88 @@
+"""A whole run from the command line, with an agent without a model, in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gsd_core
+from tests.cli.bench import said
+from tests.terminal.plays import on_a_terminal
+
+HOME = Path(gsd_core.__file__).parents[1]
+FAKE = ("-p", "gsd_core.testing.fake", "--agent", "fake")
+SMALL = {"GSD_FAKE_PHASES": "1", "GSD_FAKE_GAP": "false", "GSD_FAKE_OVERLOADED": "false"}
+
+
+@pytest.fixture
+def idea(tmp_path: Path) -> Path:
+    path = tmp_path / "idea.md"
+    path.write_text("# A greeter\n\nIt greets people by name.\n")
+    return path
+
+
+def _gsd(*args: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gsd_core", *map(str, args)], capture_output=True, text=True, timeout=120,
+        stdin=subprocess.DEVNULL, check=False,
+        env=os.environ | SMALL | {"PYTHONPATH": f"{HOME}:{HOME / 'plugins'}"} | environment,
+    )  # fmt: skip
+
+
+def test_an_idea_becomes_a_finished_project_and_stdout_stays_empty(tmp_path: Path, idea: Path) -> None:
+    done = _gsd("run", idea, "-C", tmp_path / "new", *FAKE, "--yes")
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    assert "phase 1 complete" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("done: 1 phase complete (")
+    assert said("status", "-C", tmp_path / "new")["progress"] == 100
+
+
+def test_json_is_one_object_at_the_end(tmp_path: Path, idea: Path) -> None:
+    done = _gsd("run", idea, "-C", tmp_path / "new", *FAKE, "--yes", "--output-format", "json")
+
+    end = json.loads(done.stdout)
+    assert (end["schema_version"], end["outcome"], end["exit"]) == (1, "done", 0)
+    assert end["commits"] > 3
+
+
+def test_stream_json_is_nothing_but_events(tmp_path: Path, idea: Path) -> None:
+    done = _gsd("run", idea, "-C", tmp_path / "new", *FAKE, "--yes", "--output-format", "stream-json")
+
+    names = [json.loads(line)["name"] for line in done.stdout.splitlines()]
+    assert (names[0], names[1], names[-1]) == ("run.started", "run.opened", "run.closed")
+    assert {"phase.started", "step.completed", "question.answered", "cost.changed"} <= set(names)
+    assert done.stderr == ""
+
+
+def test_a_question_that_nobody_answers_ends_the_run_and_resume_goes_on(tmp_path: Path, idea: Path) -> None:
+    root = tmp_path / "new"
+    asked = _gsd("run", idea, "-C", root, *FAKE, "--no-input")
+    (question,) = said("questions", "-C", root)["questions"]
+
+    answered = _gsd("answer", question["id"], "1", "-C", root)
+    resumed = _gsd("resume", "-C", root, *FAKE[:2])
+
+    assert asked.returncode == 3, asked.stderr
+    assert f"gsd answer {question['id']}" in asked.stderr
+    assert answered.returncode == 0, answered.stderr
+    assert resumed.returncode == 0, resumed.stderr
+    assert said("status", "-C", root)["status"] == "done"
+
+
+def test_a_human_at_a_terminal_sees_the_run_and_answers(tmp_path: Path, idea: Path) -> None:
+    command = ("gsd_core", "run", str(idea), "-C", str(tmp_path / "new"), *FAKE)
+    with on_a_terminal(*command, **SMALL, NO_COLOR="1") as screen:
+        prompt = screen.until("\n> ")
+        screen.type("1\n")
+        screen.until("done: 1 phase complete")
+        code = screen.ended()
+
+    assert "Enter takes" in prompt
+    assert code == 0

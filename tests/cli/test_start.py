@@ -1,0 +1,282 @@
+"""``gsd run`` and ``gsd resume`` up to the first step: what is refused, and that nothing is written."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from gsd_core.cli.phase_range import parse_phases
+from gsd_core.errors import ConfigError
+from gsd_core.trust import Trust
+from tests.cli.bench import Bench, call, repository
+
+LOGGED_OUT = """
+from gsd_core import AgentResult, Finding, implements
+from gsd_core.hookspecs import gsd_doctor, gsd_run_agent
+
+@implements(gsd_run_agent)
+async def run_agent(task, host):
+    return AgentResult(text="")
+
+@implements(gsd_doctor)
+def doctor():
+    yield Finding(name="login", ok=False, message="not logged in", fix="oracle login")
+"""
+OTHER_DOCTOR = LOGGED_OUT.replace("oracle", "pythia").replace(
+    "    yield", "    raise SystemExit(9)\n    yield"
+)
+
+
+@pytest.fixture
+def idea(tmp_path: Path) -> Path:
+    path = tmp_path / "idea.md"
+    path.write_text("# A greeter\n")
+    return path
+
+
+def _files(root: Path) -> list[Path]:
+    return sorted(path for path in root.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"", "is empty"), (b"a\0b", "is binary"), (b"\xff\xfe", "not UTF-8"), (None, "no idea document at")],
+)
+def test_a_bad_idea_is_refused_before_anything_is_written(
+    tmp_path: Path, content: bytes | None, words: str
+) -> None:
+    path = tmp_path / "idea.md"
+    if content is not None:
+        path.write_bytes(content)
+
+    result = call("run", path, "-C", tmp_path / "new")
+
+    assert result.exit_code == 2
+    assert words in result.stderr.splitlines()[0]
+    assert result.stderr.splitlines()[-1].startswith("hint: ")
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_unknown_agent_is_refused_with_those_that_are_there(tmp_path: Path, idea: Path) -> None:
+    result = call("run", idea, "-C", tmp_path / "new", "--agent", "claud")
+
+    assert result.exit_code == 2
+    assert "unknown agent 'claud'; installed: 'claude', 'rehearsal'" in result.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_with_files_and_no_repository_is_refused(tmp_path: Path, idea: Path) -> None:
+    before = _files(tmp_path)
+
+    result = call("run", idea, "-C", tmp_path, "--agent", "rehearsal")
+
+    assert result.exit_code == 2
+    assert "git init" in result.stderr
+    assert _files(tmp_path) == before
+
+
+def test_an_agent_without_credentials_ends_the_start_at_once(tmp_path: Path, idea: Path) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "oracle.py").write_text(LOGGED_OUT)
+    began = time.monotonic()
+
+    result = call("run", idea, "-C", tmp_path / "new", "--agent", "oracle", "--plugins-dir", plugins)
+
+    assert result.exit_code == 4
+    assert result.stderr.splitlines() == [
+        "error: agent 'oracle' cannot work: not logged in",
+        "hint: oracle login",
+    ]
+    assert not (tmp_path / "new").exists()
+    assert time.monotonic() - began < 5
+
+
+def test_the_doctors_of_agents_that_are_not_listed_are_not_asked(tmp_path: Path, idea: Path) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "oracle.py").write_text(LOGGED_OUT)
+    (plugins / "pythia.py").write_text(OTHER_DOCTOR)
+
+    result = call("run", idea, "-C", tmp_path / "new", "--agent", "oracle", "--plugins-dir", plugins)
+
+    assert "pythia" not in result.stderr
+
+
+def test_an_unknown_setting_is_an_error_with_a_suggestion(bench: Bench, idea: Path) -> None:
+    (bench.root / "gsd.toml").write_text("[run]\nmodle = 'opus'\n")
+
+    result = call("run", idea, "-C", bench.root, "--agent", "rehearsal")
+
+    assert result.exit_code == 2
+    assert "unknown key run.modle; did you mean 'model'?" in result.stderr
+
+
+def test_a_typed_value_of_the_wrong_kind_is_an_error(bench: Bench, idea: Path) -> None:
+    result = call("run", idea, "-C", bench.root, "--max-budget-usd", "lots")
+
+    assert result.exit_code == 2
+    assert "command line: budget." in result.stderr
+
+
+def test_two_ways_to_choose_phases_exclude_each_other(bench: Bench, idea: Path) -> None:
+    result = call("run", idea, "-C", bench.root, "--phases", "1-3", "--only", "2", "--agent", "rehearsal")
+
+    assert result.exit_code == 2
+    assert "--phases and --only exclude each other" in result.stderr
+
+
+def test_there_is_nothing_to_resume_in_a_fresh_project(bench: Bench) -> None:
+    result = call("resume", "-C", bench.root)
+
+    assert result.exit_code == 2
+    assert result.stderr.splitlines() == [
+        "error: nothing to resume in this project", "hint: start with: gsd run IDEA",
+    ]  # fmt: skip
+
+
+def _dry(*args: str | Path) -> dict[str, object]:
+    result = call("run", *args, "--dry-run", "--output-format", "json")
+    assert result.exit_code == 0, result.stderr
+    plan: dict[str, object] = json.loads(result.stdout)
+    return plan
+
+
+def _settings(plan: dict[str, object]) -> dict[str, tuple[str, str]]:
+    settings: list[dict[str, str]] = plan["settings"]  # type: ignore[assignment]  # JSON
+    return {setting["name"]: (setting["value"], setting["origin"]) for setting in settings}
+
+
+def test_a_dry_run_tells_what_is_due_and_writes_nothing(tmp_path: Path, idea: Path) -> None:
+    plan = _dry(idea, "-C", tmp_path / "new", "--agent", "rehearsal")
+
+    assert plan["due"] == [{"what": "start", "step": "init", "why": ""}]
+    assert plan["new_folder"] is True
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_dry_run_in_words_names_plugins_and_origins(tmp_path: Path, idea: Path) -> None:
+    shown = call("run", idea, "-C", tmp_path / "new", "--agent", "rehearsal", "--dry-run").stdout
+
+    assert "first: start init" in shown
+    assert "plugin: terminal active" in shown
+    assert "setting: run.agent = rehearsal (command line)" in shown
+
+
+def test_what_was_not_typed_overrides_nothing(
+    bench: Bench, idea: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (bench.root / "gsd.toml").write_text(
+        "[run]\nskip_verify = true\nmodel = 'opus'\nagent = ['rehearsal']\n[yolo]\nyes = true\n"
+    )
+    monkeypatch.setenv("GSD_DEPTH", "quick")
+
+    found = _settings(_dry(idea, "-C", bench.root, "--model", "haiku"))
+
+    assert found == {
+        "run.agent": ("rehearsal", "gsd.toml"),
+        "run.depth": ("quick", "environment"),
+        "run.model": ("haiku", "command line"),
+        "run.skip_verify": ("True", "gsd.toml"),
+        "yolo.yes": ("True", "gsd.toml"),
+    }
+
+
+def test_a_flag_may_be_repeated(bench: Bench, idea: Path) -> None:
+    found = _settings(_dry(idea, "-C", bench.root, "--notify", "json://a", "--notify", "json://b"))
+
+    assert found["apprise.urls"] == ("json://a, json://b", "command line")
+
+
+def test_a_resumed_run_keeps_its_agent_and_its_range(bench: Bench) -> None:
+    bench.start()
+    options = {"phases": ["1", "2"], "skip_verify": True, "skip_discuss": False, "gap_rounds": 3}
+    bench.fact("run.opened", pid=1, version="0.1.0", agent=["rehearsal"], options=options)
+
+    result = call("resume", "-C", bench.root, "--dry-run", "--output-format", "json")
+
+    found = _settings(json.loads(result.stdout))
+    assert found["run.agent"] == ("rehearsal", "the run so far")
+    assert found["run.phases"] == ("1,2", "the run so far")
+    assert found["run.skip_verify"] == ("True", "the run so far")
+
+
+def test_an_error_as_json_stands_on_stdout_too(tmp_path: Path) -> None:
+    result = call("run", tmp_path / "none.md", "-C", tmp_path / "new", "--output-format", "json")
+
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["error"]["kind"] == "IdeaError"
+    assert result.stderr.startswith("error: no idea document")
+
+
+def _with_local_plugin(root: Path) -> Path:
+    path = root / ".gsd" / "plugins" / "local.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(LOGGED_OUT.replace("oracle", "local"))
+    return path
+
+
+def test_an_untrusted_plugin_of_the_project_stays_out(bench: Bench, idea: Path) -> None:
+    _with_local_plugin(bench.root)
+
+    result = call("run", idea, "-C", bench.root, "--agent", "local", "--no-input")
+
+    assert result.exit_code == 2
+    assert "warning: plugin local" in result.stderr
+    assert "unknown agent 'local'" in result.stderr
+
+
+def test_yes_trusts_the_projects_plugins_and_remembers_it(bench: Bench, idea: Path) -> None:
+    _with_local_plugin(bench.root)
+
+    result = call("run", idea, "-C", bench.root, "--agent", "local", "--yes")
+
+    assert result.exit_code == 4
+    assert "agent 'local' cannot work: not logged in" in result.stderr
+    assert len(Trust(bench.root / ".git" / "gsd" / "trust.json").trusted()) == 1
+
+
+def test_a_dirty_tree_is_refused(bench: Bench, idea: Path) -> None:
+    import subprocess
+
+    tracked = bench.root / "code.py"
+    tracked.write_text("one\n")
+    subprocess.run(["git", "add", "."], cwd=bench.root, check=True)
+    subprocess.run(["git", "commit", "-qm", "one"], cwd=bench.root, check=True)
+    tracked.write_text("two\n")
+
+    result = call("run", idea, "-C", bench.root, "--agent", "rehearsal")
+
+    assert result.exit_code == 2
+    assert "tracked files are changed: code.py" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("", None),
+        ("2", ("2",)),
+        ("1-3,5,7.1", ("1", "2", "2.1", "3", "5", "7.1")),
+        ("02.1", ("2.1",)),
+        ("2.1-3", ("2.1", "3")),
+        ("1,1", ("1",)),
+    ],
+)
+def test_a_range_holds_the_phases_between_its_ends(text: str, numbers: tuple[str, ...] | None) -> None:
+    assert parse_phases(text, ["1", "2", "2.1", "3", "3.1"]) == numbers
+
+
+@pytest.mark.parametrize("text", ["a", "3-1", "1-", "-2", "1..2", "1-2-3"])
+def test_what_is_no_range_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="not a range of phases"):
+        parse_phases(text, [])
+
+
+def test_a_repository_inside_a_folder_is_found(tmp_path: Path, idea: Path) -> None:
+    inner = repository(tmp_path / "outer") / "inner"
+    inner.mkdir()
+
+    assert _dry(idea, "-C", inner, "--agent", "rehearsal")["new_folder"] is False
