@@ -13,8 +13,10 @@ from .agent import (
     Ask,
     Conversation,
     Deny,
+    Ended,
     Limits,
     Permission,
+    Role,
     ToolUse,
 )
 from .bound import bind_settings, setting, settings_of
@@ -32,7 +34,7 @@ from .errors import (
     UserError,
 )
 from .event import EVENT_NAMES, Event, EventName
-from .gap import BadArtifact, Evidence, Gap, GapReport, HumanCheck
+from .gap import BadArtifact, Evidence, Gap, GapReport, GapStatus, HumanCheck
 from .hookspecs import ConfigValue, Finding, ProjectInfo, RunInfo, implements
 from .ids import StepId, StepKind, normal_phase, padded, phase_order, slug
 from .notice import Notice
@@ -96,6 +98,7 @@ __all__ = [
     "Credentials",
     "Deny",
     "Done",
+    "Ended",
     "Event",
     "EventName",
     "Evidence",
@@ -104,6 +107,7 @@ __all__ = [
     "Finding",
     "Gap",
     "GapReport",
+    "GapStatus",
     "GsdError",
     "HumanCheck",
     "Idea",
@@ -127,6 +131,7 @@ __all__ = [
     "ProjectInfo",
     "Question",
     "Requirement",
+    "Role",
     "RunInfo",
     "RunStep",
     "SetPosition",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from gsd_core import StepRequest
-from gsd_core.agent import Role
+from gsd_core import Role
 from gsd_core.step import Profile
 
 PROFILES: Mapping[Role, Mapping[Profile, str]] = {
