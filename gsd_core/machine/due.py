@@ -17,7 +17,7 @@ from gsd_core.ids import StepId, phase_order
 from gsd_core.question import Inquiry
 
 from .phases import Unmet, unmet
-from .state import Failure, Grant, PhaseSeen, RunOutcome, State, StepRecord
+from .state import Failure, Grant, PhaseSeen, RunOutcome, State
 
 LOST_IN_A_ROW = 3
 REPEATS = 3
@@ -41,7 +41,7 @@ class Settle:
 
 @frozen(kw_only=True)
 class AskAgain:
-    """A parked step waits for these questions; ask them without any agent."""
+    """A step that was parked or lost waits for these questions; ask them without any agent."""
 
     step: str
     inquiry: Inquiry
@@ -154,7 +154,7 @@ def _begin(state: State, work: Unmet) -> Iterator[Due]:
         yield Start(step=work.step, for_gaps=work.for_gaps)
     elif record.status == "completed" and record.completed >= REPEATS:
         yield Escalate(step=step, cause="repeats", generation=record.completed)
-    elif record.status == "parked" and (inquiry := _waits_for(state, record)):
+    elif record.status != "completed" and (inquiry := _waits_for(state, step)):
         yield AskAgain(step=step, inquiry=inquiry)
     elif record.until is not None:
         yield Wait(step=step, until=record.until)
@@ -162,9 +162,13 @@ def _begin(state: State, work: Unmet) -> Iterator[Due]:
         yield Start(step=work.step, for_gaps=work.for_gaps)
 
 
-def _waits_for(state: State, record: StepRecord) -> Inquiry | None:
+def _waits_for(state: State, step: str) -> Inquiry | None:
+    """Return what an attempt at the step asked and nobody has answered: it was parked, or it was lost.
+
+    It is asked before the step is entered again, so that no agent decides it for itself.
+    """
     for question in state.inquiries.values():
-        if question.open and {q.id for q in question.inquiry.questions} & set(record.parked_on):
+        if question.open and question.inquiry.step == step and question.inquiry.kind != "escalation":
             return question.inquiry
     return None
 

@@ -51,7 +51,7 @@ def _run_opened(state: State, fact: Fact, structure: Structure) -> State:
     return evolve(
         state, run=fact.run, epoch=fact.epoch, opened_at=fact.at, options=options, steps=steps,
         closed=None, exit=0, reason="", aborted="", stop_asked=False,
-        inquiries={key: _forget_escalation(q, state) for key, q in state.inquiries.items()},
+        inquiries={key: _forget_failed(q, state) for key, q in state.inquiries.items()},
     )  # fmt: skip
 
 
@@ -61,11 +61,11 @@ def _forgive(record: StepRecord, seq: int) -> StepRecord:
     return record
 
 
-def _forget_escalation(question: QuestionRecord, state: State) -> QuestionRecord:
-    """Withdraw the open question about a failed step: starting the run again is its answer."""
+def _forget_failed(question: QuestionRecord, state: State) -> QuestionRecord:
+    """Withdraw what is open about a failed step: starting the run again is the answer."""
     record = state.steps.get(question.inquiry.step)
-    about_failure = question.inquiry.kind == "escalation" and record and record.status == "failed"
-    return evolve(question, withdrawn=True) if about_failure and question.open else question
+    failed = record is not None and record.status == "failed"
+    return evolve(question, withdrawn=True) if failed and question.open else question
 
 
 def _run_closed(state: State, fact: Fact, _: Structure) -> State:
@@ -206,7 +206,8 @@ def _decide(state: State, step: str, answer: Answer, seq: int) -> State:
             verifications=sum(r.completed for r in state.of("verify", record.id.phase)) + 1,
         )
         return evolve(state, grants={**state.grants, record.id.phase: grant})
-    return _with(state, _afresh(record, seq))
+    inquiries = {key: _forget_failed(question, state) for key, question in state.inquiries.items()}
+    return _with(evolve(state, inquiries=inquiries), _afresh(record, seq))
 
 
 def _skip_phase(state: State, record: StepRecord) -> State:

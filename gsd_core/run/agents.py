@@ -124,6 +124,7 @@ async def run_agent(call: Call, task: AgentTask, accept: Accept | None) -> Agent
         if fresh:
             conversation = evolve(conversation, id=str(uuid.uuid4()))
         current = evolve(task, conversation=conversation, run=call.run.id)
+        current = evolve(current, prompt=_with_answers(call, current))
         for _ in range(1 + COMPLAINTS):
             result = await _once(call, current)
             complaints = accept(result) if accept else ()
@@ -134,6 +135,23 @@ async def run_agent(call: Call, task: AgentTask, accept: Accept | None) -> Agent
                 conversation=evolve(conversation, resume=True),
             )  # fmt: skip
     raise Permanent(f"the agent's answer stays invalid: {'; '.join(complaints)}")
+
+
+def _with_answers(call: Call, task: AgentTask) -> str:
+    """Return the prompt, after what was answered while the conversation that is resumed was away."""
+    if task.conversation is None or not task.conversation.resume:
+        return task.prompt
+    answered = [
+        f"- {question.text}\n  Answer: {record.answers[question.id].words}"
+        for record in call.run.state.inquiries.values()
+        if record.inquiry.step == call.step and record.occasion == call.key and not record.withdrawn
+        for question in record.inquiry.questions
+        if question.id in record.answers
+    ]
+    if not answered:
+        return task.prompt
+    listed = "\n".join(answered)
+    return f"What you asked before you were interrupted is answered; go by it:\n{listed}\n\n{task.prompt}"
 
 
 def _complaint(complaints: Sequence[str]) -> str:

@@ -79,6 +79,7 @@ async def _attempt(run: Run, step: StepRequest, start: Start) -> StepResult:
     """One attempt, stamped and recorded from its start to whatever ends it."""
     step = evolve(step, attempt=run.step(step.id).attempt + 1, now=run.now())
     await _record_start(run, step, start)
+    step = evolve(step, began=run.step(step.id).started_at)
     try:
         return await _execute(run, step)
     except asyncio.CancelledError:

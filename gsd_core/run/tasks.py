@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from pathlib import PurePosixPath
+from typing import Any
 
 from gsd_core.errors import GsdError
 from gsd_core.planning.model import Task
@@ -45,7 +47,7 @@ async def commit_task(
     except GsdError as exc:
         return TaskCommit(check=result, problem=f"git did not commit: {exc}")
     created = tuple(path for path in changed if path in new)
-    done = TaskCommit(commit=commit, paths=changed, created=created, check=result)
+    done = TaskCommit(commit=commit, paths=changed, created=created, at=run.now(), check=result)
     _record(run, step, name, done)
     return done
 
@@ -69,14 +71,21 @@ async def _known(run: Run, step: StepRequest, name: str) -> TaskCommit | None:
     """Return the task's commit if there is one: in the journal, or by its trailers in the history."""
     for fact in run.journal.events(run=run.id, kinds=["task.committed"]):
         if fact.step == step.id and fact.data["task"] == name:
-            paths, created = tuple(fact.data["paths"]), tuple(fact.data.get("created") or ())
-            return TaskCommit(commit=fact.data["commit"], paths=paths, created=created)
+            return _recorded(fact.data)
     commit = await run.git.find(trailers(run, step.id, name))
     if commit is None:
         return None
-    done = TaskCommit(commit=commit, paths=await run.git.paths_of(commit))
+    git = run.git
+    paths, created = await git.paths_of(commit), await git.created_by(commit)
+    done = TaskCommit(commit=commit, paths=paths, created=created, at=await git.time_of(commit))
     _record(run, step, name, done)
     return done
+
+
+def _recorded(data: Mapping[str, Any]) -> TaskCommit:
+    paths, created = tuple(data["paths"]), tuple(data.get("created") or ())
+    at = datetime.fromisoformat(data["at"]) if data.get("at") else None
+    return TaskCommit(commit=data["commit"], paths=paths, created=created, at=at)
 
 
 def _record(run: Run, step: StepRequest, name: str, done: TaskCommit) -> None:
@@ -89,7 +98,8 @@ def _record(run: Run, step: StepRequest, name: str, done: TaskCommit) -> None:
     title = next((t.name for t in step.plan.tasks if t.number == number), "") if step.plan else ""
     data = {
         "task": name, "name": sanitize(title, multiline=False), "commit": done.commit,
-        "paths": list(done.paths), "created": list(done.created), "check": check_data,
+        "paths": list(done.paths), "created": list(done.created),
+        "at": done.at.isoformat() if done.at else None, "check": check_data,
     }  # fmt: skip
     run.record("task.committed", data, step=step.id, attempt=step.attempt)
 

@@ -98,7 +98,7 @@ class Execution:
             if len(replies) >= TRIES:
                 issues.append(f"task {number} was not accepted: {replies[-1][:500]}")
                 break
-            if job.asks and self.talk.tool("AskUserQuestion") and not self.talk.used("AskUserQuestion"):
+            if job.asks and self.talk.tool("AskUserQuestion") and self._is_unanswered():
                 return self._ask()
             return self._do(number, job)
         return _answer(self.talk, self.scenario.summary(self.plan, self._answered(), issues))
@@ -120,6 +120,11 @@ class Execution:
             "multiSelect": asked.multiple,
         }
         yield _use("AskUserQuestion", questions=[question])
+
+    def _is_unanswered(self) -> bool:
+        """Nobody has answered yet, and it was not refused again and again: a cut-off question is repeated."""
+        uses = self.talk.used("AskUserQuestion")
+        return not any(use.result for use in uses) and len(uses) < TRIES
 
     def _answered(self) -> str:
         """Return what the human chose or wrote; empty if nobody was asked or could be."""
