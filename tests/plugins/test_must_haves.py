@@ -303,7 +303,7 @@ def test_a_link_whose_pattern_matches_is_evidence(tmp_path: Path) -> None:
     )
 
     assert report.passed
-    assert [proof.about for proof in report.evidence] == ["01-01:K1"]
+    assert [proof.about for proof in report.evidence] == ["src/app.ts -> src/api.ts"]
 
 
 def test_a_link_whose_pattern_does_not_match_is_a_gap_known_by_its_ends(tmp_path: Path) -> None:

@@ -2,14 +2,14 @@
 
 Artifacts exist inside the project, are long enough, hold what they must, name their exports and
 are no stubs; key links are wired; the commands that the core ran just now succeeded. What code
-cannot judge (a link described in prose, say) gets neither a gap nor evidence: that is left to
-the verifying agent. The tree is judged as it is, whatever plan wrote it.
+cannot judge (a link described in prose, say) gets neither a gap nor evidence: it stays open, for
+whoever verifies. The tree is judged as it is, whatever plan wrote it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from gsd_core import Artifact, Evidence, Gap, GapReport, KeyLink, PhaseView, Plan, TaskCheck, implements
 from gsd_core.hookspecs import gsd_find_gaps
@@ -29,8 +29,8 @@ async def must_haves_hold(phase: PhaseView) -> Sequence[Gap] | GapReport:
     found: list[Gap | Evidence] = [_checked(check) for check in phase.checks]
     for path, promises in _promises(plans).items():
         found.append(await asyncio.to_thread(judge_artifact, tree, path, promises))
-    for about, link in _links(plans):
-        if (verdict := await judge_link(tree, about, link)) is not None:
+    for link in _links(plans):
+        if (verdict := await judge_link(tree, link)) is not None:
             found.append(verdict)
     return GapReport(
         gaps=tuple(_once(item for item in found if isinstance(item, Gap))),
@@ -47,14 +47,13 @@ def _promises(plans: Iterable[Plan]) -> dict[str, list[Artifact]]:
     return promises
 
 
-def _links(plans: Iterable[Plan]) -> Iterator[tuple[str, KeyLink]]:
-    for plan in plans:
-        for number, link in enumerate(plan.must_haves.key_links, 1):
-            yield f"{plan.id}:K{number}", link
+def _links(plans: Iterable[Plan]) -> Iterable[KeyLink]:
+    """Two plans may promise the same link."""
+    return dict.fromkeys(link for plan in plans for link in plan.must_haves.key_links)
 
 
 def _once(gaps: Iterable[Gap]) -> Iterable[Gap]:
-    """Two plans may promise the same link."""
+    """Two plans may describe the same link in different ways."""
     return {gap.key: gap for gap in gaps}.values()
 
 

@@ -23,8 +23,8 @@ BY_NAME = frozenset(
 )
 
 
-async def judge_link(tree: Tree, about: str, link: KeyLink) -> Gap | Evidence | None:
-    """Return a gap, the proof that the link is there (as *about*), or ``None`` if code cannot say."""
+async def judge_link(tree: Tree, link: KeyLink) -> Gap | Evidence | None:
+    """Return a gap, the proof that the link is there, or ``None`` if code cannot say."""
     path = _path(link.source)
     found = tree.find(path)
     if isinstance(found, str):
@@ -33,30 +33,30 @@ async def judge_link(tree: Tree, about: str, link: KeyLink) -> Gap | Evidence | 
         return None
     text = read(found).text
     if link.pattern:
-        return await _by_pattern(about, link, text)
-    return _by_name(about, link, PurePosixPath(path), text)
+        return await _by_pattern(link, text)
+    return _by_name(link, PurePosixPath(path), text)
 
 
-async def _by_pattern(about: str, link: KeyLink, text: str) -> Gap | Evidence:
+async def _by_pattern(link: KeyLink, text: str) -> Gap | Evidence:
     match await search(link.pattern, text):
         case Found.YES:
-            return Evidence(about=about, holds=True, proof=f"{link.source} matches /{link.pattern}/")
+            return Evidence(about=_about(link), holds=True, proof=f"{link.source} matches /{link.pattern}/")
         case Found.NO:
             return _gap(link, f"nothing in {link.source} matches /{link.pattern}/")
         case Found.TIMEOUT:
             return _gap(link, f"the pattern /{link.pattern}/ takes too long", unverified=True)
         case Found.INVALID if link.pattern in text:
-            return Evidence(about=about, holds=True, proof=f"{link.source} holds {link.pattern!r}")
+            return Evidence(about=_about(link), holds=True, proof=f"{link.source} holds {link.pattern!r}")
         case Found.INVALID:
             reason = f"{link.pattern!r} is no regular expression and does not stand in {link.source}"
             return _gap(link, reason, unverified=True)
 
 
-def _by_name(about: str, link: KeyLink, source: PurePosixPath, text: str) -> Gap | Evidence | None:
+def _by_name(link: KeyLink, source: PurePosixPath, text: str) -> Gap | Evidence | None:
     target = _path(link.target)
     for name in _names(target):
         if re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", text):
-            return Evidence(about=about, holds=True, proof=f"{link.source} refers to {name!r}")
+            return Evidence(about=_about(link), holds=True, proof=f"{link.source} refers to {name!r}")
     if " " in target or not target or source.suffix not in BY_NAME or _by_package(target, text):
         return None
     return _gap(link, f"{link.source} does not refer to {target}")
@@ -93,12 +93,15 @@ def _is_path(text: str) -> bool:
     return " " not in text and not text.startswith("/") and ("/" in text or bool(Path(text).suffix))
 
 
+def _about(link: KeyLink) -> str:
+    return f"{link.source} -> {link.target}"
+
+
 def _gap(link: KeyLink, reason: str, *, unverified: bool = False) -> Gap:
-    name = f"{link.source} -> {link.target}"
     return Gap(
         truth=f"{link.source} is connected to {link.target}" + (f" ({link.via})" if link.via else ""),
         reason=reason,
-        about=name,
+        about=_about(link),
         status="unverified" if unverified else "failed",
         artifacts=(BadArtifact(path=_path(link.source), issue=reason),),
     )
