@@ -40,7 +40,8 @@ def _utc_now() -> datetime:
 class ProjectLock:
     """The lock of one project, in *directory* (``<git common dir>/gsd``); not inherited by children.
 
-    The kernel frees it when the process ends, however it ends.
+    The kernel frees it when the process ends, however it ends. Keep the object as long as the
+    lock is needed: it gives the lock back when it is collected.
     """
 
     def __init__(
