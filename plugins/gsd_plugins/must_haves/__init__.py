@@ -29,9 +29,8 @@ async def must_haves_hold(phase: PhaseView) -> Sequence[Gap] | GapReport:
     found: list[Gap | Evidence] = [_checked(check) for check in phase.checks]
     for path, promises in _promises(plans).items():
         found.append(await asyncio.to_thread(judge_artifact, tree, path, promises))
-    for link in _links(plans):
-        if (verdict := await judge_link(tree, link)) is not None:
-            found.append(verdict)
+    judged = [await judge_link(tree, link) for link in _links(plans)]
+    found.extend(verdict for verdict in judged if verdict is not None)
     return GapReport(
         gaps=tuple(_once(item for item in found if isinstance(item, Gap))),
         evidence=tuple(item for item in found if isinstance(item, Evidence)),
