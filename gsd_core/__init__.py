@@ -62,9 +62,11 @@ from .planning.model import (
 )
 from .question import Answer, Asked, Inquiry, Option, Question, refusal
 from .step import (
+    Depth,
     Done,
     FileWrite,
     Idea,
+    Profile,
     RunStep,
     StepHost,
     StepRequest,
@@ -97,6 +99,7 @@ __all__ = [
     "Conversation",
     "Credentials",
     "Deny",
+    "Depth",
     "Done",
     "Ended",
     "Event",
@@ -128,6 +131,7 @@ __all__ = [
     "Planning",
     "PlanningError",
     "PluginError",
+    "Profile",
     "ProjectInfo",
     "Question",
     "Requirement",

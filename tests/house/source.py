@@ -51,12 +51,9 @@ class Import:
 @cache
 def modules(*folders: str) -> tuple[Module, ...]:
     """Return the modules below *folders*, relative to the root (``plugins`` and ``src`` are no packages)."""
-    found: list[Module] = []
-    for folder in folders:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if not any(part.startswith(".") for part in path.relative_to(ROOT).parts):
-                found.append(Module(name=_dotted(path), path=path, tree=ast.parse(path.read_text("utf-8"))))
-    return tuple(found)
+    paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    shown = [path for path in paths if not any(part[0] == "." for part in path.relative_to(ROOT).parts)]
+    return tuple(Module(name=_dotted(p), path=p, tree=ast.parse(p.read_text("utf-8"))) for p in shown)
 
 
 def _dotted(path: Path) -> str:

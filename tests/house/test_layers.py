@@ -7,6 +7,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -22,13 +23,13 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "importing",
     ),
     "doors": (
-        "", "hookspecs", "hooks", "plugins", "discovery", "fit", "shapes", "border", "guard", "calls", "onion",
-        "contribute", "subscribe", "watchdog",
+        "", "hookspecs", "hooks", "plugins", "discovery", "fit", "shapes", "border", "guard", "calls",
+        "onion", "contribute", "subscribe", "watchdog",
     ),
     "work": ("run",),
     "faces": ("views", "testing", "cli", "__main__"),
 }  # fmt: skip
-"""The rooms in their layers; a room may use what lies below its own layer, and its own layer as ALLOWED says."""
+"""The rooms in their layers; a room may use what lies below its own layer."""
 
 BESIDE = {
     "settings": {"bound", "convert"},
@@ -37,7 +38,7 @@ BESIDE = {
     "cli": {"views"},
     "__main__": {"cli"},
 }
-"""Rooms of one layer, beyond words and doors, that one may use another."""
+"""Neighbours that may use one another; words and doors may as they like."""
 
 KEPT_IN: dict[str, set[str]] = {
     "click": {"cli"},
@@ -155,6 +156,7 @@ def test_words_do_no_io(name: str) -> None:
     assert used <= QUIET
 
 
+@cache
 def dependencies(project: str) -> set[str]:
     """Return the packages that a ``pyproject.toml`` declares, as they are imported."""
     data = tomllib.loads((ROOT / project).read_text("utf-8"))

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import define, evolve, field
 
-from gsd_core import Activity, AgentHost, AgentResult, Usage
-from gsd_core import Ended
+from gsd_core import Activity, AgentHost, AgentResult, Ended, Usage
 
 from .failures import of_result, of_retry, reset_time
 from .turns import Turns

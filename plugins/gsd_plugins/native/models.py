@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from gsd_core import StepRequest
-from gsd_core import Role
-from gsd_core.step import Profile
+from gsd_core import Profile, Role, StepRequest
 
 PROFILES: Mapping[Role, Mapping[Profile, str]] = {
     "planner": {"quality": "opus", "balanced": "opus", "budget": "sonnet"},

@@ -7,8 +7,7 @@ from typing import Any, assert_never, cast
 
 from attrs import define, evolve, field
 
-from gsd_core import AgentResult, Evidence, Gap, GapReport, HumanCheck
-from gsd_core import GapStatus
+from gsd_core import AgentResult, Evidence, Gap, GapReport, GapStatus, HumanCheck
 
 from .schemas import VerdictAnswer, VerdictsAnswer
 from .shape import faults, read
