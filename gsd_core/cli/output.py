@@ -34,6 +34,15 @@ def print_line(line: str | Text = "") -> None:
     console().print(styled(line), soft_wrap=True)
 
 
+def can_show(signs: str) -> bool:
+    """Whether stdout has these characters."""
+    try:
+        signs.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
 def styled(line: str | Text, style: str = "") -> Text:
     """Return *line* as text to print: no markup, sanitized."""
     return line if isinstance(line, Text) else Text(sanitize(line), style=style)

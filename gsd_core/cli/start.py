@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, BinaryIO, Literal, TextIO, TypeAlias
 
 import attrs
 from attrs import frozen
@@ -64,8 +65,12 @@ def prepare(wish: Wish) -> RunRequest:
     """Return the request for the run; raise what is wrong with it. Only trust is written, if given."""
     root = wish.where.directory.resolve()
     check_folder(root)
-    idea = load_idea(wish.idea, sys.stdin.buffer) if wish.idea else None
+    idea = load_idea(wish.idea, _stdin()) if wish.idea else None
     loaded, settings = _load(wish, root)
+    if str(wish.idea) == "-" and value_of(settings, "--answers") == "-":
+        raise ConfigError(
+            "standard input cannot be both the idea and the answers", hint="put one into a file"
+        )
     check_listed(loaded.hooks, settings.of(RunSettings))
     if not wish.dry:
         check_agents(loaded.hooks, settings)
@@ -74,6 +79,11 @@ def prepare(wish: Wish) -> RunRequest:
         plugins=loaded.infos, info=_info(wish, root, settings), options=_options(root, settings), clock=now,
         observers=(Projection(root, _before(wish.where)),),
     )  # fmt: skip
+
+
+def _stdin() -> BinaryIO:
+    """Return standard input; an empty one if it is closed."""
+    return sys.stdin.buffer if sys.stdin else io.BytesIO()
 
 
 def _load(wish: Wish, root: Path) -> tuple[Loaded, Settings]:
@@ -164,7 +174,12 @@ def _only(hooks: Hooks, names: Sequence[str]) -> Hooks:
 def _interactive(wish: Wish, settings: Settings) -> bool:
     """Whether a human sits at the terminal and standard input is not needed for something else."""
     taken = str(wish.idea) == "-" or value_of(settings, "--answers") == "-"
-    return sys.stdin.isatty() and sys.stderr.isatty() and not wish.no_input and not taken
+    return _is_terminal(sys.stdin) and _is_terminal(sys.stderr) and not wish.no_input and not taken
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    """Whether *stream* is a terminal; a closed one is ``None``."""
+    return stream is not None and stream.isatty()
 
 
 def _info(wish: Wish, root: Path, settings: Settings) -> RunInfo:

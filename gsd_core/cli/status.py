@@ -12,10 +12,11 @@ from gsd_core.text import one_line
 from gsd_core.views.phases import PhaseRow, percent
 from gsd_core.views.status import Status, answer_command, cost_json, status_json, status_of
 
-from .output import json_flag, print_json, print_line, styled
+from .output import can_show, json_flag, print_json, print_line, styled
 from .where import anywhere, where_of
 
 MARKS = {"completed": "✓", "in_progress": "▸", "failed": "✗", "skipped": "-", "pending": "·"}
+ASCII = {"completed": "+", "in_progress": ">", "failed": "x", "skipped": "-", "pending": "."}
 STYLES = {"completed": "green", "in_progress": "cyan", "failed": "red", "skipped": "dim", "pending": "dim"}
 NOTHING = "no run yet in this project; start one with: gsd run IDEA"
 
@@ -64,10 +65,14 @@ def _headline(status: Status) -> Text:
 def _phases(status: Status) -> Iterator[Text]:
     wide = max((len(row.number) for row in status.phases), default=0)
     for row in status.phases:
-        line = Text(f"  {MARKS[row.status]} ", style=STYLES[row.status])
+        line = Text(f"  {_marks()[row.status]} ", style=STYLES[row.status])
         line.append_text(styled(f"{row.number:<{wide}}  {one_line(row.name, 60)}"))
         line.append_text(styled(_details(row), "dim"))
         yield line
+
+
+def _marks() -> dict[str, str]:
+    return MARKS if can_show("".join(MARKS.values())) else ASCII
 
 
 def _details(row: PhaseRow) -> str:
@@ -75,7 +80,8 @@ def _details(row: PhaseRow) -> str:
         return "  (not in range)"
     if row.status in ("completed", "pending"):
         return ""
-    steps = " ".join(f"{name} {MARKS[status]}" for name, status in row.steps.items())
+    marks = _marks()
+    steps = " ".join(f"{name} {marks[status]}" for name, status in row.steps.items())
     plans = f", {row.plans_done}/{row.plans} plans" if row.plans else ""
     rounds = f", gap round {row.gap_rounds}" if row.gap_rounds else ""
     return f"  ({steps}{plans}{rounds})"

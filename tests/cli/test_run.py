@@ -86,3 +86,36 @@ def test_a_human_at_a_terminal_sees_the_run_and_answers(tmp_path: Path, idea: Pa
 
     assert "Enter takes" in prompt
     assert code == 0
+
+
+def test_a_closed_standard_input_harms_nothing(tmp_path: Path, idea: Path) -> None:
+    script = 'exec "$0" -m gsd_core "$@" <&-'
+    command = [
+        "sh",
+        "-c",
+        script,
+        sys.executable,
+        "run",
+        str(idea),
+        "-C",
+        str(tmp_path / "new"),
+        *FAKE,
+        "--yes",
+    ]
+
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False,
+        env=os.environ | SMALL | {"PYTHONPATH": f"{HOME}:{HOME / 'plugins'}"},
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_terminal_without_unicode_shows_plain_signs(tmp_path: Path, idea: Path) -> None:
+    root = tmp_path / "new"
+    run = _gsd("run", idea, "-C", root, *FAKE, "--yes", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    status = _gsd("status", "-C", root, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+
+    assert run.stderr.isascii()
+    assert "+ phase 1 complete" in run.stderr
+    assert "+ 1  " in status.stdout

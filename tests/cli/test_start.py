@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from gsd_core.cli.phase_range import parse_phases
 from gsd_core.errors import ConfigError
 from gsd_core.trust import Trust
 from tests.cli.bench import Bench, call, repository
+from tests.terminal.plays import on_a_terminal
 
 LOGGED_OUT = """
 from gsd_core import AgentResult, Finding, implements
@@ -239,9 +241,28 @@ def test_yes_trusts_the_projects_plugins_and_remembers_it(bench: Bench, idea: Pa
     assert len(Trust(bench.root / ".git" / "gsd" / "trust.json").trusted()) == 1
 
 
-def test_a_dirty_tree_is_refused(bench: Bench, idea: Path) -> None:
-    import subprocess
+def test_a_human_at_a_terminal_is_asked_whether_to_trust_a_plugin(bench: Bench, idea: Path) -> None:
+    _with_local_plugin(bench.root)
+    command = ("gsd_core", "run", str(idea), "-C", str(bench.root), "--agent", "local")
+    with on_a_terminal(*command, NO_COLOR="1") as screen:
+        shown = screen.until("Trust it? [y/N]: ")
+        screen.type("y\n")
+        screen.until("agent 'local' cannot work")
+        code = screen.ended()
 
+    assert "local.py, sha256 " in shown.replace("\r\n", "")
+    assert code == 4
+    assert len(Trust(bench.root / ".git" / "gsd" / "trust.json").trusted()) == 1
+
+
+def test_standard_input_serves_one_purpose(bench: Bench) -> None:
+    result = call("run", "-", "--answers", "-", "-C", bench.root, "--agent", "rehearsal", stdin="# idea")
+
+    assert result.exit_code == 2
+    assert "cannot be both" in result.stderr
+
+
+def test_a_dirty_tree_is_refused(bench: Bench, idea: Path) -> None:
     tracked = bench.root / "code.py"
     tracked.write_text("one\n")
     subprocess.run(["git", "add", "."], cwd=bench.root, check=True)

@@ -27,7 +27,7 @@ def may_read(stdin: Readable) -> bool:
     """Whether *stdin* is a terminal and ours now: reading in the background would stop the process."""
     try:
         return stdin.isatty() and os.tcgetpgrp(stdin.fileno()) == os.getpgrp()
-    except (OSError, ValueError):
+    except (AttributeError, OSError, ValueError):  # closed: None, or a descriptor that is none
         return False
 
 

@@ -47,7 +47,9 @@ class Sink(Protocol):
 
 
 class Lines:
-    """Append-only lines, with the time of day where nobody watches."""
+    """Append-only lines, each as long as it is."""
+
+    _wraps = False
 
     def __init__(self, stream: TextIO, most: Weight) -> None:
         self.console = console_on(stream)
@@ -66,7 +68,7 @@ class Lines:
         if self._is_paused:
             self._waiting.append(line)
         else:
-            self.console.print(self._text(line), soft_wrap=True)
+            self.console.print(self._text(line), soft_wrap=not self._wraps)
 
     def board(self, board: Board, now: datetime) -> None:
         """There is no board."""
@@ -96,6 +98,8 @@ class Lines:
 
 class LiveView(Lines):
     """Lines above, and below them the board, drawn anew; no thread, the loop's ticks refresh it."""
+
+    _wraps = True
 
     def __init__(self, stream: TextIO, most: Weight) -> None:
         super().__init__(stream, most)

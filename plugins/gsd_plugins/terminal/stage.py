@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -155,9 +155,10 @@ class Stage:
         return event.data.get("question") in self._prompted and event.data.get("via") != "terminal"
 
     async def _tick(self) -> None:
-        while True:
-            await asyncio.sleep(TICK_SECONDS)
-            if self._sink:
+        """Keep the time on the board going, until nobody can see it any more."""
+        with suppress(OSError):
+            while self._sink:
+                await asyncio.sleep(TICK_SECONDS)
                 self._sink.board(self._board, self.clock())
 
     async def _roadmap(self) -> tuple[PhaseView, ...]:
