@@ -6,17 +6,17 @@ default, never by a parameter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal
 
-import pluggy
 from attrs import field, frozen
 
 from .agent import AgentHost, AgentResult, AgentTask, Permission, ToolUse
 from .event import Event
 from .gap import Gap, GapReport
+from .mark import PROJECT, Mark, hookimpl, hookspec, implements
 from .notice import Notice
 from .planning.model import PhaseView
 from .question import Answer, Inquiry
@@ -25,15 +25,6 @@ from .usage import Pause, Spend, Stop
 
 if TYPE_CHECKING:
     import click
-
-PROJECT = "gsd"
-
-P = ParamSpec("P")
-R = TypeVar("R")
-S = TypeVar("S")
-
-hookspec = pluggy.HookspecMarker(PROJECT)
-hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
 @frozen(kw_only=True)
@@ -386,49 +377,9 @@ def gsd_doctor() -> Iterable[Finding]:
     return ()
 
 
-class Mark(Protocol[P, R]):
-    """Accepts a function, or a method, with the spec's exact signature."""
-
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[Concatenate[S, P], R], /) -> Callable[Concatenate[S, P], R]: ...
-    def __call__(self, function: Any, /) -> Any:
-        """Mark *function*."""
-
-
-def implements(spec: Callable[P, R], *, tryfirst: bool = False, trylast: bool = False) -> Mark[P, R]:
-    """Mark a function or method as implementing *spec*; a type checker checks that it does."""
-    name: str = getattr(spec, "__name__")  # noqa: B009 - a ParamSpec callable has no __name__ for the type checkers
-
-    def mark(function: Any, /) -> Any:
-        return hookimpl(function, specname=name, tryfirst=tryfirst, trylast=trylast)
-
-    return mark
-
-
 __all__ = [
-    "ConfigValue",
-    "Finding",
-    "Mark",
-    "ProjectInfo",
-    "RunInfo",
-    "gsd_answer",
-    "gsd_check_budget",
-    "gsd_cli_commands",
-    "gsd_doctor",
-    "gsd_execute_step",
-    "gsd_find_gaps",
-    "gsd_lifespan",
-    "gsd_notify",
-    "gsd_on_event",
-    "gsd_permit_tool",
-    "gsd_run_agent",
-    "gsd_settings",
-    "gsd_workspace",
-    "gsd_wrap_step",
-    "gsd_write_config",
-    "hookimpl",
-    "hookspec",
-    "implements",
+    "PROJECT", "ConfigValue", "Finding", "Mark", "ProjectInfo", "RunInfo", "gsd_answer",
+    "gsd_check_budget", "gsd_cli_commands", "gsd_doctor", "gsd_execute_step", "gsd_find_gaps",
+    "gsd_lifespan", "gsd_notify", "gsd_on_event", "gsd_permit_tool", "gsd_run_agent", "gsd_settings",
+    "gsd_workspace", "gsd_wrap_step", "gsd_write_config", "hookimpl", "hookspec", "implements",
 ]  # fmt: skip
