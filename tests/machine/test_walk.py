@@ -23,10 +23,10 @@ def shape(world: World) -> Any:
         for key, r in world.state.steps.items()
     }
     state = evolve(
-        world.state, seq=0, epoch=0, last_at=None, opened_at=None, started_at=None, steps=steps,
-        inquiries={key: q.open for key, q in world.state.inquiries.items() if q.open},
-    )  # fmt: skip
-    return repr(state), world.disk
+        world.state, seq=0, epoch=0, last_at=None, opened_at=None, started_at=None, steps=steps, inquiries={}
+    )
+    open_ = tuple(key for key, question in world.state.inquiries.items() if question.open)
+    return repr(state), open_, world.disk
 
 
 def walk(start: World, troubles: int, crashes: int) -> dict[Any, World]:

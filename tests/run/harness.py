@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve
+from attrs import define, evolve, field
 
+from gsd_core.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.hooks import Hooks
-from gsd_core.hookspecs import RunInfo
+from gsd_core.hookspecs import RunInfo, gsd_run_agent, implements
+from gsd_core.journal.codec import unstructure
+from gsd_core.journal.inbox import put
 from gsd_core.journal.record import Record
 from gsd_core.journal.store import Journal
 from gsd_core.machine.state import Options
 from gsd_core.plugins import collect_settings
+from gsd_core.question import Answer
 from gsd_core.run import RunEnd, RunRequest, run_project
 from gsd_core.settings import CORE_SECTIONS, Layer, resolve
 from gsd_core.step import Idea
@@ -66,6 +70,51 @@ def one_phase(**more: Any) -> FakeAgent:
     return FakeAgent(Scenario(IDEA, phases=1, **{**trouble, **more}))
 
 
+def plugin(hook: Callable[..., Any], function: Callable[..., Any], **options: bool) -> object:
+    """Return a plugin with that one function."""
+    return type("Plugin", (), {"f": staticmethod(implements(hook, **options)(function))})()
+
+
+Before = Callable[[AgentTask, AgentHost], Awaitable[AgentResult | None]]
+
+
+@define(eq=False)
+class Watched:
+    """An agent that remembers its *tasks*; *before* may fail, or answer in the agent's place."""
+
+    agent: FakeAgent
+    before: Before | None = None
+    tasks: list[AgentTask] = field(factory=list[AgentTask], init=False)
+
+    @implements(gsd_run_agent)
+    async def run_agent(self, task: AgentTask, host: AgentHost) -> AgentResult | None:
+        """Do *task*."""
+        self.tasks.append(task)
+        result = await self.before(task, host) if self.before else None
+        return result if result is not None else await self.agent.run_agent(task, host)
+
+    def of(self, role: str) -> list[AgentTask]:
+        """Return the tasks of that role."""
+        return [task for task in self.tasks if task.role == role]
+
+
+def answer(root: Path, question: str, *chosen: str, text: str = "") -> None:
+    """Answer a question through the inbox, as ``gsd answer`` does."""
+    given = Answer(question=question, chosen=chosen, text=text)
+    put(journal(root), "answer", unstructure(given), by="tester")
+
+
+def journal(root: Path) -> Path:
+    """Return where the project's journal lies."""
+    return root / ".git" / "gsd" / "journal.db"
+
+
+def asked(root: Path) -> list[str]:
+    """Return the ids of all questions that were asked, in their order."""
+    inquiries = [fact.data["inquiry"] for fact in facts(root, "question.asked")]
+    return [question["id"] for inquiry in inquiries for question in inquiry["questions"]]
+
+
 def request(
     root: Path,
     agent: object,
@@ -98,8 +147,8 @@ def do(asked: RunRequest) -> RunEnd:
 
 def facts(root: Path, *kinds: str) -> list[Record]:
     """Return the journal's facts of those kinds (all, if none is named)."""
-    with Journal.open(root / ".git" / "gsd" / "journal.db", clock=now, writable=False) as journal:
-        return list(journal.events(kinds=kinds or None, facts_only=True))
+    with Journal.open(journal(root), clock=now, writable=False) as opened:
+        return list(opened.events(kinds=kinds or None, facts_only=True))
 
 
 def trailed(root: Path) -> list[tuple[str, str]]:
