@@ -71,6 +71,17 @@ def test_writes_and_commands_run_unattended_once_the_gate_allows_them(bench: Ben
     assert result.text == "done"
 
 
+def test_each_command_begins_in_the_tree_that_its_paths_were_judged_in(bench: Bench) -> None:
+    (bench.tree / "below").mkdir()
+    script = in_turn(
+        uses("Bash", command="cd below && pwd"), uses("Bash", command="touch here.txt"), says("done")
+    )
+
+    bench.run(script, RecordingHost(), tools=("Bash",), writable=True)
+
+    assert (bench.tree / "here.txt").exists()
+
+
 @pytest.mark.parametrize("writable", [True, False])
 def test_what_the_cli_would_ask_about_is_for_the_policies_to_say(bench: Bench, writable: bool) -> None:
     host = RecordingHost()

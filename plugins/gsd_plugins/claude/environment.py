@@ -86,4 +86,6 @@ def unattended(max_retries: int) -> dict[str, str]:
         "CLAUDE_CODE_SDK_READS_SESSION_STATE": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
+        # A command begins in the project, where the policies judge its paths, wherever the last one went.
+        "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR": "1",
     }
