@@ -1,0 +1,100 @@
+"""What the reference says of facts, events and exit codes; tests hold it against what a run does."""
+
+from __future__ import annotations
+
+EXIT_CODES: dict[int, str] = {
+    0: "every phase in range is verified (or verification was skipped by flag, and the last line says so)",
+    1: "a step failed for good, or gsd itself did",
+    2: "something has to be changed first: the command line, settings, the idea, the project; "
+    "or another run holds the project",
+    3: "a question is open that nobody could answer",
+    4: "the agent has no valid credentials",
+    5: "the budget or a usage limit is used up",
+    6: "gaps remain, or a phase was skipped",
+    75: "a passing trouble did not pass: try again later",
+    130: "stopped by SIGINT or by `gsd stop`",
+    143: "stopped by SIGTERM",
+}
+
+EVENTS: dict[str, tuple[str, str]] = {
+    "run.started": ("a run begins, once in its life", "idea, sha256"),
+    "run.opened": (
+        "a process takes the run up, at its start and at each resume",
+        "pid, version, agent, resumed",
+    ),
+    "run.closed": ("the process is done with the run", "outcome, exit, reason, dollars, commits"),
+    "phase.started": ("the first step of a phase begins", "number, name"),
+    "phase.completed": ("a phase is verified and ticked", "number, name"),
+    "phase.skipped": ("a human chose to leave a phase undone", "number, reason"),
+    "step.started": ("an attempt at a step begins", "kind, phase, plan, round, attempt"),
+    "step.completed": (
+        "a step's files are written and committed",
+        "kind, phase, plan, round, commit, subject",
+    ),
+    "step.failed": ("a step failed for good: no retry is left", "error"),
+    "step.skipped": ("a step is left out", "by, reason, dependents"),
+    "attempt.failed": ("one attempt failed; the step may be tried again", "error"),
+    "question.asked": ("something has to be decided", "key, inquiry"),
+    "question.answered": ("it was decided", "question, words, how, by, via"),
+    "gap.found": ("verification found gaps", "phase, round, gaps"),
+    "gap.escalated": ("gaps remain, and a human is asked what to do", "phase, gaps, error"),
+    "error.escalated": ("a step failed, and a human is asked what to do", "phase, gaps, error"),
+    "task.committed": (
+        "a task's check passed and its changes are committed",
+        "task, name, commit, paths, created, check",
+    ),
+    "cost.changed": ("an agent call ended; its own use, not a total", "dollars, tokens, calls, basis"),
+    "agent.activity": (
+        "an agent was seen doing something; no promise that it is kept",
+        "key, kind, tool, text, usage",
+    ),
+    "plugin.failed": ("a plugin broke its contract", "plugin, hook, error"),
+    "recovered": ("a start found and mended what a crash had left", "processes, locks, lost"),
+}
+
+FACTS: dict[str, tuple[str, str]] = {
+    "run.started": ("a run begins", "idea, workflow, base"),
+    "run.opened": (
+        "a process takes the run over; raises the epoch",
+        "pid, start, boot, epoch, version, options, agent, seed, resumed, plugins",
+    ),
+    "run.closed": ("the process is done with the run", "outcome, exit, reason, dollars, commits"),
+    "recovered": ("what a crash had left was mended", "processes, locks, lost"),
+    "project.observed": (
+        "what the planning files say, when it differs from the last time",
+        "milestone, phases",
+    ),
+    "attempt.started": (
+        "an attempt at a step begins",
+        "kind, phase, plan, round, for_gaps, executor, agent, base_commit, dirty_before",
+    ),
+    "attempt.declared": ("what to do with the attempt after a crash", "effect"),
+    "attempt.lost": (
+        "the attempt has no owner any more, was stopped, or waits for a human",
+        "why, questions, kept",
+    ),
+    "attempt.failed": ("the attempt failed", "error"),
+    "step.result": ("what the step returned, before any of it is written", "result, phase, gaps, passed"),
+    "step.completed": ("it is written and committed", "commit, subject, gaps, paths"),
+    "step.failed": ("it failed for good", "error"),
+    "agent.opened": ("an agent call begins", "key, conversation, model, role, prompt_sha256, reserved"),
+    "agent.process": ("the agent's process, to be ended if gsd is killed", "key, pid, start"),
+    "agent.closed": ("the call ended, with what it used", "key, ended, usage"),
+    "agent.accepted": ("its answer passed the step's checks; asked again, this is the answer", "key, value"),
+    "task.committed": ("a task is committed, once", "task, name, commit, paths, created, check"),
+    "question.asked": ("questions were put", "inquiry, occasion, gaps, error"),
+    "question.answered": ("one of them was answered", "answer"),
+    "answer.refused": ("an answer from the inbox does not fit", "answer, reason"),
+    "timer.set": ("the step goes on at a later time", "until, why"),
+    "timer.fired": ("that time has come", ""),
+    "control.asked": ("somebody asked the run to stop", "what, by, via"),
+    "notice.sent": ("people were told something", "key, ok, failed"),
+    "plugin.failed": ("a plugin broke its contract", "plugin, hook, error"),
+}
+
+ACTIVITY: dict[str, tuple[str, str]] = {
+    "agent.activity": (
+        "what an agent was seen doing, with the use of each turn",
+        "key, kind, tool, text, usage",
+    ),
+}

@@ -1,0 +1,122 @@
+"""The reference is made from the code, and what it says in words is what a run does."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import click
+import pytest
+
+from docs import generate, tables
+from gsd_core import EVENT_NAMES, Event, hookspecs, implements
+from gsd_core.cli.app import COMMANDS, gsd
+from gsd_core.cli.flags import LOADED
+from gsd_core.fit import HOOKS
+from gsd_core.hookspecs import gsd_on_event
+from gsd_core.journal.record import ACTIVITY
+from gsd_core.machine.fold import FACT_KINDS
+from tests.house.source import ROOT, modules
+from tests.run import harness
+
+PAGES = generate.pages()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_as_the_code_has_it(name: str) -> None:
+    written = (generate.FOLDER / name).read_text("utf-8")
+
+    assert written == PAGES[name], "run: python -m docs.generate"
+
+
+def test_there_is_no_other_page() -> None:
+    assert {path.name for path in generate.FOLDER.glob("*.md")} == set(PAGES)
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_a_hook_is_documented_with_its_exact_parameters(name: str) -> None:
+    parameters = ", ".join(inspect.signature(getattr(hookspecs, name)).parameters)
+
+    assert f"\n## {name}({parameters})\n" in PAGES["hooks.md"]
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_a_hook_has_a_test_that_names_it(name: str) -> None:
+    word = name.removeprefix("gsd_")
+    tests = [path for path in (ROOT / "tests").rglob("test_*.py") if "house" not in path.parts]
+    naming = [path for path in tests if path != Path(__file__) and _names(path, name, word)]
+
+    assert naming, f"no test names {name}"
+
+
+def _names(path: Path, name: str, word: str) -> bool:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Name | ast.alias) and name in (
+            getattr(node, "id", ""),
+            getattr(node, "name", ""),
+        ):
+            return True
+        if isinstance(node, ast.Constant) and node.value in (name, word):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_stands_in_the_reference(name: str) -> None:
+    root = click.Context(gsd, info_name="gsd")
+    command = gsd.get_command(root, name)
+    assert command is not None
+    ctx = click.Context(command, info_name=name, parent=root)
+    ctx.meta[LOADED] = generate.built_in()
+    _, _, rest = PAGES["commands.md"].partition(f"\n## gsd {name}\n")
+    section = rest.partition("\n## ")[0]
+
+    assert inspect.cleandoc(command.help or "?") in section
+    for parameter in command.get_params(ctx):
+        if isinstance(parameter, click.Option):
+            assert all(option in section for option in parameter.opts)
+            assert (parameter.help or "?").replace("|", "\\|") in section
+
+
+def test_every_event_is_documented() -> None:
+    assert set(tables.EVENTS) == set(EVENT_NAMES)
+
+
+def test_every_kind_of_fact_is_documented() -> None:
+    recorded = {kind for module in modules("gsd_core/run") for kind in _recorded(module.tree)}
+    planned = {"step.skipped", "question.withdrawn"}
+
+    assert set(tables.FACTS) == recorded
+    assert set(tables.FACTS) >= FACT_KINDS - planned
+    assert set(tables.ACTIVITY) <= ACTIVITY
+
+
+def _recorded(tree: ast.Module) -> set[str]:
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+    writing = [call for call in calls if isinstance(call.func, ast.Attribute)]
+    first = [call.args[0] for call in writing if ast.unparse(call.func).endswith((".record", ".append"))]
+    return {str(a.value) for a in first if isinstance(a, ast.Constant) and "." in str(a.value)}
+
+
+class Watcher:
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    @implements(gsd_on_event)
+    async def watch(self, event: Event) -> None:
+        self.events.append(event)
+
+
+def test_a_run_records_and_tells_what_the_reference_says(tmp_path: Path) -> None:
+    root, watcher = harness.repository(tmp_path / "p"), Watcher()
+    agent = harness.one_phase(question=True, gap=True)
+    end = harness.do(harness.request(root, agent, given=harness.idea(), watcher=watcher))
+
+    assert end.exit == 0
+    for fact in harness.facts(root):
+        assert set(fact.data) <= set(tables.FACTS[fact.kind][1].split(", ")), fact.kind
+    for event in watcher.events:
+        assert set(event.data) <= set(tables.EVENTS[event.name][1].split(", ")), event.name
+    told = {event.name for event in watcher.events}
+    assert {"gap.found", "question.answered", "phase.completed", "task.committed", "run.closed"} <= told
