@@ -41,7 +41,7 @@ EVENTS: dict[str, tuple[str, str]] = {
     "error.escalated": ("a step failed, and a human is asked what to do", "phase, gaps, error"),
     "task.committed": (
         "a task's check passed and its changes are committed",
-        "task, name, commit, paths, created, check",
+        "task, name, at, commit, paths, created, check",
     ),
     "cost.changed": ("an agent call ended; its own use, not a total", "dollars, tokens, calls, basis"),
     "agent.activity": (
@@ -81,7 +81,7 @@ FACTS: dict[str, tuple[str, str]] = {
     "agent.process": ("the agent's process, to be ended if gsd is killed", "key, pid, start"),
     "agent.closed": ("the call ended, with what it used", "key, ended, usage"),
     "agent.accepted": ("its answer passed the step's checks; asked again, this is the answer", "key, value"),
-    "task.committed": ("a task is committed, once", "task, name, commit, paths, created, check"),
+    "task.committed": ("a task is committed, once", "task, name, at, commit, paths, created, check"),
     "question.asked": ("questions were put", "inquiry, occasion, gaps, error"),
     "question.answered": ("one of them was answered", "answer"),
     "answer.refused": ("an answer from the inbox does not fit", "answer, reason"),

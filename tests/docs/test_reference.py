@@ -52,13 +52,12 @@ def test_a_hook_has_a_test_that_names_it(name: str) -> None:
 
 def _names(path: Path, name: str, word: str) -> bool:
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Name | ast.alias) and name in (
-            getattr(node, "id", ""),
-            getattr(node, "name", ""),
-        ):
-            return True
-        if isinstance(node, ast.Constant) and node.value in (name, word):
-            return True
+        match node:
+            case ast.Name(id=found) | ast.alias(name=found) | ast.Constant(value=found):
+                if found in (name, word):
+                    return True
+            case _:
+                pass
     return False
 
 
@@ -95,8 +94,9 @@ def test_every_kind_of_fact_is_documented() -> None:
 def _recorded(tree: ast.Module) -> set[str]:
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
     writing = [call for call in calls if isinstance(call.func, ast.Attribute)]
-    first = [call.args[0] for call in writing if ast.unparse(call.func).endswith((".record", ".append"))]
-    return {str(a.value) for a in first if isinstance(a, ast.Constant) and "." in str(a.value)}
+    recording = (".record", "journal.append")
+    first = [call.args[0] for call in writing if ast.unparse(call.func).endswith(recording)]
+    return {str(argument.value) for argument in first if isinstance(argument, ast.Constant)}
 
 
 class Watcher:
