@@ -55,7 +55,7 @@ def _full_name(hook: str) -> str:
 
     from gsd_core import hookspecs
 
-    known = [name for name in hookspecs.__all__ if name.startswith("gsd_")]
+    known = [name for name in dir(hookspecs) if name.startswith("gsd_")]
     name = hook if hook.startswith("gsd_") else f"gsd_{hook}"
     if name in known:
         return name

@@ -119,3 +119,43 @@ def test_a_terminal_without_unicode_shows_plain_signs(tmp_path: Path, idea: Path
     assert run.stderr.isascii()
     assert "+ phase 1 complete" in run.stderr
     assert "+ 1  " in status.stdout
+
+
+def test_an_answer_from_another_terminal_is_seen_at_this_one(tmp_path: Path, idea: Path) -> None:
+    root = tmp_path / "new"
+    with on_a_terminal("gsd_core", "run", str(idea), "-C", str(root), *FAKE, **SMALL, NO_COLOR="1") as screen:
+        screen.until("\n> ")
+        (question,) = said("questions", "-C", root)["questions"]
+        answered = _gsd("answer", question["id"], "2", "-C", root)
+        screen.until("answered elsewhere")
+        screen.until("done: 1 phase complete")
+
+    assert "takes it now" in answered.stdout
+
+
+def test_a_run_that_waits_for_a_human_can_be_stopped_from_elsewhere(tmp_path: Path, idea: Path) -> None:
+    root = tmp_path / "new"
+    with on_a_terminal("gsd_core", "run", str(idea), "-C", str(root), *FAKE, **SMALL, NO_COLOR="1") as screen:
+        screen.until("\n> ")
+        stopped = _gsd("stop", "-C", root)
+        screen.until("stopped: stopped on request")
+        code = screen.ended()
+
+    assert "asked pid" in stopped.stdout
+    assert code == 130
+    assert "waits for" in _gsd("status", "-C", root).stdout
+
+
+def test_ctrl_c_at_the_prompt_ends_the_run_and_resume_asks_again(tmp_path: Path, idea: Path) -> None:
+    root = tmp_path / "new"
+    with on_a_terminal("gsd_core", "run", str(idea), "-C", str(root), *FAKE, **SMALL, NO_COLOR="1") as screen:
+        screen.until("\n> ")
+        screen.type("\x03")
+        screen.until("hint: go on with `gsd resume`")
+        code = screen.ended()
+    with on_a_terminal("gsd_core", "resume", "-C", str(root), *FAKE[:2], **SMALL, NO_COLOR="1") as screen:
+        screen.until("\n> ")
+        screen.type("1\n")
+        screen.until("done: 1 phase complete")
+
+    assert code == 130
