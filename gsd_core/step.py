@@ -38,7 +38,8 @@ class StepRequest:
     *project* is the project's root, *tree* the folder to work in (the same unless a workspace
     plugin made one). *report* is what detectors found (verify) or the gaps to plan for
     (plan, later rounds). *tasks_done* are the numbers of the plan's tasks that are committed.
-    *now* is when the attempt began (aware UTC): the only clock a step needs.
+    *now* is when the attempt began (aware UTC): the only clock a step needs; *began* is when the
+    first attempt did, unless that is unknown.
     """
 
     id: str
@@ -58,6 +59,7 @@ class StepRequest:
     model: str = ""
     planning: Planning = field(factory=Planning)
     now: datetime
+    began: datetime | None = None
 
 
 @frozen(kw_only=True)
@@ -97,12 +99,13 @@ class StepResult:
 class TaskCommit:
     """What became of a task: its *commit*, or why there is none (*problem*, for the agent to mend).
 
-    *paths* are what the commit changed, *created* those of them that are new.
+    *paths* are what the commit changed, *created* those of them that are new, *at* is when it was made.
     """
 
     commit: str = ""
     paths: tuple[str, ...] = ()
     created: tuple[str, ...] = ()
+    at: datetime | None = None
     check: CheckResult | None = None
     problem: str = ""
 

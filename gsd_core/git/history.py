@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 from attrs import frozen
@@ -121,18 +122,26 @@ def _files(root: Path, directory: str) -> Iterator[str]:
 
 def paths_of(git: Command, commit: str) -> tuple[str, ...]:
     """Return the paths that *commit* changed, relative to the project's root."""
+    return _diff_tree(git, commit)
+
+
+def created_by(git: Command, commit: str) -> tuple[str, ...]:
+    """Return the paths that are new with *commit*."""
+    return _diff_tree(git, commit, "--diff-filter=A")
+
+
+def _diff_tree(git: Command, commit: str, *arguments: str) -> tuple[str, ...]:
     out = git(
-        "diff-tree",
-        "-z",
-        "-r",
-        "--root",
-        "--no-commit-id",
-        "--no-renames",
-        "--relative",
-        "--name-only",
-        commit,
-    )
+        "diff-tree", "-z", "-r", "--root", "--no-commit-id", "--no-renames", "--relative", "--name-only",
+        *arguments, commit,
+    )  # fmt: skip
     return tuple(sorted(path for path in out.split("\0") if path))
+
+
+def time_of(git: Command, commit: str) -> datetime:
+    """Return when *commit* was made, in UTC."""
+    seconds = git("show", "--no-patch", "--no-show-signature", "--format=%ct", commit)
+    return datetime.fromtimestamp(int(seconds), UTC)
 
 
 def diff_stat(git: Command, since: str | None, until: str = "HEAD") -> DiffStat:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -114,6 +115,14 @@ class Git:
     async def paths_of(self, commit: str) -> tuple[str, ...]:
         """Return the paths that *commit* changed."""
         return await self._do(history.paths_of, commit)
+
+    async def created_by(self, commit: str) -> tuple[str, ...]:
+        """Return the paths that are new with *commit*."""
+        return await self._do(history.created_by, commit)
+
+    async def time_of(self, commit: str) -> datetime:
+        """Return when *commit* was made, in UTC."""
+        return await self._do(history.time_of, commit)
 
     async def diff_stat(self, since: str | None, until: str = "HEAD") -> DiffStat:
         """Return the size of the difference between two commits; *since* ``None`` is an empty tree."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from itertools import groupby
 from pathlib import PurePosixPath
 
@@ -35,7 +36,7 @@ def render_summary(
     plan: Plan,
     *,
     date: str,
-    duration_minutes: int,
+    duration: timedelta | None,
     commits: Sequence[tuple[str, str]],
     created: Sequence[str],
     modified: Sequence[str],
@@ -44,7 +45,7 @@ def render_summary(
     deviations: Sequence[str],
     issues: Sequence[str],
 ) -> str:
-    """Return the SUMMARY of a plan; *commits* are (name of the task, hash)."""
+    """Return the SUMMARY of a plan; *commits* are (name of the task, hash), *duration* if it is known."""
     number = plan.id.rpartition("-")[2]
     head = frontmatter(
         {
@@ -56,14 +57,14 @@ def render_summary(
             "key-files": {"created": created, "modified": modified},
             "key-decisions": decisions,
             "requirements-completed": plan.requirements,
-            "duration": f"{duration_minutes}min",
+            "duration": _minutes(duration),
             "completed": date,
         }
     )
     parts = [
         f"# Phase {plan.phase} Plan {number}: {title(plan.name)} Summary",
         f"**{title(accomplishments[0] if accomplishments else plan.name)}**",
-        f"## Performance\n\n- **Duration:** {duration_minutes} min\n- **Completed:** {inline(date)}\n"
+        f"## Performance\n\n- **Duration:** {_spoken(duration)}\n- **Completed:** {inline(date)}\n"
         f"- **Tasks:** {len(commits)}\n- **Files modified:** {len({*created, *modified})}",
         f"## Accomplishments\n{_bullets(accomplishments) or '- None'}",
         "## Task Commits\n\nEach task was committed atomically:\n\n" + "\n".join(_commits(commits)),
@@ -74,6 +75,22 @@ def render_summary(
         f"---\n*Phase: {padded(plan.phase)}*\n*Completed: {inline(date)}*",
     ]
     return head + "\n" + "\n\n".join(parts) + "\n"
+
+
+def _minutes(duration: timedelta | None) -> str:
+    if duration is None:
+        return "unknown"
+    minutes = round(duration / timedelta(minutes=1))
+    return f"{minutes}min" if minutes else "<1min"
+
+
+def _spoken(duration: timedelta | None) -> str:
+    if duration is None:
+        return "unknown"
+    hours, minutes = divmod(round(duration / timedelta(minutes=1)), 60)
+    if hours:
+        return f"{hours}h {minutes}m"
+    return f"{minutes} min" if minutes else "less than a minute"
 
 
 def _decisions(decisions: Sequence[tuple[str, str]]) -> Iterator[str]:

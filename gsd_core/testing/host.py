@@ -8,7 +8,8 @@ that is committed stays committed. So a step can be run, broken off and run agai
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from datetime import datetime
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast
@@ -69,6 +70,8 @@ class Commit:
     task: int
     subject: str
     paths: tuple[str, ...]
+    created: tuple[str, ...] = ()
+    at: datetime | None = None
 
 
 @define(kw_only=True)
@@ -77,13 +80,16 @@ class FakeHost:
 
     *agent* plays the model, *answers* the human (without them the recommended option, never for a
     human action), *checks* the commands. With *root*, a path that is not under it cannot be
-    committed, as in a tree where nothing changed.
+    committed, as in a tree where nothing changed. A path is new in the first commit that has it,
+    unless it is *there* before; *clock* says when commits are made.
     """
 
     agent: Agent = field(factory=dict[str, Any])
     answers: Answers | None = None
     checks: Checks = field(factory=dict[str, Sequence[int]])
     root: Path | None = None
+    there: Collection[str] = ()
+    clock: Callable[[], datetime] | None = None
     run: str = "r-test"
     tasks: list[tuple[str, AgentTask]] = field(factory=list[tuple[str, AgentTask]], init=False)
     complaints: list[tuple[str, ...]] = field(factory=list[tuple[str, ...]], init=False)
@@ -173,8 +179,14 @@ class FakeHost:
         changed = tuple(path for path in paths if self.root is None or (self.root / path).exists())
         if not changed:
             return TaskCommit(check=check, problem="nothing has changed")
-        self.commits.append(Commit(task=task.number, subject=subject, paths=changed))
+        self.commits.append(self._commit(task, subject, changed))
         return evolve(_landed(self.commits[-1]), check=check)
+
+    def _commit(self, task: Task, subject: str, paths: tuple[str, ...]) -> Commit:
+        known = {*self.there, *(path for commit in self.commits for path in commit.paths)}
+        created = tuple(path for path in paths if path not in known)
+        at = self.clock() if self.clock else None
+        return Commit(task=task.number, subject=subject, paths=paths, created=created, at=at)
 
     async def check(self, command: str) -> CheckResult:
         """Return what the scripted command does."""
@@ -215,4 +227,4 @@ def _recommended(question: Question) -> str | None:
 
 def _landed(commit: Commit) -> TaskCommit:
     digest = hashlib.sha256(f"{commit.task} {commit.subject}".encode()).hexdigest()
-    return TaskCommit(commit=digest[:40], paths=commit.paths)
+    return TaskCommit(commit=digest[:40], paths=commit.paths, created=commit.created, at=commit.at)

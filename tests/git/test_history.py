@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+
+import pytest
 
 from gsd_core.git import DiffStat, Git, TrailedCommit
 
@@ -119,3 +122,10 @@ def test_the_size_of_a_difference_is_counted(root: Path) -> None:
 
     assert asyncio.run(git.diff_stat(first)) == DiffStat(files=2, insertions=2, deletions=1)
     assert asyncio.run(git.diff_stat(None, first)) == DiffStat(files=1, insertions=2)
+
+
+def test_a_commit_knows_when_it_was_made(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-01-31T12:00:00+02:00")
+    sha = commit(root, "a")
+
+    assert asyncio.run(Git(root).time_of(sha)) == datetime(2026, 1, 31, 10, 0, tzinfo=UTC)

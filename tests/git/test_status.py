@@ -74,6 +74,7 @@ def test_a_project_in_a_folder_of_a_repository_sees_itself_only(base: Path, sh: 
     assert asyncio.run(git.changed()) == ("b", "new")
     sha = asyncio.run(git.commit(["b", "new"], "x", trailers={"GSD-Run": "r"}, verify=False))
     assert asyncio.run(git.paths_of(sha)) == ("b", "new")
+    assert asyncio.run(git.created_by(sha)) == ("new",)
     assert asyncio.run(git.order(".")) == {"b": 2, "new": 2}
     assert sh("status", "--porcelain") == " M a"
 

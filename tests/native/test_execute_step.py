@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from gsd_core import (
     AddDecisions,
@@ -115,6 +116,37 @@ def test_the_summary_names_each_commit() -> None:
     commits = [asyncio.run(host.commit_task(task, "", ())).commit for task in (STORE, LIST)]
 
     assert all(commit[:7] in text for commit in commits)
+
+
+def test_the_summary_says_how_long_it_took_from_the_first_attempt_to_the_last_commit() -> None:
+    times = iter((NOW + timedelta(minutes=20), NOW + timedelta(hours=1, minutes=15)))
+    host = FakeHost(agent=does(1, 2), clock=lambda: next(times))
+    step = a_step(a_plan(), began=NOW)
+    first = run(step, host).files[0].text
+    again = run(evolve(step, attempt=2, now=NOW + timedelta(hours=9), tasks_done=(1, 2)), host).files[0].text
+
+    assert 'duration: "75min"' in first
+    assert "- **Duration:** 1h 15m\n" in first
+    assert again == first
+
+
+@pytest.mark.parametrize(
+    ("began", "committed"), [(None, NOW), (NOW, None), (NOW, NOW - timedelta(minutes=1))]
+)
+def test_a_duration_that_nobody_knows_is_unknown(began: datetime | None, committed: datetime | None) -> None:
+    host = FakeHost(agent=does(1, 2), clock=(lambda: committed) if committed else None)
+    text = run(a_step(a_plan(), began=began), host).files[0].text
+
+    assert "duration: unknown\n" in text
+    assert "- **Duration:** unknown\n" in text
+
+
+def test_a_plan_done_at_once_took_less_than_a_minute() -> None:
+    host = FakeHost(agent=does(1, 2), clock=lambda: NOW + timedelta(seconds=12))
+    text = run(a_step(a_plan(), began=NOW), host).files[0].text
+
+    assert 'duration: "<1min"' in text
+    assert "- **Duration:** less than a minute\n" in text
 
 
 def test_an_executor_that_only_says_that_it_is_done_is_not_done() -> None:

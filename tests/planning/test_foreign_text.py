@@ -209,7 +209,7 @@ def test_a_summary_says_only_what_it_was_given(text: str) -> None:
     written = render_summary(
         plan,
         date="2026-01-31",
-        duration_minutes=1,
+        duration=None,
         commits=[(text, "abc")],
         created=[text],
         modified=[],

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -172,7 +172,7 @@ def summary_of(plan: Plan) -> str:
     return render.render_summary(
         plan,
         date=DATE,
-        duration_minutes=3,
+        duration=timedelta(minutes=3),
         commits=[(task.name, "abcdef1234567") for task in plan.tasks],
         created=plan.files_modified,
         modified=(),

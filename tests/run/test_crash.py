@@ -36,6 +36,11 @@ class Fuse:
         self.points.append(point)
 
 
+@pytest.fixture(autouse=True)
+def _git_has_our_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_COMMITTER_DATE", h.BEGAN.isoformat())
+
+
 @frozen(kw_only=True)
 class Mortal(Effects):
     """Effects that end the process where the fuse says; a dead process writes nothing more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 from . import harness as h
@@ -24,3 +25,15 @@ def test_an_idea_becomes_a_verified_phase_with_a_commit_for_each_task(tmp_path: 
         ("1/complete", ""),
     ]
     assert h.git(root, "status", "--porcelain") == ""
+
+
+def test_a_task_is_recorded_with_the_time_of_its_commit_and_what_is_new(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    h.do(h.request(root, h.one_phase(), given=h.idea()))
+
+    for fact in h.facts(root, "task.committed"):
+        stamp = int(h.git(root, "show", "-s", "--format=%ct", fact.data["commit"]))
+        new = h.git(root, "show", "--diff-filter=A", "--name-only", "--format=", fact.data["commit"])
+        assert abs(datetime.fromisoformat(fact.data["at"]).timestamp() - stamp) < 60
+        assert fact.data["created"] == new.split()
+    assert len(h.facts(root, "task.committed")) == 2

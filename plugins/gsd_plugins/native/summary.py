@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from gsd_core import Plan, StepRequest
 from gsd_core.planning.render import render_summary
@@ -18,7 +19,7 @@ def summary_of(step: StepRequest, plan: Plan, records: Sequence[Record], report:
     return render_summary(
         plan,
         date=day(step),
-        duration_minutes=0,
+        duration=_duration(step, records),
         commits=[(record.task.name, record.landed.commit) for record in records if record.landed.commit],
         created=(),
         modified=sorted(paths),
@@ -27,3 +28,12 @@ def summary_of(step: StepRequest, plan: Plan, records: Sequence[Record], report:
         deviations=report.deviations,
         issues=report.issues,
     )
+
+
+def _duration(step: StepRequest, records: Sequence[Record]) -> timedelta | None:
+    """Return the time from the first attempt's start to the last task's commit, if both are known."""
+    committed = [record.landed.at for record in records if record.landed.commit]
+    last = committed[-1] if committed else None
+    if step.began is None or last is None or last < step.began:
+        return None
+    return last - step.began
