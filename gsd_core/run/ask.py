@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from attrs import evolve
 
-from gsd_core.errors import Parked
+from gsd_core.errors import JournalError, Parked
 from gsd_core.hooks import Outcome
 from gsd_core.hookspecs import gsd_answer
 from gsd_core.ids import question_id
@@ -176,15 +176,21 @@ def take_answers(run: Run) -> None:
 
 
 def _take_answer(run: Run, item: InboxItem) -> None:
-    answer = structure(item.data, Answer)
+    """Record an answer that fits; one that does not is refused, whoever wrote it."""
+    try:
+        answer = structure(item.data, Answer)
+        why = _unfit(run, answer)
+    except JournalError as exc:
+        answer, why = None, str(exc)
+    if answer is not None and not why:
+        record_answer(run, evolve(answer, by=item.by), via="inbox", consumes=[item.id])
+        return
+    run.record("answer.refused", {"answer": dict(item.data), "reason": why}, consumes=[item.id])
+
+
+def _unfit(run: Run, answer: Answer) -> str:
     for record in run.state.inquiries.values():
         if not record.withdrawn and any(q.id == answer.question for q in record.inquiry.questions):
             why = "answered already" if answer.question in record.answers else ""
-            why = why or refused(record.inquiry, [answer])
-            if not why:
-                record_answer(run, evolve(answer, by=item.by), via="inbox", consumes=[item.id])
-                return
-            run.record("answer.refused", {"answer": dict(item.data), "reason": why}, consumes=[item.id])
-            return
-    reason = "no such question in this run"
-    run.record("answer.refused", {"answer": dict(item.data), "reason": reason}, consumes=[item.id])
+            return why or refused(record.inquiry, [answer])
+    return "no such question in this run"

@@ -16,7 +16,7 @@ from gsd_core.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.hooks import Hooks
 from gsd_core.hookspecs import RunInfo, gsd_run_agent, implements
 from gsd_core.journal.codec import unstructure
-from gsd_core.journal.inbox import put
+from gsd_core.journal.inbox import put as put
 from gsd_core.journal.record import Record
 from gsd_core.journal.store import Journal
 from gsd_core.machine.state import Options
