@@ -130,6 +130,22 @@ def test_the_summary_says_how_long_it_took_from_the_first_attempt_to_the_last_co
     assert again == first
 
 
+def test_the_summary_tells_new_files_from_changed_ones() -> None:
+    host = FakeHost(agent=does(1, 2), there=("notes.py",))
+    text = run(a_step(a_plan()), host).files[0].text
+
+    assert "key-files:\n  created:\n    - test_notes.py\n  modified:\n    - notes.py\n" in text
+    assert "- `test_notes.py` - created\n- `notes.py` - modified\n" in text
+
+
+def test_the_summary_names_no_file_that_was_not_committed() -> None:
+    look = Task(number=2, name="Look", type="checkpoint:human-verify", files=("page.html",))
+    host = FakeHost(agent=does(1, 2))
+    text = run(a_step(a_plan(STORE, look)), host).files[0].text
+
+    assert "page.html" not in text
+
+
 @pytest.mark.parametrize(
     ("began", "committed"), [(None, NOW), (NOW, None), (NOW, NOW - timedelta(minutes=1))]
 )

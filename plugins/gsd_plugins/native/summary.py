@@ -15,14 +15,15 @@ from .worklog import Record
 
 def summary_of(step: StepRequest, plan: Plan, records: Sequence[Record], report: ReportAnswer) -> str:
     """Return the text of the summary: the same after a crash, so nothing that only this attempt knows."""
-    paths = {path for record in records for path in record.landed.paths or record.task.files}
+    created = {path for record in records for path in record.landed.created}
+    paths = {path for record in records for path in record.landed.paths}
     return render_summary(
         plan,
         date=day(step),
         duration=_duration(step, records),
         commits=[(record.task.name, record.landed.commit) for record in records if record.landed.commit],
-        created=(),
-        modified=sorted(paths),
+        created=sorted(created),
+        modified=sorted(paths - created),
         accomplishments=[record.task.name for record in records],
         decisions=report.decisions,
         deviations=report.deviations,
