@@ -169,7 +169,7 @@ def _is_repository(git: Command) -> bool:
 
 
 def _init(git: Command) -> None:
-    if not _is_repository(git):
+    if not _is_repository(git) or Path(_top(git)).resolve() != git.root.resolve():
         git("-c", "advice.defaultBranchName=false", "init", "--quiet")
 
 
