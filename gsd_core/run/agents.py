@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import uuid
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from attrs import define, evolve, field
@@ -22,6 +22,7 @@ from gsd_core.errors import ConfigError, Permanent
 from gsd_core.hooks import in_core
 from gsd_core.hookspecs import gsd_run_agent
 from gsd_core.journal.codec import structure, unstructure
+from gsd_core.journal.record import Record
 from gsd_core.processes import start_time
 from gsd_core.question import Answer, Inquiry, Question
 from gsd_core.step import Accept, Functions
@@ -92,6 +93,8 @@ class Call:
         """See :class:`gsd_core.AgentHost`."""
         with in_core():
             self._note(activity, usage)
+            if usage is not None:
+                await self._or_stop(check_budget(self.run, self.step, None, self.turns))
 
     def _note(self, activity: Activity, usage: Usage | None) -> None:
         self.clocks.beat()
@@ -116,24 +119,20 @@ class Call:
 async def run_agent(call: Call, task: AgentTask, accept: Accept | None) -> AgentResult:
     """Return an accepted answer: complaints go back twice, then one fresh conversation, then give up.
 
-    A task that goes on with a conversation of its own cannot begin afresh.
+    An answer that was given before a crash is taken from the record.
     """
     complaints: Sequence[str] = ()
-    for fresh in (False, True) if task.conversation is None else (False,):
-        conversation = evolve(_conversation(call, task), resume=False) if fresh else _conversation(call, task)
-        if fresh:
-            conversation = evolve(conversation, id=str(uuid.uuid4()))
+    known = last_answer(call.run, call.step, call.key)
+    for conversation in _conversations(call, task):
         current = evolve(task, conversation=conversation, run=call.run.id)
         current = evolve(current, prompt=_with_answers(call, current))
         for _ in range(1 + COMPLAINTS):
-            result = await _once(call, current)
+            result, known = known or await _once(call, current), None
             complaints = accept(result) if accept else ()
             if not complaints:
-                return _accept(call, result)
-            current = evolve(
-                task, prompt=_complaint(complaints), run=call.run.id,
-                conversation=evolve(conversation, resume=True),
-            )  # fmt: skip
+                return result
+            going_on = evolve(conversation, resume=True)
+            current = evolve(current, prompt=_complaint(complaints), conversation=going_on)
     raise Permanent(f"the agent's answer stays invalid: {'; '.join(complaints)}")
 
 
@@ -159,34 +158,37 @@ def _complaint(complaints: Sequence[str]) -> str:
     return f"Your answer cannot be used yet:\n{listed}\nMend it and answer again, in full."
 
 
-def recorded(run: Run, step: str, key: str) -> AgentResult | None:
-    """Return the answer that this generation of the step got under *key*, if it was accepted."""
+def last_answer(run: Run, step: str, key: str) -> AgentResult | None:
+    """Return what the agent answered last under *key* in this generation, unless it was asked again."""
+    last = next(reversed(_exchanges(run, step, key)), None)
+    value = last.data.get("value") if last and last.kind == "agent.closed" else None
+    return structure(value, AgentResult) if value else None
+
+
+def _exchanges(run: Run, step: str, key: str) -> list[Record]:
     base = run.step(step).base
-    for fact in run.journal.events(after=base, run=run.id, kinds=["agent.accepted"]):
-        if fact.step == step and fact.data["key"] == key:
-            return structure(fact.data["value"], AgentResult)
-    return None
+    facts = run.journal.events(after=base, run=run.id, kinds=["agent.opened", "agent.closed"])
+    return [fact for fact in facts if fact.step == step and fact.data["key"] == key]
 
 
-def _conversation(call: Call, task: AgentTask) -> Conversation:
-    """Return the conversation of this call: given, resumed after a crash, or new with an id we choose."""
+def _conversations(call: Call, task: AgentTask) -> Iterator[Conversation]:
+    """Yield the call's conversation: given, resumed after a crash, or new; then a fresh one.
+
+    A task that goes on with a conversation of its own cannot begin afresh.
+    """
     if task.conversation is not None:
-        return task.conversation
-    base = call.run.step(call.step).base
-    opened = [
-        fact.data["conversation"]
-        for fact in call.run.journal.events(after=base, run=call.run.id, kinds=["agent.opened"])
-        if fact.step == call.step and fact.data["key"] == call.key
-    ]
+        yield task.conversation
+        return
+    opened = [f for f in _exchanges(call.run, call.step, call.key) if f.kind == "agent.opened"]
     if opened:
-        return evolve(structure(opened[-1], Conversation), resume=True)
+        yield evolve(structure(opened[-1].data["conversation"], Conversation), resume=True)
+    else:
+        yield _new_conversation(task)
+    yield _new_conversation(task)
+
+
+def _new_conversation(task: AgentTask) -> Conversation:
     return Conversation(id=str(uuid.uuid4()), cwd=str(task.tree))
-
-
-def _accept(call: Call, result: AgentResult) -> AgentResult:
-    data = {"key": call.key, "value": unstructure(result)}
-    call.run.record("agent.accepted", data, step=call.step, attempt=call.attempt)
-    return result
 
 
 async def _once(call: Call, task: AgentTask) -> AgentResult:
@@ -201,7 +203,8 @@ async def _once(call: Call, task: AgentTask) -> AgentResult:
         ended = "lost" if isinstance(exc, asyncio.CancelledError) else "failed"
         _close(call, ended, call.turns)
         raise
-    _close(call, result.ended, result.usage if result.usage.turns else call.turns)
+    usage = result.usage if result.usage.turns else call.turns
+    _close(call, result.ended, usage, result if result.ended == "done" else None)
     if result.ended in ("turns", "dollars"):
         raise Permanent(f"the agent used up its {result.ended} before it was done")
     return result
@@ -241,6 +244,8 @@ def _open(call: Call, task: AgentTask) -> None:
     call.run.record("agent.opened", data, step=call.step, attempt=call.attempt)
 
 
-def _close(call: Call, ended: str, usage: Usage) -> None:
+def _close(call: Call, ended: str, usage: Usage, value: AgentResult | None = None) -> None:
     data = {"key": call.key, "ended": ended, "usage": unstructure(usage)}
+    if value is not None:
+        data["value"] = unstructure(value)
     call.run.record("agent.closed", data, step=call.step, attempt=call.attempt)

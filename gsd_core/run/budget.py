@@ -8,7 +8,7 @@ from decimal import Decimal
 from gsd_core.errors import Exhausted
 from gsd_core.hookspecs import gsd_check_budget
 from gsd_core.question import Inquiry, Option, Question
-from gsd_core.usage import Pause, Stop
+from gsd_core.usage import Pause, Stop, Usage
 
 from .ask import ask
 from .session import Run
@@ -16,9 +16,13 @@ from .session import Run
 LIMIT = timedelta(seconds=2)
 
 
-async def check_budget(run: Run, step: str, reserve: Decimal | None) -> None:
-    """Return if the run may go on spending; Stop beats Pause, and a policy that fails is a Stop."""
-    outcomes = await run.hooks.fan_out(gsd_check_budget, LIMIT, run.ledger.spend(run.id, step, reserve))
+async def check_budget(run: Run, step: str, reserve: Decimal | None, running: Usage | None = None) -> None:
+    """Return if the run may go on spending; Stop beats Pause, and a policy that fails is a Stop.
+
+    *running* is what the call under way has used so far.
+    """
+    spend = run.ledger.spend(run.id, step, reserve, running or Usage())
+    outcomes = await run.hooks.fan_out(gsd_check_budget, LIMIT, spend)
     for outcome in outcomes:
         if outcome.error is not None:
             raise Exhausted(f"the budget policy {outcome.plugin!r} failed: {outcome.error}")

@@ -16,7 +16,7 @@ from gsd_core.planning.model import Task
 from gsd_core.question import Answer, Inquiry
 from gsd_core.step import Accept, Effect, Functions, StepRequest, TaskCommit
 
-from .agents import Call, recorded, run_agent
+from .agents import Call, run_agent
 from .ask import ask, ask_for_a_while
 from .clocks import Clocks
 from .commands import check
@@ -45,8 +45,7 @@ class Host:
     ) -> AgentResult:
         """See :class:`gsd_core.StepHost`."""
         with in_core():
-            known = recorded(self.run, self.step.id, key)
-            return known if known is not None else await self._run_agent(key, task, accept, functions or {})
+            return await self._run_agent(key, task, accept, functions or {})
 
     async def _run_agent(
         self, key: str, task: AgentTask, accept: Accept | None, functions: Functions

@@ -32,11 +32,12 @@ class Ledger:
             self.unknown_calls += usage.basis == "unknown" and usage != Usage()
             self.total = self.total + usage
 
-    def spend(self, run: str, step: str, reserve: Decimal | None) -> Spend:
-        """Return what a budget policy has to know before the next call."""
+    def spend(self, run: str, step: str, reserve: Decimal | None, running: Usage) -> Spend:
+        """Return what a budget policy has to know: before the next call, or of the one that is *running*."""
         held = sum(self.reserved.values(), reserve or Decimal(0))
+        spent = (self.total + running).dollars or Decimal(0)
         return Spend(
-            run=run, step=step, spent=self.total.dollars or Decimal(0), reserved=held or None,
+            run=run, step=step, spent=spent, reserved=held or None,
             calls=self.calls, unknown_calls=self.unknown_calls,
         )  # fmt: skip
 

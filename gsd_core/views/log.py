@@ -115,10 +115,6 @@ def _agent_closed(data: Data) -> str:
     return f"{data['key']} {data.get('ended') or ''}: {tokens} tokens{dollars}"
 
 
-def _agent_accepted(data: Data) -> str:
-    return str(data["key"])
-
-
 def _task(data: Data) -> str:
     return f"{data['task']} {str(data.get('commit') or '')[:9]} {' '.join(data.get('paths') or ())}".rstrip()
 
@@ -162,7 +158,6 @@ _SAY: dict[str, Callable[[Data], str]] = {
     "step.skipped": _skipped,
     "agent.opened": _agent_opened,
     "agent.closed": _agent_closed,
-    "agent.accepted": _agent_accepted,
     "agent.activity": _activity,
     "task.committed": _task,
     "question.asked": _asked,
