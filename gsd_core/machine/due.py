@@ -17,9 +17,8 @@ from gsd_core.ids import StepId, phase_order
 from gsd_core.question import Inquiry
 
 from .phases import Unmet, unmet
-from .state import Failure, Grant, PhaseSeen, RunOutcome, State
+from .state import LOST_IN_A_ROW, Failure, Grant, PhaseSeen, RunOutcome, State
 
-LOST_IN_A_ROW = 3
 REPEATS = 3
 
 

@@ -12,6 +12,7 @@ from gsd_core.ids import StepId
 from gsd_core.question import Answer, Inquiry
 
 from .state import (
+    LOST_IN_A_ROW,
     Fact,
     Failure,
     Grant,
@@ -47,7 +48,7 @@ def _run_started(state: State, fact: Fact, _: Structure) -> State:
 def _run_opened(state: State, fact: Fact, structure: Structure) -> State:
     """A new process owns the run: what failed before may be tried again, a stop is forgotten."""
     options = structure(fact.data.get("options") or {}, Options)
-    steps = {key: _forgive(record, fact.seq) for key, record in state.steps.items()}
+    steps = {key: _afresh(r, fact.seq) if _is_given_up(state, r) else r for key, r in state.steps.items()}
     return evolve(
         state, run=fact.run, epoch=fact.epoch, opened_at=fact.at, options=options, steps=steps,
         closed=None, exit=0, reason="", aborted="", stop_asked=False,
@@ -55,17 +56,17 @@ def _run_opened(state: State, fact: Fact, structure: Structure) -> State:
     )  # fmt: skip
 
 
-def _forgive(record: StepRecord, seq: int) -> StepRecord:
-    if record.status == "failed":
-        return _afresh(record, seq)
-    return record
+def _is_given_up(state: State, record: StepRecord) -> bool:
+    """Whether the step failed, or the run was ended because each attempt at it was lost."""
+    lost = state.closed is not None and record.status == "waiting" and record.lost >= LOST_IN_A_ROW
+    return lost or record.status == "failed"
 
 
 def _forget_failed(question: QuestionRecord, state: State) -> QuestionRecord:
-    """Withdraw what is open about a failed step: starting the run again is the answer."""
+    """Withdraw what is open about a step that was given up: starting the run again is the answer."""
     record = state.steps.get(question.inquiry.step)
-    failed = record is not None and record.status == "failed"
-    return evolve(question, withdrawn=True) if failed and question.open else question
+    forgotten = record is not None and _is_given_up(state, record)
+    return evolve(question, withdrawn=True) if forgotten and question.open else question
 
 
 def _run_closed(state: State, fact: Fact, _: Structure) -> State:

@@ -13,6 +13,8 @@ from gsd_core.question import Answer, Inquiry
 
 StepStatus: TypeAlias = Literal["running", "parked", "waiting", "result", "completed", "failed", "skipped"]
 RunOutcome: TypeAlias = Literal["done", "failed", "blocked", "stopped", "gaps", "budget"]
+LOST_IN_A_ROW = 3
+"""So many attempts lost, with nothing done between, and a human is asked."""
 
 
 class Fact(Protocol):

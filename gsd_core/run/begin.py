@@ -54,7 +54,10 @@ async def run_project(request: RunRequest) -> RunEnd:
     with ProjectLock(directory), bind_settings(request.settings.values):
         journal = Journal.open(directory / "journal.db", clock=request.clock)
         try:
-            return await _with_journal(request, git, journal, last_run(directory, request))
+            found = last_run(directory, request)
+            # A git that outlives us has to be found and ended before its locks are swept.
+            git = Git(request.root, environment={"GSD_RUN": found.run})
+            return await _with_journal(request, git, journal, found)
         finally:
             journal.close()
 
@@ -133,14 +136,23 @@ async def _open(request: RunRequest, git: Git, journal: Journal, found: Found) -
         base = {"commit": await git.head(), "dirty": list(await git.dirty())}
         idea = unstructure(run.idea) if run.idea else None
         run.record("run.started", {"idea": idea, "workflow": "native", "base": base})
+    _take_what_waits(run)
     data = {
         "pid": os.getpid(), "start": start_time(os.getpid()), "boot": boot_id(), "epoch": epoch,
         "version": gsd_core.__version__, "options": unstructure(request.options),
         "agent": list(run.settings.agent), "resumed": bool(facts), "seed": run.request.info.seed,
+        "typed": {section: dict(values) for section, values in run.request.typed.items()},
         "plugins": [_plugin(info) for info in request.plugins],
     }  # fmt: skip
     run.record("run.opened", data)
     return run
+
+
+def _take_what_waits(run: Run) -> None:
+    """Take the answers that came while no process was there; a wish to stop was for an earlier one."""
+    old = [item.id for item in run.journal.take_inbox() if item.kind != "answer"]
+    run.journal.consumed(old)
+    take_answers(run)
 
 
 def _plugin(info: object) -> dict[str, str]:

@@ -17,6 +17,9 @@ from gsd_core.git import Git
 from gsd_core.journal.record import Record
 from gsd_core.journal.store import Journal
 
+DRAFT = (".gsd-", ".tmp")
+"""How the name of a file begins and ends while it is written."""
+
 
 @frozen(kw_only=True)
 class Effects:
@@ -42,7 +45,7 @@ class Effects:
     def write(self, path: Path, text: str) -> None:
         """Write a whole file, so that a reader or a crash sees the old one or the new one."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".gsd-", suffix=".tmp")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=DRAFT[0], suffix=DRAFT[1])
         try:
             with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
                 file.write(text)

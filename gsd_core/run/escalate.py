@@ -51,5 +51,12 @@ def unanswered(item: Escalate) -> End:
     if item.cause == "gaps":
         return End(outcome="gaps", exit=6, reason=f"gaps remain: {', '.join(item.gaps)}")
     code = exit_of(item.failure)
-    message = item.failure.message if item.failure else f"{item.step} does not get done"
+    message = item.failure.message if item.failure else _WITHOUT_FAILURE[item.cause]
     return End(outcome="budget" if code == 5 else "failed", exit=code, reason=f"{item.step}: {message}")
+
+
+_WITHOUT_FAILURE = {
+    "lost": "three attempts in a row were lost with the process that made them",
+    "repeats": "it was done, and its work is gone from the disk each time",
+    "failed": "it failed",
+}

@@ -95,7 +95,8 @@ async def _attempt(run: Run, step: StepRequest, start: Start) -> StepResult:
 
 async def _record_start(run: Run, step: StepRequest, start: Start) -> None:
     record = run.step(step.id)
-    again = record.started_at is not None
+    # What an attempt left lying about is the next one's to finish, also where that begins afresh.
+    again = record.attempt > 0 and record.status not in ("completed", "skipped")
     data = {
         "kind": step.kind, "phase": start.step.phase, "plan": start.step.detail, "round": step.round,
         "for_gaps": start.for_gaps, "executor": list(run.settings.execute),

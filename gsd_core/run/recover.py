@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from decimal import Decimal
+from pathlib import PurePath
 from typing import Any
 
 from gsd_core.journal.codec import structure, unstructure
@@ -13,6 +14,7 @@ from gsd_core.machine.due import Settle
 from gsd_core.processes import end_marked
 from gsd_core.usage import Usage
 
+from .effects import DRAFT
 from .session import Run
 
 
@@ -21,8 +23,17 @@ async def end_leftovers(run: Run) -> dict[str, Any]:
     ids = {record.run for record in run.journal.events(kinds=["run.opened"])}
     ended = await asyncio.to_thread(end_marked, ids)
     locks = await run.git.sweep_locks()
+    await _sweep_drafts(run)
     lost = [step for step, record in run.state.steps.items() if record.status == "running"]
     return {"processes": len(ended), "locks": len(locks), "lost": lost}
+
+
+async def _sweep_drafts(run: Run) -> None:
+    """Remove what a killed process was just writing: nobody has seen it, and it is written again."""
+    drafts = {*(run.root / ".planning").rglob("*".join(DRAFT))}
+    drafts |= {run.root / path for path in await run.git.untracked() if PurePath(path).match("*".join(DRAFT))}
+    for draft in drafts:
+        draft.unlink(missing_ok=True)
 
 
 async def settle(run: Run, item: Settle) -> None:

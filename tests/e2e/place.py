@@ -1,0 +1,209 @@
+"""``gsd`` as a process of its own, in a clean world: own home, own settings, nothing of the user's."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field, frozen
+
+from gsd_core.journal.record import Record
+from gsd_core.journal.store import Journal
+from gsd_core.processes import Process, processes
+from gsd_core.views.status import SCHEMA_VERSION
+from tests.run.harness import git, now, repository, trailed
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "greeter.md"
+FAKE = ("-p", "gsd_core.testing.fake", "--agent", "fake")
+REHEARSAL = ("--agent", "rehearsal")
+LIMIT = 120.0
+PAUSE = 0.01
+
+
+@frozen(kw_only=True)
+class Done:
+    """How a process ended: *exit* is negative if a signal ended it; *took* is in seconds."""
+
+    exit: int
+    out: str
+    err: str
+    took: float
+
+    @property
+    def lines(self) -> list[Any]:
+        """Standard output, each line read as JSON."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@define
+class Started:
+    """A ``gsd`` that runs, the leader of its own session; what it prints goes to files."""
+
+    process: subprocess.Popen[bytes]
+    out: Path
+    err: Path
+    began: float = field(factory=time.monotonic)
+
+    @property
+    def pid(self) -> int:
+        """Its process id, which is its group's as well."""
+        return self.process.pid
+
+    def until(self, holds: Callable[[], Any], limit: float = LIMIT) -> bool:
+        """Wait until *holds*; tell whether it came to that before the process ended."""
+        end = time.monotonic() + limit
+        while not holds():
+            if self.process.poll() is not None:
+                return bool(holds())
+            assert time.monotonic() < end, f"waited {limit} s in vain; it said:\n{self.said}"
+            time.sleep(PAUSE)
+        return True
+
+    def has_said(self, count: int) -> Callable[[], bool]:
+        """Return whether that many lines stand on its standard output by now."""
+        return lambda: self.out.read_bytes().count(b"\n") >= count
+
+    @property
+    def said(self) -> str:
+        """What it has said so far, on both streams."""
+        return self.out.read_text("utf-8", "replace") + self.err.read_text("utf-8", "replace")
+
+    def signal(self, number: int, *, group: bool = False) -> None:
+        """Send a signal, to its process alone or to its whole group."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, number) if group else os.kill(self.pid, number)
+
+    def kill(self, *, group: bool = False) -> Done:
+        """End it without a warning."""
+        self.signal(signal.SIGKILL, group=group)
+        return self.wait()
+
+    def wait(self, limit: float = LIMIT) -> Done:
+        """Wait for its end."""
+        try:
+            code = self.process.wait(limit)
+        except subprocess.TimeoutExpired:
+            self.signal(signal.SIGKILL, group=True)
+            self.process.wait()
+            raise AssertionError(f"it has not ended after {limit} s; it said:\n{self.said}") from None
+        took = time.monotonic() - self.began
+        read = [path.read_text("utf-8", "replace") for path in (self.out, self.err)]
+        return Done(exit=code, out=read[0], err=read[1], took=took)
+
+
+@define
+class Place:
+    """A folder with a home and a project in it, and ``gsd`` there with *environment*."""
+
+    base: Path
+    environment: dict[str, str] = field(factory=dict[str, str])
+    count: int = 0
+
+    @property
+    def project(self) -> Path:
+        """The project's folder."""
+        return self.base / "project"
+
+    @property
+    def journal_file(self) -> Path:
+        """Where its journal lies."""
+        return self.project / ".git" / "gsd" / "journal.db"
+
+    def make(self) -> None:
+        """Make the project a repository with an identity."""
+        repository(self.project)
+
+    def start(self, *args: str | Path, stdin: int | bytes = subprocess.DEVNULL, **env: str) -> Started:
+        """Start ``gsd`` in the project, if it is there."""
+        self.count += 1
+        out, err = (self.base / f"{self.count}.{name}" for name in ("out", "err"))
+        given = stdin if isinstance(stdin, int) else subprocess.PIPE
+        with out.open("wb") as stdout, err.open("wb") as stderr:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "gsd_core", *map(str, args)],
+                cwd=self.project if self.project.is_dir() else self.base,
+                env=self._environment(env), stdin=given, stdout=stdout, stderr=stderr, start_new_session=True,
+            )  # fmt: skip
+        if isinstance(stdin, bytes):
+            assert process.stdin is not None
+            process.stdin.write(stdin)
+            process.stdin.close()
+        return Started(process, out, err)
+
+    def gsd(self, *args: str | Path, stdin: bytes = b"", limit: float = LIMIT, **env: str) -> Done:
+        """Run ``gsd`` to its end."""
+        return self.start(*args, stdin=stdin or subprocess.DEVNULL, **env).wait(limit)
+
+    def said(self, *args: str | Path) -> Any:
+        """Return the JSON that a reading command prints."""
+        done = self.gsd(*args, "--json")
+        assert done.exit == 0, done.err
+        return json.loads(done.out)
+
+    def facts(self, *kinds: str) -> list[Record]:
+        """Return the journal's records of those kinds; all, if none is named."""
+        with Journal.open(self.journal_file, clock=now, writable=False) as journal:
+            return list(journal.events(kinds=kinds or None))
+
+    def leftovers(self) -> list[Process]:
+        """Return the processes that carry the mark of a run of this project."""
+        runs = {fact.run for fact in self.facts("run.opened")} if self.journal_file.exists() else set[str]()
+        return [process for process in processes("GSD_RUN") if process.mark in runs]
+
+    def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
+        home = self.base / "home"
+        home.mkdir(exist_ok=True)
+        kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
+        return {
+            **kept,
+            "HOME": str(home),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "plugins")]),
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            **self.environment,
+            **more,
+        }
+
+
+def calm(**more: str) -> dict[str, str]:
+    """Return the settings for one phase without any trouble, for the fake agent and the rehearsal alike."""
+    trouble = {"PHASES": "1", "QUESTION": "0", "GAP": "0", "OVERLOADED": "0", **more}
+    return {
+        f"GSD_{agent}_{name}": value for agent in ("FAKE", "REHEARSAL") for name, value in trouble.items()
+    }
+
+
+def defects(place: Place) -> Iterator[str]:
+    """Yield whatever is wrong with a finished project."""
+    root = place.project
+    found = trailed(root)
+    yield from (f"committed twice: {pair}" for pair in set(found) if found.count(pair) > 1)
+    plans = sorted((root / ".planning" / "phases").glob("*/*-PLAN.md"))
+    yield from () if plans else ("there is no plan",)
+    for plan in plans:
+        if not plan.with_name(plan.name.replace("-PLAN", "-SUMMARY")).is_file():
+            yield f"no summary: {plan.name}"
+    if dirty := git(root, "status", "--porcelain"):
+        yield f"not clean: {dirty}"
+    yield from (f"left behind: {process}" for process in place.leftovers())
+    yield from _failing(root, "git", "fsck", "--strict", "--no-dangling")
+    yield from _failing(root, sys.executable, "-B", "-m", "unittest")
+    yield from (f"lock left: {lock}" for lock in (root / ".git").glob("**/*.lock"))
+
+
+def _failing(root: Path, *command: str) -> Iterator[str]:
+    ran = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    if ran.returncode:
+        yield f"{' '.join(command)}: {ran.stdout}{ran.stderr}"
+
+
+__all__ = ["SCHEMA_VERSION", "Done", "Place", "Started", "calm", "defects"]

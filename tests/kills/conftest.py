@@ -1,0 +1,22 @@
+"""A place for ``gsd`` to run in; what it started and did not end is ended, and counts as a failure."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.place import Place
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    found = Place(tmp_path)
+    yield found
+    left = found.leftovers()
+    for process in left:
+        os.kill(process.pid, signal.SIGKILL)
+    assert not left
