@@ -80,7 +80,6 @@ FACTS: dict[str, tuple[str, str]] = {
     "agent.opened": ("an agent call begins", "key, conversation, model, role, prompt_sha256, reserved"),
     "agent.process": ("the agent's process, to be ended if gsd is killed", "key, pid, start"),
     "agent.closed": ("the call ended, with what it used", "key, ended, usage"),
-    "agent.accepted": ("its answer passed the step's checks; asked again, this is the answer", "key, value"),
     "task.committed": ("a task is committed, once", "task, name, at, commit, paths, created, check"),
     "question.asked": ("questions were put", "inquiry, occasion, gaps, error"),
     "question.answered": ("one of them was answered", "answer"),

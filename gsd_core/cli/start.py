@@ -20,6 +20,7 @@ from gsd_core.machine.state import Options
 from gsd_core.planning.config import read_config
 from gsd_core.planning.read import read_planning
 from gsd_core.plugins import PluginInfo, build_manager
+from gsd_core.run.config import merged
 from gsd_core.run.idea import load_idea
 from gsd_core.run.session import RunRequest
 from gsd_core.settings import (
@@ -39,10 +40,11 @@ from .flags import classes_of, value_of
 from .folder import check_folder
 from .loading import Loaded, choice_of, load_plugins, trust_of
 from .phase_range import parse_phases
-from .reading import now, read
+from .reading import Reading, now, read
 from .trust import vouched_for
 from .where import Where
 
+SAID_FOR_ONE_PROCESS = ("yolo", "answers", "apprise")
 Output: TypeAlias = Literal["text", "json", "stream-json"]
 
 
@@ -77,7 +79,7 @@ def prepare(wish: Wish) -> RunRequest:
     return RunRequest(
         root=root, idea=idea, resume=wish.resume, settings=settings, hooks=loaded.hooks,
         plugins=loaded.infos, info=_info(wish, root, settings), options=_options(root, settings), clock=now,
-        observers=(Projection(root, _before(wish.where)),),
+        typed=_lasting(wish), observers=(Projection(root, _before(wish.where)),),
     )  # fmt: skip
 
 
@@ -106,7 +108,7 @@ def settings_for(wish: Wish, root: Path, loaded: Loaded) -> Settings:
     layers = [
         wish.flags,
         environment_layer(classes, os.environ),
-        *([so_far(wish.where)] if wish.resume else []),
+        so_far(wish),
         toml_layer(root / "gsd.toml", "gsd.toml"),
         planning_layer(read_config(root)),
         toml_layer(user_config(), str(user_config())),
@@ -115,20 +117,38 @@ def settings_for(wish: Wish, root: Path, loaded: Loaded) -> Settings:
     return resolve(classes, layers, tolerated=absent)
 
 
-def so_far(where: Where) -> Layer:
-    """Return what the run to be resumed was started with, as far as the journal says."""
-    reading = read(where)
-    options = reading.state.options
-    run: dict[str, Any] = {
-        "skip_verify": options.skip_verify,
-        "skip_discuss": options.skip_discuss,
-        "gap_rounds": options.gap_rounds,
-    }
-    if options.phases:
+def so_far(wish: Wish) -> Layer:
+    """Return what the run was started with, if this goes on with it: its agent, range, caps and models."""
+    reading = _continued(wish)
+    if reading is None:
+        return Layer(origin="the run so far", sections={}, strict=False)
+    options, typed = reading.state.options, reading.history.typed
+    run: dict[str, Any] = {"skip_verify": options.skip_verify, "skip_discuss": options.skip_discuss}
+    if options.phases and not {"phases", "only"} & set(typed.get("run", ())):
         run["phases"] = ",".join(options.phases)
     if reading.history.agents:
         run["agent"] = reading.history.agents
-    return Layer(origin="the run so far", sections={"run": run} if reading.state.run else {}, strict=False)
+    sections = {**typed, "run": run | dict(typed.get("run", {}))}
+    return Layer(origin="the run so far", sections=sections, strict=False)
+
+
+def _continued(wish: Wish) -> Reading | None:
+    """Return the run that this goes on with: an unfinished one, or any if the user says resume."""
+    if not wish.where.directory.is_dir():
+        return None
+    reading = read(wish.where)
+    return reading if reading.state.run and (wish.resume or reading.state.closed != "done") else None
+
+
+def _lasting(wish: Wish) -> dict[str, Any]:
+    """Return the flags that hold for the whole run: not consent, nor who answers or is told."""
+    before = _continued(wish)
+    lasting = {
+        section: {key: value for key, value in values.items() if (section, key) != ("run", "allow_dirty")}
+        for section, values in wish.flags.sections.items()
+        if section not in SAID_FOR_ONE_PROCESS
+    }
+    return merged(before.history.typed if before else {}, lasting)
 
 
 def _before(where: Where) -> History:

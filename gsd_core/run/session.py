@@ -40,7 +40,8 @@ def _effects(journal: Journal, git: Git) -> Effects:
 class RunRequest:
     """What the user asks for.
 
-    *observers* are called with each fact and activity, in order (projections for readers).
+    *typed* are the settings of the command line that a later process of the run goes by as well, as
+    JSON data by section. *observers* are called with each fact and activity, in order (projections for readers).
     *effects* makes what writes; a test gives its own.
     """
 
@@ -53,6 +54,7 @@ class RunRequest:
     info: RunInfo
     options: Options
     clock: Clock
+    typed: Mapping[str, Mapping[str, Any]] = field(factory=dict[str, Mapping[str, Any]])
     observers: tuple[Observer, ...] = ()
     effects: MakeEffects = _effects
 

@@ -101,6 +101,10 @@ def _agent_closed(_: State, fact: Record) -> Iterator[tuple[str, Data]]:
     }  # fmt: skip
 
 
+def _attempt_failed(_: State, fact: Record) -> Iterator[tuple[str, Data]]:
+    yield fact.kind, {"attempt": fact.attempt, **fact.data}
+
+
 def _as_it_is(_: State, fact: Record) -> Iterator[tuple[str, Data]]:
     yield fact.kind, dict(fact.data)
 
@@ -111,7 +115,7 @@ _TRANSLATIONS: dict[str, Translate] = {
     "run.opened": _run_opened,
     "run.closed": _run_closed,
     "attempt.started": _attempt_started,
-    "attempt.failed": _as_it_is,
+    "attempt.failed": _attempt_failed,
     "step.result": _step_result,
     "step.completed": _step_completed,
     "step.failed": _as_it_is,

@@ -26,12 +26,16 @@ class ErrorSeen:
 
 @frozen(kw_only=True)
 class History:
-    """What was done so far; *commits* by phase, those without a phase under ``""``, oldest first."""
+    """What was done so far; *commits* by phase, those without a phase under ``""``, oldest first.
+
+    *typed* are the settings of the command line that the run goes on with, by section.
+    """
 
     run: str = ""
     agents: tuple[str, ...] = ()
     version: str = ""
     pid: int = 0
+    typed: Mapping[str, Mapping[str, Any]] = field(factory=dict[str, Mapping[str, Any]])
     usage: Usage = field(factory=Usage)
     calls: int = 0
     commits: Mapping[str, tuple[str, ...]] = field(factory=dict[str, tuple[str, ...]])
@@ -62,6 +66,7 @@ def _opened(history: History, fact: Fact, _: Structure) -> History:
         pid=said.get("pid") or 0,
         version=said.get("version") or "",
         agents=tuple(said.get("agent") or ()),
+        typed=said.get("typed") or history.typed,
     )
 
 
