@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
-from attrs import frozen
-
 from gsd_core.gap import Gap, GapReport, HumanCheck
 from gsd_core.ids import padded
+from gsd_core.planning.findings import Became, Finding, Findings, findings_of
 from gsd_core.planning.inline import cell, inline, paragraphs, title
 from gsd_core.planning.model import PhaseView, Verdict, VerdictStatus
 from gsd_core.planning.quoting import Node, frontmatter
 
-_HOLDS, _FAILS, _OPEN, _HUMAN = "✓ VERIFIED", "✗ FAILED", "? UNCERTAIN", "? NEEDS HUMAN"
-
-
-@frozen(kw_only=True)
-class _Finding:
-    """One must-have, what it is known by, and what became of it."""
-
-    text: str
-    status: str
-    proof: str
+_TRUTH: dict[Became, str] = {
+    "holds": "✓ VERIFIED", "fails": "✗ FAILED", "missing": "✗ FAILED", "partial": "✗ FAILED",
+    "uncertain": "? UNCERTAIN", "human": "? NEEDS HUMAN", "open": "? UNCERTAIN",
+}  # fmt: skip
+_ARTIFACT: dict[Became, str] = {**_TRUTH, "fails": "✗ STUB", "missing": "✗ MISSING", "partial": "✗ STUB"}
+_LINK: dict[Became, str] = {
+    **_TRUTH, "holds": "✓ WIRED", "fails": "✗ NOT_WIRED", "missing": "✗ NOT_WIRED", "partial": "✗ PARTIAL"
+}  # fmt: skip
 
 
 def render_verification(
@@ -32,26 +29,24 @@ def render_verification(
     *,
     now: datetime,
     previous: Verdict | None = None,
-    score: str = "",
 ) -> str:
-    """Return the text of a phase's verdict; *score* is counted from the report if it is empty.
+    """Return the text of a phase's verdict.
 
     The status is ``gaps_found`` also if a detector failed: what was not looked at did not pass.
     """
     stamp = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    truths = list(_truths(phase, report))
-    score = score or _score(truths)
+    findings = findings_of(phase, report)
     head: dict[str, Node] = {
         "phase": PurePosixPath(phase.directory).name or padded(phase.number),
         "verified": stamp,
         "status": status_of(report),
-        "score": score,
+        "score": findings.score,
         **_again(report, previous),
         **({"failed_detectors": report.failed_detectors} if report.failed_detectors else {}),
         **({"gaps": [_gap(gap) for gap in report.gaps]} if report.gaps else {}),
         **({"human_verification": [_human(check) for check in report.human]} if report.human else {}),
     }
-    parts = [*_intro(phase, stamp, status_of(report)), *_tables(phase, report, truths, score)]
+    parts = [*_intro(phase, stamp, status_of(report)), *_tables(findings)]
     return frontmatter(head) + "\n" + "\n\n".join([*parts, *_open_points(report)]) + "\n"
 
 
@@ -107,15 +102,19 @@ def _intro(phase: PhaseView, stamp: str, status: str) -> Iterator[str]:
     yield f"**Phase Goal:** {inline(phase.goal)}\n**Verified:** {stamp}\n**Status:** {status}"
 
 
-def _tables(phase: PhaseView, report: GapReport, truths: Sequence[_Finding], score: str) -> Iterator[str]:
+def _tables(findings: Findings) -> Iterator[str]:
     yield "## Goal Achievement\n\n### Observable Truths"
-    rows = [(str(i), cell(t.text), t.status, cell(t.proof)) for i, t in enumerate(truths, start=1)]
-    yield _table(("#", "Truth", "Status", "Evidence"), rows)
-    yield f"**Score:** {inline(score)}"
-    if artifacts := [_row(found) for found in _artifacts(phase, report)]:
+    truths = [(str(n), *_row(one, _TRUTH)) for n, one in enumerate(findings.truths, start=1)]
+    yield _table(("#", "Truth", "Status", "Evidence"), truths)
+    yield f"**Score:** {findings.score}"
+    if artifacts := [_row(one, _ARTIFACT) for one in findings.artifacts]:
         yield "### Required Artifacts\n\n" + _table(("Artifact", "Status", "Details"), artifacts)
-    if links := [_row(found) for found in _links(phase, report)]:
+    if links := [_row(one, _LINK) for one in findings.links]:
         yield "### Key Link Verification\n\n" + _table(("Link", "Status", "Details"), links)
+
+
+def _row(finding: Finding, words: Mapping[Became, str]) -> tuple[str, str, str]:
+    return cell(finding.promise.text), words[finding.became], cell(finding.proof)
 
 
 def _open_points(report: GapReport) -> Iterator[str]:
@@ -135,50 +134,6 @@ def _open_points(report: GapReport) -> Iterator[str]:
         yield f"{number}. **{title(gap.truth)}**\n   - Reason: {inline(gap.reason)}{missing}"
     for name in report.failed_detectors:
         yield paragraphs(f"The detector {name} failed, so this report is incomplete.")
-
-
-def _truths(phase: PhaseView, report: GapReport) -> Iterator[_Finding]:
-    for plan in phase.plans:
-        for truth in plan.must_haves.truths:
-            yield _finding(truth.text, (truth.id,), report)
-
-
-def _artifacts(phase: PhaseView, report: GapReport) -> Iterator[_Finding]:
-    for plan in phase.plans:
-        for number, artifact in enumerate(plan.must_haves.artifacts, start=1):
-            yield _finding(artifact.path, (artifact.path, f"{plan.id}:A{number}"), report)
-
-
-def _links(phase: PhaseView, report: GapReport) -> Iterator[_Finding]:
-    for plan in phase.plans:
-        for number, link in enumerate(plan.must_haves.key_links, start=1):
-            text = f"{link.source} → {link.target}"
-            names = (f"{plan.id}:L{number}", f"{link.source} -> {link.target}", text)
-            yield _finding(text, names, report)
-
-
-def _finding(text: str, names: Sequence[str], report: GapReport) -> _Finding:
-    """Say what became of a must-have: a gap outweighs evidence, nothing at all is no proof."""
-    for gap in report.gaps:
-        if gap.about in names or gap.truth == text:
-            return _Finding(text=text, status=_FAILS, proof=gap.reason)
-    for check in report.human:
-        if check.about in names:
-            return _Finding(text=text, status=_HUMAN, proof=check.test)
-    for evidence in report.evidence:
-        if evidence.about in names:
-            status = _HOLDS if evidence.holds else _FAILS
-            return _Finding(text=text, status=status, proof=evidence.proof)
-    return _Finding(text=text, status=_OPEN, proof="")
-
-
-def _score(truths: Sequence[_Finding]) -> str:
-    holding = sum(truth.status == _HOLDS for truth in truths)
-    return f"{holding}/{len(truths)} must-haves verified"
-
-
-def _row(found: _Finding) -> tuple[str, str, str]:
-    return cell(found.text), found.status, cell(found.proof)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -193,7 +193,7 @@ def test_our_reader_sees_a_finished_project_as_complete(finished: Path) -> None:
     assert [phase.ticked for phase in planning.phases] == [True, True]
     assert [phase.verdict and phase.verdict.status for phase in planning.phases] == ["passed", "passed"]
     assert [phase.verdict and phase.verdict.score for phase in planning.phases] == [
-        "2/2 must-haves verified",
+        "1/1 must-haves verified",
         "1/1 must-haves verified",
     ]
     assert {requirement.status for requirement in planning.requirements} == {"Complete"}

@@ -188,3 +188,15 @@ def test_a_rendered_verdict_is_read_back(plan: Plan, report: GapReport, previous
     assert read.status == ("human_needed" if expected == "passed" and report.human else expected)
     assert (read.gaps, read.human) == (report.gaps, report.human)
     assert read.verified == "2026-01-31T00:00:00Z"
+
+
+@given(plans(), reports)
+def test_no_score_says_that_all_is_verified_where_there_are_gaps(plan: Plan, report: GapReport) -> None:
+    phase = PhaseView(number="2.1", name=plan.name, goal=plan.objective, project=Path(), plans=(plan,))
+    text = render_verification(phase, report, now=datetime(2026, 1, 31, tzinfo=UTC))
+
+    verified, _, total = parse_verdict(text, path="v.md").score.partition(" ")[0].partition("/")
+    assert int(verified) <= int(total)
+    assert int(total) > 0
+    if report.gaps or report.failed_detectors:
+        assert int(verified) < int(total)

@@ -8,10 +8,10 @@ from typing import Any, assert_never, cast
 from attrs import define, evolve, field
 
 from gsd_core import AgentResult, Evidence, Gap, GapReport, GapStatus, HumanCheck
+from gsd_core.planning.promises import Promise
 
 from .schemas import VerdictAnswer, VerdictsAnswer
 from .shape import faults, read
-from .truths import Claim
 
 UNREADABLE = "the verifier gave no verdict that can be read"
 
@@ -20,7 +20,7 @@ UNREADABLE = "the verifier gave no verdict that can be read"
 class Complaints:
     """Complains about an answer twice; after that it is taken as it is, and what it lacks is a gap."""
 
-    claims: tuple[Claim, ...]
+    claims: tuple[Promise, ...]
     left: int = field(default=2)
 
     def __call__(self, result: AgentResult) -> Sequence[str]:
@@ -30,7 +30,7 @@ class Complaints:
         return found
 
 
-def judged(claims: tuple[Claim, ...], value: object, found: GapReport) -> GapReport:
+def judged(claims: tuple[Promise, ...], value: object, found: GapReport) -> GapReport:
     """Return the report with the verdict on each claim added to it."""
     entries = tuple(_entries(value))
     for claim in claims:
@@ -38,7 +38,7 @@ def judged(claims: tuple[Claim, ...], value: object, found: GapReport) -> GapRep
     return found
 
 
-def _wrong(claims: tuple[Claim, ...], value: object) -> Iterator[str]:
+def _wrong(claims: tuple[Promise, ...], value: object) -> Iterator[str]:
     if broken := faults(VerdictsAnswer, value):
         yield from broken
         return
@@ -61,7 +61,7 @@ def _entries(value: object) -> Iterator[object]:
         yield from cast("list[object]", listed) if isinstance(listed, list) else ()
 
 
-def _verdict(claim: Claim, entries: tuple[object, ...]) -> VerdictAnswer | None:
+def _verdict(claim: Promise, entries: tuple[object, ...]) -> VerdictAnswer | None:
     """Return the only verdict on a claim; two of them, or one that cannot be read, are none."""
     about = [entry for entry in entries if _id(entry) == claim.id]
     if len(about) != 1 or faults(VerdictAnswer, about[0]):
@@ -74,7 +74,7 @@ def _id(entry: object) -> object:
     return cast("Mapping[str, object]", entry).get("id") if isinstance(entry, Mapping) else None
 
 
-def _with(found: GapReport, claim: Claim, verdict: VerdictAnswer | None) -> GapReport:
+def _with(found: GapReport, claim: Promise, verdict: VerdictAnswer | None) -> GapReport:
     if verdict is None:
         gap = Gap(truth=claim.text, reason=UNREADABLE, about=claim.id, status="unverified")
         return evolve(found, gaps=(*found.gaps, gap))
@@ -94,7 +94,7 @@ def _with(found: GapReport, claim: Claim, verdict: VerdictAnswer | None) -> GapR
             assert_never(verdict.status)
 
 
-def _gap(claim: Claim, verdict: VerdictAnswer, status: GapStatus) -> Gap:
+def _gap(claim: Promise, verdict: VerdictAnswer, status: GapStatus) -> Gap:
     return Gap(
         truth=claim.text,
         reason=verdict.reason or verdict.evidence or UNREADABLE,

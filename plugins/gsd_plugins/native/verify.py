@@ -19,6 +19,7 @@ from gsd_core import (
     Verified,
     padded,
 )
+from gsd_core.planning.promises import Promise
 from gsd_core.planning.render import render_verification
 
 from .byhand import ask_human
@@ -26,7 +27,7 @@ from .models import model_for
 from .place import phase_file, phase_of
 from .prompt import fenced, joined, system, titled
 from .schemas import VERDICTS
-from .truths import Claim, claims_of, contradicted, unknown
+from .truths import claims_of, contradicted, unknown
 from .verdicts import Complaints, judged
 
 OUTPUT = 1500
@@ -52,14 +53,14 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
 
 
 async def _verified(
-    step: StepRequest, host: StepHost, left: tuple[Claim, ...], found: GapReport
+    step: StepRequest, host: StepHost, left: tuple[Promise, ...], found: GapReport
 ) -> GapReport:
     complaints = Complaints(claims=left)
     result = await host.run_agent("verify", _task(step, left), complaints)
     return judged(left, result.value, found)
 
 
-def _task(step: StepRequest, left: tuple[Claim, ...]) -> AgentTask:
+def _task(step: StepRequest, left: tuple[Promise, ...]) -> AgentTask:
     return AgentTask(
         step=step.id,
         run=step.run,
@@ -74,7 +75,7 @@ def _task(step: StepRequest, left: tuple[Claim, ...]) -> AgentTask:
     )
 
 
-def _prompt(phase: PhaseView, left: tuple[Claim, ...]) -> str:
+def _prompt(phase: PhaseView, left: tuple[Promise, ...]) -> str:
     truths = "\n".join(f"- {claim.id}: {' '.join(claim.text.split())}" for claim in left)
     files = "\n".join(f"- {path}" for path in _files(phase))
     return joined(

@@ -1,0 +1,157 @@
+"""What a VERIFICATION.md says of each must-have, and how it counts them."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from gsd_core import (
+    Artifact,
+    Evidence,
+    Gap,
+    GapReport,
+    HumanCheck,
+    KeyLink,
+    MustHaves,
+    PhaseView,
+    Plan,
+    Truth,
+)
+from gsd_core.planning.render import render_verification
+from gsd_core.planning.verdicts import parse_verdict
+from gsd_plugins import must_haves
+
+NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+APP = Artifact(path="app.py", provides="the program")
+LINK = KeyLink(source="app.py", target="store.py", via="import")
+
+
+def a_plan(
+    *truths: str,
+    artifacts: tuple[Artifact, ...] = (),
+    links: tuple[KeyLink, ...] = (),
+    plan: str = "01-01",
+    **fields: Any,
+) -> Plan:
+    told = tuple(Truth(id=f"{plan}:T{n}", text=text) for n, text in enumerate(truths, start=1))
+    must = MustHaves(truths=told, artifacts=artifacts, key_links=links)
+    return Plan(id=plan, phase="1", must_haves=must, summary="SUMMARY.md", **fields)
+
+
+def a_phase(*plans: Plan, project: Path = Path("/p"), **fields: Any) -> PhaseView:
+    return PhaseView(number="1", name="Notes", project=project, goal="Notes are kept", plans=plans, **fields)
+
+
+def holds(*names: str) -> tuple[Evidence, ...]:
+    return tuple(Evidence(about=name, holds=True, proof=f"saw {name}") for name in names)
+
+
+def written(phase: PhaseView, *gaps: Gap, **fields: Any) -> str:
+    return render_verification(phase, GapReport(gaps=gaps, **fields), now=NOW)
+
+
+def score(text: str) -> str:
+    found = parse_verdict(text, path="v.md").score
+    assert f"**Score:** {found}\n" in text
+    return found
+
+
+def rows(text: str, title: str) -> list[list[str]]:
+    """Return the rows of the table under a heading."""
+    lines = text.partition(f"### {title}\n\n")[2].partition("\n\n")[0].splitlines()
+    return [[part.strip() for part in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def test_what_the_detector_shows_of_files_and_links_stands_in_the_verdict(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("from store import load\n\nprint(load())\n")
+    promised = Artifact(path="./app.py", provides="the program")
+    phase = a_phase(a_plan("It runs", artifacts=(promised,), links=(LINK,)), project=tmp_path)
+    report = asyncio.run(must_haves.must_haves_hold(phase))
+    assert isinstance(report, GapReport)
+
+    text = render_verification(phase, report, now=NOW)
+
+    assert [row[0] for row in rows(text, "Required Artifacts")] == ["app.py"]
+    assert "✓ VERIFIED" in rows(text, "Required Artifacts")[0]
+    assert "✓ WIRED" in rows(text, "Key Link Verification")[0]
+
+
+def test_a_file_that_is_missing_and_a_link_that_is_not_there_are_named_so(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("print('hello')\n")
+    promised = (APP, Artifact(path="store.py"))
+    phase = a_phase(a_plan("It runs", artifacts=promised, links=(LINK,)), project=tmp_path)
+    report = asyncio.run(must_haves.must_haves_hold(phase))
+    assert isinstance(report, GapReport)
+
+    text = render_verification(phase, report, now=NOW)
+
+    assert "✗ MISSING" in rows(text, "Required Artifacts")[1]
+    assert "✗ NOT_WIRED" in rows(text, "Key Link Verification")[0]
+
+
+def test_what_two_plans_promise_has_one_row() -> None:
+    one = a_plan("It runs", artifacts=(APP,), links=(LINK,))
+    other = a_plan("it runs.", artifacts=(Artifact(path="./app.py"),), links=(LINK,), plan="01-02")
+    text = written(a_phase(one, other), evidence=holds("01-02:T1", "01-02:A1", "01-02:L1"))
+
+    titles = ("Observable Truths", "Required Artifacts", "Key Link Verification")
+    assert [len(rows(text, title)) for title in titles] == [1, 1, 1]
+    assert score(text) == "3/3 must-haves verified"
+
+
+def test_the_score_counts_truths_files_and_links_that_were_judged() -> None:
+    phase = a_phase(a_plan("It runs", "It stops", artifacts=(APP,), links=(LINK,)))
+    gap = Gap(truth="app.py provides the program", reason="it does not exist", about="app.py")
+    text = written(phase, gap, evidence=holds("01-01:T1", "01-01:T2"))
+
+    assert score(text) == "2/3 must-haves verified"
+
+
+def test_a_phase_with_a_gap_of_its_own_kind_is_not_all_verified() -> None:
+    gap = Gap(truth="The check of task 2 passes", reason="exit code 1", about="01-01/2")
+    text = written(a_phase(a_plan("It runs")), gap, evidence=holds("01-01:T1"))
+
+    assert score(text) == "1/2 must-haves verified"
+
+
+def test_a_phase_whose_detector_failed_is_not_all_verified() -> None:
+    text = written(a_phase(a_plan("It runs")), evidence=holds("01-01:T1"), failed_detectors=("uat: broken",))
+
+    assert score(text) == "1/2 must-haves verified"
+
+
+def test_what_a_human_has_to_look_at_is_not_verified_yet() -> None:
+    check = HumanCheck(test="Open the page", expected="It is blue", about="01-01:T2")
+    text = written(a_phase(a_plan("It runs", "It is blue")), evidence=holds("01-01:T1"), human=(check,))
+
+    assert "? NEEDS HUMAN" in rows(text, "Observable Truths")[1]
+    assert score(text) == "1/2 must-haves verified"
+
+
+def test_without_truths_the_criteria_of_the_roadmap_are_counted() -> None:
+    phase = a_phase(a_plan(), criteria=("A note is kept", "A note is found"))
+    gap = Gap(truth="A note is found", reason="no search", about="01:C2")
+    text = written(phase, gap, evidence=holds("01:C1"))
+
+    assert [row[1:3] for row in rows(text, "Observable Truths")] == [
+        ["A note is kept", "✓ VERIFIED"],
+        ["A note is found", "✗ FAILED"],
+    ]
+    assert score(text) == "1/2 must-haves verified"
+
+
+def test_without_truths_and_criteria_the_goal_is_counted() -> None:
+    text = written(a_phase(a_plan()), evidence=holds("01:C1"))
+
+    assert rows(text, "Observable Truths")[0][1:3] == ["Notes are kept", "✓ VERIFIED"]
+    assert score(text) == "1/1 must-haves verified"
+
+
+def test_what_nobody_could_find_out_is_uncertain_and_not_verified() -> None:
+    gap = Gap(truth="It runs", reason="could not tell", about="01-01:T1", status="unverified")
+    text = written(a_phase(a_plan("It runs")), gap)
+
+    assert rows(text, "Observable Truths")[0][2] == "? UNCERTAIN"
+    assert score(text) == "0/1 must-haves verified"
