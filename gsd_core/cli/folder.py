@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 from gsd_core.errors import ProjectError
@@ -23,15 +24,23 @@ def check_folder(root: Path) -> bool:
     return True
 
 
-def make_folder(root: Path) -> None:
-    """Make *root* and a repository in it; refuse first if nobody could commit there."""
-    asyncio.run(_make(root))
+REHEARSED = ("rehearsal",)
+REHEARSER = ("GSD rehearsal", "rehearsal@localhost")
+"""Who commits in a repository that is made for a rehearsal, where git knows nobody: it is nobody's work."""
 
 
-async def _make(root: Path) -> None:
+def make_folder(root: Path, agents: Sequence[str]) -> None:
+    """Make *root* and a repository in it for *agents* to work in; refuse first if nobody could commit there."""
+    asyncio.run(_make(root, rehearsed=tuple(agents) == REHEARSED))
+
+
+async def _make(root: Path, *, rehearsed: bool) -> None:
     nearest = next(parent for parent in (root, *root.parents) if parent.is_dir())
-    if await Git(nearest).identity() is None:
+    unknown = await Git(nearest).identity() is None
+    if unknown and not rehearsed:
         hint = 'git config --global user.name "…" and git config --global user.email "…"'
         raise ProjectError("git does not know who you are, so it cannot commit", hint=hint)
     await asyncio.to_thread(root.mkdir, parents=True, exist_ok=True)
     await Git(root).init()
+    if unknown:
+        await Git(root).identify(*REHEARSER)

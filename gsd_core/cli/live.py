@@ -9,6 +9,7 @@ import click
 
 from gsd_core.errors import GsdError, ProjectError
 from gsd_core.run import RunEnd, run_project
+from gsd_core.settings import RunSettings
 from gsd_core.text import one_line
 from gsd_core.views.status import SCHEMA_VERSION
 
@@ -48,7 +49,7 @@ def _carry_out(wish: Wish) -> int:
         show_plan(plan) if wish.output == "text" else print_json(plan)
         return 0
     if check_folder(request.root):
-        make_folder(request.root)
+        make_folder(request.root, request.settings.of(RunSettings).agent)
     end = asyncio.run(run_project(request))
     _tell_end(end, wish)
     return end.exit

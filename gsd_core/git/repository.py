@@ -59,6 +59,10 @@ class Git:
         """Return ``Name <email>`` as git was told it; ``None`` if it was not."""
         return await self._do(_identity)
 
+    async def identify(self, name: str, email: str) -> None:
+        """Tell git who commits in this repository."""
+        await self._do(_identify, name, email)
+
     async def head(self) -> str | None:
         """Return the id of the last commit; ``None`` if there is none yet."""
         return await self._do(history.head)
@@ -184,6 +188,11 @@ def _top(git: Command) -> str:
 def _identity(git: Command) -> str | None:
     code, out = git.run("-c", "user.useConfigOnly=true", "var", "GIT_COMMITTER_IDENT", ok=(0, 128))
     return out.rsplit(" ", 2)[0] if code == 0 else None
+
+
+def _identify(git: Command, name: str, email: str) -> None:
+    git("config", "--local", "user.name", name)
+    git("config", "--local", "user.email", email)
 
 
 def _is_ignored(git: Command, path: str) -> bool:

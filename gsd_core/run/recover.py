@@ -69,4 +69,6 @@ def _used(run: Run, opened: Record) -> Usage:
 
 def dollars(usage: Usage) -> str:
     """Return an amount as text, empty if nobody knows it."""
-    return str(usage.dollars.quantize(Decimal("0.0001"))) if usage.dollars is not None else ""
+    if not usage.dollars:
+        return "" if usage.dollars is None else "0"
+    return str(usage.dollars.quantize(Decimal("0.0001")))

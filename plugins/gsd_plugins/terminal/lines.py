@@ -115,7 +115,8 @@ def _asked(event: Event) -> Iterator[Line]:
         yield Line("asks", str(question["text"]), Weight.ESSENTIAL, "bold")
         options: Iterable[Data] = question.get("options") or ()
         for number, option in enumerate(options, 1):
-            recommended = " (recommended)" if option.get("recommended") else ""
+            said = "(recommended)" in option["label"].casefold()
+            recommended = " (recommended)" if option.get("recommended") and not said else ""
             yield Line("", f"{number}. {option['label']}{recommended}", Weight.ESSENTIAL)
         yield Line("", f"answer with: gsd answer {question['id']} …", Weight.ESSENTIAL)
 

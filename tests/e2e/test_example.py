@@ -1,0 +1,72 @@
+"""The example of the README: the rehearsal on a machine where git knows nobody."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.place import EXAMPLE, FAKE, REHEARSAL, Place, calm, defects
+from tests.run.harness import git
+
+
+def test_a_rehearsal_makes_its_own_repository_and_claims_no_money(place: Place) -> None:
+    done = place.gsd("run", EXAMPLE, *REHEARSAL, "-C", "project", "--yes", **calm())
+
+    assert done.exit == 0, done.err
+    assert set(git(place.project, "log", "--format=%an <%ae>").splitlines()) == {
+        "GSD rehearsal <rehearsal@localhost>"
+    }
+    assert list(defects(place)) == []
+    assert (place.said("status")["status"], place.said("status")["cost"]["dollars"]) == ("done", "0")
+    assert ", $0, run r-" in done.err.splitlines()[-1]
+
+
+def test_no_other_agent_gets_an_identity_made_up(place: Place) -> None:
+    done = place.gsd("run", EXAMPLE, *FAKE, "-C", "project", "--yes")
+
+    assert done.exit == 2
+    assert "git does not know who you are" in done.err
+    assert "git config --global user.name" in done.err
+    assert not place.project.exists()
+
+
+def test_a_repository_that_was_there_gets_no_identity_made_up(place: Place) -> None:
+    subprocess.run(["git", "init", "-q", place.project], check=True)
+    done = place.gsd("run", EXAMPLE, *REHEARSAL, "--yes")
+
+    assert done.exit == 2
+    assert "git does not know who you are" in done.err
+    assert git(place.project, "config", "--local", "--list").find("user.") == -1
+
+
+def test_an_identity_that_git_knows_is_used(place: Place) -> None:
+    names = [f"GIT_{role}_{key}" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")]
+    named = dict.fromkeys(names, "x@y.example")
+    done = place.gsd("run", EXAMPLE, *FAKE, "-C", "project", "--yes", **calm(), **named)
+
+    assert done.exit == 0, done.err
+    assert set(git(place.project, "log", "--format=%ae").splitlines()) == {"x@y.example"}
+
+
+def content(root: Path) -> list[str]:
+    """Return subjects, paths and code of a project."""
+    subjects = git(root, "log", "--format=%s").splitlines()
+    code = [git(root, "show", f"HEAD:{path}") for path in git(root, "ls-files", "*.py").splitlines()]
+    return [*subjects, *git(root, "ls-files").splitlines(), *code]
+
+
+@pytest.mark.slow
+def test_the_example_takes_a_minute_and_a_half_at_most_and_is_the_same_twice(tmp_path: Path) -> None:
+    made: list[list[str]] = []
+    for name in ("one", "two"):
+        place = Place(tmp_path / name)
+        place.base.mkdir()
+        done = place.gsd("run", EXAMPLE, *REHEARSAL, "-C", "project", "--yes", "--seed", "7")
+        assert done.exit == 0, done.err
+        assert done.took < 90
+        assert list(defects(place)) == []
+        made.append(content(place.project))
+
+    assert made[0] == made[1]
