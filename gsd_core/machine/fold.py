@@ -132,7 +132,8 @@ def _agent_closed(state: State, fact: Fact, structure: Structure) -> State:
 
 def _step_result(state: State, fact: Fact, _: Structure) -> State:
     record = evolve(state.steps[fact.step], status="result", result=fact.seq, lost=0)
-    return _with(state, evolve(record, gaps=tuple(fact.data.get("gaps") or ())))
+    failed = tuple(fact.data.get("failed_detectors") or ())
+    return _with(state, evolve(record, gaps=tuple(fact.data.get("gaps") or ()), failed_detectors=failed))
 
 
 def _step_completed(state: State, fact: Fact, _: Structure) -> State:

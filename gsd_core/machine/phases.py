@@ -82,7 +82,12 @@ def _verify_again(state: State, phase: PhaseSeen, verifications: list[StepRecord
     granted = state.grants.get(phase.number, Grant()).verifications
     if not verifications or sum(r.completed for r in verifications) < granted:
         return Unmet(step=_round(state, "verify", phase))
-    return Unmet(step=verifications[-1].id, gaps=("verification is not complete",))
+    return Unmet(step=verifications[-1].id, gaps=(_incomplete(verifications[-1]),))
+
+
+def _incomplete(record: StepRecord) -> str:
+    why = "; ".join(record.failed_detectors)
+    return f"verification is not complete: {why}" if why else "verification is not complete"
 
 
 def _exhausted(state: State, phase: PhaseSeen, verifications: list[StepRecord]) -> bool:

@@ -104,8 +104,8 @@ class StepRecord:
     *epoch* is that of the process that owns the running attempt. *generation* counts the times
     that the step began afresh (after a failure, a skip, or because its work was undone): recorded
     agent calls of an earlier generation are not used again. *base* is where *generation* began (seq).
-    *lost* counts lost attempts in a row. *gaps* are what a verify step found; *for_gaps*: a plan
-    step that plans gaps.
+    *lost* counts lost attempts in a row. *gaps* are what a verify step found, *failed_detectors*
+    why that is not all; *for_gaps*: a plan step that plans gaps.
     """
 
     id: StepId
@@ -121,6 +121,7 @@ class StepRecord:
     until: datetime | None = None
     result: int = 0
     gaps: tuple[str, ...] = ()
+    failed_detectors: tuple[str, ...] = ()
     for_gaps: bool = False
     parked_on: tuple[str, ...] = ()
     started_at: datetime | None = None

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 
 from attrs import evolve
@@ -13,7 +14,8 @@ from attrs import evolve
 import gsd_core
 from gsd_core.border import PluginFailure
 from gsd_core.bound import bind_settings
-from gsd_core.errors import ConfigError, Fenced, GsdError, UserError
+from gsd_core.calls import tell
+from gsd_core.errors import ConfigError, Fenced, GsdError, PluginError, StepError, UserError
 from gsd_core.git import Git
 from gsd_core.hookspecs import ProjectInfo, RunInfo, gsd_lifespan
 from gsd_core.journal.codec import structure, unstructure
@@ -29,6 +31,7 @@ from gsd_core.watchdog import Blocked, Watchdog
 
 from .ask import take_answers
 from .config import proposed
+from .guests import Guest
 from .ledger import read_ledger
 from .loop import loop
 from .outlet import outlet
@@ -38,6 +41,7 @@ from .session import Run, RunEnd, RunRequest
 from .stop import Stopper, stopping
 
 INBOX = 0.5
+OPEN = timedelta(seconds=30)
 OPENING = ("run.started", "run.opened")
 
 
@@ -59,6 +63,7 @@ async def run_project(request: RunRequest) -> RunEnd:
             git = Git(request.root, environment={"GSD_RUN": found.run})
             return await _with_journal(request, git, journal, found)
         finally:
+            await asyncio.sleep(0)  # what failed at the very end is recorded too
             journal.close()
 
 
@@ -186,12 +191,24 @@ async def _enter_lifespans(run: Run, stack: AsyncExitStack) -> None:
     idea = run.idea.text if run.idea else ""
     info: RunInfo = evolve(run.request.info, id=run.id, project=run.root, idea=idea, seed=_seed(run))
     for plugin, context in run.hooks.collect(gsd_lifespan, lambda context: str(id(context)), info).items:
-        try:
-            await stack.enter_async_context(context)
-        except Exception as exc:
-            raise ConfigError(
-                f"plugin {plugin!r} cannot start: {exc}", hint=f"run with -p no:{plugin} to go on without it"
-            ) from exc
+        guest = Guest(plugin=plugin, hook="gsd_lifespan", context=context, grace=run.hooks.grace)
+        await stack.enter_async_context(_lifespan(run, guest))
+
+
+@asynccontextmanager
+async def _lifespan(run: Run, guest: Guest) -> AsyncGenerator[None]:
+    """Have a plugin's resource; one that does not come ends the run, one that does not go is named."""
+    try:
+        await guest.come(min(run.limits.idle, OPEN))
+    except (PluginError, StepError) as exc:
+        tell(run.hooks.report, guest.plugin, guest.hook, exc)
+        hint = f"run with -p no:{guest.plugin} to go on without it"
+        raise ConfigError(f"plugin {guest.plugin!r} cannot start: {exc}", hint=hint) from exc
+    try:
+        yield
+    finally:
+        if fault := await guest.go(None, run.hooks.grace):
+            tell(run.hooks.report, guest.plugin, guest.hook, fault)
 
 
 def _seed(run: Run) -> int | None:

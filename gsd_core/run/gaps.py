@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import cast
 
 from attrs import evolve
 
+from gsd_core.border import PluginFailure
 from gsd_core.gap import Gap, GapReport
 from gsd_core.hooks import Outcome
 from gsd_core.hookspecs import gsd_find_gaps
@@ -18,6 +18,7 @@ from gsd_core.text import clip, redact, sanitize
 from .commands import check_plans
 from .permission import Gate
 from .session import Run
+from .sound import unsound
 
 
 async def detect(run: Run, step: StepRequest, gate: Gate) -> StepRequest:
@@ -31,7 +32,7 @@ async def detect(run: Run, step: StepRequest, gate: Gate) -> StepRequest:
 async def find_gaps(run: Run, phase: PhaseView) -> GapReport:
     """Ask all detectors about the tree as it is now; one that fails makes the report incomplete."""
     outcomes = await run.hooks.fan_out(gsd_find_gaps, run.limits.detector, phase)
-    reports = [_report(outcome) for outcome in outcomes]
+    reports = [_report(run, outcome) for outcome in outcomes]
     return GapReport(
         gaps=_unique(gap for report in reports for gap in report.gaps),
         failed_detectors=tuple(name for report in reports for name in report.failed_detectors),
@@ -40,12 +41,15 @@ async def find_gaps(run: Run, phase: PhaseView) -> GapReport:
     )
 
 
-def _report(outcome: Outcome[Sequence[Gap] | GapReport]) -> GapReport:
+def _report(run: Run, outcome: Outcome[Sequence[Gap] | GapReport]) -> GapReport:
     """Return one detector's report, stamped with its name; nonsense is a failed detector."""
     if outcome.error is not None:
-        return GapReport(failed_detectors=(f"{outcome.plugin}: {clip(sanitize(str(outcome.error)), 300)}",))
+        return _failed(outcome.plugin, str(outcome.error))
     value = outcome.value
-    report = value if isinstance(value, GapReport) else _from_gaps(outcome.plugin, value)
+    report = value if isinstance(value, GapReport) else GapReport(gaps=tuple(value or ()))
+    if why := unsound(report, GapReport):
+        run.hooks.report(PluginFailure(plugin=outcome.plugin, hook="gsd_find_gaps", error=why))
+        return _failed(outcome.plugin, why)
     return evolve(
         report,
         gaps=tuple(evolve(_clean(gap), found_by=outcome.plugin) for gap in report.gaps),
@@ -53,13 +57,8 @@ def _report(outcome: Outcome[Sequence[Gap] | GapReport]) -> GapReport:
     )
 
 
-def _from_gaps(plugin: str, value: object) -> GapReport:
-    nonsense = GapReport(failed_detectors=(f"{plugin}: returned {type(value).__name__}, not gaps",))
-    said: Sequence[object] = cast("Sequence[object]", value) if isinstance(value, list | tuple) else (None,)
-    found = tuple(gap for gap in said if isinstance(gap, Gap))
-    if len(found) != len(said):
-        return nonsense
-    return GapReport(gaps=found)
+def _failed(plugin: str, why: str) -> GapReport:
+    return GapReport(failed_detectors=(f"{plugin}: {clip(redact(sanitize(why)), 300)}",))
 
 
 def _clean(gap: Gap) -> Gap:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from attrs import define, evolve, field
@@ -20,6 +21,7 @@ from .agents import Call, run_agent
 from .ask import ask, ask_for_a_while
 from .clocks import Clocks
 from .commands import check
+from .patience import Patience
 from .permission import Gate
 from .session import Run
 from .tasks import commit_task
@@ -32,6 +34,7 @@ class Host:
     run: Run
     step: StepRequest
     gate: Gate
+    patience: Patience
     parked: Parked | None = field(default=None, init=False)
     agents: int = field(default=0, init=False)
 
@@ -40,11 +43,17 @@ class Host:
         """Where the step works."""
         return self.step.tree
 
+    @contextmanager
+    def _at_work(self) -> Generator[None]:
+        """The core is at work: the executor is not to blame for what goes wrong or takes long."""
+        with in_core(), self.patience.paused():
+            yield
+
     async def run_agent(
         self, key: str, task: AgentTask, accept: Accept | None = None, functions: Functions | None = None
     ) -> AgentResult:
         """See :class:`gsd_core.StepHost`."""
-        with in_core():
+        with self._at_work():
             return await self._run_agent(key, task, accept, functions or {})
 
     async def _run_agent(
@@ -70,7 +79,7 @@ class Host:
         texts = "\0".join(question.text for question in inquiry.questions)
         occasion = f"{inquiry.kind} {hashlib.sha256(texts.encode()).hexdigest()[:12]}"
         try:
-            with in_core():
+            with self._at_work():
                 asks = ask_for_a_while if self.agents else ask
                 return await asks(self.run, inquiry, step=self.step.id, occasion=occasion)
         except Parked as exc:
@@ -79,12 +88,12 @@ class Host:
 
     async def commit_task(self, task: Task, subject: str, paths: Sequence[str]) -> TaskCommit:
         """See :class:`gsd_core.StepHost`."""
-        with in_core():
+        with self._at_work():
             return await commit_task(self.run, self.step, self.gate, task, subject, paths)
 
     async def check(self, command: str) -> CheckResult:
         """See :class:`gsd_core.StepHost`."""
-        with in_core():
+        with self._at_work():
             return await check(self.gate, command, self.tree, self.run.limits.check)
 
     async def declare(self, effect: Effect) -> None:

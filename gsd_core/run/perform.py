@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
-from attrs import evolve
+from attrs import evolve, frozen
 
-from gsd_core.errors import ConfigError, GsdError, Parked, PluginError, StepError, Transient
+from gsd_core.errors import ConfigError, GsdError, Parked, Permanent, PluginError, StepError, Transient
 from gsd_core.gap import GapReport
 from gsd_core.hookspecs import gsd_execute_step, gsd_workspace, gsd_wrap_step
 from gsd_core.ids import StepId
@@ -21,11 +22,23 @@ from gsd_core.step import StepRequest, StepResult, Verified
 from gsd_core.text import clip, redact, sanitize
 
 from .gaps import detect, merged
+from .guests import Guest, visiting
 from .hosts import Host
 from .observe import observe
+from .patience import Patience
 from .permission import Gate
 from .session import Run
+from .sound import unsound
 from .tasks import trailers
+
+
+@frozen(kw_only=True)
+class Made:
+    """An attempt that came to its end: the request with what was detected, and what came of it."""
+
+    step: StepRequest
+    executor: str
+    result: StepResult
 
 
 async def perform(run: Run, start: Start) -> None:
@@ -33,11 +46,18 @@ async def perform(run: Run, start: Start) -> None:
     await observe(run)
     request = await _request(run, start)
 
+    made: list[Made] = []
+    patience = Patience(run.hooks, gsd_wrap_step, run.limits.hard)
+
     async def attempt(step: StepRequest, /) -> StepResult:
-        return await _attempt(run, step, start)
+        with patience.paused():
+            made[:] = [await _attempt(run, step, start)]
+            return made[0].result
 
     try:
-        result = await run.hooks.wrap(gsd_wrap_step, attempt, StepResult)(request)
+        async with patience.running():
+            result = await run.hooks.wrap(gsd_wrap_step, attempt, StepResult)(request)
+        result = _wrapped(run, made, result)
     except Parked:
         return
     except GsdError as exc:
@@ -75,7 +95,7 @@ async def _tasks_done(run: Run, step: StepId, plan: Plan | None) -> tuple[int, .
     return tuple(task.number for task in plan.tasks if f"{plan.id}/{task.number}" in found)
 
 
-async def _attempt(run: Run, step: StepRequest, start: Start) -> StepResult:
+async def _attempt(run: Run, step: StepRequest, start: Start) -> Made:
     """One attempt, stamped and recorded from its start to whatever ends it."""
     step = evolve(step, attempt=run.step(step.id).attempt + 1, now=run.now())
     await _record_start(run, step, start)
@@ -86,6 +106,10 @@ async def _attempt(run: Run, step: StepRequest, start: Start) -> StepResult:
         _lost(run, step, {"why": "stopped"})
         raise
     except Parked as exc:
+        if not _asked(run, exc.questions):
+            run.record("attempt.failed", {"error": failure(exc)}, step=step.id, attempt=step.attempt)
+            message = f"{exc.plugin!r} waits for an answer to what nobody asked: {exc}"
+            raise Permanent(message, hint="a step is parked by asking its host") from exc
         _lost(run, step, {"why": "parked", "questions": list(exc.questions)})
         raise
     except GsdError as exc:
@@ -106,40 +130,68 @@ async def _record_start(run: Run, step: StepRequest, start: Start) -> None:
     run.record("attempt.started", data, step=step.id, attempt=step.attempt)
 
 
+def _asked(run: Run, questions: Collection[str]) -> bool:
+    """Whether a human was asked one of *questions*: their answer is what enters the step again."""
+    known = {q.id for record in run.state.inquiries.values() for q in record.inquiry.questions}
+    return bool(known & set(questions))
+
+
 def _lost(run: Run, step: StepRequest, data: Mapping[str, Any]) -> None:
     run.record("attempt.lost", data, step=step.id, attempt=step.attempt)
 
 
-async def _execute(run: Run, step: StepRequest) -> StepResult:
+async def _execute(run: Run, step: StepRequest) -> Made:
     async with AsyncExitStack() as stack:
         step = evolve(step, tree=await _workspace(run, step, stack))
         gate = Gate(run, step.id)
         if step.kind == "verify":
             step = await detect(run, step, gate)
-        host = Host(run=run, step=step, gate=gate)
-        outcome = await run.hooks.pick(gsd_execute_step, run.settings.execute, StepResult, step, host)
+        patience = Patience(run.hooks, gsd_execute_step, run.limits.hard)
+        host = Host(run=run, step=step, gate=gate, patience=patience)
+        async with patience.running():
+            outcome = await run.hooks.pick(gsd_execute_step, run.settings.execute, StepResult, step, host)
         if host.parked:
             raise host.parked
         if outcome is None or outcome.value is None:
             raise ConfigError(f"no plugin executes {step.id!r}: {', '.join(run.settings.execute)} declined")
-        return _checked(step, outcome.value, outcome.plugin)
+        result = _checked(step, outcome.value, outcome.plugin, "gsd_execute_step")
+        return Made(step=step, executor=outcome.plugin, result=result)
 
 
 async def _workspace(run: Run, step: StepRequest, stack: AsyncExitStack) -> Path:
+    """Enter the tree that the step works in; where it is no folder, its plugin is to blame."""
     kind = cast("type[AbstractAsyncContextManager[Path]]", AbstractAsyncContextManager)
-    outcome = await run.hooks.pick(gsd_workspace, run.settings.workspace, kind, step)
+    async with Patience(run.hooks, gsd_workspace, run.limits.hard).running():
+        outcome = await run.hooks.pick(gsd_workspace, run.settings.workspace, kind, step)
     if outcome is None or outcome.value is None:
         raise ConfigError(f"no workspace for {step.id!r}: {', '.join(run.settings.workspace)} declined")
-    return await stack.enter_async_context(outcome.value)
+    guest = Guest(plugin=outcome.plugin, hook="gsd_workspace", context=outcome.value, grace=run.hooks.grace)
+    tree: object = await stack.enter_async_context(visiting(guest, run.limits.hard))
+    if not isinstance(tree, Path) or not tree.is_dir():
+        raise PluginError(outcome.plugin, "gsd_workspace", f"gave {tree!r:.200}, which is no folder")
+    return tree
 
 
-def _checked(step: StepRequest, result: StepResult, plugin: str) -> StepResult:
-    """Merge what the detectors found in again: no executor can drop a gap."""
+def _checked(step: StepRequest, result: StepResult, plugin: str, hook: str) -> StepResult:
+    """Merge what the detectors found in again: no plugin can drop a gap."""
+    if why := unsound(result, StepResult):
+        raise PluginError(plugin, hook, why)
     if step.kind != "verify":
         return result
     if not isinstance(result.outcome, Verified):
-        raise PluginError(plugin, "gsd_execute_step", "a verify step has to return Verified")
+        raise PluginError(plugin, hook, "a verify step has to return Verified")
     return merged(step, result, plugin)
+
+
+def _wrapped(run: Run, made: Sequence[Made], result: StepResult) -> StepResult:
+    """Return what came out of the wrappers, if it came of an attempt, with every gap still in it."""
+    wrappers = ", ".join(run.hooks.plugins_of(gsd_wrap_step))
+    if not made:
+        raise PluginError(wrappers, "gsd_wrap_step", "returned a result without an attempt at the step")
+    [last] = made
+    if result is last.result:
+        return result
+    return _checked(last.step, result, wrappers, "gsd_wrap_step")
 
 
 def failure(exc: GsdError) -> dict[str, Any]:
@@ -157,10 +209,16 @@ def failure(exc: GsdError) -> dict[str, Any]:
 def _failed(run: Run, step: str, exc: GsdError) -> None:
     """Set a timer if it is a matter of time, else fail the step."""
     until = exc.until if isinstance(exc, Transient) else None
-    if until is not None and until - run.now() <= run.limits.max_wait:
+    if until is not None and run.now() < until <= _waiting_since(run, step) + run.limits.max_wait:
         run.record("timer.set", {"until": until.isoformat(), "why": str(exc)}, step=step)
         return
     run.record("step.failed", {"error": failure(exc)}, step=step, attempt=run.step(step).attempt)
+
+
+def _waiting_since(run: Run, step: str) -> datetime:
+    """Return when this generation of the step began to wait, so that many short waits end as well."""
+    timers = run.journal.events(after=run.step(step).base, run=run.id, kinds=["timer.set"])
+    return next((fact.at for fact in timers if fact.step == step), run.now())
 
 
 def _record_result(run: Run, step: StepRequest, result: StepResult) -> None:
@@ -168,5 +226,6 @@ def _record_result(run: Run, step: StepRequest, result: StepResult) -> None:
     if isinstance(result.outcome, Verified):
         report = result.outcome.report
         data["gaps"] = [gap.key for gap in report.gaps]
+        data["failed_detectors"] = list(report.failed_detectors)
         data["passed"] = report.passed
     run.record("step.result", data, step=step.id, attempt=run.step(step.id).attempt)

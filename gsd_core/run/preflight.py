@@ -83,7 +83,7 @@ def _check_idea(request: RunRequest, found: Found) -> None:
         raise IdeaError("there is nothing to go on with, and no idea", hint="gsd run IDEA.md")
     if idea is None or (state.run and idea.sha256 == state.idea):
         return
-    if state.run and state.closed == "done":
+    if state.closed == "done" and _is_complete(state):
         raise IdeaError(
             f"this project is complete for {state.idea_name!r}; {idea.name!r} is another idea",
             hint="a further milestone for another idea is not there yet; use a new folder",
@@ -98,6 +98,10 @@ def _check_idea(request: RunRequest, found: Found) -> None:
             f"this project has a roadmap already, and {idea.name!r} is not in it",
             hint="go on without an idea: gsd run",
         )
+
+
+def _is_complete(state: State) -> bool:
+    return state.seen is not None and all(phase.ticked for phase in state.seen.phases)
 
 
 def idea_of(request: RunRequest, facts: Sequence[Record]) -> Idea | None:

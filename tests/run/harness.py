@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import subprocess
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +138,11 @@ def request(
         root=root, idea=given, resume=given is None, settings=settings, hooks=hooks, plugins=(),
         info=RunInfo(id="", project=root, yes=yes, agent="fake"), options=options or Options(), clock=now,
     )  # fmt: skip
+
+
+def quick(asked: RunRequest) -> RunRequest:
+    """Return the request with little patience for plugins that do not end."""
+    return evolve(asked, hooks=evolve(asked.hooks, grace=timedelta(seconds=0.2)))
 
 
 def do(asked: RunRequest) -> RunEnd:

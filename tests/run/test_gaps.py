@@ -1,0 +1,320 @@
+"""Gaps: found by anyone, planned, executed, verified again; nothing that failed ever makes a pass."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import define, field
+
+from gsd_core.agent import AgentHost, AgentResult, AgentTask
+from gsd_core.gap import Gap, GapReport
+from gsd_core.hookspecs import gsd_execute_step, gsd_find_gaps, gsd_wrap_step
+from gsd_core.machine.state import Options
+from gsd_core.planning.model import PhaseView
+from gsd_core.planning.read import read_planning
+from gsd_core.step import RunStep, StepHost, StepRequest, StepResult, Verified
+from gsd_core.testing import ScriptedHuman
+from gsd_plugins import native
+from tests.hooks import plays
+
+from . import harness as h
+
+LICENCE = Gap(truth="The licence is MIT", reason="nothing says so")
+Finds = Callable[[PhaseView], Awaitable[Any]]
+
+
+def detector(find: Finds) -> object:
+    async def found(phase: PhaseView) -> Any:
+        return await find(phase)
+
+    return h.plugin(gsd_find_gaps, found)
+
+
+async def licence(phase: PhaseView) -> Sequence[Gap]:
+    path = phase.project / "LICENSE"
+    return [] if path.exists() and path.read_text() == "MIT\n" else [LICENCE]
+
+
+def verdict(root: Path) -> str:
+    [path] = root.glob(".planning/phases/*/01-VERIFICATION.md")
+    return path.read_text()
+
+
+def steps(root: Path, kind: str) -> list[str]:
+    """Return the steps of that kind that were completed, in their order."""
+    return [fact.step for fact in h.facts(root, "step.completed") if f"/{kind}" in fact.step]
+
+
+def test_a_gap_that_verification_finds_is_closed_by_a_round(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+
+    end = h.do(h.request(root, h.one_phase(gap=True), given=h.idea()))
+
+    assert end.outcome == "done"
+    assert steps(root, "verify") == ["1/verify", "1/verify/r1"]
+    assert steps(root, "plan") == ["1/plan", "1/plan/r1"]
+    assert "status: passed" in verdict(root)
+
+
+@define
+class WritesLicence:
+    """Before the agent executes a plan for gaps, writes what is missing, from the *rounds*-th plan on."""
+
+    rounds: int = 1
+    prompts: list[str] = field(factory=list[str])
+
+    async def __call__(self, task: AgentTask, host: AgentHost) -> AgentResult | None:
+        if task.role == "planner":
+            self.prompts.append(task.prompt)
+        if task.role == "executor" and len(self.prompts) > self.rounds:
+            (task.tree / "LICENSE").write_text("MIT\n")
+        return await notes(task, host)
+
+
+async def notes(task: AgentTask, host: AgentHost) -> AgentResult | None:
+    """Change something in each plan, so that there is something to commit."""
+    if task.role == "executor":
+        (task.tree / f"{task.step.replace('/', '-')}.txt").write_text("done\n")
+    return None
+
+
+def idle() -> h.Watched:
+    """Return an agent that executes the plans of gap rounds, and mends nothing."""
+    return h.Watched(h.one_phase(), notes)
+
+
+def test_a_gap_of_a_third_party_s_detector_is_planned_and_executed_like_any_other(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    writes = WritesLicence()
+
+    end = h.do(h.request(root, h.Watched(h.one_phase(), writes), given=h.idea(), licences=detector(licence)))
+
+    assert end.outcome == "done", end
+    assert [LICENCE.truth in prompt for prompt in writes.prompts] == [False, True]
+    assert steps(root, "verify") == ["1/verify", "1/verify/r1"]
+    assert "LICENSE" in h.git(root, "ls-files")
+
+
+def test_a_gap_that_stays_stands_in_the_verdict_with_its_finder_and_ends_the_run_with_6(
+    tmp_path: Path,
+) -> None:
+    root = h.repository(tmp_path / "project")
+
+    end = h.do(h.request(root, idle(), given=h.idea(), licences=detector(licence)))
+
+    [phase] = read_planning(root).phases
+    assert (end.outcome, end.exit) == ("gaps", 6)
+    assert end.reason == f"gaps remain: {LICENCE.truth}"
+    assert phase.verdict is not None
+    assert (phase.ticked, phase.verdict.status) == (False, "gaps_found")
+    assert [(gap.truth, gap.found_by) for gap in phase.verdict.gaps] == [(LICENCE.truth, "licences")]
+    assert h.facts(root, "question.asked")[-1].data["inquiry"]["kind"] == "escalation"
+
+
+def test_no_progress_ends_the_rounds_early(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+
+    h.do(h.request(root, idle(), given=h.idea(), licences=detector(licence)))
+
+    assert steps(root, "verify") == ["1/verify", "1/verify/r1"]
+
+
+@define
+class Countdown:
+    """Finds one gap fewer each time."""
+
+    left: int
+
+    async def __call__(self, phase: PhaseView) -> Sequence[Gap]:
+        self.left -= 1
+        return [Gap(truth=f"Thing {n} is there", reason="it is not") for n in range(self.left)]
+
+
+@pytest.mark.slow
+def test_there_are_three_rounds_at_most_and_the_last_one_is_verified_too(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+
+    end = h.do(h.request(root, idle(), given=h.idea(), counting=detector(Countdown(9))))
+
+    assert end.exit == 6
+    assert steps(root, "plan") == ["1/plan", "1/plan/r1", "1/plan/r2", "1/plan/r3"]
+    assert steps(root, "verify") == ["1/verify", "1/verify/r1", "1/verify/r2", "1/verify/r3"]
+
+
+@pytest.mark.slow
+def test_a_human_may_allow_one_more_round(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    writes, human = WritesLicence(rounds=2), ScriptedHuman({"gaps": "Retry"})
+
+    end = h.do(
+        h.request(
+            root, h.Watched(h.one_phase(), writes), given=h.idea(), licences=detector(licence), human=human
+        )
+    )
+
+    assert end.outcome == "done", end
+    assert steps(root, "verify") == ["1/verify", "1/verify/r1", "1/verify/r2"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("choice", "reason"), [("Skip", "skipped, not done"), ("Abort", "aborted at 1/verify")]
+)
+def test_a_human_may_leave_a_phase_with_its_gaps(tmp_path: Path, choice: str, reason: str) -> None:
+    root = h.repository(tmp_path / "project")
+    human = ScriptedHuman({"gaps": choice})
+
+    end = h.do(h.request(root, idle(), given=h.idea(), licences=detector(licence), human=human))
+
+    assert end.exit == 6
+    assert reason in end.reason
+
+
+async def raises(_: PhaseView) -> Any:
+    raise RuntimeError("broken")
+
+
+async def hangs(_: PhaseView) -> Any:
+    await asyncio.Event().wait()
+
+
+async def swallows(_: PhaseView) -> Any:
+    await plays.swallows()
+
+
+async def exits(_: PhaseView) -> Any:
+    await plays.exits()
+
+
+async def lies(_: PhaseView) -> Any:
+    return 42
+
+
+async def lies_within(_: PhaseView) -> Any:
+    words: Any = 42
+    return [Gap(truth=words, reason=words, about=words)]
+
+
+async def lies_in_a_report(_: PhaseView) -> Any:
+    words: Any = ["no gap"]
+    return GapReport(gaps=words, evidence=words, human=words)
+
+
+BROKEN = [raises, lies_within, lies_in_a_report]
+SLOWLY_BROKEN = [hangs, swallows, exits, lies]
+
+
+@pytest.mark.parametrize(
+    "broken", [*BROKEN, *(pytest.param(b, marks=pytest.mark.slow) for b in SLOWLY_BROKEN)]
+)
+def test_a_detector_that_fails_never_makes_a_pass(tmp_path: Path, broken: Finds) -> None:
+    root = h.repository(tmp_path / "project")
+    sections = {"limits": {"detector": 0.3}}
+
+    end = h.do(h.quick(h.request(root, idle(), given=h.idea(), broken=detector(broken), sections=sections)))
+
+    assert (end.outcome, end.exit) == ("gaps", 6), end
+    assert "broken" in {fact.data["plugin"] for fact in h.facts(root, "plugin.failed")}
+    assert "broken" in end.reason
+    assert "status: passed" not in verdict(root)
+
+
+async def drops_gaps(step: StepRequest, host: StepHost) -> StepResult | None:
+    """An executor that says of every phase that it passes."""
+    if step.kind != "verify":
+        return await native.execute_step(step, host)
+    return StepResult(subject="docs: all is well", outcome=Verified(report=GapReport()))
+
+
+async def drops_gaps_later(step: StepRequest, call_next: RunStep) -> StepResult:
+    """A wrapper that says of every phase that it passes."""
+    result = await call_next(step)
+    if step.kind != "verify":
+        return result
+    return StepResult(subject="docs: all is well", outcome=Verified(report=GapReport()))
+
+
+def test_no_executor_can_drop_a_detector_s_gap(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    kind = h.plugin(gsd_execute_step, drops_gaps)
+
+    end = h.do(
+        h.request(
+            root,
+            idle(),
+            given=h.idea(),
+            run={"execute": ["kind"]},
+            kind=kind,
+            licences=detector(licence),
+        )
+    )
+
+    assert end.reason == f"gaps remain: {LICENCE.truth}"
+    assert "found_by: licences" in verdict(root)
+
+
+def test_no_wrapper_can_drop_a_detector_s_gap(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    kind = h.plugin(gsd_wrap_step, drops_gaps_later)
+
+    end = h.do(h.request(root, idle(), given=h.idea(), kind=kind, licences=detector(licence)))
+
+    assert end.reason == f"gaps remain: {LICENCE.truth}"
+    assert "found_by: licences" in verdict(root)
+
+
+def test_a_run_without_verification_says_so(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    options = Options(skip_verify=True)
+
+    end = h.do(h.request(root, idle(), given=h.idea(), options=options, licences=detector(licence)))
+
+    assert (end.exit, end.reason) == (0, "1 phase complete (verification skipped)")
+
+
+def unfinished(root: Path) -> Path:
+    """Make a project that ended with a gap, and forget its journal."""
+    h.do(h.request(h.repository(root), idle(), given=h.idea(), licences=detector(licence)))
+    for path in (root / ".git" / "gsd").iterdir():
+        path.unlink()
+    return root
+
+
+def test_gaps_of_a_verdict_that_another_run_left_are_closed(tmp_path: Path) -> None:
+    root = unfinished(tmp_path / "project")
+    writes = WritesLicence(rounds=0)
+
+    end = h.do(h.request(root, h.Watched(h.one_phase(), writes), licences=detector(licence)))
+
+    assert end.outcome == "done", end
+    assert LICENCE.truth in writes.prompts[0]
+    assert steps(root, "plan") == ["1/plan/r1"]
+
+
+ANSWERS: list[Any] = [
+    "all is well",
+    {"verdicts": []},
+    {"verdicts": "all hold"},
+    {"verdicts": [{"id": "01-01:T1", "status": "fine", "evidence": "", "reason": "", "missing": []}]},
+]
+
+
+@pytest.mark.parametrize(
+    "value", [ANSWERS[0], *(pytest.param(value, marks=pytest.mark.slow) for value in ANSWERS[1:])]
+)
+def test_a_verifier_s_answer_that_cannot_be_read_is_no_pass(tmp_path: Path, value: Any) -> None:
+    root = h.repository(tmp_path / "project")
+
+    async def mumbles(task: AgentTask, host: AgentHost) -> AgentResult | None:
+        return AgentResult(value=value) if task.role == "verifier" else await notes(task, host)
+
+    agent = h.Watched(h.one_phase(), mumbles)
+
+    end = h.do(h.request(root, agent, given=h.idea()))
+
+    assert end.exit == 6, end
+    assert "no verdict that can be read" in verdict(root)
