@@ -49,7 +49,8 @@ class MapRequirement:
 class SetPosition:
     """STATE: where the project stands.
 
-    *plan* is the number of plans done of *plans* in the phase; *percent* is of all plans.
+    *plan* is the number of plans done of *plans* in the phase; *percent* is of all plans, and
+    *done* is how many of all plans are, if that is known.
     """
 
     phase: str
@@ -61,6 +62,7 @@ class SetPosition:
     percent: int
     date: str
     activity: str
+    done: int | None = None
 
 
 @frozen(kw_only=True)

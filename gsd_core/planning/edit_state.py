@@ -12,6 +12,10 @@ from gsd_core.planning.inline import inline
 
 _PLAIN = re.compile(r"^(([A-Z][A-Za-z ]*):[ \t]*)(.*)$")
 _BOLD = re.compile(r"^([ \t]*(?:[-*][ \t]+)?\*\*([A-Z][A-Za-z ]*)(?::\*\*|\*\*:)[ \t]*)(.*)$")
+_TOTAL = re.compile(
+    r"^([ \t]*(?:[-*][ \t]+)?(?:\*\*)?Total plans completed:?(?:\*\*)?:?[ \t]+)(\d{1,9})[ \t]*$",
+    re.IGNORECASE,
+)
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t]*$")
 _NOTHING = re.compile(r"^\(?(?:None|None yet|No decisions yet|\(none\))\.?\)?$", re.IGNORECASE)
 
@@ -21,7 +25,11 @@ def set_position(text: str, change: SetPosition) -> str:
     lines = Lines.of(text)
     start, end = _part(lines, "current position") or (0, len(lines))
     _fill(lines, range(start, end), _PLAIN, _plain(change))
-    _fill(lines, range(_body(lines), len(lines)), _BOLD, _bold(change))
+    start, end = _part(lines, "session continuity") or _part(lines, "session") or (0, 0)
+    _fill(lines, range(start, end), _PLAIN, _session(change))
+    _fill(lines, range(_body(lines), len(lines)), _BOLD, _bold(change) | _session(change))
+    if change.done is not None:
+        _count(lines, change.done)
     return str(lines)
 
 
@@ -74,6 +82,21 @@ def _bold(change: SetPosition) -> dict[str, str]:
         "last activity": change.date,
         "last activity description": inline(change.activity),
     }
+
+
+def _session(change: SetPosition) -> dict[str, str]:
+    return {
+        "last session": change.date,
+        "last date": change.date,
+        "stopped at": inline(change.activity),
+    }
+
+
+def _count(lines: Lines, done: int) -> None:
+    """Set how many plans are done; a higher number may count earlier milestones, and stays."""
+    for at in range(_body(lines), len(lines)):
+        if (match := _TOTAL.match(lines[at])) and int(match[2]) < done:
+            lines[at] = f"{match[1]}{done}"
 
 
 def _bar(percent: int) -> str:

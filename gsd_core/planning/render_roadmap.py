@@ -87,8 +87,8 @@ Progress: [░░░░░░░░░░] 0%
 
 **Velocity:**
 - Total plans completed: 0
-- Average duration: - min
-- Total execution time: 0.0 hours
+- Average duration: -
+- Total execution time: -
 
 **By Phase:**
 

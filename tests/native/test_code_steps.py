@@ -60,18 +60,18 @@ def test_a_complete_phase_is_ticked_last() -> None:
 
 
 def test_the_position_says_whether_phases_are_left() -> None:
-    def status_with(*others: PhaseView) -> tuple[str, int, int]:
+    def status_with(*others: PhaseView) -> tuple[str, int, int, int | None]:
         result = run("complete", *others)
         assert result is not None
         position = result.changes[-2]
         assert isinstance(position, SetPosition)
-        return position.status, position.phases, position.percent
+        return position.status, position.phases, position.percent, position.done
 
     left = PhaseView(number="3", name="Later", project=Path("/p"), listed=("03-01",))
     done = PhaseView(number="1", name="Earlier", project=Path("/p"), ticked=True)
 
-    assert status_with(left) == ("Phase complete", 2, 50)
-    assert status_with(done) == ("All phases complete", 2, 100)
+    assert status_with(left) == ("Phase complete", 2, 50, 1)
+    assert status_with(done) == ("All phases complete", 2, 100, 1)
 
 
 def test_discuss_keeps_the_constraints_and_leaves_the_rest_open() -> None:

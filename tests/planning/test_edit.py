@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -228,7 +229,15 @@ def test_the_position_is_set_in_the_template_s_dialect() -> None:
         "Status: In progress",
         "Last activity: 2026-01-31 — Did it",
         "Progress: [████░░░░░░] 40%",
+        "Last session: 2026-01-31",
+        "Stopped at: Did it",
     ]
+
+
+def test_a_state_claims_no_time_that_nobody_measured() -> None:
+    lines = TEXTS["STATE.md"].splitlines()
+
+    assert {"- Average duration: -", "- Total execution time: -"} <= set(lines)
 
 
 def test_the_position_is_set_in_the_bold_dialect() -> None:
@@ -241,6 +250,67 @@ def test_the_position_is_set_in_the_bold_dialect() -> None:
         "**Last Activity:** 2026-01-31",
         "**Last Activity Description:** Did it",
     ]
+
+
+METRICS = """\
+# Project State
+
+## Current Position
+
+Stopped at: the traffic lights
+
+## Performance Metrics
+
+- Total plans completed: 2
+- Average duration: -
+
+## Session Continuity
+
+Last session: 2026-01-01
+Stopped at: Project initialized
+Resume file: None
+"""
+
+
+def test_where_it_stopped_and_what_is_done_is_set_in_the_template_s_dialect() -> None:
+    done = evolve(POSITION, done=3)
+
+    assert changed_lines("STATE.md", done, texts={"STATE.md": METRICS}) == [
+        "- Total plans completed: 3",
+        "Last session: 2026-01-31",
+        "Stopped at: Did it",
+    ]
+
+
+def test_where_it_stopped_and_what_is_done_is_set_in_the_bold_dialect() -> None:
+    bold = (
+        "## Performance Metrics\n\n- **Total plans completed:** 2\n\n## Session\n\n"
+        "**Last Date:** 2026-01-01\n**Stopped At:** nowhere\n**Resume File:** None\n"
+    )
+
+    assert changed_lines("STATE.md", evolve(POSITION, done=3), texts={"STATE.md": bold}) == [
+        "- **Total plans completed:** 3",
+        "**Last Date:** 2026-01-31",
+        "**Stopped At:** Did it",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", [METRICS, METRICS.replace("Total plans completed: 2", "**Total plans completed:** 2")]
+)
+def test_a_position_set_twice_is_set_once(text: str) -> None:
+    done = evolve(POSITION, done=3)
+    once = apply_changes({"STATE.md": text}, [done])
+
+    assert once != {}
+    assert apply_changes(once, [done]) == {}
+
+
+@pytest.mark.parametrize("said", ["26", "8 (v1.1)"])
+def test_a_count_that_may_tell_of_earlier_milestones_stays(said: str) -> None:
+    texts = {"STATE.md": f"## Performance Metrics\n\n- Total plans completed: {said}\n"}
+
+    assert apply_changes(texts, [evolve(POSITION, done=3)]) == {}
 
 
 def test_decisions_are_added_once() -> None:

@@ -45,6 +45,7 @@ def position(
         percent=100 * all_finished // all_listed if all_listed else 0,
         date=day(step),
         activity=activity,
+        done=all_finished,
     )
 
 
