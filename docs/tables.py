@@ -56,7 +56,7 @@ FACTS: dict[str, tuple[str, str]] = {
     "run.started": ("a run begins", "idea, workflow, base"),
     "run.opened": (
         "a process takes the run over; raises the epoch",
-        "pid, start, boot, epoch, version, options, agent, seed, resumed, plugins",
+        "pid, start, boot, epoch, version, options, agent, seed, typed, resumed, plugins",
     ),
     "run.closed": ("the process is done with the run", "outcome, exit, reason, dollars, commits"),
     "recovered": ("what a crash had left was mended", "processes, locks, lost"),
