@@ -97,3 +97,11 @@ def test_nothing_is_asked_when_everything_is_known() -> None:
         told = "an agent was asked"
 
     assert told == "no agent was asked"
+
+
+def test_a_planner_is_told_what_a_task_and_its_check_have_to_be() -> None:
+    said = given("plan").system
+
+    assert "Every `auto` task changes files" in said
+    assert "fails before the task and passes after it" in said
+    assert "without network, asking nothing" in said

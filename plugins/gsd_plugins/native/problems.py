@@ -9,6 +9,7 @@ from gsd_core.planning.check import Issue, check_plans
 
 from .place import phase_of
 from .plans import missing_ids
+from .vacuous import always_passes
 
 
 def problems(step: StepRequest, plans: tuple[Plan, ...]) -> tuple[str, ...]:
@@ -20,7 +21,11 @@ def problems(step: StepRequest, plans: tuple[Plan, ...]) -> tuple[str, ...]:
     issues = check_plans(phase, plans, () if step.round else phase.requirements)
     found = [told(issue) for issue in issues if issue.severity == "blocker"]
     gaps = step.report.gaps if step.round and step.report else ()
-    found += [*_unwritten(step, plans), *(_unaddressed(gap) for gap in gaps if not _addresses(plans, gap))]
+    found += [
+        *_vacuous(plans),
+        *_unwritten(step, plans),
+        *(_unaddressed(gap) for gap in gaps if not _addresses(plans, gap)),
+    ]
     return tuple(dict.fromkeys(found))
 
 
@@ -29,6 +34,14 @@ def told(issue: Issue) -> str:
     where = f"{issue.plan}, task {issue.task}" if issue.task else issue.plan
     hint = f" ({issue.fix_hint})" if issue.fix_hint else ""
     return f"{where}: {issue.description}{hint}" if where else f"{issue.description}{hint}"
+
+
+def _vacuous(plans: tuple[Plan, ...]) -> Iterator[str]:
+    for plan in plans:
+        for task in plan.tasks:
+            if always_passes(task.check):
+                hint = "give a command that fails before the task and passes after it"
+                yield f"{plan.id}, task {task.number}: the check `{task.check}` proves nothing ({hint})"
 
 
 def _unwritten(step: StepRequest, plans: tuple[Plan, ...]) -> Iterator[str]:
