@@ -18,7 +18,7 @@ from gsd_core.agent import (
     Permission,
     ToolUse,
 )
-from gsd_core.errors import ConfigError, Permanent
+from gsd_core.errors import ConfigError, Permanent, PluginError
 from gsd_core.hooks import in_core
 from gsd_core.hookspecs import gsd_run_agent
 from gsd_core.journal.codec import structure, unstructure
@@ -34,6 +34,7 @@ from .budget import check_budget
 from .clocks import Clocks
 from .permission import Gate
 from .session import Run
+from .sound import unsound
 
 T = TypeVar("T")
 
@@ -223,6 +224,8 @@ async def _picked(call: Call, task: AgentTask) -> AgentResult:
         await _ended(work)
     if outcome is None or outcome.value is None:
         raise ConfigError(f"no agent takes the task: {', '.join(names)} declined", hint="see gsd plugins")
+    if why := unsound(outcome.value, AgentResult):
+        raise PluginError(outcome.plugin, "gsd_run_agent", why)
     return outcome.value
 
 

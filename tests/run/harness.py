@@ -66,8 +66,8 @@ def now() -> datetime:
 
 def one_phase(**more: Any) -> FakeAgent:
     """Return an agent for one phase with one plan of two tasks, without any trouble."""
-    trouble = {"question": False, "gap": False, "overloaded": False}
-    return FakeAgent(Scenario(IDEA, phases=1, **{**trouble, **more}))
+    plain: dict[str, Any] = {"phases": 1, "question": False, "gap": False, "overloaded": False}
+    return FakeAgent(Scenario(IDEA, **{**plain, **more}))
 
 
 def plugin(hook: Callable[..., Any], function: Callable[..., Any], **options: bool) -> object:
