@@ -45,7 +45,7 @@ class Watchdog:
     """
 
     report: Callable[[Blocked], None]
-    limit: timedelta = timedelta(seconds=8)
+    limit: timedelta = timedelta(seconds=7)
     pause: timedelta = timedelta(seconds=1)
     _ended: threading.Event = attrs.field(init=False, factory=threading.Event)
 

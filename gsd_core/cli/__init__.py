@@ -17,6 +17,14 @@ def main() -> None:
     if said := refusal_of(sys.platform):
         sys.stderr.write(said)
         sys.exit(2)
+    try:
+        _run()
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        sys.exit(130)
+
+
+def _run() -> None:
     from .app import gsd
 
     for stream in (sys.stdout, sys.stderr):

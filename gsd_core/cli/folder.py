@@ -30,7 +30,7 @@ REHEARSER = ("GSD rehearsal", "rehearsal@localhost")
 
 
 def make_folder(root: Path, agents: Sequence[str]) -> None:
-    """Make *root* and a repository in it for *agents* to work in; refuse first if nobody could commit there."""
+    """Make *root* a repository for *agents* to work in; refuse first if nobody could commit there."""
     asyncio.run(_make(root, rehearsed=tuple(agents) == REHEARSED))
 
 

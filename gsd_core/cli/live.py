@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 
 import click
 
@@ -50,9 +54,23 @@ def _carry_out(wish: Wish) -> int:
         return 0
     if check_folder(request.root):
         make_folder(request.root, request.settings.of(RunSettings).agent)
-    end = asyncio.run(run_project(request))
+    with _warnings_shown():
+        end = asyncio.run(run_project(request))
     _tell_end(end, wish)
     return end.exit
+
+
+@contextmanager
+def _warnings_shown() -> Generator[None]:
+    """Show what cannot be told as an event: a plugin that blocks the loop keeps those back as well."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("warning: %(message)s"))
+    log = logging.getLogger("gsd_core.run")
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
 
 
 def _check_resumable(wish: Wish) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -40,6 +41,7 @@ from .recover import dollars, end_leftovers
 from .session import Run, RunEnd, RunRequest
 from .stop import Stopper, stopping
 
+log = logging.getLogger(__name__)
 INBOX = 0.5
 OPEN = timedelta(seconds=30)
 OPENING = ("run.started", "run.opened")
@@ -77,6 +79,10 @@ async def _with_journal(request: RunRequest, git: Git, journal: Journal, found: 
             return RunEnd(outcome="stopped", exit=1, reason=str(exc), run=run.id)
         except GsdError as exc:
             return await _close(run, _ended_by(exc))
+        except asyncio.CancelledError:
+            if end := _stopped(run, stopper):
+                return await _close(run, end)
+            raise
 
 
 async def _lived(run: Run, stopper: Stopper | None) -> RunEnd:
@@ -182,6 +188,7 @@ def _report_to(run: Run) -> None:
 
 def _blocked(run: Run, blocked: Blocked) -> None:
     """Say which plugin blocks the loop; called from the watchdog's thread."""
+    log.warning("%s", sanitize(str(blocked), multiline=False))
     data = {"plugin": blocked.plugin, "hook": blocked.hook, "error": sanitize(str(blocked))}
     with suppress(GsdError):
         run.journal.append("plugin.failed", data, run=run.id)
@@ -254,13 +261,17 @@ def _stopped(run: Run, stopper: Stopper | None) -> End | None:
 
 
 async def _close(run: Run, end: End) -> RunEnd:
-    """Record how the run ended, with what it cost and what it committed."""
+    """Record how the run ended, with what it cost and what it committed; an end that is recorded stands."""
     commits = len(await run.git.trailed(run.id))
     spent = dollars(run.ledger.total)
-    data = {
-        "outcome": end.outcome, "exit": end.exit, "reason": end.reason, "dollars": spent, "commits": commits,
-    }  # fmt: skip
-    run.record("run.closed", data)
+    if run.state.closed:
+        end = End(outcome=run.state.closed, exit=run.state.exit, reason=run.state.reason)
+    else:
+        data = {
+            "outcome": end.outcome, "exit": end.exit, "reason": end.reason, "dollars": spent,
+            "commits": commits,
+        }  # fmt: skip
+        run.record("run.closed", data)
     return RunEnd(
         outcome=end.outcome, exit=end.exit, reason=end.reason, run=run.id, dollars=spent, commits=commits
     )

@@ -19,6 +19,8 @@ from .session import Run
 from .tell import events_of, notice_of
 
 LIMIT = timedelta(seconds=10)
+STOPPING = timedelta(seconds=3)
+"""How long notices may still take where a human has stopped the run and waits for its end."""
 
 
 @define
@@ -62,5 +64,6 @@ async def outlet(run: Run) -> AsyncGenerator[Outlet]:
             yield out
         finally:
             if out.sending:
-                await asyncio.wait(out.sending, timeout=LIMIT.total_seconds())
+                limit = STOPPING if run.state.closed == "stopped" else LIMIT
+                await asyncio.wait(out.sending, timeout=limit.total_seconds())
             run.listeners.remove(out.fact)

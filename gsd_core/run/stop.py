@@ -18,6 +18,9 @@ from gsd_core.processes import end_marked
 
 AT_ONCE = 3.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+ERR = 2
+SHOW_CURSOR = b"\r\x1b[?25h"
+"""A live view hides it, and has no chance any more to show it."""
 
 
 @define
@@ -42,6 +45,9 @@ class Stopper:
         """End without asking anyone; what is committed in the journal is there."""
         with suppress(Exception):
             end_marked([self.run], grace=timedelta(seconds=0.5))
+        with suppress(OSError):
+            if os.isatty(ERR):
+                os.write(ERR, SHOW_CURSOR)
         os._exit(128 + number)
 
 

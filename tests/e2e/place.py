@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,6 @@ from attrs import define, field, frozen
 from gsd_core.journal.record import Record
 from gsd_core.journal.store import Journal
 from gsd_core.processes import Process, processes
-from gsd_core.views.status import SCHEMA_VERSION
 from tests.run.harness import git, now, repository, trailed
 
 ROOT = Path(__file__).parents[2]
@@ -106,7 +106,7 @@ class Place:
 
     base: Path
     environment: dict[str, str] = field(factory=dict[str, str])
-    count: int = 0
+    started: list[Started] = field(factory=list["Started"])
 
     @property
     def project(self) -> Path:
@@ -124,8 +124,7 @@ class Place:
 
     def start(self, *args: str | Path, stdin: int | bytes = subprocess.DEVNULL, **env: str) -> Started:
         """Start ``gsd`` in the project, if it is there."""
-        self.count += 1
-        out, err = (self.base / f"{self.count}.{name}" for name in ("out", "err"))
+        out, err = (self.base / f"{len(self.started)}.{name}" for name in ("out", "err"))
         given = stdin if isinstance(stdin, int) else subprocess.PIPE
         with out.open("wb") as stdout, err.open("wb") as stderr:
             process = subprocess.Popen(
@@ -137,7 +136,8 @@ class Place:
             assert process.stdin is not None
             process.stdin.write(stdin)
             process.stdin.close()
-        return Started(process, out, err)
+        self.started.append(Started(process, out, err))
+        return self.started[-1]
 
     def gsd(self, *args: str | Path, stdin: bytes = b"", limit: float = LIMIT, **env: str) -> Done:
         """Run ``gsd`` to its end."""
@@ -159,6 +159,15 @@ class Place:
         runs = {fact.run for fact in self.facts("run.opened")} if self.journal_file.exists() else set[str]()
         return [process for process in processes("GSD_RUN") if process.mark in runs]
 
+    def clear(self) -> list[Process]:
+        """End what still runs; return what nobody watched."""
+        for started in self.started:
+            started.kill(group=True)
+        left = self.leftovers()
+        for process in left:
+            os.kill(process.pid, signal.SIGKILL)
+        return left
+
     def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
         home = self.base / "home"
         home.mkdir(exist_ok=True)
@@ -172,6 +181,47 @@ class Place:
             **self.environment,
             **more,
         }
+
+
+@frozen
+class Gate:
+    """A program that waits while *closed* is there; *reached* is there once it has been called."""
+
+    reached: Path
+    closed: Path
+
+    def close(self) -> None:
+        """Let the next call wait."""
+        self.reached.unlink(missing_ok=True)
+        self.closed.touch()
+
+    def open(self) -> None:
+        """Let calls pass, those that come; one that waits goes on waiting."""
+        self.closed.unlink(missing_ok=True)
+
+
+def gate(place: Place, program: str = "python3") -> Gate:
+    """Put a gate before *program*, as commands of an agent and of a plan find it."""
+    found = Gate(place.base / "reached", place.base / "closed")
+    script = place.base / "bin" / program
+    script.parent.mkdir(exist_ok=True)
+    real = shutil.which(program)
+    script.write_text(
+        f"#!/bin/sh\n"
+        f"if test -e {found.closed}; then touch {found.reached}; exec sleep 600; fi\n"
+        f'exec {real} "$@"\n'
+    )
+    script.chmod(0o755)
+    place.environment["PATH"] = f"{script.parent}{os.pathsep}{os.environ['PATH']}"
+    return found
+
+
+def plugin(place: Place, text: str) -> tuple[str, ...]:
+    """Write a plugin ``own``, and return the arguments that load it."""
+    folder = place.base / "plugins"
+    folder.mkdir(exist_ok=True)
+    (folder / "own.py").write_text(text)
+    return ("--plugins-dir", str(folder))
 
 
 def calm(**more: str) -> dict[str, str]:
@@ -204,6 +254,3 @@ def _failing(root: Path, *command: str) -> Iterator[str]:
     ran = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     if ran.returncode:
         yield f"{' '.join(command)}: {ran.stdout}{ran.stderr}"
-
-
-__all__ = ["SCHEMA_VERSION", "Done", "Place", "Started", "calm", "defects"]

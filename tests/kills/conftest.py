@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +14,4 @@ from tests.e2e.place import Place
 def place(tmp_path: Path) -> Iterator[Place]:
     found = Place(tmp_path)
     yield found
-    left = found.leftovers()
-    for process in left:
-        os.kill(process.pid, signal.SIGKILL)
-    assert not left
+    assert not found.clear()

@@ -1,0 +1,223 @@
+"""SIGINT and SIGTERM: the first one finishes writing and ends the agent, a second one ends at once."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+from tests.e2e.place import EXAMPLE, FAKE, REHEARSAL, Place, calm, defects, gate, plugin
+from tests.terminal.plays import on_a_terminal
+
+BLOCKING = """import pathlib, time
+from gsd_core import implements
+from gsd_core.hookspecs import gsd_on_event, gsd_wrap_step
+
+REACHED = pathlib.Path({reached!r})
+
+def block(*about):
+    if not REACHED.exists():
+        REACHED.touch()
+        time.sleep(60)
+
+@implements({hook})
+async def call({parameters}):
+    block({parameters})
+    {end}
+"""
+HOOKS = {
+    "gsd_on_event": ("event", "return None"),
+    "gsd_wrap_step": ("step, call_next", "return await call_next(step)"),
+}
+
+
+def blocking(place: Place, hook: str) -> tuple[str, ...]:
+    """Return the arguments that load a plugin that blocks the loop for a minute, once."""
+    parameters, end = HOOKS[hook]
+    reached = str(place.base / "reached")
+    return plugin(place, BLOCKING.format(hook=hook, parameters=parameters, end=end, reached=reached))
+
+
+SLOW = pytest.mark.slow
+STOPS = [
+    pytest.param(FAKE, signal.SIGINT, 130, id="fake-int"),
+    pytest.param(FAKE, signal.SIGTERM, 143, id="fake-term", marks=SLOW),
+    pytest.param(REHEARSAL, signal.SIGINT, 130, id="rehearsal-int", marks=SLOW),
+    pytest.param(REHEARSAL, signal.SIGTERM, 143, id="rehearsal-term"),
+]
+BLOCKS = [
+    pytest.param("gsd_wrap_step", signal.SIGINT, 130, id="step-int"),
+    pytest.param("gsd_on_event", signal.SIGTERM, 143, id="event-term"),
+    pytest.param("gsd_wrap_step", signal.SIGTERM, 143, id="step-term", marks=SLOW),
+    pytest.param("gsd_on_event", signal.SIGINT, 130, id="event-int", marks=SLOW),
+]
+
+
+@pytest.mark.parametrize(("agent", "number", "code"), STOPS)
+def test_a_signal_while_a_command_runs_stops_the_run_and_resume_finishes_it(
+    place: Place, agent: tuple[str, ...], number: int, code: int
+) -> None:
+    place.make()
+    place.environment = calm()
+    waits = gate(place)
+    waits.close()
+    started = place.start("run", EXAMPLE, *agent, "--yes")
+    assert started.until(waits.reached.exists)
+    began = time.monotonic()
+    started.signal(number)
+    stopped = started.wait()
+    took = time.monotonic() - began
+    (closed,) = place.facts("run.closed")
+    left = place.leftovers()
+    waits.open()
+    resumed = place.gsd("resume", *agent[:-2], "--yes")
+
+    assert stopped.exit == code
+    assert took < 10
+    assert (closed.data["outcome"], closed.data["exit"]) == ("stopped", code)
+    assert "gsd resume" in stopped.err
+    assert left == []
+    assert resumed.exit == 0, resumed.err
+    assert list(defects(place)) == []
+
+
+@pytest.mark.parametrize(("hook", "number", "code"), BLOCKS)
+def test_a_second_signal_ends_a_run_whose_loop_a_plugin_blocks(
+    place: Place, hook: str, number: int, code: int
+) -> None:
+    place.make()
+    place.environment = calm()
+    loads = blocking(place, hook)
+    started = place.start("run", EXAMPLE, *FAKE, "--yes", *loads)
+    assert started.until((place.base / "reached").exists)
+    started.signal(number)
+    time.sleep(0.2)
+    alive = started.process.poll() is None
+    began = time.monotonic()
+    started.signal(number)
+    ended = started.wait()
+    took = time.monotonic() - began
+    resumed = place.gsd("resume", *FAKE[:2], "--yes", *loads)
+
+    assert alive
+    assert ended.exit == code
+    assert took < 2
+    assert resumed.exit == 0, resumed.err
+    assert list(defects(place)) == []
+
+
+def test_a_second_signal_ends_the_agent_at_once(place: Place) -> None:
+    place.make()
+    place.environment = calm()
+    waits = gate(place)
+    waits.close()
+    started = place.start("run", EXAMPLE, *REHEARSAL, "--yes")
+    assert started.until(waits.reached.exists)
+    started.signal(signal.SIGINT)
+    started.signal(signal.SIGINT)
+    ended = started.wait()
+
+    assert ended.exit == 130
+    assert place.leftovers() == []
+
+
+@pytest.mark.slow
+def test_a_plugin_that_blocks_the_loop_is_named_within_ten_seconds(place: Place) -> None:
+    place.make()
+    place.environment = calm()
+    started = place.start("run", EXAMPLE, *FAKE, "--yes", *blocking(place, "gsd_wrap_step"))
+    assert started.until((place.base / "reached").exists)
+    assert started.until(lambda: place.facts("plugin.failed"), 10)
+    (named,) = place.facts("plugin.failed")
+    started.until(lambda: "own" in started.said, 1)
+    started.kill()
+
+    assert (named.data["plugin"], named.data["hook"]) == ("own", "gsd_wrap_step")
+    assert "plugin 'own' in gsd_wrap_step has blocked the event loop" in started.said
+
+
+def test_control_c_twice_at_a_terminal_ends_a_blocked_run_and_shows_the_cursor(place: Place) -> None:
+    place.make()
+    loads = blocking(place, "gsd_wrap_step")
+    command = ["gsd_core", "run", str(EXAMPLE), *FAKE, "-C", str(place.project), "--yes", *loads]
+    with on_a_terminal(*command, **calm()) as screen:
+        screen.until("\x1b[?25l")
+        while not (place.base / "reached").exists():
+            time.sleep(0.01)
+        screen.type("\x03")
+        time.sleep(0.3)
+        screen.type("\x03")
+        code = screen.ended()
+
+    assert code == 130
+    assert screen.seen.endswith("\x1b[?25h")
+
+
+@pytest.mark.parametrize("moment", ["begins", "ends"])
+def test_a_signal_while_the_run_begins_or_ends_is_no_crash(place: Place, moment: str) -> None:
+    place.make()
+    place.environment = calm()
+    loads = plugin(place, LINGERING.format(moment=moment, reached=str(place.base / "reached")))
+    started = place.start("run", EXAMPLE, *FAKE, "--yes", *loads)
+    assert started.until((place.base / "reached").exists)
+    started.signal(signal.SIGINT)
+    ended = started.wait()
+    outcomes = [fact.data["outcome"] for fact in place.facts("run.closed")]
+    resumed = place.gsd("run", EXAMPLE, *FAKE, "--yes")
+
+    assert (ended.exit, outcomes) == ((130, ["stopped"]) if moment == "begins" else (0, ["done"]))
+    assert resumed.exit == 0, resumed.err
+    assert list(defects(place)) == []
+
+
+LINGERING = """import asyncio, pathlib
+from contextlib import asynccontextmanager
+from gsd_core import implements
+from gsd_core.hookspecs import gsd_lifespan
+
+async def linger(moment):
+    if moment == {moment!r}:
+        pathlib.Path({reached!r}).touch()
+        await asyncio.sleep(60)
+
+@asynccontextmanager
+async def resource():
+    await linger("begins")
+    yield
+    await linger("ends")
+
+@implements(gsd_lifespan)
+def lifespan(run):
+    return [resource()]
+"""
+
+
+def test_a_notice_service_that_hangs_does_not_keep_a_stopped_run(place: Place) -> None:
+    place.make()
+    place.environment = calm()
+    reached = str(place.base / "reached")
+    started = place.start("run", EXAMPLE, *FAKE, "--yes", *plugin(place, HANGING.format(reached=reached)))
+    assert started.until((place.base / "reached").exists)
+    began = time.monotonic()
+    started.signal(signal.SIGTERM)
+    ended = started.wait()
+    took = time.monotonic() - began
+
+    assert ended.exit == 143
+    assert took < 8
+
+
+HANGING = """import asyncio, pathlib
+from gsd_core import implements
+from gsd_core.hookspecs import gsd_notify, gsd_wrap_step
+
+@implements(gsd_notify)
+async def notify(notice):
+    await asyncio.sleep(600)
+
+@implements(gsd_wrap_step)
+async def wait(step, call_next):
+    pathlib.Path({reached!r}).touch()
+    await asyncio.sleep(600)
+"""
