@@ -153,9 +153,17 @@ def _commands() -> Iterator[str]:
     root = click.Context(gsd, info_name="gsd", **gsd.context_settings)
     yield from _command(gsd, root)
     for name in COMMANDS:
-        command = gsd.get_command(root, name)
-        assert command is not None
-        yield from _command(command, click.Context(command, info_name=name, parent=root))
+        yield from _subcommand(gsd, root, name)
+
+
+def _subcommand(group: click.Group, parent: click.Context, name: str) -> Iterator[str]:
+    command = group.get_command(parent, name)
+    assert command is not None
+    ctx = click.Context(command, info_name=name, parent=parent)
+    yield from _command(command, ctx)
+    if isinstance(command, click.Group):
+        for inner in command.list_commands(ctx):
+            yield from _subcommand(command, ctx, inner)
 
 
 def _command(command: click.Command, ctx: click.Context) -> Iterator[str]:

@@ -79,7 +79,7 @@ FACTS: dict[str, tuple[str, str]] = {
     "step.failed": ("it failed for good", "error"),
     "agent.opened": ("an agent call begins", "key, conversation, model, role, prompt_sha256, reserved"),
     "agent.process": ("the agent's process, to be ended if gsd is killed", "key, pid, start"),
-    "agent.closed": ("the call ended, with what it used", "key, ended, usage"),
+    "agent.closed": ("the call ended, with what it used and what it answered", "key, ended, usage, value"),
     "task.committed": ("a task is committed, once", "task, name, at, commit, paths, created, check"),
     "question.asked": ("questions were put", "inquiry, occasion, gaps, error"),
     "question.answered": ("one of them was answered", "answer"),

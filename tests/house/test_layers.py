@@ -50,6 +50,7 @@ KEPT_IN: dict[str, set[str]] = {
     "cattrs": {"journal"},
     "ruamel": {"planning"},
     "platformdirs": {"settings"},
+    "pytest": {"testing"},
 }
 """Which rooms of the core may use a library; attrs is everywhere, and no other library anywhere."""
 

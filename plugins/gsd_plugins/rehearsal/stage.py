@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from asyncio.subprocess import DEVNULL, PIPE
+import subprocess
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from subprocess import DEVNULL
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
@@ -89,10 +90,16 @@ class Stages:
 
 
 async def _git_common_dir(project: Path) -> Path | None:
+    # In a thread: a process of asyncio's would be left behind when the call is cancelled.
+    return await asyncio.to_thread(_ask_git, project)
+
+
+def _ask_git(project: Path) -> Path | None:
     command = ("git", "-C", os.fspath(project), "rev-parse", "--git-common-dir")
-    process = await asyncio.create_subprocess_exec(*command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL)
-    output, _ = await process.communicate()
-    return (project / os.fsdecode(output).rstrip("\n")).resolve() if process.returncode == 0 else None
+    done = subprocess.run(command, stdin=DEVNULL, capture_output=True, check=False)
+    if done.returncode:
+        return None
+    return (project / os.fsdecode(done.stdout).rstrip("\n")).resolve()
 
 
 def _silenced(environment: Mapping[str, str]) -> Mapping[str, str]:
