@@ -74,7 +74,10 @@ FACTS: dict[str, tuple[str, str]] = {
         "why, questions, kept",
     ),
     "attempt.failed": ("the attempt failed", "error"),
-    "step.result": ("what the step returned, before any of it is written", "result, phase, gaps, passed"),
+    "step.result": (
+        "what the step returned, before any of it is written",
+        "result, phase, gaps, failed_detectors, passed",
+    ),
     "step.completed": ("it is written and committed", "commit, subject, gaps, paths"),
     "step.failed": ("it failed for good", "error"),
     "agent.opened": ("an agent call begins", "key, conversation, model, role, prompt_sha256, reserved"),

@@ -23,7 +23,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "importing",
     ),
     "doors": (
-        "", "hookspecs", "hooks", "plugins", "discovery", "fit", "shapes", "border", "guard", "calls",
+        "", "mark", "hookspecs", "hooks", "plugins", "discovery", "fit", "shapes", "border", "guard", "calls",
         "onion", "contribute", "subscribe", "watchdog",
     ),
     "work": ("run",),
@@ -44,7 +44,7 @@ KEPT_IN: dict[str, set[str]] = {
     "click": {"cli"},
     "rich": {"cli"},
     "rich_click": {"cli"},
-    "pluggy": {"hookspecs", "hooks", "plugins", "fit", "calls", "onion", "contribute"},
+    "pluggy": {"mark", "hookspecs", "hooks", "plugins", "fit", "calls", "onion", "contribute"},
     "apsw": {"journal"},
     "filelock": {"journal"},
     "cattrs": {"journal"},
