@@ -68,6 +68,13 @@ def trailed(git: Command, run: str | None = None) -> tuple[TrailedCommit, ...]:
     return tuple(reversed(found))
 
 
+def last_of(git: Command, path: str) -> str:
+    """Return the last commit below HEAD that changed *path*; ``""`` if none did."""
+    if head(git) is None:
+        return ""
+    return git("log", "-1", "--no-show-signature", "--format=%H", "--", path)
+
+
 def _log(git: Command, *arguments: str) -> Iterator[tuple[str, dict[str, str], str]]:
     """Yield id, ``GSD-`` trailers and subject of the commits that fit *arguments*, newest first."""
     if head(git) is None:

@@ -109,6 +109,10 @@ class Git:
         """Return the commits of *run*, or of all runs, that HEAD reaches, oldest first."""
         return await self._do(history.trailed, run)
 
+    async def last_of(self, path: str) -> str:
+        """Return the last commit below HEAD that changed *path*; ``""`` if none did."""
+        return await self._do(history.last_of, path)
+
     async def order(self, directory: str) -> dict[str, int]:
         """Return for each file below *directory* when it was last committed: a larger number is later.
 

@@ -29,7 +29,7 @@ from .patience import Patience
 from .permission import Gate
 from .session import Run
 from .sound import unsound
-from .tasks import trailers
+from .tasks import committed_tasks
 
 
 @frozen(kw_only=True)
@@ -88,11 +88,8 @@ async def _tasks_done(run: Run, step: StepId, plan: Plan | None) -> tuple[int, .
         for fact in run.journal.events(run=run.id, kinds=["task.committed"])
         if fact.step == str(step)
     }
-    for task in plan.tasks:
-        name = f"{plan.id}/{task.number}"
-        if name not in found and await run.git.find(trailers(run, str(step), name)):
-            found.add(name)
-    return tuple(task.number for task in plan.tasks if f"{plan.id}/{task.number}" in found)
+    known = await committed_tasks(run, str(step), plan)
+    return tuple(t.number for t in plan.tasks if t.number in known or f"{plan.id}/{t.number}" in found)
 
 
 async def _attempt(run: Run, step: StepRequest, start: Start) -> Made:

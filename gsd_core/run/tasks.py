@@ -9,7 +9,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from gsd_core.errors import GsdError
-from gsd_core.planning.model import Task
+from gsd_core.git import TrailedCommit
+from gsd_core.planning.model import Plan, Task
 from gsd_core.step import StepRequest, TaskCommit
 from gsd_core.text import clip, redact, sanitize
 
@@ -67,12 +68,36 @@ def _nothing(paths: Sequence[str]) -> str:
     return f"no file of the project has changed since the last commit{named}"
 
 
+async def committed_tasks(run: Run, step: str, plan: Plan) -> dict[int, str]:
+    """Return the commits of the plan's tasks that the history holds: this run's, or any since the plan's own.
+
+    So a plan goes on where it was left although its journal is lost, and a plan that was made
+    anew begins anew.
+    """
+    names = {f"{plan.id}/{task.number}": task.number for task in plan.tasks}
+    found = [c for c in await run.git.trailed() if c.step == step and c.task in names]
+    since = await run.git.last_of(plan.path) if any(c.run != run.id for c in found) else ""
+    tasks: dict[int, str] = {}
+    for commit in found:
+        if commit.run == run.id or (since and await _is_later(run, commit, since)):
+            tasks[names[commit.task]] = commit.sha
+    return tasks
+
+
+async def _is_later(run: Run, commit: TrailedCommit, since: str) -> bool:
+    keys = {"GSD-Run": commit.run, "GSD-Step": commit.step, "GSD-Task": commit.task}
+    return await run.git.find(keys, since=since) is not None
+
+
 async def _known(run: Run, step: StepRequest, name: str) -> TaskCommit | None:
     """Return the task's commit if there is one: in the journal, or by its trailers in the history."""
     for fact in run.journal.events(run=run.id, kinds=["task.committed"]):
         if fact.step == step.id and fact.data["task"] == name:
             return _recorded(fact.data)
     commit = await run.git.find(trailers(run, step.id, name))
+    number = int(name.rpartition("/")[2])
+    if commit is None and step.plan is not None and number in step.tasks_done:
+        commit = (await committed_tasks(run, step.id, step.plan)).get(number)
     if commit is None:
         return None
     git = run.git

@@ -1,0 +1,229 @@
+"""Hand edits, other tools, a lost journal: the disk says what is to be done, the history what was."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gsd_core.agent import AgentHost, AgentResult, AgentTask
+from gsd_core.errors import Permanent
+from gsd_core.machine.state import Options
+from gsd_core.planning.read import read_planning
+
+from . import harness as h
+
+
+def done(root: Path, **scenario: object) -> Path:
+    """Take a project to its end."""
+    end = h.do(h.request(h.repository(root), h.one_phase(**scenario), given=h.idea()))
+    assert end.outcome == "done", end
+    return root
+
+
+def changed(root: Path, path: str, old: str, new: str) -> None:
+    file = root / path
+    text = file.read_text()
+    assert old in text, text
+    file.write_text(text.replace(old, new))
+    commit(root)
+
+
+def commit(root: Path) -> None:
+    h.git(root, "add", "-A", ".planning")
+    h.git(root, "commit", "-qm", "by hand")
+
+
+def tasks(root: Path) -> list[str]:
+    return [task for _, task in h.trailed(root) if task]
+
+
+def test_a_phase_inserted_by_hand_is_done_in_its_place(tmp_path: Path) -> None:
+    root = done(tmp_path / "project", phases=2)
+    details = "### Phase 1.1: Polish\n**Goal**: Polish it\n**Depends on**: Phase 1\n**Requirements**: None\n"
+    details += "**Success Criteria** (what must be TRUE):\n  1. It shines\n**Plans**: TBD\n\n### Phase 2:"
+    changed(root, ".planning/ROADMAP.md", "- [x] **Phase 2:", "- [ ] **Phase 1.1: Polish**\n- [x] **Phase 2:")
+    changed(root, ".planning/ROADMAP.md", "### Phase 2:", details)
+    before = h.trailed(root)
+
+    end = h.do(h.request(root, h.one_phase(phases=2)))
+
+    new = [step for step, _ in h.trailed(root)[len(before) :]]
+    assert (end.outcome, end.reason) == ("done", "3 phases complete")
+    assert new[0] == "1.1/discuss"
+    assert new[-1] == "1.1/complete"
+    assert {step.split("/")[0] for step in new} == {"1.1"}
+
+
+def only(root: Path, name: str) -> Path:
+    [found] = root.glob(f".planning/phases/*/{name}")
+    return found
+
+
+def reopened(root: Path, name: str) -> None:
+    """Take a file of a completed phase away, and the phase's tick with it."""
+    h.git(root, "rm", "-q", str(only(root, name)))
+    changed(root, ".planning/ROADMAP.md", "- [x] **Phase 1", "- [ ] **Phase 1")
+
+
+def test_a_deleted_summary_is_written_again_without_a_second_commit_of_a_task(tmp_path: Path) -> None:
+    root = done(tmp_path / "project")
+    reopened(root, "01-01-SUMMARY.md")
+
+    end = h.do(h.request(root, h.one_phase()))
+
+    assert end.outcome == "done"
+    assert only(root, "01-01-SUMMARY.md").exists()
+    assert tasks(root) == ["01-01/1", "01-01/2"]
+
+
+def test_a_deleted_verdict_is_given_again_without_planning_anything(tmp_path: Path) -> None:
+    root = done(tmp_path / "project")
+    before = len(h.trailed(root))
+    reopened(root, "01-VERIFICATION.md")
+
+    end = h.do(h.request(root, h.one_phase()))
+
+    assert end.outcome == "done"
+    assert [step for step, _ in h.trailed(root)[before:]] == ["1/verify/r1", "1/complete"]
+    assert "status: passed" in only(root, "01-VERIFICATION.md").read_text()
+
+
+def lost(root: Path) -> None:
+    """Lose the journal."""
+    shutil.rmtree(root / ".git" / "gsd")
+
+
+async def stops_at_second(task: AgentTask, host: AgentHost) -> AgentResult | None:
+    """Do only the first task of the plan."""
+    if task.role != "executor":
+        return None
+    scenario = h.one_phase().scenario
+    assert scenario is not None
+    for edit in scenario.jobs("01-01")[0].edits:
+        path = task.tree / edit.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(edit.applied(None))
+    reply = await host.call("task_done", {"task": 1, "files": [], "note": "there"})
+    raise Permanent(reply)
+
+
+def midway(root: Path) -> Path:
+    """Leave a project between the two tasks of its only plan."""
+    end = h.do(h.request(h.repository(root), h.Watched(h.one_phase(), stops_at_second), given=h.idea()))
+    assert "is committed" in end.reason
+    assert tasks(root) == ["01-01/1"]
+    return root
+
+
+def test_after_the_loss_of_its_journal_a_run_goes_on_without_a_second_commit_of_a_task(
+    tmp_path: Path,
+) -> None:
+    root = midway(tmp_path / "project")
+    lost(root)
+    agent = h.Watched(h.one_phase())
+
+    end = h.do(h.request(root, agent))
+
+    assert end.outcome == "done", end
+    assert tasks(root) == ["01-01/1", "01-01/2"]
+    assert [task.role for task in agent.tasks] == ["executor", "verifier"]
+    assert "Tasks committed already, not to be done again: 1." in agent.tasks[0].prompt
+
+
+def test_after_the_loss_of_its_journal_a_completed_project_is_complete(tmp_path: Path) -> None:
+    root = done(tmp_path / "project")
+    lost(root)
+    agent = h.Watched(h.one_phase())
+
+    end = h.do(h.request(root, agent))
+
+    assert (end.outcome, agent.tasks) == ("done", [])
+
+
+def test_a_plan_that_was_made_anew_begins_anew_whatever_the_history_holds(tmp_path: Path) -> None:
+    root = midway(tmp_path / "project")
+    lost(root)
+    plan = only(root, "01-01-PLAN.md")
+    plan.write_text(plan.read_text().replace("<done>", "<done>Again: ", 1))
+    (root / "changed.txt").write_text("something to commit\n")
+    h.git(root, "rm", "-rqf", "--ignore-unmatch", "greeter")
+    commit(root)
+
+    end = h.do(h.request(root, h.one_phase(), run={"allow_dirty": True}))
+
+    assert end.outcome == "done", end
+    assert tasks(root) == ["01-01/1", "01-01/1", "01-01/2"]
+
+
+def test_a_project_that_another_tool_began_is_carried_on(tmp_path: Path) -> None:
+    root = done(tmp_path / "elsewhere")
+    there = h.repository(tmp_path / "project")
+    shutil.copytree(root / ".planning", there / ".planning")
+    for name in ("01-01-SUMMARY.md", "01-VERIFICATION.md"):
+        only(there, name).unlink()
+    roadmap = there / ".planning" / "ROADMAP.md"
+    roadmap.write_text(roadmap.read_text().replace("- [x]", "- [ ]"))
+    commit(there)
+    agent = h.Watched(h.one_phase())
+
+    end = h.do(h.request(there, agent))
+
+    assert end.outcome == "done", end
+    assert [task.role for task in agent.tasks] == ["executor", "verifier"]
+    assert tasks(there) == ["01-01/1", "01-01/2"]
+
+
+def test_a_range_ends_at_its_end_and_touches_nothing_beyond(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+
+    end = h.do(h.request(root, h.one_phase(phases=2), given=h.idea(), options=Options(phases=("1",))))
+
+    first, second = read_planning(root).phases
+    assert (end.exit, end.reason) == (0, "1 phase complete")
+    assert (first.ticked, second.ticked, second.plans) == (True, False, ())
+    assert {step.split("/")[0] for step, _ in h.trailed(root)} == {"init", "1"}
+
+
+def test_a_range_whose_dependency_is_missing_is_refused_saying_so(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+
+    end = h.do(h.request(root, h.one_phase(phases=2), given=h.idea(), options=Options(phases=("2",))))
+
+    assert (end.outcome, end.exit) == ("blocked", 2)
+    assert "phase 2 depends on 1: not complete" in end.reason
+
+
+def test_a_range_without_a_phase_is_refused(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+
+    end = h.do(h.request(root, h.one_phase(), given=h.idea(), options=Options(phases=("7",))))
+
+    assert (end.exit, end.reason) == (2, "no phase of the roadmap is in the range asked for")
+
+
+@pytest.mark.parametrize("text", ["mine\n", ""])
+def test_the_user_s_untracked_files_are_neither_committed_nor_lost(tmp_path: Path, text: str) -> None:
+    root = h.repository(tmp_path / "project")
+    (root / "todo.txt").write_text(text)
+    (root / "drafts").mkdir()
+    (root / "drafts" / "one.md").write_text(text)
+
+    end = h.do(h.request(root, h.one_phase(), given=h.idea()))
+
+    assert end.outcome == "done"
+    assert (root / "todo.txt").read_text() == text
+    assert (root / "drafts" / "one.md").read_text() == text
+    assert h.git(root, "status", "--porcelain").split("\n") == ["?? drafts/", "?? todo.txt", ""]
+
+
+def test_the_user_s_files_are_spared_also_after_a_failure_and_a_retry(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    (root / "todo.txt").write_text("mine\n")
+    h.do(h.request(root, h.Watched(h.one_phase(), stops_at_second), given=h.idea()))
+
+    end = h.do(h.request(root, h.one_phase()))
+
+    assert end.outcome == "done", end
+    assert h.git(root, "status", "--porcelain") == "?? todo.txt\n"
