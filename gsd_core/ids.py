@@ -20,28 +20,33 @@ StepKind: TypeAlias = Literal[
 KINDS: tuple[StepKind, ...] = get_args(StepKind)
 _KINDS: dict[str, StepKind] = {kind: kind for kind in KINDS}
 
-_PART = re.compile(r"(\d+)([A-Za-z]?)")
+_PHASE = re.compile(r"(\d{1,9})((?:-\d{1,4})*)([A-Za-z]?)((?:\.\d{1,9}[A-Za-z]?)*)")
+_PART = re.compile(r"(\d{1,9})([A-Za-z]?)")
 
 
 def normal_phase(text: str) -> str:
-    """Return a phase number without leading zeros: ``"02.1"`` → ``"2.1"``, ``"12a"`` → ``"12A"``."""
-    parts = [_PART.fullmatch(part) for part in text.strip().split(".")]
-    if not all(parts):
+    """Return a phase number without leading zeros: ``"02.1"`` → ``"2.1"``, ``"12a"`` → ``"12A"``.
+
+    In a number with its milestone (``"02-1"`` → ``"2-01"``) the part after the hyphen keeps two digits.
+    """
+    match = _PHASE.fullmatch(text.strip())
+    if not match:
         return text.strip()
-    return ".".join(f"{int(m[1])}{m[2].upper()}" for m in parts if m)
+    series = "".join(f"-{int(part):02d}" for part in match[2].split("-")[1:])
+    below = (f".{int(m[1])}{m[2].upper()}" for m in _PART.finditer(match[4]))
+    return "".join([str(int(match[1])), series, match[3].upper(), *below])
 
 
 def phase_order(number: str) -> tuple[tuple[int, str], ...]:
     """Return a sort key that orders phases part by part: 2.1 < 2.2 < 2.10 < 3."""
-    parts = normal_phase(number).split(".")
+    parts = re.split(r"[.-]", normal_phase(number))
     return tuple((int(m[1]), m[2]) if (m := _PART.fullmatch(part)) else (0, part) for part in parts)
 
 
 def padded(number: str) -> str:
     """Return a phase number as it stands in file names: ``"2.1"`` → ``"02.1"``."""
-    head, dot, rest = normal_phase(number).partition(".")
-    match = _PART.fullmatch(head)
-    return (f"{int(match[1]):02d}{match[2]}" if match else head) + dot + rest
+    normal = normal_phase(number)
+    return f"0{normal}" if re.match(r"\d(?!\d)", normal) else normal
 
 
 def slug(name: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from gsd_core.errors import PlanningError
+from gsd_core.planning.texts import read_text
 
 T = TypeVar("T")
 
@@ -74,15 +75,14 @@ def read_config(root: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        config: object = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlanningError(f"cannot be read: {error}", path=CONFIG) from error
-    except (json.JSONDecodeError, RecursionError) as error:
-        line = error.lineno if isinstance(error, json.JSONDecodeError) else 0
+        config: object = json.loads(read_text(root, CONFIG))
+    except (ValueError, RecursionError) as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
         hint = "repair it, or delete it to go back to the defaults"
         raise PlanningError("not JSON", path=CONFIG, line=line, hint=hint) from error
     if not isinstance(config, dict):
-        raise PlanningError("not a JSON object", path=CONFIG, line=1)
+        hint = "repair it, or delete it to go back to the defaults"
+        raise PlanningError("not a JSON object", path=CONFIG, line=1, hint=hint)
     return cast("dict[str, Any]", config)
 
 

@@ -9,21 +9,21 @@ from attrs import frozen
 
 from gsd_core.ids import normal_phase
 from gsd_core.planning.inline import prose
+from gsd_core.planning.numbers import phase_numbers
 from gsd_core.planning.plans import full_plan_id
 from gsd_core.planning.requirements import requirement_ids
-from gsd_core.planning.roadmap import NUMBER
 
 PLAN = re.compile(
     r"^(\s*[-*]\s*\[)([ xX])(\]\s*(?:\*\*)?`?(?:Plan\s+)?"
-    rf"(({NUMBER})-\w[\w-]*?)(?:-PLAN)?(?:\.md)?`?(?:\*\*)?"
-    r"(?:\s*[:—–-]+\s*|\s+|$)(.*?))\s*$"
+    r"([A-Za-z0-9][\w.-]*?)(?:-PLAN)?(?:\.md)?`?(?:\*\*)?"
+    r"(?:\s+[:—–-]+\s*|[:—–]+\s*|\s+|$)(.*))$"
 )
 FIELD = re.compile(
     r"^\s*(?:[-*]\s+)?\*\*([A-Za-z][A-Za-z /]*?)"
-    r"(?::\*\*|\s*\([^)]*\):\*\*|\*\*(?:\s*\([^)]*\))?\s*:)\s*(.*?)\s*$"
+    r"(?::\*\*|\s*\([^)]*\):\*\*|\*\*(?:\s*\([^)]*\))?\s*:)\s*(.*)$"
 )
 
-_ITEM = re.compile(r"^\s*(?:\d+[.)]|[-*])\s+(?:\[[ xX]\]\s+)?(.*?)\s*$")
+_ITEM = re.compile(r"^\s*(?:\d+[.)]|[-*])\s+(?:\[[ xX]\]\s+)?(.*)$")
 _PLACEHOLDER = re.compile(r"(?:TBD|TBC|\[[^\]]*\])?\.?$", re.IGNORECASE)
 _NAMES = {"dependencies": "depends on", "depends": "depends on", "success criterion": "success criteria"}
 
@@ -58,7 +58,7 @@ def read_details(lines: Sequence[str], number: str, first: int = 0) -> Details:
     """Read the section of phase *number*; *first* is the place of its first line in the file."""
     return Details(
         goal=_field(lines, "goal"),
-        depends_on=phase_numbers(_field(lines, "depends on")),
+        depends_on=phase_numbers(_field(lines, "depends on"), series="-" in number),
         requirements=requirement_ids(_field(lines, "requirements")),
         criteria=tuple(_criteria(lines)),
         plans=tuple(plan_lines(lines, number, first)),
@@ -68,39 +68,29 @@ def read_details(lines: Sequence[str], number: str, first: int = 0) -> Details:
 def plan_lines(lines: Sequence[str], number: str, first: int = 0) -> Iterator[PlanLine]:
     """Yield the lines of the list of plans that belong to phase *number*."""
     for at, line in enumerate(lines, start=first):
-        match = PLAN.match(line)
-        if match and normal_phase(match[5]) == number:
+        match = PLAN.match(line.rstrip())
+        if match and _is_of(match[4], number):
             yield PlanLine(
                 line=at,
                 id=full_plan_id(match[4], number),
-                text=prose(match[6]),
+                text=prose(match[5]),
                 ticked=match[2] in "xX",
             )
 
 
-def phase_numbers(text: str) -> tuple[str, ...]:
-    """Return the phases that a ``Depends on`` names: ``Phases 1-2, 2.1 (auth)`` → 1, 2, 2.1."""
-    text = re.sub(r"\([^()]*\)", " ", text)
-    if re.match(r"\s*(nothing|none|n/a|[-—–]?\s*$)", text, re.IGNORECASE):
-        return ()
-    found: dict[str, None] = {}
-    pattern = rf"(?<![\w.])({NUMBER})(?:\s*(?:[-–—]|to|through)\s*(?:Phase\s+)?({NUMBER}))?"
-    for match in re.finditer(pattern, text):
-        found.update(dict.fromkeys(_spread(match[1], match[2])))
-    return tuple(found)
-
-
-def _spread(low: str, high: str | None) -> list[str]:
-    if not high:
-        return [normal_phase(low)]
-    if low.isdecimal() and high.isdecimal() and 0 <= int(high) - int(low) < 100:
-        return [str(n) for n in range(int(low), int(high) + 1)]
-    return [normal_phase(low), normal_phase(high)]
+def _is_of(plan: str, number: str) -> bool:
+    """Say whether a plan's id begins with the number of its phase."""
+    head, dash, rest = plan.rpartition("-")
+    while dash:
+        if normal_phase(head) == number:
+            return bool(rest)
+        head, dash, rest = head.rpartition("-")
+    return False
 
 
 def _field(lines: Sequence[str], name: str) -> str:
     for at, line in enumerate(lines):
-        match = FIELD.match(line)
+        match = FIELD.match(line.rstrip())
         if match and _name(match[1]) == name:
             return prose(" ".join([match[2], *_continued(lines[at + 1 :])]))
     return ""
@@ -126,6 +116,7 @@ def _continued(lines: Sequence[str]) -> Iterator[str]:
 def _criteria(lines: Sequence[str]) -> Iterator[str]:
     begun, item = False, ""
     for line in lines:
+        line = line.rstrip()
         match = FIELD.match(line)
         if match and _name(match[1]) == "success criteria":
             begun, item = True, match[2]

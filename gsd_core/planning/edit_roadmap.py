@@ -147,7 +147,7 @@ def _ticked(line: str, date: str) -> str:
     if not match or match[2] in "xX":
         return line
     done = "" if "(completed " in line else f" (completed {date})"
-    return f"{match[1]}x{match[3]}{done}"
+    return f"{match[1]}x{match[3].rstrip()}{done}"
 
 
 def _set(lines: Lines, row: Row, column: str, value: str) -> None:

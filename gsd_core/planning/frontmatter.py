@@ -14,12 +14,14 @@ from attrs import field, frozen
 
 from gsd_core.errors import PlanningError
 
-MAX_CHARACTERS = 1_000_000
+MAX_CHARACTERS = 30_000
+MAX_LINES = 1_500
 MAX_DEPTH = 20
+MENDED_LINES = 600
 
 Value: TypeAlias = "str | list[Value] | dict[str, Value]"
 
-_ENTRY = re.compile(r"^(\s*(?:- +)*(?:[\w.-]+:(?=\s)|- ))\s*(\S.*?)\s*$")
+_ENTRY = re.compile(r"^(\s*(?:- +)*(?:[\w.-]+:(?=\s)|- ))\s*(\S.*)$")
 
 
 @frozen(kw_only=True)
@@ -90,12 +92,18 @@ def as_map(value: Value) -> dict[str, Value]:
 def _load(source: str, path: str) -> dict[str, Value]:
     from ruamel.yaml.error import YAMLError
 
-    if len(source) > MAX_CHARACTERS:
-        raise PlanningError("the frontmatter is larger than 1 MB", path=path, line=1)
+    lines = source.count("\n") + 1
+    if len(source) > MAX_CHARACTERS or lines > MAX_LINES:
+        raise PlanningError(
+            f"the frontmatter is larger than {MAX_CHARACTERS // 1000} kB or {MAX_LINES} lines",
+            path=path,
+            line=lines,
+            hint="move what is long into the text below it",
+        )
     try:
         return _parse(source, path)
     except YAMLError as error:
-        if (mended := "\n".join(_mended(line) for line in source.split("\n"))) == source:
+        if lines > MENDED_LINES or (mended := _mend(source)) == source:
             raise _broken(error, path) from error
     try:
         return _parse(mended, path)
@@ -104,33 +112,67 @@ def _load(source: str, path: str) -> dict[str, Value]:
 
 
 def _parse(source: str, path: str) -> dict[str, Value]:
-    _measure(source, path)
-    loaded: Any = _yaml().load(source)
+    if not _is_plain(source):
+        _measure(source, path)
+    try:
+        loaded: Any = _yaml().load(source)
+    except (AssertionError, AttributeError, RecursionError, TypeError, ValueError) as error:
+        raise _broken(error, path) from error
     if loaded is None or loaded == "":
         return {}
     if not isinstance(loaded, dict):
-        raise PlanningError("the frontmatter holds no keys", path=path, line=2)
+        raise PlanningError(
+            "the frontmatter holds no keys", path=path, line=2, hint="write it as lines 'key: value'"
+        )
     return cast("dict[str, Value]", loaded)
 
 
+def _is_plain(source: str) -> bool:
+    """Say whether nothing in the source can be deep or unfold: few brackets, and no mark of an alias."""
+    return (
+        "&" not in source
+        and "*" not in source
+        and source.count("[") + source.count("{") <= MAX_DEPTH
+        and re.search(r"^ {20}|(?:[-?:] +){5}", source, re.MULTILINE) is None
+    )
+
+
 def _measure(source: str, path: str) -> None:
-    """Refuse what would be deep or would unfold, before anything is built of it."""
+    """Refuse what would be deep or would unfold, before anything is built of it.
+
+    An alias of nothing is text that lacks its quotes: reading it fails, and so it is mended.
+    """
     from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
 
-    depth = 0
+    depth, anchors = 0, set[str]()
     events: Iterator[Any] = _yaml().parse(source)
     for event in events:
         kind = cast("type[object]", type(event))
-        if kind is AliasEvent:
-            raise PlanningError("YAML aliases are not allowed", path=path, line=_line(event.start_mark))
+        anchor = str(getattr(event, "anchor", None) or "")
+        if kind is AliasEvent and anchor in anchors:
+            raise _refused("YAML aliases are not allowed", event, path, "write the value out")
+        anchors.add(anchor)
         depth += issubclass(kind, CollectionStartEvent) - issubclass(kind, CollectionEndEvent)
         if depth > MAX_DEPTH:
-            raise PlanningError("nested too deeply", path=path, line=_line(event.start_mark))
+            raise _refused("nested too deeply", event, path, "GSD's keys are at most four levels deep")
+
+
+def _refused(problem: str, event: Any, path: str, hint: str) -> PlanningError:
+    return PlanningError(problem, path=path, line=_line(event.start_mark), hint=hint)
+
+
+def _mend(source: str) -> str:
+    lines = source.replace("\0", "").split("\n")
+    return "\n".join(_mended(re.sub(r"^[ \t]+", _spaces, line)) for line in lines)
+
+
+def _spaces(indent: re.Match[str]) -> str:
+    return indent[0].replace("\t", "  ")
 
 
 def _mended(line: str) -> str:
     """Make YAML of a value that is none by itself: ``"a\\.b"``, ``{p: "a\\.b"}``, ``@scope/name``."""
-    match = _ENTRY.match(line)
+    match = _ENTRY.match(line.rstrip())
     if not match or _readable(match[2]):
         return line
     value = match[2]
@@ -161,7 +203,7 @@ def _broken(error: Exception, path: str) -> PlanningError:
 
 def _line(mark: Any) -> int:
     """Return the line in the file of a mark in the YAML, which begins at the second line."""
-    return int(mark.line) + 2 if mark is not None else 0
+    return int(mark.line) + 2 if mark is not None else 2
 
 
 def _yaml() -> Any:

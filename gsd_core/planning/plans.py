@@ -16,22 +16,24 @@ from gsd_core.planning.frontmatter import (
     read_frontmatter,
 )
 from gsd_core.planning.model import Artifact, KeyLink, MustHaves, Plan, Task, TaskType, Truth
+from gsd_core.planning.numbers import TOKEN
+from gsd_core.planning.prose_tasks import prose_tasks
 
 TASK_PARTS = ("name", "files", "action", "verify", "done")
 
 _FILE_NAME = re.compile(r"(?:(.+)-)?PLAN\.md", re.IGNORECASE)
-_NESTED_NAME = re.compile(r"PLAN-(\d+[a-z]?)(?:-.*)?\.md", re.IGNORECASE)
+_NESTED_NAME = re.compile(r"(?:.*-)?PLAN-(\d{1,9}[a-z]?)(?:-.*)?\.md", re.IGNORECASE)
 _TASK_PREFIX = re.compile(r"\s*Task\s+[\d.]+\s*[:.—–-]\s*", re.IGNORECASE)
 _REMARK = re.compile(
     r"\s+\((?:new|creat|modif|updat|edit|delet|remov|read|exist|extend|append)[^()]*\)$", re.I
 )
 _TYPES: dict[str, TaskType] = {
-    "checkpoint:human-verify": "checkpoint:human-verify",
     "checkpoint:decision": "checkpoint:decision",
     "checkpoint:human-action": "checkpoint:human-action",
-    "checkpoint": "checkpoint:human-verify",
+    "checkpoint:user": "checkpoint:human-action",
     "manual": "checkpoint:human-action",
 }
+_NONE = ("none", "nothing", "n/a", "null", "-", "—", "[]")
 
 
 def parse_plan(text: str, *, path: str, phase: str) -> Plan:
@@ -45,13 +47,13 @@ def parse_plan(text: str, *, path: str, phase: str) -> Plan:
         name=head.text("name"),
         objective=_first(head.body, "objective"),
         type=head.text("type") or "execute",
-        wave=int(wave) if wave.isdecimal() and int(wave) > 0 else 1,
-        depends_on=tuple(full_plan_id(item, phase) for item in head.texts("depends_on", "depends-on")),
+        wave=_count(wave) or 1,
+        depends_on=_dependencies(head.texts("depends_on", "depends-on"), phase),
         files_modified=head.texts("files_modified", "files-modified"),
         autonomous=head.text("autonomous").lower() not in ("false", "no"),
         requirements=head.texts("requirements"),
         must_haves=_must_haves(as_map(head.get("must_haves", "must-haves")), identity),
-        tasks=tuple(_task(i, element) for i, element in enumerate(_tasks(head.body), start=1)),
+        tasks=read_tasks(head.body),
         gap_closure=head.text("gap_closure", "gap-closure").lower() == "true",
         path=path,
         text=text,
@@ -71,14 +73,35 @@ def plan_id(path: str, phase: str, number: str = "") -> str:
 def full_plan_id(text: str, phase: str) -> str:
     """Return a plan's id in full: ``3``, ``01-03``, ``1-3`` and ``01-03-PLAN.md`` are ``01-03``."""
     text = re.sub(r"-PLAN(\.md)?$", "", text.strip(), flags=re.IGNORECASE)
-    if re.fullmatch(r"\d+", text):
+    if re.fullmatch(r"\d{1,4}", text):
         return f"{padded(phase)}-{int(text):02d}"
-    match = re.fullmatch(r"([\d.]+[A-Za-z]?(?:\.\d+)*)-(\d+)([A-Za-z]?)", text)
-    return f"{padded(match[1])}-{int(match[2]):02d}{match[3]}" if match else text
+    match = re.fullmatch(rf"({TOKEN})-(\d{{1,4}})([A-Za-z]?)", text)
+    if not match or _is_date(text):
+        return text
+    return f"{padded(match[1])}-{int(match[2]):02d}{match[3]}"
+
+
+def _is_date(text: str) -> bool:
+    """Say whether a plan is named by the time it was made: ``2026-01-31-…``, ``20260131-0930``."""
+    return re.match(r"(?:19|20)\d\d-?[01]\d-?[0-3]\d(?:\D|$)", text) is not None
+
+
+def _dependencies(items: tuple[str, ...], phase: str) -> tuple[str, ...]:
+    return tuple(full_plan_id(item, phase) for item in items if item.lower() not in _NONE)
+
+
+def _count(text: str) -> int:
+    return int(text) if re.fullmatch(r"\d{1,6}", text) else 0
 
 
 def _first(body: str, name: str) -> str:
     return next((element.text for element in named(body, name)), "")
+
+
+def read_tasks(body: str) -> tuple[Task, ...]:
+    """Return a plan's tasks: its ``<task>`` elements, or without any, its headings ``## Task 1: NAME``."""
+    found = tuple(_task(i, element) for i, element in enumerate(_tasks(body), start=1))
+    return found or prose_tasks(body)
 
 
 def _tasks(body: str) -> list[Element]:
@@ -95,7 +118,7 @@ def _task(number: int, element: Element) -> Task:
     return Task(
         number=number,
         name=_TASK_PREFIX.sub("", texts.get("name", ""), count=1).strip(),
-        type=_TYPES.get(element.attributes.get("type", ""), "auto"),
+        type=_type(element.attributes.get("type", "")),
         files=_files(texts.get("files", "")),
         action=texts.get("action", ""),
         verify=verify,
@@ -103,6 +126,13 @@ def _task(number: int, element: Element) -> Task:
         done=texts.get("done", ""),
         details={name: text for name, text in texts.items() if text and name not in TASK_PARTS},
     )
+
+
+def _type(text: str) -> TaskType:
+    """Return a task's type; a checkpoint of a kind that is not known waits for a human too."""
+    kind = text.strip().lower()
+    other: TaskType = "checkpoint:human-verify" if kind.startswith("checkpoint") else "auto"
+    return _TYPES.get(kind, other)
 
 
 def _verify(element: Element | None) -> tuple[str, str]:
@@ -157,7 +187,7 @@ def _artifact(item: dict[str, Value]) -> Artifact:
     return Artifact(
         path=as_text(item.get("path", "")),
         provides=as_text(item.get("provides", "")),
-        min_lines=int(lines) if lines.isdecimal() else 0,
+        min_lines=_count(lines),
         exports=as_texts(item.get("exports", "")),
         contains=as_text(contains[0] if isinstance(contains, list) and contains else contains),
     )

@@ -10,14 +10,15 @@ import attrs
 from gsd_core.ids import normal_phase
 from gsd_core.planning.inline import cells, prose
 from gsd_core.planning.model import Requirement
+from gsd_core.planning.numbers import TOKEN
 
-ID = r"[A-Z][A-Z0-9_]*(?:-[A-Z][A-Z0-9_]*)*-\d+[a-z]?"
+ID = r"[A-Z][A-Z0-9_]*(?:-[A-Z][A-Z0-9_]*)*-\d{1,9}[a-z]?"
 LINE = re.compile(rf"^(\s*[-*]\s+)(?:(\[)([ xX])(\])\s+)?\*\*({ID})\*\*\s*(?:\([^)]*\)\s*)?[:—–-]?\s*(.*)$")
 
-_HEADING = re.compile(r"^(#{2,4})\s+(.+?)\s*#*$")
+_HEADING = re.compile(r"^(#{2,4})\s+(.+)$")
 _VERSION = re.compile(r"\bv\d+(?:\.\d+)*\b", re.IGNORECASE)
 _RANGE = re.compile(
-    r"(?P<head>[A-Z][A-Z0-9_-]*-)(?P<low>\d+)\s*(?:\.\.+|through|to|–|—)\s*(?:[A-Z][A-Z0-9_-]*-)?(?P<high>\d+)"
+    r"(?P<head>[A-Z][A-Z0-9_-]*-)(?P<low>\d{1,9})\s*(?:\.\.+|through|to|–|—)\s*(?:[A-Z][A-Z0-9_-]*-)?(?P<high>\d{1,9})"
 )
 
 
@@ -50,11 +51,12 @@ def _spread(match: re.Match[str]) -> list[str]:
 def _listed(text: str) -> Iterator[Requirement]:
     version, category = "v1", ""
     for line in text.replace("\r\n", "\n").split("\n"):
+        line = line.rstrip()
         if heading := _HEADING.match(line):
             if heading[1] == "##":
                 version, category = _version(heading[2]), ""
             else:
-                category = heading[2]
+                category = heading[2].rstrip("# ")
         elif (match := LINE.match(line)) and version:
             done = (match[3] or " ") in "xX"
             yield Requirement(
@@ -91,7 +93,7 @@ def is_trace_head(row: list[str]) -> bool:
 
 
 def _phase(row: list[str], columns: dict[str, int]) -> str:
-    match = re.search(r"\d+[A-Za-z]?(?:\.\d+)*", _cell(row, columns, "phase"))
+    match = re.search(rf"(?<![\w.]){TOKEN}", _cell(row, columns, "phase"))
     return normal_phase(match[0]) if match else ""
 
 

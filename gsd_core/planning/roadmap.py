@@ -9,26 +9,33 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+import attrs
 from attrs import define, field, frozen
 
 from gsd_core.ids import normal_phase
 from gsd_core.planning.inline import cells, prose
+from gsd_core.planning.milestones import Milestone, current_milestone, listed_milestone, milestone_of
+from gsd_core.planning.numbers import CODE, NUMBER, SERIES, TOKEN, is_backlog
 
-NUMBER = r"\d+[A-Za-z]?(?:\.\d+)*(?![A-Za-z\d])"
 PHASE = re.compile(
-    rf"^(#{{2,4}})\s+(?:[^\w\s#\[]+\s+)*(?:\[[^\]]*\]\s*)*Phase\s+({NUMBER})\s*(?:\([^)]*\))?(?:\s*[:.—–-]\s*(.*?))?\s*$"
+    r"^ {0,3}(?P<hashes>#{2,4})\s*(?:[^\w\s#\[]+\s+)*"
+    rf"(?:\[(?P<code>{CODE})\]\s*(?:Phase\s+)?(?P<bracketed>{NUMBER})"
+    rf"|(?:\[[^\]]*\]\s*)*Phase\s+(?P<number>{TOKEN}))"
+    r"\s*(?:\([^)]*\))?(?:\s*[:.—–-]\s*(?P<name>.*))?$",
+    re.IGNORECASE,
 )
-ENTRY = re.compile(rf"^(\s*[-*]\s*\[)([ xX])(\]\s*(?:\*\*)?Phase\s+({NUMBER})\s*[:.—–-]\s*(.*?))\s*$")
+ENTRY = re.compile(
+    rf"^(\s*[-*]\s*\[)([ xX])(\]\s*(?:\*\*)?(?:\[{CODE}\]\s*(?:Phase\s+)?|(?:\[[^\]]*\]\s*)*Phase\s+)"
+    rf"({TOKEN})\s*(?:\([^)]*\))?\s*[:.—–-]\s*(.*))$"
+)
 
-_HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*$")
-_MILESTONE = re.compile(r"(?<![\w.-])v\d+(?:\.\d+)*(?![\w.]*-)")
-_ROW = re.compile(rf"^\**(?:Phase\s+)?({NUMBER})(?!\s*[-–]\s*\d)(?=[\s.:*—–-]|$)")
-_DONE = re.compile(r"[✓✅☑✔]|\bCOMPLETED?\s*(?:\([^()]*\))?\s*$", re.IGNORECASE)
+_HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*)$")
+_ROW = re.compile(rf"^\**(?:Phase\s+)?({SERIES}|[A-Z]?{NUMBER})(?!\s*[-–]\s*\d)(?=[\s.:*—–-]|$)")
+_DONE = re.compile(r"[✓✅☑✔]|\bCOMPLETED?\s*(?:\([^()]*\))?$", re.IGNORECASE)
 _STATE = re.compile(
-    r"\s*(?:\(INSERTED\)|[✓✅☑✔]\s*(?:COMPLETED?)?|\(?COMPLETED?\)?)(?:\s*\([^()]*\))?\s*$", re.IGNORECASE
+    r"\s?(?:\(INSERTED\)|[✓✅☑✔]\s?(?:COMPLETED?)?|\(?COMPLETED?\)?)(?:\s?\([^()]*\))?$", re.IGNORECASE
 )
-_SHIPPED = re.compile(r"✅|\bshipped\b", re.IGNORECASE)
-_RUNNING = re.compile(r"🚧|🔄|\bin progress\b", re.IGNORECASE)
+_SUMMARY = re.compile(r"<summary[^>]*>([^<]*)", re.IGNORECASE)
 
 
 @frozen(kw_only=True)
@@ -41,14 +48,16 @@ class Entry:
     text: str
     ticked: bool
     milestone: str
-    shipped: bool
+    code: str = ""
+    shipped: bool = False
 
 
 @frozen(kw_only=True)
 class Section:
     """The details of a phase: its heading at *line*, its text up to *end* (exclusive).
 
-    *done* says that the heading itself bears a mark (``✓ COMPLETE``).
+    *done* says that the heading itself bears a mark (``✓ COMPLETE``); *code* is ``GSD.02`` where
+    the heading is ``### [GSD.02] 05: NAME``.
     """
 
     line: int
@@ -57,7 +66,8 @@ class Section:
     name: str
     done: bool
     milestone: str
-    shipped: bool
+    code: str = ""
+    shipped: bool = False
 
 
 Mark = TypeVar("Mark", Section, Entry)
@@ -78,16 +88,6 @@ class Row:
         return self.cells[index].strip() if index < len(self.cells) else ""
 
 
-@frozen(kw_only=True)
-class Milestone:
-    """A heading that names a milestone, outside of ``<details>``."""
-
-    version: str
-    name: str
-    shipped: bool
-    running: bool
-
-
 @define
 class _Place:
     """Where the scan is."""
@@ -95,30 +95,30 @@ class _Place:
     fenced: bool = False
     details: int = 0
     milestone: str = ""
+    outside: str = ""
+    shipped: bool = False
+    part: str = ""
     columns: dict[str, int] = field(factory=dict[str, int])
 
 
 @define
 class Roadmap:
-    """What stands where in a ROADMAP.md."""
+    """What stands where in a ROADMAP.md.
+
+    *milestones* have a heading, *folded* ones stand in ``<details>``, *listed* ones in the list.
+    """
 
     lines: list[str]
     entries: list[Entry] = field(factory=list[Entry])
     sections: list[Section] = field(factory=list[Section])
     rows: list[Row] = field(factory=list[Row])
     milestones: list[Milestone] = field(factory=list[Milestone])
+    folded: list[Milestone] = field(factory=list[Milestone])
+    listed: list[Milestone] = field(factory=list[Milestone])
 
     def current(self, preferred: str = "") -> Milestone | None:
         """Return the milestone in progress: marked so, else *preferred*, else the next, else the last."""
-        for chosen in (
-            [m for m in self.milestones if m.running and not m.shipped],
-            [m for m in self.milestones if preferred and m.version == preferred],
-            [m for m in self.milestones if not m.shipped],
-            self.milestones[-1:],
-        ):
-            if chosen:
-                return chosen[0]
-        return None
+        return current_milestone(self.milestones, self.listed, preferred)
 
     def marks(self) -> tuple[Section | Entry, ...]:
         """Return everything that names a phase: the sections first."""
@@ -149,33 +149,61 @@ def scan(text: str) -> Roadmap:
     roadmap = Roadmap(lines=[line.rstrip("\r") for line in text.split("\n")])
     place = _Place()
     for at, line in enumerate(roadmap.lines):
-        if re.match(r"\s*(```|~~~)", line):
+        bare = line.strip()
+        if bare.startswith(("```", "~~~")):
             place.fenced = not place.fenced
-        elif not place.fenced:
-            _see(roadmap, place, at, line)
+        elif bare and not place.fenced:
+            _see(roadmap, place, at, line.rstrip())
     return roadmap
 
 
 def _see(roadmap: Roadmap, place: _Place, at: int, line: str) -> None:
-    place.details = max(0, place.details + _opened(line))
+    match line.lstrip()[0]:
+        case "<":
+            _see_tag(roadmap, place, line)
+        case "#":
+            _see_heading(roadmap, place, at, line)
+        case "-" | "*":
+            _see_bullet(roadmap, place, at, line)
+        case _:
+            pass
+    if line.endswith("</details>"):
+        place.details = max(0, place.details - 1)
+        place.milestone = place.milestone if place.details else place.outside
+    _see_row(roadmap, place, at, line)
+
+
+def _see_tag(roadmap: Roadmap, place: _Place, line: str) -> None:
+    if re.match(r"\s*<details\b", line, re.IGNORECASE):
+        place.outside = place.milestone if not place.details else place.outside
+        place.details += 1
+        place.shipped = True
+    if (summary := _SUMMARY.search(line)) and place.details and (named := milestone_of(summary[1])):
+        place.milestone, place.shipped = named.version, not named.running
+        milestone = attrs.evolve(named, shipped=place.shipped)
+        (roadmap.folded if place.shipped else roadmap.milestones).append(milestone)
+
+
+def _see_heading(roadmap: Roadmap, place: _Place, at: int, line: str) -> None:
     if match := PHASE.match(line):
-        roadmap.sections.append(
-            Section(
-                line=at,
-                end=_end(roadmap.lines, at, len(match[1])),
-                number=normal_phase(match[2]),
-                name=_name(match[3] or ""),
-                done=bool(_DONE.search(match[3] or "")),
-                milestone=place.milestone,
-                shipped=place.details > 0,
-            )
-        )
-    elif match := ENTRY.match(line):
-        roadmap.entries.append(_entry(match, at, place))
-    elif match := _HEADING.match(line):
-        _see_milestone(roadmap, place, match)
-    else:
-        _see_row(roadmap, place, at, line)
+        roadmap.sections.append(_section(roadmap, match, at, place))
+    elif heading := _HEADING.match(line):
+        place.part = heading[2].strip().lower()
+        _see_milestone(roadmap, place, heading)
+
+
+def _section(roadmap: Roadmap, match: re.Match[str], at: int, place: _Place) -> Section:
+    name = match["name"] or ""
+    return Section(
+        line=at,
+        end=_end(roadmap.lines, at, len(match["hashes"])),
+        number=normal_phase(match["number"] or match["bracketed"]),
+        name=_name(name),
+        done=bool(_DONE.search(name)),
+        milestone=place.milestone,
+        code=match["code"] or "",
+        shipped=place.details > 0 and place.shipped,
+    )
 
 
 def _name(text: str) -> str:
@@ -183,18 +211,23 @@ def _name(text: str) -> str:
     return prose(_STATE.sub("", text))
 
 
-def _opened(line: str) -> int:
-    opening = re.match(r"\s*<details\b", line, re.IGNORECASE) is not None
-    closing = re.search(r"</details>\s*$", line, re.IGNORECASE) is not None
-    return opening - closing
-
-
 def _end(lines: list[str], at: int, level: int) -> int:
     for i in range(at + 1, len(lines)):
-        heading = _HEADING.match(lines[i])
-        if (heading and len(heading[1]) <= level) or PHASE.match(lines[i]) or "</details>" in lines[i]:
+        line = lines[i]
+        if "</details>" in line:
             return i
+        if line.lstrip().startswith("#"):
+            heading = _HEADING.match(line)
+            if (heading and len(heading[1]) <= level) or PHASE.match(line.rstrip()):
+                return i
     return len(lines)
+
+
+def _see_bullet(roadmap: Roadmap, place: _Place, at: int, line: str) -> None:
+    if match := ENTRY.match(line):
+        roadmap.entries.append(_entry(match, at, place))
+    elif place.part == "milestones" and not place.details and (named := listed_milestone(line)):
+        roadmap.listed.append(named)
 
 
 def _entry(match: re.Match[str], at: int, place: _Place) -> Entry:
@@ -208,24 +241,17 @@ def _entry(match: re.Match[str], at: int, place: _Place) -> Entry:
         text=prose(re.sub(r"^\s*[-—–:]\s*", "", text)),
         ticked=match[2] in "xX",
         milestone=place.milestone,
-        shipped=place.details > 0,
+        code=code[1] if (code := re.search(rf"\[({CODE})\]", match[3])) else "",
+        shipped=place.details > 0 and place.shipped,
     )
 
 
 def _see_milestone(roadmap: Roadmap, place: _Place, heading: re.Match[str]) -> None:
-    version = _MILESTONE.search(heading[2])
-    if place.details or len(heading[1]) not in (2, 3) or not version:
+    if place.details or len(heading[1]) not in (2, 3):
         return
-    place.milestone = version[0]
-    name = re.sub(r"\s*\((?:[^()]*)\)\s*$", "", heading[2][version.end() :]).strip(" :—–-")
-    roadmap.milestones.append(
-        Milestone(
-            version=version[0],
-            name=prose(name),
-            shipped=bool(_SHIPPED.search(heading[2])),
-            running=bool(_RUNNING.search(heading[2])),
-        )
-    )
+    if named := milestone_of(heading[2]):
+        place.milestone = named.version
+        roadmap.milestones.append(named)
 
 
 def _see_row(roadmap: Roadmap, place: _Place, at: int, line: str) -> None:
@@ -259,6 +285,8 @@ def phases_of(roadmap: Roadmap, milestone: Milestone | None) -> Iterator[Section
     wanted = ("", milestone.version) if milestone else ("",)
     seen: set[str] = set()
     for mark in roadmap.marks():
-        if not mark.shipped and mark.milestone in wanted and mark.number not in seen:
+        if mark.shipped or mark.number in seen or is_backlog(mark.number):
+            continue
+        if mark.milestone in wanted:
             seen.add(mark.number)
             yield mark
