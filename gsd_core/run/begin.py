@@ -8,7 +8,6 @@ import os
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
-from pathlib import Path
 
 from attrs import evolve
 
@@ -16,7 +15,7 @@ import gsd_core
 from gsd_core.border import PluginFailure
 from gsd_core.bound import bind_settings
 from gsd_core.calls import tell
-from gsd_core.errors import ConfigError, Fenced, GsdError, PluginError, StepError, UserError
+from gsd_core.errors import ConfigError, Fenced, GsdError, PluginError, StepError
 from gsd_core.git import Git
 from gsd_core.hookspecs import ProjectInfo, RunInfo, gsd_lifespan
 from gsd_core.journal.codec import structure, unstructure
@@ -25,19 +24,19 @@ from gsd_core.journal.store import Journal
 from gsd_core.machine.due import End
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import State
-from gsd_core.notice import Notice
 from gsd_core.processes import boot_id, start_time
 from gsd_core.text import clip, redact, sanitize
 from gsd_core.watchdog import Blocked, Watchdog
 
 from .ask import take_answers
 from .config import proposed
+from .end import close, crash_notice, ended_by, stopped
 from .guests import Guest
 from .ledger import read_ledger
 from .loop import loop
 from .outlet import outlet
 from .preflight import Found, check_project, idea_of, last_run, place
-from .recover import dollars, end_leftovers
+from .recover import end_leftovers
 from .session import Run, RunEnd, RunRequest
 from .stop import Stopper, stopping
 
@@ -78,10 +77,10 @@ async def _with_journal(request: RunRequest, git: Git, journal: Journal, found: 
         except Fenced as exc:
             return RunEnd(outcome="stopped", exit=1, reason=str(exc), run=run.id)
         except GsdError as exc:
-            return await _close(run, _ended_by(exc))
+            return await close(run, ended_by(exc))
         except asyncio.CancelledError:
-            if end := _stopped(run, stopper):
-                return await _close(run, end)
+            if end := stopped(run, stopper):
+                return await close(run, end)
             raise
 
 
@@ -100,19 +99,11 @@ async def _lived(run: Run, stopper: Stopper | None) -> RunEnd:
         if any(left.values()):
             run.record("recovered", left)
         try:
-            return await _close(run, await _until_the_end(run, stopper))
+            return await close(run, await _until_the_end(run, stopper))
         except Exception as exc:
             if not isinstance(exc, GsdError):
                 out.send(crash_notice(run, exc))
             raise
-
-
-def crash_notice(run: Run, exc: Exception) -> Notice:
-    """Return what people are told when the run dies of an error of its own."""
-    body = clip(redact(sanitize(f"{type(exc).__name__}: {exc}")), 2000)
-    key = f"crash {run.id} {run.state.seq}"
-    title = f"{run.root.name}: gsd itself failed; the run can be resumed"
-    return Notice(key=key, type="crash", level="error", title=title, body=body, run=run.id)
 
 
 async def _until_the_end(run: Run, stopper: Stopper | None) -> End:
@@ -120,18 +111,13 @@ async def _until_the_end(run: Run, stopper: Stopper | None) -> End:
         async with _watched_inbox(run):
             return await loop(run)
     except asyncio.CancelledError:
-        if end := _stopped(run, stopper):
+        if end := stopped(run, stopper):
             return end
         raise
     except Fenced:
         raise
     except GsdError as exc:
-        return _ended_by(exc)
-
-
-def _ended_by(exc: GsdError) -> End:
-    code = 2 if isinstance(exc, UserError) else 1
-    return End(outcome="failed", exit=code, reason=f"{exc}" + (f" ({exc.hint})" if exc.hint else ""))
+        return ended_by(exc)
 
 
 async def _open(request: RunRequest, git: Git, journal: Journal, found: Found) -> Run:
@@ -243,40 +229,3 @@ async def _watched_inbox(run: Run) -> AsyncGenerator[None]:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-
-
-def _stopped(run: Run, stopper: Stopper | None) -> End | None:
-    """Return the end of a run that was told to stop; ``None`` if somebody else cancels us."""
-    task = asyncio.current_task()
-    if stopper and stopper.received:
-        if task:
-            task.uncancel()
-        name = {2: "SIGINT", 15: "SIGTERM"}.get(stopper.received, str(stopper.received))
-        return End(outcome="stopped", exit=128 + stopper.received, reason=f"stopped by {name}")
-    if run.state.stop_asked:
-        if task:
-            task.uncancel()
-        return End(outcome="stopped", exit=130, reason="stopped on request")
-    return None
-
-
-async def _close(run: Run, end: End) -> RunEnd:
-    """Record how the run ended, with what it cost and what it committed; an end that is recorded stands."""
-    commits = len(await run.git.trailed(run.id))
-    spent = dollars(run.ledger.total)
-    if run.state.closed:
-        end = End(outcome=run.state.closed, exit=run.state.exit, reason=run.state.reason)
-    else:
-        data = {
-            "outcome": end.outcome, "exit": end.exit, "reason": end.reason, "dollars": spent,
-            "commits": commits,
-        }  # fmt: skip
-        run.record("run.closed", data)
-    return RunEnd(
-        outcome=end.outcome, exit=end.exit, reason=end.reason, run=run.id, dollars=spent, commits=commits
-    )
-
-
-def journal_path(directory: Path) -> Path:
-    """Return where the journal of a project lies: *directory* is ``<git common dir>/gsd``."""
-    return directory / "journal.db"

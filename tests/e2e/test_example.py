@@ -12,7 +12,8 @@ from tests.run.harness import git
 
 
 def test_a_rehearsal_makes_its_own_repository_and_claims_no_money(place: Place) -> None:
-    done = place.gsd("run", EXAMPLE, *REHEARSAL, "-C", "project", "--yes", **calm())
+    place.environment = calm()
+    done = place.gsd("run", EXAMPLE, *REHEARSAL, "-C", "project", "--yes")
 
     assert done.exit == 0, done.err
     assert set(git(place.project, "log", "--format=%an <%ae>").splitlines()) == {
@@ -43,8 +44,8 @@ def test_a_repository_that_was_there_gets_no_identity_made_up(place: Place) -> N
 
 def test_an_identity_that_git_knows_is_used(place: Place) -> None:
     names = [f"GIT_{role}_{key}" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")]
-    named = dict.fromkeys(names, "x@y.example")
-    done = place.gsd("run", EXAMPLE, *FAKE, "-C", "project", "--yes", **calm(), **named)
+    place.environment = calm() | dict.fromkeys(names, "x@y.example")
+    done = place.gsd("run", EXAMPLE, *FAKE, "-C", "project", "--yes")
 
     assert done.exit == 0, done.err
     assert set(git(place.project, "log", "--format=%ae").splitlines()) == {"x@y.example"}
