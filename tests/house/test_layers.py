@@ -6,7 +6,7 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
 import pytest
@@ -83,15 +83,22 @@ def steps(found: Import) -> Iterator[tuple[str, str]]:
             yield here, there
 
 
-@pytest.mark.parametrize("module", modules("gsd_core"), ids=lambda module: module.name)
-def test_a_module_imports_only_what_lies_below_its_room(module: Module) -> None:
-    for found in imports(module):
-        for here, there in steps(found):
-            below = layer(there) < layer(here)
-            inside = layer(there) == layer(here) and list(LAYERS)[layer(here)] in ("words", "doors")
-            allowed = below or inside or there in BESIDE.get(here, set())
+def test_a_module_imports_only_what_lies_below_its_room() -> None:
+    wrong = [
+        f"{module.where}:{found.line}: {here or 'the package'} may not use {there}"
+        for module in modules("gsd_core")
+        for found in imports(module)
+        for here, there in steps(found)
+        if not may_use(here, there)
+    ]
 
-            assert allowed, f"{module.where}:{found.line}: {here or 'the package'} may not use {there}"
+    assert wrong == []
+
+
+def may_use(here: str, there: str) -> bool:
+    if layer(there) == layer(here):
+        return list(LAYERS)[layer(here)] in ("words", "doors") or there in BESIDE.get(here, set())
+    return layer(there) < layer(here)
 
 
 def test_views_know_nothing_of_the_running_of_a_run() -> None:
@@ -101,14 +108,17 @@ def test_views_know_nothing_of_the_running_of_a_run() -> None:
         assert used <= {*LAYERS["words"], "machine", "journal", "planning", "text"}, module.where
 
 
-@pytest.mark.parametrize("module", modules("gsd_core"), ids=lambda module: module.name)
-def test_a_library_stays_in_its_room(module: Module) -> None:
-    for found in imports(module):
-        library = found.module.split(".")[0]
-        if library in ("attrs", "gsd_core", *sys.stdlib_module_names) or found.typing:
-            continue
+def test_a_library_stays_in_its_room() -> None:
+    wrong = [
+        f"{module.where}:{found.line} uses {library}"
+        for module in modules("gsd_core")
+        for found in imports(module)
+        if (library := found.module.split(".")[0]) not in ("attrs", "gsd_core", *sys.stdlib_module_names)
+        and room(module.name) not in KEPT_IN.get(library, set())
+        and not found.typing
+    ]
 
-        assert room(module.name) in KEPT_IN.get(library, set()), f"{module.where}:{found.line} uses {library}"
+    assert wrong == []
 
 
 def test_only_the_callers_touch_pluggys_hook_object() -> None:
@@ -169,21 +179,24 @@ PUBLIC = re.compile(r"gsd_core(\.hookspecs|\.planning(\.\w+)*|\.testing(\.\w+)*)
 PLUGIN_ROOT = re.compile(r"gsd_plugins(\.\w+)?")
 
 
-@pytest.mark.parametrize("module", modules("plugins"), ids=lambda module: module.name)
-def test_built_in_plugins_use_public_doors_only(module: Module) -> None:
-    for found in imports(module):
-        assert _is_public(found, module, "pyproject.toml"), (
-            f"{module.where}:{found.line} imports {found.module}"
-        )
+def test_built_in_plugins_use_public_doors_only() -> None:
+    assert private(modules("plugins"), lambda module: "pyproject.toml") == []
 
 
-@pytest.mark.parametrize(
-    "module", [m for m in modules("contrib") if "/src/" in m.where], ids=lambda module: module.name
-)
-def test_example_packages_use_public_doors_only(module: Module) -> None:
-    project = "/".join([*module.where.split("/")[:2], "pyproject.toml"])
-    for found in imports(module):
-        assert _is_public(found, module, project), f"{module.where}:{found.line} imports {found.module}"
+def test_example_packages_use_public_doors_only() -> None:
+    packages = tuple(module for module in modules("contrib") if "/src/" in module.where)
+
+    assert packages
+    assert private(packages, lambda module: "/".join([*module.where.split("/")[:2], "pyproject.toml"])) == []
+
+
+def private(among: Iterable[Module], project: Callable[[Module], str]) -> list[str]:
+    return [
+        f"{module.where}:{found.line} imports {found.module}"
+        for module in among
+        for found in imports(module)
+        if not _is_public(found, module, project(module))
+    ]
 
 
 def _is_public(found: Import, module: Module, project: str) -> bool:
