@@ -12,6 +12,7 @@ from gsd_core.planning.model import PhaseView
 from gsd_core.planning.promises import Promise, artifacts_of, links_of, truths_of
 
 Became: TypeAlias = Literal["holds", "fails", "partial", "missing", "uncertain", "human", "open"]
+_WRONG = ("fails", "partial", "missing", "uncertain")
 
 
 @frozen(kw_only=True)
@@ -61,6 +62,39 @@ def findings_of(phase: PhaseView, report: GapReport) -> Findings:
         links=_found(links_of(phase.plans), report),
         report=report,
     )
+
+
+@frozen(kw_only=True)
+class Coverage:
+    """What became of a requirement, by the must-haves of the *plans* that deliver it."""
+
+    requirement: str
+    plans: tuple[str, ...]
+    status: Literal["satisfied", "blocked", "human", "uncertain", "orphaned"]
+    proof: str = ""
+
+
+def coverage_of(phase: PhaseView, findings: Findings) -> tuple[Coverage, ...]:
+    """Return what became of each of the phase's requirements."""
+    return tuple(_coverage(name, phase, findings) for name in phase.requirements)
+
+
+def _coverage(name: str, phase: PhaseView, findings: Findings) -> Coverage:
+    plans = tuple(plan.id for plan in phase.plans if name in plan.requirements)
+    if not plans:
+        return Coverage(requirement=name, plans=(), status="orphaned", proof="no plan names it")
+    marks = tuple(f"{plan}{mark}" for plan in plans for mark in ":/")
+    theirs = [one for one in findings.each if any(known.startswith(marks) for known in one.promise.ids)]
+    theirs = theirs or list(findings.truths)
+    gaps = [gap for gap in findings.report.gaps if gap.about == name or gap.about.startswith(marks)]
+    reasons = [gap.reason for gap in gaps] + [one.proof for one in theirs if one.became in _WRONG]
+    became = {one.became for one in theirs if one.became != "open" or one in findings.truths}
+    if reasons:
+        return Coverage(requirement=name, plans=plans, status="blocked", proof=reasons[0])
+    if became == {"holds"}:
+        proof = f"{sum(one.became == 'holds' for one in theirs)} must-haves hold"
+        return Coverage(requirement=name, plans=plans, status="satisfied", proof=proof)
+    return Coverage(requirement=name, plans=plans, status="human" if "human" in became else "uncertain")
 
 
 def _found(promises: Iterable[Promise], report: GapReport) -> tuple[Finding, ...]:

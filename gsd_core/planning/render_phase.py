@@ -7,7 +7,7 @@ from datetime import timedelta
 from itertools import groupby
 from pathlib import PurePosixPath
 
-from gsd_core.ids import padded
+from gsd_core.ids import padded, slug
 from gsd_core.planning.inline import inline, paragraphs, title
 from gsd_core.planning.model import PhaseView, Plan
 from gsd_core.planning.quoting import frontmatter
@@ -27,7 +27,7 @@ def render_context(
         "</decisions>",
         "<specifics>\n## Specific Ideas\n\nNone beyond the decisions above.\n\n</specifics>",
         "<deferred>\n## Deferred Ideas\n\nNone.\n\n</deferred>",
-        f"---\n\n*Phase: {padded(phase.number)}*\n*Context gathered: {inline(date)}*",
+        f"---\n\n*Phase: {inline(_folder(phase))}*\n*Context gathered: {inline(date)}*",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -47,9 +47,10 @@ def render_summary(
 ) -> str:
     """Return the SUMMARY of a plan; *commits* are (name of the task, hash), *duration* if it is known."""
     number = plan.id.rpartition("-")[2]
+    folder = PurePosixPath(plan.path).parent.name or padded(plan.phase)
     head = frontmatter(
         {
-            "phase": PurePosixPath(plan.path).parent.name or padded(plan.phase),
+            "phase": folder,
             "plan": number,
             "subsystem": inline(plan.name) or "implementation",
             "tags": [],
@@ -72,9 +73,24 @@ def render_summary(
         f"## Decisions Made\n{_bullets(decisions) or 'None - followed plan as specified'}",
         f"## Deviations from Plan\n\n{_bullets(deviations) or 'None - plan executed exactly as written'}",
         f"## Issues Encountered\n{_bullets(issues) or 'None'}",
-        f"---\n*Phase: {padded(plan.phase)}*\n*Completed: {inline(date)}*",
+        f"## User Setup Required\n\n{_bullets(_by_hand(plan)) or 'None - the plan asks for none.'}",
+        f"## Next Phase Readiness\n{_readiness(issues)}",
+        f"---\n*Phase: {inline(folder)}*\n*Completed: {inline(date)}*",
     ]
     return head + "\n" + "\n\n".join(parts) + "\n"
+
+
+def _folder(phase: PhaseView) -> str:
+    return PurePosixPath(phase.directory).name or f"{padded(phase.number)}-{slug(phase.name)}"
+
+
+def _by_hand(plan: Plan) -> list[str]:
+    return [task.name for task in plan.tasks if task.type == "checkpoint:human-action"]
+
+
+def _readiness(issues: Sequence[str]) -> str:
+    left = ", and the issues above are left" if any(issue.strip() for issue in issues) else ""
+    return f"Every task is done{left}."
 
 
 def _minutes(duration: timedelta | None) -> str:

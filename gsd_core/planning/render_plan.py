@@ -18,10 +18,12 @@ _ELEMENT = re.compile(r"[a-z][a-z0-9_-]*")
 
 def render_plan(plan: Plan) -> str:
     """Return the text of a plan's file in the shape of v1.20.5."""
+    checks = dict.fromkeys(f"[ ] `{task.check}`" for task in plan.tasks if task.check)
     parts = [
         _element("objective", plan.objective),
         "<context>\n@.planning/PROJECT.md\n@.planning/ROADMAP.md\n</context>",
         "\n\n".join(["<tasks>", *map(_task, plan.tasks), "</tasks>"]),
+        *([_list("verification", list(checks))] if checks else []),
         _list("success_criteria", [truth.text for truth in plan.must_haves.truths]),
         _element("output", f"The plan's summary: `{_summary(plan)}`"),
     ]

@@ -37,6 +37,8 @@ def render_project(
         "\n".join(active),
         "### Out of Scope",
         "\n".join([*excluded, *deferred]) or "(Nothing excluded yet)",
+        "## Context",
+        "(None recorded)",
         "## Constraints",
         "\n".join(limits) or "(None)",
         "## Key Decisions",

@@ -96,6 +96,10 @@ Progress: [░░░░░░░░░░] 0%
 |-------|-------|-------|----------|
 | - | - | - | - |
 
+**Recent Trend:**
+- Last 5 plans: -
+- Trend: -
+
 *Updated after each plan completion*
 
 ## Accumulated Context

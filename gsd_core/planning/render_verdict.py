@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from gsd_core.gap import Gap, GapReport, HumanCheck
 from gsd_core.ids import padded
-from gsd_core.planning.findings import Became, Finding, Findings, findings_of
+from gsd_core.planning.findings import Became, Coverage, Finding, Findings, coverage_of, findings_of
 from gsd_core.planning.inline import cell, inline, paragraphs, title
 from gsd_core.planning.model import PhaseView, Verdict, VerdictStatus
 from gsd_core.planning.quoting import Node, frontmatter
@@ -20,6 +20,12 @@ _TRUTH: dict[Became, str] = {
 _ARTIFACT: dict[Became, str] = {**_TRUTH, "fails": "✗ STUB", "missing": "✗ MISSING", "partial": "✗ STUB"}
 _LINK: dict[Became, str] = {
     **_TRUTH, "holds": "✓ WIRED", "fails": "✗ NOT_WIRED", "missing": "✗ NOT_WIRED", "partial": "✗ PARTIAL"
+}  # fmt: skip
+
+
+_COVERED = {
+    "satisfied": "✓ SATISFIED", "blocked": "✗ BLOCKED", "human": "? NEEDS HUMAN",
+    "uncertain": "? UNCERTAIN", "orphaned": "✗ ORPHANED",
 }  # fmt: skip
 
 
@@ -46,7 +52,7 @@ def render_verification(
         **({"gaps": [_gap(gap) for gap in report.gaps]} if report.gaps else {}),
         **({"human_verification": [_human(check) for check in report.human]} if report.human else {}),
     }
-    parts = [*_intro(phase, stamp, status_of(report)), *_tables(findings)]
+    parts = [*_intro(phase, stamp, status_of(report), previous), *_tables(phase, findings)]
     return frontmatter(head) + "\n" + "\n\n".join([*parts, *_open_points(report)]) + "\n"
 
 
@@ -97,30 +103,57 @@ def _human(check: HumanCheck) -> dict[str, Node]:
     return {key: value for key, value in values.items() if value or key != "about"}
 
 
-def _intro(phase: PhaseView, stamp: str, status: str) -> Iterator[str]:
+def _intro(phase: PhaseView, stamp: str, status: str, previous: Verdict | None) -> Iterator[str]:
     yield f"# Phase {phase.number}: {title(phase.name)} Verification Report"
-    yield f"**Phase Goal:** {inline(phase.goal)}\n**Verified:** {stamp}\n**Status:** {status}"
+    yield (
+        f"**Phase Goal:** {inline(phase.goal)}\n**Verified:** {stamp}\n**Status:** {status}\n"
+        f"**Re-verification:** {_which(previous)}"
+    )
 
 
-def _tables(findings: Findings) -> Iterator[str]:
+def _which(previous: Verdict | None) -> str:
+    if previous is None:
+        return "No — initial verification"
+    return "Yes — after gap closure" if previous.gaps else f"Yes — the verdict was {previous.status}"
+
+
+def _tables(phase: PhaseView, findings: Findings) -> Iterator[str]:
     yield "## Goal Achievement\n\n### Observable Truths"
     truths = [(str(n), *_row(one, _TRUTH)) for n, one in enumerate(findings.truths, start=1)]
     yield _table(("#", "Truth", "Status", "Evidence"), truths)
     yield f"**Score:** {findings.score}"
-    if artifacts := [_row(one, _ARTIFACT) for one in findings.artifacts]:
-        yield "### Required Artifacts\n\n" + _table(("Artifact", "Status", "Details"), artifacts)
-    if links := [_row(one, _LINK) for one in findings.links]:
-        yield "### Key Link Verification\n\n" + _table(("Link", "Status", "Details"), links)
+    if artifacts := [_row(one, _ARTIFACT, _details(one)) for one in findings.artifacts]:
+        head = ("Artifact", "Expected", "Status", "Details")
+        yield "### Required Artifacts\n\n" + _table(head, artifacts)
+    if links := [_link(one) for one in findings.links]:
+        yield "### Key Link Verification\n\n" + _table(("From", "To", "Via", "Status", "Details"), links)
+    if coverage := coverage_of(phase, findings):
+        head = ("Requirement", "Source Plan", "Status", "Evidence")
+        yield "### Requirements Coverage\n\n" + _table(head, [_covered(one) for one in coverage])
 
 
-def _row(finding: Finding, words: Mapping[Became, str]) -> tuple[str, str, str]:
-    return cell(finding.promise.text), words[finding.became], cell(finding.proof)
+def _row(finding: Finding, words: Mapping[Became, str], *between: str) -> tuple[str, ...]:
+    return (cell(finding.promise.text), *between, words[finding.became], cell(finding.proof))
+
+
+def _link(finding: Finding) -> tuple[str, ...]:
+    source, _, target = finding.promise.text.partition(" -> ")
+    return (cell(source), cell(target), _details(finding), _LINK[finding.became], cell(finding.proof))
+
+
+def _details(finding: Finding) -> str:
+    return cell("; ".join(finding.promise.details))
+
+
+def _covered(coverage: Coverage) -> tuple[str, ...]:
+    status = _COVERED[coverage.status]
+    return cell(coverage.requirement), cell(", ".join(coverage.plans)), status, cell(coverage.proof)
 
 
 def _open_points(report: GapReport) -> Iterator[str]:
     yield "## Human Verification Required"
     if not report.human:
-        yield "None: everything was verified by code."
+        yield "None."
     for number, check in enumerate(report.human, start=1):
         yield (
             f"### {number}. {title(check.test)}\n\n**Test:** {inline(check.test)}\n"

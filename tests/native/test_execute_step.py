@@ -138,6 +138,16 @@ def test_the_summary_tells_new_files_from_changed_ones() -> None:
     assert "- `test_notes.py` - created\n- `notes.py` - modified\n" in text
 
 
+def test_the_summary_says_what_only_a_person_could_do_and_what_is_left() -> None:
+    key = Task(number=2, name="Get a key", type="checkpoint:human-action", action="Create the account")
+    host = FakeHost(agent=does(1, 2, issues=["The key expires"]), answers=["Done"])
+    text = run(a_step(a_plan(STORE, key)), host).files[0].text
+
+    assert "## User Setup Required\n\n- Get a key\n" in text
+    assert "## Next Phase Readiness\nEvery task is done, and the issues above are left.\n" in text
+    assert "*Phase: 01-notes*\n" in text
+
+
 def test_the_summary_names_no_file_that_was_not_committed() -> None:
     look = Task(number=2, name="Look", type="checkpoint:human-verify", files=("page.html",))
     host = FakeHost(agent=does(1, 2))

@@ -392,3 +392,13 @@ def test_a_check_that_may_fail_is_taken(check: str) -> None:
 
     assert plan.tasks[0].check == check
     assert host.keys == ("plan",)
+
+
+def test_a_plan_lists_its_checks_once_under_its_verification() -> None:
+    tasks = [a_task(), a_task(name="Test the store"), a_task(name="Use it", check="python -m notes")]
+    result = run(a_step(), FakeHost(agent={"plan": {"plans": [an_answer(tasks=tasks)]}}))
+
+    assert (
+        "<verification>\n- [ ] `python -m pytest -q`\n- [ ] `python -m notes`\n</verification>"
+        in result.files[0].text
+    )

@@ -145,6 +145,7 @@ def test_a_project_has_the_headings_of_its_template(text: str) -> None:
         "Validated",
         "Active",
         "Out of Scope",
+        "Context",
         "Constraints",
         "Key Decisions",
     ]
@@ -222,7 +223,7 @@ def test_a_summary_says_only_what_it_was_given(text: str) -> None:
     head = read_frontmatter(written, path="s.md")
     assert (head.text("plan"), head.text("completed")) == ("01", "2026-01-31")
     assert not re.search(r"Self-Check: (PASSED|FAILED)\s*$", written, re.MULTILINE)
-    assert len(headings(written)) == 8
+    assert len(headings(written)) == 10
 
 
 @against_hostile_text

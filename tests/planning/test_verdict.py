@@ -18,6 +18,7 @@ from gsd_core import (
     PhaseView,
     Plan,
     Truth,
+    Verdict,
 )
 from gsd_core.planning.render import render_verification
 from gsd_core.planning.verdicts import parse_verdict
@@ -155,3 +156,59 @@ def test_what_nobody_could_find_out_is_uncertain_and_not_verified() -> None:
 
     assert rows(text, "Observable Truths")[0][2] == "? UNCERTAIN"
     assert score(text) == "0/1 must-haves verified"
+
+
+def test_a_verdict_says_whether_it_is_the_first() -> None:
+    phase, report = a_phase(a_plan("It runs")), GapReport(evidence=holds("01-01:T1"))
+    gap = Gap(truth="It runs", reason="it does not", about="01-01:T1")
+    first = render_verification(phase, report, now=NOW)
+    again = render_verification(phase, report, now=NOW, previous=Verdict(status="gaps_found", gaps=(gap,)))
+
+    assert "**Re-verification:** No — initial verification\n" in first
+    assert "**Re-verification:** Yes — after gap closure\n" in again
+
+
+def test_a_link_is_told_by_its_ends_and_its_means() -> None:
+    text = written(a_phase(a_plan("It runs", links=(LINK,))))
+
+    assert rows(text, "Key Link Verification") == [["app.py", "store.py", "import", "? UNCERTAIN", "-"]]
+
+
+def covered(*plans: Plan, gaps: tuple[Gap, ...] = (), **fields: Any) -> list[list[str]]:
+    phase = a_phase(*plans, requirements=("NOTE-01",), criteria=("It is kept",))
+    return [row[1:3] for row in rows(written(phase, *gaps, **fields), "Requirements Coverage")]
+
+
+def test_a_requirement_is_satisfied_once_the_must_haves_of_its_plans_hold() -> None:
+    one = a_plan("It runs", requirements=("NOTE-01",))
+    other = a_plan("It stops", plan="01-02")
+
+    assert covered(one, other, evidence=holds("01-01:T1")) == [["01-01", "✓ SATISFIED"]]
+
+
+def test_a_requirement_is_blocked_by_a_gap_in_one_of_its_plans() -> None:
+    plan = a_plan("It runs", artifacts=(APP,), requirements=("NOTE-01",))
+    missing = Gap(truth="app.py is there", reason="it does not exist", about="app.py")
+    failing = Gap(truth="The check passes", reason="exit code 1", about="01-01/1")
+    asked = Gap(truth="Notes are kept", reason="they are not", about="NOTE-01")
+
+    for gap in (missing, failing, asked):
+        assert covered(plan, gaps=(gap,), evidence=holds("01-01:T1")) == [["01-01", "✗ BLOCKED"]]
+
+
+def test_a_requirement_waits_for_what_nobody_judged_and_for_a_human() -> None:
+    plan = a_plan("It runs", "It is blue", artifacts=(APP,), requirements=("NOTE-01",))
+    look = HumanCheck(test="Open the page", expected="It is blue", about="01-01:T2")
+
+    assert covered(plan, evidence=holds("app.py")) == [["01-01", "? UNCERTAIN"]]
+    assert covered(plan, evidence=holds("01-01:T1"), human=(look,)) == [["01-01", "? NEEDS HUMAN"]]
+
+
+def test_a_requirement_that_no_plan_names_is_orphaned() -> None:
+    assert covered(a_plan("It runs"), evidence=holds("01-01:T1")) == [["-", "✗ ORPHANED"]]
+
+
+def test_where_plans_promise_no_truth_a_requirement_is_judged_by_the_criteria() -> None:
+    plan = a_plan(requirements=("NOTE-01",))
+
+    assert covered(plan, evidence=holds("01:C1")) == [["01-01", "✓ SATISFIED"]]
