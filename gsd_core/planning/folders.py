@@ -24,7 +24,9 @@ _PLAIN = re.compile(rf"^(?:[A-Z][A-Z0-9_]*-)?([A-Z]?{NUMBER})(?=-|$)", re.IGNORE
 _PLAN = re.compile(r"^(?:.*-)?PLAN(?:-\d.*)?\.md$", re.IGNORECASE)
 _NO_PLAN = re.compile(r"(?:-OUTLINE|\.pre-bounce|PLAN-REVIEW|SUMMARY(?:-\d.*)?)\.md$", re.IGNORECASE)
 _BLOCKED = re.compile(r"^status:[ \t]*[\"']?blocked\b", re.MULTILINE | re.IGNORECASE)
-_SUPERSEDED = re.compile(r"^status:[ \t]*[\"']?superseded[\"']?[ \t]*(?:#.*)?\r?$", re.MULTILINE | re.IGNORECASE)
+_SUPERSEDED = re.compile(
+    r"^status:[ \t]*[\"']?superseded[\"']?[ \t]*(?:#.*)?\r?$", re.MULTILINE | re.IGNORECASE
+)
 
 
 @frozen(kw_only=True)

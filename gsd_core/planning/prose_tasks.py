@@ -8,9 +8,13 @@ from collections.abc import Iterator, Sequence
 from gsd_core.planning.inline import prose
 from gsd_core.planning.model import Task
 
-_TASK = re.compile(r"^ {0,3}(#{2,5})\s*Task\s+\d{1,4}[\d.]{0,9}[A-Za-z]?\s*(?:[:.)—–-]\s*(.*))?$", re.IGNORECASE)
+_TASK = re.compile(
+    r"^ {0,3}(#{2,5})\s*Task\s+\d{1,4}[\d.]{0,9}[A-Za-z]?\s*(?:[:.)—–-]\s*(.*))?$", re.IGNORECASE
+)
 _HEADING = re.compile(r"^ {0,3}(#{1,6})\s")
-_FIELD = re.compile(r"^\s*(?:[-*]\s+)?\*\*(Files?|Action|Verify|Verification|Done)[^*]{0,40}\*\*:?\s*(.*)$", re.IGNORECASE)
+_FIELD = re.compile(
+    r"^\s*(?:[-*]\s+)?\*\*(Files?|Action|Verify|Verification|Done)[^*]{0,40}\*\*:?\s*(.*)$", re.IGNORECASE
+)
 _FILE = re.compile(r"`([^`\s]+)`")
 _NAMES = {"file": "files", "verification": "verify"}
 
@@ -18,7 +22,8 @@ _NAMES = {"file": "files", "verification": "verify"}
 def prose_tasks(body: str) -> tuple[Task, ...]:
     """Return the tasks of a plan without elements; what stands in a code fence is text."""
     return tuple(
-        _task(number, name, lines) for number, (name, lines) in enumerate(_sections(body.split("\n")), start=1)
+        _task(number, name, lines)
+        for number, (name, lines) in enumerate(_sections(body.split("\n")), start=1)
     )
 
 

@@ -78,9 +78,7 @@ def _phases(root: Path, roadmap: Roadmap, milestone: Milestone | None) -> tuple[
     folders = phase_folders(root)
     version = milestone.version if milestone else ""
     shipped = {mark.number for mark in roadmap.marks() if mark.shipped}
-    views = [
-        phase_view(root, roadmap, mark, folders, version) for mark in phases_of(roadmap, milestone)
-    ]
+    views = [phase_view(root, roadmap, mark, folders, version) for mark in phases_of(roadmap, milestone)]
     ordered = sorted(views, key=lambda view: phase_order(view.number))
     current = {view.number for view in ordered}
     return tuple(_without(view, shipped - current) for view in ordered)

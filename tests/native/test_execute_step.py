@@ -123,7 +123,7 @@ def test_the_summary_says_how_long_it_took_from_the_first_attempt_to_the_last_co
     host = FakeHost(agent=does(1, 2), clock=lambda: next(times))
     step = a_step(a_plan(), began=NOW)
     first = run(step, host).files[0].text
-    again = run(evolve(step, attempt=2, now=NOW + timedelta(hours=9), tasks_done=(1, 2)), host).files[0].text
+    again = run(evolve(step, attempt=2, now=NOW + timedelta(days=9), tasks_done=(1, 2)), host).files[0].text
 
     assert 'duration: "75min"' in first
     assert "- **Duration:** 1h 15m\n" in first

@@ -269,7 +269,8 @@ def test_a_gap_round_plans_the_gaps_after_everything_else() -> None:
     plan = plans_of(result)[0]
 
     assert result.subject == "docs(01): plan gap closure"
-    assert (plan.id, plan.gap_closure, plan.wave) == ("01-02", True, 3)
+    assert (plan.id, plan.gap_closure, plan.wave, plan.depends_on) == ("01-02", True, 3, ("01-01",))
+    assert plan.requirements == ("NOTE-01",)
     assert "add() is empty" in host.task("plan").prompt
     assert "gaps were found" in host.task("plan").system
 

@@ -23,8 +23,27 @@ def plans_from(answers: Sequence[PlanAnswer], phase: PhaseView, *, gap_closure: 
     ids = next_ids(phase, len(answers))
     plans = [_plan(answer, ids, number, phase) for number, answer in enumerate(answers)]
     placed = waves({plan.id: plan.depends_on for plan in plans})
-    first = max((plan.wave for plan in phase.plans), default=0) if gap_closure else 0
-    return tuple(evolve(plan, wave=first + placed.get(plan.id, 1), gap_closure=gap_closure) for plan in plans)
+    placed_plans = (evolve(plan, wave=placed.get(plan.id, 1)) for plan in plans)
+    return tuple(_closing(plan, phase) if gap_closure else plan for plan in placed_plans)
+
+
+def _closing(plan: Plan, phase: PhaseView) -> Plan:
+    """Put a plan behind the phase's last wave; it is for what the plans were for whose files it mends."""
+    last = max((before.wave for before in phase.plans), default=0)
+    return evolve(
+        plan,
+        gap_closure=True,
+        wave=last + plan.wave,
+        depends_on=plan.depends_on or tuple(before.id for before in phase.plans if before.wave == last),
+        requirements=plan.requirements or _concerned(plan, phase),
+    )
+
+
+def _concerned(plan: Plan, phase: PhaseView) -> tuple[str, ...]:
+    files = set(plan.files_modified)
+    mended = [before for before in phase.plans if files & set(before.files_modified)]
+    names = [name for before in mended for name in before.requirements]
+    return tuple(dict.fromkeys(names)) or phase.requirements
 
 
 def missing_ids(phase: PhaseView) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime
 
 from gsd_core import Plan, StepRequest
 from gsd_core.planning.render import render_summary
@@ -17,10 +17,11 @@ def summary_of(step: StepRequest, plan: Plan, records: Sequence[Record], report:
     """Return the text of the summary: the same after a crash, so nothing that only this attempt knows."""
     created = {path for record in records for path in record.landed.created}
     paths = {path for record in records for path in record.landed.paths}
+    last = _last(records)
     return render_summary(
         plan,
-        date=day(step),
-        duration=_duration(step, records),
+        date=last.date().isoformat() if last else day(step),
+        duration=last - step.began if last and step.began and last >= step.began else None,
         commits=[(record.task.name, record.landed.commit) for record in records if record.landed.commit],
         created=sorted(created),
         modified=sorted(paths - created),
@@ -31,10 +32,7 @@ def summary_of(step: StepRequest, plan: Plan, records: Sequence[Record], report:
     )
 
 
-def _duration(step: StepRequest, records: Sequence[Record]) -> timedelta | None:
-    """Return the time from the first attempt's start to the last task's commit, if both are known."""
+def _last(records: Sequence[Record]) -> datetime | None:
+    """Return when the last task was committed, if that is known."""
     committed = [record.landed.at for record in records if record.landed.commit]
-    last = committed[-1] if committed else None
-    if step.began is None or last is None or last < step.began:
-        return None
-    return last - step.began
+    return committed[-1] if committed else None
