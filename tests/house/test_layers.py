@@ -35,7 +35,7 @@ BESIDE = {
     "settings": {"bound", "convert"},
     "testing": set[str](),
     "views": set[str](),
-    "cli": {"views"},
+    "cli": {"views", "testing"},
     "__main__": {"cli"},
 }
 """Neighbours that may use one another; words and doors may as they like."""
