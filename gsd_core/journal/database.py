@@ -23,7 +23,6 @@ class Database:
         self.writable = writable
         with telling(path):
             self._connection = _connect_to_write(path) if writable else _connect_to_read(path)
-            self._connection.set_busy_timeout(BUSY_MILLISECONDS)
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run *query* (one statement or several) and return all its rows."""
@@ -60,21 +59,27 @@ class Database:
 
 def _connect_to_write(path: Path) -> Any:
     path.parent.mkdir(parents=True, exist_ok=True)
-    return apsw.Connection(str(path))
+    return _patient(apsw.Connection(str(path)))
 
 
 def _connect_to_read(path: Path) -> Any:
     """Open for reading, also where SQLite cannot make its side files (a read-only disk)."""
-    connection: Any = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    connection = _patient(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY))
     try:
         connection.execute("SELECT 1 FROM sqlite_master").fetchall()
     except (apsw.CantOpenError, apsw.ReadOnlyError):
         connection.close()
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        return apsw.Connection(f"{path.absolute().as_uri()}?immutable=1", flags=flags)
+        return _patient(apsw.Connection(f"{path.absolute().as_uri()}?immutable=1", flags=flags))
     except apsw.Error:
         connection.close()
         raise
+    return connection
+
+
+def _patient(connection: Any) -> Any:
+    """Wait for others from the first statement on: a journal that is just being made is locked."""
+    connection.set_busy_timeout(BUSY_MILLISECONDS)
     return connection
 
 
