@@ -191,7 +191,8 @@ def _settings() -> Iterator[str]:
     yield from _head(
         "Settings",
         "A value is taken from the first of these that says something:",
-        "the flag, the variable, `gsd.toml` in the project, the user's `.planning/config.json`,",
+        "the flag, the variable, what the unfinished run was started with, `gsd.toml` in the project,",
+        "the user's `.planning/config.json`,",
         "`config.toml` in the user's configuration folder (or what `GSD_CONFIG` names), the default.",
         "An unknown key is an error with a suggestion; all mistakes are told at once.",
         "Times are seconds, or a number with `s`, `m`, `h` or `d`.",
