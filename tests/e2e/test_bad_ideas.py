@@ -1,0 +1,54 @@
+"""Ideas that are none: told what is wrong and what to do, and nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.place import FAKE, Place
+
+BAD: dict[str, tuple[Callable[[Path], object], str]] = {
+    "empty": (lambda path: path.write_bytes(b" \n\n"), "is empty"),
+    "binary": (lambda path: path.write_bytes(b"\x89PNG\r\n\0\0"), "is binary"),
+    "huge": (lambda path: path.write_bytes(b"word " * 200_000), "is larger than"),
+    "folder": (lambda path: path.mkdir(), "is a folder"),
+    "latin": (lambda path: path.write_bytes("Größe".encode("latin-1")), "is not UTF-8"),
+    "missing": (lambda path: None, "no idea document"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_idea_ends_with_a_reason_and_a_way_out_before_anything_is_written(
+    place: Place, name: str
+) -> None:
+    make, reason = BAD[name]
+    idea = place.base / "idea.md"
+    make(idea)
+    done = place.gsd("run", idea, *FAKE, "-C", "project", "--yes", limit=20)
+
+    assert done.exit == 2
+    assert done.out == ""
+    assert reason in done.err.splitlines()[0]
+    assert done.err.splitlines()[0].startswith("error: ")
+    assert done.err.splitlines()[-1].startswith("hint: ")
+    assert "Traceback" not in done.err
+    assert not place.project.exists()
+
+
+def test_no_idea_at_all_is_told_so(place: Place) -> None:
+    place.make()
+    done = place.gsd("run", *FAKE, "--yes")
+
+    assert done.exit == 2
+    assert "no idea" in done.err
+    assert not (place.project / ".git" / "gsd").exists()
+
+
+def test_an_empty_standard_input_is_no_idea(place: Place) -> None:
+    done = place.gsd("run", "-", *FAKE, "-C", "project", "--yes")
+
+    assert done.exit == 2
+    assert "is empty" in done.err
+    assert not place.project.exists()

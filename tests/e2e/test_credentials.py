@@ -1,0 +1,65 @@
+"""Without credentials, or with bad ones: told at once, with a way out, and nothing is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gsd_plugins.rehearsal.api import Failure, MessagesApi
+from tests.e2e.place import EXAMPLE, Place, calm, defects
+
+CLAUDE = ("--agent", "claude")
+
+
+def listing(folder: Path) -> set[str]:
+    """Return what lies in a folder, without what a test itself and git's own init put there."""
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+
+
+def test_without_credentials_nothing_is_made(place: Place) -> None:
+    done = place.gsd("run", EXAMPLE, *CLAUDE, "-C", "project", "--yes", GIT_AUTHOR_NAME="T")
+
+    assert done.exit == 4
+    assert done.took < 5
+    assert "claude auth login" in done.err or "auth login" in done.err
+    assert "ANTHROPIC_API_KEY" in done.err
+    assert "--agent rehearsal" in done.err
+    assert not place.project.exists()
+
+
+def test_without_credentials_nothing_is_written_to_a_project(place: Place) -> None:
+    place.make()
+    before = listing(place.project)
+    done = place.gsd("run", EXAMPLE, *CLAUDE, "--yes")
+
+    assert done.exit == 4
+    assert listing(place.project) == before
+
+
+@pytest.mark.parametrize(("status", "kind"), [(401, "authentication_error"), (403, "permission_error")])
+def test_refused_credentials_end_the_run_within_ten_seconds(place: Place, status: int, kind: str) -> None:
+    place.make()
+    with MessagesApi(lambda request: Failure(status, kind, "invalid x-api-key")) as api:
+        place.environment = {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "sk-bad-key-of-mine"}
+        done = place.gsd("run", EXAMPLE, *CLAUDE, "--yes")
+
+    assert done.exit == 4
+    assert done.took < 10
+    assert "claude auth login" in done.err
+    assert "--agent rehearsal" in done.err
+    assert "sk-bad-key-of-mine" not in done.err
+    assert place.leftovers() == []
+
+
+def test_a_run_whose_credentials_were_refused_can_be_finished(place: Place) -> None:
+    place.make()
+    with MessagesApi(lambda request: Failure(401, "authentication_error", "no")) as api:
+        keys = {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "sk-bad"}
+        refused = place.start("run", EXAMPLE, *CLAUDE, "--yes", **keys).wait()
+    place.environment = calm()
+    done = place.gsd("resume", "-p", "gsd_core.testing.fake", "--agent", "fake", "--yes")
+
+    assert refused.exit == 4
+    assert done.exit == 0, done.err
+    assert list(defects(place)) == []
