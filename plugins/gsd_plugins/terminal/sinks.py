@@ -105,11 +105,15 @@ class LiveView(Lines):
         super().__init__(stream, most)
         self._stream = stream
         self._view = View(self._glyphs)
-        self._live = Live(
+        self._live = self._started()
+
+    def _started(self) -> Live:
+        live = Live(
             self._view, console=self.console, auto_refresh=False, transient=True,
             redirect_stdout=False, redirect_stderr=False, vertical_overflow="crop",
         )  # fmt: skip
-        self._live.start()
+        live.start()
+        return live
 
     def line(self, line: Line) -> None:
         """Print a line above the board; a step that begins is on the board already."""
@@ -135,7 +139,8 @@ class LiveView(Lines):
             with super().paused():
                 yield
         finally:
-            self._live.start()
+            # A new one: the old one would erase as many lines as it had, and these are others' now.
+            self._live = self._started()
 
     def close(self) -> None:
         """Take the board away; the cursor is shown again."""
