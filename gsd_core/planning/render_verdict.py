@@ -6,12 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
+from attrs import evolve
+
 from gsd_core.gap import Gap, GapReport, HumanCheck
 from gsd_core.ids import padded
 from gsd_core.planning.findings import Became, Coverage, Finding, Findings, coverage_of, findings_of
 from gsd_core.planning.inline import cell, inline, paragraphs, title
 from gsd_core.planning.model import PhaseView, Verdict, VerdictStatus
 from gsd_core.planning.quoting import Node, frontmatter
+from gsd_core.text import clip
+
+MAX_TOLD = 14_000
+"""Characters about all gaps in the frontmatter; readers refuse a frontmatter that is much larger."""
 
 _TRUTH: dict[Became, str] = {
     "holds": "✓ VERIFIED", "fails": "✗ FAILED", "missing": "✗ FAILED", "partial": "✗ FAILED",
@@ -49,7 +55,7 @@ def render_verification(
         "score": findings.score,
         **_again(report, previous),
         **({"failed_detectors": report.failed_detectors} if report.failed_detectors else {}),
-        **({"gaps": [_gap(gap) for gap in report.gaps]} if report.gaps else {}),
+        **({"gaps": [_gap(gap) for gap in _fitting(report.gaps)]} if report.gaps else {}),
         **({"human_verification": [_human(check) for check in report.human]} if report.human else {}),
     }
     parts = [*_intro(phase, stamp, status_of(report), previous), *_tables(phase, findings)]
@@ -77,6 +83,20 @@ def _again(report: GapReport, previous: Verdict | None) -> dict[str, Node]:
             "regressions": [text for key, text in now.items() if key not in before],
         }
     }
+
+
+def _fitting(gaps: Sequence[Gap]) -> Iterator[Gap]:
+    """Shorten what is told of gaps, so that the frontmatter of many can be read; the text has it all."""
+    room = max(MAX_TOLD // max(len(gaps), 1) // 4, 40)
+    for gap in gaps:
+        each = max(room // max(len(gap.missing), len(gap.artifacts), 1), 40)
+        yield evolve(
+            gap,
+            reason=clip(gap.reason, room),
+            evidence=clip(gap.evidence, room),
+            missing=tuple(clip(text, each) for text in gap.missing),
+            artifacts=tuple(evolve(bad, issue=clip(bad.issue, each)) for bad in gap.artifacts),
+        )
 
 
 def _gap(gap: Gap) -> dict[str, Node]:

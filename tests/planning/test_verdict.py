@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gsd_core import (
     Artifact,
     Evidence,
@@ -212,3 +214,17 @@ def test_where_plans_promise_no_truth_a_requirement_is_judged_by_the_criteria() 
     plan = a_plan(requirements=("NOTE-01",))
 
     assert covered(plan, evidence=holds("01:C1")) == [["01-01", "✓ SATISFIED"]]
+
+
+@pytest.mark.parametrize("count", [1, 12, 60])
+def test_a_verdict_with_much_to_say_can_be_read(count: int) -> None:
+    said = 'line "one"\n' * 180
+    gaps = tuple(
+        Gap(truth=f"Truth {n}", reason=said, about=f"01-01:T{n}", evidence=said, missing=(said, said))
+        for n in range(1, count + 1)
+    )
+    text = written(a_phase(a_plan(*(gap.truth for gap in gaps))), *gaps)
+
+    verdict = parse_verdict(text, path="v.md")
+    assert (verdict.status, verdict.score) == ("gaps_found", f"0/{count} must-haves verified")
+    assert [gap.key for gap in verdict.gaps] == [gap.key for gap in gaps]
