@@ -306,7 +306,7 @@ _IDS = """\
 | run | `r-20260103T040506-1a2b3c`, ordered by time |
 | step | `init`, `2.1/discuss`, `2.1/plan`, `2.1/plan/r1`, `2.1/execute/02.1-03`, `2.1/verify/r2` |
 | truth | `01-02:T1`, the first truth of plan 01-02 |
-| question | `q-2578865e51`, a digest of run, step, occasion, text and options |
+| question | `q-c88f2c1429`, a digest of run, step, occasion, text and options |
 
 Phase numbers are text and are ordered part by part: 2.1 < 2.2 < 2.10.
 
