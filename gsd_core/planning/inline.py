@@ -54,6 +54,11 @@ def cells(line: str) -> list[str]:
     return parts[:-1] if parts and not parts[-1].strip() else parts
 
 
+def clipped(text: str, characters: int) -> str:
+    """Return *text*, or its beginning with a mark if it is longer."""
+    return text if len(text) <= characters else f"{text[:characters].rstrip()}…"
+
+
 def _plain(text: str) -> str:
     """Take the marks off a paragraph that begins like one of GSD's fields."""
     return re.sub(r"^\*\*", r"\\*\\*", text)

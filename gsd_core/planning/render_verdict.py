@@ -11,10 +11,9 @@ from attrs import evolve
 from gsd_core.gap import Gap, GapReport, HumanCheck
 from gsd_core.ids import padded
 from gsd_core.planning.findings import Became, Coverage, Finding, Findings, coverage_of, findings_of
-from gsd_core.planning.inline import cell, inline, paragraphs, title
+from gsd_core.planning.inline import cell, clipped, inline, paragraphs, title
 from gsd_core.planning.model import PhaseView, Verdict, VerdictStatus
 from gsd_core.planning.quoting import Node, frontmatter
-from gsd_core.text import clip
 
 MAX_TOLD = 14_000
 """Characters about all gaps in the frontmatter; readers refuse a frontmatter that is much larger."""
@@ -92,10 +91,10 @@ def _fitting(gaps: Sequence[Gap]) -> Iterator[Gap]:
         each = max(room // max(len(gap.missing), len(gap.artifacts), 1), 40)
         yield evolve(
             gap,
-            reason=clip(gap.reason, room),
-            evidence=clip(gap.evidence, room),
-            missing=tuple(clip(text, each) for text in gap.missing),
-            artifacts=tuple(evolve(bad, issue=clip(bad.issue, each)) for bad in gap.artifacts),
+            reason=clipped(gap.reason, room),
+            evidence=clipped(gap.evidence, room),
+            missing=tuple(clipped(text, each) for text in gap.missing),
+            artifacts=tuple(evolve(bad, issue=clipped(bad.issue, each)) for bad in gap.artifacts),
         )
 
 
