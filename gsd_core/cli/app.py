@@ -25,6 +25,11 @@ COMMANDS: Mapping[str, str] = {
     "questions": "questions",
     "answer": "answer",
     "stop": "stop",
+    "phases": "phases",
+    "plans": "plans",
+    "gaps": "gaps",
+    "requirements": "requirements",
+    "health": "health",
     "plugins": "plugins",
 }
 """Each verb, and the module here that holds it as ``command``; in the order of ``--help``."""

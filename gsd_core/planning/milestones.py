@@ -18,7 +18,8 @@ _RUNNING = re.compile(r"🚧|🔄|\bin progress\b|\bactive\b|\bstarted\b|\bwip\b
 _BULLET = re.compile(r"^\s*[-*]\s+(.*)$")
 _BRACKET = re.compile(rf"^\[({CODE})\]\s*(.*)$")
 _PHASES = re.compile(r"\bPhases?\s+\d[^()\n]{0,100}", re.IGNORECASE)
-_STATE = re.compile(r"\s*[:—–-]*\s*(?:\([^()]*\)|\b(?:SHIPPED|COMPLETED?)\b[^()]*)\s*$", re.IGNORECASE)
+_STATE = re.compile(r"\s?(?:\([^()]*\)|[—–:-]\s?(?:SHIPPED|COMPLETED?)\b[^()]*)$", re.IGNORECASE)
+_MORE = re.compile(r"^(?:\s*[/&+]\s*v[\d.]+)+")
 
 
 @frozen(kw_only=True)
@@ -63,6 +64,15 @@ def listed_milestone(line: str) -> Milestone | None:
     return attrs.evolve(found, name=named.name) if named else None
 
 
+def same_version(version: str, known: Iterable[str]) -> str:
+    """Return how a version is written elsewhere (``v1`` and ``v1.0`` are one), or as it is."""
+    return next((other for other in known if _short(other) == _short(version)), version)
+
+
+def _short(version: str) -> str:
+    return re.sub(r"(?:\.0)+$", "", version)
+
+
 def merged(*groups: Sequence[Milestone]) -> tuple[Milestone, ...]:
     """Return each milestone once, in order of version; earlier groups know better."""
     found: dict[str, Milestone] = {}
@@ -95,9 +105,9 @@ def current_milestone(
 
 
 def _name(text: str) -> str:
-    before = ""
+    before, text = "", _MORE.sub("", text).rstrip()
     while before != text:
-        before, text = text, _STATE.sub("", text)
+        before, text = text, _STATE.sub("", text).rstrip()
     return prose(text.strip(" :—–-*#"))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,11 +12,11 @@ from gsd_core.ids import phase_order
 from gsd_core.planning.config import read_config
 from gsd_core.planning.folders import phase_folders
 from gsd_core.planning.frontmatter import Frontmatter, read_frontmatter
-from gsd_core.planning.inline import prose
 from gsd_core.planning.milestones import Milestone
 from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.phases import phase_view
 from gsd_core.planning.plans import parse_plan
+from gsd_core.planning.project import core_value, project_name
 from gsd_core.planning.requirements import parse_requirements
 from gsd_core.planning.roadmap import Roadmap, phases_of, scan
 from gsd_core.planning.texts import read_text
@@ -38,8 +37,8 @@ def read_planning(root: Path) -> Planning:
     state = state_of(documents)
     milestone = roadmap.current(state.text("milestone"))
     return Planning(
-        name=_name(documents),
-        core_value=_core_value(documents),
+        name=project_name(documents.get("PROJECT.md", "")),
+        core_value=core_value(documents.get("PROJECT.md", "")),
         milestone=milestone.version if milestone else state.text("milestone") or "v1.0",
         milestone_name=milestone.name if milestone else state.text("milestone_name"),
         phases=_phases(root, roadmap, milestone),
@@ -61,17 +60,6 @@ def state_of(documents: Mapping[str, str]) -> Frontmatter:
         return read_frontmatter(documents.get("STATE.md", ""), path=".planning/STATE.md")
     except PlanningError:
         return Frontmatter()
-
-
-def _name(documents: Mapping[str, str]) -> str:
-    match = re.search(r"^#[ \t]+(.+?)[ \t]*$", documents.get("PROJECT.md", ""), re.MULTILINE)
-    return prose(match[1]) if match else ""
-
-
-def _core_value(documents: Mapping[str, str]) -> str:
-    text = documents.get("PROJECT.md", "").replace("\r\n", "\n")
-    match = re.search(r"^##[ \t]+Core Value[ \t]*\n+(.*?)(?=\n#|\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
-    return prose(" ".join(match[1].split())) if match else ""
 
 
 def _phases(root: Path, roadmap: Roadmap, milestone: Milestone | None) -> tuple[PhaseView, ...]:

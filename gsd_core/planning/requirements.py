@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import attrs
 
@@ -11,6 +12,7 @@ from gsd_core.ids import normal_phase
 from gsd_core.planning.inline import cells, prose
 from gsd_core.planning.model import Requirement
 from gsd_core.planning.numbers import TOKEN
+from gsd_core.planning.texts import read_text
 
 ID = r"[A-Z][A-Z0-9_]*(?:-[A-Z][A-Z0-9_]*)*-\d{1,9}[a-z]?"
 LINE = re.compile(rf"^(\s*[-*]\s+)(?:(\[)([ xX])(\])\s+)?\*\*({ID})\*\*\s*(?:\([^)]*\)\s*)?[:—–-]?\s*(.*)$")
@@ -32,6 +34,12 @@ def parse_requirements(text: str) -> tuple[Requirement, ...]:
         traced_one = attrs.evolve(requirement, phase=phase, status=status or default)
         found.setdefault(requirement.id, traced_one)
     return tuple(found.values())
+
+
+def read_requirements(root: Path) -> tuple[Requirement, ...]:
+    """Return the requirements of the project at *root*, none if it has no such file."""
+    path = ".planning/REQUIREMENTS.md"
+    return parse_requirements(read_text(root, path)) if (root / path).exists() else ()
 
 
 def requirement_ids(text: str) -> tuple[str, ...]:

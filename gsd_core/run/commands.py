@@ -9,13 +9,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import Protocol
 
-from gsd_core.agent import Allow, ToolUse
+from gsd_core.agent import Allow, Permission, ToolUse
 from gsd_core.checks import CheckResult, TaskCheck
 from gsd_core.planning.model import PhaseView
 from gsd_core.text import redact, sanitize
-
-from .permission import Gate
 
 KEPT = 4000
 PASSED_ON = (
@@ -25,18 +24,34 @@ PASSED_ON = (
 )  # fmt: skip
 
 
+class Judge(Protocol):
+    """Who says whether a command may run: the gate of a step, or one at the desk.
+
+    *mark* is what the command bears in its environment.
+    """
+
+    step: str
+
+    @property
+    def mark(self) -> str: ...
+
+    async def decide(self, use: ToolUse) -> Permission:
+        """Return whether the tool may be used; ``Ask`` counts as no."""
+        ...
+
+
 def environment(run: str) -> dict[str, str]:
     """Return what a command of a plan may see of ours, with the mark by which it is found after a crash."""
     return {name: os.environ[name] for name in PASSED_ON if name in os.environ} | {"GSD_RUN": run}
 
 
-async def check(gate: Gate, command: str, tree: Path, limit: timedelta) -> CheckResult:
+async def check(gate: Judge, command: str, tree: Path, limit: timedelta) -> CheckResult:
     """Run *command* if the gate allows it; refused or too slow is a result without an exit code."""
     use = ToolUse(step=gate.step, name="Bash", input={"command": command}, asked_by="plan", tree=tree)
     verdict = await gate.decide(use)
     if not isinstance(verdict, Allow):
         return CheckResult(command=command, exit=None, output=f"refused: {verdict.reason}")
-    return await _execute(command, tree, environment(gate.run.id), limit)
+    return await _execute(command, tree, environment(gate.mark), limit)
 
 
 async def _execute(command: str, tree: Path, env: Mapping[str, str], limit: timedelta) -> CheckResult:
@@ -73,7 +88,7 @@ def _text(tail: bytearray) -> str:
     return redact(sanitize(bytes(tail).decode("utf-8", "replace")))[-KEPT:].strip()
 
 
-async def check_plans(gate: Gate, phase: PhaseView, limit: timedelta) -> tuple[TaskCheck, ...]:
+async def check_plans(gate: Judge, phase: PhaseView, limit: timedelta) -> tuple[TaskCheck, ...]:
     """Run the checks of the phase's executed plans, each command once."""
     results: dict[str, CheckResult] = {}
     found: list[TaskCheck] = []

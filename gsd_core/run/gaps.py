@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 
 from attrs import evolve
 
 from gsd_core.border import PluginFailure
 from gsd_core.gap import Gap, GapReport
-from gsd_core.hooks import Outcome
+from gsd_core.hooks import Hooks, Outcome
 from gsd_core.hookspecs import gsd_find_gaps
 from gsd_core.planning.model import PhaseView
 from gsd_core.planning.render import render_verification
@@ -26,29 +27,29 @@ async def detect(run: Run, step: StepRequest, gate: Gate) -> StepRequest:
     assert step.phase is not None, "a verify step has a phase"
     phase = evolve(step.phase, project=step.tree)
     phase = evolve(phase, checks=await check_plans(gate, phase, run.limits.check))
-    return evolve(step, phase=phase, report=await find_gaps(run, phase))
+    return evolve(step, phase=phase, report=await find_gaps(run.hooks, run.limits.detector, phase))
 
 
-async def find_gaps(run: Run, phase: PhaseView) -> GapReport:
+async def find_gaps(hooks: Hooks, limit: timedelta, phase: PhaseView) -> GapReport:
     """Ask all detectors about the tree as it is now; one that fails makes the report incomplete."""
-    outcomes = await run.hooks.fan_out(gsd_find_gaps, run.limits.detector, phase)
-    reports = [_report(run, outcome) for outcome in outcomes]
+    outcomes = await hooks.fan_out(gsd_find_gaps, limit, phase)
+    reports = [_report(hooks, outcome) for outcome in outcomes]
     return GapReport(
-        gaps=_unique(gap for report in reports for gap in report.gaps),
+        gaps=unique(gap for report in reports for gap in report.gaps),
         failed_detectors=tuple(name for report in reports for name in report.failed_detectors),
         human=tuple(check for report in reports for check in report.human),
         evidence=tuple(evidence for report in reports for evidence in report.evidence),
     )
 
 
-def _report(run: Run, outcome: Outcome[Sequence[Gap] | GapReport]) -> GapReport:
+def _report(hooks: Hooks, outcome: Outcome[Sequence[Gap] | GapReport]) -> GapReport:
     """Return one detector's report, stamped with its name; nonsense is a failed detector."""
     if outcome.error is not None:
         return _failed(outcome.plugin, str(outcome.error))
     value = outcome.value
     report = value if isinstance(value, GapReport) else GapReport(gaps=tuple(value or ()))
     if why := unsound(report, GapReport):
-        run.hooks.report(PluginFailure(plugin=outcome.plugin, hook="gsd_find_gaps", error=why))
+        hooks.report(PluginFailure(plugin=outcome.plugin, hook="gsd_find_gaps", error=why))
         return _failed(outcome.plugin, why)
     return evolve(
         report,
@@ -69,7 +70,8 @@ def _text(text: str) -> str:
     return clip(redact(sanitize(text)), 2000)
 
 
-def _unique(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
+def unique(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
+    """Return each finder's gap once, the last that it said of it."""
     return tuple({(gap.key, gap.found_by): gap for gap in gaps}.values())
 
 
@@ -84,7 +86,7 @@ def merged(step: StepRequest, result: StepResult, plugin: str) -> StepResult:
     named = [gap if gap.found_by else evolve(_clean(gap), found_by=plugin) for gap in said.gaps]
     report = evolve(
         said,
-        gaps=_unique([*before.gaps, *named]),
+        gaps=unique([*before.gaps, *named]),
         failed_detectors=tuple(dict.fromkeys([*before.failed_detectors, *said.failed_detectors])),
     )
     text = render_verification(step.phase, report, now=step.now, previous=step.phase.verdict)

@@ -31,7 +31,7 @@ async def read_project(root: Path, git: Git) -> Planning:
     """Return the planning files with stale verdicts marked, and the project's own CLAUDE.md."""
     planning = read_planning(root)
     order = await git.order(".planning/phases") if planning.phases else {}
-    phases = tuple(_with_staleness(phase, order) for phase in planning.phases)
+    phases = tuple(with_staleness(phase, order) for phase in planning.phases)
     return evolve(planning, phases=phases, documents={**planning.documents, **_own_instructions(root)})
 
 
@@ -43,7 +43,7 @@ def _own_instructions(root: Path) -> dict[str, str]:
         return {}
 
 
-def _with_staleness(phase: PhaseView, order: dict[str, int]) -> PhaseView:
+def with_staleness(phase: PhaseView, order: dict[str, int]) -> PhaseView:
     """Mark a verdict that is older than a summary; in *order* a larger number is later."""
     verdict = phase.verdict
     if verdict is None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 
 from attrs import define, field
 
 from gsd_core.agent import Allow, Ask, Deny, Permission, ToolUse
 from gsd_core.errors import Permanent
+from gsd_core.hooks import Outcome
 from gsd_core.hookspecs import gsd_permit_tool
 from gsd_core.question import Inquiry, Option, Question
 from gsd_core.text import redact, sanitize
@@ -28,15 +30,17 @@ class Gate:
     step: str
     failures: dict[str, int] = field(factory=dict[str, int])
 
+    @property
+    def mark(self) -> str:
+        """By what a command that runs here is found after a crash."""
+        return self.run.id
+
     async def permit(self, use: ToolUse) -> Permission:
         """Ask the policies: Deny beats Ask beats Allow; a policy that fails denies; none at all asks."""
         outcomes = await self.run.hooks.fan_out(gsd_permit_tool, LIMIT, use)
         for outcome in outcomes:
             self._count(outcome.plugin, failed=outcome.error is not None)
-        failed = [Deny(reason=f"the policy {o.plugin!r} failed: {o.error}") for o in outcomes if o.error]
-        said = [o.value for o in outcomes if o.value is not None]
-        strictest = sorted([*failed, *said], key=_mildness)
-        return strictest[0] if strictest else Ask(reason="no policy has an opinion")
+        return strictest(outcomes)
 
     def _count(self, plugin: str, *, failed: bool) -> None:
         self.failures[plugin] = self.failures.get(plugin, 0) + 1 if failed else 0
@@ -61,6 +65,14 @@ class Gate:
         """Permit, and confirm where the policies ask for it."""
         verdict = await self.permit(use)
         return await self.confirm(use, verdict.reason) if isinstance(verdict, Ask) else verdict
+
+
+def strictest(outcomes: Sequence[Outcome[Permission | None]]) -> Permission:
+    """Return what the policies say together."""
+    failed = [Deny(reason=f"the policy {o.plugin!r} failed: {o.error}") for o in outcomes if o.error]
+    said = [o.value for o in outcomes if o.value is not None]
+    found = sorted([*failed, *said], key=_mildness)
+    return found[0] if found else Ask(reason="no policy has an opinion")
 
 
 def _mildness(verdict: Permission) -> int:

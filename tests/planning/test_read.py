@@ -276,7 +276,7 @@ def test_resolved_gaps_are_no_gaps() -> None:
         ("---\nwave: 1\n", r"PLAN\.md:1: the frontmatter is never closed"),
         ("---\na: &x [1]\nb: *x\n---\n", r"PLAN\.md:3: YAML aliases are not allowed"),
         ("---\na: " + "[" * 30 + "]" * 30 + "\n---\n", r"PLAN\.md:2: nested too deeply"),
-        ("---\na: '" + "x" * 1_000_001 + "'\n---\n", r"PLAN\.md:1: the frontmatter is larger than 1 MB"),
+        ("---\na: '" + "x" * 1_000_001 + "'\n---\n", r"PLAN\.md:1: the frontmatter is larger than 30 kB"),
         ("---\njust words\n---\n", r"PLAN\.md:2: the frontmatter holds no keys"),
         ("---\na: 1\n- b\n---\n", r"PLAN\.md:3: broken frontmatter"),
     ],

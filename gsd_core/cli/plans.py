@@ -1,0 +1,53 @@
+"""``gsd plans``: the plans of a phase."""
+
+from __future__ import annotations
+
+import click
+from rich_click import RichCommand
+
+from .output import json_flag, print_json, print_line
+from .tables import Column, print_table
+from .where import anywhere, where_of
+
+COLUMNS: tuple[Column, ...] = ("plan", "wave", "depends on", "tasks", "requirements", "files", "summary")
+STYLES = {"yes": "green"}
+
+
+@click.command("plans", cls=RichCommand)
+@anywhere
+@click.argument("phase")
+@json_flag
+@click.pass_context
+def command(ctx: click.Context, phase: str, as_json: bool) -> None:
+    """List the plans of PHASE, by its number: 1 is neither 10 nor 1.1.
+
+    A wave is counted from what the plan depends on, whatever its frontmatter says.
+    """
+    from gsd_core.planning.survey import survey
+    from gsd_core.planning.waves import plan_waves
+    from gsd_core.views.planning import plans_json
+
+    from .reading import project_root
+
+    view = survey(project_root(where_of(ctx))).view(phase)
+    if as_json:
+        print_json(plans_json(view.plans))
+        return
+    print_line(f"phase {view.number} {view.name}".rstrip())
+    if not view.plans:
+        print_line("no plans yet")
+        return
+    waves = plan_waves(view.plans)
+    rows = [
+        (
+            plan.id + ("" if plan.autonomous else " (with checkpoints)"),
+            str(waves[plan.id]),
+            ", ".join(plan.depends_on),
+            str(len(plan.tasks)),
+            ", ".join(plan.requirements),
+            str(len(plan.files_modified)),
+            "yes" if plan.summary else "",
+        )
+        for plan in view.plans
+    ]
+    print_table(COLUMNS, rows, STYLES)
