@@ -1,33 +1,42 @@
-"""``gsd plugins``: what is there, what is used, and why something is not."""
+"""``gsd plugins``: what is there, what is used, and why something is not; and the author's kit."""
 
 from __future__ import annotations
 
 import attrs
 import click
 from rich.table import Table
-from rich_click import RichCommand
+from rich_click import RichGroup
 
-from gsd_core.errors import UserError
 from gsd_core.plugins import PluginInfo
 from gsd_core.views.status import SCHEMA_VERSION
 
+from . import plugins_check, plugins_new
 from .output import console, json_flag, print_json, styled
 from .where import Where, anywhere, where_of
 
 STYLES = {"active": "green", "blocked": "dim", "broken": "red", "untrusted": "yellow"}
 
 
-@click.command("plugins", cls=RichCommand)
+@click.group("plugins", cls=RichGroup, invoke_without_command=True)
 @anywhere
 @click.option("--hook", metavar="NAME", default="", help="only plugins that implement this hook")
 @json_flag
 @click.pass_context
 def command(ctx: click.Context, hook: str, as_json: bool) -> None:
-    """List the plugins: name, source, status, version, hooks.
+    """List the plugins: name, source, status, version, hooks. Or begin one, or check one.
 
     The project's own plugins are listed without being imported, so their hooks are not known here.
     """
-    infos = _infos(where_of(ctx))
+    if ctx.invoked_subcommand is None:
+        _list(where_of(ctx), hook, as_json)
+
+
+command.add_command(plugins_new.command)
+command.add_command(plugins_check.command)
+
+
+def _list(where: Where, hook: str, as_json: bool) -> None:
+    infos = _infos(where)
     if hook:
         infos = [info for info in infos if _full_name(hook) in info.hooks]
     if as_json:
@@ -50,18 +59,9 @@ def _vouched(info: PluginInfo, trusted: frozenset[str]) -> PluginInfo:
 
 
 def _full_name(hook: str) -> str:
-    """Return the hook's name; raise ``UserError`` with a suggestion if there is none like it."""
-    from difflib import get_close_matches
+    from gsd_core.testing.new_package import full_hook
 
-    from gsd_core import hookspecs
-
-    known = [name for name in dir(hookspecs) if name.startswith("gsd_")]
-    name = hook if hook.startswith("gsd_") else f"gsd_{hook}"
-    if name in known:
-        return name
-    close = get_close_matches(name, known, 1)
-    hint = f"did you mean {close[0]!r}?" if close else f"hooks: {', '.join(known)}"
-    raise UserError(f"no hook {hook!r}", hint=hint)
+    return full_hook(hook)
 
 
 def _json(info: PluginInfo) -> dict[str, object]:

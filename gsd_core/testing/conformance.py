@@ -13,6 +13,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import attrs
+
 from gsd_core import hookspecs as specs
 from gsd_core.agent import AgentHost, AgentResult, AgentTask, Permission, ToolUse
 from gsd_core.event import Event
@@ -133,7 +135,9 @@ def check_settings(plugin: object) -> tuple[type[Any], ...]:
     """Check ``gsd_settings``: each class can be made without arguments."""
     classes: tuple[type[Any], ...] = contributed(plugin, specs.gsd_settings)
     for kind in classes:
-        holds(hasattr(kind, "__attrs_attrs__"), f"{kind.__name__} is not an attrs class")
+        holds(attrs.has(kind), f"{kind.__name__} is not an attrs class")
+        bare = [f.name for f in attrs.fields(kind) if f.init and f.default is attrs.NOTHING]
+        holds(not bare, f"{kind.__name__}: no default for {', '.join(bare)}")
         kind()
     return classes
 

@@ -64,6 +64,50 @@ def check_contexts(
     return given
 
 
+@attrs.frozen(kw_only=True)
+class Trying:
+    """One hook of a plugin, to be called in every way; *limit* is the hook's own.
+
+    For tools that judge a plugin step by step; tests use the functions of ``conformance``.
+    """
+
+    plugin: object
+    spec: Callable[..., Any]
+    limit: timedelta = LIMIT
+
+    def timed(self, *args: object) -> tuple[Outcome[Any], float, float]:
+        """Call it once; return the outcome, its seconds, and those of the loop's longest standstill."""
+        timed: tuple[Outcome[Any], float, float] = _run(self._timed(args))
+        return timed
+
+    def twice(self, *args: object) -> None:
+        """Call it twice at once; raise ``AssertionError`` if that fails or leaves a task."""
+        _run(_twice(self.plugin, self.spec, self.limit, *args))
+
+    def cancelled(self, *args: object) -> None:
+        """Cancel it at several points; raise ``AssertionError`` if it does not stop or leaves a task."""
+        for turns in _CANCEL_AFTER:
+            _run(_cancelled(_hooks(self.plugin, self.spec), self.spec, turns, *args))
+
+    async def _timed(self, args: tuple[object, ...]) -> tuple[Outcome[Any], float, float]:
+        hooks, clock = _hooks(self.plugin, self.spec), asyncio.get_running_loop().time
+        beats = [clock()]
+        beating = asyncio.create_task(_beat(beats, clock))
+        try:
+            [outcome] = await hooks.fan_out(self.spec, self.limit, *args)
+        finally:
+            beating.cancel()
+            await asyncio.wait([beating])
+        beats.append(clock())
+        return outcome, beats[-1] - beats[0], max(b - a for a, b in itertools.pairwise(beats))
+
+
+async def _beat(beats: list[float], clock: Callable[[], float]) -> None:
+    while True:
+        await asyncio.sleep(0.01)
+        beats.append(clock())
+
+
 def _hooks(plugin: object, spec: Callable[..., Any]) -> Hooks:
     hooks = attrs.evolve(make_hooks(tried=plugin), grace=GRACE)
     holds("tried" in hooks.plugins_of(spec), f"the plugin does not implement {spec.__name__}")

@@ -1,0 +1,136 @@
+"""One of each value that a hook is given; keywords change what a test is about.
+
+::
+
+    phase = a_phase(tmp_path, {"app.py": "x = 1"}, goal="It runs")
+    inquiry = an_inquiry("Which database?", "SQLite", "PostgreSQL")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve
+
+from gsd_core.agent import AgentTask, ToolUse
+from gsd_core.event import Event
+from gsd_core.hookspecs import ProjectInfo, RunInfo
+from gsd_core.ids import StepId, question_id
+from gsd_core.notice import Notice
+from gsd_core.planning.model import PhaseView, Plan, Planning, Task
+from gsd_core.question import Inquiry, Option, Question
+from gsd_core.step import Idea, StepRequest
+from gsd_core.usage import Spend
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+RUN = "r-test"
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"summary": {"type": "string"}},
+    "required": ["summary"],
+    "additionalProperties": False,
+}
+"""A schema for a task that wants one."""
+
+
+def write_files(tree: Path, files: Mapping[str, str]) -> tuple[str, ...]:
+    """Write *files*, texts by their paths in *tree*; return the paths."""
+    for path, text in files.items():
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_text(text, encoding="utf-8")
+    return tuple(files)
+
+
+def a_plan(*files_modified: str, **changes: Any) -> Plan:
+    """Return an executed plan ``01-01`` of phase 1 with one task, which modified those files."""
+    task = Task(number=1, name="Build it", files=files_modified, action="build it", done="it is built")
+    plan = Plan(
+        id="01-01", phase="1", name="Build", objective="Build it", files_modified=files_modified,
+        tasks=(task,), path=".planning/phases/01-one/01-01-PLAN.md",
+        summary=".planning/phases/01-one/01-01-SUMMARY.md",
+    )  # fmt: skip
+    return evolve(plan, **changes)
+
+
+def a_phase(tree: Path, files: Mapping[str, str] | None = None, **changes: Any) -> PhaseView:
+    """Return phase 1 in *tree*, whose one plan modified *files*; they are written."""
+    paths = write_files(tree, files or {})
+    phase = PhaseView(
+        number="1", name="One", project=tree, goal="The first thing works", criteria=("it works",),
+        directory=".planning/phases/01-one", plans=(a_plan(*paths),), listed=("01-01",),
+    )  # fmt: skip
+    return evolve(phase, **changes)
+
+
+def a_step(tree: Path, kind: str = "plan", **changes: Any) -> StepRequest:
+    """Return the first attempt at a step of *kind* of phase 1 in *tree*."""
+    phase = changes.pop("phase", None) or a_phase(tree)
+    known: Any = kind
+    detail = "01-01" if kind == "execute" else ""
+    step = StepRequest(
+        id=str(StepId(known, "" if kind == "init" else phase.number, detail)), run=RUN, kind=known,
+        project=tree, tree=tree, phase=None if kind == "init" else phase,
+        plan=phase.plans[0] if kind == "execute" else None,
+        idea=Idea(name="idea.md", text="# A thing\n\nIt does something.\n", sha256="0" * 64),
+        planning=Planning(name="A thing", phases=(phase,)), now=NOW,
+    )  # fmt: skip
+    return evolve(step, **changes)
+
+
+def a_task(tree: Path, prompt: str = "Say what is there.", **changes: Any) -> AgentTask:
+    """Return a task for a model, of a verifier who reads *tree*."""
+    task = AgentTask(step="1/verify", role="verifier", prompt=prompt, tree=tree, run=RUN)
+    return evolve(task, **changes)
+
+
+def a_question(text: str, *labels: str, **changes: Any) -> Question:
+    """Return a question; the first of its options is the one recommended."""
+    options = tuple(Option(label=label, recommended=n == 0) for n, label in enumerate(labels))
+    return evolve(
+        Question(id=question_id(RUN, "1/plan", "", text, list(labels)), text=text, options=options), **changes
+    )
+
+
+def an_inquiry(text: str = "Which one?", *labels: str, **changes: Any) -> Inquiry:
+    """Return an inquiry with one question; without labels its options are ``This`` and ``That``."""
+    question = a_question(text, *(labels or ("This", "That")))
+    return evolve(Inquiry(step="1/plan", questions=(question,), reason="the plan needs it"), **changes)
+
+
+def a_notice(title: str = "Phase 1 is done", **changes: Any) -> Notice:
+    """Return a notice."""
+    return evolve(
+        Notice(key="phase-1", type="progress", title=title, body="All is well.", run=RUN), **changes
+    )
+
+
+def a_use(tree: Path, name: str = "Bash", **changes: Any) -> ToolUse:
+    """Return a use of a tool by an agent; ``Bash`` is about to run ``ls``."""
+    given = {"command": "ls"} if name == "Bash" else {"file_path": str(tree / "app.py")}
+    return evolve(
+        ToolUse(step="1/execute/01-01", name=name, input=given, asked_by="agent", tree=tree), **changes
+    )
+
+
+def a_spend(**changes: Any) -> Spend:
+    """Return what a run spent on its first call."""
+    return evolve(Spend(run=RUN, step="1/plan", spent=Decimal("0.10"), reserved=None, calls=1), **changes)
+
+
+def an_event(name: Any = "step.completed", **changes: Any) -> Event:
+    """Return an event."""
+    return evolve(Event(seq=1, name=name, at=NOW, run=RUN, step="1/plan"), **changes)
+
+
+def a_run(project: Path, **changes: Any) -> RunInfo:
+    """Return a run that asks no terminal."""
+    return evolve(RunInfo(id=RUN, project=project, no_input=True, idea="# A thing\n"), **changes)
+
+
+def a_project(root: Path, **changes: Any) -> ProjectInfo:
+    """Return a project with an empty ``config.json``."""
+    return evolve(ProjectInfo(root=root), **changes)
