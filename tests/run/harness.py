@@ -72,7 +72,8 @@ def one_phase(**more: Any) -> FakeAgent:
 
 def plugin(hook: Callable[..., Any], function: Callable[..., Any], **options: bool) -> object:
     """Return a plugin with that one function."""
-    return type("Plugin", (), {"f": staticmethod(implements(hook, **options)(function))})()
+    implements(hook, **options)(getattr(function, "__func__", function))
+    return type("Plugin", (), {"f": staticmethod(function)})()
 
 
 Before = Callable[[AgentTask, AgentHost], Awaitable[AgentResult | None]]

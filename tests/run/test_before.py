@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import sqlite3
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 
-import apsw
 import pytest
 from attrs import evolve
 
@@ -134,9 +135,8 @@ def test_another_idea_after_the_end_is_refused_and_so_is_one_after_a_part(tmp_pa
 def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     h.do(h.request(root, h.one_phase(question=True), given=h.idea(), yes=False))
-    database = apsw.Connection(str(h.journal(root)))
-    database.execute("UPDATE meta SET schema = 999")
-    database.close()
+    with closing(sqlite3.connect(h.journal(root))) as database, database:
+        database.execute("UPDATE meta SET schema = 999")
     commits = h.git(root, "rev-list", "--count", "HEAD")
 
     error = refused(h.request(root, h.one_phase()))
