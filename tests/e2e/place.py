@@ -130,7 +130,7 @@ class Place:
             process = subprocess.Popen(
                 [sys.executable, "-m", "gsd_core", *map(str, args)],
                 cwd=self.project if self.project.is_dir() else self.base,
-                env=self._environment(env), stdin=given, stdout=stdout, stderr=stderr, start_new_session=True,
+                env=self.world(env), stdin=given, stdout=stdout, stderr=stderr, start_new_session=True,
             )  # fmt: skip
         if isinstance(stdin, bytes):
             assert process.stdin is not None
@@ -168,7 +168,8 @@ class Place:
             os.kill(process.pid, signal.SIGKILL)
         return left
 
-    def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
+    def world(self, more: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment of a process here, with *more* in it."""
         home = self.base / "home"
         home.mkdir(exist_ok=True)
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}

@@ -37,7 +37,13 @@ def test_without_credentials_nothing_is_written_to_a_project(place: Place) -> No
     assert listing(place.project) == before
 
 
-@pytest.mark.parametrize(("status", "kind"), [(401, "authentication_error"), (403, "permission_error")])
+REFUSALS = [
+    (401, "authentication_error"),
+    pytest.param(403, "permission_error", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("status", "kind"), REFUSALS)
 def test_refused_credentials_end_the_run_within_ten_seconds(place: Place, status: int, kind: str) -> None:
     place.make()
     with MessagesApi(lambda request: Failure(status, kind, "invalid x-api-key")) as api:
@@ -52,11 +58,12 @@ def test_refused_credentials_end_the_run_within_ten_seconds(place: Place, status
     assert place.leftovers() == []
 
 
+@pytest.mark.slow
 def test_a_run_whose_credentials_were_refused_can_be_finished(place: Place) -> None:
     place.make()
     with MessagesApi(lambda request: Failure(401, "authentication_error", "no")) as api:
-        keys = {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "sk-bad"}
-        refused = place.start("run", EXAMPLE, *CLAUDE, "--yes", **keys).wait()
+        place.environment = {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "sk-bad"}
+        refused = place.gsd("run", EXAMPLE, *CLAUDE, "--yes")
     place.environment = calm()
     done = place.gsd("resume", "-p", "gsd_core.testing.fake", "--agent", "fake", "--yes")
 

@@ -42,6 +42,7 @@ def test_a_repository_that_was_there_gets_no_identity_made_up(place: Place) -> N
     assert git(place.project, "config", "--local", "--list").find("user.") == -1
 
 
+@pytest.mark.slow
 def test_an_identity_that_git_knows_is_used(place: Place) -> None:
     names = [f"GIT_{role}_{key}" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")]
     place.environment = calm() | dict.fromkeys(names, "x@y.example")

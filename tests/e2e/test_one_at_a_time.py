@@ -37,7 +37,13 @@ def bare_start(place: Place) -> float:
     return time.monotonic() - began
 
 
-@pytest.mark.parametrize("verb", [["run", str(EXAMPLE)], ["resume"]], ids=["run", "resume"])
+VERBS = [
+    pytest.param(["run", str(EXAMPLE)], id="run"),
+    pytest.param(["resume"], id="resume", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_a_second_run_ends_at_once_and_names_the_first(place: Place, waits: Gate, verb: list[str]) -> None:
     first = running(place, waits)
     since = datetime.now(UTC).strftime("%Y-%m-%d")
@@ -72,6 +78,7 @@ def test_two_that_start_at_the_same_time_are_one_run(place: Place) -> None:
     assert list(defects(place)) == []
 
 
+@pytest.mark.slow
 def test_a_lock_file_that_a_killed_run_left_holds_nobody_up(place: Place, waits: Gate) -> None:
     running(place, waits).kill(group=True)
     waits.open()

@@ -11,6 +11,8 @@ from gsd_core.processes import start_time
 from tests.e2e.place import EXAMPLE, FAKE, Place, calm, defects
 
 RUN = ("run", EXAMPLE, *FAKE, "--yes", "-q")
+SLOW = pytest.mark.slow
+NAMES = ["pre-commit", pytest.param("commit-msg", marks=SLOW), pytest.param("post-commit", marks=SLOW)]
 HOOK = """#!/bin/sh
 test -e {seen} && exit 0
 echo $$ > {seen}.new && mv {seen}.new {seen}
@@ -30,7 +32,7 @@ def slow_once(place: Place, name: str) -> Path:
     return seen
 
 
-@pytest.mark.parametrize("name", ["pre-commit", "commit-msg", "post-commit"])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_commit_that_outlived_gsd_is_ended_and_made_once(place: Place, name: str) -> None:
     seen = slow_once(place, name)
     started = place.start(*RUN)
@@ -46,6 +48,7 @@ def test_a_commit_that_outlived_gsd_is_ended_and_made_once(place: Place, name: s
     assert list(defects(place)) == []
 
 
+@SLOW
 def test_what_was_being_written_leaves_no_trace(place: Place) -> None:
     place.make()
     place.environment = calm()

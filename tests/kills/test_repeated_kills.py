@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.e2e.place import EXAMPLE, FAKE, Place, calm, defects
 
 RUN = ("run", EXAMPLE, *FAKE, "--yes")
@@ -36,6 +38,7 @@ def killed_three_times(place: Place) -> None:
     closed.unlink()
 
 
+@pytest.mark.slow
 def test_a_step_lost_three_times_ends_the_run_with_a_question(place: Place) -> None:
     killed_three_times(place)
     done = place.gsd(*RUN)
@@ -56,6 +59,7 @@ def test_starting_again_after_three_losses_is_an_answer(place: Place) -> None:
     assert list(defects(place)) == []
 
 
+@pytest.mark.slow
 def test_retry_is_an_answer_to_three_losses(place: Place) -> None:
     killed_three_times(place)
     place.gsd(*RUN)

@@ -44,11 +44,11 @@ STOPS = [
     pytest.param(FAKE, signal.SIGINT, 130, id="fake-int"),
     pytest.param(FAKE, signal.SIGTERM, 143, id="fake-term", marks=SLOW),
     pytest.param(REHEARSAL, signal.SIGINT, 130, id="rehearsal-int", marks=SLOW),
-    pytest.param(REHEARSAL, signal.SIGTERM, 143, id="rehearsal-term"),
+    pytest.param(REHEARSAL, signal.SIGTERM, 143, id="rehearsal-term", marks=SLOW),
 ]
 BLOCKS = [
     pytest.param("gsd_wrap_step", signal.SIGINT, 130, id="step-int"),
-    pytest.param("gsd_on_event", signal.SIGTERM, 143, id="event-term"),
+    pytest.param("gsd_on_event", signal.SIGTERM, 143, id="event-term", marks=SLOW),
     pytest.param("gsd_wrap_step", signal.SIGTERM, 143, id="step-term", marks=SLOW),
     pytest.param("gsd_on_event", signal.SIGINT, 130, id="event-int", marks=SLOW),
 ]
@@ -107,6 +107,7 @@ def test_a_second_signal_ends_a_run_whose_loop_a_plugin_blocks(
     assert list(defects(place)) == []
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_the_agent_at_once(place: Place) -> None:
     place.make()
     place.environment = calm()
@@ -154,6 +155,7 @@ def test_control_c_twice_at_a_terminal_ends_a_blocked_run_and_shows_the_cursor(p
     assert screen.seen.endswith("\x1b[?25h")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["begins", "ends"])
 def test_a_signal_while_the_run_begins_or_ends_is_no_crash(place: Place, moment: str) -> None:
     place.make()
@@ -193,6 +195,7 @@ def lifespan(run):
 """
 
 
+@pytest.mark.slow
 def test_a_notice_service_that_hangs_does_not_keep_a_stopped_run(place: Place) -> None:
     place.make()
     place.environment = calm()

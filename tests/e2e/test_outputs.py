@@ -1,0 +1,99 @@
+"""What a run prints where: data on standard output, words for people on standard error."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from gsd_core.event import EVENT_NAMES
+from tests.e2e.place import EXAMPLE, FAKE, Done, Place, calm
+
+RUN = ("run", EXAMPLE, *FAKE, "--yes")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, Done]:
+    """Return a finished project, and how the run ended that made it, in colour."""
+    place = Place(tmp_path_factory.mktemp("finished"), calm())
+    place.make()
+    return place, place.gsd("-C", place.project, *RUN, FORCE_COLOR="1")
+
+
+def test_stream_json_is_a_line_for_each_event_with_a_documented_name(place: Place) -> None:
+    place.make()
+    place.environment = calm(QUESTION="1", GAP="1")
+    done = place.gsd(*RUN, "--output-format", "stream-json")
+    names = [event["name"] for event in done.lines]
+    seqs = [event["seq"] for event in done.lines]
+
+    assert done.exit == 0, done.err
+    assert set(names) <= set(EVENT_NAMES)
+    assert {event["schema_version"] for event in done.lines} == {1}
+    assert (names[0], names[-1]) == ("run.started", "run.closed")
+    assert seqs == sorted(seqs)
+    assert {"phase.started", "step.completed", "task.committed", "gap.found", "cost.changed"} <= set(names)
+    assert {"run.opened", "question.asked", "question.answered", "phase.completed"} <= set(names)
+
+
+def test_json_is_one_object_at_the_end(finished: tuple[Place, Done]) -> None:
+    done = finished[0].gsd(*RUN, "--output-format", "json")
+    told = json.loads(done.out)
+
+    assert (told["schema_version"], told["outcome"], told["exit"]) == (1, "done", 0)
+    assert told["run"].startswith("r-")
+
+
+def test_json_tells_an_error_as_an_object_too(finished: tuple[Place, Done]) -> None:
+    done = finished[0].gsd("run", "absent.md", *FAKE, "--output-format", "json")
+
+    assert done.exit == json.loads(done.out)["exit"] == 2
+    assert "absent.md" in json.loads(done.out)["error"]["message"]
+
+
+def test_text_leaves_standard_output_empty(finished: tuple[Place, Done]) -> None:
+    _, done = finished
+
+    assert (done.exit, done.out) == (0, "")
+    assert done.err.splitlines()[-1].startswith("done: 1 phase complete")
+
+
+def test_colours_are_given_when_forced(finished: tuple[Place, Done]) -> None:
+    place, done = finished
+
+    assert "\x1b[" in done.err
+    assert "\x1b[" in place.gsd("status", FORCE_COLOR="1").out
+
+
+@pytest.mark.parametrize("verb", [RUN, ("status",), ("log",), ("plugins",), ("--help",), ("run", "--help")])
+def test_no_color_beats_force_color(finished: tuple[Place, Done], verb: tuple[str, ...]) -> None:
+    done = finished[0].gsd(*verb, FORCE_COLOR="1", NO_COLOR="1")
+
+    assert done.exit == 0
+    assert "\x1b[3" not in done.out + done.err
+    assert "\x1b[9" not in done.out + done.err
+
+
+def test_the_folder_may_be_named_before_and_after_the_verb(finished: tuple[Place, Done]) -> None:
+    place, _ = finished
+    after = place.gsd("status", "-C", place.project, "--json")
+    before = place.gsd("-C", place.project, "status", "--json")
+
+    assert before.out == after.out
+    assert json.loads(after.out)["status"] == "done"
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(finished: tuple[Place, Done]) -> None:
+    place, _ = finished
+    line = f"{shlex.quote(sys.executable)} -m gsd_core log | head -1"
+    piped = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", line], cwd=place.project, env=place.world({}),
+        capture_output=True, check=False,
+    )  # fmt: skip
+
+    assert piped.returncode == 0
+    assert piped.stdout.count(b"\n") == 1
+    assert piped.stderr == b""

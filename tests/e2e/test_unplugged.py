@@ -1,0 +1,54 @@
+"""The model goes away in the middle of a run, and comes back."""
+
+from __future__ import annotations
+
+import pytest
+
+from gsd_core.testing.scenario import Scenario
+from gsd_plugins.rehearsal.api import MessagesApi
+from gsd_plugins.rehearsal.replies import Replies
+from tests.e2e.place import EXAMPLE, Place, Started, defects, plugin
+
+PLAYS = """from urllib.parse import quote
+from gsd_core import implements
+from gsd_core.hookspecs import gsd_run_agent
+from gsd_plugins.claude import run_claude
+
+@implements(gsd_run_agent)
+async def run_agent(task, host):
+    said = {"step": task.step, "role": task.role, "tree": str(task.tree)}
+    headers = chr(10).join(f"x-gsd-{name}: {quote(value)}" for name, value in said.items())
+    return await run_claude(task, host, env={"ANTHROPIC_CUSTOM_HEADERS": headers})
+"""
+
+
+def model() -> MessagesApi:
+    """Return a scripted model for one phase without any trouble."""
+    idea = EXAMPLE.read_text("utf-8").strip() + "\n"
+    return MessagesApi(Replies(Scenario(idea, phases=1, question=False, gap=False, overloaded=False)))
+
+
+def start(place: Place, api: MessagesApi, *verb: str) -> Started:
+    """Start ``gsd`` with Claude Code and that model."""
+    keys = {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "sk-test", "GSD_RETRY_WAIT": "1s"}
+    place.environment = keys
+    loads = plugin(place, PLAYS)
+    return place.start(*verb, *loads, "--agent", "own", "--yes")
+
+
+@pytest.mark.slow
+def test_a_run_whose_model_went_away_says_so_and_goes_on_when_it_is_back(place: Place) -> None:
+    place.make()
+    with model() as api:
+        started = start(place, api, "run", str(EXAMPLE))
+        assert started.until(lambda: place.facts("task.committed")), started.said
+    ended = started.wait()
+    (closed,) = place.facts("run.closed")
+    with model() as api:
+        done = start(place, api, "resume").wait()
+
+    assert ended.exit == 75, ended.err
+    assert "gsd resume" in ended.err
+    assert closed.data["exit"] == 75
+    assert done.exit == 0, done.err
+    assert list(defects(place)) == []
