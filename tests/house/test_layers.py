@@ -33,6 +33,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
 
 BESIDE = {
     "settings": {"bound", "convert"},
+    "planning": {"text"},
     "testing": set[str](),
     "views": set[str](),
     "cli": {"views", "testing"},
