@@ -99,14 +99,14 @@ def _first(body: str, name: str) -> str:
 
 
 def read_tasks(body: str) -> tuple[Task, ...]:
-    """Return a plan's tasks: its ``<task>`` elements, or without any, its headings ``## Task 1: NAME``."""
-    found = tuple(_task(i, element) for i, element in enumerate(_tasks(body), start=1))
-    return found or prose_tasks(body)
+    """Return a plan's tasks: its ``<task>`` elements, or without any, its headings ``## Task 1: NAME``.
 
-
-def _tasks(body: str) -> list[Element]:
+    Where there is an element for them, ``<tasks>``, what stands outside of it is no task.
+    """
     groups = [element.inside for element in named(body, "tasks")] or [body]
-    return [task for group in groups for task in named(group, "task")]
+    inside = [task for group in groups for task in named(group, "task")]
+    found = tuple(_task(i, element) for i, element in enumerate(inside, start=1))
+    return found or prose_tasks("\n".join(groups))
 
 
 def _task(number: int, element: Element) -> Task:
