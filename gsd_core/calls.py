@@ -73,15 +73,21 @@ class Heat:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        """Wait for what was stopped; who cancels us meanwhile waits too, for the grace bounds it."""
         self.stop()
+        cancelled: asyncio.CancelledError | None = None
         waiting: set[Run] = {task for task in self.stopped if not task.done()}
         while waiting:
-            patience = min(self._patience(task) for task in waiting)
-            await asyncio.wait(waiting, timeout=patience)
+            try:
+                await asyncio.wait(waiting, timeout=min(self._patience(task) for task in waiting))
+            except asyncio.CancelledError as exc:
+                cancelled = exc
             late = {task for task in waiting if not task.done() and self._patience(task) <= 0}
             for task in late:
                 self._give_up(task)
             waiting = {task for task in waiting - late if not task.done()}
+        if cancelled is not None:
+            raise cancelled
 
     def stop(self) -> None:
         """Cancel, once, whatever still runs."""

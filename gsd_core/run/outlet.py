@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -63,7 +63,15 @@ async def outlet(run: Run) -> AsyncGenerator[Outlet]:
         try:
             yield out
         finally:
-            if out.sending:
-                limit = STOPPING if run.state.closed == "stopped" else LIMIT
-                await asyncio.wait(out.sending, timeout=limit.total_seconds())
+            await _ended(out.sending, STOPPING if run.state.closed == "stopped" else LIMIT)
             run.listeners.remove(out.fact)
+
+
+async def _ended(sending: Collection[asyncio.Task[None]], limit: timedelta) -> None:
+    """Wait for the notices that are under way; a channel that outlasts the limit is named and left."""
+    if sending:
+        _, late = await asyncio.wait(sending, timeout=limit.total_seconds())
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late)
