@@ -58,7 +58,7 @@ class Call:
 
     async def permit(self, use: ToolUse) -> Permission:
         """See :class:`gsd_core.AgentHost`."""
-        with in_core():
+        with in_core(), self.clocks.paused():
             return await self._or_stop(self.gate.permit(use))
 
     async def confirm(self, use: ToolUse, reason: str) -> Permission:

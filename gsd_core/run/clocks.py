@@ -18,6 +18,7 @@ class Clocks:
 
     idle: timedelta
     hard: timedelta
+    who: str = "the agent"
     _idle: asyncio.Timeout | None = field(default=None, init=False)
     _hard: asyncio.Timeout | None = field(default=None, init=False)
     _pauses: int = field(default=0, init=False)
@@ -31,9 +32,9 @@ class Clocks:
                     yield
         except TimeoutError as exc:
             if self._idle and self._idle.expired():
-                raise Transient(f"the agent gave no sign of life for {self.idle}") from exc
+                raise Transient(f"{self.who} gave no sign of life for {self.idle}") from exc
             if self._hard and self._hard.expired():
-                raise Transient(f"the agent took longer than {self.hard}") from exc
+                raise Transient(f"{self.who} took longer than {self.hard}") from exc
             raise
 
     def beat(self) -> None:

@@ -60,7 +60,8 @@ class Host:
         self, key: str, task: AgentTask, accept: Accept | None, functions: Functions
     ) -> AgentResult:
         limits = evolve(task.limits, idle=self.run.limits.idle, hard=self.run.limits.hard)
-        clocks = Clocks(idle=limits.idle, hard=limits.hard)
+        who = f"the agent {' or '.join(map(repr, self.run.settings.agent))}"
+        clocks = Clocks(idle=limits.idle, hard=limits.hard, who=who)
         call = Call(
             run=self.run, step=self.step.id, attempt=self.step.attempt, key=key, gate=self.gate,
             functions=functions, clocks=clocks,

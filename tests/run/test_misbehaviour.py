@@ -16,7 +16,7 @@ from gsd_core.errors import Parked
 from gsd_core.gap import GapReport
 from gsd_core.hookspecs import RunInfo, gsd_lifespan
 from gsd_core.question import Answer
-from gsd_core.run import RunEnd
+from gsd_core.run import RunEnd, run_project
 from gsd_core.step import FileWrite, StepResult
 from gsd_core.testing import ScriptedHuman
 from gsd_core.testing.scenario import Scenario
@@ -26,7 +26,7 @@ from . import harness as h
 
 ANYTHING: Any = 42
 LABEL = Scenario(h.IDEA, phases=1).product.marks[0][0]
-PATIENT = {"limits": {"detector": 2, "idle": 2, "hard": 2}, "retry": {"attempts": 1}}
+PATIENT = {"limits": {"detector": 2, "idle": 4, "hard": 4}, "retry": {"attempts": 1}}
 
 
 async def raises() -> Any:
@@ -75,7 +75,7 @@ def bad(hook: str, behave: Callable[[], Any]) -> object:
     return h.plugin(spec, space["function"])
 
 
-def do(root: Path, run: dict[str, Any] | None = None, **plugins: object) -> RunEnd:
+def do(root: Path, run: dict[str, Any] | None = None, **plugins: Any) -> RunEnd:
     agent, human = h.one_phase(question=True), ScriptedHuman({"mark": LABEL})
     asked = h.request(
         root, agent, given=h.idea(), run=run, sections=PATIENT, yes=False, zz_human=human, **plugins
@@ -264,6 +264,6 @@ def test_two_runs_in_one_loop_do_not_meet(tmp_path: Path) -> None:
     asked = [h.request(root, h.one_phase(), given=h.idea()) for root in roots]
 
     async def both() -> list[RunEnd]:
-        return list(await asyncio.gather(*map(h.run_project, asked)))
+        return list(await asyncio.gather(*map(run_project, asked)))
 
     assert [end.outcome for end in asyncio.run(both())] == ["done", "done"]
