@@ -23,6 +23,7 @@ _PREFIXED = re.compile(rf"^({TOKEN})(?=-|$)")
 _PLAIN = re.compile(rf"^(?:[A-Z][A-Z0-9_]*-)?([A-Z]?{NUMBER})(?=-|$)", re.IGNORECASE)
 _PLAN = re.compile(r"^(?:.*-)?PLAN(?:-\d.*)?\.md$", re.IGNORECASE)
 _NO_PLAN = re.compile(r"(?:-OUTLINE|\.pre-bounce|PLAN-REVIEW|SUMMARY(?:-\d.*)?)\.md$", re.IGNORECASE)
+_SHORT = re.compile(rf"{TOKEN}-\d{{2}}[A-Za-z]?(?=-)")
 _BLOCKED = re.compile(r"^status:[ \t]*[\"']?blocked\b", re.MULTILINE | re.IGNORECASE)
 _SUPERSEDED = re.compile(
     r"^status:[ \t]*[\"']?superseded[\"']?[ \t]*(?:#.*)?\r?$", re.MULTILINE | re.IGNORECASE
@@ -58,7 +59,8 @@ class Folder:
     def _summary(self, plan_file: str, plan: str) -> str:
         beside = re.sub(r"PLAN(?=[^/]*\.md$)", "SUMMARY", plan_file, count=1, flags=re.IGNORECASE)
         after = re.sub(r"\.md$", "-SUMMARY.md", plan_file, flags=re.IGNORECASE)
-        for name in (beside, after, f"{plan}-SUMMARY.md"):
+        short = _SHORT.match(plan)
+        for name in (beside, after, f"{plan}-SUMMARY.md", f"{short[0]}-SUMMARY.md" if short else ""):
             if name in self.files:
                 return name
         known = {plan_id(_as_plan(name), self.number): name for name in self.files if _is_summary(name)}

@@ -35,6 +35,8 @@ _DONE = re.compile(r"[✓✅☑✔]|\bCOMPLETED?\s*(?:\([^()]*\))?$", re.IGNOREC
 _STATE = re.compile(
     r"\s?(?:\(INSERTED\)|[✓✅☑✔]\s?(?:COMPLETED?)?|\(?COMPLETED?\)?)(?:\s?\([^()]*\))?$", re.IGNORECASE
 )
+_FIRST = re.compile(r"Phase(?:\s*(?:#|no\.?|number))?", re.IGNORECASE)
+_NAMED = re.compile(r"(?:phase\s+)?name", re.IGNORECASE)
 _SUMMARY = re.compile(r"<summary[^>]*>([^<]*)", re.IGNORECASE)
 
 
@@ -99,19 +101,21 @@ class _Place:
     shipped: bool = False
     part: str = ""
     columns: dict[str, int] = field(factory=dict[str, int])
+    names: int = 0
 
 
 @define
 class Roadmap:
     """What stands where in a ROADMAP.md.
 
-    *milestones* have a heading, *folded* ones stand in ``<details>``, *listed* ones in the list.
+    *tabled* phases stand in a table with their names; *milestones* have a heading, *folded* ones stand in ``<details>``, *listed* ones in the list.
     """
 
     lines: list[str]
     entries: list[Entry] = field(factory=list[Entry])
     sections: list[Section] = field(factory=list[Section])
     rows: list[Row] = field(factory=list[Row])
+    tabled: list[Entry] = field(factory=list[Entry])
     milestones: list[Milestone] = field(factory=list[Milestone])
     folded: list[Milestone] = field(factory=list[Milestone])
     listed: list[Milestone] = field(factory=list[Milestone])
@@ -121,8 +125,11 @@ class Roadmap:
         return current_milestone(self.milestones, self.listed, preferred)
 
     def marks(self) -> tuple[Section | Entry, ...]:
-        """Return everything that names a phase: the sections first."""
-        return (*self.sections, *self.entries)
+        """Return everything that names a phase: sections, then the checklist, then tables of phases."""
+        named = {mark.number for mark in (*self.sections, *self.entries)}
+        gone = {number for one in (*self.folded, *self.listed) if one.shipped for number in one.phases}
+        tabled = (mark for mark in self.tabled if mark.number not in named | gone)
+        return (*self.sections, *self.entries, *tabled)
 
     def section(self, number: str) -> Section | None:
         """Return the details of a phase, the last ones if its number was used before."""
@@ -257,13 +264,28 @@ def _see_milestone(roadmap: Roadmap, place: _Place, heading: re.Match[str]) -> N
 def _see_row(roadmap: Roadmap, place: _Place, at: int, line: str) -> None:
     row = [cell.strip() for cell in cells(line)]
     if not row:
-        place.columns = {}
-    elif row[0].lower() == "phase":
+        place.columns, place.names = {}, 0
+    elif _FIRST.fullmatch(row[0]):
         place.columns = _columns(row)
-    elif place.columns and (match := _ROW.match(row[0])):
-        roadmap.rows.append(
-            Row(line=at, number=normal_phase(match[1]), cells=tuple(row), columns=place.columns)
-        )
+        place.names = next((i for i, cell in enumerate(row) if _NAMED.fullmatch(cell)), 0)
+    elif (place.columns or place.names) and (match := _ROW.match(row[0])):
+        found = Row(line=at, number=normal_phase(match[1]), cells=tuple(row), columns=place.columns)
+        if place.columns:
+            roadmap.rows.append(found)
+        if 0 < place.names < len(row) and match.end() == len(row[0]):
+            roadmap.tabled.append(_tabled(found, place))
+
+
+def _tabled(row: Row, place: _Place) -> Entry:
+    return Entry(
+        line=row.line,
+        number=row.number,
+        name=prose(row.cells[place.names].strip("* ")),
+        text="",
+        ticked=row.text("status").lower() == "complete",
+        milestone=place.milestone,
+        shipped=place.details > 0 and place.shipped,
+    )
 
 
 def _columns(head: Sequence[str]) -> dict[str, int]:
