@@ -41,8 +41,8 @@ class RunRequest:
     """What the user asks for.
 
     *typed* are the settings of the command line that a later process of the run goes by as well, as
-    JSON data by section. *observers* are called with each fact and activity, in order (projections for readers).
-    *effects* makes what writes; a test gives its own.
+    JSON data by section. *observers* are called with each fact and activity, in order (projections
+    for readers). *effects* makes what writes; a test gives its own.
     """
 
     root: Path

@@ -104,7 +104,7 @@ def started(world: World, item: Start) -> Iterator[World]:
     data = {"phase": item.step.phase, "for_gaps": item.for_gaps}
     begun = world.tell("attempt.started", data, step, attempt).named(f"start {step}")
     for gaps in ((), ("a",), ("a", "b")) if item.step.kind == "verify" else ((),):
-        result = {"gaps": list(gaps), "result": {}}
+        result: dict[str, object] = {"gaps": list(gaps), "result": {}}
         yield begun.tell("step.result", result, step, attempt).named(f"result {len(gaps)}")
     yield crashed(begun)
     bad = trouble(begun)
