@@ -45,22 +45,41 @@ def elements(text: str) -> Iterator[Element]:
             unclosed.add(name)
             at = opening.end()
             continue
-        attributes = {m[1]: m[2] or m[3] or "" for m in _ATTRIBUTE.finditer(opening[2])}
-        yield Element(name=opening[1], inside=text[opening.end() : end], attributes=attributes)
+        yield _element(opening, text[opening.end() : end])
         at = end + len(opening[1]) + 3
 
 
 def named(text: str, name: str) -> Iterator[Element]:
     """Yield the elements with that name, wherever they stand outside of each other."""
-    pattern = re.compile(rf"<{name}(?=[\s>])")
-    at = 0
-    while found := pattern.search(text, at):
-        element = next(elements(text[found.start() :]), None)
-        if element is None or element.name != name:
-            at = found.end()
+    yield from (element for element, _, _ in _spans(text, name))
+
+
+def without(text: str, name: str) -> str:
+    """Return what is left of *text* without the elements with that name."""
+    kept, at = list[str](), 0
+    for _, start, end in _spans(text, name):
+        kept.append(text[at:start])
+        at = end
+    return "".join([*kept, text[at:]])
+
+
+def _spans(text: str, name: str) -> Iterator[tuple[Element, int, int]]:
+    """Yield the elements with that name, and where they begin and end."""
+    at, closing = 0, f"</{name}>"
+    while opening := _OPEN.search(text, at):
+        if opening[1] != name:
+            at = opening.end()
             continue
-        yield element
-        at = found.start() + text[found.start() :].index(f"</{name}>") + len(name) + 3
+        end = text.find(closing, opening.end())
+        if end < 0:
+            return
+        at = end + len(closing)
+        yield _element(opening, text[opening.end() : end]), opening.start(), at
+
+
+def _element(opening: re.Match[str], inside: str) -> Element:
+    attributes = {m[1]: m[2] or m[3] or "" for m in _ATTRIBUTE.finditer(opening[2])}
+    return Element(name=opening[1], inside=inside, attributes=attributes)
 
 
 def escape(text: str, element: str) -> str:

@@ -12,7 +12,9 @@ from gsd_core.ids import phase_order
 from gsd_core.planning.inline import prose
 from gsd_core.planning.numbers import CODE, phase_numbers
 
-_VERSION = re.compile(r"(?<![\w.-])v\d{1,6}(?:\.\d{1,6})*(?![\w.]*-)")
+MAX_TEXT = 400
+
+_VERSION = re.compile(r"(?<![\w.-])v\d{1,6}(?:\.\d{1,6}){0,4}(?![\w.]{0,40}-)")
 _CLOSED = re.compile(r"✅|🗄|\b(?:shipped|closed|archived|abandoned|failed)\b", re.IGNORECASE)
 _RUNNING = re.compile(r"🚧|🔄|\bin progress\b|\bactive\b|\bstarted\b|\bwip\b", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*[-*]\s+(.*)$")
@@ -35,6 +37,7 @@ class Milestone:
 
 def milestone_of(text: str) -> Milestone | None:
     """Return the milestone that a heading or a summary names, if it names one."""
+    text = text[:MAX_TEXT]
     if bracket := _BRACKET.match(text.strip()):
         version, rest = f"v{int(bracket[1].rpartition('.')[2])}.0", bracket[2]
     elif found := _VERSION.search(text):
@@ -53,7 +56,7 @@ def milestone_of(text: str) -> Milestone | None:
 
 def listed_milestone(line: str) -> Milestone | None:
     """Return the milestone of a line in the list: ``- ✅ **v1.0 MVP** — Phases 1-4 (shipped DATE)``."""
-    match = _BULLET.match(line)
+    match = _BULLET.match(line[:MAX_TEXT])
     if not match:
         return None
     bold = re.search(r"\*\*([^*]+)\*\*", match[1])

@@ -10,15 +10,19 @@ import re
 
 from gsd_core.ids import normal_phase
 
-NUMBER = r"\d{1,9}[A-Za-z]?(?:\.\d{1,9})*(?![A-Za-z\d])"
-SERIES = r"\d{1,9}(?:-\d{2}(?!\d))+[A-Za-z]?(?:\.\d{1,9})*(?![A-Za-z\d])"
-TOKEN = rf"(?:[A-Z][A-Z0-9_]{{0,19}}-(?=\d))?(?:[A-Z]\d{{1,9}}[A-Za-z]?(?:\.\d{{1,9}})*|{SERIES}|{NUMBER})"
+NUMBER = r"\d{1,9}[A-Za-z]?(?:\.\d{1,9}){0,9}(?![A-Za-z\d])"
+SERIES = r"\d{1,9}(?:-\d{2}(?!\d)){1,4}[A-Za-z]?(?:\.\d{1,9}){0,9}(?![A-Za-z\d])"
+TOKEN = (
+    rf"(?:[A-Z][A-Z0-9_]{{0,19}}-(?=\d))?(?:[A-Z]\d{{1,9}}[A-Za-z]?(?:\.\d{{1,9}}){{0,9}}|{SERIES}|{NUMBER})"
+)
 CODE = r"[A-Z][A-Z0-9_]{0,19}\.\d{2,3}"
+
+MAX_TEXT = 2_000
 
 _JOIN = r"\s*(?:,\s*(?:and\b|or\b|&)?|;|&|\+|/|\band\b|\bor\b|\bplus\b)\s*"
 _TO = r"\s*(?:[-–—]|\.\.|to|through|thru)\s*"
 _NAMED = re.compile(r"\bPhases?\s+(?:#\s*)?(?=[A-Z]{0,20}-?[A-Z]?\d)", re.IGNORECASE)
-_NOTHING = re.compile(r"\s*(nothing|none|n/a|[-—–]?\s*$)", re.IGNORECASE)
+_NOTHING = re.compile(r"nothing|none|n/a|[-—–]?$", re.IGNORECASE)
 _JOINED = re.compile(rf"{_JOIN}(?:Phases?\s+)?", re.IGNORECASE)
 _RANGE = re.compile(rf"(?P<low>{NUMBER}){_TO}(?:Phase\s+)?(?P<high>{NUMBER})", re.IGNORECASE)
 _ONE = re.compile(TOKEN)
@@ -30,7 +34,7 @@ def phase_numbers(text: str, *, series: bool = False) -> tuple[str, ...]:
 
     *series*: phases are numbered with their milestone, so that ``1-02`` is one phase and no range.
     """
-    text = re.sub(r"\([^()]*\)", " ", text)
+    text = re.sub(r"\([^()]*\)", " ", text[:MAX_TEXT]).strip()
     if _NOTHING.match(text):
         return ()
     found: dict[str, None] = {}

@@ -16,6 +16,9 @@ from gsd_core.planning.roadmap import Entry, Roadmap, Section
 from gsd_core.planning.texts import read_text
 from gsd_core.planning.verdicts import parse_verdict
 
+KEPT = 100_000
+"""Plans up to this size, in characters, are kept when they have been parsed."""
+
 
 def phase_view(
     root: Path, roadmap: Roadmap, mark: Section | Entry, folders: Mapping[str, Folder], milestone: str
@@ -61,13 +64,15 @@ def on_disk(view: PhaseView, folder: Folder, named: Mapping[str, str]) -> PhaseV
 def _plans(view: PhaseView, folder: Folder, named: Mapping[str, str]) -> Iterator[Plan]:
     for name in folder.live_plans():
         path = f"{folder.path}/{name}"
-        plan = _parsed(read_text(folder.root, path), path, view.number)
+        text = read_text(folder.root, path)
+        parse = _parsed if len(text) < KEPT else _parsed.__wrapped__
+        plan = parse(text, path, view.number)
         yield attrs.evolve(
             plan, name=plan.name or named.get(plan.id, ""), summary=folder.summary_of(name, plan.id)
         )
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=512)
 def _parsed(text: str, path: str, phase: str) -> Plan:
     """Parse a plan once: the tree is read after every step, and plans seldom change."""
     return parse_plan(text, path=path, phase=phase)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from pathlib import PurePosixPath
 
+from gsd_core.errors import PlanningError
 from gsd_core.ids import padded
-from gsd_core.planning.elements import Element, elements, named, unescape
+from gsd_core.planning.elements import Element, elements, named, unescape, without
 from gsd_core.planning.frontmatter import (
     Value,
     as_map,
@@ -19,13 +21,14 @@ from gsd_core.planning.model import Artifact, KeyLink, MustHaves, Plan, Task, Ta
 from gsd_core.planning.numbers import TOKEN
 from gsd_core.planning.prose_tasks import prose_tasks
 
+MAX_TASKS = 300
 TASK_PARTS = ("name", "files", "action", "verify", "done")
 
 _FILE_NAME = re.compile(r"(?:(.+)-)?PLAN\.md", re.IGNORECASE)
 _NESTED_NAME = re.compile(r"(?:.*-)?PLAN-(\d{1,9}[a-z]?)(?:-.*)?\.md", re.IGNORECASE)
 _TASK_PREFIX = re.compile(r"\s*Task\s+[\d.]+\s*[:.—–-]\s*", re.IGNORECASE)
 _REMARK = re.compile(
-    r"\s+\((?:new|creat|modif|updat|edit|delet|remov|read|exist|extend|append)[^()]*\)$", re.I
+    r"\s\((?:new|creat|modif|updat|edit|delet|remov|read|exist|extend|append)[^()]*\)$", re.I
 )
 _TYPES: dict[str, TaskType] = {
     "checkpoint:decision": "checkpoint:decision",
@@ -53,7 +56,7 @@ def parse_plan(text: str, *, path: str, phase: str) -> Plan:
         autonomous=head.text("autonomous").lower() not in ("false", "no"),
         requirements=head.texts("requirements"),
         must_haves=_must_haves(as_map(head.get("must_haves", "must-haves")), identity),
-        tasks=read_tasks(head.body),
+        tasks=_limited(read_tasks(head.body), path),
         gap_closure=head.text("gap_closure", "gap-closure").lower() == "true",
         path=path,
         text=text,
@@ -98,13 +101,20 @@ def _first(body: str, name: str) -> str:
     return next((element.text for element in named(body, name)), "")
 
 
+def _limited(tasks: tuple[Task, ...], path: str) -> tuple[Task, ...]:
+    if len(tasks) <= MAX_TASKS:
+        return tasks
+    hint = "divide the plan: two or three tasks each"
+    raise PlanningError(f"has more than {MAX_TASKS} tasks", path=path, line=1, hint=hint)
+
+
 def read_tasks(body: str) -> tuple[Task, ...]:
     """Return a plan's tasks: its ``<task>`` elements, or without any, its headings ``## Task 1: NAME``.
 
     Where there is an element for them, ``<tasks>``, what stands outside of it is no task.
     """
     groups = [element.inside for element in named(body, "tasks")] or [body]
-    inside = [task for group in groups for task in named(group, "task")]
+    inside = islice((task for group in groups for task in named(group, "task")), MAX_TASKS + 1)
     found = tuple(_task(i, element) for i, element in enumerate(inside, start=1))
     return found or prose_tasks("\n".join(groups))
 
@@ -139,16 +149,13 @@ def _verify(element: Element | None) -> tuple[str, str]:
     """Return what to verify, and the command in it that proves it."""
     if element is None:
         return "", ""
-    commands = [part for part in elements(element.inside) if part.name == "automated"]
-    rest = element.inside
-    for part in commands:
-        rest = re.sub(r"<automated[^<>]*>" + re.escape(part.inside) + "</automated>", "", rest, count=1)
+    commands = named(element.inside, "automated")
     check = " && ".join(text for part in commands if (text := part.text))
-    return unescape(rest, "verify").strip(), check
+    return unescape(without(element.inside, "automated"), "verify").strip(), check
 
 
 def _files(text: str) -> tuple[str, ...]:
-    paths = (_REMARK.sub("", part.strip(" -`\t")).strip("` ") for part in re.split(r"[,\n]", text))
+    paths = (_REMARK.sub("", part.strip(" -`\t")).strip("` \t") for part in re.split(r"[,\n]", text))
     return tuple(path.replace("&#44;", ",") for path in paths if path)
 
 

@@ -14,13 +14,17 @@ from gsd_core.planning.model import Requirement
 from gsd_core.planning.numbers import TOKEN
 from gsd_core.planning.texts import read_text
 
-ID = r"[A-Z][A-Z0-9_]*(?:-[A-Z][A-Z0-9_]*)*-\d{1,9}[a-z]?"
+PREFIX = r"(?<![A-Z0-9_])[A-Z][A-Z0-9_]{0,30}(?:-[A-Z][A-Z0-9_]{0,30}){0,5}-"
+ID = rf"{PREFIX}\d{{1,9}}[a-z]?"
+MAX_IDS = 1_000
+MAX_TEXT = 20_000
 LINE = re.compile(rf"^(\s*[-*]\s+)(?:(\[)([ xX])(\])\s+)?\*\*({ID})\*\*\s*(?:\([^)]*\)\s*)?[:—–-]?\s*(.*)$")
 
 _HEADING = re.compile(r"^(#{2,4})\s+(.+)$")
 _VERSION = re.compile(r"\bv\d+(?:\.\d+)*\b", re.IGNORECASE)
 _RANGE = re.compile(
-    r"(?P<head>[A-Z][A-Z0-9_-]*-)(?P<low>\d{1,9})\s*(?:\.\.+|through|to|–|—)\s*(?:[A-Z][A-Z0-9_-]*-)?(?P<high>\d{1,9})"
+    rf"(?P<head>{PREFIX})(?P<low>\d{{1,9}})\s{{0,9}}(?:\.{{2,3}}|through|to|–|—)"
+    r"\s{0,9}(?:[A-Z][A-Z0-9_-]{0,60}-)?(?P<high>\d{1,9})"
 )
 
 
@@ -44,11 +48,21 @@ def read_requirements(root: Path) -> tuple[Requirement, ...]:
 
 def requirement_ids(text: str) -> tuple[str, ...]:
     """Return the ids in *text* in order, with ranges (``API-01..04``) written out."""
-    text = re.sub(r"<!--.*?-->", "", text)
+    text = _without_comments(text[:MAX_TEXT])
     found: dict[str, None] = {}
     for match in re.finditer(rf"{_RANGE.pattern}|{ID}", text):
         found.update(dict.fromkeys(_spread(match) if match["head"] else [match[0]]))
+        if len(found) > MAX_IDS:
+            break
     return tuple(found)
+
+
+def _without_comments(text: str) -> str:
+    kept, rest = "", text
+    while "<!--" in rest and "-->" in rest:
+        before, _, rest = rest.partition("<!--")
+        kept, rest = kept + before, rest.partition("-->")[2]
+    return kept + rest
 
 
 def _spread(match: re.Match[str]) -> list[str]:

@@ -12,21 +12,24 @@ from typing import TypeVar
 import attrs
 from attrs import define, field, frozen
 
+from gsd_core.errors import PlanningError
 from gsd_core.ids import normal_phase
 from gsd_core.planning.inline import cells, prose
 from gsd_core.planning.milestones import Milestone, current_milestone, listed_milestone, milestone_of
 from gsd_core.planning.numbers import CODE, NUMBER, SERIES, TOKEN, is_backlog
 
+MAX_PHASES = 500
+
 PHASE = re.compile(
     r"^ {0,3}(?P<hashes>#{2,4})\s*(?:[^\w\s#\[]+\s+)*"
     rf"(?:\[(?P<code>{CODE})\]\s*(?:Phase\s+)?(?P<bracketed>{NUMBER})"
     rf"|(?:\[[^\]]*\]\s*)*Phase\s+(?P<number>{TOKEN}))"
-    r"\s*(?:\([^)]*\))?(?:\s*[:.—–-]\s*(?P<name>.*))?$",
+    r"(?:\s*\([^)]*\))?\s*(?:[:.—–-]\s*(?P<name>.*))?$",
     re.IGNORECASE,
 )
 ENTRY = re.compile(
     rf"^(\s*[-*]\s*\[)([ xX])(\]\s*(?:\*\*)?(?:\[{CODE}\]\s*(?:Phase\s+)?|(?:\[[^\]]*\]\s*)*Phase\s+)"
-    rf"({TOKEN})\s*(?:\([^)]*\))?\s*[:.—–-]\s*(.*))$"
+    rf"({TOKEN})(?:\s*\([^)]*\))?\s*[:.—–-]\s*(.*))$"
 )
 
 _HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*)$")
@@ -37,7 +40,7 @@ _STATE = re.compile(
 )
 _FIRST = re.compile(r"Phase(?:\s*(?:#|no\.?|number))?", re.IGNORECASE)
 _NAMED = re.compile(r"(?:phase\s+)?name", re.IGNORECASE)
-_SUMMARY = re.compile(r"<summary[^>]*>([^<]*)", re.IGNORECASE)
+_SUMMARY = re.compile(r"<summary[^>]{0,200}>([^<]*)", re.IGNORECASE)
 
 
 @frozen(kw_only=True)
@@ -108,7 +111,8 @@ class _Place:
 class Roadmap:
     """What stands where in a ROADMAP.md.
 
-    *tabled* phases stand in a table with their names; *milestones* have a heading, *folded* ones stand in ``<details>``, *listed* ones in the list.
+    *tabled* phases stand in a table with their names; *milestones* have a heading, *folded* ones
+    stand in ``<details>``, *listed* ones in the list.
     """
 
     lines: list[str]
@@ -126,7 +130,7 @@ class Roadmap:
 
     def marks(self) -> tuple[Section | Entry, ...]:
         """Return everything that names a phase: sections, then the checklist, then tables of phases."""
-        named = {mark.number for mark in (*self.sections, *self.entries)}
+        named = {section.number for section in self.sections} | {entry.number for entry in self.entries}
         gone = {number for one in (*self.folded, *self.listed) if one.shipped for number in one.phases}
         tabled = (mark for mark in self.tabled if mark.number not in named | gone)
         return (*self.sections, *self.entries, *tabled)
@@ -161,7 +165,20 @@ def scan(text: str) -> Roadmap:
             place.fenced = not place.fenced
         elif bare and not place.fenced:
             _see(roadmap, place, at, line.rstrip())
+            _refuse_too_many(roadmap, at)
     return roadmap
+
+
+def _refuse_too_many(roadmap: Roadmap, at: int) -> None:
+    groups = (roadmap.sections, roadmap.entries, roadmap.tabled, roadmap.rows)
+    milestones = (roadmap.milestones, roadmap.folded, roadmap.listed)
+    if any(len(group) > MAX_PHASES for group in (*groups, *milestones)):
+        raise PlanningError(
+            f"names more than {MAX_PHASES} phases or milestones",
+            path=".planning/ROADMAP.md",
+            line=at + 1,
+            hint="move what has shipped to .planning/milestones/",
+        )
 
 
 def _see(roadmap: Roadmap, place: _Place, at: int, line: str) -> None:
