@@ -153,7 +153,13 @@ def refused(inquiry: Inquiry, answers: Sequence[Answer]) -> str:
 def record_answer(run: Run, answer: Answer, *, via: str, consumes: Sequence[int] = ()) -> None:
     """Record an answer as a fact; a second one to the same question changes nothing."""
     stamped = evolve(answer, via=via, at=run.now())
-    run.record("question.answered", {"answer": unstructure(stamped)}, consumes=consumes)
+    steps = [r.inquiry.step for r in run.state.inquiries.values() if answer.question in _ids(r.inquiry)]
+    step = steps[-1] if steps else ""
+    run.record("question.answered", {"answer": unstructure(stamped)}, step=step, consumes=consumes)
+
+
+def _ids(inquiry: Inquiry) -> tuple[str, ...]:
+    return tuple(question.id for question in inquiry.questions)
 
 
 async def _inbox(run: Run, inquiry: Inquiry) -> None:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from gsd_core.event import EVENT_NAMES, Event, EventName
 from gsd_core.ids import StepId
-from gsd_core.journal.codec import structure
+from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.record import Record
 from gsd_core.machine.state import State, inquiry_key
 from gsd_core.notice import Notice
@@ -74,13 +74,21 @@ def _step_completed(state: State, fact: Record) -> Iterator[tuple[str, Data]]:
         yield "phase.completed", {"number": step.phase, "name": phase.name if phase else ""}
 
 
-def _question_asked(_: State, fact: Record) -> Iterator[tuple[str, Data]]:
+def _question_asked(state: State, fact: Record) -> Iterator[tuple[str, Data]]:
     inquiry = structure(fact.data["inquiry"], Inquiry)
     yield "question.asked", {"key": inquiry_key(inquiry), "inquiry": fact.data["inquiry"]}
     if inquiry.kind == "escalation":
-        gaps = fact.data.get("gaps")
-        name = "error.escalated" if gaps is None else "gap.escalated"
-        yield name, {"gaps": gaps, "phase": StepId.parse(fact.step).phase, "error": fact.data.get("error")}
+        yield _escalated(state, fact)
+
+
+def _escalated(state: State, fact: Record) -> tuple[str, Data]:
+    number = StepId.parse(fact.step).phase
+    phase = state.seen.phase(number) if state.seen else None
+    if phase and str(fact.data.get("occasion")).startswith("gaps"):
+        return "gap.escalated", {"phase": number, "gaps": list(phase.gaps)}
+    record = state.steps.get(fact.step)
+    error = unstructure(record.failure) if record and record.failure else None
+    return "error.escalated", {"phase": number, "error": error}
 
 
 def _question_answered(state: State, fact: Record) -> Iterator[tuple[str, Data]]:
@@ -89,8 +97,10 @@ def _question_answered(state: State, fact: Record) -> Iterator[tuple[str, Data]]
         "question": answer.question, "words": answer.words, "how": answer.how, "by": answer.by,
         "via": answer.via,
     }  # fmt: skip
-    if StepId.parse(fact.step).phase in state.skipped if fact.step else False:
-        yield "phase.skipped", {"number": StepId.parse(fact.step).phase, "reason": answer.words}
+    record = state.steps.get(fact.step)
+    if record and record.status == "skipped" and record.id.phase in state.skipped:
+        yield "step.skipped", {"by": answer.by or answer.via, "reason": answer.words}
+        yield "phase.skipped", {"number": record.id.phase, "reason": answer.words}
 
 
 def _agent_closed(_: State, fact: Record) -> Iterator[tuple[str, Data]]:

@@ -55,9 +55,6 @@ KEPT_IN: dict[str, set[str]] = {
 }
 """Which rooms of the core may use a library; attrs is everywhere, and no other library anywhere."""
 
-UNUSED = {"markdown_it_py"}
-"""Declared and not imported yet: the planning files are read line by line."""
-
 DISTRIBUTIONS = {"claude-agent-sdk": "claude_agent_sdk", "rich-click": "rich_click", "ruamel.yaml": "ruamel"}
 
 
@@ -216,4 +213,4 @@ def test_every_declared_dependency_is_used() -> None:
     everything = (found for module in modules("gsd_core", "plugins") for found in imports(module))
     used = {found.module.split(".")[0] for found in everything}
 
-    assert dependencies("pyproject.toml") - used <= UNUSED
+    assert dependencies("pyproject.toml") <= used
