@@ -122,7 +122,7 @@ def check(tmp_path: Path, numbers: Collection[int], expected: Any) -> None:
 def test_a_crash_at_some_points_ends_in_the_same_tree(tmp_path: Path) -> None:
     expected = reference(tmp_path)
 
-    check(tmp_path, range(5, len(expected[0]), 17), expected)
+    check(tmp_path, range(5, len(expected[0]), 29), expected)
 
 
 @pytest.mark.slow

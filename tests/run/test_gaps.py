@@ -113,14 +113,7 @@ def test_a_gap_that_stays_stands_in_the_verdict_with_its_finder_and_ends_the_run
     assert (phase.ticked, phase.verdict.status) == (False, "gaps_found")
     assert [(gap.truth, gap.found_by) for gap in phase.verdict.gaps] == [(LICENCE.truth, "licences")]
     assert h.facts(root, "question.asked")[-1].data["inquiry"]["kind"] == "escalation"
-
-
-def test_no_progress_ends_the_rounds_early(tmp_path: Path) -> None:
-    root = h.repository(tmp_path / "project")
-
-    h.do(h.request(root, idle(), given=h.idea(), licences=detector(licence)))
-
-    assert steps(root, "verify") == ["1/verify", "1/verify/r1"]
+    assert steps(root, "verify") == ["1/verify", "1/verify/r1"], "no progress ends the rounds early"
 
 
 @define
@@ -284,6 +277,7 @@ def unfinished(root: Path) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_gaps_of_a_verdict_that_another_run_left_are_closed(tmp_path: Path) -> None:
     root = unfinished(tmp_path / "project")
     writes = WritesLicence(rounds=0)

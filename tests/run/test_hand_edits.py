@@ -39,6 +39,7 @@ def tasks(root: Path) -> list[str]:
     return [task for _, task in h.trailed(root) if task]
 
 
+@pytest.mark.slow
 def test_a_phase_inserted_by_hand_is_done_in_its_place(tmp_path: Path) -> None:
     root = done(tmp_path / "project", phases=2)
     details = "### Phase 1.1: Polish\n**Goal**: Polish it\n**Depends on**: Phase 1\n**Requirements**: None\n"
@@ -203,7 +204,7 @@ def test_a_range_without_a_phase_is_refused(tmp_path: Path) -> None:
     assert (end.exit, end.reason) == (2, "no phase of the roadmap is in the range asked for")
 
 
-@pytest.mark.parametrize("text", ["mine\n", ""])
+@pytest.mark.parametrize("text", ["mine\n", pytest.param("", marks=pytest.mark.slow)])
 def test_the_user_s_untracked_files_are_neither_committed_nor_lost(tmp_path: Path, text: str) -> None:
     root = h.repository(tmp_path / "project")
     (root / "todo.txt").write_text(text)

@@ -140,7 +140,10 @@ def test_a_step_that_is_parked_on_what_nobody_asked_fails(tmp_path: Path) -> Non
     assert (end.exit, "'bad'" in end.reason) == (1, True)
 
 
-@pytest.mark.parametrize("path", ["../out.txt", "/tmp/out.txt", ".git/hooks/pre-commit", ".claude/x"])
+PATHS = ["../out.txt", *(pytest.param(p, marks=slow) for p in ("/tmp/out.txt", ".git/hooks/x", ".claude/x"))]
+
+
+@pytest.mark.parametrize("path", PATHS)
 def test_an_executor_writes_nothing_that_is_not_its_own(tmp_path: Path, path: str) -> None:
     root = h.repository(tmp_path / "project")
 
@@ -154,7 +157,9 @@ def test_an_executor_writes_nothing_that_is_not_its_own(tmp_path: Path, path: st
 
 
 @pytest.mark.parametrize("hook", ["gsd_write_config", "gsd_settings", "gsd_lifespan"])
-@pytest.mark.parametrize("behave", [plays.exits, raises, plays.lies])
+@pytest.mark.parametrize(
+    "behave", [raises, pytest.param(plays.exits, marks=slow), pytest.param(plays.lies, marks=slow)]
+)
 def test_a_plugin_that_fails_to_contribute_is_dropped(
     tmp_path: Path, hook: str, behave: Callable[[], Any]
 ) -> None:
@@ -198,7 +203,7 @@ def resource(begin: Callable[[], Any] | None, end: Callable[[], Any] | None) -> 
 
 RESOURCES = [
     pytest.param(raises, id="raises"),
-    pytest.param(plays.exits, id="exits"),
+    pytest.param(plays.exits, id="exits", marks=slow),
     pytest.param(plays.hangs, id="hangs", marks=slow),
     pytest.param(plays.cancels_itself, id="cancels itself", marks=slow),
     pytest.param(plays.swallows, id="swallows", marks=slow),

@@ -331,7 +331,10 @@ Plans:
 """
 
 
-@pytest.mark.parametrize("kind", list(CHECKPOINTS))
+KINDS = [pytest.param(kind, marks=[pytest.mark.slow] * ("verify" in kind)) for kind in CHECKPOINTS]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_checkpoint_is_a_human_s_answer_to_the_agent(tmp_path: Path, kind: str) -> None:
     root = project_with(tmp_path / "project", plan_with(kind))
     agent, human = CheckpointAgent(kind), ScriptedHuman({"Please": CHECKPOINTS[kind][1]})
@@ -345,7 +348,11 @@ def test_a_checkpoint_is_a_human_s_answer_to_the_agent(tmp_path: Path, kind: str
 
 @pytest.mark.parametrize(
     ("kind", "expected"),
-    [("checkpoint:human-verify", 0), ("checkpoint:decision", 0), ("checkpoint:human-action", 3)],
+    [
+        ("checkpoint:human-verify", 0),
+        pytest.param("checkpoint:decision", 0, marks=pytest.mark.slow),
+        ("checkpoint:human-action", 3),
+    ],
 )
 def test_yes_passes_every_checkpoint_but_a_human_s_own_work(tmp_path: Path, kind: str, expected: int) -> None:
     root = project_with(tmp_path / "project", plan_with(kind))

@@ -122,7 +122,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.name}-{case.function}")
+TWICE = [CASES[3], CASES[6], CASES[9]]
+"""Cases of a hook in which another built-in is replaced as well."""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(c, id=f"{c.name}-{c.function}", marks=[pytest.mark.slow] * (c in TWICE)) for c in CASES],
+)
 def test_a_built_in_can_be_blocked_and_replaced(tmp_path: Path, case: Case) -> None:
     root, other = h.repository(tmp_path / "project"), Other()
     asked = h.request(
