@@ -9,6 +9,7 @@ from attrs import define, field
 
 from gsd_core import Event, Gap, Permanent, PhaseView, RunStep, StepRequest, StepResult, implements
 from gsd_core.hookspecs import gsd_find_gaps, gsd_on_event, gsd_wrap_step
+from gsd_core.machine.state import Options
 from gsd_core.testing import ScriptedHuman
 
 from . import harness as h
@@ -67,7 +68,7 @@ def test_gaps_that_remain_are_told_by_what_they_are_about(tmp_path: Path) -> Non
     root, watcher = h.repository(tmp_path / "project"), Watcher()
 
     asked = h.request(
-        root, h.one_phase(), given=h.idea(), watcher=watcher, never=Never(), options=h.Options(gap_rounds=0)
+        root, h.one_phase(), given=h.idea(), watcher=watcher, never=Never(), options=Options(gap_rounds=0)
     )
     end = h.do(asked)
 
