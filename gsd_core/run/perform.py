@@ -1,4 +1,4 @@
-"""One step: observe, wrap, workspace, execute; what it returns is recorded before it is landed."""
+"""One step: wrap, workspace, execute; what it returns is recorded before it is landed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from gsd_core.text import clip, redact, sanitize
 from .gaps import detect, merged
 from .guests import Guest, visiting
 from .hosts import Host
-from .observe import observe
 from .patience import Patience
 from .permission import Gate
 from .session import Run
@@ -43,7 +42,6 @@ class Made:
 
 async def perform(run: Run, start: Start) -> None:
     """Do a step; its end is a recorded result, a failure, a timer, or a parked attempt."""
-    await observe(run)
     request = await _request(run, start)
 
     made: list[Made] = []
