@@ -1,0 +1,57 @@
+"""The pages for authors: what they show passes the check, and the picture shows every hook."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gsd_core.fit import HOOKS
+from tests.cli.bench import call
+from tests.docs.pages import Block, blocks, pages
+
+PLUGINS = [block for block in blocks("python") if "write-a" in block.page and block.text.startswith('"""')]
+PICTURE = "docs/explanation/hooks-in-order.md"
+FIRST = "docs/how-to/write-a-plugin.md"
+
+
+def test_every_page_for_authors_shows_a_plugin() -> None:
+    assert len({block.page for block in PLUGINS}) == 7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", PLUGINS, ids=str)
+def test_the_plugin_of_a_page_keeps_the_rules(block: Block, tmp_path: Path) -> None:
+    (tmp_path / "shown.py").write_text(block.text, encoding="utf-8")
+    result = call("plugins", "check", str(tmp_path / "shown.py"), "--run-agent", "--json")
+
+    rules = json.loads(result.stdout)["rules"]
+    assert [(rule["id"], rule["problems"]) for rule in rules if rule["status"] == "broken"] == []
+
+
+def test_the_picture_shows_every_hook() -> None:
+    [text] = [text for page, text in pages() if page == PICTURE]
+    picture = next(block.text for block in blocks("text") if block.page == PICTURE)
+
+    assert set(re.findall(r"gsd_\w+", picture)) == set(HOOKS)
+    assert set(re.findall(r"`(gsd_\w+)`", text)) == set(HOOKS)
+
+
+@pytest.mark.slow
+def test_the_first_page_leads_from_nothing_to_a_tested_plugin(tmp_path: Path) -> None:
+    shown = {block.language: block.text for block in blocks("python", "text") if block.page == FIRST}
+    made = call("plugins", "new", "license-check", "--hook", "find_gaps", "--directory", str(tmp_path))
+    folder = tmp_path / "gsd-plugin-license-check"
+    (folder / "src/gsd_plugin_license_check/__init__.py").write_text(shown["python"], encoding="utf-8")
+    (folder / "tests/test_license_check.py").write_text(shown["text"], encoding="utf-8")
+
+    assert made.exit_code == 0
+    for command in ("pytest -q", "mypy", "ruff check", "gsd_core plugins check ."):
+        done = subprocess.run(
+            [sys.executable, "-m", *command.split()], cwd=folder, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
