@@ -1,0 +1,55 @@
+"""Stands for a command-line agent in a whole run: plays the step that its environment names."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from gsd_core import StepId
+from gsd_core.testing.scenario import Scenario
+
+SCENARIO = Scenario("# Ledger\n\nShared costs of a flat.\n", 1, phases=1, question=False, gap=False)
+
+
+def main() -> None:
+    """Answer one turn."""
+    print("working", file=sys.stderr)
+    print(json.dumps(answer(StepId.parse(os.environ["GSD_STEP"]), sys.stdin.read())))
+
+
+def answer(step: StepId, prompt: str) -> Any:
+    """Return what the step's agent is to say next."""
+    match step.kind:
+        case "init":
+            return SCENARIO.roadmap()
+        case "plan":
+            return SCENARIO.plans(step.phase, step.round, prompt)
+        case "execute":
+            return execute(step.detail, prompt)
+        case _:
+            return {"value": SCENARIO.verdicts(SCENARIO.truths_in(prompt, step.phase))}
+
+
+def execute(plan: str, prompt: str) -> Any:
+    """Do the first task that is not committed, or sum up."""
+    jobs = SCENARIO.jobs(plan, "", prompt)
+    done = {int(number) for number in re.findall(r"Task (\d+) is committed", prompt)}
+    left = [number for number in range(1, len(jobs) + 1) if number not in done]
+    if not left:
+        return {"value": SCENARIO.summary(plan, "", [])}
+    job = jobs[left[0] - 1]
+    for edit in job.edits:
+        file = Path(edit.path)
+        before = file.read_text(encoding="utf-8") if file.is_file() else None
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(edit.applied(before), encoding="utf-8")
+    told = {"task": left[0], "files": list(job.files), "note": job.done}
+    return {"calls": [{"function": "task_done", "arguments": told}]}
+
+
+if __name__ == "__main__":
+    main()
