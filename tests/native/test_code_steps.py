@@ -12,6 +12,7 @@ from gsd_core import (
     PhaseView,
     Plan,
     Planning,
+    Requirement,
     SetPosition,
     StepKind,
     StepRequest,
@@ -47,8 +48,18 @@ def run(kind: StepKind, *others: PhaseView, **planning: Any) -> StepResult | Non
     return asyncio.run(native.execute_step(step, FakeHost()))
 
 
+def test_requirements_that_stand_nowhere_do_not_keep_a_phase_from_being_complete() -> None:
+    result = run("complete", requirements=(Requirement(id="A-02", text="It works"),))
+    assert result is not None
+
+    mapped = [change.requirement for change in result.changes if isinstance(change, MapRequirement)]
+    assert mapped == ["A-02"]
+
+
 def test_a_complete_phase_is_ticked_last() -> None:
-    result = run("complete")
+    result = run(
+        "complete", requirements=(Requirement(id="A-01", text="a"), Requirement(id="A-02", text="b"))
+    )
     assert result is not None
 
     assert result.subject == "docs(phase-02.1): complete phase execution"

@@ -8,10 +8,16 @@ from .place import day, phase_of, position
 
 
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
-    """Complete the phase's requirements, then the phase itself: the tick says that all is done."""
+    """Complete the phase's requirements, then the phase itself: the tick says that all is done.
+
+    A roadmap may name requirements that stand nowhere: what is verified is complete all the same.
+    """
     phase = phase_of(step)
+    known = {requirement.id for requirement in step.planning.requirements}
     requirements = tuple(
-        MapRequirement(requirement=name, phase=phase.number, status="Complete") for name in phase.requirements
+        MapRequirement(requirement=name, phase=phase.number, status="Complete")
+        for name in phase.requirements
+        if name in known
     )
     activity = f"Completed Phase {phase.number}: {phase.name}"
     return StepResult(
