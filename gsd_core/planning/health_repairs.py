@@ -81,7 +81,7 @@ def _config(root: Path) -> str:
         text = read_text(root, CONFIG)
     except PlanningError:
         return render_config(default_config())
-    salvaged = re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE)
+    salvaged = re.sub(r"^[ \t]*//.*$", "", text, flags=re.MULTILINE)
     salvaged = re.sub(r",(\s*[}\]])", r"\1", salvaged)
     try:
         loaded: object = json.loads(salvaged)

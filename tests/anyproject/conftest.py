@@ -1,0 +1,19 @@
+"""Every test here has its own home, and nothing of the user's settings."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _own_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("GSD_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GSD_CONFIG", str(tmp_path / "no-config.toml"))
+    identity = {"NAME": "T", "EMAIL": "t@example.org"}
+    for role in ("AUTHOR", "COMMITTER"):
+        for key, value in identity.items():
+            monkeypatch.setenv(f"GIT_{role}_{key}", value)
