@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
-from gsd_core.errors import GsdError, Permanent
+from gsd_core.errors import GsdError, Permanent, PlanningError
 from gsd_core.journal.codec import structure
 from gsd_core.planning.changes import (
     AddDecisions,
@@ -89,7 +89,13 @@ def _read(root: Path, name: str, whole: set[str]) -> str | None:
     path = root / ".planning" / name
     if f".planning/{name}" in whole or not path.exists():
         return None
-    return path.read_bytes().decode("utf-8")
+    data = path.read_bytes()
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        line = data[: exc.start].count(b"\n") + 1
+        hint = "save it as UTF-8, then go on with gsd resume"
+        raise PlanningError("not UTF-8", path=f".planning/{name}", line=line, hint=hint) from exc
 
 
 def _refuse_outside(root: Path, path: str) -> None:

@@ -228,3 +228,25 @@ def test_the_user_s_files_are_spared_also_after_a_failure_and_a_retry(tmp_path: 
 
     assert end.outcome == "done", end
     assert h.git(root, "status", "--porcelain") == "?? todo.txt\n"
+
+
+def test_a_shared_file_that_is_spoilt_by_hand_fails_the_step_with_its_place_and_nothing_is_lost(
+    tmp_path: Path,
+) -> None:
+    root = h.repository(tmp_path / "project")
+    state = root / ".planning" / "STATE.md"
+
+    async def spoil(task: AgentTask, host: AgentHost) -> AgentResult | None:
+        if task.role == "planner":
+            state.write_bytes(b"# State\nPhase: \xff\n")
+        return None
+
+    first = h.do(h.request(root, h.Watched(h.one_phase(), spoil), given=h.idea()))
+    spoilt = state.read_bytes()
+    h.git(root, "checkout", "--", ".planning/STATE.md")
+    second = h.do(h.request(root, h.one_phase()))
+
+    assert (first.outcome, first.exit) == ("failed", 2)
+    assert ".planning/STATE.md:2: not UTF-8" in first.reason
+    assert spoilt == b"# State\nPhase: \xff\n"
+    assert second.outcome == "done", second
