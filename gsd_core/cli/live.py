@@ -93,7 +93,7 @@ def _tell_end(end: RunEnd, wish: Wish) -> None:
                 "commits": end.commits,
             }
         )
-    if wish.output == "text" and (wish.verbosity >= 0 or end.exit):
+    if wish.output == "text":
         _tell_people(end)
 
 

@@ -89,3 +89,11 @@ def test_a_step_is_skipped_if_that_was_answered_while_no_run_was_there(tmp_path:
 
     assert (first.returncode, answered.returncode, second.returncode) == (1, 0, 6), second.stderr
     assert "skipped, not done: phase 1" in second.stderr
+
+
+def test_a_quiet_run_says_how_it_ended(project: Path) -> None:
+    done = _gsd("resume", "-C", project, *FAKE, "--yes", "-q")
+
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[-1].startswith("done: 1 phase complete (")
+    assert "✓" not in done.stderr
