@@ -188,4 +188,5 @@ def _end(event: Event, project: str) -> Notice:
     done = outcome == "done"
     title = f"{project}: {'complete' if done else outcome}"
     kind = "complete" if done else "error"
-    return _notice(event, kind, title, str(reason), level="info" if done else "warning")
+    level = "info" if done else "warning" if outcome in ("stopped", "blocked") else "error"
+    return _notice(event, kind, title, str(reason), level=level)
