@@ -86,7 +86,7 @@ def _attempt_started(state: State, fact: Fact, _: Structure) -> State:
         record = _afresh(record, fact.seq)
     record = evolve(
         record, status="running", attempt=fact.attempt, epoch=fact.epoch, effect="reenter", until=None,
-        parked_on=(), for_gaps=bool(fact.data.get("for_gaps")),
+        for_gaps=bool(fact.data.get("for_gaps")),
         started_at=record.started_at or fact.at, ended_at=None,
         base_commit=record.base_commit or fact.data.get("base_commit") or "",
         dirty_before=tuple(fact.data.get("dirty_before") or ()),
@@ -100,8 +100,8 @@ def _attempt_declared(state: State, fact: Fact, _: Structure) -> State:
 
 def _attempt_lost(state: State, fact: Fact, _: Structure) -> State:
     record = state.steps[fact.step]
-    if parked_on := tuple(fact.data.get("questions") or ()):
-        return _with(state, evolve(record, status="parked", parked_on=parked_on))
+    if fact.data.get("questions"):
+        return _with(state, evolve(record, status="parked"))
     counts = fact.data.get("why") != "stopped"
     return _with(state, evolve(record, status="waiting", lost=record.lost + counts))
 
@@ -227,7 +227,7 @@ def _skip_phase(state: State, record: StepRecord) -> State:
 def _afresh(record: StepRecord, seq: int) -> StepRecord:
     return evolve(
         record, status="waiting", generation=record.generation + 1, base=seq, lost=0, failure=None,
-        until=None, result=0, parked_on=(), base_commit="", started_at=None,
+        until=None, result=0, base_commit="", started_at=None,
     )  # fmt: skip
 
 

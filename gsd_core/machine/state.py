@@ -123,7 +123,6 @@ class StepRecord:
     gaps: tuple[str, ...] = ()
     failed_detectors: tuple[str, ...] = ()
     for_gaps: bool = False
-    parked_on: tuple[str, ...] = ()
     started_at: datetime | None = None
     ended_at: datetime | None = None
     base_commit: str = ""
