@@ -18,13 +18,13 @@ import attrs
 import click
 
 import gsd_core
-from docs.tables import ACTIVITY, EVENTS, EXIT_CODES, FACTS
+from docs.tables import ACTIVITY, EVENTS, FACTS
 from gsd_core import errors, hookspecs
 from gsd_core.cli.app import COMMANDS, gsd
-from gsd_core.cli.flags import LOADED, classes_of
-from gsd_core.cli.loading import Loaded, load_plugins
+from gsd_core.cli.options import LOADED, classes_of
+from gsd_core.cli.plugin_loading import Loaded, load_plugins
 from gsd_core.journal.schema import SCHEMA, TABLES
-from gsd_core.plugins import Choice
+from gsd_core.plugins.discovery import Choice
 
 FOLDER = Path(__file__).parent / "reference"
 MADE = "<!-- Made by `python -m docs.generate` from the code. Change the code, not this page. -->"
@@ -334,7 +334,7 @@ def _errors() -> Iterator[str]:
     yield ""
     yield "| code | meaning |"
     yield "|---|---|"
-    yield from (f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
+    yield from (f"| {int(code)} | {meaning} |" for code, meaning in errors.EXIT_CODE_MEANINGS.items())
     yield ""
     yield "A run that ends with another code than 0 says in its last lines what it waits for."
     yield "Whatever was begun, `gsd resume` goes on with it."

@@ -2,20 +2,6 @@
 
 from __future__ import annotations
 
-EXIT_CODES: dict[int, str] = {
-    0: "every phase in range is verified (or verification was skipped by flag, and the last line says so)",
-    1: "a step failed for good, or gsd itself did",
-    2: "something has to be changed first: the command line, settings, the idea, the project; "
-    "or another run holds the project",
-    3: "a question is open that nobody could answer",
-    4: "the agent has no valid credentials",
-    5: "the budget or a usage limit is used up",
-    6: "gaps remain, or a phase was skipped",
-    75: "a passing trouble did not pass: try again later",
-    130: "stopped by SIGINT or by `gsd stop`",
-    143: "stopped by SIGTERM",
-}
-
 EVENTS: dict[str, tuple[str, str]] = {
     "run.started": ("a run begins, once in its life", "idea, sha256"),
     "run.opened": (

@@ -22,7 +22,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from enum import IntEnum
 from typing import Any
 
 
@@ -140,3 +142,68 @@ class JournalError(GsdError):
 
 class Fenced(JournalError):
     """A newer process has taken this run over; this one must stop writing."""
+
+
+class ExitCode(IntEnum):
+    """The exit codes of ``gsd``; nothing else defines one."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    QUESTION = 3
+    CREDENTIALS = 4
+    EXHAUSTED = 5
+    GAPS = 6
+    TRANSIENT = 75  # EX_TEMPFAIL of sysexits.h: schedulers know it as "try again later"
+    INTERRUPTED = 130  # 128 + SIGINT
+    TERMINATED = 143  # 128 + SIGTERM
+
+
+EXIT_CODE_MEANINGS: Mapping[ExitCode, str] = {
+    ExitCode.OK: "every phase in range is complete and verified "
+    "(or verification was skipped; the summary says so)",
+    ExitCode.FAILED: "a step failed permanently, or gsd itself failed",
+    ExitCode.USAGE: "something has to be fixed first: the command line, the settings, the idea, or the project; or "
+    "another run is active in the project",
+    ExitCode.QUESTION: "a question is open, and nobody could answer it",
+    ExitCode.CREDENTIALS: "the agent has no valid credentials, or its checks failed",
+    ExitCode.EXHAUSTED: "the budget or a usage limit is exhausted",
+    ExitCode.GAPS: "gaps remain, or a phase was skipped",
+    ExitCode.TRANSIENT: "a transient failure persisted; try again later",
+    ExitCode.INTERRUPTED: "stopped by SIGINT or by `gsd stop`",
+    ExitCode.TERMINATED: "stopped by SIGTERM",
+}
+
+_EXIT_CODES: Mapping[type[GsdError], ExitCode] = {
+    UserError: ExitCode.USAGE,
+    Credentials: ExitCode.CREDENTIALS,
+    Exhausted: ExitCode.EXHAUSTED,
+    Transient: ExitCode.TRANSIENT,
+}
+
+
+def error_kind(error: BaseException) -> str:
+    """Return the name of the nearest class of this module: what the journal keeps of an error.
+
+    A plugin may derive its own classes; readers of the journal know only ours.
+    """
+    return next(cls.__name__ for cls in type(error).__mro__ if cls.__module__ in (__name__, "builtins"))
+
+
+def exit_code(error: BaseException) -> ExitCode:
+    """Return the exit code of an error that ends a run."""
+    return next((code for kind, code in _EXIT_CODES.items() if isinstance(error, kind)), ExitCode.FAILED)
+
+
+def exit_code_of_kind(kind: str, *, limited: bool = False) -> ExitCode:
+    """Return the exit code for the name of an error class, as the journal keeps it.
+
+    *limited*: the failure says when to try again, as a usage limit does; then waiting is the user's
+    decision, and the limit counts as exhausted.
+    """
+    cls = globals().get(kind)
+    if not (isinstance(cls, type) and issubclass(cls, GsdError)):
+        return ExitCode.FAILED
+    if limited and issubclass(cls, Transient):
+        return ExitCode.EXHAUSTED
+    return next((code for base, code in _EXIT_CODES.items() if issubclass(cls, base)), ExitCode.FAILED)
