@@ -341,8 +341,8 @@ LOOK = Task(number=2, name="Look", type="checkpoint:human-verify", details={"wha
 def checks(*files: str, times: int, replies: list[str]) -> Agent:
     async def play(turn: Turn) -> Any:
         await turn.call("task_done", task=1, files=["notes.py"], note="")
-        told = [await turn.call("task_done", task=2, files=list(files), note="") for _ in range(times)]
-        replies.extend(told)
+        for _ in range(times):
+            replies.append(await turn.call("task_done", task=2, files=list(files), note=""))
         return NOTHING
 
     return {"execute": play}

@@ -289,7 +289,7 @@ def test_a_gap_that_no_plan_closes_is_sent_back() -> None:
 
 
 def test_a_gap_about_a_file_is_addressed_by_a_plan_that_changes_it() -> None:
-    gap = Gap(truth="notes.py is no stub", reason="one line", about="notes.py")
+    gap = Gap(truth="notes.py is not a stub", reason="one line", about="notes.py")
     host = FakeHost(agent={"plan": {"plans": [an_answer(requirements=[])]}})
     run(a_gap_round(gap), host)
 

@@ -95,16 +95,16 @@ def test_the_report_is_written_as_a_verification() -> None:
 
 @pytest.mark.parametrize(("status", "expected"), [("fails", "failed"), ("uncertain", "unverified")])
 def test_a_failed_or_uncertain_truth_is_a_gap(status: str, expected: str) -> None:
-    said = verdict("01-01:T1", status, reason="add() is empty", missing=["a body"])
-    gap = report_of(a_step(ADD), FakeHost(agent=says(said))).gaps[0]
+    answer = verdict("01-01:T1", status, reason="add() is empty", missing=["a body"])
+    gap = report_of(a_step(ADD), FakeHost(agent=says(answer))).gaps[0]
 
     assert (gap.about, gap.truth, gap.status) == ("01-01:T1", "A note can be added", expected)
     assert (gap.reason, gap.missing, gap.found_by) == ("add() is empty", ("a body",), "")
 
 
 def test_gaps_are_written_to_the_verification() -> None:
-    said = verdict("01-01:T1", "fails", reason="add() is empty")
-    file = run(a_step(ADD), FakeHost(agent=says(said))).files[0]
+    answer = verdict("01-01:T1", "fails", reason="add() is empty")
+    file = run(a_step(ADD), FakeHost(agent=says(answer))).files[0]
     read = parse_verdict(file.text, path=file.path)
 
     assert read.status == "gaps_found"

@@ -164,7 +164,7 @@ def _verdict_on(truth: Promise, value: object) -> VerdictAnswer | None:
     # The answer as a whole may be invalid here; one bad verdict must not spoil the others.
     listed = cast("Mapping[str, Any]", value).get("verdicts") if isinstance(value, Mapping) else None
     entries = cast("list[object]", listed) if isinstance(listed, list) else []
-    matching = [
+    matching: list[object] = [
         entry
         for entry in entries
         if isinstance(entry, Mapping) and cast("Mapping[str, object]", entry).get("id") == truth.id
