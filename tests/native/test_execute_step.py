@@ -341,8 +341,8 @@ LOOK = Task(number=2, name="Look", type="checkpoint:human-verify", details={"wha
 def checks(*files: str, times: int, replies: list[str]) -> Agent:
     async def play(turn: Turn) -> Any:
         await turn.call("task_done", task=1, files=["notes.py"], note="")
-        for _ in range(times):
-            replies.append(await turn.call("task_done", task=2, files=list(files), note=""))
+        call = {"task": 2, "files": list(files), "note": ""}
+        replies.extend([await turn.call("task_done", **call) for _ in range(times)])
         return NOTHING
 
     return {"execute": play}
