@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from gsd_core import Answer, Inquiry, Option, Plan, Question, StepRequest, Task
-from gsd_core.planning.elements import elements, named
+from gsd_core.planning.markdown import elements, named
 
 WORKS = Option(label="Works", description="It works as expected.", recommended=True)
 BROKEN = Option(label="Does not work", description="Describe what is wrong.")

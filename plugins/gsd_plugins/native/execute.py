@@ -18,7 +18,8 @@ from gsd_core import (
     StepResult,
     TickPlan,
 )
-from gsd_core.planning.render import render_plan, render_summary
+from gsd_core.planning.plan import render_plan
+from gsd_core.planning.summary import render_summary
 
 from .answers import REPORT, TASK_DONE, ReportAnswer, parse_answer, validate_answer
 from .models import model_for

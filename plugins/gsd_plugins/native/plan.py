@@ -28,9 +28,9 @@ from gsd_core import (
     Truth,
     padded,
 )
-from gsd_core.planning.elements import escape
-from gsd_core.planning.graph import waves
-from gsd_core.planning.render import render_plan
+from gsd_core.planning.markdown import escape
+from gsd_core.planning.plan import render_plan
+from gsd_core.planning.waves import waves
 
 from .answers import PLANS, PlanAnswer, PlansAnswer, TaskAnswer, parse_answer, validate_answer
 from .models import model_for

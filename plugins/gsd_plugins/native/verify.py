@@ -30,8 +30,8 @@ from gsd_core import (
     Verified,
     padded,
 )
-from gsd_core.planning.promises import Promise, truths_of
-from gsd_core.planning.render import render_verification
+from gsd_core.planning.must_haves import Promise, truths_of
+from gsd_core.planning.verification import render_verification
 
 from .answers import VERDICTS, VerdictAnswer, VerdictsAnswer, parse_answer, validate_answer
 from .checkpoints import BROKEN, WORKS
