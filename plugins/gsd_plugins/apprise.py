@@ -1,7 +1,7 @@
-"""Notices to more than a hundred services: ``--notify URL``, as often as you like.
+"""Notifications through more than a hundred services: ``--notify URL``, repeatable.
 
-The addresses are those of the apprise library (``ntfy://…``, ``tgram://…``, ``mailto://…``).
-They hold passwords, so no message of ours repeats one.
+The URLs are those of the apprise library (``ntfy://…``, ``tgram://…``, ``mailto://…``). They may
+contain passwords, so no message or error shows a whole URL.
 """
 
 from __future__ import annotations
@@ -13,118 +13,109 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from attrs import frozen
+import attrs
 
 from gsd_core import ConfigError, Finding, Notice, implements, setting, settings_of
 from gsd_core.hookspecs import gsd_doctor, gsd_notify, gsd_settings
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class AppriseSettings:
-    """Where to send notices."""
+    """Where to send notifications."""
 
-    urls: tuple[str, ...] = setting((), flag="--notify", help="send notices to this apprise URL (repeatable)")
+    urls: tuple[str, ...] = setting(
+        (), flag="--notify", help="send notifications to this apprise URL (repeatable)"
+    )
 
 
 @implements(gsd_settings)
 def settings() -> Iterable[type]:
-    """Contribute the addresses."""
+    """Contribute the URLs."""
     yield AppriseSettings
 
 
 @implements(gsd_doctor)
-def addresses_are_known() -> Iterable[Finding]:
-    """Find addresses that no service understands."""
-    urls = settings_of(AppriseSettings).urls
-    return [_finding(position, url) for position, url in enumerate(urls, 1)]
+def check_urls() -> Iterable[Finding]:
+    """Report whether apprise supports each URL."""
+    findings: list[Finding] = []
+    for number, url in enumerate(settings_of(AppriseSettings).urls, start=1):
+        ok = _load_service(url) is not None
+        findings.append(
+            Finding(
+                name=_name(number, url),
+                ok=ok,
+                message="apprise supports this URL" if ok else "apprise does not support this URL",
+                fix="" if ok else "see https://github.com/caronc/apprise/wiki for the supported URLs",
+            )
+        )
+    return findings
 
 
 @implements(gsd_notify)
 async def send(notice: Notice) -> None:
-    """Send the notice to every address; raise ``ConnectionError`` naming the services that failed."""
+    """Send the notification to every URL; raise ``ConnectionError`` naming the services that failed."""
     urls = settings_of(AppriseSettings).urls
     if not urls:
         return
-    sent = await asyncio.gather(
-        *(_send(position, url, notice) for position, url in enumerate(urls, 1)), return_exceptions=True
+    # One failing service must not keep the others from being notified.
+    results = await asyncio.gather(
+        *(_send(number, url, notice) for number, url in enumerate(urls, start=1)), return_exceptions=True
     )
-    if failed := [str(outcome) for outcome in sent if isinstance(outcome, BaseException)]:
-        raise ConnectionError("; ".join(failed))
+    if errors := [str(result) for result in results if isinstance(result, BaseException)]:
+        raise ConnectionError("; ".join(errors))
 
 
-async def _send(position: int, url: str, notice: Notice) -> None:
-    service = _service(url)
+async def _send(number: int, url: str, notice: Notice) -> None:
+    service = _load_service(url)
     if service is None:
-        raise ConfigError(f"{_name(position, url)} is no address that apprise knows")
-    name = f"{_name(position, url)} ({service.service_name})"
-    try:
-        accepted = await _deliver(service, notice)
-    except Exception as exc:
-        raise ConnectionError(f"{name}: {type(exc).__name__}") from None
-    if not accepted:
-        raise ConnectionError(f"{name} did not take the notice")
+        raise ConfigError(f"{_name(number, url)}: apprise does not support this URL")
 
-
-async def _deliver(service: Any, notice: Notice) -> bool:
     import apprise
 
+    name = f"{_name(number, url)} ({service.service_name})"
+    answer = f"Answer with: {notice.answer_with}" if notice.answer_with else ""
+    types = {
+        "info": apprise.NotifyType.INFO,
+        "warning": apprise.NotifyType.WARNING,
+        "error": apprise.NotifyType.FAILURE,
+    }
+    is_success = notice.type == "complete" and notice.level == "info"
     sender: Any = apprise.Apprise()
     sender.add(service)
-    accepted = await sender.async_notify(
-        title=notice.title,
-        body=_body(notice),
-        notify_type=_type(notice),
-        body_format=apprise.NotifyFormat.TEXT,
-    )
-    return bool(accepted)
-
-
-def _service(url: str) -> Any:
-    """Return the service of an address, ``None`` if there is none."""
-    # The library logs addresses that it does not know as they are; without a handler that is stderr.
-    library = logging.getLogger("apprise")
-    if not library.handlers:
-        library.addHandler(logging.NullHandler())
-    library.propagate = False
-    with warnings.catch_warnings():
-        # It loads all its services at the first address, some of which use deprecated modules.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return _instantiate(url)
-
-
-def _instantiate(url: str) -> Any:
-    import apprise
-
-    maker: Any = apprise.Apprise
     try:
-        return maker.instantiate(url)
-    except Exception:
-        return None
+        accepted = await sender.async_notify(
+            title=notice.title,
+            body="\n\n".join(part for part in (notice.body, answer) if part),
+            notify_type=apprise.NotifyType.SUCCESS if is_success else types[notice.level],
+            body_format=apprise.NotifyFormat.TEXT,
+        )
+    except Exception as exc:
+        # `from None` and without the error's text, because both may contain the URL.
+        raise ConnectionError(f"{name}: {type(exc).__name__}") from None
+    if not accepted:
+        raise ConnectionError(f"{name} did not accept the notification")
 
 
-def _finding(position: int, url: str) -> Finding:
-    name = _name(position, url)
-    if _service(url) is None:
-        fix = "see https://github.com/caronc/apprise/wiki for the form of addresses"
-        return Finding(name=name, ok=False, message="no address that apprise knows", fix=fix)
-    return Finding(name=name, ok=True, message="an address that apprise knows")
+def _load_service(url: str) -> Any:
+    """Return apprise's service for *url*, or ``None`` if it is not supported."""
+    # Apprise logs unsupported URLs in full. Without a handler, that would go to stderr.
+    logger = logging.getLogger("apprise")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+    logger.propagate = False
+    with warnings.catch_warnings():
+        # The first URL makes apprise import all its services, some of which use deprecated modules.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import apprise
+
+        factory: Any = apprise.Apprise
+        try:
+            return factory.instantiate(url)
+        except Exception:
+            return None
 
 
-def _name(position: int, url: str) -> str:
-    """Name an address by its place and scheme; everything behind those may be a secret."""
+def _name(number: int, url: str) -> str:
+    """Return a name with the URL's position and scheme; everything after the scheme may be secret."""
     scheme = re.match(r"[a-z][a-z0-9+]{0,19}(?=://)", url)
-    return f"--notify {position}, {scheme[0]}://…" if scheme else f"--notify {position}"
-
-
-def _body(notice: Notice) -> str:
-    answer = f"Answer with: {notice.answer_with}" if notice.answer_with else ""
-    return "\n\n".join(part for part in (notice.body, answer) if part)
-
-
-def _type(notice: Notice) -> Any:
-    from apprise import NotifyType
-
-    if notice.type == "complete" and notice.level == "info":
-        return NotifyType.SUCCESS
-    levels = {"info": NotifyType.INFO, "warning": NotifyType.WARNING, "error": NotifyType.FAILURE}
-    return levels[notice.level]
+    return f"--notify {number}, {scheme[0]}://…" if scheme else f"--notify {number}"

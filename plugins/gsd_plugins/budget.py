@@ -1,6 +1,6 @@
-"""Budgets: stop a run before it spends more than ``--max-budget-usd``.
+"""Budgets: stop a run before it costs more than ``--max-budget-usd``.
 
-The next call counts with all that it may spend, so a run ends below its budget, never above it.
+The most that the next call may cost counts as well, so a run ends below its budget, never above it.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from decimal import Decimal
 
-from attrs import frozen
+import attrs
 
 from gsd_core import Pause, Spend, Stop, implements, setting, settings_of
 from gsd_core.hookspecs import gsd_check_budget, gsd_settings
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class BudgetSettings:
-    """How much a run may cost, in dollars; ``None`` is no limit."""
+    """The most a run may cost, in US dollars; ``None`` means no limit."""
 
     max_usd: Decimal | None = setting(
         None, flag="--max-budget-usd", help="stop before the run costs more than this"
@@ -30,21 +30,17 @@ def settings() -> Iterable[type]:
 
 
 @implements(gsd_check_budget)
-async def within_budget(spend: Spend) -> Stop | Pause | None:
-    """Stop when the money is spent, or when the next call might spend too much."""
+async def check_budget(spend: Spend) -> Stop | Pause | None:
+    """Stop if the budget is spent, or if the next call could exceed it."""
     limit = settings_of(BudgetSettings).max_usd
     if limit is None:
         return None
-    if spend.spent >= limit:
-        return Stop(reason=f"${spend.spent} of ${limit} are spent" + _unknown(spend))
-    if spend.reserved is not None and spend.spent + spend.reserved > limit:
-        spent = f"${spend.spent} of ${limit} are spent and the next call may cost ${spend.reserved}"
-        return Stop(reason=spent + _unknown(spend))
-    return None
-
-
-def _unknown(spend: Spend) -> str:
-    if not spend.unknown_calls:
-        return ""
-    calls = "1 call" if spend.unknown_calls == 1 else f"{spend.unknown_calls} calls"
-    return f"; what {calls} cost is unknown and comes on top"
+    reason = f"${spend.spent} of the ${limit} budget is spent"
+    if spend.spent < limit:
+        if spend.reserved is None or spend.spent + spend.reserved <= limit:
+            return None
+        reason += f", and the next call may cost ${spend.reserved}"
+    if spend.unknown_calls:
+        calls = "1 call" if spend.unknown_calls == 1 else f"{spend.unknown_calls} calls"
+        reason += f"; this does not include {calls} of unknown cost"
+    return Stop(reason=reason)

@@ -1,4 +1,4 @@
-"""Workspaces: the project itself, without a copy."""
+"""Workspaces: work in the project's own folder, without a copy."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from gsd_core.hookspecs import gsd_workspace
 
 
 @implements(gsd_workspace)
-async def project_itself(step: StepRequest) -> AbstractAsyncContextManager[Path] | None:
-    """Work where the project lies."""
+async def project_folder(step: StepRequest) -> AbstractAsyncContextManager[Path] | None:
+    """Return the project's folder as the workspace."""
     return nullcontext(step.project)

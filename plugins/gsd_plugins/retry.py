@@ -1,7 +1,7 @@
-"""Retries: an attempt that failed for a passing reason is made again, after a pause.
+"""Retries: repeat an attempt after a transient failure, with exponential backoff and jitter.
 
-Only ``Transient`` is tried again. A wait longer than ``max_wait`` is not ours: the error passes,
-and the core sets a timer that survives the process.
+Only ``Transient`` errors are retried. If the wait would exceed ``max_wait``, the error is passed on:
+the core then sets a timer, which survives the process.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
+import attrs
 
 from gsd_core import RunStep, StepRequest, StepResult, Transient, implements, setting, settings_of
 from gsd_core.hookspecs import gsd_settings, gsd_wrap_step
@@ -21,61 +21,63 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class RetrySettings:
-    """How often to try in all, and how long to wait: doubled each time, with jitter, up to *max_wait*."""
+    """The maximum number of attempts, and the first wait, which doubles each time up to *max_wait*."""
 
     attempts: int = setting(2)
     wait: timedelta = setting(timedelta(seconds=2))
     max_wait: timedelta = setting(timedelta(seconds=60))
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Clock:
-    """What retrying needs of the world; *jitter* is between 0 and 1."""
+    """The time, sleep and randomness that retries use; *jitter* returns a number between 0 and 1."""
 
-    now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    now: Callable[[], datetime] = attrs.field(default=lambda: datetime.now(UTC))
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     jitter: Callable[[], float] = random.random
 
 
 @implements(gsd_settings)
 def settings() -> Iterable[type]:
-    """Contribute the number of attempts and the waits."""
+    """Contribute the retry settings."""
     yield RetrySettings
 
 
 @implements(gsd_wrap_step, tryfirst=True)
-async def try_again(step: StepRequest, call_next: RunStep) -> StepResult:
-    """Make the attempt, and again if it failed for a passing reason."""
+async def retry_step(step: StepRequest, call_next: RunStep) -> StepResult:
+    """Run the step, and retry it after a transient failure."""
     return await retry(step, call_next, settings_of(RetrySettings), Clock())
 
 
 async def retry(step: StepRequest, call_next: RunStep, settings: RetrySettings, clock: Clock) -> StepResult:
-    """Run *call_next* until it succeeds, fails for good, or the attempts are used up."""
+    """Call *call_next* until it succeeds, fails permanently, or no attempts are left."""
+    # Imported here, because this plugin is always loaded, also for commands that run nothing.
     from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
+
+    def is_worth_retrying(error: BaseException) -> bool:
+        return isinstance(error, Transient) and _time_left(error, clock) <= settings.max_wait
+
+    def wait(state: RetryCallState) -> float:
+        # Half of the backoff is jitter, so that runs that failed together do not retry together.
+        # The exponent is capped because a timedelta overflows.
+        base = settings.wait * 2.0 ** min(state.attempt_number - 1, 30)
+        backoff = min(settings.max_wait, base * (1 + clock.jitter()) / 2)
+        error = state.outcome.exception() if state.outcome else None
+        if isinstance(error, Transient):
+            backoff = max(backoff, _time_left(error, clock))
+        return backoff.total_seconds()
 
     retrying = AsyncRetrying(
         sleep=clock.sleep,
         stop=stop_after_attempt(max(1, settings.attempts)),
-        wait=lambda state: _pause(state, settings, clock).total_seconds(),
-        retry=retry_if_exception(lambda error: _worth_waiting(error, settings, clock)),
+        wait=wait,
+        retry=retry_if_exception(is_worth_retrying),
         reraise=True,
     )
     return await retrying(call_next, step)
 
 
-def _worth_waiting(error: BaseException, settings: RetrySettings, clock: Clock) -> bool:
-    return isinstance(error, Transient) and _until(error, clock) <= settings.max_wait
-
-
-def _pause(state: RetryCallState, settings: RetrySettings, clock: Clock) -> timedelta:
-    """Half of the back-off is jitter, so that runs that failed together do not return together."""
-    base = settings.wait * 2.0 ** min(state.attempt_number - 1, 30)
-    backoff = min(settings.max_wait, base * (1 + clock.jitter()) / 2)
-    error = state.outcome.exception() if state.outcome else None
-    return max(backoff, _until(error, clock)) if isinstance(error, Transient) else backoff
-
-
-def _until(error: Transient, clock: Clock) -> timedelta:
+def _time_left(error: Transient, clock: Clock) -> timedelta:
     return error.until - clock.now() if error.until else timedelta(0)

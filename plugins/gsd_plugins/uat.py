@@ -1,8 +1,8 @@
-"""Gaps that a human found: the phase's ``NN-UAT.md`` (acceptance tests), as GSD writes it.
+"""Gaps from user acceptance tests: the phase's ``NN-UAT.md``, in the formats that GSD writes.
 
-A test that failed, or a gap in the file that is still ``failed``, is a gap. A test that nobody
-made yet is a check for a human. The list of gaps decides about its tests: a test that went wrong
-and whose gaps are all ``resolved`` is done with. What a human skipped with a reason stays skipped.
+A test that failed is a gap, and so is an entry under ``## Gaps`` with the status ``failed``. A test
+without a result is a manual check. The list of gaps takes precedence over the tests: a failed test
+whose gaps are all ``resolved`` is closed. A test that was skipped with a reason stays skipped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from attrs import evolve, frozen
+import attrs
 
 from gsd_core import (
     BadArtifact,
@@ -30,117 +30,135 @@ from gsd_core.hookspecs import gsd_find_gaps
 from gsd_core.planning.frontmatter import Value, as_text, as_texts, read_frontmatter
 
 MAX_BYTES = 1_000_000
-FINE = ("pass", "fixed", "accepted", "dropped", "resolved", "n/a")
-WRONG = ("issue", "fail")
+PASSED = ("pass", "fixed", "accepted", "dropped", "resolved", "n/a")
+FAILED = ("issue", "fail")
 CLOSED = ("resolved", "accepted")
 
-_TEST = re.compile(r"^#{3,4}\s*(\d+)[.:)]?\s*(.*?)\s*$")
+_TEST_HEADING = re.compile(r"^#{3,4}\s*(\d+)[.:)]?\s*(.*?)\s*$")
 _FIELD = re.compile(r"^(?:[-*]\s+)?\**([a-z_]+)\**:\**\s*(.*?)\s*$")
-_NOTHING = re.compile(r"\W*(none( yet)?)?\W*", re.IGNORECASE)
+_NONE = re.compile(r"\W*(none( yet)?)?\W*", re.IGNORECASE)
 
 
-@frozen(kw_only=True)
-class Tested:
-    """One test of the file, its fields by name."""
+@attrs.frozen(kw_only=True)
+class UatTest:
+    """One test of the file."""
 
     number: str
     name: str
     fields: Mapping[str, str]
 
-    def says(self, *names: str) -> str:
-        """Return the first of these fields that is there."""
+    def first(self, *names: str) -> str:
+        """Return the first of these fields that is not empty."""
         return next((self.fields[name] for name in names if self.fields.get(name)), "")
 
     @property
     def result(self) -> str:
-        """The result in lower case without brackets; a test without one is pending."""
-        return self.says("result").strip("[]*` ").lower() or "pending"
+        """The result in lower case, without brackets; ``pending`` if there is none."""
+        return self.first("result").strip("[]*` ").lower() or "pending"
+
+    @property
+    def needs_check(self) -> bool:
+        """Whether a person still has to do the test: no result, an unknown one, or an unexplained skip."""
+        if self.result.startswith("skip"):
+            return not self.first("reason", "note", "reported")
+        return not self.result.startswith((*PASSED, *FAILED))
 
 
 @implements(gsd_find_gaps)
-async def acceptance(phase: PhaseView) -> Sequence[Gap] | GapReport:
-    """Read the acceptance tests of the phase, if there are any."""
+async def find_uat_gaps(phase: PhaseView) -> Sequence[Gap] | GapReport:
+    """Read the phase's acceptance tests, if any."""
     return await asyncio.to_thread(_report, phase)
 
 
 def _report(phase: PhaseView) -> GapReport:
-    reports = [_read(path, phase) for path in _files(phase)]
+    if not phase.directory:
+        return GapReport()
+    reports = [
+        _read(path, phase)
+        for path in sorted((phase.project / phase.directory).glob("*-UAT.md"))
+        if normal_phase(path.name.removesuffix("-UAT.md")) == phase.number
+    ]
     return GapReport(
         gaps=tuple(gap for report in reports for gap in report.gaps),
         human=tuple(check for report in reports for check in report.human),
-        evidence=tuple(proof for report in reports for proof in report.evidence),
+        evidence=tuple(evidence for report in reports for evidence in report.evidence),
     )
-
-
-def _files(phase: PhaseView) -> list[Path]:
-    if not phase.directory:
-        return []
-    folder = phase.project / phase.directory
-    found = [(path, path.name.removesuffix("-UAT.md")) for path in sorted(folder.glob("*-UAT.md"))]
-    return [path for path, number in found if normal_phase(number) == phase.number]
 
 
 def _read(path: Path, phase: PhaseView) -> GapReport:
-    shown = path.relative_to(phase.project).as_posix()
-    front = read_frontmatter(_text(path, shown), path=shown)
+    shown_path = path.relative_to(phase.project).as_posix()
+    front = read_frontmatter(_text(path, shown_path), path=shown_path)
     sections = _sections(front.body)
     tests = list(_tests(sections.get("tests", "")))
-    listed = _listed(sections.get("gaps", ""), shown)
-    settled = {as_text(gap.get("test", "")) for gap in listed}
-    closed = front.text("status").lower() in CLOSED
-    if closed:
-        settled |= {test.number for test in tests}
-    about = path.name.removesuffix(".md")
-    open_tests = [test for test in tests if test.number not in settled]
+    listed = _listed_gaps(sections.get("gaps", ""), shown_path)
+    file_is_closed = front.text("status").lower() in CLOSED
+    default_status = "resolved" if file_is_closed else "failed"
+    failed = [gap for gap in listed if as_text(gap.get("status", default_status)).lower() == "failed"]
+    closed_tests = {as_text(gap.get("test", "")) for gap in listed}
+    if file_is_closed:
+        closed_tests |= {test.number for test in tests}
+    name = path.name.removesuffix(".md")
     return GapReport(
         gaps=(
-            *_numbered([_gap(gap, tests, about) for gap in listed if _failed(gap, closed)]),
-            *(_failure(test, about) for test in open_tests if test.result.startswith(WRONG)),
+            *_with_unique_names([_listed_gap(gap, tests, name) for gap in failed]),
+            *(
+                _failed_test(test, name)
+                for test in tests
+                if test.number not in closed_tests and test.result.startswith(FAILED)
+            ),
         ),
-        human=tuple(_check(test, about) for test in tests if _to_do(test)),
-        evidence=tuple(_proof(test, about) for test in tests if test.result.startswith(FINE)),
+        human=tuple(
+            HumanCheck(
+                test=test.name,
+                expected=test.first("expected"),
+                why=test.first("reason", "blocked_by") or test.result,
+                about=f"{name}:{test.number}",
+            )
+            for test in tests
+            if test.needs_check
+        ),
+        evidence=tuple(
+            Evidence(about=f"{name}:{test.number}", holds=True, proof=f"acceptance test: {test.result}")
+            for test in tests
+            if test.result.startswith(PASSED)
+        ),
     )
 
 
-def _numbered(gaps: Sequence[Gap]) -> Iterator[Gap]:
-    """Tell apart several gaps of one test: ``01-UAT:3``, ``01-UAT:3/2``."""
-    seen: Counter[str] = Counter()
-    for gap in gaps:
-        seen[gap.about] += 1
-        yield gap if seen[gap.about] == 1 else evolve(gap, about=f"{gap.about}/{seen[gap.about]}")
-
-
-def _text(path: Path, shown: str) -> str:
+def _text(path: Path, shown_path: str) -> str:
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise PlanningError("larger than 1 MB", path=shown)
+            raise PlanningError("larger than 1 MB", path=shown_path)
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise PlanningError("not UTF-8 text", path=shown) from error
+        raise PlanningError("not UTF-8 text", path=shown_path) from error
     except OSError as error:
-        raise PlanningError(f"cannot be read: {error.strerror}", path=shown) from error
+        raise PlanningError(f"cannot be read: {error.strerror}", path=shown_path) from error
 
 
 def _sections(body: str) -> dict[str, str]:
-    """Return the text under each heading of the second level, by its name in lower case."""
-    parts = re.split(r"^##\s+(.+?)\s*$", re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL), flags=re.MULTILINE)
+    """Return the text under each second-level heading, by the heading in lower case."""
+    # GSD's template has comments with instructions, which are not content.
+    visible = re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL)
+    parts = re.split(r"^##\s+(.+?)\s*$", visible, flags=re.MULTILINE)
     return {name.lower(): text for name, text in zip(parts[1::2], parts[2::2], strict=True)}
 
 
-def _tests(section: str) -> Iterator[Tested]:
+def _tests(section: str) -> Iterator[UatTest]:
     heading: re.Match[str] | None = None
     lines: list[str] = []
+    # The heading at the end makes the loop yield the last test.
     for line in [*section.splitlines(), "### 0. end"]:
-        if match := _TEST.match(line):
+        if match := _TEST_HEADING.match(line):
             if heading:
-                yield Tested(number=heading[1], name=heading[2], fields=_fields(lines))
+                yield UatTest(number=heading[1], name=heading[2], fields=_fields(lines))
             heading, lines = match, []
         else:
             lines.append(line)
 
 
 def _fields(lines: Sequence[str]) -> dict[str, str]:
-    """Return ``name: value`` lines; what is indented below goes on with the value."""
+    """Return the ``name: value`` lines; indented lines continue the value above."""
     fields: dict[str, str] = {}
     last = ""
     for line in lines:
@@ -152,38 +170,35 @@ def _fields(lines: Sequence[str]) -> dict[str, str]:
     return fields
 
 
-def _listed(section: str, shown: str) -> list[Mapping[str, Value]]:
-    """Return the file's gaps; one that is a mere sentence has only its truth."""
-    if _NOTHING.fullmatch(section):
+def _listed_gaps(section: str, shown_path: str) -> list[Mapping[str, Value]]:
+    """Return the entries of the Gaps section; a plain sentence becomes an entry with only a truth."""
+    if _NONE.fullmatch(section):
         return []
-    fenced = re.sub(r"^```.*$", "", section, flags=re.MULTILINE)
-    indented = "\n".join(f"  {line}" for line in fenced.splitlines())
+    # The list is YAML, so the frontmatter parser can read it, with its limits on size and depth.
+    unfenced = re.sub(r"^```.*$", "", section, flags=re.MULTILINE)
+    indented = "\n".join(f"  {line}" for line in unfenced.splitlines())
     try:
-        found = read_frontmatter(f"---\ngaps:\n{indented}\n---\n", path=shown).get("gaps")
+        found = read_frontmatter(f"---\ngaps:\n{indented}\n---\n", path=shown_path).get("gaps")
     except PlanningError as error:
-        raise PlanningError(f"section Gaps: {error.args[0]}", path=shown, hint=error.hint) from error
-    items = found if isinstance(found, list) else [found]
-    maps = [item if isinstance(item, dict) and "truth" in item else {"truth": _prose(item)} for item in items]
-    return [item for item in maps if not _NOTHING.fullmatch(as_text(item["truth"]))]
+        raise PlanningError(f"section Gaps: {error.args[0]}", path=shown_path, hint=error.hint) from error
+    entries: list[Mapping[str, Value]] = []
+    for item in found if isinstance(found, list) else [found]:
+        if isinstance(item, dict) and "truth" in item:
+            entries.append(item)
+        else:
+            entries.append({"truth": as_text(item) or ", ".join(as_texts(item))})
+    return [entry for entry in entries if not _NONE.fullmatch(as_text(entry["truth"]))]
 
 
-def _prose(item: Value) -> Value:
-    return as_text(item) or ", ".join(as_texts(item))
-
-
-def _failed(gap: Mapping[str, Value], closed: bool) -> bool:
-    return as_text(gap.get("status", "resolved" if closed else "failed")).lower() == "failed"
-
-
-def _gap(gap: Mapping[str, Value], tests: Sequence[Tested], about: str) -> Gap:
+def _listed_gap(gap: Mapping[str, Value], tests: Sequence[UatTest], file: str) -> Gap:
     number = as_text(gap.get("test", ""))
     truth = as_text(gap["truth"])
-    expected = next((test.says("expected") for test in tests if test.number == number), "")
-    reason = as_text(gap.get("reason", "")) or "stands as a gap in the acceptance tests"
+    expected = next((test.first("expected") for test in tests if test.number == number), "")
+    reason = as_text(gap.get("reason", "")) or "listed as a gap in the acceptance tests"
     return Gap(
         truth=truth,
         reason=_with_severity(reason, as_text(gap.get("severity", ""))),
-        about=f"{about}:{as_text(gap.get('gap_id', '')) or number or truth}",
+        about=f"{file}:{as_text(gap.get('gap_id', '')) or number or truth}",
         artifacts=tuple(_artifacts(gap.get("artifacts", ""))),
         missing=as_texts(gap.get("missing", "")),
         evidence=as_text(gap.get("root_cause", "")) or (f"expected: {expected}" if expected else ""),
@@ -198,30 +213,23 @@ def _artifacts(value: Value) -> Iterator[BadArtifact]:
             yield BadArtifact(path=path.split(" (")[0], issue=path)
 
 
-def _failure(test: Tested, about: str) -> Gap:
-    reason = test.says("reported", "issue", "reason", "note") or "a human saw it fail"
+def _with_unique_names(gaps: Sequence[Gap]) -> Iterator[Gap]:
+    """Number the gaps of the same test: ``01-UAT:3``, ``01-UAT:3/2``."""
+    seen: Counter[str] = Counter()
+    for gap in gaps:
+        seen[gap.about] += 1
+        yield gap if seen[gap.about] == 1 else attrs.evolve(gap, about=f"{gap.about}/{seen[gap.about]}")
+
+
+def _failed_test(test: UatTest, file: str) -> Gap:
+    reason = test.first("reported", "issue", "reason", "note") or "the test failed"
     return Gap(
         truth=test.name,
-        reason=_with_severity(reason, test.says("severity")),
-        about=f"{about}:{test.number}",
-        evidence=f"expected: {test.says('expected')}",
+        reason=_with_severity(reason, test.first("severity")),
+        about=f"{file}:{test.number}",
+        evidence=f"expected: {test.first('expected')}",
     )
 
 
 def _with_severity(reason: str, severity: str) -> str:
     return f"{reason} ({severity})" if severity else reason
-
-
-def _to_do(test: Tested) -> bool:
-    if test.result.startswith("skip"):
-        return not test.says("reason", "note", "reported")
-    return not test.result.startswith((*FINE, *WRONG))
-
-
-def _check(test: Tested, about: str) -> HumanCheck:
-    why = test.says("reason", "blocked_by") or test.result
-    return HumanCheck(test=test.name, expected=test.says("expected"), why=why, about=f"{about}:{test.number}")
-
-
-def _proof(test: Tested, about: str) -> Evidence:
-    return Evidence(about=f"{about}:{test.number}", holds=True, proof=f"a human: {test.result}")

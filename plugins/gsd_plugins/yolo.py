@@ -1,14 +1,14 @@
-"""``--yes``: nobody is there to be asked, so what is recommended is done.
+"""``--yes``: answer questions with the recommended option, for runs without a person.
 
-It never does a human's work (``human_only``), never chooses between retry, skip and abort
-(an escalation), and permits a tool only where permitting is the recommended option.
+It never answers for a person's action (``human_only``), never decides an escalation (retry, skip or
+abort), and permits a tool only if that is the recommended option.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from attrs import frozen
+import attrs
 
 from gsd_core import (
     Answer,
@@ -35,11 +35,11 @@ GATES = (
 )
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class YoloSettings:
-    """Whether to go on without asking."""
+    """Whether to answer questions with the recommended option."""
 
-    yes: bool = setting(False, flag="--yes", help="take what is recommended instead of asking")
+    yes: bool = setting(False, flag="--yes", help="answer questions with the recommended option")
 
 
 @implements(gsd_settings)
@@ -49,8 +49,8 @@ def settings() -> Iterable[type]:
 
 
 @implements(gsd_write_config)
-def go_on_unasked(project: ProjectInfo) -> Iterable[ConfigValue]:
-    """Propose GSD's own settings for a run without questions; its safety settings stay."""
+def propose_config(project: ProjectInfo) -> Iterable[ConfigValue]:
+    """Propose GSD's settings for a run without questions; its safety settings stay unchanged."""
     if not project.yes:
         return
     yield ConfigValue(key="mode", value="yolo", reason="--yes")
@@ -60,22 +60,21 @@ def go_on_unasked(project: ProjectInfo) -> Iterable[ConfigValue]:
 
 
 @implements(gsd_answer)
-async def take_recommended(inquiry: Inquiry) -> Sequence[Answer] | None:
-    """Answer with the recommended option, else the first; decline what is a human's to say."""
+async def answer_as_recommended(inquiry: Inquiry) -> Sequence[Answer] | None:
+    """Answer with the recommended option, else the first; leave what only a person may decide."""
     if not settings_of(YoloSettings).yes or inquiry.kind == "escalation":
         return None
-    chosen = [(question, _choice(inquiry, question)) for question in inquiry.questions]
-    return [_answer(question, option) for question, option in chosen if option] or None
+    return [
+        Answer(question=question.id, chosen=(option.label,), by="--yes", how="policy")
+        for question in inquiry.questions
+        if (option := _choice(inquiry, question))
+    ] or None
 
 
 def _choice(inquiry: Inquiry, question: Question) -> Option | None:
     if question.human_only:
         return None
     recommended = [option for option in question.options if option.recommended]
-    if inquiry.kind == "permission":
-        return next(iter(recommended), None)
-    return next(iter([*recommended, *question.options]), None)
-
-
-def _answer(question: Question, option: Option) -> Answer:
-    return Answer(question=question.id, chosen=(option.label,), by="--yes", how="policy")
+    # The first option of a permission may be "Allow": without a recommendation, nothing is permitted.
+    candidates = recommended if inquiry.kind == "permission" else [*recommended, *question.options]
+    return next(iter(candidates), None)

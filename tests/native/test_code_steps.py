@@ -1,4 +1,4 @@
-"""discuss and complete, which need no agent; and kinds that are none of ours."""
+"""discuss and complete, which need no agent; and step kinds that the plugin does not handle."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run(kind: StepKind, *others: PhaseView, **planning: Any) -> StepResult | Non
     return asyncio.run(native.execute_step(step, FakeHost()))
 
 
-def test_requirements_that_stand_nowhere_do_not_keep_a_phase_from_being_complete() -> None:
+def test_requirements_missing_from_requirements_md_do_not_block_completion() -> None:
     result = run("complete", requirements=(Requirement(id="A-02", text="It works"),))
     assert result is not None
 
@@ -56,7 +56,7 @@ def test_requirements_that_stand_nowhere_do_not_keep_a_phase_from_being_complete
     assert mapped == ["A-02"]
 
 
-def test_a_complete_phase_is_ticked_last() -> None:
+def test_completing_a_phase_ticks_it_last() -> None:
     result = run(
         "complete", requirements=(Requirement(id="A-01", text="a"), Requirement(id="A-02", text="b"))
     )
@@ -70,7 +70,7 @@ def test_a_complete_phase_is_ticked_last() -> None:
     assert result.changes[-1] == TickPhase(phase="2.1", date="2026-01-31")
 
 
-def test_the_position_says_whether_phases_are_left() -> None:
+def test_the_status_tells_whether_phases_are_left() -> None:
     def status_with(*others: PhaseView) -> tuple[str, int, int, int | None]:
         result = run("complete", *others)
         assert result is not None
@@ -85,8 +85,8 @@ def test_the_position_says_whether_phases_are_left() -> None:
     assert status_with(done) == ("All phases complete", 2, 100, 1)
 
 
-def test_discuss_keeps_the_constraints_and_leaves_the_rest_open() -> None:
-    limits = "- **Tech**: Python only — it is there\n- No network\n"
+def test_the_context_contains_the_constraints_and_leaves_the_rest_to_discretion() -> None:
+    limits = "- **Tech**: Python only — it is installed\n- No network\n"
     project = f"# P\n\n## Constraints\n\n{limits}\n## Key Decisions\n- x\n"
     result = run("discuss", documents={"PROJECT.md": project})
     assert result is not None
@@ -94,7 +94,7 @@ def test_discuss_keeps_the_constraints_and_leaves_the_rest_open() -> None:
 
     assert result.subject == "docs(02.1): capture phase context"
     assert file.path == ".planning/phases/02.1-fix-it/02.1-CONTEXT.md"
-    assert "### Tech\n- **D-01:** Python only — it is there" in file.text
+    assert "### Tech\n- **D-01:** Python only — it is installed" in file.text
     assert "### Constraint\n- **D-02:** No network" in file.text
     assert "Claude's Discretion\n- Everything" in file.text
     assert "D-03" not in file.text
@@ -107,7 +107,7 @@ def test_discuss_needs_no_project_file() -> None:
     assert "D-01" not in result.files[0].text
 
 
-def test_other_kinds_are_left_to_other_plugins() -> None:
+def test_other_step_kinds_are_left_to_other_plugins() -> None:
     kinds: tuple[StepKind, ...] = ("survey", "research", "audit", "close")
 
     assert [run(kind) for kind in kinds] == [None, None, None, None]

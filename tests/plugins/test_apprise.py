@@ -1,4 +1,4 @@
-"""Notices through the real apprise library to a real server on loopback."""
+"""Notifications through the real apprise library to a real server on loopback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gsd_plugins.apprise import AppriseSettings
 
 
 class Service:
-    """A service that keeps what it is sent and answers with *status*."""
+    """A service that records what it receives and answers with *status*."""
 
     def __init__(self) -> None:
         self.received: list[dict[str, Any]] = []
@@ -71,7 +71,7 @@ def send(notice: Notice, *urls: str) -> None:
 NOTICE = Notice(key="k", type="progress", title="Phase 1 is done", body="3 plans <b>2</b> commits")
 
 
-def test_a_notice_arrives_with_title_and_body(service: Service) -> None:
+def test_a_notification_arrives_with_title_and_body(service: Service) -> None:
     send(NOTICE, service.url)
 
     assert [(r["title"], r["message"], r["type"]) for r in service.received] == [
@@ -79,14 +79,14 @@ def test_a_notice_arrives_with_title_and_body(service: Service) -> None:
     ]
 
 
-def test_a_question_says_how_to_answer_it(service: Service) -> None:
+def test_a_question_includes_how_to_answer_it(service: Service) -> None:
     send(Notice(key="q", type="question", title="Which?", answer_with="gsd answer q-1"), service.url)
 
     assert service.received[0]["message"] == "Answer with: gsd answer q-1"
 
 
 @pytest.mark.parametrize(
-    ("kind", "level", "told"),
+    ("kind", "level", "sent"),
     [
         ("question", "warning", "warning"),
         ("progress", "info", "info"),
@@ -96,19 +96,20 @@ def test_a_question_says_how_to_answer_it(service: Service) -> None:
         ("complete", "error", "failure"),
     ],
 )
-def test_every_type_of_notice_is_sent(kind: Any, level: Any, told: str, service: Service) -> None:
+def test_every_type_of_notification_is_sent(kind: Any, level: Any, sent: str, service: Service) -> None:
     send(Notice(key="k", type=kind, title="t", body="b", level=level), service.url)
 
-    assert [received["type"] for received in service.received] == [told]
+    assert [received["type"] for received in service.received] == [sent]
 
 
-def test_a_dead_service_is_named_without_its_secrets_and_the_others_are_told(
+def test_an_unreachable_service_is_named_without_its_secrets_and_the_others_are_notified(
     service: Service, dead_url: str
 ) -> None:
     with pytest.raises(ConnectionError) as error:
         send(NOTICE, dead_url, service.url)
 
-    assert str(error.value) == "--notify 1, json://… (JSON) did not take the notice"
+    assert str(error.value).startswith("--notify 1, json://… (JSON) ")
+    assert "hunter2" not in str(error.value)
     assert len(service.received) == 1
 
 
@@ -119,16 +120,17 @@ def test_a_service_that_refuses_is_named(service: Service) -> None:
         send(NOTICE, service.url)
 
 
-def test_an_address_that_means_nothing_is_named_without_its_secrets() -> None:
+def test_an_unsupported_url_is_named_without_its_secrets() -> None:
     with pytest.raises(ConnectionError) as error:
         send(NOTICE, "nosuch://user:hunter2@host")
 
-    assert str(error.value) == "--notify 1, nosuch://… is no address that apprise knows"
+    assert str(error.value).startswith("--notify 1, nosuch://…")
+    assert "hunter2" not in str(error.value)
 
 
-def test_the_doctor_finds_bad_addresses_before_a_run(service: Service) -> None:
+def test_the_doctor_finds_unsupported_urls(service: Service) -> None:
     with bind_settings({AppriseSettings: AppriseSettings(urls=(service.url, "hunter2"))}):
-        findings = list(apprise.addresses_are_known())
+        findings = list(apprise.check_urls())
 
     assert [(finding.name, finding.ok) for finding in findings] == [
         ("--notify 1, json://…", True),
@@ -136,10 +138,10 @@ def test_the_doctor_finds_bad_addresses_before_a_run(service: Service) -> None:
     ]
 
 
-def test_without_an_address_the_library_is_not_even_loaded() -> None:
+def test_without_a_url_the_library_is_not_imported() -> None:
     script = (
         "import asyncio, sys; from gsd_core import Notice; from gsd_plugins.apprise import *;"
-        "list(addresses_are_known()); asyncio.run(send(Notice(key='k', type='error', title='t')));"
+        "list(check_urls()); asyncio.run(send(Notice(key='k', type='error', title='t')));"
         "print('apprise' in sys.modules)"
     )
     ran = subprocess.run(

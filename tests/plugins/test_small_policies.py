@@ -1,4 +1,4 @@
-"""Budget, yolo, inplace and retry: what each says, through its hooks."""
+"""The plugins budget, yolo, inplace and retry, through their hooks."""
 
 from __future__ import annotations
 
@@ -42,42 +42,43 @@ def spend(spent: str, reserved: str | None = None, unknown: int = 0) -> Spend:
     )
 
 
-def said(limit: str | None, spent: Spend) -> str:
+def stop_reason(limit: str | None, spent: Spend) -> str:
     limits = budget.BudgetSettings(max_usd=Decimal(limit) if limit else None)
     with bind_settings({budget.BudgetSettings: limits}):
-        verdict = asyncio.run(budget.within_budget(spent))
+        verdict = asyncio.run(budget.check_budget(spent))
     return verdict.reason if verdict else ""
 
 
 def test_without_a_budget_nothing_stops() -> None:
-    assert said(None, spend("1000000", "50")) == ""
+    assert stop_reason(None, spend("1000000", "50")) == ""
 
 
-def test_a_budget_that_is_spent_stops_the_run() -> None:
-    assert said("5", spend("5")) == "$5 of $5 are spent"
+def test_a_spent_budget_stops_the_run() -> None:
+    assert stop_reason("5", spend("5")).startswith("$5 of the $5 ")
 
 
 def test_a_budget_stops_before_a_call_that_could_exceed_it() -> None:
-    reason = said("5", spend("4.50", "0.51"))
+    reason = stop_reason("5", spend("4.50", "0.51"))
 
-    assert reason == "$4.50 of $5 are spent and the next call may cost $0.51"
-
-
-def test_a_call_that_fits_exactly_goes_on() -> None:
-    assert said("5", spend("4.50", "0.50")) == ""
+    assert all(amount in reason for amount in ("$4.50", "$5 ", "$0.51"))
 
 
-def test_a_budget_of_nothing_allows_no_call() -> None:
-    assert said("0", spend("0")) == "$0 of $0 are spent"
+def test_a_call_that_exactly_reaches_the_budget_is_allowed() -> None:
+    assert stop_reason("5", spend("4.50", "0.50")) == ""
 
 
-def test_calls_of_unknown_cost_are_told() -> None:
-    assert said("5", spend("6", unknown=2)).endswith("what 2 calls cost is unknown and comes on top")
+def test_a_zero_budget_allows_no_call() -> None:
+    assert stop_reason("0", spend("0")).startswith("$0 of the $0 ")
+
+
+def test_calls_of_unknown_cost_are_mentioned() -> None:
+    assert "2 calls of unknown cost" in stop_reason("5", spend("6", unknown=2))
+    assert "1 call of unknown cost" in stop_reason("5", spend("4", "2", unknown=1))
 
 
 def answers(inquiry: Inquiry, *, yes: bool = True) -> dict[str, tuple[str, ...]]:
     with bind_settings({yolo.YoloSettings: yolo.YoloSettings(yes=yes)}):
-        given = asyncio.run(yolo.take_recommended(inquiry)) or ()
+        given = asyncio.run(yolo.answer_as_recommended(inquiry)) or ()
     assert {(answer.how, answer.by) for answer in given} <= {("policy", "--yes")}
     return {answer.question: answer.chosen for answer in given}
 
@@ -105,40 +106,40 @@ def test_without_yes_nothing_is_answered() -> None:
     assert answers(Inquiry(questions=(question("q-1", "a"),)), yes=False) == {}
 
 
-def test_yes_never_does_a_human_action() -> None:
+def test_yes_never_answers_for_a_human_action() -> None:
     inquiry = Inquiry(kind="checkpoint", questions=(question("q-1", "done", human_only=True),))
 
     assert answers(inquiry) == {}
 
 
-def test_yes_never_chooses_what_to_do_about_an_escalation() -> None:
+def test_yes_never_answers_an_escalation() -> None:
     inquiry = Inquiry(kind="escalation", questions=(question("q-1", "retry", "skip", recommended="retry"),))
 
     assert answers(inquiry) == {}
 
 
-def test_yes_permits_no_tool_unless_that_is_recommended() -> None:
+def test_yes_permits_a_tool_only_if_that_is_recommended() -> None:
     allow = Inquiry(kind="permission", questions=(question("q-1", "Allow", "Deny"),))
     refuse = Inquiry(kind="permission", questions=(question("q-1", "Allow", "Deny", recommended="Deny"),))
 
     assert (answers(allow), answers(refuse)) == ({}, {"q-1": ("Deny",)})
 
 
-def test_yes_leaves_an_open_question_to_others_and_answers_the_rest() -> None:
+def test_yes_skips_a_question_without_options_and_answers_the_rest() -> None:
     inquiry = Inquiry(questions=(question("q-open"), question("q-2", "a")))
 
     assert answers(inquiry) == {"q-2": ("a",)}
 
 
-def test_yes_turns_the_gates_off_and_keeps_the_safety_settings() -> None:
-    proposed = {v.key: v.value for v in yolo.go_on_unasked(ProjectInfo(root=Path(), yes=True))}
+def test_yes_turns_off_the_gates_and_leaves_the_safety_settings() -> None:
+    proposed = {v.key: v.value for v in yolo.propose_config(ProjectInfo(root=Path(), yes=True))}
 
     assert (proposed.pop("mode"), proposed.pop("workflow.auto_advance")) == ("yolo", True)
     assert proposed == {f"gates.{gate}": False for gate in yolo.GATES}
 
 
 def test_without_yes_no_setting_is_proposed() -> None:
-    assert list(yolo.go_on_unasked(ProjectInfo(root=Path()))) == []
+    assert list(yolo.propose_config(ProjectInfo(root=Path()))) == []
 
 
 def request(project: Path = Path()) -> StepRequest:
@@ -147,7 +148,7 @@ def request(project: Path = Path()) -> StepRequest:
 
 def test_the_project_itself_is_the_workspace(tmp_path: Path) -> None:
     async def tree() -> Path:
-        workspace = await inplace.project_itself(request(tmp_path))
+        workspace = await inplace.project_folder(request(tmp_path))
         assert workspace is not None
         async with workspace as path:
             return path
@@ -157,7 +158,7 @@ def test_the_project_itself_is_the_workspace(tmp_path: Path) -> None:
 
 @define
 class Attempts:
-    """A step that fails with the errors given, then succeeds; with the pauses made between."""
+    """A step that raises the given errors, then succeeds; *pauses* are the waits in between."""
 
     errors: list[BaseException]
     made: int = 0
@@ -187,33 +188,33 @@ def tried(
     return attempts, None
 
 
-def test_a_passing_failure_is_tried_again_after_a_pause() -> None:
+def test_a_transient_failure_is_retried_after_a_pause() -> None:
     attempts, error = tried(Transient("overloaded"))
 
     assert (attempts.made, attempts.pauses, error) == (2, [2.0], None)
 
 
-def test_a_second_failure_is_the_result() -> None:
+def test_the_last_failure_is_raised() -> None:
     first, second = Transient("overloaded"), Transient("still overloaded")
     attempts, error = tried(first, second)
 
     assert (attempts.made, error) == (2, second)
 
 
-def test_pauses_double_up_to_the_longest_and_jitter_shortens_them() -> None:
+def test_pauses_double_up_to_the_maximum_and_jitter_shortens_them() -> None:
     settings = retry.RetrySettings(attempts=5, wait=timedelta(seconds=20), max_wait=timedelta(seconds=60))
     attempts, _ = tried(*[Transient("x") for _ in range(4)], settings=settings, jitter=lambda: 0.0)
 
     assert attempts.pauses == [10.0, 20.0, 40.0, 60.0]
 
 
-def test_a_time_soon_to_come_is_waited_for() -> None:
+def test_a_retry_time_within_the_maximum_wait_is_waited_for() -> None:
     attempts, error = tried(Transient("limit", NOW + timedelta(seconds=45)))
 
     assert (attempts.pauses, error) == ([45.0], None)
 
 
-def test_a_time_far_away_is_left_to_the_core() -> None:
+def test_a_later_retry_time_is_left_to_the_core() -> None:
     limit = Transient("limit", NOW + timedelta(seconds=61))
     attempts, error = tried(limit)
 
@@ -232,24 +233,24 @@ def test_a_time_far_away_is_left_to_the_core() -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_what_cannot_get_better_is_not_tried_again(error: BaseException) -> None:
+def test_other_errors_are_not_retried(error: BaseException) -> None:
     attempts, raised = tried(error)
 
     assert (attempts.made, attempts.pauses, type(raised)) == (1, [], type(error))
 
 
-def test_the_error_that_comes_out_still_pickles() -> None:
+def test_the_raised_error_pickles() -> None:
     _, error = tried(Transient("a"), Transient("b", hint="later"))
 
     revived = pickle.loads(pickle.dumps(error))
     assert (str(revived), revived.hint) == ("b", "later")
 
 
-def test_the_hook_retries_with_the_settings_of_the_run() -> None:
+def test_the_hook_uses_the_run_s_settings() -> None:
     attempts = Attempts(errors=[Transient("a"), Transient("b")])
     settings = retry.RetrySettings(attempts=3, wait=timedelta(0))
     with bind_settings({retry.RetrySettings: settings}):
-        result = asyncio.run(retry.try_again(request(), attempts))
+        result = asyncio.run(retry.retry_step(request(), attempts))
 
     assert (result.subject, attempts.made) == ("done", 3)
 

@@ -1,4 +1,4 @@
-"""Gaps from acceptance tests, through the hook."""
+"""Gaps from user acceptance tests, through the hook."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ def found(project: Path, text: str | None, *, status: str = "testing", name: str
     folder.mkdir(parents=True)
     if text is not None:
         (folder / name).write_text(HEAD.format(status=status) + text, encoding="utf-8")
-    return look(project)
+    return read(project)
 
 
-def look(project: Path) -> GapReport:
+def read(project: Path) -> GapReport:
     phase = PhaseView(number="1", name="Greeting", project=project, directory=FOLDER)
-    report = asyncio.run(uat.acceptance(phase))
+    report = asyncio.run(uat.find_uat_gaps(phase))
     assert isinstance(report, GapReport)
     return report
 
 
-def test_no_file_means_nothing_found(tmp_path: Path) -> None:
+def test_no_file_gives_an_empty_report(tmp_path: Path) -> None:
     assert found(tmp_path, None) == GapReport()
 
 
-def test_a_phase_without_a_folder_has_nothing_to_say(tmp_path: Path) -> None:
+def test_a_phase_without_a_folder_gives_an_empty_report(tmp_path: Path) -> None:
     phase = PhaseView(number="1", name="Greeting", project=tmp_path)
 
-    assert asyncio.run(uat.acceptance(phase)) == GapReport()
+    assert asyncio.run(uat.find_uat_gaps(phase)) == GapReport()
 
 
-def test_another_phases_file_is_not_read(tmp_path: Path) -> None:
+def test_the_file_of_another_phase_is_ignored(tmp_path: Path) -> None:
     assert found(tmp_path, "### 1. A\nresult: issue\n", name="01.1-UAT.md") == GapReport()
 
 
@@ -47,12 +47,11 @@ def test_a_test_that_passed_is_evidence(tmp_path: Path) -> None:
     report = found(tmp_path, "### 1. It greets\nexpected: hello\nresult: pass (after a fix)\n")
 
     assert report.passed
-    assert [(proof.about, proof.proof) for proof in report.evidence] == [
-        ("01-UAT:1", "a human: pass (after a fix)")
-    ]
+    assert [evidence.about for evidence in report.evidence] == ["01-UAT:1"]
+    assert report.evidence[0].proof.endswith(": pass (after a fix)")
 
 
-def test_an_issue_is_a_gap_in_the_words_that_were_reported(tmp_path: Path) -> None:
+def test_an_issue_is_a_gap_with_the_reported_words(tmp_path: Path) -> None:
     text = '### 1. It greets\nexpected: hello\nresult: issue\nreported: "it says bye"\nseverity: major\n'
 
     (gap,) = found(tmp_path, text).gaps
@@ -62,19 +61,19 @@ def test_an_issue_is_a_gap_in_the_words_that_were_reported(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("result", ["[pending]", "pending", ""])
-def test_a_test_that_nobody_made_is_a_check_for_a_human(result: str, tmp_path: Path) -> None:
+def test_a_pending_test_is_a_manual_check(result: str, tmp_path: Path) -> None:
     (check,) = found(tmp_path, f"### 1. It greets\nexpected: hello\nresult: {result}\n").human
 
     assert (check.test, check.expected, check.why) == ("It greets", "hello", "pending")
 
 
-def test_a_blocked_test_is_a_check_with_its_reason(tmp_path: Path) -> None:
+def test_a_blocked_test_is_a_manual_check_with_its_reason(tmp_path: Path) -> None:
     (check,) = found(tmp_path, "### 1. On a phone\nresult: blocked\nblocked_by: physical-device\n").human
 
     assert check.why == "physical-device"
 
 
-def test_what_a_human_skipped_with_a_reason_stays_skipped(tmp_path: Path) -> None:
+def test_a_test_skipped_with_a_reason_stays_skipped(tmp_path: Path) -> None:
     report = found(
         tmp_path, "### 1. A\nresult: skipped\nreason: not in this release\n\n### 2. B\nresult: skipped\n"
     )
@@ -82,13 +81,13 @@ def test_what_a_human_skipped_with_a_reason_stays_skipped(tmp_path: Path) -> Non
     assert [check.test for check in report.human] == ["B"]
 
 
-def test_a_result_that_nobody_knows_is_a_check_for_a_human(tmp_path: Path) -> None:
+def test_an_unknown_result_is_a_manual_check(tmp_path: Path) -> None:
     (check,) = found(tmp_path, "### 1. A\nresult: perhaps\n").human
 
     assert check.why == "perhaps"
 
 
-GAPS = """### 3. Colours
+GAPS = """### 3. Colors
 expected: a red button
 result: issue
 reported: it is blue
@@ -112,7 +111,7 @@ reported: it is blue
 """
 
 
-def test_a_failed_gap_is_a_gap_with_what_is_known_of_it(tmp_path: Path) -> None:
+def test_a_failed_entry_is_a_gap_with_all_its_details(tmp_path: Path) -> None:
     (gap,) = found(tmp_path, GAPS.format(status="failed")).gaps
 
     assert (gap.truth, gap.about) == ("The button is red", "01-UAT:3")
@@ -122,22 +121,22 @@ def test_a_failed_gap_is_a_gap_with_what_is_known_of_it(tmp_path: Path) -> None:
     assert "stylesheet" in gap.evidence
 
 
-def test_a_test_whose_gap_is_resolved_is_done_with(tmp_path: Path) -> None:
+def test_a_test_whose_gap_is_resolved_is_closed(tmp_path: Path) -> None:
     assert found(tmp_path, GAPS.format(status="resolved")).passed
 
 
-def test_two_gaps_of_one_test_are_told_apart(tmp_path: Path) -> None:
+def test_two_gaps_of_one_test_get_different_names(tmp_path: Path) -> None:
     gaps = "## Gaps\n- truth: A\n  status: failed\n  test: 1\n- truth: B\n  status: failed\n  test: 1\n"
 
     assert [gap.about for gap in found(tmp_path, gaps).gaps] == ["01-UAT:1", "01-UAT:1/2"]
 
 
 @pytest.mark.parametrize("nothing", ["[none yet]", "", "[]", "None", "<!-- yaml -->"])
-def test_a_list_of_no_gaps_is_none(nothing: str, tmp_path: Path) -> None:
+def test_an_empty_gaps_section_has_no_gaps(nothing: str, tmp_path: Path) -> None:
     assert found(tmp_path, f"### 1. A\nresult: pass\n\n## Gaps\n\n{nothing}\n").passed
 
 
-def test_a_sentence_among_the_gaps_is_a_gap_until_the_file_is_closed(tmp_path: Path) -> None:
+def test_a_plain_sentence_is_a_gap_until_the_file_is_closed(tmp_path: Path) -> None:
     text = "## Gaps\n\n- The settings page needs polish (layout, spacing)\n"
     (gap,) = found(tmp_path / "open", text).gaps
 
@@ -145,32 +144,32 @@ def test_a_sentence_among_the_gaps_is_a_gap_until_the_file_is_closed(tmp_path: P
     assert found(tmp_path / "closed", text, status="accepted").passed
 
 
-def test_a_file_that_is_resolved_has_no_open_issue(tmp_path: Path) -> None:
+def test_a_resolved_file_has_no_gaps(tmp_path: Path) -> None:
     assert found(tmp_path, "### 1. A\nresult: issue\nreported: no\n", status="resolved").passed
 
 
-def test_an_expectation_may_go_on_over_several_lines(tmp_path: Path) -> None:
+def test_a_field_can_span_several_lines(tmp_path: Path) -> None:
     (check,) = found(tmp_path, "### 1) A\nexpected: |\n  one\n  two\nresult: [pending]\n").human
 
     assert check.expected == "one two"
 
 
-def test_a_file_that_cannot_be_read_fails_the_detector(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf_8_fails_the_detector(tmp_path: Path) -> None:
     folder = tmp_path / FOLDER
     folder.mkdir(parents=True)
     (folder / "01-UAT.md").write_bytes(b"\xff\xfe")
 
     with pytest.raises(PlanningError, match="not UTF-8"):
-        look(tmp_path)
+        read(tmp_path)
 
 
-def test_a_folder_in_its_place_fails_the_detector(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_the_file_fails_the_detector(tmp_path: Path) -> None:
     (tmp_path / FOLDER / "01-UAT.md").mkdir(parents=True)
 
     with pytest.raises(PlanningError, match="cannot be read"):
-        look(tmp_path)
+        read(tmp_path)
 
 
-def test_gaps_that_are_no_yaml_fail_the_detector(tmp_path: Path) -> None:
+def test_invalid_yaml_in_the_gaps_fails_the_detector(tmp_path: Path) -> None:
     with pytest.raises(PlanningError, match="section Gaps"):
         found(tmp_path, '## Gaps\n- truth: "never closed\n   status: [failed\n')

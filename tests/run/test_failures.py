@@ -162,7 +162,7 @@ def test_a_budget_that_is_spent_ends_the_run_with_5(tmp_path: Path) -> None:
     end = do(root, h.one_phase(), sections={"budget": {"max_usd": "0.001"}})
 
     assert (end.outcome, end.exit) == ("budget", 5)
-    assert "$0.001 of $0.001 are spent" in end.reason
+    assert "$0.001 of the $0.001 budget" in end.reason
 
 
 async def pauses(spend: Spend) -> Stop | Pause | None:

@@ -311,4 +311,5 @@ def test_a_verifier_s_answer_that_cannot_be_read_is_no_pass(tmp_path: Path, valu
     end = h.do(h.request(root, agent, given=h.idea()))
 
     assert end.exit == 6, end
-    assert "no verdict that can be read" in verdict(root)
+    assert "status: gaps_found" in verdict(root)
+    assert "01-01:T1" in verdict(root)

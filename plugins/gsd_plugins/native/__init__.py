@@ -1,4 +1,7 @@
-"""The steps of GSD themselves: from an idea to a verified phase, with agents that return data."""
+"""The steps of GSD, from an idea to a verified phase.
+
+Agents return data; code checks it and writes the planning files.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,6 @@ STEPS: Mapping[StepKind, Execute] = {
 
 @implements(gsd_execute_step)
 async def execute_step(step: StepRequest, host: StepHost) -> StepResult | None:
-    """Run the step of that kind, if it is one of ours."""
+    """Execute the step if its kind is one of GSD's own; leave others to other plugins."""
     run = STEPS.get(step.kind)
     return await run(step, host) if run else None

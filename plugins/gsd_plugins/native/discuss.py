@@ -1,6 +1,6 @@
-"""discuss: what is decided before a phase is planned.
+"""discuss: record the decisions that a phase is planned by.
 
-Without a conversation, that is what the project's constraints say; the rest is left to discretion.
+No questions are asked here: the decisions are the project's constraints, and Claude decides the rest.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from gsd_core import FileWrite, StepHost, StepRequest, StepResult, padded
 from gsd_core.planning.context import render_context
 
-from .place import day, phase_file, phase_of, position
+from .paths import date_of, phase_file, phase_of, position
 
 DISCRETION = "Everything that the decisions above, the goal and the requirements leave open."
 
@@ -19,10 +19,10 @@ _BULLET = re.compile(r"^[-*] +(?:\*\*(.+?):?\*\*:? *)?(.+)$", re.MULTILINE)
 
 
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
-    """Write the phase's CONTEXT: the project's constraints, and everything else at discretion."""
+    """Write the phase's CONTEXT.md."""
     phase = phase_of(step)
     decisions = constraints(step.planning.documents.get("PROJECT.md", ""))
-    text = render_context(phase, decisions=decisions, discretion=(DISCRETION,), date=day(step))
+    text = render_context(phase, decisions=decisions, discretion=(DISCRETION,), date=date_of(step))
     number = padded(phase.number)
     return StepResult(
         subject=f"docs({number}): capture phase context",
@@ -32,8 +32,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
 
 
 def constraints(project: str) -> tuple[tuple[str, str], ...]:
-    """Return the constraints that a PROJECT.md lists: what each is about, and its text."""
+    """Return the constraints listed in a PROJECT.md, each as its type and its text."""
     section = _SECTION.search(project.replace("\r\n", "\n"))
-    return tuple(
-        (kind or "Constraint", text) for kind, text in _BULLET.findall(section[1] if section else "")
-    )
+    bullets: list[tuple[str, str]] = _BULLET.findall(section[1]) if section else []
+    return tuple((kind or "Constraint", text) for kind, text in bullets)

@@ -1,9 +1,9 @@
-"""Which model does which work. Source: GSD's model profiles (planning format, 3.3)."""
+"""The model for each role. Source: GSD's model profiles (planning format, 3.3)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import cast
 
 from gsd_core import Profile, Role, StepRequest
 
@@ -16,17 +16,14 @@ PROFILES: Mapping[Role, Mapping[Profile, str]] = {
 
 
 def model_for(role: Role, step: StepRequest) -> str:
-    """Return the model of the step, else the project's override for the role, else the profile's.
+    """Return the run's model, else the override in config.json, else the profile's model for *role*.
 
-    ``inherit`` is the agent's own default.
+    ``inherit`` gives the empty string: the agent's own default.
     """
-    chosen = step.model or _override(role, step.planning.config) or PROFILES[role][step.profile]
+    overrides = step.planning.config.get("model_overrides")
+    override = (
+        cast("Mapping[str, object]", overrides).get(f"gsd-{role}") if isinstance(overrides, Mapping) else None
+    )
+    configured = override if isinstance(override, str) else ""
+    chosen = step.model or configured or PROFILES[role][step.profile]
     return "" if chosen == "inherit" else chosen
-
-
-def _override(role: Role, config: Mapping[str, Any]) -> str:
-    overrides = config.get("model_overrides")
-    if not isinstance(overrides, Mapping):
-        return ""
-    chosen = cast("Mapping[str, object]", overrides).get(f"gsd-{role}", "")
-    return chosen if isinstance(chosen, str) else ""

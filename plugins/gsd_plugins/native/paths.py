@@ -1,4 +1,4 @@
-"""Where a step's files lie, and where the project stands after it."""
+"""A step's phase: its files, its plans, and the position that STATE.md gets after the step."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from gsd_core import Permanent, PhaseView, Plan, SetPosition, StepRequest, padde
 
 
 def phase_of(step: StepRequest) -> PhaseView:
-    """Return the step's phase."""
+    """Return the step's phase; raise ``Permanent`` if it has none."""
     if step.phase is None:
-        raise Permanent(f"step {step.id!r} names no phase")
+        raise Permanent(f"step {step.id!r} has no phase")
     return step.phase
 
 
@@ -18,6 +18,22 @@ def phase_file(phase: PhaseView, name: str) -> str:
     """Return the path of a file in the phase's folder: ``.planning/phases/02.1-slug/NAME``."""
     folder = phase.directory or f".planning/phases/{padded(phase.number)}-{slug(phase.name)}"
     return f"{folder}/{name}"
+
+
+def date_of(step: StepRequest) -> str:
+    """Return the date on which the attempt began, in ISO format (UTC)."""
+    return step.now.date().isoformat()
+
+
+def executed_plans(phase: PhaseView) -> tuple[Plan, ...]:
+    """Return the phase's plans that have a summary."""
+    return tuple(plan for plan in phase.plans if plan.summary)
+
+
+def unwritten_plan_ids(phase: PhaseView) -> tuple[str, ...]:
+    """Return the ids of plans that the roadmap lists but that have no file."""
+    written = {plan.id for plan in phase.plans}
+    return tuple(sorted(plan_id for plan_id in phase.listed if plan_id not in written))
 
 
 def position(
@@ -28,7 +44,7 @@ def position(
     planned: Iterable[str] = (),
     done: Iterable[str] = (),
 ) -> SetPosition:
-    """Return where the project stands once the plans *planned* are there and *done* are carried out."""
+    """Return the project's position once the plans *planned* are written and *done* are executed."""
     phase = phase_of(step)
     others = [other for other in step.planning.phases if other.number != phase.number]
     listed = _listed(phase) | set(planned)
@@ -43,20 +59,10 @@ def position(
         plans=len(listed),
         status=status,
         percent=100 * all_finished // all_listed if all_listed else 0,
-        date=day(step),
+        date=date_of(step),
         activity=activity,
         done=all_finished,
     )
-
-
-def day(step: StepRequest) -> str:
-    """Return the day on which the attempt began, in ISO form."""
-    return step.now.date().isoformat()
-
-
-def executed(phase: PhaseView) -> tuple[Plan, ...]:
-    """Return the phase's plans that have a summary."""
-    return tuple(plan for plan in phase.plans if plan.summary)
 
 
 def _listed(phase: PhaseView) -> set[str]:
@@ -64,4 +70,4 @@ def _listed(phase: PhaseView) -> set[str]:
 
 
 def _finished(phase: PhaseView) -> set[str]:
-    return {plan.id for plan in executed(phase)}
+    return {plan.id for plan in executed_plans(phase)}

@@ -1,0 +1,281 @@
+"""The agents' answers as classes, their JSON schemas, and the conversion from JSON.
+
+Field names are the keys that the agents use, and the prompts explain them. A field without a default is
+required; ``metadata["key"]`` gives the JSON key where that is not a valid Python name. Allowed types:
+strings, integers, ``Literal`` choices, tuples, and attrs classes of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
+
+import attrs
+
+from gsd_core import AgentFunction
+from gsd_core.planning.model import TaskType
+
+T = TypeVar("T")
+Json: TypeAlias = dict[str, Any]
+VerdictStatus: TypeAlias = Literal["holds", "fails", "uncertain", "human"]
+
+
+@attrs.frozen(kw_only=True)
+class RequirementAnswer:
+    """A requirement."""
+
+    id: str
+    category: str
+    text: str
+
+
+@attrs.frozen(kw_only=True)
+class Exclusion:
+    """A feature that is out of scope."""
+
+    feature: str
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class Constraint:
+    """A constraint that the idea sets."""
+
+    type: str
+    what: str
+    why: str
+
+
+@attrs.frozen(kw_only=True)
+class PhaseAnswer:
+    """A phase of the roadmap; its number is its position in the list."""
+
+    name: str
+    goal: str
+    depends_on: tuple[str, ...]
+    requirements: tuple[str, ...]
+    criteria: tuple[str, ...]
+
+
+@attrs.frozen(kw_only=True)
+class RoadmapAnswer:
+    """The roadmapper's answer: requirements and phases."""
+
+    name: str
+    summary: str
+    core_value: str
+    requirements: tuple[RequirementAnswer, ...]
+    later: tuple[RequirementAnswer, ...]
+    out_of_scope: tuple[Exclusion, ...]
+    constraints: tuple[Constraint, ...]
+    phases: tuple[PhaseAnswer, ...]
+
+
+@attrs.frozen(kw_only=True)
+class ArtifactAnswer:
+    """A file that must exist."""
+
+    path: str
+    provides: str
+    min_lines: int = 0
+    contains: str = ""
+    exports: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class LinkAnswer:
+    """A connection between two files: one uses the other."""
+
+    source: str = attrs.field(metadata={"key": "from"})
+    target: str = attrs.field(metadata={"key": "to"})
+    via: str
+    pattern: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class OptionAnswer:
+    """An option of a ``checkpoint:decision``."""
+
+    name: str
+    pros: str = ""
+    cons: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class TaskAnswer:
+    """One task of a plan."""
+
+    name: str
+    type: TaskType = "auto"
+    files: tuple[str, ...]
+    action: str
+    verify: str
+    check: str = ""
+    done: str
+    options: tuple[OptionAnswer, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class PlanAnswer:
+    """One plan; ``depends_on`` lists plans of the same answer, counted from 1."""
+
+    name: str
+    objective: str
+    depends_on: tuple[int, ...]
+    files_modified: tuple[str, ...]
+    requirements: tuple[str, ...]
+    truths: tuple[str, ...]
+    artifacts: tuple[ArtifactAnswer, ...]
+    key_links: tuple[LinkAnswer, ...]
+    tasks: tuple[TaskAnswer, ...]
+
+
+@attrs.frozen(kw_only=True)
+class PlansAnswer:
+    """The planner's answer: the plans of a phase or of a gap round."""
+
+    plans: tuple[PlanAnswer, ...]
+
+
+@attrs.frozen(kw_only=True)
+class ReportAnswer:
+    """The executor's final answer. It has no status: whether a plan is done is decided by its commits."""
+
+    deviations: tuple[str, ...]
+    decisions: tuple[str, ...]
+    issues: tuple[str, ...]
+
+
+@attrs.frozen(kw_only=True)
+class VerdictAnswer:
+    """The verdict on one truth."""
+
+    id: str
+    status: VerdictStatus
+    evidence: str
+    reason: str
+    missing: tuple[str, ...]
+
+
+@attrs.frozen(kw_only=True)
+class VerdictsAnswer:
+    """The verifier's answer: a verdict on each truth."""
+
+    verdicts: tuple[VerdictAnswer, ...]
+
+
+@attrs.frozen(kw_only=True)
+class TaskDone:
+    """The arguments of ``task_done``."""
+
+    task: int
+    files: tuple[str, ...]
+    note: str
+
+
+class InvalidAnswer(ValueError):
+    """A value that does not have the required structure; *problems* name each field, for the agent."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+def parse_answer(kind: type[T], value: object) -> T:
+    """Return *value*, as decoded from JSON, as an instance of *kind*.
+
+    Raises :class:`InvalidAnswer` with all problems at once, since each retry costs money. Types are
+    not coerced. Unknown keys are ignored: they do no harm, and are not worth another retry.
+    """
+    problems: list[str] = []
+    answer = _structure(kind, value, "", problems)
+    if problems:
+        raise InvalidAnswer(tuple(problems))
+    return cast("T", answer)
+
+
+def validate_answer(kind: type, value: object) -> tuple[str, ...]:
+    """Return what is wrong with *value* as an instance of *kind*; empty if it is valid."""
+    try:
+        parse_answer(kind, value)
+    except InvalidAnswer as error:
+        return error.problems
+    return ()
+
+
+def _structure(hint: Any, value: Any, path: str, problems: list[str]) -> Any:
+    """Return *value* as the type *hint*, or append to *problems*; the result is then meaningless."""
+    # Our own forty lines rather than cattrs, which coerces (`str(3)`, `int(True)`, a string to a tuple
+    # of characters): to prevent that, every one of these types would need a hook of its own.
+    expected = ""
+    if get_origin(hint) is tuple:
+        if isinstance(value, list | tuple):
+            items = enumerate(cast("list[Any]", value))
+            return tuple(_structure(get_args(hint)[0], x, f"{path}[{n}]", problems) for n, x in items)
+        expected = "an array"
+    elif get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            expected = f"one of {', '.join(get_args(hint))}"
+    elif hint in (str, int):
+        # An exact comparison, because `True` is an instance of `int`.
+        if type(value) is not hint:
+            expected = "a string" if hint is str else "an integer"
+    elif isinstance(value, Mapping):
+        return _structure_object(hint, cast("Mapping[str, Any]", value), path, problems)
+    else:
+        expected = "an object"
+    if expected:
+        problems.append(f"{path or 'the answer'}: expected {expected}, got {value!r:.80}")
+    return value
+
+
+def _structure_object(kind: type, value: Mapping[str, Any], path: str, problems: list[str]) -> Any:
+    before = len(problems)
+    arguments: dict[str, Any] = {}
+    for key, hint, field in _fields(kind):
+        key_path = f"{path}.{key}" if path else key
+        if key in value:
+            arguments[field.name] = _structure(hint, value[key], key_path, problems)
+        elif field.default is attrs.NOTHING:
+            problems.append(f"{key_path} is missing")
+    return kind(**arguments) if len(problems) == before else None
+
+
+def schema_of(kind: type) -> Json:
+    """Return the JSON schema of an answer's class."""
+    fields = tuple(_fields(kind))
+    return {
+        "type": "object",
+        "properties": {key: _schema(hint) for key, hint, _ in fields},
+        "required": [key for key, _, field in fields if field.default is attrs.NOTHING],
+        "additionalProperties": False,
+    }
+
+
+def _schema(hint: Any) -> Json:
+    if get_origin(hint) is tuple:
+        return {"type": "array", "items": _schema(get_args(hint)[0])}
+    if get_origin(hint) is Literal:
+        return {"type": "string", "enum": list(get_args(hint))}
+    if hint in (str, int):
+        return {"type": "string" if hint is str else "integer"}
+    return schema_of(hint)
+
+
+def _fields(kind: type) -> Iterator[tuple[str, Any, attrs.Attribute[Any]]]:
+    """Yield the JSON key, the type and the attribute of each field."""
+    hints = get_type_hints(kind)
+    for field in attrs.fields(cast("type[attrs.AttrsInstance]", kind)):
+        yield field.metadata.get("key", field.name), hints[field.name], field
+
+
+ROADMAP = schema_of(RoadmapAnswer)
+PLANS = schema_of(PlansAnswer)
+REPORT = schema_of(ReportAnswer)
+VERDICTS = schema_of(VerdictsAnswer)
+
+TASK_DONE = AgentFunction(
+    name="task_done",
+    description="Check and commit a finished task; returns the result.",
+    schema=schema_of(TaskDone),
+)

@@ -1,0 +1,81 @@
+"""Checkpoints: the questions for tasks that only a person can do."""
+
+from __future__ import annotations
+
+import attrs
+
+from gsd_core import Answer, Inquiry, Option, Plan, Question, StepRequest, Task
+from gsd_core.planning.markdown import elements, named
+
+WORKS = Option(label="Works", description="It works as expected.", recommended=True)
+BROKEN = Option(label="Does not work", description="Describe what is wrong.")
+DONE = Option(label="Done", description="I have done this.")
+
+
+def inquiry_for(step: StepRequest, plan: Plan, task: Task, rejections: int) -> Inquiry:
+    """Return the question of a checkpoint that was rejected *rejections* times before."""
+    details = task.details
+    match task.type:
+        case "checkpoint:decision":
+            question = Question(
+                text=_text(
+                    details.get("decision") or task.action or task.name, details.get("context") or task.verify
+                ),
+                header="Please decide",
+                options=_options(details.get("options", "")),
+            )
+        case "checkpoint:human-action":
+            question = Question(
+                text=_text(
+                    task.action or task.name,
+                    details.get("instructions", ""),
+                    details.get("verification") or task.verify,
+                ),
+                header="Please do",
+                options=(DONE,),
+                human_only=True,
+            )
+        case _:
+            question = Question(
+                text=_text(
+                    details.get("what-built") or task.action or task.name,
+                    details.get("how-to-verify") or task.verify,
+                ),
+                header="Please check",
+                options=(WORKS, BROKEN),
+            )
+    if rejections:
+        # The text is part of a question's identity: unchanged, the earlier answer would be returned.
+        question = attrs.evolve(question, text=f"{question.text}\n\n(Asked again, attempt {rejections + 1}.)")
+    return Inquiry(
+        kind="checkpoint",
+        step=step.id,
+        questions=(question,),
+        reason=f"task {task.number} of plan {plan.id} needs a person: {task.name}",
+    )
+
+
+def is_satisfied(task: Task, answer: Answer) -> bool:
+    """Whether *answer* completes the task; a comment without a choice is not approval."""
+    return task.type == "checkpoint:decision" or answer.chosen in ((WORKS.label,), (DONE.label,))
+
+
+def _text(*parts: str) -> str:
+    return "\n\n".join(dict.fromkeys(part.strip() for part in parts if part.strip()))
+
+
+def _options(text: str) -> tuple[Option, ...]:
+    """Return a decision's options, from ``<option>`` elements or else lines; GSD recommends the first."""
+    found: list[Option] = []
+    for element in named(text, "option"):
+        parts = {part.name: part.text for part in elements(element.inside)}
+        label = parts.get("name") or element.attributes.get("id") or element.inside.strip()
+        description = "; ".join(f"{name}: {parts[name]}" for name in ("pros", "cons") if parts.get(name))
+        found.append(Option(label=label, description=description))
+    if not found:
+        found = [Option(label=line.lstrip("-*0123456789.) ").strip()) for line in text.splitlines()]
+    unique: dict[str, Option] = {}
+    for option in found:
+        if option.label:
+            unique.setdefault(option.label, option)
+    return tuple(attrs.evolve(option, recommended=index == 0) for index, option in enumerate(unique.values()))

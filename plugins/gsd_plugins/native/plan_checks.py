@@ -1,0 +1,112 @@
+"""The checks on new plans; the planner has to revise plans that do not pass."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from gsd_core import Gap, Plan, StepRequest
+from gsd_core.planning.check import Issue, check_plans
+
+from .paths import phase_of, unwritten_plan_ids
+
+
+def validate_plans(step: StepRequest, plans: Sequence[Plan]) -> tuple[str, ...]:
+    """Return the problems of *plans* that the planner must fix; mere warnings are left out."""
+    phase = phase_of(step)
+    gaps = step.report.gaps if step.round and step.report else ()
+    # In a gap round, plans must close every gap; the phase's requirements are covered by earlier plans.
+    issues = check_plans(phase, plans, () if step.round else phase.requirements)
+    problems = [describe(issue) for issue in issues if issue.severity == "blocker"]
+    for plan in plans:
+        for task in plan.tasks:
+            if is_trivial_check(task.check):
+                hint = "give a command that fails before the task and passes after it"
+                problems.append(
+                    f"{plan.id}, task {task.number}: the check `{task.check}` proves nothing ({hint})"
+                )
+    written = {plan.id for plan in plans}
+    if missing := [plan_id for plan_id in unwritten_plan_ids(phase) if plan_id not in written]:
+        problems.append(f"plans listed in the roadmap are missing: {', '.join(missing)}")
+    problems += [
+        f"no plan closes gap {gap.key}: add its truth to the truths of a plan: {gap.truth}"
+        for gap in gaps
+        if not any(_addresses(plan, gap) for plan in plans)
+    ]
+    return tuple(dict.fromkeys(problems))
+
+
+def describe(issue: Issue) -> str:
+    """Return an issue in one line: where it is, what is wrong, and how to fix it."""
+    where = f"{issue.plan}, task {issue.task}" if issue.task else issue.plan
+    hint = f" ({issue.fix_hint})" if issue.fix_hint else ""
+    return f"{where}: {issue.description}{hint}" if where else f"{issue.description}{hint}"
+
+
+def _addresses(plan: Plan, gap: Gap) -> bool:
+    """Whether *plan* repeats the gap's truth, mentions what the gap is about, or changes that file."""
+    truths = (truth.text for truth in plan.must_haves.truths)
+    texts = (plan.objective, *truths, *(task.action for task in plan.tasks))
+    if _normalized(gap.truth) in map(_normalized, texts):
+        return True
+    if not gap.about:
+        return False
+    return gap.about in {*plan.files_modified, *plan.requirements} or any(gap.about in text for text in texts)
+
+
+def _normalized(text: str) -> str:
+    return " ".join(text.lower().split()).rstrip(".")
+
+
+# Trivial checks
+
+_OPERATORS = ";&|()\n"
+_ALWAYS_SUCCEED = ("true", ":", "echo", "printf", "sleep")
+_HIDE_FAILURE = ("cat", "tee", "head", "tail")
+"""Commands that hide a failure when they end a pipeline."""
+
+_Command: TypeAlias = tuple[str, tuple[str, ...]]
+"""A simple command's words, after the operator that precedes it (empty for the first)."""
+
+
+def is_trivial_check(command: str) -> bool:
+    """Whether *command* clearly cannot fail: ``true``, ``echo ok``, ``pytest || true``.
+
+    Only clear cases count. Anything that takes a real shell parser (a subshell, ``set -e``, an
+    unclosed quote) is not trivial, since a good check must not be rejected.
+    """
+    try:
+        commands = tuple(_commands(command))
+    except ValueError:
+        return False
+    if any("(" in operator or ")" in operator or words[:1] == ("set",) for operator, words in commands):
+        return False
+    if not commands:
+        return False
+    # The last command decides the exit code; behind `&&`, so do the commands before it.
+    for operator, words in reversed(commands):
+        hides_failure = operator in ("|", "|&") and words[0] in _HIDE_FAILURE
+        succeeds = words[0] in _ALWAYS_SUCCEED or words[:2] == ("exit", "0")
+        if not hides_failure and not succeeds:
+            return False
+        if operator != "&&":
+            return True
+    return True
+
+
+def _commands(line: str) -> Iterator[_Command]:
+    lexer = shlex.shlex(line.strip(), posix=False, punctuation_chars=_OPERATORS)
+    # A newline separates commands, so it is an operator here and not whitespace.
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+    operator, words = "", list[str]()
+    for token in lexer:
+        if token.strip(_OPERATORS):
+            words.append(token)
+            continue
+        if words:
+            yield operator, tuple(words)
+            operator, words = "", []
+        operator += token.strip("\n") or ";"
+    if words or "(" in operator or ")" in operator:
+        yield operator, tuple(words)
