@@ -136,8 +136,8 @@ def test_an_empty_file_answers_nothing(tmp_path: Path) -> None:
         ('{"question": "q-db", "text": "a"}\n["x"]\n', "a.jsonl", "line 2"),
         ('a = "b"\nc = \n', "a.toml", "line 2"),
         ('{"q-db": null}', "a.json", "'q-db'"),
-        ('{"": "x"}', "a.json", "names no question"),
-        ('{"/(/": "x"}', "a.json", "no regular expression"),
+        ('{"": "x"}', "a.json", "question is empty"),
+        ('{"/(/": "x"}', "a.json", "not a valid regular expression"),
         ('{"q-db": {"choice": "x"}}', "a.json", "'q-db'"),
         ('[{"question": "q-db", "text": 3}, {"question": 4}]', "a.json", "entry 2"),
     ],
@@ -168,7 +168,7 @@ def test_an_answer_that_fits_no_option_is_told(tmp_path: Path) -> None:
         id="q-s", text="Yes?", options=(Option(label="yes"), Option(label="no")), free_text=False
     )
 
-    with pytest.raises(ConfigError, match="does not answer 'Yes\\?'") as error:
+    with pytest.raises(ConfigError, match="invalid answer to 'Yes\\?'") as error:
         look_up(written(tmp_path, {"q-s": "maybe"}), strict)
 
     assert error.value.hint == "options: yes, no"
