@@ -200,8 +200,8 @@ def _as_dict(value: object) -> dict[str, Any] | None:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
-def _as_list(value: object) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else [value]
+def _as_list(value: object) -> Sequence[Any]:
+    return cast("Sequence[Any]", value) if isinstance(value, list) else [value]
 
 
 @attrs.define(eq=False)

@@ -27,8 +27,8 @@ def check_artifact(tree: Tree, path: str, artifacts: Sequence[Artifact]) -> Gap 
     truth = f"{path} provides {provides}" if provides else f"{path} exists and is complete"
     found = tree.find(path)
     if isinstance(found, str):
-        bad = (BadArtifact(path=path, issue=found),)
-        return Gap(truth=truth, reason=found, about=path, artifacts=bad, missing=(path,))
+        missing = (BadArtifact(path=path, issue=found),)
+        return Gap(truth=truth, reason=found, about=path, artifacts=missing, missing=(path,))
     if found.is_dir():
         return Evidence(about=path, holds=True, proof="a folder that contains files")
     content = read(found)
