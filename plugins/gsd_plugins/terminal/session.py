@@ -165,7 +165,7 @@ class TerminalSession:
 
 def _read_roadmap(project: Path) -> tuple[PhaseView, ...]:
     """Return the phases of the roadmap; none if it cannot be read, which the run itself reports."""
-    from gsd_core.planning.read import read_planning
+    from gsd_core.planning.survey import read_planning
 
     try:
         return read_planning(project).phases
