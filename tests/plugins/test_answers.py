@@ -34,7 +34,7 @@ def look_up(source: str, *questions: Question) -> list[Answer] | None:
     return list(found) if found is not None else None
 
 
-def written(folder: Path, content: object, name: str = "answers.json") -> str:
+def write_answers(folder: Path, content: object, name: str = "answers.json") -> str:
     path = folder / name
     path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
     return str(path)
@@ -49,47 +49,49 @@ def test_without_the_setting_nothing_is_answered() -> None:
     ["q-db", "Which database shall it use?", "which  database SHALL it use?", "database", "/^Which data/"],
 )
 def test_a_question_is_found_by_id_text_header_and_regular_expression(key: str, tmp_path: Path) -> None:
-    source = written(tmp_path, {"something else": "no", key: "postgresql"})
+    source = write_answers(tmp_path, {"something else": "no", key: "postgresql"})
 
     found = look_up(source)
 
     assert found == [Answer(question="q-db", chosen=("PostgreSQL",), by=source, how="file")]
 
 
-def test_a_part_of_a_text_is_not_enough_to_be_meant(tmp_path: Path) -> None:
-    assert look_up(written(tmp_path, {"Which data": "SQLite"})) is None
+def test_a_part_of_the_text_does_not_identify_a_question(tmp_path: Path) -> None:
+    assert look_up(write_answers(tmp_path, {"Which data": "SQLite"})) is None
 
 
-def test_what_is_no_option_is_words_of_ones_own(tmp_path: Path) -> None:
-    found = look_up(written(tmp_path, {"q-db": "DuckDB, please"}))
+def test_a_text_that_is_not_an_option_is_free_text(tmp_path: Path) -> None:
+    found = look_up(write_answers(tmp_path, {"q-db": "DuckDB, please"}))
 
     assert found is not None
     assert (found[0].chosen, found[0].text) == ((), "DuckDB, please")
 
 
 def test_several_options_are_chosen_by_a_list(tmp_path: Path) -> None:
-    found = look_up(written(tmp_path, {"Which topics?": ["a", "b"]}), TOPICS)
+    found = look_up(write_answers(tmp_path, {"Which topics?": ["a", "b"]}), TOPICS)
 
     assert found is not None
     assert found[0].chosen == ("a", "b")
 
 
-def test_an_answer_may_have_both_options_and_words(tmp_path: Path) -> None:
-    found = look_up(written(tmp_path, {"q-topics": {"chosen": ["a"], "text": "and c"}}), TOPICS)
+def test_an_answer_may_have_both_options_and_text(tmp_path: Path) -> None:
+    found = look_up(write_answers(tmp_path, {"q-topics": {"chosen": ["a"], "text": "and c"}}), TOPICS)
 
     assert found is not None
     assert (found[0].chosen, found[0].text) == (("a",), "and c")
 
 
-def test_only_what_the_file_knows_is_answered(tmp_path: Path) -> None:
-    found = look_up(written(tmp_path, {"Name": "abacus"}), DATABASE, NAME)
+def test_only_questions_in_the_file_are_answered(tmp_path: Path) -> None:
+    found = look_up(write_answers(tmp_path, {"Name": "abacus"}), DATABASE, NAME)
 
     assert found is not None
     assert [answer.question for answer in found] == ["q-name"]
 
 
-def test_toml_answers_too(tmp_path: Path) -> None:
-    source = written(tmp_path, '"Which database shall it use?" = "SQLite"\nName = "abacus"\n', "answers.toml")
+def test_answers_may_be_toml(tmp_path: Path) -> None:
+    source = write_answers(
+        tmp_path, '"Which database shall it use?" = "SQLite"\nName = "abacus"\n', "answers.toml"
+    )
 
     found = look_up(source, DATABASE, NAME)
 
@@ -97,38 +99,38 @@ def test_toml_answers_too(tmp_path: Path) -> None:
     assert [answer.words for answer in found] == ["SQLite", "abacus"]
 
 
-def test_json_lines_answer_too(tmp_path: Path) -> None:
+def test_answers_may_be_json_lines(tmp_path: Path) -> None:
     lines = '{"question": "q-db", "chosen": ["SQLite"]}\n\n{"question": "Name", "text": "abacus"}\n'
 
-    found = look_up(written(tmp_path, lines), DATABASE, NAME)
+    found = look_up(write_answers(tmp_path, lines), DATABASE, NAME)
 
     assert found is not None
     assert [answer.words for answer in found] == ["SQLite", "abacus"]
 
 
-def test_a_single_json_line_is_an_answer_and_no_map(tmp_path: Path) -> None:
-    found = look_up(written(tmp_path, '{"question": "q-db", "chosen": ["SQLite"]}\n'))
+def test_a_single_json_line_is_an_answer_and_not_a_mapping(tmp_path: Path) -> None:
+    found = look_up(write_answers(tmp_path, '{"question": "q-db", "chosen": ["SQLite"]}\n'))
 
     assert found is not None
     assert found[0].words == "SQLite"
 
 
-def test_a_file_may_answer_what_only_a_human_may(tmp_path: Path) -> None:
+def test_a_file_may_answer_questions_that_only_a_human_may_answer(tmp_path: Path) -> None:
     action = Question(id="q-a", text="Buy the domain", options=(Option(label="done"),), human_only=True)
 
-    found = look_up(written(tmp_path, {"Buy the domain": "done"}), action)
+    found = look_up(write_answers(tmp_path, {"Buy the domain": "done"}), action)
 
     assert found is not None
     assert (found[0].chosen, found[0].how) == (("done",), "file")
 
 
 def test_an_empty_file_answers_nothing(tmp_path: Path) -> None:
-    assert look_up(written(tmp_path, "")) is None
-    assert look_up(written(tmp_path, {})) is None
+    assert look_up(write_answers(tmp_path, "")) is None
+    assert look_up(write_answers(tmp_path, {})) is None
 
 
 @pytest.mark.parametrize(
-    ("content", "name", "told"),
+    ("content", "name", "place"),
     [
         ('{"q-db": "a",\n "b"\n}', "a.json", "line 3"),
         ("no json at all", "a.json", "line 1"),
@@ -136,20 +138,20 @@ def test_an_empty_file_answers_nothing(tmp_path: Path) -> None:
         ('{"question": "q-db", "text": "a"}\n["x"]\n', "a.jsonl", "line 2"),
         ('a = "b"\nc = \n', "a.toml", "line 2"),
         ('{"q-db": null}', "a.json", "'q-db'"),
-        ('{"": "x"}', "a.json", "names no question"),
-        ('{"/(/": "x"}', "a.json", "no regular expression"),
+        ('{"": "x"}', "a.json", "question is empty"),
+        ('{"/(/": "x"}', "a.json", "not a valid regular expression"),
         ('{"q-db": {"choice": "x"}}', "a.json", "'q-db'"),
         ('[{"question": "q-db", "text": 3}, {"question": 4}]', "a.json", "entry 2"),
     ],
 )
-def test_a_bad_file_is_told_with_its_place(content: str, name: str, told: str, tmp_path: Path) -> None:
+def test_an_error_in_a_file_names_its_place(content: str, name: str, place: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as error:
-        look_up(written(tmp_path, content, name))
+        look_up(write_answers(tmp_path, content, name))
 
-    assert told in str(error.value)
+    assert place in str(error.value)
 
 
-def test_a_missing_a_binary_and_a_huge_file_are_told(tmp_path: Path) -> None:
+def test_a_missing_a_binary_and_a_huge_file_are_errors(tmp_path: Path) -> None:
     binary = tmp_path / "binary"
     binary.write_bytes(b"\xff\xfe\x00")
     huge = tmp_path / "huge"
@@ -163,19 +165,19 @@ def test_a_missing_a_binary_and_a_huge_file_are_told(tmp_path: Path) -> None:
         look_up(str(huge))
 
 
-def test_an_answer_that_fits_no_option_is_told(tmp_path: Path) -> None:
+def test_an_answer_that_fits_no_option_is_an_error(tmp_path: Path) -> None:
     strict = Question(
         id="q-s", text="Yes?", options=(Option(label="yes"), Option(label="no")), free_text=False
     )
 
-    with pytest.raises(ConfigError, match="does not answer 'Yes\\?'") as error:
-        look_up(written(tmp_path, {"q-s": "maybe"}), strict)
+    with pytest.raises(ConfigError, match="invalid answer to 'Yes\\?'") as error:
+        look_up(write_answers(tmp_path, {"q-s": "maybe"}), strict)
 
     assert error.value.hint == "options: yes, no"
 
 
 def piped(lines: str, *questions: Question) -> list[list[Answer] | None]:
-    """Ask each question in turn, with *lines* on a pipe that stands for standard input."""
+    """Ask each question in turn, with *lines* on a pipe as standard input."""
     reading, writing = os.pipe()
     os.write(writing, lines.encode())
     os.close(writing)
@@ -212,12 +214,12 @@ def test_a_line_is_used_up_by_its_answer_and_the_end_of_input_declines() -> None
     assert words(piped(lines, NAME, NAME, NAME)) == ["one", "two", None]
 
 
-def test_a_bad_line_is_told_with_its_number() -> None:
+def test_an_error_in_a_line_names_its_number() -> None:
     with pytest.raises(ConfigError, match="stdin, line 2"):
         piped('{"question": "x", "text": "y"}\nnonsense\n', NAME)
 
 
-def test_waiting_for_a_line_can_be_cancelled_and_taken_up_again() -> None:
+def test_waiting_for_a_line_can_be_cancelled_and_repeated() -> None:
     reading, writing = os.pipe()
     settings = AnswersSettings(answers="-")
     settings.stdin.descriptor = reading
@@ -252,10 +254,10 @@ print(found[0].words if found else "declined")
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [('{"question": "Name?", "text": "n"}\n', "n"), ("", "declined")]
+    ("content", "printed"), [('{"question": "Name?", "text": "n"}\n', "n"), ("", "declined")]
 )
-def test_standard_input_may_be_a_regular_file(content: str, said: str, tmp_path: Path) -> None:
-    with Path(written(tmp_path, content)).open() as stdin:
+def test_standard_input_may_be_a_regular_file(content: str, printed: str, tmp_path: Path) -> None:
+    with Path(write_answers(tmp_path, content)).open() as stdin:
         asked = subprocess.run(
             [sys.executable, "-c", ASK],
             stdin=stdin,
@@ -265,7 +267,7 @@ def test_standard_input_may_be_a_regular_file(content: str, said: str, tmp_path:
             env={"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.environ["PATH"]},
         )
 
-    assert asked.stdout.strip() == said
+    assert asked.stdout.strip() == printed
 
 
 def test_the_settings_are_contributed() -> None:

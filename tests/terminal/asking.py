@@ -1,7 +1,7 @@
-"""A process that asks one question at its terminal, and prints what came of it as JSON.
+"""A process that asks one question at its terminal, and prints the result as JSON.
 
-``asking.py`` answers are read from the keyboard; ``asking.py elsewhere`` is told, by SIGUSR1,
-that the question was answered elsewhere.
+The answer is read from the keyboard; SIGUSR1 means that the question was answered elsewhere.
+The first argument may be ``permission`` or ``no-input``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import termios
 from pathlib import Path
 
 from gsd_core import Inquiry, Option, Question, RunInfo
-from gsd_plugins.terminal.stage import Stage
+from gsd_plugins.terminal.session import TerminalSession
 from tests.terminal.plays import DATABASE, event
 
 PERMISSION = Inquiry(
@@ -33,18 +33,18 @@ PERMISSION = Inquiry(
 
 
 async def main(mode: str) -> None:
-    """Ask, and say what was answered."""
+    """Ask, and print the answer."""
     run = RunInfo(id="r-1", project=Path("/nowhere"), interactive=True, no_input=mode == "no-input")
     before = termios.tcgetattr(0)
     inquiry = PERMISSION if mode == "permission" else Inquiry(step="1/plan", questions=(DATABASE,))
-    async with Stage().open(run) as stage:
-        await stage.show(event("step.started", "1/plan", kind="plan"))
-        asking = asyncio.create_task(stage.ask(inquiry))
+    async with TerminalSession().open(run) as session:
+        await session.show(event("step.started", "1/plan", kind="plan"))
+        asking = asyncio.create_task(session.ask(inquiry))
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, asking.cancel)
         (answers,) = await asyncio.gather(asking, return_exceptions=True)
         if isinstance(answers, asyncio.CancelledError):
-            told = event("question.answered", question="q-1", words="SQLite", by="ada", via="inbox")
-            await stage.show(told)
+            answered = event("question.answered", question="q-1", words="SQLite", by="ada", via="inbox")
+            await session.show(answered)
     found = [answer.words for answer in answers] if isinstance(answers, list) else None
     same = termios.tcgetattr(0) == before
     print("RESULT", json.dumps({"words": found, "same": same}), flush=True)

@@ -38,18 +38,18 @@ DATABASE = Question(
 
 
 def event(name: EventName, step: str = "", /, *, after: int = 0, **data: Any) -> Event:
-    """Return an event, *after* seconds into the run."""
+    """Return an event that happened *after* seconds into the run."""
     at = BEGAN + timedelta(seconds=after)
     return Event(seq=after + 1, name=name, at=at, run="r-1", step=step, data=data)
 
 
 def asked(*questions: Question, kind: str = "decision") -> Event:
-    """Return the event of a question."""
-    said = [
+    """Return the event that *questions* were asked."""
+    asked_questions = [
         {"id": q.id, "text": q.text, "header": q.header, "options": [{"label": o.label} for o in q.options]}
         for q in questions
     ]
-    return event("question.asked", "1/plan", key="q-1", inquiry={"kind": kind, "questions": said})
+    return event("question.asked", "1/plan", key="q-1", inquiry={"kind": kind, "questions": asked_questions})
 
 
 def inquiry(*questions: Question, **more: Any) -> Inquiry:
@@ -59,18 +59,18 @@ def inquiry(*questions: Question, **more: Any) -> Inquiry:
 
 @define
 class Screen:
-    """What a process writes to its terminal, and the keyboard in front of it."""
+    """The screen and the keyboard of a process's terminal."""
 
     process: subprocess.Popen[bytes]
     terminal: int
     seen: str = ""
 
     def until(self, words: str, seconds: float = 20) -> str:
-        """Read until *words* were written since the last call; return what was read."""
+        """Read until *words* appear that were not read before; return everything read."""
         end = time.monotonic() + seconds
         while words not in self.seen:
             ready, _, _ = select.select([self.terminal], [], [], max(end - time.monotonic(), 0))
-            assert ready, f"{words!r} did not come; the screen: {self.seen!r}"
+            assert ready, f"{words!r} did not appear; the screen: {self.seen!r}"
             self.seen += self._read(words)
         before, _, self.seen = self.seen.partition(words)
         return before + words
@@ -80,7 +80,7 @@ class Screen:
         os.write(self.terminal, text.encode())
 
     def ended(self) -> int:
-        """Return the exit code of the process when it has ended."""
+        """Wait for the process to end, and return its exit code."""
         with suppress(AssertionError):
             while True:
                 self.seen += self._read("more")
@@ -90,20 +90,24 @@ class Screen:
         try:
             return os.read(self.terminal, 65_536).decode("utf-8", "replace")
         except OSError:
-            # Linux says so when the last process on the terminal has ended.
+            # Linux fails the read when the last process on the terminal has ended.
             raise AssertionError(f"the process ended before {words!r}; the screen: {self.seen!r}") from None
 
 
 @contextmanager
 def on_a_terminal(*command: str, **environment: str) -> Generator[Screen]:
-    """Run Python with *command* as the foreground process of a terminal of its own, 80 columns wide."""
+    """Run Python with *command* as the foreground process of a new terminal, 80 columns wide."""
     terminal, slave = pty.openpty()
     arguments = [sys.executable, "-c", _FOREGROUND, *command]
     try:
         process = subprocess.Popen(
-            arguments, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+            arguments,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
             env=_environment() | environment,
-        )  # fmt: skip
+        )
         os.close(slave)
         try:
             yield Screen(process, terminal)
@@ -136,5 +140,5 @@ def _environment() -> dict[str, str]:
 
 
 def json_after(text: str) -> Any:
-    """Return the JSON that ends *text*."""
+    """Return the JSON at the end of *text*."""
     return json.loads(text[text.index("{") :].strip())

@@ -1,4 +1,4 @@
-"""The live view keeps off what others wrote while it was away."""
+"""The live view does not erase what others wrote while it was removed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from io import StringIO
 
 import pytest
 
-from gsd_plugins.terminal.board import Board
-from gsd_plugins.terminal.lines import Weight
-from gsd_plugins.terminal.sinks import LiveView
+from gsd_plugins.terminal.lines import Level
+from gsd_plugins.terminal.live_view import LiveState, LiveView
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 UP = "\x1b[1A"
@@ -20,14 +19,14 @@ class Terminal(StringIO):
         return True
 
 
-def test_what_was_written_while_it_was_away_is_not_erased(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_written_while_the_view_was_removed_is_not_erased(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()
-    view = LiveView(stream, Weight.PLAIN)
-    board = Board(step="1/plan", questions={"q-1": "Which?", "q-2": "Why?"})
-    view.board(board, NOW)
-    view.board(board, NOW)
-    assert UP in stream.getvalue(), "it moves over its own lines"
+    view = LiveView(stream, Level.LOG, lambda: NOW)
+    view.state = LiveState(step="1/plan", questions={"q-1": "Which?", "q-2": "Why?"})
+    view.refresh()
+    view.refresh()
+    assert UP in stream.getvalue(), "it redraws its own lines"
 
     with view.paused():
         stream.write("typed here")

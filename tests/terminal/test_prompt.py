@@ -11,16 +11,18 @@ from pathlib import Path
 import pytest
 
 from gsd_core import Answer, Option, Question, RunInfo
-from gsd_plugins.terminal.keyboard import read_line
-from gsd_plugins.terminal.prompt import answer_from
-from gsd_plugins.terminal.stage import Stage
+from gsd_plugins.terminal.prompt import parse_answer, read_line
+from gsd_plugins.terminal.session import TerminalSession
 from tests.terminal.plays import DATABASE, inquiry, json_after, on_a_terminal
 
 ASKING = str(Path(__file__).with_name("asking.py"))
 TOPPINGS = Question(
-    id="q-3", text="Which toppings?", multiple=True, free_text=False,
+    id="q-3",
+    text="Which toppings?",
+    multiple=True,
+    free_text=False,
     options=(Option(label="Cheese"), Option(label="Olives"), Option(label="Chili")),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +46,7 @@ def test_what_is_typed_is_the_answer(typed: str, words: str) -> None:
     assert result == {"words": [words], "same": True}
 
 
-def test_words_that_fit_no_option_are_asked_for_again() -> None:
+def test_an_invalid_answer_is_asked_for_again() -> None:
     with on_a_terminal(ASKING, "permission") as screen:
         screen.until("> ")
         screen.type("perhaps\n")
@@ -52,7 +54,7 @@ def test_words_that_fit_no_option_are_asked_for_again() -> None:
         screen.type("2\n")
         result = json_after(screen.until("}"))
 
-    assert "not an answer: choose one of the options" in again
+    assert "invalid answer" in again
     assert result["words"] == ["Allow"]
 
 
@@ -64,7 +66,7 @@ def test_a_permission_shows_its_reason_and_the_whole_command() -> None:
     assert "npm publish && " + "x" * 300 + " # the end" in shown
 
 
-def test_an_answer_from_elsewhere_takes_the_prompt_back() -> None:
+def test_an_answer_from_elsewhere_ends_the_prompt() -> None:
     with on_a_terminal(ASKING) as screen:
         screen.until("> ")
         screen.type("half an ans")
@@ -77,7 +79,7 @@ def test_an_answer_from_elsewhere_takes_the_prompt_back() -> None:
     assert json_after(shown[shown.index("RESULT") :]) == {"words": None, "same": True}
 
 
-def test_the_end_of_input_is_no_answer() -> None:
+def test_the_end_of_input_is_not_an_answer() -> None:
     with on_a_terminal(ASKING) as screen:
         screen.until("> ")
         screen.type("\x04")
@@ -93,15 +95,15 @@ def test_nobody_is_asked_with_no_input() -> None:
     assert "Which database?" not in shown
 
 
-def test_a_file_as_standard_input_cannot_be_asked(tmp_path: Path) -> None:
+def test_nobody_is_asked_if_standard_input_is_a_file(tmp_path: Path) -> None:
     path = tmp_path / "answers"
     path.write_text("2\n")
 
     async def ask() -> object:
         run = RunInfo(id="r-1", project=tmp_path, interactive=True)
         with path.open() as stdin:
-            async with Stage().open(run, err=io.StringIO(), stdin=stdin) as stage:
-                return await stage.ask(inquiry())
+            async with TerminalSession().open(run, err=io.StringIO(), stdin=stdin) as session:
+                return await session.ask(inquiry())
 
     assert asyncio.run(ask()) is None
 
@@ -122,18 +124,18 @@ def test_a_line_cannot_be_awaited_from_a_file(tmp_path: Path) -> None:
     [("1,3", "Cheese, Chili"), ("olives, cheese", "Olives, Cheese"), ("2", "Olives"), ("2,2", "Olives")],
 )
 def test_several_options_are_separated_by_commas(typed: str, words: str) -> None:
-    answer = answer_from(TOPPINGS, typed)
+    answer = parse_answer(TOPPINGS, typed)
 
     assert isinstance(answer, Answer)
     assert answer.words == words
 
 
-def test_several_options_where_one_is_wanted_are_words_of_ones_own() -> None:
-    answer = answer_from(DATABASE, "1,2")
+def test_several_options_where_only_one_is_accepted_are_free_text() -> None:
+    answer = parse_answer(DATABASE, "1,2")
 
     assert isinstance(answer, Answer)
     assert (answer.chosen, answer.text) == ((), "1,2")
 
 
-def test_nothing_typed_and_nothing_recommended_is_no_answer() -> None:
-    assert answer_from(TOPPINGS, "") == "an empty answer"
+def test_an_empty_line_is_invalid_if_no_option_is_recommended() -> None:
+    assert isinstance(parse_answer(TOPPINGS, ""), str)

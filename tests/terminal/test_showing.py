@@ -1,4 +1,4 @@
-"""What is shown of a run: lines, the live view, JSON."""
+"""How a run is shown: lines, the live view, JSON."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import asyncio
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
+from rich.console import Console, Group
 
 from gsd_core import Event, Notice, RunInfo
-from gsd_plugins.terminal.board import Board, after, with_roadmap
-from gsd_plugins.terminal.glyphs import ASCII, UNICODE
-from gsd_plugins.terminal.stage import Stage
-from gsd_plugins.terminal.view import View
+from gsd_plugins.terminal.lines import ASCII, UNICODE
+from gsd_plugins.terminal.live_view import LiveState, after_event, render, with_roadmap
+from gsd_plugins.terminal.session import TerminalSession
 from tests.terminal.plays import BEGAN, DATABASE, EVIL, asked, event
 
 RUN: tuple[Event, ...] = (
@@ -33,7 +32,7 @@ RUN: tuple[Event, ...] = (
     event("plugin.failed", after=9, plugin="slack", hook="gsd_notify", error="offline"),
     event("phase.completed", "1/complete", after=10, number="1", name="Foundation"),
     event("step.failed", "2/plan", after=11, error={"kind": "Permanent", "message": "no", "hint": "log in"}),
-)  # fmt: skip
+)
 
 
 class Log(io.StringIO):
@@ -43,7 +42,7 @@ class Log(io.StringIO):
 
 
 class Tty(Log):
-    """A stream that says it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -56,9 +55,10 @@ def _show(
 
     async def show() -> None:
         info = RunInfo(id="r-1", project=Path("/nowhere"), **run)
-        async with Stage(clock=lambda: BEGAN).open(info, out=out, err=err, environ=environ or {}) as stage:
-            for told in events:
-                await stage.show(told)
+        session = TerminalSession(clock=lambda: BEGAN)
+        async with session.open(info, out=out, err=err, environ=environ or {}):
+            for one in events:
+                await session.show(one)
 
     asyncio.run(show())
     return out.getvalue()
@@ -70,9 +70,13 @@ def _lines(events: Sequence[Event], **run: Any) -> list[str]:
     return [line.strip() for line in err.getvalue().splitlines()]
 
 
-def test_a_run_is_told_line_by_line() -> None:
-    assert _lines(RUN) == [
-        "• run r-1 starts: gsd 0.1.0, agent rehearsal",
+def test_a_run_is_shown_line_by_line() -> None:
+    opened, *lines = _lines(RUN)
+
+    assert opened.startswith("• run r-1 started")
+    assert "gsd 0.1.0" in opened
+    assert "rehearsal" in opened
+    assert lines == [
         "● phase 1: Foundation",
         "▸ 1/plan",
         "✗ 1/plan attempt failed: 529",
@@ -87,16 +91,34 @@ def test_a_run_is_told_line_by_line() -> None:
     ]
 
 
-def test_quiet_tells_of_errors_and_questions_only() -> None:
+def test_a_resumed_run_shows_what_it_recovered_from_a_crash() -> None:
+    opened, recovered = _lines(
+        [
+            event("run.opened", version="0.1.0", agent=["rehearsal"], resumed=True),
+            event("recovered", processes=2, locks=0, lost=["1/execute/01-01"]),
+        ]
+    )
+
+    assert "r-1 resumed" in opened
+    assert "2 processes" in recovered
+    assert "1/execute/01-01" in recovered
+    assert "lock" not in recovered
+
+
+def test_quiet_shows_only_errors_and_questions() -> None:
     shown = _lines([*RUN, asked(DATABASE)], verbosity=-1)
 
     assert shown == [
-        "✗ 2/plan failed: no", "hint: log in",
-        "? Which database?", "1. SQLite", "2. PostgreSQL", "answer with: gsd answer q-1 …",
-    ]  # fmt: skip
+        "✗ 2/plan failed: no",
+        "hint: log in",
+        "? Which database?",
+        "1. SQLite",
+        "2. PostgreSQL",
+        "answer with: gsd answer q-1 …",
+    ]
 
 
-def test_a_stream_without_unicode_gets_plain_signs() -> None:
+def test_a_stream_without_unicode_gets_ascii_glyphs() -> None:
     err = io.StringIO()
 
     _show(RUN, err)
@@ -104,7 +126,7 @@ def test_a_stream_without_unicode_gets_plain_signs() -> None:
     assert err.getvalue().isascii()
 
 
-def test_verbose_tells_what_the_agent_does() -> None:
+def test_verbose_shows_what_the_agent_does() -> None:
     assert "Bash pytest -q" in _lines(RUN, verbosity=1)
 
 
@@ -113,34 +135,39 @@ def test_stream_json_puts_every_event_on_stdout_and_nothing_else() -> None:
 
     out = _show(RUN, err, output="stream-json")
 
-    said = [json.loads(line) for line in out.splitlines()]
-    assert [line["name"] for line in said] == [told.name for told in RUN]
-    assert {line["schema_version"] for line in said} == {1}
-    assert said[1] == {
-        "schema_version": 1, "seq": 2, "name": "phase.started", "at": "2026-01-02T03:04:06+00:00",
-        "run": "r-1", "step": "1/plan", "data": {"number": "1", "name": "Foundation"},
-    }  # fmt: skip
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [line["name"] for line in lines] == [one.name for one in RUN]
+    assert {line["schema_version"] for line in lines} == {1}
+    assert lines[1] == {
+        "schema_version": 1,
+        "seq": 2,
+        "name": "phase.started",
+        "at": "2026-01-02T03:04:06+00:00",
+        "run": "r-1",
+        "step": "1/plan",
+        "data": {"number": "1", "name": "Foundation"},
+    }
     assert err.getvalue() == ""
 
 
-def test_a_reader_that_goes_away_ends_the_stream_and_not_the_run() -> None:
+def test_a_reader_that_goes_away_ends_the_stream_but_not_the_run() -> None:
     class Gone(io.StringIO):
         def write(self, text: str, /) -> int:
             raise BrokenPipeError
 
     async def show() -> str:
         info = RunInfo(id="r-1", project=Path("/nowhere"), output="stream-json")
-        async with Stage().open(info, out=Gone(), err=io.StringIO()) as stage:
-            for told in RUN:
-                await stage.show(told)
-        return "went on"
+        async with TerminalSession().open(info, out=Gone(), err=io.StringIO()) as session:
+            for one in RUN:
+                await session.show(one)
+        return "completed"
 
-    assert asyncio.run(show()) == "went on"
+    assert asyncio.run(show()) == "completed"
 
 
 @pytest.mark.parametrize("output", ["text", "stream-json"])
 @pytest.mark.parametrize("tty", [True, False])
-def test_foreign_text_cannot_act_on_the_terminal(output: str, tty: bool) -> None:
+def test_untrusted_text_cannot_control_the_terminal(output: str, tty: bool) -> None:
     hostile = [
         event("phase.started", number="1", name=EVIL),
         event("step.started", "1/plan", kind="plan"),
@@ -159,19 +186,19 @@ def test_foreign_text_cannot_act_on_the_terminal(output: str, tty: bool) -> None
     assert "[red]bold[/red]" in shown
 
 
-def test_no_colour_beats_force_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_color_wins_over_force_color(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    coloured = io.StringIO()
-    _show(RUN, coloured)
+    colored = io.StringIO()
+    _show(RUN, colored)
     monkeypatch.setenv("NO_COLOR", "1")
     plain = io.StringIO()
     _show(RUN, plain)
 
-    assert "\x1b[" in coloured.getvalue()
+    assert "\x1b[" in colored.getvalue()
     assert "\x1b" not in plain.getvalue()
 
 
-def test_a_live_view_is_taken_away_at_the_end_and_the_cursor_is_back() -> None:
+def test_the_live_view_is_removed_at_the_end_and_the_cursor_is_shown() -> None:
     err = Tty()
 
     _show(RUN, err, environ={"TERM": "xterm"})
@@ -191,63 +218,62 @@ def test_a_dumb_terminal_gets_lines() -> None:
     assert "\x1b[?25l" not in err.getvalue()
 
 
-def test_a_crash_is_told_and_the_bell_rings_on_a_terminal() -> None:
+def test_a_crash_is_printed_and_the_bell_rings_on_a_terminal() -> None:
     err = Tty()
 
-    async def tell() -> None:
+    async def notify() -> None:
         info = RunInfo(id="r-1", project=Path("/nowhere"))
-        async with Stage().open(info, out=io.StringIO(), err=err, environ={"TERM": "xterm"}) as stage:
-            stage.notice(Notice(key="k", type="crash", title="gsd ended", body="kill -9"))
+        session = TerminalSession()
+        async with session.open(info, out=io.StringIO(), err=err, environ={"TERM": "xterm"}):
+            session.notify(Notice(key="k", type="crash", title="gsd ended", body="kill -9"))
 
-    asyncio.run(tell())
+    asyncio.run(notify())
 
     assert "\a" in err.getvalue()
     assert "gsd ended: kill -9" in err.getvalue()
 
 
-def _board(*events: Event) -> Board:
-    board = Board()
-    for told in events:
-        board = after(board, told)
-    return board
+def _state(*events: Event) -> LiveState:
+    state = LiveState()
+    for one in events:
+        state = after_event(state, one)
+    return state
 
 
-def _rendered(board: Board, width: int, glyphs: dict[str, str], height: int = 24) -> list[str]:
+def _rendered(state: LiveState, width: int, glyphs: Mapping[str, str], height: int = 24) -> list[str]:
     stream = io.StringIO()
     console = Console(file=stream, width=width, height=height, color_system=None)
-    view = View(glyphs)
-    view.set(board, BEGAN)
-    console.print(view)
+    console.print(Group(*render(state, glyphs, height, BEGAN)))
     return stream.getvalue().splitlines()
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
-def test_the_view_keeps_within_any_width(width: int, glyphs: dict[str, str]) -> None:
+def test_the_view_fits_any_width(width: int, glyphs: Mapping[str, str]) -> None:
     long = event("agent.activity", "1/plan", tool="Bash", text="echo " + "words " * 60)
-    shown = _rendered(_board(*RUN[:4], long, RUN[4], asked(DATABASE)), width, glyphs)
+    shown = _rendered(_state(*RUN[:4], long, RUN[4], asked(DATABASE)), width, glyphs)
 
     assert len(shown) == 4
     assert max(map(len, shown)) <= width
     assert shown[0] == f"{glyphs['in_progress']} 1  Foundation"
-    assert shown[1].startswith(f"{glyphs['begin']} 1/plan  0:00  Bash echo words")
+    assert shown[1].startswith(f"{glyphs['step']} 1/plan  0:00  Bash echo words")
     assert shown[2].startswith("? Database  gsd answer q-1")
-    assert shown[3] == "$0.25, 1.5k tokens, 1 agent calls"
+    assert shown[3] == "$0.25, 1.5k tokens, 1 agent call"
 
 
-def test_an_answered_question_leaves_the_view() -> None:
+def test_an_answered_question_disappears_from_the_view() -> None:
     answered = event("question.answered", question="q-1", words="SQLite", via="inbox")
 
-    assert _board(asked(DATABASE), answered).questions == {}
+    assert _state(asked(DATABASE), answered).questions == {}
 
 
-def test_costs_add_up_and_an_unknown_one_changes_nothing() -> None:
+def test_costs_add_up_and_an_unknown_cost_changes_nothing() -> None:
     known = event("cost.changed", dollars="0.10", tokens=10, calls=1)
     unknown = event("cost.changed", dollars=None, tokens=5, calls=1)
 
-    board = _board(known, unknown, known)
+    state = _state(known, unknown, known)
 
-    assert (str(board.dollars), board.tokens, board.calls) == ("0.20", 25, 3)
+    assert (str(state.dollars), state.tokens, state.calls) == ("0.20", 25, 3)
 
 
 def test_of_many_phases_those_around_the_current_one_are_shown() -> None:
@@ -257,10 +283,10 @@ def test_of_many_phases_those_around_the_current_one_are_shown() -> None:
         PhaseView(number=str(n), name=f"Part {n}", project=Path("/nowhere"), ticked=n < 20)
         for n in range(1, 41)
     ]
-    board = with_roadmap(_board(event("phase.started", number="20", name="Part 20")), roadmap)
+    state = with_roadmap(_state(event("phase.started", number="20", name="Part 20")), roadmap)
 
-    shown = _rendered(board, 80, dict(UNICODE), height=16)
+    shown = _rendered(state, 80, dict(UNICODE), height=16)
 
     assert "▸ 20  Part 20" in shown
     assert len(shown) == 12
-    assert "20 of 40 phases done or begun" in shown[-2]
+    assert "20 of 40 phases" in shown[-2]

@@ -1,26 +1,25 @@
-"""Files of the project, read within bounds and never outside of it."""
+"""Files of the project, never outside of it, and read only up to a limit."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from attrs import frozen
+import attrs
 
 MAX_BYTES = 2_000_000
 MAX_MATCHES = 200
 
 
-@frozen(kw_only=True)
-class Content:
-    """A file's text, as much as was read of it; *whole*: that is all; *binary*: it is no text."""
+@attrs.frozen(kw_only=True)
+class FileContent:
+    """The beginning of a file: its text, empty if *binary*; *complete* if that is the whole file."""
 
     text: str = ""
     size: int = 0
-    whole: bool = True
+    complete: bool = True
     binary: bool = False
 
     @property
@@ -29,9 +28,9 @@ class Content:
         return len(self.text.splitlines())
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Tree:
-    """The project's folder, without symbolic links in its own path."""
+    """The project's folder, resolved: no symbolic link in its own path."""
 
     root: Path
 
@@ -41,41 +40,42 @@ class Tree:
         return cls(root=Path(os.path.realpath(project)))
 
     def find(self, path: str) -> Path | str:
-        """Return where *path* lies, or say why it is no file of the project."""
+        """Return the resolved path of a file of the project, or the reason why there is none.
+
+        A path with ``*`` is a pattern that at least one file has to match; a path that ends in
+        ``/`` is a folder that has to contain files.
+        """
         if "\0" in path:
-            return "its name is not valid"
-        if not (self.root / path).exists() and "*" in path:
-            return self._matching(path)
+            return "its path is invalid"
+        if "*" in path and not (self.root / path).exists():
+            return self._find_match(path)
         real = Path(os.path.realpath(self.root / path))
         if not real.is_relative_to(self.root):
-            return "it lies outside the project"
+            return "it is outside the project"
         try:
             mode = real.stat().st_mode
         except OSError:
             return "it does not exist"
         if stat.S_ISDIR(mode):
-            return real if path.endswith("/") and any(_files(real)) else "it is a folder, not a file"
-        return real if stat.S_ISREG(mode) else "it is no regular file"
+            files = (file for file in islice(real.rglob("*"), MAX_MATCHES) if file.is_file())
+            return real if path.endswith("/") and any(files) else "it is a folder, not a file"
+        return real if stat.S_ISREG(mode) else "it is not a regular file"
 
-    def _matching(self, pattern: str) -> Path | str:
-        """A promise like ``migrations/*.sql`` holds if some file of the project is like that."""
+    def _find_match(self, pattern: str) -> Path | str:
         if pattern.startswith("/") or ".." in pattern.split("/"):
-            return "it lies outside the project"
-        found = (path for path in islice(self.root.glob(pattern), MAX_MATCHES) if path.is_file())
-        inside = (path for path in found if Path(os.path.realpath(path)).is_relative_to(self.root))
-        return next(inside, "no file has such a name")
+            return "it is outside the project"
+        for path in islice(self.root.glob(pattern), MAX_MATCHES):
+            if path.is_file() and Path(os.path.realpath(path)).is_relative_to(self.root):
+                return path
+        return "no file matches it"
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    return (path for path in islice(folder.rglob("*"), MAX_MATCHES) if path.is_file())
-
-
-def read(path: Path) -> Content:
-    """Read a file, its first two megabytes at most."""
+def read(path: Path) -> FileContent:
+    """Read a file, at most its first two megabytes."""
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
-    size = path.stat().st_size
-    if b"\0" in data[:8192]:
-        return Content(size=size, whole=len(data) <= MAX_BYTES, binary=True)
+    size, complete = path.stat().st_size, len(data) <= MAX_BYTES
+    if b"\0" in data[:8192]:  # how git recognizes a binary file
+        return FileContent(size=size, complete=complete, binary=True)
     text = data[:MAX_BYTES].decode("utf-8", "replace")
-    return Content(text=text, size=size, whole=len(data) <= MAX_BYTES)
+    return FileContent(text=text, size=size, complete=complete)

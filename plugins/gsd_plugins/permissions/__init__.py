@@ -1,13 +1,14 @@
-"""The default policy on tools: work in the project, and nothing else, unless a human says so.
+"""The default policy on tools: agents work inside the project; anything else needs a human's approval.
 
-Allowed: reading the project, changing it where the work may, and commands in it. Denied: what
-belongs to the run (``.git``, ``.planning``, ``.gsd``, ``gsd.toml``, ``.claude``, shell start
-files), git's history, more rights, other processes, secrets, and writing outside of the project.
-Asked: whatever publishes, deploys, deletes or reads outside, and what cannot be read.
+Allowed: reading the project, changing it if the step may, and running commands in it. Denied: the
+run's own files (``.git``, ``.planning``, ``.gsd``, ``gsd.toml``, ``.claude``, shell startup files),
+git's history, more privileges, other processes, secrets, and writing outside the project. Asked:
+whatever publishes, deploys, or deletes or reads something outside, and commands that cannot be
+parsed.
 
-This is a gate, not a sandbox. It reads what a command says, not what a program does: a script,
-a test or a build that the agent wrote may do anything that the user may. It stops mistakes and
-careless agents; against malice use a container.
+This is not a sandbox. The policy checks the text of a command, not what a program does: a script,
+a test or a build that the agent wrote can do anything that the user can. It stops mistakes and
+careless agents; use a container against malicious ones.
 """
 
 from __future__ import annotations
@@ -18,77 +19,87 @@ from pathlib import Path
 from gsd_core import Allow, Ask, Deny, Permission, ToolUse, implements
 from gsd_core.hookspecs import gsd_permit_tool
 
-from .lexer import Unreadable
-from .paths import Places, Verdict
-from .shell import Line
-from .tables import AGENT_TOOLS, QUIET_TOOLS, READ_TOOLS, SHELL_ENDING_TOOLS, WRITE_TOOLS
+from .lexer import ParseError
+from .paths import Objection, PathPolicy
+from .programs import names
+from .shell import CommandLine
 
-OUR_TOOLS = "mcp__gsd__"
+GSD_TOOLS_PREFIX = "mcp__gsd__"
+READ_TOOLS = frozenset({"Read", "NotebookRead", "Glob", "Grep", "LS"})
+WRITE_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
+HARMLESS_TOOLS = names(
+    """
+    AskUserQuestion StructuredOutput TodoWrite TodoRead WebFetch WebSearch ToolSearch TaskCreate TaskGet
+    TaskList TaskUpdate TaskOutput BashOutput Skill SlashCommand EnterPlanMode ExitPlanMode
+    """
+)
+SHELL_KILL_TOOLS = frozenset({"KillShell", "KillBash", "TaskStop"})
+AGENT_TOOLS = frozenset({"Task", "Agent"})
 
 
 @implements(gsd_permit_tool)
 async def default_policy(use: ToolUse) -> Permission | None:
-    """Judge one use of a tool; a use that cannot be understood is for a human to judge."""
-    verdicts = list(_verdicts(use))
+    """Permit one use of a tool; a human decides about a use that cannot be understood."""
+    objections = list(_objections(use))
     for kind in (Deny, Ask):
-        for verdict in verdicts:
-            if isinstance(verdict, kind):
-                return verdict
+        for objection in objections:
+            if isinstance(objection, kind):
+                return objection
     return Allow()
 
 
-def _verdicts(use: ToolUse) -> Iterator[Verdict]:
-    places = Places.around(use.tree)
+def _objections(use: ToolUse) -> Iterator[Objection]:
+    policy = PathPolicy.for_project(use.tree)
     if use.name in READ_TOOLS:
-        yield from _reads(use, places)
+        yield from _check_read(use, policy)
     elif use.name in WRITE_TOOLS:
-        yield from _writes(use, places)
+        yield from _check_write(use, policy)
     elif use.name == "Bash":
-        yield from _runs(use, places)
+        yield from _check_command(use, policy)
     elif use.name in AGENT_TOOLS:
-        yield Deny(reason="agents do not start agents")
-    elif use.name in SHELL_ENDING_TOOLS:
-        yield None if use.writable else Deny(reason="this work only reads")
-    elif use.name not in QUIET_TOOLS and not use.name.startswith(OUR_TOOLS):
-        yield Ask(reason=f"{use.name} is not a tool that the policy knows")
+        yield Deny(reason="agents may not start other agents")
+    elif use.name in SHELL_KILL_TOOLS:
+        yield None if use.writable else Deny(reason="this step is read-only")
+    elif use.name not in HARMLESS_TOOLS and not use.name.startswith(GSD_TOOLS_PREFIX):
+        yield Ask(reason=f"{use.name} is not a tool known to this policy")
 
 
-def _reads(use: ToolUse, places: Places) -> Iterator[Verdict]:
+def _check_read(use: ToolUse, policy: PathPolicy) -> Iterator[Objection]:
     named = [use.input.get(name) for name in ("file_path", "notebook_path", "path")]
     pattern = use.input.get("pattern") if use.name == "Glob" else None
-    for path in [*named, _literal(pattern)]:
+    for path in [*named, _literal_folder(pattern)]:
         if isinstance(path, str) and path:
-            yield places.read(str(Path(path).expanduser()))
+            yield policy.check_read(str(Path(path).expanduser()))
         elif path:
-            yield Ask(reason=f"{use.name} without a path that can be read")
+            yield Ask(reason=f"{use.name} without a valid path")
 
 
-def _literal(pattern: object) -> object:
-    """Return the folder that a pattern begins with, if it says one of its own."""
+def _literal_folder(pattern: object) -> object:
+    """Return the folder that a glob pattern begins with, if it may be outside the project."""
     if not isinstance(pattern, str) or not pattern.startswith(("/", "~", "..")):
         return None
     return "/".join(part for part in pattern.split("*")[0].split("/")[:-1]) or "/"
 
 
-def _writes(use: ToolUse, places: Places) -> Iterator[Verdict]:
+def _check_write(use: ToolUse, policy: PathPolicy) -> Iterator[Objection]:
     if not use.writable:
-        yield Deny(reason="this work only reads")
+        yield Deny(reason="this step is read-only")
     path = use.input.get("file_path") or use.input.get("notebook_path")
     if not isinstance(path, str) or "\0" in path:
-        yield Ask(reason=f"{use.name} without a path that can be read")
+        yield Ask(reason=f"{use.name} without a valid path")
         return
-    yield places.write(str(Path(path).expanduser()))
-    real = places.resolved(str(Path(path).expanduser()))
-    if not real.is_relative_to(places.tree):
-        yield Deny(reason=f"{path} lies outside the project")
+    yield policy.check_write(str(Path(path).expanduser()))
+    real = policy.resolved(str(Path(path).expanduser()))
+    if not real.is_relative_to(policy.tree):
+        yield Deny(reason=f"{path} is outside the project")
 
 
-def _runs(use: ToolUse, places: Places) -> Iterator[Verdict]:
+def _check_command(use: ToolUse, policy: PathPolicy) -> Iterator[Objection]:
     command = use.input.get("command")
     if not isinstance(command, str):
-        yield Ask(reason="a command that is no text")
+        yield Ask(reason="the command is not a string")
         return
     try:
-        yield from Line.at(places, writable=use.writable).judge(command)
-    except (Unreadable, RecursionError, ValueError) as error:
-        yield Ask(reason=f"the command cannot be read: {error}")
+        yield from CommandLine.at(policy, writable=use.writable).check(command)
+    except (ParseError, RecursionError, ValueError) as error:
+        yield Ask(reason=f"the command cannot be parsed: {error}")

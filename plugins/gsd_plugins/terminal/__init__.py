@@ -1,7 +1,8 @@
-"""The terminal: shows a run while it goes on, and asks the human who sits there.
+"""The terminal: shows a run as it progresses, and asks the human in front of it.
 
-One owner of the one terminal. On a terminal there is a live view on stderr, elsewhere a line for
-each event worth one; ``--output-format stream-json`` puts every event on stdout as a line of JSON.
+This plugin alone writes to the terminal during a run. On a terminal it shows a live view on
+stderr, elsewhere a line for each important event. ``--output-format stream-json`` writes every
+event to stdout as a line of JSON.
 """
 
 from __future__ import annotations
@@ -9,51 +10,51 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 
-from attrs import field, frozen
+import attrs
 
 from gsd_core import Answer, Event, Inquiry, Notice, RunInfo, implements, settings_of
 from gsd_core.hookspecs import gsd_answer, gsd_lifespan, gsd_notify, gsd_on_event, gsd_settings
 
-from .stage import Stage
+from .session import TerminalSession
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class TerminalSettings:
-    """Nothing to set; what belongs to one run hangs on its settings, as two runs may share a process."""
+    """No settings; holds the session of one run, because two runs may share a process."""
 
-    _stage: Stage = field(factory=Stage, init=False, eq=False, repr=False)
+    _session: TerminalSession = attrs.field(factory=TerminalSession, init=False, eq=False, repr=False)
 
     @property
-    def stage(self) -> Stage:
+    def session(self) -> TerminalSession:
         """The run's terminal."""
-        return self._stage
+        return self._session
 
 
 @implements(gsd_settings)
 def settings() -> Iterable[type]:
-    """Contribute a place for what belongs to one run."""
+    """Contribute the object that holds one run's session."""
     yield TerminalSettings
 
 
 @implements(gsd_lifespan)
 def lifespan(run: RunInfo) -> Iterable[AbstractAsyncContextManager[object]]:
-    """Own the terminal while *run* lives."""
-    yield settings_of(TerminalSettings).stage.open(run)
+    """Use the terminal for as long as *run* lasts."""
+    yield settings_of(TerminalSettings).session.open(run)
 
 
 @implements(gsd_on_event)
 async def show(event: Event) -> None:
     """Show an event."""
-    await settings_of(TerminalSettings).stage.show(event)
+    await settings_of(TerminalSettings).session.show(event)
 
 
 @implements(gsd_answer)
 async def ask(inquiry: Inquiry) -> Sequence[Answer] | None:
     """Ask the human at the terminal, if there is one."""
-    return await settings_of(TerminalSettings).stage.ask(inquiry)
+    return await settings_of(TerminalSettings).session.ask(inquiry)
 
 
 @implements(gsd_notify)
-async def ring(notice: Notice) -> None:
-    """Ring the bell for a question and at the end; tell of a crash. The rest was shown as events."""
-    settings_of(TerminalSettings).stage.notice(notice)
+async def notify(notice: Notice) -> None:
+    """Ring the bell for a question and at the end, and print a crash; events show everything else."""
+    settings_of(TerminalSettings).session.notify(notice)

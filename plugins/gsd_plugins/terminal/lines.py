@@ -1,176 +1,180 @@
-"""Events as lines, for the scroll-back of a terminal and for logs of machines."""
+"""Events as lines of text, for the scroll-back of a terminal and for log files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import unicodedata
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
-from attrs import frozen
+import attrs
 
 from gsd_core import Event
 
 Data: TypeAlias = Mapping[str, Any]
-GAPS_SHOWN = 5
+Segments: TypeAlias = "list[tuple[str, str]]"
+"""One line as texts, each with its style."""
+
+MAX_GAPS = 5
 
 
-class Weight(IntEnum):
-    """Who wants to see a line: everyone, a reader, a reader without a live view, the curious."""
+class Level(IntEnum):
+    """How detailed a line is; an output prints lines up to its own level.
 
-    ESSENTIAL = 0
+    A line of level ``LOG`` says what a live view shows anyway.
+    """
+
+    QUIET = 0
     NORMAL = 1
-    PLAIN = 2
+    LOG = 2
     VERBOSE = 3
 
 
-@frozen
+@attrs.frozen
 class Line:
-    """A line to print: what it starts with, what it says, and how it looks."""
+    """A line to print: the name of its glyph (empty: indented instead), its text, level and style."""
 
-    mark: str
+    glyph: str
     text: str
-    weight: Weight = Weight.NORMAL
+    level: Level = Level.NORMAL
     style: str = ""
 
 
-def lines_of(event: Event) -> Iterator[Line]:
-    """Yield the lines for *event*; many events have none."""
-    say = _SAY.get(event.name)
-    if say:
-        yield from say(event)
+def lines_of(event: Event) -> list[Line]:
+    """Return the lines for *event*; many events have none."""
+    data, step = event.data, event.step
+    commit = str(data.get("commit") or "")[:9]
+    phase, name, reason = (str(data.get(key) or "") for key in ("number", "name", "reason"))
+    match event.name:
+        case "run.opened":
+            verb = "resumed" if data.get("resumed") else "started"
+            agent = data.get("agent") or ()
+            agents = agent if isinstance(agent, str) else ", ".join(map(str, agent))
+            about = f"gsd {data.get('version') or ''}, agent: {agents}"
+            return [Line("run", f"run {event.run} {verb} ({about})", style="dim")]
+        case "phase.started":
+            return [Line("phase", f"phase {phase}: {name}", style="bold")]
+        case "phase.completed":
+            return [Line("completed", f"phase {phase} complete: {name}", style="bold green")]
+        case "phase.skipped":
+            return [Line("skipped", f"phase {phase} skipped: {reason}", Level.QUIET, "yellow")]
+        case "step.started":
+            attempt = int(data.get("attempt") or 1)
+            return [Line("step", step + (f" (attempt {attempt})" if attempt > 1 else ""), Level.LOG)]
+        case "step.completed":
+            return [Line("completed", f"{step}  {commit} {data.get('subject') or ''}", style="green")]
+        case "step.failed":
+            return _error_lines(f"{step} failed", data["error"], Level.QUIET, "red")
+        case "step.skipped":
+            return [Line("skipped", f"{step} skipped: {reason}", style="yellow")]
+        case "attempt.failed":
+            number = f"{data['attempt']} " if data.get("attempt") else ""
+            return _error_lines(f"{step} attempt {number}failed", data["error"], Level.NORMAL, "yellow")
+        case "task.committed":
+            what = name or " ".join(data.get("paths") or ())
+            return [Line("completed", f"task {data.get('task')}  {commit} {what}")]
+        case "question.asked":
+            return [line for question in data["inquiry"]["questions"] for line in _question_lines(question)]
+        case "question.answered":
+            by = ", ".join(str(data[key]) for key in ("by", "via") if data.get(key)) or data.get("how")
+            return [Line("answer", f"{data['question']}: {data.get('words') or ''} ({by})")]
+        case "gap.found":
+            return _gap_lines(data)
+        case "agent.activity":
+            text = activity_text(event)
+            return [Line("", text, Level.VERBOSE, "dim")] if text else []
+        case "plugin.failed":
+            text = f"plugin {data['plugin']} failed in {data['hook']}: {data['error']}"
+            return [Line("failed", text, style="yellow")]
+        case "recovered":
+            return [_recovery_line(data)]
+        case _:
+            return []
 
 
-def _opened(event: Event) -> Iterator[Line]:
-    agent = event.data.get("agent") or ()
-    names = agent if isinstance(agent, str) else ", ".join(map(str, agent))
-    verb = "goes on" if event.data.get("resumed") else "starts"
-    yield Line(
-        "run", f"run {event.run} {verb}: gsd {event.data.get('version') or ''}, agent {names}", style="dim"
-    )
+def activity_text(event: Event) -> str:
+    """Return what an ``agent.activity`` event says: the tool, and what it is used for."""
+    return " ".join(str(event.data.get(key) or "") for key in ("tool", "text")).strip()
 
 
-def _phase_started(event: Event) -> Iterator[Line]:
-    yield Line("phase", f"phase {event.data['number']}: {event.data.get('name') or ''}", style="bold")
-
-
-def _phase_completed(event: Event) -> Iterator[Line]:
-    yield Line(
-        "done", f"phase {event.data['number']} complete: {event.data.get('name') or ''}", style="bold green"
-    )
-
-
-def _phase_skipped(event: Event) -> Iterator[Line]:
-    text = f"phase {event.data['number']} skipped: {event.data.get('reason') or ''}"
-    yield Line("skipped", text, Weight.ESSENTIAL, "yellow")
-
-
-def _step_started(event: Event) -> Iterator[Line]:
-    attempt = int(event.data.get("attempt") or 1)
-    again = f" (attempt {attempt})" if attempt > 1 else ""
-    yield Line("begin", f"{event.step}{again}", Weight.PLAIN)
-
-
-def _step_completed(event: Event) -> Iterator[Line]:
-    yield Line(
-        "done", f"{event.step}  {_commit(event.data)} {event.data.get('subject') or ''}", style="green"
-    )
-
-
-def _task(event: Event) -> Iterator[Line]:
-    said = event.data.get("name") or " ".join(event.data.get("paths") or ())
-    yield Line("done", f"task {event.data.get('task')}  {_commit(event.data)} {said}")
-
-
-def _commit(data: Data) -> str:
-    return str(data.get("commit") or "")[:9]
-
-
-def _step_failed(event: Event) -> Iterator[Line]:
-    yield from _error(event, "failed", Weight.ESSENTIAL, "red")
-
-
-def _attempt_failed(event: Event) -> Iterator[Line]:
-    yield from _error(event, _attempt(event), Weight.NORMAL, "yellow")
-
-
-def _attempt(event: Event) -> str:
-    return " ".join(part for part in ("attempt", str(event.data.get("attempt") or ""), "failed") if part)
-
-
-def _error(event: Event, what: str, weight: Weight, style: str) -> Iterator[Line]:
-    error: Data = event.data["error"]
-    yield Line("bad", f"{event.step} {what}: {error.get('message') or error.get('kind')}", weight, style)
+def _error_lines(what: str, error: Data, level: Level, style: str) -> list[Line]:
+    lines = [Line("failed", f"{what}: {error.get('message') or error.get('kind')}", level, style)]
     if error.get("hint"):
-        yield Line("", f"hint: {error['hint']}", weight)
+        lines.append(Line("", f"hint: {error['hint']}", level))
+    return lines
 
 
-def _step_skipped(event: Event) -> Iterator[Line]:
-    yield Line("skipped", f"{event.step} skipped: {event.data.get('reason') or ''}", style="yellow")
+def _question_lines(question: Data) -> list[Line]:
+    lines = [Line("question", str(question["text"]), Level.QUIET, "bold")]
+    options: Iterable[Data] = question.get("options") or ()
+    for number, option in enumerate(options, 1):
+        marked = is_marked_recommended(str(option["label"]))
+        recommended = " (recommended)" if option.get("recommended") and not marked else ""
+        lines.append(Line("", f"{number}. {option['label']}{recommended}", Level.QUIET))
+    return [*lines, Line("", f"answer with: gsd answer {question['id']} …", Level.QUIET)]
 
 
-def _asked(event: Event) -> Iterator[Line]:
-    inquiry: Data = event.data["inquiry"]
-    questions: Iterable[Data] = inquiry["questions"]
-    for question in questions:
-        yield Line("asks", str(question["text"]), Weight.ESSENTIAL, "bold")
-        options: Iterable[Data] = question.get("options") or ()
-        for number, option in enumerate(options, 1):
-            said = "(recommended)" in option["label"].casefold()
-            recommended = " (recommended)" if option.get("recommended") and not said else ""
-            yield Line("", f"{number}. {option['label']}{recommended}", Weight.ESSENTIAL)
-        yield Line("", f"answer with: gsd answer {question['id']} …", Weight.ESSENTIAL)
+def is_marked_recommended(label: str) -> bool:
+    """Whether an option's own label says that it is recommended; some models write that."""
+    return "(recommended)" in label.casefold()
 
 
-def _answered(event: Event) -> Iterator[Line]:
-    data = event.data
-    by = ", ".join(str(data[key]) for key in ("by", "via") if data.get(key))
-    yield Line("answer", f"{data['question']}: {data.get('words') or ''} ({by or data.get('how')})")
+def _gap_lines(data: Data) -> list[Line]:
+    gaps: list[Data] = list(data["gaps"])
+    count = f"{len(gaps)} gap{'' if len(gaps) == 1 else 's'}"
+    lines = [Line("failed", f"{count} in phase {data.get('phase')}", style="yellow")]
+    lines += [Line("", f"- {gap.get('truth')}: {gap.get('reason')}") for gap in gaps[:MAX_GAPS]]
+    if len(gaps) > MAX_GAPS:
+        lines.append(Line("", f"- and {len(gaps) - MAX_GAPS} more"))
+    return lines
 
 
-def _gaps(event: Event) -> Iterator[Line]:
-    gaps: list[Data] = list(event.data["gaps"])
-    count = f"{len(gaps)} gap" + ("s" if len(gaps) != 1 else "")
-    yield Line("bad", f"{count} in phase {event.data.get('phase')}", style="yellow")
-    for gap in gaps[:GAPS_SHOWN]:
-        yield Line("", f"- {gap.get('truth')}: {gap.get('reason')}")
-    if len(gaps) > GAPS_SHOWN:
-        yield Line("", f"- and {len(gaps) - GAPS_SHOWN} more")
+def _recovery_line(data: Data) -> Line:
+    processes, locks = int(data.get("processes") or 0), int(data.get("locks") or 0)
+    steps: list[str] = list(data.get("lost") or ())
+    done = [
+        f"ended {processes} process{'' if processes == 1 else 'es'}" if processes else "",
+        f"removed {locks} git lock{'' if locks == 1 else 's'}" if locks else "",
+        f"restarting {', '.join(steps)}" if steps else "",
+    ]
+    details = "; ".join(part for part in done if part)
+    return Line("run", f"recovered from a crash: {details}", style="yellow")
 
 
-def _activity(event: Event) -> Iterator[Line]:
-    said = " ".join(str(event.data.get(key) or "") for key in ("tool", "text")).strip()
-    if said:
-        yield Line("", said, Weight.VERBOSE, "dim")
-
-
-def _plugin(event: Event) -> Iterator[Line]:
-    data = event.data
-    yield Line("bad", f"plugin {data['plugin']} failed in {data['hook']}: {data['error']}", style="yellow")
-
-
-def _recovered(event: Event) -> Iterator[Line]:
-    counts = {key: event.data.get(key) or 0 for key in ("processes", "locks", "lost")}
-    said = ", ".join(
-        f"{key}: {value if isinstance(value, int) else len(value)}" for key, value in counts.items()
-    )
-    yield Line("run", f"recovered from an earlier end ({said})", style="yellow")
-
-
-_SAY: dict[str, Callable[[Event], Iterator[Line]]] = {
-    "run.opened": _opened,
-    "phase.started": _phase_started,
-    "phase.completed": _phase_completed,
-    "phase.skipped": _phase_skipped,
-    "step.started": _step_started,
-    "step.completed": _step_completed,
-    "step.failed": _step_failed,
-    "step.skipped": _step_skipped,
-    "attempt.failed": _attempt_failed,
-    "task.committed": _task,
-    "question.asked": _asked,
-    "question.answered": _answered,
-    "gap.found": _gaps,
-    "agent.activity": _activity,
-    "plugin.failed": _plugin,
-    "recovered": _recovered,
+_GLYPHS = {
+    "run": ("•", "*"),
+    "phase": ("●", "#"),
+    "step": ("▸", ">"),
+    "completed": ("✓", "+"),
+    "in_progress": ("▸", ">"),
+    "pending": ("·", "."),
+    "skipped": ("-", "-"),
+    "failed": ("✗", "x"),
+    "question": ("?", "?"),
+    "answer": ("→", "="),
 }
+UNICODE: Mapping[str, str] = {name: glyph for name, (glyph, _) in _GLYPHS.items()}
+ASCII: Mapping[str, str] = {name: glyph for name, (_, glyph) in _GLYPHS.items()}
+
+
+def glyphs_for(stream: TextIO) -> Mapping[str, str]:
+    """Return the glyphs that *stream* can encode."""
+    try:
+        "".join(UNICODE.values()).encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return ASCII
+    return UNICODE
+
+
+def visible(text: str) -> str:
+    """Return *text* with characters that control the terminal or are invisible escaped (``\\x1b``).
+
+    The core sanitizes events before it publishes them; this covers texts from other callers.
+    """
+
+    def is_control(char: str) -> bool:
+        return char not in "\n\t" and unicodedata.category(char) in ("Cc", "Cf", "Cs")
+
+    return "".join(
+        char.encode("unicode_escape").decode("ascii") if is_control(char) else char for char in text
+    )

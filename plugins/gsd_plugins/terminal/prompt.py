@@ -1,55 +1,57 @@
-"""A question as it is shown at the terminal, and what the typed words mean."""
+"""A question at the terminal: how it is shown, how a line is read, and what the line means."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import termios
 from collections.abc import Iterator, Mapping
-
-from rich.text import Text
+from contextlib import suppress
+from typing import Protocol
 
 from gsd_core import Answer, Inquiry, Question, refusal
 
-from .glyphs import visible
+from .lines import Segments, is_marked_recommended, visible
 
+MAX_LINE_BYTES = 65_536
 TITLES = {"permission": "permission", "escalation": "needs your decision", "checkpoint": "checkpoint"}
 
 
-def question_texts(inquiry: Inquiry, question: Question, glyphs: Mapping[str, str]) -> Iterator[Text]:
-    """Yield the lines of the prompt; nothing is cut, so that nothing hides."""
+def prompt_lines(inquiry: Inquiry, question: Question, glyphs: Mapping[str, str]) -> Iterator[Segments]:
+    """Yield the lines of the prompt; nothing is cut, so that no part of a command can hide."""
     title = visible(question.header) or TITLES.get(inquiry.kind, "question")
     about = ", ".join(part for part in (inquiry.kind, inquiry.step, question.id) if part)
-    yield Text()
-    yield Text(f"{glyphs['asks']} {title}", style="bold yellow").append(
-        f"  ({visible(about)})", style="not bold dim"
-    )
-    yield Text(visible(question.text), style="bold")
+    yield []
+    yield [(f"{glyphs['question']} {title}", "bold yellow"), (f"  ({visible(about)})", "dim")]
+    yield [(visible(question.text), "bold")]
     if inquiry.reason:
-        yield Text(f"reason: {visible(inquiry.reason)}")
+        yield [(f"reason: {visible(inquiry.reason)}", "")]
     for number, option in enumerate(question.options, 1):
-        line = Text(f"  {number}. {visible(option.label)}")
-        said = "(recommended)" in option.label.casefold()
-        line.append(" (recommended)" if option.recommended and not said else "", style="green")
-        yield line.append(f"\n     {visible(option.description)}" if option.description else "", style="dim")
-    yield Text(_how(question), style="dim")
+        line = [(f"  {number}. {visible(option.label)}", "")]
+        if option.recommended and not is_marked_recommended(option.label):
+            line.append((" (recommended)", "green"))
+        if option.description:
+            line.append((f"\n     {visible(option.description)}", "dim"))
+        yield line
+    yield [(_instructions(question), "dim")]
 
 
-def answer_from(question: Question, words: str) -> Answer | str:
-    """Return the answer that *words* are, or why they are none; empty words take what is recommended."""
-    words = words.strip()
-    chosen = _chosen(question, words) if words else _recommended(question)
-    text = "" if chosen else words
-    answer = Answer(question=question.id, chosen=chosen, text=text, how="human")
-    return refusal(question, answer) or answer
-
-
-def _how(question: Question) -> str:
-    ways: list[str] = []
-    if question.options:
-        ways.append("numbers or names, with commas" if question.multiple else "a number or a name")
-    if question.free_text or not question.options:
-        ways.append("your own words")
+def _instructions(question: Question) -> str:
+    if not question.options:
+        return "Type your answer."
+    choice = "numbers or names separated by commas" if question.multiple else "a number or a name"
+    own = ", or your own answer" if question.free_text else ""
     recommended = ", ".join(_recommended(question))
-    enter = f"; Enter takes: {visible(recommended)}" if recommended else ""
-    return f"type {' or '.join(ways)}{enter}"
+    enter = f" Press Enter for: {visible(recommended)}" if recommended else ""
+    return f"Type {choice}{own}.{enter}"
+
+
+def parse_answer(question: Question, typed: str) -> Answer | str:
+    """Return the answer, or the reason why it is invalid; an empty line takes the recommended options."""
+    typed = typed.strip()
+    chosen = _chosen(question, typed) if typed else _recommended(question)
+    answer = Answer(question=question.id, chosen=chosen, text="" if chosen else typed, how="human")
+    return refusal(question, answer) or answer
 
 
 def _recommended(question: Question) -> tuple[str, ...]:
@@ -57,15 +59,70 @@ def _recommended(question: Question) -> tuple[str, ...]:
     return labels if question.multiple else labels[:1]
 
 
-def _chosen(question: Question, words: str) -> tuple[str, ...]:
-    if label := _label(question, words):
-        return (label,)
-    labels = [_label(question, part) for part in words.split(",")] if question.multiple else []
-    return tuple(dict.fromkeys(labels)) if labels and all(labels) else ()
-
-
-def _label(question: Question, word: str) -> str:
-    word = word.strip().casefold()
+def _chosen(question: Question, typed: str) -> tuple[str, ...]:
+    """Return the labels that *typed* names, as a whole or, if several may be chosen, part by part."""
+    numbered = {str(number): option.label for number, option in enumerate(question.options, 1)}
     named = {option.label.casefold(): option.label for option in question.options}
-    numbered = {str(n): option.label for n, option in enumerate(question.options, 1)}
-    return named.get(word) or numbered.get(word, "")
+    known = numbered | named
+    if label := known.get(typed.casefold()):
+        return (label,)
+    parts = typed.split(",") if question.multiple else []
+    labels = [known.get(part.strip().casefold(), "") for part in parts]
+    return tuple(dict.fromkeys(labels)) if all(labels) else ()
+
+
+class Readable(Protocol):
+    """Standard input, or a substitute."""
+
+    def fileno(self) -> int:
+        """Return the descriptor to read."""
+        ...
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        ...
+
+
+def can_read(stdin: Readable) -> bool:
+    """Whether *stdin* is a terminal and we are in its foreground: a background read stops the process."""
+    try:
+        return stdin.isatty() and os.tcgetpgrp(stdin.fileno()) == os.getpgrp()
+    except (AttributeError, OSError, ValueError):  # sys.stdin is None, or closed
+        return False
+
+
+def discard_typed(stdin: Readable) -> None:
+    """Discard what was typed and not yet read."""
+    with suppress(termios.error, OSError, ValueError):
+        termios.tcflush(stdin.fileno(), termios.TCIFLUSH)
+
+
+async def read_line(stdin: Readable) -> str | None:
+    """Return the next line without its end; ``None`` at the end of input or if it cannot be read.
+
+    The event loop waits, not a thread: a thread that reads a terminal cannot be cancelled, and the
+    process could not exit until Enter is pressed.
+    """
+    loop = asyncio.get_running_loop()
+    received = bytearray()
+    complete: asyncio.Future[None] = loop.create_future()
+
+    def readable() -> None:
+        try:
+            chunk = os.read(stdin.fileno(), MAX_LINE_BYTES) if can_read(stdin) else b""
+        except OSError:
+            chunk = b""
+        received.extend(chunk)
+        if not complete.done() and (not chunk or b"\n" in chunk or len(received) > MAX_LINE_BYTES):
+            complete.set_result(None)
+
+    try:
+        loop.add_reader(stdin.fileno(), readable)
+    except (PermissionError, OSError, ValueError):  # a regular file, or closed
+        return None
+    try:
+        await complete
+    finally:
+        loop.remove_reader(stdin.fileno())
+    line, newline, _ = bytes(received).partition(b"\n")
+    return line.decode("utf-8", "replace").rstrip("\r") if newline else None

@@ -1,0 +1,121 @@
+"""How a run is shown where there is no live view: as lines of text, or as lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from gsd_core import Event, PhaseView
+
+from .lines import Level, Line, Segments, glyphs_for, visible
+
+SCHEMA_VERSION = 1
+
+
+class LineOutput:
+    """Prints lines up to a level, each unwrapped; the base class of the other outputs."""
+
+    wraps_lines = False
+
+    def __init__(self, stream: TextIO, level: Level) -> None:
+        self.console = console_on(stream)
+        self.glyphs = glyphs_for(stream)
+        self._level = level
+        self._held_back: list[Line] | None = None
+
+    def event(self, event: Event) -> None:
+        """Process an event; an output of lines gets its lines instead."""
+
+    def roadmap(self, phases: Iterable[PhaseView]) -> None:
+        """Process the phases of the roadmap; only the live view shows them."""
+
+    def refresh(self) -> None:
+        """Update what changes with time; only the live view does."""
+
+    def bell(self) -> None:
+        """Ring the bell; only the live view has someone in front of it."""
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+
+    def line(self, line: Line) -> None:
+        """Print a line, or hold it back while paused."""
+        if line.level > self._level:
+            return
+        if self._held_back is not None:
+            self._held_back.append(line)
+            return
+        prefix = f"{self.glyphs[line.glyph]} " if line.glyph else "    "
+        text = prefix + visible(line.text).replace("\n", "\n    ").rstrip()
+        self.console.print(Text(text, style=line.style), soft_wrap=not self.wraps_lines)
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Leave the terminal to a prompt; lines are held back until the context ends."""
+        self._held_back = []
+        try:
+            yield
+        finally:
+            lines, self._held_back = self._held_back, None
+            for line in lines:
+                self.line(line)
+
+
+class JsonOutput(LineOutput):
+    """Writes every event to *out* as a line of JSON, and nothing to the terminal on *stream*."""
+
+    def __init__(self, out: TextIO, stream: TextIO) -> None:
+        super().__init__(stream, Level.QUIET)
+        self._out: TextIO | None = out
+
+    def event(self, event: Event) -> None:
+        """Write an event, until the reader has gone: that does not end the run."""
+        if self._out is None:
+            return
+        data = {
+            "schema_version": SCHEMA_VERSION,
+            "seq": event.seq,
+            "name": event.name,
+            "at": event.at.isoformat(),
+            "run": event.run,
+            "step": event.step or None,
+            "data": dict(event.data),
+        }
+        try:
+            self._out.write(json.dumps(data, default=str) + "\n")
+            self._out.flush()
+        except BrokenPipeError:
+            self._out = None
+
+    def line(self, line: Line) -> None:
+        """Print nothing: the events say it all."""
+
+
+def print_styled(stream: TextIO, lines: Iterable[Segments]) -> None:
+    """Print lines that consist of texts with their styles."""
+    console = console_on(stream)
+    for line in lines:
+        console.print(Text.assemble(*line), soft_wrap=True)
+
+
+def console_on(stream: TextIO) -> Console:
+    """Return a console that prints text as it is, without markup.
+
+    NO_COLOR wins over FORCE_COLOR, and also over the colors that rich would detect.
+    """
+    no_color = bool(os.environ.get("NO_COLOR"))
+    return Console(
+        file=stream,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        no_color=no_color,
+        force_terminal=stream.isatty() if no_color else None,
+        color_system=None if no_color else "auto",
+    )
