@@ -14,7 +14,7 @@ from attrs import evolve
 
 from gsd_core import AgentFunction, AgentResult, Ask, Permission, ToolUse, Transient
 from gsd_plugins.claude import run_claude
-from gsd_plugins.claude.call import GO_ON
+from gsd_plugins.claude.call import CONTINUE
 from gsd_plugins.rehearsal.api import ApiRequest, Blocks, MessagesApi, Reply
 from tests.claude.workbench import Bench, RecordingHost, alive, in_turn, says, uses
 
@@ -83,7 +83,7 @@ def test_a_killed_cli_is_transient_and_its_conversation_goes_on(bench: Bench) ->
     assert (bench.tree / "first.txt").read_text() == "1"
     assert result.text == "all done"
     assert "first.txt" in str(requests[0].messages)
-    assert GO_ON in requests[0].last
+    assert CONTINUE in requests[0].last
 
 
 def test_a_call_killed_before_anything_was_saved_begins_anew(bench: Bench) -> None:

@@ -126,7 +126,7 @@ def test_a_wait_that_the_api_asks_for_is_left_to_the_caller(bench: Bench) -> Non
 def test_a_missing_cli_is_permanent_and_says_what_to_do(bench: Bench) -> None:
     settings = ClaudeSettings(cli_path=str(bench.home / "claude"))
 
-    with pytest.raises(Permanent, match="no Claude Code CLI") as raised:
+    with pytest.raises(Permanent, match="Claude Code CLI .* not found") as raised:
         asyncio.run(limited(run_claude(bench.task(), RecordingHost(), settings=settings)))
     assert "claude.cli_path" in raised.value.hint
 
@@ -148,7 +148,7 @@ def test_a_conversation_that_cannot_be_opened_at_all_is_transient(bench: Bench) 
     cli.chmod(0o755)
     settings = ClaudeSettings(cli_path=str(cli))
 
-    with pytest.raises(Transient, match="neither begun nor resumed"):
+    with pytest.raises(Transient, match="neither started nor resumed"):
         asyncio.run(limited(run_claude(bench.task(), RecordingHost(), settings=settings)))
 
 

@@ -9,17 +9,17 @@ from typing import Any
 from claude_agent_sdk import AssistantMessage, Message, StreamEvent, TextBlock
 
 from gsd_core import Activity
-from gsd_plugins.claude.reading import Reading
+from gsd_plugins.claude.messages import MessageReader
 from tests.claude.workbench import RecordingHost
 
 
 def read(*messages: Message, times: Iterator[float]) -> RecordingHost:
     host = RecordingHost()
-    reading = Reading(host=host, resumed=False, time=lambda: next(times))
+    reader = MessageReader(host=host, resumed=False, time=lambda: next(times))
 
     async def take_all() -> None:
         for message in messages:
-            await reading.take(message)
+            await reader.read(message)
 
     asyncio.run(take_all())
     return host
