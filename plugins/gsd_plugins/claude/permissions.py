@@ -78,8 +78,8 @@ class ToolCallbacks:
             return {}  # no decision: the CLI passes the question to can_use_tool
         permission: Permission = Allow()
         if name != RESULT_TOOL and not name.startswith(f"mcp__{MCP_SERVER}__"):
-            arguments: Any = data.get("tool_input")
-            permission = await self._ask_policies(name, arguments if isinstance(arguments, dict) else {})
+            arguments = cast("Mapping[str, Any]", data.get("tool_input") or {})
+            permission = await self._ask_policies(name, arguments)
         output: PreToolUseHookSpecificOutput = {
             "hookEventName": "PreToolUse",
             "permissionDecision": _DECISIONS[type(permission)],

@@ -182,9 +182,10 @@ def _parse_call(raw: Any) -> FunctionCall:
 
 def final_value(document: Any) -> Any:
     """Return the final value: the content of ``value``, or the document itself."""
-    if isinstance(document, dict) and set(cast("dict[str, Any]", document)) == {"value"}:
-        return cast("dict[str, Any]", document)["value"]
-    return cast("Any", document)
+    if not isinstance(document, dict):
+        return document
+    content = cast("dict[str, Any]", document)
+    return content["value"] if set(content) == {"value"} else content
 
 
 def validate(value: Any, schema: Mapping[str, Any]) -> list[str]:
@@ -192,5 +193,7 @@ def validate(value: Any, schema: Mapping[str, Any]) -> list[str]:
     # Imported here: it takes 0.2 s, and GSD imports its plugins for every command.
     from jsonschema import Draft202012Validator
 
-    errors = Draft202012Validator(dict(schema)).iter_errors(value)
+    # Any, because iter_errors is only partially typed.
+    validator: Any = Draft202012Validator(dict(schema))
+    errors = validator.iter_errors(value)
     return [f"{error.json_path}: {error.message}"[:MAX_ERROR] for error in errors]
