@@ -115,9 +115,8 @@ def with_price(usage: Usage, model: str, *, hour_writes: int = 0) -> Usage:
     if name is None:
         return usage
     price = PRICES[name]
-    cache_writes = (
-        usage.cache_write_tokens - hour_writes
-    ) * _CACHE_WRITE_FACTOR + hour_writes * _HOUR_CACHE_WRITE_FACTOR
+    short_writes = usage.cache_write_tokens - hour_writes
+    cache_writes = short_writes * _CACHE_WRITE_FACTOR + hour_writes * _HOUR_CACHE_WRITE_FACTOR
     dollars = (
         usage.input_tokens * price.input
         + usage.output_tokens * price.output
