@@ -86,7 +86,7 @@ def test_a_killed_cli_is_transient_and_its_conversation_can_be_resumed(bench: Be
 
 def test_a_call_killed_before_anything_was_saved_starts_again(bench: Bench) -> None:
     host = RecordingHost()
-    host.began = lambda pid: os.kill(pid, signal.SIGKILL)
+    host.on_start = lambda pid: os.kill(pid, signal.SIGKILL)
     with pytest.raises(Transient):
         bench.run(by_turn(says("x")), host, conversation=bench.conversation)
     again = attrs.evolve(bench.conversation, resume=True)
@@ -155,7 +155,7 @@ def test_cancelling_a_call_during_a_request_leaves_no_process(bench: Bench) -> N
 
 async def cancel_at_the_start(bench: Bench, host: RecordingHost) -> float:
     started = asyncio.Event()
-    host.began = lambda pid: started.set()
+    host.on_start = lambda pid: started.set()
     with MessagesApi(by_turn(says("x"))) as api:
         call = asyncio.create_task(run_claude(bench.task(), host, env=bench.environment(api)))
         return await cancel(call, started)
@@ -170,7 +170,7 @@ def test_cancelling_a_call_at_its_start_leaves_no_process(bench: Bench) -> None:
 
 async def cancel_twice(bench: Bench, host: RecordingHost) -> None:
     started = asyncio.Event()
-    host.began = lambda pid: started.set()
+    host.on_start = lambda pid: started.set()
     with MessagesApi(by_turn(says("x"))) as api:
         call = asyncio.create_task(run_claude(bench.task(), host, env=bench.environment(api)))
         await started.wait()

@@ -43,12 +43,12 @@ def test_an_overloaded_api_is_retried_and_the_retry_reported(bench: Bench) -> No
 
 
 def test_rejected_credentials_fail_the_call_at_once(bench: Bench) -> None:
-    began = time.monotonic()
+    start = time.monotonic()
     error = failure_of(bench, Failure(401, "authentication_error", "invalid x-api-key"))
 
     assert isinstance(error, Credentials)
     assert "ANTHROPIC_API_KEY" in error.hint
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - start < 10
 
 
 def test_a_forbidden_request_is_a_credentials_error(bench: Bench) -> None:
@@ -111,11 +111,11 @@ def test_a_usage_limit_is_transient_and_has_its_end(bench: Bench) -> None:
 
 
 def test_a_long_retry_after_is_not_waited_for(bench: Bench) -> None:
-    began = time.monotonic()
+    start = time.monotonic()
     error = failure_of(bench, Failure(429, "rate_limit_error", "slow down", {"retry-after": "1800"}))
 
     assert isinstance(error, Transient)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - start < 10
 
 
 def test_a_missing_cli_is_permanent_and_has_a_hint(bench: Bench) -> None:

@@ -40,7 +40,7 @@ class RecordingHost:
     reply: Callable[[Question], Answer] = _first_option
     function: Callable[[str, Mapping[str, Any]], str] = lambda name, arguments: "ok"
     seen: Callable[[Activity], None] = lambda activity: None
-    began: Callable[[int], None] = lambda pid: None
+    on_start: Callable[[int], None] = lambda pid: None
     uses: list[ToolUse] = attrs.field(factory=list[ToolUse])
     confirmed: list[tuple[ToolUse, str]] = attrs.field(factory=list[tuple[ToolUse, str]])
     questions: list[Question] = attrs.field(factory=list[Question])
@@ -74,7 +74,7 @@ class RecordingHost:
 
     def started(self, pid: int) -> None:
         self.pids.append(pid)
-        self.began(pid)
+        self.on_start(pid)
 
     def kinds(self, kind: str) -> list[Activity]:
         return [activity for activity in self.activities if activity.kind == kind]
