@@ -1,4 +1,4 @@
-"""The scripted Messages API as a client sees it; the CLI is its client everywhere else."""
+"""The scripted Messages API, called directly; elsewhere the CLI is its client."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from gsd_plugins.rehearsal.api import (
     ToolUseBlock,
     text_of,
 )
-from tests.claude.workbench import Bench, in_turn, says
+from tests.claude.workbench import Bench, by_turn, says
 
-ASKED = {
+REQUEST = {
     "model": "m",
     "system": [{"type": "text", "text": "S"}],
     "messages": [{"role": "user", "content": "hi"}],
@@ -38,10 +38,10 @@ def send(api: MessagesApi, method: str, path: str, body: object = None, **header
         connection.close()
 
 
-def test_a_message_is_one_json_body_unless_a_stream_is_asked_for() -> None:
+def test_a_message_is_one_json_body_without_streaming() -> None:
     reply = Blocks((Text("Hello"), ToolUseBlock("Bash", {"command": "ls"}, "toolu_1")))
     with MessagesApi(lambda request: reply) as api:
-        status, body = send(api, "POST", "/v1/messages?beta=true", ASKED)
+        status, body = send(api, "POST", "/v1/messages?beta=true", REQUEST)
 
     message = json.loads(body)
     assert (status, message["stop_reason"], message["model"]) == (200, "tool_use", "m")
@@ -53,9 +53,9 @@ def test_a_message_is_one_json_body_unless_a_stream_is_asked_for() -> None:
     }
 
 
-def test_a_stream_puts_the_message_together_piece_by_piece() -> None:
+def test_a_streamed_message_is_a_series_of_events() -> None:
     with MessagesApi(lambda request: says("Hello", input_tokens=3, output_tokens=2)) as api:
-        _, body = send(api, "POST", "/v1/messages", {**ASKED, "stream": True})
+        _, body = send(api, "POST", "/v1/messages", {**REQUEST, "stream": True})
 
     events = [
         json.loads(line.removeprefix("data: ")) for line in body.splitlines() if line.startswith("data: ")
@@ -72,17 +72,17 @@ def test_a_stream_puts_the_message_together_piece_by_piece() -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/v1/other"), ("GET", "/v1/messages"), ("HEAD", "/")])
-def test_everything_else_is_not_found(method: str, path: str) -> None:
-    with MessagesApi(in_turn(says("x"))) as api:
+def test_other_paths_and_methods_are_not_found(method: str, path: str) -> None:
+    with MessagesApi(by_turn(says("x"))) as api:
         status, _ = send(api, method, path)
 
     assert status == 404
     assert not api.requests
 
 
-def test_a_request_says_who_asks_what() -> None:
-    with MessagesApi(in_turn(says("x"))) as api:
-        send(api, "POST", "/v1/messages", ASKED, **{"X-GSD-Step": "plan-03"})
+def test_a_request_has_its_step_and_prompts() -> None:
+    with MessagesApi(by_turn(says("x"))) as api:
+        send(api, "POST", "/v1/messages", REQUEST, **{"X-GSD-Step": "plan-03"})
 
     (request,) = api.requests
     assert (request.step, request.system, request.prompt, request.last, request.turn) == (
@@ -92,25 +92,25 @@ def test_a_request_says_who_asks_what() -> None:
         "hi",
         0,
     )
-    assert request.size == len(json.dumps(ASKED))
+    assert request.size == len(json.dumps(REQUEST))
 
 
 def test_a_failure_has_its_status_and_headers() -> None:
     with MessagesApi(lambda request: Failure(529, "overloaded_error", "Overloaded")) as api:
-        status, body = send(api, "POST", "/v1/messages", ASKED)
+        status, body = send(api, "POST", "/v1/messages", REQUEST)
 
     assert (status, json.loads(body)["error"]["type"]) == (529, "overloaded_error")
 
 
-def test_a_script_that_fails_is_told_to_the_asker_and_kept(bench: Bench) -> None:
-    def lost(request: ApiRequest) -> Reply:
+def test_an_exception_in_a_script_fails_the_call(bench: Bench) -> None:
+    def failing(request: ApiRequest) -> Reply:
         raise LookupError("no such turn")
 
     with pytest.raises(Permanent, match="no such turn"):
-        bench.run(lost)
+        bench.run(failing)
 
 
-def test_the_text_of_a_result_of_a_tool_is_found() -> None:
+def test_the_text_of_a_tool_result_is_found() -> None:
     content = [
         {"type": "tool_result", "content": [{"type": "text", "text": "a"}]},
         {"type": "text", "text": "b"},

@@ -1,14 +1,15 @@
-"""What an agent call says when it fails, and that it says so soon."""
+"""Failed calls: the error's class and hint, and that they fail fast."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import attrs
 import pytest
-from attrs import evolve
 
 from gsd_core import Credentials, Exhausted, Permanent, StepError, Transient
 from gsd_plugins.claude import ClaudeSettings, run_claude
@@ -16,28 +17,24 @@ from gsd_plugins.rehearsal.api import ApiRequest, Cut, Failure, Reply
 from tests.claude.workbench import Bench, RecordingHost, limited, says
 
 OVERLOADED = Failure(529, "overloaded_error", "Overloaded")
-BROKEN = Failure(500, "api_error", "Internal server error")
+SERVER_ERROR = Failure(500, "api_error", "Internal server error")
 
 
-class Sequence:
-    """Answers each request by the next of *replies*; the last one again and again."""
-
-    def __init__(self, *replies: Reply) -> None:
-        self._replies = list(replies)
-
-    def __call__(self, request: ApiRequest) -> Reply:
-        return self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
+def in_order(*replies: Reply) -> Callable[[ApiRequest], Reply]:
+    """Answer each request with the next of *replies*; the last one is repeated."""
+    remaining = list(replies)
+    return lambda request: remaining.pop(0) if len(remaining) > 1 else remaining[0]
 
 
 def failure_of(bench: Bench, *replies: Reply, host: RecordingHost | None = None) -> StepError:
     with pytest.raises(StepError) as raised:
-        bench.run(Sequence(*replies), host)
+        bench.run(in_order(*replies), host)
     return raised.value
 
 
-def test_an_overloaded_api_is_tried_again_and_the_retry_is_told(bench: Bench) -> None:
+def test_an_overloaded_api_is_retried_and_the_retry_reported(bench: Bench) -> None:
     host = RecordingHost()
-    result, requests = bench.run(Sequence(OVERLOADED, says("done")), host)
+    result, requests = bench.run(in_order(OVERLOADED, says("done")), host)
 
     (retry,) = host.kinds("retry")
     assert "529" in retry.text
@@ -45,24 +42,22 @@ def test_an_overloaded_api_is_tried_again_and_the_retry_is_told(bench: Bench) ->
     assert (result.text, len(requests)) == ("done", 2)
 
 
-def test_refused_credentials_end_the_call_at_once(bench: Bench) -> None:
-    began = time.monotonic()
+def test_rejected_credentials_fail_the_call_at_once(bench: Bench) -> None:
+    start = time.monotonic()
     error = failure_of(bench, Failure(401, "authentication_error", "invalid x-api-key"))
 
     assert isinstance(error, Credentials)
     assert "ANTHROPIC_API_KEY" in error.hint
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - start < 10
 
 
-def test_a_forbidden_account_is_a_matter_of_credentials(bench: Bench) -> None:
+def test_a_forbidden_request_is_a_credentials_error(bench: Bench) -> None:
     error = failure_of(bench, Failure(403, "permission_error", "not yours"))
 
     assert isinstance(error, Credentials)
 
 
-def test_missing_credentials_are_a_matter_of_credentials(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_credentials_are_a_credentials_error(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     home = {"HOME": str(bench.home), "CLAUDE_CONFIG_DIR": str(bench.home / "claude")}
@@ -71,16 +66,16 @@ def test_missing_credentials_are_a_matter_of_credentials(
         asyncio.run(limited(run_claude(bench.task(), RecordingHost(), env=home)))
 
 
-def test_a_broken_api_is_transient_after_the_clis_own_retries(bench: Bench) -> None:
+def test_a_server_error_is_transient_after_the_clis_own_retries(bench: Bench) -> None:
     host = RecordingHost()
-    error = failure_of(bench, BROKEN, host=host)
+    error = failure_of(bench, SERVER_ERROR, host=host)
 
     assert isinstance(error, Transient)
     assert "500" in str(error)
     assert len(host.kinds("retry")) == 2
 
 
-def test_a_connection_that_breaks_in_the_middle_is_transient(bench: Bench) -> None:
+def test_a_connection_that_is_cut_off_is_transient(bench: Bench) -> None:
     error = failure_of(bench, Cut(says("a long answer " * 100)))
 
     assert isinstance(error, Transient)
@@ -100,14 +95,14 @@ def test_an_unknown_model_is_permanent(bench: Bench) -> None:
     assert isinstance(error, Permanent)
 
 
-def test_a_usage_limit_is_transient_until_it_ends(bench: Bench) -> None:
+def test_a_usage_limit_is_transient_and_has_its_end(bench: Bench) -> None:
     ends = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=2)
-    limit = {
+    headers = {
         "anthropic-ratelimit-unified-status": "rejected",
         "anthropic-ratelimit-unified-reset": str(int(ends.timestamp())),
         "anthropic-ratelimit-unified-representative-claim": "five_hour",
     }
-    script = Sequence(Failure(429, "rate_limit_error", "limit", limit))
+    script = in_order(Failure(429, "rate_limit_error", "limit", headers))
     login = {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-test"}
 
     with pytest.raises(Transient, match="limit") as raised:
@@ -115,23 +110,23 @@ def test_a_usage_limit_is_transient_until_it_ends(bench: Bench) -> None:
     assert raised.value.until == ends
 
 
-def test_a_wait_that_the_api_asks_for_is_left_to_the_caller(bench: Bench) -> None:
-    began = time.monotonic()
+def test_a_long_retry_after_is_not_waited_for(bench: Bench) -> None:
+    start = time.monotonic()
     error = failure_of(bench, Failure(429, "rate_limit_error", "slow down", {"retry-after": "1800"}))
 
     assert isinstance(error, Transient)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - start < 10
 
 
-def test_a_missing_cli_is_permanent_and_says_what_to_do(bench: Bench) -> None:
+def test_a_missing_cli_is_permanent_and_has_a_hint(bench: Bench) -> None:
     settings = ClaudeSettings(cli_path=str(bench.home / "claude"))
 
-    with pytest.raises(Permanent, match="no Claude Code CLI") as raised:
+    with pytest.raises(Permanent, match=r"Claude Code CLI .* not found") as raised:
         asyncio.run(limited(run_claude(bench.task(), RecordingHost(), settings=settings)))
     assert "claude.cli_path" in raised.value.hint
 
 
-def test_a_cli_that_refuses_its_arguments_is_permanent_and_quoted(bench: Bench) -> None:
+def test_a_cli_that_rejects_its_arguments_is_permanent_and_quoted(bench: Bench) -> None:
     cli = bench.home / "old-claude"
     cli.write_text("#!/bin/sh\necho \"error: unknown option '--json-schema'\" >&2\nexit 1\n")
     cli.chmod(0o755)
@@ -142,18 +137,18 @@ def test_a_cli_that_refuses_its_arguments_is_permanent_and_quoted(bench: Bench) 
         )
 
 
-def test_a_conversation_that_cannot_be_opened_at_all_is_transient(bench: Bench) -> None:
+def test_a_conversation_that_can_be_neither_started_nor_resumed_is_transient(bench: Bench) -> None:
     cli = bench.home / "confused-claude"
     cli.write_text("#!/bin/sh\necho 'No conversation found; it is already in use.' >&2\nexit 1\n")
     cli.chmod(0o755)
     settings = ClaudeSettings(cli_path=str(cli))
 
-    with pytest.raises(Transient, match="neither begun nor resumed"):
+    with pytest.raises(Transient, match="neither started nor resumed"):
         asyncio.run(limited(run_claude(bench.task(), RecordingHost(), settings=settings)))
 
 
 def test_a_missing_tree_is_permanent(bench: Bench) -> None:
-    task = evolve(bench.task(), tree=Path("no-such-tree"))
+    task = attrs.evolve(bench.task(), tree=Path("no-such-tree"))
 
     with pytest.raises(Permanent, match="no-such-tree"):
         asyncio.run(limited(run_claude(task, RecordingHost())))

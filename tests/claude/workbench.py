@@ -1,4 +1,4 @@
-"""A bench for the agent: the real SDK and the real CLI, a scripted model, and a host that records."""
+"""A test bench for the agent: the real SDK and CLI, a scripted model, and a host that records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from attrs import define, field, frozen
+import attrs
 
 from gsd_core import (
     Activity,
@@ -31,24 +31,24 @@ def _first_option(question: Question) -> Answer:
     return Answer(question=question.id, chosen=(question.options[0].label,))
 
 
-@define
+@attrs.define
 class RecordingHost:
-    """Answers by the given functions and remembers what it was asked."""
+    """An agent host that answers with the given functions and records every call."""
 
     policy: Callable[[ToolUse], Permission] = lambda use: Allow()
     human: Callable[[ToolUse], Permission] = lambda use: Allow()
     reply: Callable[[Question], Answer] = _first_option
     function: Callable[[str, Mapping[str, Any]], str] = lambda name, arguments: "ok"
     seen: Callable[[Activity], None] = lambda activity: None
-    began: Callable[[int], None] = lambda pid: None
-    uses: list[ToolUse] = field(factory=list[ToolUse])
-    confirmed: list[tuple[ToolUse, str]] = field(factory=list[tuple[ToolUse, str]])
-    questions: list[Question] = field(factory=list[Question])
-    calls: list[tuple[str, Mapping[str, Any]]] = field(factory=list[tuple[str, Mapping[str, Any]]])
-    activities: list[Activity] = field(factory=list[Activity])
-    usages: list[Usage] = field(factory=list[Usage])
-    pids: list[int] = field(factory=list[int])
-    environment: Mapping[str, str] = field(factory=lambda: {"GSD_RUN": "r-test"})
+    on_start: Callable[[int], None] = lambda pid: None
+    uses: list[ToolUse] = attrs.field(factory=list[ToolUse])
+    confirmed: list[tuple[ToolUse, str]] = attrs.field(factory=list[tuple[ToolUse, str]])
+    questions: list[Question] = attrs.field(factory=list[Question])
+    calls: list[tuple[str, Mapping[str, Any]]] = attrs.field(factory=list[tuple[str, Mapping[str, Any]]])
+    activities: list[Activity] = attrs.field(factory=list[Activity])
+    usages: list[Usage] = attrs.field(factory=list[Usage])
+    pids: list[int] = attrs.field(factory=list[int])
+    environment: Mapping[str, str] = attrs.field(factory=lambda: {"GSD_RUN": "r-test"})
 
     async def permit(self, use: ToolUse) -> Permission:
         self.uses.append(use)
@@ -74,7 +74,7 @@ class RecordingHost:
 
     def started(self, pid: int) -> None:
         self.pids.append(pid)
-        self.began(pid)
+        self.on_start(pid)
 
     def kinds(self, kind: str) -> list[Activity]:
         return [activity for activity in self.activities if activity.kind == kind]
@@ -88,29 +88,29 @@ def uses(name: str, **arguments: Any) -> Blocks:
     return Blocks((ToolUseBlock(name, arguments),))
 
 
-def in_turn(*replies: Reply) -> Callable[[ApiRequest], Reply]:
-    """Answer by the number of the conversation's turn."""
+def by_turn(*replies: Reply) -> Callable[[ApiRequest], Reply]:
+    """Answer each request with the reply for the turn of its conversation."""
     return lambda request: replies[request.turn]
 
 
-@frozen
+@attrs.frozen
 class Bench:
-    """A tree to work in, and a home without settings or credentials."""
+    """A project tree, and a home directory without settings or credentials."""
 
     tree: Path
     home: Path
-    conversation: Conversation = field(factory=lambda: Conversation(id=str(uuid4()), cwd=""))
+    conversation: Conversation = attrs.field(factory=lambda: Conversation(id=str(uuid4()), cwd=""))
 
     def task(self, **changes: Any) -> AgentTask:
-        given: dict[str, Any] = {
+        values: dict[str, Any] = {
             "step": "1/execute/01-01",
             "role": "executor",
             "prompt": "do it",
-            "system": "You work.",
+            "system": "You are an engineer.",
             "tree": self.tree,
             **changes,
         }
-        return AgentTask(**given)
+        return AgentTask(**values)
 
     def environment(self, api: MessagesApi) -> dict[str, str]:
         return {
@@ -127,22 +127,23 @@ class Bench:
         env: Mapping[str, str] | None = None,
         **changes: Any,
     ) -> tuple[AgentResult, tuple[ApiRequest, ...]]:
-        """Have the task done with a model that answers by *script*."""
+        """Run a task with a model that answers with *script*; returns the result and the requests."""
         with MessagesApi(script) as api:
-            seen = {**self.environment(api), **(env or {})}
-            work = run_claude(self.task(**changes), host or RecordingHost(), env=seen)
-            result = asyncio.run(limited(work))
+            environment = {**self.environment(api), **(env or {})}
+            call = run_claude(self.task(**changes), host or RecordingHost(), env=environment)
+            result = asyncio.run(limited(call))
         assert not api.errors
         return result, api.requests
 
 
-async def limited(work: Coroutine[Any, Any, AgentResult], seconds: float = 30) -> AgentResult:
+async def limited(call: Coroutine[Any, Any, AgentResult], seconds: float = 30) -> AgentResult:
+    """Wait for the call, but not for ever."""
     async with asyncio.timeout(seconds):
-        return await work
+        return await call
 
 
 def alive(pid: int) -> bool:
-    """Whether the process is there and no zombie."""
+    """Whether the process exists and is not a zombie."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""The agent with a script in the place of a command-line agent, through its hook."""
+"""The agent with a scripted command, through its hook."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import attrs
 import gsd_plugin_command_agent as plugin
 import pytest
-from attrs import evolve, field, frozen
 from gsd_plugin_command_agent import CommandAgentSettings
 
 from gsd_core import (
+    Activity,
     AgentFunction,
     AgentResult,
     AgentTask,
@@ -26,41 +27,42 @@ from gsd_core import (
     Permanent,
     Question,
     Transient,
+    Usage,
     bind_settings,
 )
 from gsd_core.testing import FakeAgentHost, a_task
 from gsd_core.testing.conformance import check_doctor, check_run_agent, check_settings
 
-STAND_IN = Path(__file__).with_name("stand_in.py")
+COMMAND = Path(__file__).with_name("scripted_command.py")
 SCHEMA = {
     "type": "object",
     "properties": {"deviations": {"type": "array", "items": {"type": "string"}}},
     "required": ["deviations"],
     "additionalProperties": False,
 }
-TASK_DONE = AgentFunction(name="task_done", description="Have a task committed.", schema={"type": "object"})
+TASK_DONE = AgentFunction(name="task_done", description="Commit a task.", schema={"type": "object"})
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Bench:
-    """A tree to work in, and a script beside it."""
+    """A project tree, a script for the command, and a fake host."""
 
     tree: Path
     script: Path
-    host: FakeAgentHost = field(factory=FakeAgentHost)
+    host: FakeAgentHost = attrs.field(factory=FakeAgentHost)
 
     def settings(self, *args: str, **changes: Any) -> CommandAgentSettings:
-        command = (sys.executable, str(STAND_IN), str(self.script), *args)
-        return evolve(CommandAgentSettings(command=command), **changes)
+        command = (sys.executable, str(COMMAND), str(self.script), *args)
+        return attrs.evolve(CommandAgentSettings(command=command), **changes)
 
     def task(self, **changes: Any) -> AgentTask:
-        given: dict[str, Any] = {"prompt": "Carry it out.", "tools": (), **changes}
+        given: dict[str, Any] = {"prompt": "Implement it.", "tools": (), **changes}
         return a_task(self.tree, **given)
 
     def run(
         self, *turns: Mapping[str, Any], settings: CommandAgentSettings | None = None, **changes: Any
     ) -> AgentResult:
-        """Have a task done by a script with these turns."""
+        """Run a task with a script of these turns."""
         self.script.write_text(json.dumps(turns), encoding="utf-8")
         chosen = settings or self.settings()
         with bind_settings({CommandAgentSettings: chosen}):
@@ -68,10 +70,10 @@ class Bench:
         assert result is not None
         return result
 
-    def heard(self) -> list[dict[str, Any]]:
-        """Return what the command was told, run by run."""
-        found: list[dict[str, Any]] = json.loads(self.script.with_suffix(".heard.json").read_text())
-        return found
+    def runs(self) -> list[dict[str, Any]]:
+        """Return the input of the command, run by run."""
+        runs: list[dict[str, Any]] = json.loads(self.script.with_suffix(".runs.json").read_text())
+        return runs
 
     def child(self) -> int:
         return int(self.script.with_suffix(".child").read_text())
@@ -84,15 +86,15 @@ def bench(tmp_path: Path) -> Bench:
 
 
 def says(value: object) -> dict[str, str]:
-    return {"say": json.dumps(value)}
+    return {"stdout": json.dumps(value)}
 
 
 def calls(*numbers: int) -> dict[str, str]:
     return says({"calls": [{"function": "task_done", "arguments": {"task": n}} for n in numbers]})
 
 
-def gone(pid: int) -> bool:
-    """Whether the process has ended, or is about to be buried."""
+def ended(pid: int) -> bool:
+    """Whether the process ends within two seconds; a zombie has ended."""
     for _ in range(100):
         try:
             os.kill(pid, 0)
@@ -104,19 +106,20 @@ def gone(pid: int) -> bool:
     return False
 
 
-def test_the_prompt_goes_in_and_the_text_comes_out(bench: Bench) -> None:
-    result = bench.run({"say": "All is well.", "mutter": "thinking"}, system="You are a reader.")
+def test_the_command_gets_the_prompt_and_its_output_is_the_text(bench: Bench) -> None:
+    result = bench.run({"stdout": "All is well.", "stderr": "thinking"}, system="You are a reader.")
 
-    [told] = bench.heard()
+    [run] = bench.runs()
     assert (result.text, result.ended, result.usage.turns) == ("All is well.", "done", 1)
-    assert told["prompt"].startswith("You are a reader.\n\nCarry it out.\n\nChange no file")
-    assert told["cwd"] == str(bench.tree)
+    assert run["prompt"].startswith("You are a reader.\n\nImplement it.\n\n")
+    assert "read-only" in run["prompt"]
+    assert run["cwd"] == str(bench.tree)
     assert {a.text for a in bench.host.activities} >= {"thinking", "All is well."}
     assert len(bench.host.pids) == 1
 
 
 @pytest.mark.parametrize(
-    "said",
+    "output",
     [
         '{"deviations": ["one"]}',
         '{"value": {"deviations": ["one"]}}',
@@ -124,181 +127,219 @@ def test_the_prompt_goes_in_and_the_text_comes_out(bench: Bench) -> None:
         'Like {this}?\n[]\nHere it is:\n{"deviations": ["one"]}\nDone.',
     ],
 )
-def test_a_value_is_found_wherever_it_stands(said: str, bench: Bench) -> None:
-    result = bench.run({"say": said}, schema=SCHEMA)
+def test_a_value_is_found_anywhere_in_the_output(output: str, bench: Bench) -> None:
+    result = bench.run({"stdout": output}, schema=SCHEMA)
 
     assert result.value == {"deviations": ["one"]}
-    assert '"deviations"' in bench.heard()[0]["prompt"]
+    assert '"deviations"' in bench.runs()[0]["prompt"]
 
 
-def test_an_answer_that_does_not_fit_is_mended_in_the_same_conversation(bench: Bench) -> None:
+def test_an_invalid_answer_is_corrected_in_the_same_conversation(bench: Bench) -> None:
     result = bench.run(
-        {"say": "no idea"}, says({"deviations": [1], "mood": "good"}), says({"deviations": []}), schema=SCHEMA
+        {"stdout": "not sure"},
+        says({"deviations": [1], "mood": "good"}),
+        says({"deviations": []}),
+        schema=SCHEMA,
     )
 
-    prompts = [told["prompt"] for told in bench.heard()]
+    prompts = [run["prompt"] for run in bench.runs()]
     assert result.value == {"deviations": []}
-    assert "there is no JSON document in it" in prompts[1]
-    assert "the value.deviations[0]: string is expected, not int" in prompts[2]
-    assert "the value: 'mood' is not asked for" in prompts[2]
-    assert "no idea" in prompts[2]
+    assert "no JSON document" in prompts[1]
+    assert "$.deviations[0]: 1 is not of type 'string'" in prompts[2]
+    assert "'mood' was unexpected" in prompts[2]
+    assert "not sure" in prompts[2]
 
 
-def test_an_answer_that_stays_invalid_is_transient(bench: Bench) -> None:
-    with pytest.raises(Transient, match="stays invalid"):
-        bench.run({"say": "no idea"}, schema=SCHEMA)
+def test_an_answer_that_is_still_invalid_after_two_corrections_is_transient(bench: Bench) -> None:
+    with pytest.raises(Transient, match="still invalid"):
+        bench.run({"stdout": "not sure"}, schema=SCHEMA)
 
-    assert len(bench.heard()) == 3
+    assert len(bench.runs()) == 3
 
 
-def test_a_function_is_called_between_two_runs(bench: Bench) -> None:
+def test_functions_are_called_between_runs(bench: Bench) -> None:
     result = bench.run(
         {**calls(1), "write": {"one.py": "1"}},
         {**calls(2), "write": {"two.py": "2"}},
         says({"value": {"deviations": []}}),
-        schema=SCHEMA, functions=(TASK_DONE,), writable=True,
-    )  # fmt: skip
+        schema=SCHEMA,
+        functions=(TASK_DONE,),
+        writable=True,
+    )
 
     assert bench.host.calls == [("task_done", {"task": 1}), ("task_done", {"task": 2})]
-    assert "`task_done` replied:\nTask 1 is committed (abc1234)." in bench.heard()[1]["prompt"]
+    assert "`task_done` replied:\nTask 1 is committed (abc1234)." in bench.runs()[1]["prompt"]
     assert (result.value, result.usage.turns) == ({"deviations": []}, 3)
     assert {path.name for path in bench.tree.iterdir()} == {"one.py", "two.py"}
 
 
-def test_each_task_is_done_when_only_its_own_files_are_there(bench: Bench) -> None:
+def test_a_function_is_called_before_the_work_on_the_next_task_starts(bench: Bench) -> None:
     seen: list[set[str]] = []
 
-    def look(function: str, arguments: Mapping[str, Any]) -> str:
+    def record_files(function: str, arguments: Mapping[str, Any]) -> str:
         seen.append({path.name for path in bench.tree.iterdir()})
         return "committed"
 
-    bench.host.replies = look
+    bench.host.replies = record_files
     bench.run(
         {**calls(1), "write": {"one.py": "1"}},
         {**calls(2), "write": {"two.py": "2"}},
         says({"deviations": []}),
-        schema=SCHEMA, functions=(TASK_DONE,), writable=True,
-    )  # fmt: skip
+        schema=SCHEMA,
+        functions=(TASK_DONE,),
+        writable=True,
+    )
 
     assert seen == [{"one.py"}, {"one.py", "two.py"}]
 
 
-def test_a_call_of_an_unknown_function_is_answered(bench: Bench) -> None:
+def test_a_call_of_an_unknown_function_is_reported_to_the_command(bench: Bench) -> None:
     bench.run(
-        says({"calls": [{"function": "push"}]}), says({"deviations": []}),
-        schema=SCHEMA, functions=(TASK_DONE,),
-    )  # fmt: skip
+        says({"calls": [{"function": "push"}]}),
+        says({"deviations": []}),
+        schema=SCHEMA,
+        functions=(TASK_DONE,),
+    )
 
-    assert "There is no function 'push'; there are: task_done." in bench.heard()[1]["prompt"]
+    prompt = bench.runs()[1]["prompt"]
+    assert "no function 'push'" in prompt
+    assert "functions: task_done" in prompt
 
 
-def test_a_human_is_asked_where_the_task_allows_it(bench: Bench) -> None:
+def test_the_command_can_ask_a_human_if_the_task_allows_it(bench: Bench) -> None:
     asked = {"function": "ask_human", "arguments": {"question": "Which?", "options": ["This", "That"]}}
     bench.run(says({"calls": [asked]}), says({"deviations": []}), schema=SCHEMA, tools=("AskUserQuestion",))
 
     [question] = bench.host.questions
     assert isinstance(question, Question)
     assert [option.label for option in question.options] == ["This", "That"]
-    assert "`ask_human` replied:\nThis" in bench.heard()[1]["prompt"]
+    assert "`ask_human` replied:\nThis" in bench.runs()[1]["prompt"]
 
 
-def test_complaints_of_the_core_reach_the_command_with_all_that_was_said(bench: Bench) -> None:
+def test_a_resumed_conversation_sends_the_whole_transcript(bench: Bench) -> None:
     settings = bench.settings()
-    begun = Conversation(id="c-1", cwd="")
-    bench.run({"say": "First."}, settings=settings, conversation=begun)
-    again = evolve(begun, resume=True)
-    result = bench.run({"say": "Second."}, settings=settings, conversation=again, prompt="Mend it.")
+    started = Conversation(id="c-1", cwd="")
+    bench.run({"stdout": "First."}, settings=settings, conversation=started)
+    again = attrs.evolve(started, resume=True)
+    result = bench.run({"stdout": "Second."}, settings=settings, conversation=again, prompt="Fix it.")
 
-    prompt = bench.heard()[1]["prompt"]
+    prompt = bench.runs()[1]["prompt"]
     assert (result.text, result.conversation) == ("Second.", "c-1")
-    assert prompt.index("Carry it out.") < prompt.index("First.") < prompt.index("Mend it.")
+    assert prompt.index("Implement it.") < prompt.index("First.") < prompt.index("Fix it.")
 
 
-def test_a_conversation_that_is_not_known_any_more_begins_with_its_prompt(bench: Bench) -> None:
-    bench.run({"say": "Yes."}, conversation=Conversation(id="c-2", cwd="", resume=True))
+def test_a_lost_conversation_starts_again_with_the_prompt(bench: Bench) -> None:
+    bench.run({"stdout": "Yes."}, conversation=Conversation(id="c-2", cwd="", resume=True))
 
-    assert bench.heard()[0]["prompt"].startswith("Carry it out.")
+    assert bench.runs()[0]["prompt"].startswith("Implement it.")
 
 
-def test_words_in_the_command_are_filled_in_and_empty_ones_left_out(bench: Bench) -> None:
+def test_placeholders_are_replaced_and_arguments_without_a_value_left_out(bench: Bench) -> None:
     args = ("--model={model}", "--dir={tree}", "--schema={schema}", "--answer={answer}")
-    bench.run({"answer": "from the file", "say": "noise"}, settings=bench.settings(*args), model="small")
+    bench.run({"answer": "from the file", "stdout": "noise"}, settings=bench.settings(*args), model="small")
     result = bench.run({"answer": '{"deviations": []}'}, settings=bench.settings(*args), schema=SCHEMA)
 
-    first, second = (told["args"] for told in bench.heard())
+    first, second = (run["args"] for run in bench.runs())
     assert first[:2] == ["--model=small", f"--dir={bench.tree}"]
     assert len(first) == 3
     assert [arg.partition("=")[0] for arg in second] == ["--dir", "--schema", "--answer"]
     assert result.value == {"deviations": []}
 
 
-def test_reading_work_has_a_command_of_its_own(bench: Bench) -> None:
+def test_read_only_tasks_have_their_own_command(bench: Bench) -> None:
     settings = bench.settings("--write", read_only=(*bench.settings().command, "--read"))
-    bench.run({"say": "."}, settings=settings)
-    bench.run({"say": "."}, settings=settings, writable=True)
+    bench.run({"stdout": "."}, settings=settings)
+    bench.run({"stdout": "."}, settings=settings, writable=True)
 
-    assert [told["args"] for told in bench.heard()] == [["--read"], ["--write"]]
+    assert [run["args"] for run in bench.runs()] == [["--read"], ["--write"]]
 
 
-def test_output_in_json_is_read_by_its_key(bench: Bench) -> None:
+def test_json_output_is_read_by_its_answer_key(bench: Bench) -> None:
     settings = bench.settings(output="json", answer_key="result.text")
 
-    assert bench.run({"say": '{"result": {"text": "Yes."}}'}, settings=settings).text == "Yes."
+    assert bench.run({"stdout": '{"result": {"text": "Yes."}}'}, settings=settings).text == "Yes."
 
 
-def test_the_command_sees_what_it_needs_and_what_marks_its_run(
+def test_json_output_that_cannot_be_read_is_permanent(bench: Bench) -> None:
+    settings = bench.settings(output="json", answer_key="result.text")
+
+    with pytest.raises(Permanent, match="not one JSON document"):
+        bench.run({"stdout": "Yes."}, settings=settings)
+    with pytest.raises(Permanent, match=r"no field 'result\.text'") as caught:
+        bench.run({"stdout": '{"text": "Yes."}'}, settings=settings)
+    assert "answer_key" in caught.value.hint
+
+
+def test_the_command_gets_only_the_allowed_and_the_runs_variables(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_SECRET", "s3cret")
     monkeypatch.setenv("MY_API_KEY", "key")
-    bench.run({"say": "."}, settings=bench.settings(environment=("MY_API_*",)))
+    bench.run({"stdout": "."}, settings=bench.settings(environment=("MY_API_*",)))
 
-    seen = bench.heard()[0]["env"]
-    assert "MY_SECRET" not in seen
-    assert (seen["MY_API_KEY"], seen["GSD_RUN"]) == ("key", "r-test")
+    environment = bench.runs()[0]["env"]
+    assert "MY_SECRET" not in environment
+    assert (environment["MY_API_KEY"], environment["GSD_RUN"]) == ("key", "r-test")
 
 
 @pytest.mark.parametrize(
-    ("turn", "kind", "told"),
+    ("turn", "kind", "message"),
     [
-        ({"exit": 2, "mutter": "unknown flag"}, Permanent, "exited with 2: unknown flag"),
+        ({"exit": 2, "stderr": "unknown flag"}, Permanent, "exited with 2: unknown flag"),
         ({"exit": 75}, Transient, "exited with 75"),
-        ({"exit": 1, "mutter": "HTTP 429: Rate limit reached"}, Transient, "Rate limit"),
-        ({"kill": True}, Transient, "was ended by signal 9"),
+        ({"exit": 1, "stderr": "HTTP 429: Rate limit reached"}, Transient, "Rate limit"),
+        ({"kill": True}, Transient, "signal 9"),
     ],
 )
-def test_a_command_that_fails_says_whether_trying_again_may_help(
-    turn: dict[str, Any], kind: type[Exception], told: str, bench: Bench
+def test_a_failure_is_transient_or_permanent(
+    turn: dict[str, Any], kind: type[Exception], message: str, bench: Bench
 ) -> None:
-    with pytest.raises(kind, match=told) as caught:
+    with pytest.raises(kind, match=message) as caught:
         bench.run(turn)
 
     assert type(caught.value) is kind
 
 
-def test_a_program_that_is_not_there_is_permanent(bench: Bench) -> None:
+def test_a_missing_program_is_permanent(bench: Bench) -> None:
     with pytest.raises(Permanent, match="cannot start 'no-such-program-here'"):
         bench.run(settings=CommandAgentSettings(command=("no-such-program-here",)))
 
 
-def test_a_command_that_takes_too_long_is_ended(bench: Bench) -> None:
+def test_a_command_over_its_time_limit_is_ended(bench: Bench) -> None:
     with pytest.raises(Transient, match="took longer than"):
         bench.run({"hang": True}, settings=bench.settings(patience=timedelta(seconds=1)))
 
-    assert gone(bench.host.pids[0])
+    assert ended(bench.host.pids[0])
 
 
-def test_turns_are_limited(bench: Bench) -> None:
+def test_the_number_of_turns_is_limited(bench: Bench) -> None:
     result = bench.run(calls(1), functions=(TASK_DONE,), schema=SCHEMA, limits=Limits(turns=3))
 
-    assert (result.ended, len(bench.heard())) == ("turns", 3)
+    assert (result.ended, len(bench.runs())) == ("turns", 3)
 
 
-def test_what_the_command_leaves_running_is_ended_with_it(bench: Bench) -> None:
-    result = bench.run({"say": "Yes.", "leave": True})
+def test_background_processes_of_the_command_are_ended(bench: Bench) -> None:
+    result = bench.run({"stdout": "Yes.", "background": True})
 
     assert result.text == "Yes."
-    assert gone(bench.child())
+    assert ended(bench.child())
+
+
+def test_an_exception_of_the_host_is_raised_as_it_is(bench: Bench) -> None:
+    class Stopped(Exception):
+        pass
+
+    @attrs.define(kw_only=True)
+    class StoppingHost(FakeAgentHost):
+        async def progress(self, activity: Activity, usage: Usage | None = None) -> None:
+            if activity.text == "stop now":
+                raise Stopped
+
+    host = StoppingHost()
+    with pytest.raises(Stopped):
+        attrs.evolve(bench, host=host).run({"stderr": "stop now", "stdout": "Yes."})
+
+    assert ended(host.pids[0])
 
 
 def test_cancellation_ends_the_whole_process_group(bench: Bench) -> None:
@@ -307,7 +348,7 @@ def test_cancellation_ends_the_whole_process_group(bench: Bench) -> None:
     async def cancel_when(ready: Callable[[], bool]) -> None:
         work = asyncio.create_task(plugin.run_agent(bench.task(), bench.host))
         async with asyncio.timeout(20):
-            while not ready():  # noqa: ASYNC110 - another process says so
+            while not ready():  # noqa: ASYNC110 - the signal is a file of another process
                 await asyncio.sleep(0.01)
             work.cancel()
             await asyncio.wait({work})
@@ -317,18 +358,18 @@ def test_cancellation_ends_the_whole_process_group(bench: Bench) -> None:
     with bind_settings({CommandAgentSettings: bench.settings()}):
         asyncio.run(cancel_when(hangs.exists))
 
-    assert gone(bench.host.pids[0])
-    assert gone(bench.child())
+    assert ended(bench.host.pids[0])
+    assert ended(bench.child())
 
 
-def test_without_a_command_it_declines_and_the_doctor_says_so(bench: Bench) -> None:
+def test_without_a_command_the_agent_declines_and_the_doctor_reports_it(bench: Bench) -> None:
     assert check_run_agent(plugin, bench.task(), bench.host, declines=bench.task()) is None
     [finding] = check_doctor(plugin)
 
     assert (finding.ok, finding.message) == (False, "no command is set")
 
 
-def test_the_doctor_finds_the_program(bench: Bench) -> None:
+def test_the_doctor_checks_that_the_program_exists(bench: Bench) -> None:
     with bind_settings({CommandAgentSettings: bench.settings()}):
         assert [finding.ok for finding in check_doctor(plugin)] == [True]
     with bind_settings({CommandAgentSettings: CommandAgentSettings(command=("no-such-program-here",))}):
@@ -337,7 +378,7 @@ def test_the_doctor_finds_the_program(bench: Bench) -> None:
     assert finding.fix == "install no-such-program-here"
 
 
-def test_it_keeps_the_contract_of_its_hook(bench: Bench) -> None:
+def test_the_plugin_passes_the_conformance_checks(bench: Bench) -> None:
     bench.script.write_text(json.dumps([says({"deviations": []})]))
     with bind_settings({CommandAgentSettings: bench.settings()}):
         result = check_run_agent(plugin, bench.task(schema=SCHEMA), bench.host)

@@ -1,4 +1,4 @@
-"""A whole run with the command agent in a process of its own: from an idea to verified commits."""
+"""A whole run with the command agent in a process of its own, from an idea to verified commits."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ NAME = "gsd_plugin_command_agent"
 pytestmark = pytest.mark.slow
 
 
-def ran(*command: str, cwd: Path, **variables: str) -> str:
+def run(*command: str, cwd: Path, **variables: str) -> str:
     environment = {**os.environ, **variables}
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def test_a_run_ends_verified_and_each_task_has_a_commit_of_its_own(tmp_path: Path) -> None:
+def test_a_run_ends_verified_with_one_commit_per_task(tmp_path: Path) -> None:
     (tmp_path / "idea.md").write_text("# Ledger\n\nShared costs of a flat.\n")
     (tmp_path / "project").mkdir()
     for command in (["init", "-q"], ["config", "user.name", "T"], ["config", "user.email", "t@example.org"]):
-        ran("git", *command, cwd=tmp_path / "project")
+        run("git", *command, cwd=tmp_path / "project")
     gsd = (sys.executable, "-m", "gsd_core", "-C", "project")
     variables = {
         "PYTHONPATH": os.pathsep.join([str(HERE.parent / "src"), *filter(None, sys.path)]),
-        f"GSD_{NAME.upper()}_COMMAND": f"{sys.executable},{HERE / 'player.py'}",
+        f"GSD_{NAME.upper()}_COMMAND": f"{sys.executable},{HERE / 'scenario_command.py'}",
         f"GSD_{NAME.upper()}_ENVIRONMENT": "PYTHONPATH",
     }
 
-    ran(*gsd, "run", "idea.md", "--yes", "-p", NAME, "--agent", NAME, cwd=tmp_path, **variables)
+    run(*gsd, "run", "idea.md", "--yes", "-p", NAME, "--agent", NAME, cwd=tmp_path, **variables)
 
-    log = ran("git", "log", "--format=%(trailers:key=GSD-Task,valueonly)", cwd=tmp_path / "project")
+    log = run("git", "log", "--format=%(trailers:key=GSD-Task,valueonly)", cwd=tmp_path / "project")
     tasks = re.findall(r"\d\d-\d\d/\d", log)
-    status = json.loads(ran(*gsd, "status", "--json", cwd=tmp_path, **variables))
+    status = json.loads(run(*gsd, "status", "--json", cwd=tmp_path, **variables))
     assert len(tasks) == len(set(tasks)) >= 2
     assert status["status"] == "done"

@@ -1,4 +1,4 @@
-"""The tests run from a checkout too, where the package is not installed."""
+"""Make the package importable in a checkout, where it is not installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The detector on small trees, through its hook."""
+"""The detector on small project trees, through its hook."""
 
 from __future__ import annotations
 
@@ -6,30 +6,29 @@ from pathlib import Path
 
 import gsd_plugin_example_gaps as detector
 import pytest
+from gsd_plugin_example_gaps import ExampleGapsSettings
 
 from gsd_core import Gap, GapReport, PhaseView, Plan, bind_settings
 from gsd_core.testing.conformance import check_find_gaps, check_settings
 
 
-def phase(tree: Path, **files: str | bytes) -> PhaseView:
-    """A phase whose only plan modified these files; ``_`` in a name stands for a dot."""
-    for name, content in files.items():
-        data = content.encode() if isinstance(content, str) else content
-        (tree / name.replace("_", ".")).write_bytes(data)
-    paths = tuple(name.replace("_", ".") for name in files)
-    return PhaseView(
-        number="1", name="one", project=tree, plans=(Plan(id="01-01", phase="1", files_modified=paths),)
-    )
+def phase(tree: Path, *files_modified: str) -> PhaseView:
+    """Return a phase whose only plan modified these files."""
+    plan = Plan(id="01-01", phase="1", files_modified=files_modified)
+    return PhaseView(number="1", name="one", project=tree, plans=(plan,))
 
 
-def gaps(view: PhaseView) -> list[Gap]:
+def find_gaps(view: PhaseView) -> list[Gap]:
+    """Run the detector with the conformance checks of its hook."""
     found = check_find_gaps(detector, view)
     assert not isinstance(found, GapReport)
     return list(found)
 
 
-def test_a_leftover_without_an_issue_is_a_gap_about_its_file(tmp_path: Path) -> None:
-    [gap] = gaps(phase(tmp_path, app_py="x = 1\n# TODO: time zones\n# FIXME later\n"))
+def test_todos_without_an_issue_are_one_gap_per_file(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("x = 1\n# TODO: time zones\n# FIXME later\n")
+
+    [gap] = find_gaps(phase(tmp_path, "app.py"))
 
     assert (gap.about, gap.status) == ("app.py", "partial")
     assert gap.reason == "2 without an issue, the first in line 2"
@@ -37,30 +36,35 @@ def test_a_leftover_without_an_issue_is_a_gap_about_its_file(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("text", ["# TODO(#12): time zones", "# FIXME see #3", "todos = 1", "", "# AUTODOC"])
-def test_what_an_issue_keeps_and_what_only_looks_like_it_is_no_gap(tmp_path: Path, text: str) -> None:
-    assert gaps(phase(tmp_path, app_py=text)) == []
+def test_todos_with_an_issue_and_similar_words_are_not_gaps(tmp_path: Path, text: str) -> None:
+    (tmp_path / "app.py").write_text(text)
+
+    assert find_gaps(phase(tmp_path, "app.py")) == []
 
 
-def test_only_files_of_the_phase_within_the_project_are_read(tmp_path: Path) -> None:
+def test_only_the_phases_files_inside_the_project_are_read(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
     (tmp_path / "outside.py").write_text("# TODO: outside")
+    (tree / "link.py").symlink_to(tmp_path / "outside.py")
     (tree / "other.py").write_text("# TODO: another phase's")
-    plan = Plan(id="01-01", phase="1", files_modified=("../outside.py", "gone.py", "."))
 
-    assert gaps(PhaseView(number="1", name="one", project=tree, plans=(plan,))) == []
+    assert find_gaps(phase(tree, "../outside.py", "link.py", "missing.py", ".")) == []
 
 
-def test_a_file_that_is_no_text_harms_nothing(tmp_path: Path) -> None:
-    assert gaps(phase(tmp_path, image_png=b"\xff\xfe\x00", huge_txt="# TODO\n" * 200_000)) == []
+def test_binary_and_huge_files_are_ignored(tmp_path: Path) -> None:
+    (tmp_path / "image.png").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "huge.txt").write_text("# TODO\n" * 200_000)
+
+    assert find_gaps(phase(tmp_path, "image.png", "huge.txt")) == []
 
 
 def test_words_and_issues_are_settings(tmp_path: Path) -> None:
-    view = phase(tmp_path, app_py="# TODO\n# LATER\n# LATER ABC-7\n")
-    assert check_settings(detector) == (detector.ExampleGapsSettings,)
+    (tmp_path / "app.py").write_text("# TODO\n# LATER\n# LATER ABC-7\n")
+    assert check_settings(detector) == (ExampleGapsSettings,)
 
-    with bind_settings(
-        {detector.ExampleGapsSettings: detector.ExampleGapsSettings(("LATER",), r"[A-Z]+-\d+")}
-    ):
-        [gap] = gaps(view)
+    configured = ExampleGapsSettings(words=("LATER",), issue=r"[A-Z]+-\d+")
+    with bind_settings({ExampleGapsSettings: configured}):
+        [gap] = find_gaps(phase(tmp_path, "app.py"))
+
     assert gap.evidence == "app.py:2: # LATER"

@@ -1,6 +1,7 @@
-"""The agent ``claude``: Claude Code, through the Claude Agent SDK and the CLI that it brings.
+"""The agent ``claude``: runs Claude Code through the Claude Agent SDK and its bundled CLI.
 
-Importing this loads neither the SDK nor ``mcp``; the first call does, in a thread.
+Importing this package loads neither the SDK nor ``mcp``, which take more than a second each; the
+first call does, in a thread.
 """
 
 from __future__ import annotations
@@ -11,25 +12,25 @@ from gsd_core import AgentHost, AgentResult, AgentTask, Finding, implements
 from gsd_core.hookspecs import gsd_doctor, gsd_run_agent, gsd_settings
 
 from .call import run_claude
-from .doctor import credentials
-from .settings import ClaudeSettings
+from .cli import ClaudeSettings
+from .failures import credentials
 
 __all__ = ["ClaudeSettings", "credentials", "doctor", "run_agent", "run_claude", "settings"]
 
 
-@implements(gsd_run_agent)
-async def run_agent(task: AgentTask, host: AgentHost) -> AgentResult | None:
-    """Have Claude Code do *task*."""
-    return await run_claude(task, host)
-
-
 @implements(gsd_settings)
 def settings() -> Iterable[type]:
-    """Contribute the section ``claude``."""
+    """Contribute the settings section ``claude``."""
     return (ClaudeSettings,)
+
+
+@implements(gsd_run_agent)
+async def run_agent(task: AgentTask, host: AgentHost) -> AgentResult | None:
+    """Run *task* with Claude Code."""
+    return await run_claude(task, host)
 
 
 @implements(gsd_doctor)
 def doctor() -> Iterable[Finding]:
-    """Say whether Claude Code is there and logged in; asks no model."""
+    """Check that Claude Code is installed and logged in, without a request to a model."""
     return (credentials(),)

@@ -1,4 +1,4 @@
-"""One call of the agent: from a task to its result."""
+"""One call of Claude Code, from a task to its result."""
 
 from __future__ import annotations
 
@@ -9,28 +9,33 @@ from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from attrs import frozen
+import attrs
 
 from gsd_core import AgentHost, AgentResult, AgentTask, Permanent, Transient, settings_of
 
-from .cli import HINT, SERVER, command_line, find_cli
-from .environment import allowed, apart, unattended
-from .failures import WrongStart, of_process, wrong_start
-from .gate import Gate
+from .cli import (
+    INSTALL_HINT,
+    MCP_SERVER,
+    ClaudeSettings,
+    allowed_variables,
+    command_line,
+    find_cli,
+    split_secrets,
+    unattended_variables,
+)
+from .failures import WrongStart, is_wrong_start, process_error
+from .messages import MessageReader
+from .permissions import ToolCallbacks
 from .process import CliProcess
-from .reading import Reading
-from .settings import ClaudeSettings
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeAgentOptions
 
-T = TypeVar("T")
-
-GO_ON = (
-    "Go on in this conversation. "
-    "If the work was interrupted, take it up where it stopped, and repeat nothing that is done."
+CONTINUE = (
+    "Continue this conversation. "
+    "If the work was interrupted, resume it where it stopped, and do not repeat finished work."
 )
 
 
@@ -41,41 +46,52 @@ async def run_claude(
     env: Mapping[str, str] | None = None,
     settings: ClaudeSettings | None = None,
 ) -> AgentResult:
-    """Have Claude Code do *task*; *env* is added to what of our environment its process may see.
+    """Run *task* with Claude Code; *env* is added to the variables that its process gets.
 
-    A task that resumes its conversation sends :data:`GO_ON` and its prompt: the agent need not
-    know whether the prompt is new (complaints) or was given before (after a crash). If there is
-    no such conversation, the prompt begins it; if one that is to begin exists, it is resumed.
+    A task that resumes its conversation sends :data:`CONTINUE` before its prompt, because the same
+    prompt may have been sent already (before a crash) or may be new (after complaints). If the
+    conversation to resume does not exist, it is started; if the one to start exists, it is resumed.
 
-    Raises ``Credentials``, ``Exhausted`` or ``Permanent`` for what trying again cannot mend, else
-    ``Transient``. Whatever the host raises ends the call and is raised here. When cancelled, the
-    process is ended before this returns.
+    Raises ``Credentials``, ``Exhausted`` or ``Permanent`` for failures that a retry cannot fix, else
+    ``Transient``. An exception raised by the host ends the call and is raised here. On cancellation
+    the process is ended before this returns.
     """
-    chosen = settings or settings_of(ClaudeSettings)
-    cli = find_cli(chosen.cli_path)
-    seen = allowed(os.environ, chosen.environment)
-    environment = {**seen, **unattended(chosen.max_retries), **host.environment, **(env or {})}
+    settings = settings or settings_of(ClaudeSettings)
+    cli = find_cli(settings.cli_path)
+    environment, secrets = split_secrets(
+        {
+            **allowed_variables(os.environ, settings.environment),
+            **unattended_variables(settings.max_retries),
+            **host.environment,
+            **(env or {}),
+        },
+        exposed=settings.environment,
+    )
+    # Importing the SDK takes more than a second, too long for the event loop.
     await asyncio.to_thread(import_module, "claude_agent_sdk")
-    _keep_the_terminal()
-    plain, secrets = apart(environment, chosen.environment)
-    call = Call(task=task, host=host, cli=cli, environment=plain, secrets=secrets)
+    _silence_sdk_log()
+    call = ClaudeCall(task=task, host=host, cli=cli, environment=environment, secrets=secrets)
     resume = task.conversation is not None and task.conversation.resume
     try:
-        return await call.converse(resume=resume)
+        return await call.run(resume=resume)
     except WrongStart:
-        return await call.other_way(resume=not resume)
+        pass
+    try:
+        return await call.run(resume=not resume)
+    except WrongStart as error:
+        raise Transient(f"the conversation can be neither started nor resumed: {error}") from error
 
 
-def _keep_the_terminal() -> None:
-    """Keep the SDK's log from being printed where nobody has set up logging: its errors are raised anyway."""
+def _silence_sdk_log() -> None:
+    """Without a handler, Python prints the SDK's errors on the terminal; they are raised anyway."""
     log = logging.getLogger("claude_agent_sdk")
     if not log.handlers:
         log.addHandler(logging.NullHandler())
 
 
-@frozen(kw_only=True)
-class Call:
-    """A task with all that it takes to have it done."""
+@attrs.frozen(kw_only=True)
+class ClaudeCall:
+    """A task and everything needed to run the CLI for it."""
 
     task: AgentTask
     host: AgentHost
@@ -83,20 +99,12 @@ class Call:
     environment: Mapping[str, str]
     secrets: Mapping[str, str]
 
-    async def other_way(self, *, resume: bool) -> AgentResult:
-        """Run the CLI once more, with the conversation opened the other way."""
-        try:
-            return await self.converse(resume=resume)
-        except WrongStart as error:
-            raise Transient(
-                f"the conversation can be neither begun nor resumed: {error.__cause__}"
-            ) from error
-
-    async def converse(self, *, resume: bool) -> AgentResult:
-        """Run the CLI once."""
+    async def run(self, *, resume: bool) -> AgentResult:
+        """Run the CLI once; raises :class:`WrongStart` if the conversation needs the other *resume*."""
         loop = asyncio.get_running_loop()
-        broken: asyncio.Future[NoReturn] = loop.create_future()
-        reading = Reading(host=self.host, resumed=resume, time=loop.time)
+        host_error: asyncio.Future[NoReturn] = loop.create_future()
+        reader = MessageReader(host=self.host, resumed=resume, time=loop.time)
+        callbacks = ToolCallbacks(self.task, self.host, host_error)
         process = CliProcess(
             command=command_line(self.cli, self.task, resume=resume),
             cwd=self.task.tree,
@@ -105,66 +113,74 @@ class Call:
             started=self.host.started,
         )
         try:
-            await _unless(
-                broken, self._read(process, Gate(self.task, self.host, broken), reading, resume=resume)
+            await _run_until_error(
+                self._exchange_messages(process, callbacks, reader, resume=resume), host_error
             )
         finally:
+            # The SDK's disconnect may have been cancelled halfway; the process must not survive it.
             process.kill()
-        if reading.result is None:
+        if reader.result is None:
             raise Transient("the agent's process ended without a result")
-        return reading.result
+        return reader.result
 
-    async def _read(self, process: CliProcess, gate: Gate, reading: Reading, *, resume: bool) -> None:
+    async def _exchange_messages(
+        self, process: CliProcess, callbacks: ToolCallbacks, reader: MessageReader, *, resume: bool
+    ) -> None:
         import claude_agent_sdk as sdk
 
-        prompt = f"{GO_ON}\n\n{self.task.prompt}" if resume else self.task.prompt
-        client = sdk.ClaudeSDKClient(self._options(gate), transport=cast("sdk.Transport", process))
+        prompt = f"{CONTINUE}\n\n{self.task.prompt}" if resume else self.task.prompt
+        # The SDK accepts any object with a transport's methods; deriving from its class would import it.
+        client = sdk.ClaudeSDKClient(self._options(callbacks), transport=cast("sdk.Transport", process))
         try:
-            await client.connect(_streamed(prompt))
+            await client.connect(_prompt_stream(prompt))
             async for message in client.receive_messages():
-                await reading.take(message)
-                if reading.stop:
+                await reader.read(message)
+                if reader.failed:
                     break
         except OSError as error:
             raise Permanent(
-                f"cannot start {str(self.cli)!r} in {str(self.task.tree)!r}: {error}", hint=HINT
+                f"cannot start {str(self.cli)!r} in {str(self.task.tree)!r}: {error}", hint=INSTALL_HINT
             ) from error
         except sdk.ClaudeSDKError as error:
-            if not reading.begun and wrong_start(str(error), resume=resume):
-                raise WrongStart from error
-            raise of_process(error, begun=reading.begun) from error
+            if not reader.started and is_wrong_start(str(error), resume=resume):
+                raise WrongStart(str(error)) from error
+            raise process_error(error, started=reader.started) from error
         finally:
             await client.disconnect()
 
-    def _options(self, gate: Gate) -> ClaudeAgentOptions:
-        """Return what the SDK needs besides the command line: the callbacks."""
+    def _options(self, callbacks: ToolCallbacks) -> ClaudeAgentOptions:
+        """Return the options that are not on the command line: the callbacks."""
         from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
 
         return ClaudeAgentOptions(
-            can_use_tool=gate.may_use,
-            hooks={"PreToolUse": [HookMatcher(hooks=[gate.before_tool], on_failure="block")]},
-            mcp_servers={SERVER: gate.server()} if self.task.functions else {},
+            can_use_tool=callbacks.can_use_tool,
+            # Without on_failure="block", a hook that raises lets the tool run.
+            hooks={"PreToolUse": [HookMatcher(hooks=[callbacks.before_tool], on_failure="block")]},
+            mcp_servers={MCP_SERVER: callbacks.mcp_server()} if self.task.functions else {},
+            # Our prompts quote files and answers: an @path or /command in them must stay text.
             verbatim_prompts=not self.task.user_settings,
         )
 
 
-async def _streamed(prompt: str) -> AsyncIterator[dict[str, Any]]:
+async def _prompt_stream(prompt: str) -> AsyncIterator[dict[str, Any]]:
+    # The can_use_tool callback needs a stream; with a plain string the SDK does not call it.
     message = {"role": "user", "content": prompt}
     yield {"type": "user", "message": message, "parent_tool_use_id": None, "session_id": ""}
 
 
-async def _unless(broken: asyncio.Future[NoReturn], work: Coroutine[Any, Any, T]) -> T:
-    """Return what *work* comes to, unless *broken* is set before; leaves no task behind."""
+async def _run_until_error(work: Coroutine[Any, Any, None], error: asyncio.Future[NoReturn]) -> None:
+    """Run *work*; cancel it and raise the exception of *error* as soon as that is set."""
     task = asyncio.create_task(work)
-    first: set[asyncio.Future[Any]] = {task, broken}
+    futures: set[asyncio.Future[Any]] = {task, error}
     try:
-        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
-        if broken.done():
-            broken.result()
-        return await task
+        await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+        if error.done():
+            error.result()
+        await task
     finally:
-        if not broken.cancel():
-            broken.exception()
+        if not error.cancel():
+            # Retrieve the exception, or asyncio logs that it never was.
+            error.exception()
         if not task.done():
             task.cancel()
             with suppress(asyncio.CancelledError, Exception):

@@ -1,86 +1,178 @@
-"""Where the Claude Code CLI is, and the command line that makes it serve one task."""
+"""The Claude Code CLI: its settings, where it is, its command line and its environment."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-from gsd_core import AgentTask, Permanent
+import attrs
 
-HINT = "reinstall claude-agent-sdk, which brings it, or set claude.cli_path"
-SERVER = "gsd"
+from gsd_core import AgentTask, Permanent, setting
+
+INSTALL_HINT = "reinstall claude-agent-sdk, which includes the CLI, or set claude.cli_path"
+MCP_SERVER = "gsd"
+
+
+@attrs.frozen(kw_only=True)
+class ClaudeSettings:
+    """Settings of the agent: the section ``claude`` of ``gsd.toml``.
+
+    *cli_path*: a Claude Code CLI to use instead of the bundled one.
+    *max_retries*: how often the CLI itself retries a failed request, before the step is retried.
+    *environment*: names of additional variables passed to the agent and its commands
+    (``JAVA_HOME``); ``NAME_*`` matches a prefix. ``ANTHROPIC_API_KEY`` always reaches the CLI, but
+    its commands only if listed here.
+    """
+
+    cli_path: str = setting("", help="a Claude Code CLI to use instead of the bundled one")
+    max_retries: int = setting(2, help="how often the CLI retries a failed request")
+    environment: tuple[str, ...] = setting((), help="additional environment variables passed to agents")
 
 
 def find_cli(configured: str = "") -> Path:
-    """Return the CLI that is *configured*, else the one in the SDK's wheel, else the one on the PATH.
+    """Return the *configured* CLI; without one, the CLI in the SDK's wheel, else the one on ``PATH``.
 
     Raises :class:`~gsd_core.Permanent` if there is none. Does not import the SDK.
     """
-    found = _usable(configured) if configured else _bundled() or _usable("claude")
-    if found:
-        return found
-    raise Permanent(f"no Claude Code CLI {configured!r}" if configured else "no Claude Code CLI", hint=HINT)
-
-
-def _usable(command: str) -> Path | None:
-    found = shutil.which(Path(command).expanduser())
-    return Path(found) if found else None
-
-
-def _bundled() -> Path | None:
-    spec = find_spec("claude_agent_sdk")
-    folders = spec.submodule_search_locations if spec else None
-    return next((found for folder in folders or () if (found := _usable(f"{folder}/_bundled/claude"))), None)
+    if configured:
+        commands = [configured]
+    else:
+        spec = find_spec("claude_agent_sdk")
+        folders = (spec.submodule_search_locations if spec else None) or ()
+        commands = [*(f"{folder}/_bundled/claude" for folder in folders), "claude"]
+    for command in commands:
+        if path := shutil.which(Path(command).expanduser()):
+            return Path(path)
+    which = f"Claude Code CLI {configured!r}" if configured else "Claude Code CLI"
+    raise Permanent(f"{which} not found", hint=INSTALL_HINT)
 
 
 def command_line(cli: Path, task: AgentTask, *, resume: bool) -> list[str]:
-    """Return the CLI's arguments for *task*; the prompt follows on its standard input."""
-    return [
+    """Return the command line for *task*; the prompt follows on standard input."""
+    command = [
         *(str(cli), "--output-format", "stream-json", "--input-format", "stream-json", "--verbose"),
         *("--include-partial-messages", "--permission-prompt-tool", "stdio", "--strict-mcp-config"),
         *("--system-prompt", task.system),
+        # Not "dontAsk": the CLI would refuse AskUserQuestion instead of passing it on to us.
         *("--permission-mode", "acceptEdits" if task.writable else "default"),
-        *_settings(task),
-        *_tools(task),
-        *_limits(task),
-        *_conversation(task, resume=resume),
-        *(["--model", task.model] if task.model else []),
-        *(["--json-schema", json.dumps(task.schema)] if task.schema else []),
     ]
-
-
-def _settings(task: AgentTask) -> Iterator[str]:
     if task.user_settings:
-        yield "--setting-sources=user,project"
-        return
-    yield "--setting-sources="
-    # Commits are the core's: without this, each request explains how to sign them.
-    yield from ("--settings", json.dumps({"attribution": {"commit": "", "pr": ""}}))
-
-
-def _tools(task: AgentTask) -> Iterator[str]:
+        command += ["--setting-sources=user,project"]
+    else:
+        # The core makes the commits: without this, every request explains how to sign them.
+        attribution = json.dumps({"attribution": {"commit": "", "pr": ""}})
+        command += ["--setting-sources=", "--settings", attribution]
     if task.tools is not None:
-        yield from ("--tools", ",".join(task.tools))
+        # The default tools are 36.6 KB of a 46.6 KB request: send only those that the task needs.
+        command += ["--tools", ",".join(task.tools)]
     if task.functions:
-        yield from ("--mcp-config", json.dumps({"mcpServers": {SERVER: _server()}}))
-        yield from ("--allowedTools", ",".join(f"mcp__{SERVER}__{each.name}" for each in task.functions))
-
-
-def _server() -> Mapping[str, Any]:
-    return {"type": "sdk", "name": SERVER}
-
-
-def _limits(task: AgentTask) -> Iterator[str]:
+        servers = {"mcpServers": {MCP_SERVER: {"type": "sdk", "name": MCP_SERVER}}}
+        names = ",".join(f"mcp__{MCP_SERVER}__{function.name}" for function in task.functions)
+        command += ["--mcp-config", json.dumps(servers), "--allowedTools", names]
     if task.limits.turns is not None:
-        yield from ("--max-turns", str(task.limits.turns))
+        command += ["--max-turns", str(task.limits.turns)]
     if task.limits.dollars is not None:
-        yield from ("--max-budget-usd", str(task.limits.dollars))
-
-
-def _conversation(task: AgentTask, *, resume: bool) -> Iterator[str]:
+        command += ["--max-budget-usd", str(task.limits.dollars)]
     if task.conversation:
-        yield f"--{'resume' if resume else 'session-id'}={task.conversation.id}"
+        # --resume fails for an id that was never used, --session-id for one that was.
+        command += [f"--{'resume' if resume else 'session-id'}={task.conversation.id}"]
+    if task.model:
+        command += ["--model", task.model]
+    if task.schema:
+        command += ["--json-schema", json.dumps(task.schema)]
+    return command
+
+
+_SYSTEM_VARIABLES = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "LANG",
+    "LC_*",
+    "XDG_*",
+    "VIRTUAL_ENV",
+    "SSL_CERT_*",
+    "NODE_EXTRA_CA_CERTS",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+)
+
+_MODEL_VARIABLES = (
+    "ANTHROPIC_*",
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_VERTEX",
+    "CLAUDE_CODE_SKIP_BEDROCK_AUTH",
+    "CLAUDE_CODE_SKIP_VERTEX_AUTH",
+    "AWS_*",
+    "GOOGLE_*",
+    "CLOUD_ML_REGION",
+    "VERTEX_REGION_*",
+)
+
+_FILE_DESCRIPTOR_VARIABLES = {
+    "ANTHROPIC_API_KEY": "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR",
+    "CLAUDE_CODE_OAUTH_TOKEN": "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR",
+}
+
+
+def allowed_variables(environment: Mapping[str, str], additional: Iterable[str] = ()) -> dict[str, str]:
+    """Return the part of *environment* that the CLI gets; *additional* holds more names or patterns.
+
+    The CLI needs variables to run, to log in and to reach its model. Everything else is withheld,
+    because the commands that the model runs inherit the CLI's environment.
+    """
+    patterns = (*_SYSTEM_VARIABLES, *_MODEL_VARIABLES, *additional)
+    return {name: value for name, value in environment.items() if _matches(name, patterns)}
+
+
+def split_secrets(
+    environment: Mapping[str, str], exposed: Iterable[str] = ()
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return *environment* without the API keys, and the keys by their file descriptor variables.
+
+    The CLI also reads a key from a pipe, whose number is in such a variable; then the commands that
+    the model runs do not see the key. Names that match *exposed* stay in the environment: a project
+    may need a key for its own tests.
+    """
+    secret = {
+        name for name in _FILE_DESCRIPTOR_VARIABLES if environment.get(name) and not _matches(name, exposed)
+    }
+    visible = {name: value for name, value in environment.items() if name not in secret}
+    return visible, {_FILE_DESCRIPTOR_VARIABLES[name]: environment[name] for name in secret}
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def unattended_variables(max_retries: int) -> dict[str, str]:
+    """Return the variables for unattended use: few retries, no updates, no other traffic."""
+    return {
+        "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
+        # By default the CLI retries ten times, which can take minutes.
+        "CLAUDE_CODE_MAX_RETRIES": str(max_retries),
+        # The SDK's own transport sets this, so that the CLI reports when a run is over; ours must too.
+        "CLAUDE_CODE_SDK_READS_SESSION_STATE": "1",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_AUTOUPDATER": "1",
+        # Policies resolve a command's paths against the project, so every command has to start there,
+        # even if the previous one changed the directory.
+        "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR": "1",
+    }

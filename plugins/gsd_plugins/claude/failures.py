@@ -1,64 +1,129 @@
-"""What went wrong, in the core's words: what to do about it.
+"""Failures of Claude Code as the core's errors, and the check for ``gsd doctor``.
 
 The API's error types: https://docs.claude.com/en/api/errors
 """
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from gsd_core import Credentials, Exhausted, Permanent, StepError, Transient
+from gsd_core import Credentials, Exhausted, Finding, Permanent, StepError, Transient, settings_of
+
+from .cli import ClaudeSettings, allowed_variables, find_cli
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeSDKError, ResultMessage
 
-LOG_IN = "log in with `claude auth login`, set ANTHROPIC_API_KEY, or rehearse with --agent rehearsal"
-_TRY_AGAIN = {408, 409, 425, 429}
-_CLASSES = {"authentication_failed": 401, "billing_error": 402, "rate_limit": 429, "invalid_request": 400}
+LOGIN_HINT = "log in with `{cli} auth login`, set ANTHROPIC_API_KEY, or rehearse with --agent rehearsal"
+
+_TRANSIENT_STATUSES = {408, 409, 425, 429}
+_STATUS_OF_ERROR = {
+    "authentication_failed": 401,
+    "billing_error": 402,
+    "rate_limit": 429,
+    "invalid_request": 400,
+}
 
 
 class WrongStart(Exception):
-    """The conversation that was to begin is there already, or the one to resume is not."""
+    """The conversation to start already exists, or the one to resume does not."""
 
 
-def wrong_start(text: str, *, resume: bool) -> bool:
-    """Whether the CLI's *text* says that the conversation has to be opened the other way."""
+def is_wrong_start(text: str, *, resume: bool) -> bool:
+    """Whether the CLI's error *text* means that the conversation must be opened the other way."""
     return ("No conversation found" if resume else "is already in use") in text
 
 
-def of_status(status: int | None, text: str, until: datetime | None = None) -> StepError:
-    """Return the error for an HTTP *status* of the API; no status is a connection that failed."""
+def api_error(status: int | None, text: str, until: datetime | None = None) -> StepError:
+    """Return the error for an HTTP *status* of the API; ``None`` is a failed connection."""
     if status in (401, 403):
-        return Credentials(f"the API refuses the credentials: {text}", hint=LOG_IN)
+        return Credentials(f"the API rejected the credentials: {text}", hint=LOGIN_HINT.format(cli="claude"))
     if status == 402:
-        return Exhausted(f"the account cannot pay: {text}", hint="see the account's billing page")
-    if status is None or status >= 500 or status in _TRY_AGAIN:
+        return Exhausted(
+            f"the account cannot be billed: {text}", hint="check the billing page of the account"
+        )
+    if status is None or status >= 500 or status in _TRANSIENT_STATUSES:
         return Transient(text, until)
-    return Permanent(text, hint="the request itself is at fault: check model and prompt")
+    return Permanent(text, hint="the API rejected the request itself: check the model and the prompt")
 
 
-def of_result(result: ResultMessage, error_class: str, until: datetime | None) -> StepError:
-    """Return the error for a *result* that is one; *error_class* is what the last message was marked with."""
+def result_error(result: ResultMessage, message_error: str, until: datetime | None) -> StepError:
+    """Return the error for a failed *result*; *message_error* is the last message's error name."""
     text = "; ".join(result.errors or []) or result.result or result.subtype
-    status = result.api_error_status or _CLASSES.get(error_class)
-    return of_status(status, text, until)
+    return api_error(result.api_error_status or _STATUS_OF_ERROR.get(message_error), text, until)
 
 
-def of_retry(status: int | None, error: str) -> StepError | None:
-    """Return why not to let the CLI repeat a request, if so: it would do so for minutes with a bad key."""
-    return of_status(status, error) if status in (401, 403) else None
+def process_error(error: ClaudeSDKError, *, started: bool) -> StepError:
+    """Return the error for a process that ended without a result.
 
-
-def of_process(error: ClaudeSDKError, *, begun: bool) -> StepError:
-    """Return the error for a process that ended or broke without a result; *begun*: it had begun to work."""
+    A process that exits with an error code before it has *started* the conversation rejected its
+    arguments, and will reject them again. Everything else may be temporary.
+    """
     code = getattr(error, "exit_code", None)
-    refused = isinstance(code, int) and 0 < code < 128 and not begun
-    if refused:
-        return Permanent(str(error), hint="see what the CLI says; claude.cli_path may name an unfit version")
-    return Transient(f"the agent's process broke off: {error}")
+    if isinstance(code, int) and 0 < code < 128 and not started:
+        return Permanent(
+            str(error), hint="see the CLI's message; claude.cli_path may point to an unsupported version"
+        )
+    return Transient(f"the agent's process ended unexpectedly: {error}")
 
 
 def reset_time(resets_at: int | None) -> datetime | None:
-    """Return when a usage limit ends, from Unix seconds."""
+    """Return the time when a usage limit ends, from Unix seconds."""
     return datetime.fromtimestamp(resets_at, UTC) if resets_at else None
+
+
+_KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+_CLOUD_VARIABLES = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX")
+_FALSE = ("", "0", "false", "no", "off")
+
+
+def credentials(environment: Mapping[str, str] | None = None, *, seconds: float = 4.0) -> Finding:
+    """Check that the CLI can log in, with *environment* in place of ours if given.
+
+    Sends no request to a model, and takes at most *seconds*.
+    """
+    environment = os.environ if environment is None else environment
+    settings = settings_of(ClaudeSettings)
+    try:
+        cli = find_cli(settings.cli_path)
+    except Permanent as error:
+        return Finding(name="claude", ok=False, message=str(error), fix=error.hint)
+    variables = [
+        *(name for name in _KEY_VARIABLES if environment.get(name)),
+        *(name for name in _CLOUD_VARIABLES if environment.get(name, "").strip().lower() not in _FALSE),
+    ]
+    if variables:
+        return Finding(name="claude", ok=True, message=f"credentials from {variables[0]}")
+
+    # No variable is set, but the CLI may know a login (keychain, credentials file). Ask it: 0.6 s.
+    login = LOGIN_HINT.format(cli=cli)
+    try:
+        process = subprocess.run(
+            [cli, "auth", "status"],
+            env=allowed_variables(environment, settings.environment),
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        message = f"`{cli.name} auth status` did not answer within {seconds:g} s"
+        return Finding(name="claude", ok=False, message=message, fix=login)
+    except OSError as error:
+        message = f"cannot run {str(cli)!r}: {error}"
+        return Finding(name="claude", ok=False, message=message, fix="set claude.cli_path")
+    status = _parse_status(process.stdout)
+    if process.returncode == 0 and status.get("loggedIn"):
+        return Finding(name="claude", ok=True, message=f"logged in ({status.get('authMethod', 'unknown')})")
+    return Finding(name="claude", ok=False, message="Claude Code is not logged in", fix=login)
+
+
+def _parse_status(output: bytes) -> dict[str, Any]:
+    try:
+        return dict(json.loads(output))
+    except (TypeError, ValueError):
+        return {}

@@ -1,7 +1,7 @@
-"""The CLI's process, as the transport that the SDK talks through.
+"""The CLI's process, as a transport for the SDK.
 
-The SDK's own transport hands the whole environment on and does not tell the process id; this one
-gives exactly the environment it is given, and ends the process whatever happens.
+The SDK's own transport passes on the whole environment and does not report the process id. This one
+passes exactly the given environment and ends the process in every case.
 """
 
 from __future__ import annotations
@@ -16,74 +16,75 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import define, field
+import attrs
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ProcessError
 
-LONGEST_MESSAGE = 64 * 2**20
-_STEPS: tuple[tuple[signal.Signals | None, float], ...] = (
-    (None, 2.0),
-    (signal.SIGTERM, 1.5),
-    (signal.SIGKILL, 1.0),
-)
+MAX_MESSAGE_BYTES = 64 * 2**20
+
+# How to end the process: the signal to send, and the seconds to wait for it to exit. The core allows
+# five seconds for everything after a cancellation.
+_EXIT_GRACE = 2.0
+_SIGNALS = ((signal.SIGTERM, 1.5), (signal.SIGKILL, 1.0))
 
 
-@define(kw_only=True, eq=False)
+@attrs.define(kw_only=True, eq=False)
 class CliProcess:
-    """A ``claude_agent_sdk.Transport``: one process for one call, in a session of its own.
+    """A ``claude_agent_sdk.Transport``: one process for one call.
 
-    *started* is told the process id. *secrets* are handed over by pipes, whose numbers stand in the
-    variables that name them. With a session of its own the process has no terminal to
-    read from, and a Ctrl-C reaches only us, who end it in order.
+    *started* is called with the process id. *secrets* maps names of file descriptor variables to
+    the secrets that the process can read from them.
     """
 
     command: Sequence[str]
     cwd: Path
     environment: Mapping[str, str]
-    secrets: Mapping[str, str] = field(factory=dict[str, str])
+    secrets: Mapping[str, str] = attrs.field(factory=dict[str, str])
     started: Callable[[int], None]
     _process: asyncio.subprocess.Process | None = None
-    _reader: asyncio.Task[None] | None = None
-    _errors: deque[str] = field(factory=lambda: deque[str](maxlen=20))
-    _answered: bool = False
+    _stderr_task: asyncio.Task[None] | None = None
+    _stderr: deque[str] = attrs.field(factory=lambda: deque[str](maxlen=20))
+    _has_result: bool = False
 
     async def connect(self) -> None:
         """Start the process."""
-        pipes = {name: _pipe_with(secret) for name, secret in self.secrets.items()}
+        pipes = {name: _pipe_containing(secret) for name, secret in self.secrets.items()}
         try:
-            self._process = process = await self._spawn(pipes)
+            self._process = await asyncio.create_subprocess_exec(
+                *self.command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                cwd=self.cwd,
+                env={
+                    **self.environment,
+                    **{name: str(descriptor) for name, descriptor in pipes.items()},
+                    "PWD": str(self.cwd),
+                },
+                pass_fds=tuple(pipes.values()),
+                limit=MAX_MESSAGE_BYTES,
+                # In a session of its own the CLI cannot read from the terminal, and Ctrl-C reaches only
+                # us, so that we can end it in order.
+                start_new_session=True,
+            )
         finally:
-            for pipe in pipes.values():
-                os.close(pipe)
-        self._reader = asyncio.create_task(self._read_errors(process))
-        self.started(process.pid)
+            for descriptor in pipes.values():
+                os.close(descriptor)
+        self._stderr_task = asyncio.create_task(self._read_stderr(self._process))
+        self.started(self._process.pid)
 
-    async def _spawn(self, pipes: Mapping[str, int]) -> asyncio.subprocess.Process:
-        named = {name: str(pipe) for name, pipe in pipes.items()}
-        return await asyncio.create_subprocess_exec(
-            *self.command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            cwd=self.cwd,
-            env={**self.environment, **named, "PWD": str(self.cwd)},
-            pass_fds=tuple(pipes.values()),
-            limit=LONGEST_MESSAGE,
-            start_new_session=True,
-        )
-
-    async def _read_errors(self, process: asyncio.subprocess.Process) -> None:
+    async def _read_stderr(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr
         async for line in process.stderr:
-            self._errors.append(line.decode(errors="replace").rstrip())
+            self._stderr.append(line.decode(errors="replace").rstrip())
 
     def is_ready(self) -> bool:
-        """Whether the process is there."""
+        """Whether the process is running."""
         return self._process is not None and self._process.returncode is None
 
     async def write(self, data: str) -> None:
-        """Write to the process's standard input; raise ``ProcessError`` if it takes no more."""
+        """Write to the process's standard input; raises ``ProcessError`` if it is closed."""
         process = self._process
         assert process
         assert process.stdin
@@ -91,7 +92,7 @@ class CliProcess:
             process.stdin.write(data.encode())
             await process.stdin.drain()
         except (OSError, RuntimeError) as error:
-            raise await self._error(process) from error
+            raise await self._exit_error(process) from error
 
     async def end_input(self) -> None:
         """Close the process's standard input."""
@@ -99,78 +100,75 @@ class CliProcess:
             self._process.stdin.close()
 
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield the process's messages; raise ``ProcessError`` if it ended badly."""
+        """Yield the process's messages; raises ``ProcessError`` if its exit code is not 0."""
         process = self._process
         assert process
         assert process.stdout
         async for line in process.stdout:
-            if message := _message(line):
-                self._answered = self._answered or message.get("type") == "result"
+            # Skip lines that are not messages, and a last one that was cut off by the process's end.
+            if line.startswith(b"{") and line.endswith(b"\n"):
+                message = dict(json.loads(line))
+                self._has_result = self._has_result or message.get("type") == "result"
                 yield message
         if await process.wait():
-            raise await self._error(process)
+            raise await self._exit_error(process)
 
-    async def _error(self, process: asyncio.subprocess.Process) -> ProcessError:
-        """Return how the process ended, with its last words."""
+    async def _exit_error(self, process: asyncio.subprocess.Process) -> ProcessError:
+        """Return an error with the process's exit code and the end of its standard error."""
         from claude_agent_sdk import ProcessError
 
         with suppress(TimeoutError):
             async with asyncio.timeout(1):
                 await process.wait()
-        if self._reader:
-            await asyncio.wait({self._reader}, timeout=1)
-        return ProcessError("the CLI ended", exit_code=process.returncode, stderr="\n".join(self._errors))
+        if self._stderr_task:
+            await asyncio.wait({self._stderr_task}, timeout=1)
+        return ProcessError("the CLI exited", exit_code=process.returncode, stderr="\n".join(self._stderr))
 
     async def close(self) -> None:
-        """End the process: by itself if it has answered (it saves the conversation), else by signals."""
+        """End the process: let it exit if it has sent its result, else by SIGTERM, then SIGKILL."""
         try:
-            await self._end()
-            await self._hang_up()
+            await self.end_input()
+            if self._has_result:
+                # The CLI saves the conversation before it exits.
+                await self._wait(_EXIT_GRACE)
+            for number, seconds in _SIGNALS:
+                if self.is_ready():
+                    self._signal(number)
+                    await self._wait(seconds)
+            await self._drain_pipes()
         finally:
             self.kill()
-            if self._reader:
-                self._reader.cancel()
+            if self._stderr_task:
+                self._stderr_task.cancel()
 
-    async def _end(self) -> None:
-        await self.end_input()
-        for name, seconds in _STEPS if self._answered else _STEPS[1:]:
-            if self._process is None or self._process.returncode is not None:
-                return
-            if name:
-                self._signal(name)
+    async def _wait(self, seconds: float) -> None:
+        if self._process:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._process.wait()
 
-    async def _hang_up(self) -> None:
-        """Read the pipes to their ends, which closes them."""
-        if self._process and self._process.stdout and self._reader:
+    async def _drain_pipes(self) -> None:
+        """Read the pipes to their ends: asyncio closes them only then."""
+        if self._process and self._process.stdout and self._stderr_task:
             with suppress(TimeoutError):
                 async with asyncio.timeout(1):
                     await self._process.stdout.read()
-                    await self._reader
+                    await self._stderr_task
 
     def kill(self) -> None:
-        """End the process at once, if it is still there, with all in its group."""
+        """Send SIGKILL to the process and its group if the process is still running."""
         if self.is_ready():
             self._signal(signal.SIGKILL)
 
-    def _signal(self, name: signal.Signals) -> None:
+    def _signal(self, number: signal.Signals) -> None:
         assert self._process
         with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, name)
+            os.killpg(self._process.pid, number)
 
 
-def _pipe_with(text: str) -> int:
-    """Return the end to read of a pipe that holds *text* and no more."""
+def _pipe_containing(text: str) -> int:
+    """Return the reading end of a pipe that contains *text* and is closed for writing."""
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as pipe:
         pipe.write(text)
     return reading
-
-
-def _message(line: bytes) -> dict[str, Any] | None:
-    """Read one line; what is no message, or was cut off by the end of the process, is none."""
-    if not line.startswith(b"{") or not line.endswith(b"\n"):
-        return None
-    return dict(json.loads(line))

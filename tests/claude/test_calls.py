@@ -1,4 +1,4 @@
-"""What an agent does when all goes well."""
+"""Successful calls: prompts, tools, permissions, questions, functions, usage and limits."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ import pytest
 
 from gsd_core import AgentFunction, Allow, Answer, Ask, Deny, Limits, Permission, Question, ToolUse
 from gsd_plugins.rehearsal.api import ApiRequest, Blocks, Reply, Text, ToolUseBlock
-from tests.claude.workbench import Bench, RecordingHost, in_turn, says, uses
+from tests.claude.workbench import Bench, RecordingHost, by_turn, says, uses
 
 
-def test_the_models_words_are_the_text(bench: Bench) -> None:
-    result, requests = bench.run(in_turn(says("Hello.")), model="sonnet")
+def test_the_models_text_is_the_results_text(bench: Bench) -> None:
+    result, requests = bench.run(by_turn(says("Hello.")), model="sonnet")
 
     assert (result.text, result.ended, result.value) == ("Hello.", "done", None)
     assert "sonnet" in result.model
-    assert "You work." in requests[0].system
+    assert "You are an engineer." in requests[0].system
     assert requests[0].prompt == "do it"
 
 
 def test_only_the_tasks_tools_are_sent(bench: Bench) -> None:
-    _, requests = bench.run(in_turn(says("x")), tools=("Read", "Glob"))
+    _, requests = bench.run(by_turn(says("x")), tools=("Read", "Glob"))
 
     assert {"Read", "Glob"} == set(requests[0].tools) - {"DeferredToolPlaceholder"}
 
 
 def test_a_task_without_tools_sends_none(bench: Bench) -> None:
-    _, requests = bench.run(in_turn(says("x")))
+    _, requests = bench.run(by_turn(says("x")))
 
     assert set(requests[0].tools) <= {"DeferredToolPlaceholder"}
 
 
-def test_a_prompt_is_given_as_it_was_written(bench: Bench) -> None:
+def test_a_prompt_is_sent_verbatim(bench: Bench) -> None:
     (bench.tree / "secret.md").write_text("never to be read")
-    _, requests = bench.run(in_turn(says("x")), prompt="/clear @secret.md")
+    _, requests = bench.run(by_turn(says("x")), prompt="/clear @secret.md")
 
     assert requests[0].prompt == "/clear @secret.md"
     assert "never to be read" not in str(requests[0].body)
 
 
-def test_a_schema_gives_a_value(bench: Bench) -> None:
+def test_a_task_with_a_schema_has_a_value(bench: Bench) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    result, _ = bench.run(in_turn(uses("StructuredOutput", n=3), says("done")), schema=schema)
+    result, _ = bench.run(by_turn(uses("StructuredOutput", n=3), says("done")), schema=schema)
 
     assert result.value == {"n": 3}
 
 
-def test_writes_and_commands_run_unattended_once_the_gate_allows_them(bench: Bench) -> None:
+def test_allowed_writes_and_commands_run_without_a_human(bench: Bench) -> None:
     host = RecordingHost()
-    script = in_turn(
+    script = by_turn(
         uses("Write", file_path=str(bench.tree / "a.txt"), content="one"),
         uses("Bash", command="cp a.txt b.txt && curl --version >/dev/null; echo copied"),
         says("done"),
@@ -71,9 +71,9 @@ def test_writes_and_commands_run_unattended_once_the_gate_allows_them(bench: Ben
     assert result.text == "done"
 
 
-def test_each_command_begins_in_the_tree_that_its_paths_were_judged_in(bench: Bench) -> None:
+def test_each_command_starts_in_the_project_tree(bench: Bench) -> None:
     (bench.tree / "below").mkdir()
-    script = in_turn(
+    script = by_turn(
         uses("Bash", command="cd below && pwd"), uses("Bash", command="touch here.txt"), says("done")
     )
 
@@ -83,10 +83,10 @@ def test_each_command_begins_in_the_tree_that_its_paths_were_judged_in(bench: Be
 
 
 @pytest.mark.parametrize("writable", [True, False])
-def test_what_the_cli_would_ask_about_is_for_the_policies_to_say(bench: Bench, writable: bool) -> None:
+def test_the_policies_decide_what_the_cli_itself_would_ask_about(bench: Bench, writable: bool) -> None:
     host = RecordingHost()
     outside = bench.home / "outside.txt"
-    script = in_turn(uses("Write", file_path=str(outside), content="one"), says("done"))
+    script = by_turn(uses("Write", file_path=str(outside), content="one"), says("done"))
     bench.run(script, host, tools=("Write",), writable=writable)
 
     assert outside.read_text() == "one"
@@ -97,29 +97,29 @@ def no_bash(use: ToolUse) -> Permission:
     return Deny(reason="no shell here") if use.name == "Bash" else Allow()
 
 
-def test_what_is_denied_does_not_run_and_the_model_is_told_why(bench: Bench) -> None:
-    script = in_turn(uses("Bash", command="touch made"), says("pity"))
+def test_a_denied_command_does_not_run_and_the_model_gets_the_reason(bench: Bench) -> None:
+    script = by_turn(uses("Bash", command="touch made"), says("too bad"))
     result, requests = bench.run(script, RecordingHost(policy=no_bash), tools=("Bash",), writable=True)
 
     assert not (bench.tree / "made").exists()
     assert "no shell here" in requests[-1].last
-    assert result.text == "pity"
+    assert result.text == "too bad"
 
 
-@pytest.mark.parametrize("verdict", [Allow(), Deny(reason="a human said no")])
-def test_what_is_to_be_asked_is_decided_by_a_human(bench: Bench, verdict: Permission) -> None:
-    host = RecordingHost(policy=lambda use: Ask(reason="is that wise?"), human=lambda use: verdict)
-    script = in_turn(uses("Bash", command="touch made"), says("done"))
+@pytest.mark.parametrize("decision", [Allow(), Deny(reason="a human said no")])
+def test_a_human_decides_what_the_policies_leave_open(bench: Bench, decision: Permission) -> None:
+    host = RecordingHost(policy=lambda use: Ask(reason="needs a human"), human=lambda use: decision)
+    script = by_turn(uses("Bash", command="touch made"), says("done"))
     _, requests = bench.run(script, host, tools=("Bash",), writable=True)
 
     assert [(use.input["command"], reason) for use, reason in host.confirmed] == [
-        ("touch made", "is that wise?")
+        ("touch made", "needs a human")
     ]
-    assert (bench.tree / "made").exists() == (verdict == Allow())
-    assert ("a human said no" in requests[-1].last) == (verdict != Allow())
+    assert (bench.tree / "made").exists() == (decision == Allow())
+    assert ("a human said no" in requests[-1].last) == (decision != Allow())
 
 
-ASKED = {
+QUESTIONS = {
     "questions": [
         {
             "question": "Which database?",
@@ -140,16 +140,16 @@ ASKED = {
 }
 
 
-def both_and_more(question: Question) -> Answer:
+def answer(question: Question) -> Answer:
     if question.multiple:
         return Answer(question=question.id, chosen=("A", "B"))
     return Answer(question=question.id, text="DuckDB, please")
 
 
-def test_the_models_questions_reach_the_human_and_the_answers_the_model(bench: Bench) -> None:
-    host = RecordingHost(policy=lambda use: Deny(reason="nothing"), reply=both_and_more)
+def test_a_human_answers_the_models_questions(bench: Bench) -> None:
+    host = RecordingHost(policy=lambda use: Deny(reason="nothing"), reply=answer)
     _, requests = bench.run(
-        in_turn(uses("AskUserQuestion", **ASKED), says("done")), host, tools=("AskUserQuestion",)
+        by_turn(uses("AskUserQuestion", **QUESTIONS), says("done")), host, tools=("AskUserQuestion",)
     )
 
     database, extras = host.questions
@@ -175,13 +175,13 @@ TASK_DONE = AgentFunction(
 )
 
 
-def committed(name: str, arguments: Mapping[str, Any]) -> str:
+def commit(name: str, arguments: Mapping[str, Any]) -> str:
     return f"committed task {arguments['task']}"
 
 
-def test_the_models_call_runs_our_function(bench: Bench) -> None:
-    host = RecordingHost(policy=lambda use: Deny(reason="nothing"), function=committed)
-    script = in_turn(uses("mcp__gsd__task_done", task=2, files=["a"]), says("done"))
+def test_the_model_calls_a_function_of_the_task(bench: Bench) -> None:
+    host = RecordingHost(policy=lambda use: Deny(reason="nothing"), function=commit)
+    script = by_turn(uses("mcp__gsd__task_done", task=2, files=["a"]), says("done"))
     _, requests = bench.run(script, host, functions=(TASK_DONE,))
 
     assert host.calls == [("task_done", {"task": 2, "files": ["a"]})]
@@ -189,7 +189,7 @@ def test_the_models_call_runs_our_function(bench: Bench) -> None:
     assert "mcp__gsd__task_done" in requests[0].tools
 
 
-COUNTED = {
+USAGE = {
     "input_tokens": 1000,
     "output_tokens": 500,
     "cache_read_input_tokens": 70,
@@ -199,12 +199,12 @@ COUNTED = {
 
 def two_turns(request: ApiRequest) -> Reply:
     if request.turn:
-        return says("done", **COUNTED)
-    look = ToolUseBlock("Bash", {"command": "true"})
-    return Blocks((Text("I look."), look, ToolUseBlock("Bash", {"command": "echo hi"})), usage=COUNTED)
+        return says("done", **USAGE)
+    first = ToolUseBlock("Bash", {"command": "true"})
+    return Blocks((Text("Looking."), first, ToolUseBlock("Bash", {"command": "echo hi"})), usage=USAGE)
 
 
-def test_the_use_of_each_turn_is_told_once_and_summed(bench: Bench) -> None:
+def test_the_usage_of_each_turn_is_reported_once_and_summed(bench: Bench) -> None:
     host = RecordingHost()
     result, _ = bench.run(two_turns, host, tools=("Bash",), writable=True, model="opus")
 
@@ -215,7 +215,7 @@ def test_the_use_of_each_turn_is_told_once_and_summed(bench: Bench) -> None:
     assert usage.basis == "reported"
 
 
-def test_our_prices_are_those_that_the_cli_reports(bench: Bench) -> None:
+def test_our_prices_match_the_cost_that_the_cli_reports(bench: Bench) -> None:
     host = RecordingHost()
     result, _ = bench.run(two_turns, host, tools=("Bash",), writable=True, model="opus")
 
@@ -223,22 +223,22 @@ def test_our_prices_are_those_that_the_cli_reports(bench: Bench) -> None:
     assert sum((usage.dollars or Decimal(0)) for usage in host.usages) == result.usage.dollars
 
 
-def test_what_the_agent_does_is_told(bench: Bench) -> None:
+def test_the_agents_activity_is_reported(bench: Bench) -> None:
     host = RecordingHost()
     bench.run(two_turns, host, tools=("Bash",), writable=True)
 
-    told = [
+    reported = [
         (activity.kind, activity.text, activity.tool)
         for activity in host.activities
         if activity.kind != "start"
     ]
-    assert told[:3] == [("text", "I look.", ""), ("tool", "true", "Bash"), ("tool", "echo hi", "Bash")]
-    assert ("result", "hi", "Bash") in told
-    assert told[-1] == ("text", "done", "")
+    assert reported[:3] == [("text", "Looking.", ""), ("tool", "true", "Bash"), ("tool", "echo hi", "Bash")]
+    assert ("result", "hi", "Bash") in reported
+    assert reported[-1] == ("text", "done", "")
     assert [activity.kind for activity in host.activities].count("start") == 1
 
 
-def test_a_call_ends_at_its_number_of_turns(bench: Bench) -> None:
+def test_a_call_ends_at_its_limit_of_turns(bench: Bench) -> None:
     result, requests = bench.run(
         lambda request: uses("Bash", command="true"), tools=("Bash",), writable=True, limits=Limits(turns=2)
     )
@@ -247,14 +247,14 @@ def test_a_call_ends_at_its_number_of_turns(bench: Bench) -> None:
     assert len(requests) == 2
 
 
-def test_a_call_ends_at_its_number_of_dollars(bench: Bench) -> None:
-    def costly(request: ApiRequest) -> Reply:
+def test_a_call_ends_at_its_limit_of_dollars(bench: Bench) -> None:
+    def expensive(request: ApiRequest) -> Reply:
         return Blocks(
             (ToolUseBlock("Bash", {"command": "true"}),), usage={"input_tokens": 90_000, "output_tokens": 1}
         )
 
     result, requests = bench.run(
-        costly, tools=("Bash",), writable=True, limits=Limits(dollars=Decimal("0.01"))
+        expensive, tools=("Bash",), writable=True, limits=Limits(dollars=Decimal("0.01"))
     )
 
     assert result.ended == "dollars"

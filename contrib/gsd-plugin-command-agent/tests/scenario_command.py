@@ -1,4 +1,4 @@
-"""Stands for a command-line agent in a whole run: plays the step that its environment names."""
+"""A command-line agent for a whole run: plays the step that its environment names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def main() -> None:
 
 
 def answer(step: StepId, prompt: str) -> Any:
-    """Return what the step's agent is to say next."""
+    """Return the next answer of the step's agent."""
     match step.kind:
         case "init":
             return SCENARIO.roadmap()
@@ -35,20 +35,20 @@ def answer(step: StepId, prompt: str) -> Any:
 
 
 def execute(plan: str, prompt: str) -> Any:
-    """Do the first task that is not committed, or sum up."""
-    jobs = SCENARIO.jobs(plan, "", prompt)
-    done = {int(number) for number in re.findall(r"Task (\d+) is committed", prompt)}
-    left = [number for number in range(1, len(jobs) + 1) if number not in done]
-    if not left:
+    """Do the first task that is not committed yet, or return the summary."""
+    tasks = SCENARIO.jobs(plan, "", prompt)
+    committed = {int(number) for number in re.findall(r"Task (\d+) is committed", prompt)}
+    remaining = [number for number in range(1, len(tasks) + 1) if number not in committed]
+    if not remaining:
         return {"value": SCENARIO.summary(plan, "", [])}
-    job = jobs[left[0] - 1]
-    for edit in job.edits:
+    task = tasks[remaining[0] - 1]
+    for edit in task.edits:
         file = Path(edit.path)
         before = file.read_text(encoding="utf-8") if file.is_file() else None
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(edit.applied(before), encoding="utf-8")
-    told = {"task": left[0], "files": list(job.files), "note": job.done}
-    return {"calls": [{"function": "task_done", "arguments": told}]}
+    arguments = {"task": remaining[0], "files": list(task.files), "note": task.done}
+    return {"calls": [{"function": "task_done", "arguments": arguments}]}
 
 
 if __name__ == "__main__":
