@@ -1,6 +1,6 @@
-"""Write ``docs/reference/`` from the code: ``python -m docs.generate``; with ``--check`` only compare.
+"""Generate ``docs/reference/`` from the code: ``python -m docs.generate``; ``--check`` only compares.
 
-A test runs the check, so a reference page cannot fall behind what it describes.
+A test does the same comparison, so a reference page cannot become outdated.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from gsd_core.journal.schema import SCHEMA, TABLES
 from gsd_core.plugins.discovery import Choice
 
 FOLDER = Path(__file__).parent / "reference"
-MADE = "<!-- Made by `python -m docs.generate` from the code. Change the code, not this page. -->"
+MADE = "<!-- Generated from the code by `python -m docs.generate`. Change the code instead of this page. -->"
 
 
 def pages() -> Mapping[str, str]:
-    """Return every page of the reference by its name."""
+    """Return the text of each reference page by file name."""
     makers: dict[str, Callable[[], Iterator[str]]] = {
         "hooks.md": _hooks,
         "values.md": _values,
@@ -45,11 +45,11 @@ def pages() -> Mapping[str, str]:
 
 
 def built_in() -> Loaded:
-    """Return our own plugins, whatever else is installed here."""
+    """Return the built-in plugins only, independent of what else is installed."""
     return load_plugins(Choice(allowed=frozenset()), frozenset())
 
 
-# Hooks and values: what a plugin's author needs.
+# Hooks and values, for authors of plugins.
 
 _PART = re.compile(r"^(When|Return|Calling|Failure|Since): ", re.M)
 
@@ -57,11 +57,12 @@ _PART = re.compile(r"^(When|Return|Calling|Failure|Since): ", re.M)
 def _hooks() -> Iterator[str]:
     yield from _head(
         "Hooks",
-        "Every place where the core asks plugins.",
-        "Mark a function with `@implements(gsd_…)`; a type checker then compares the signatures.",
-        "A deciding hook gets at most a frozen request (what is asked) and a host (what one may do).",
-        "The values are described in [values](values.md), the ways of calling in the",
-        "[architecture](../explanation/architecture.md#the-ways-to-call).",
+        "Every point at which the core calls plugins.",
+        "Mark a function with `@implements(gsd_…)`, so that a type checker compares the signatures.",
+        "A hook that decides something gets at most two arguments: a frozen request, and a host that has "
+        "the operations it may use.",
+        "[Values](values.md) describes the arguments and results; the "
+        "[architecture](../explanation/architecture.md#calling-modes) describes the calling modes.",
     )
     loaded = built_in()
     for name in hook_names():
@@ -77,12 +78,12 @@ def _hooks() -> Iterator[str]:
 
 
 def hook_names() -> tuple[str, ...]:
-    """Return the hooks in the order in which they are written down."""
+    """Return the names of the hooks in the order of their definition."""
     return tuple(name for name in vars(hookspecs) if name.startswith("gsd_"))
 
 
 def signature(name: str) -> str:
-    """Return a hook's definition as its author has to write it."""
+    """Return the signature of a hook as a plugin has to write it."""
     spec = getattr(hookspecs, name)
     kind = "async def" if inspect.iscoroutinefunction(spec) else "def"
     parameters = ", ".join(f"{p.name}: {p.annotation}" for p in inspect.signature(spec).parameters.values())
@@ -105,8 +106,8 @@ def _documented(spec: Any) -> Iterator[str]:
 def _values() -> Iterator[str]:
     yield from _head(
         "Values",
-        "What plugins are given and what they return; all of it is imported from `gsd_core`.",
-        "Every value is frozen and takes keywords; change one by `attrs.evolve`.",
+        "The arguments and results of hooks; all of them can be imported from `gsd_core`.",
+        "Every value is frozen and takes keyword arguments only; use `attrs.evolve` to get a changed copy.",
     )
     for name in sorted(gsd_core.__all__):
         found = getattr(gsd_core, name)
@@ -145,10 +146,10 @@ def _methods(kind: type[Any]) -> Iterator[str]:
 def _commands() -> Iterator[str]:
     yield from _head(
         "Commands",
-        "`-C DIR`, `-p NAME` and `--plugins-dir DIR` may stand before or after the verb.",
-        "Only data goes to standard output; what is meant for people goes to standard error.",
-        "The flags of `gsd run` and `gsd resume` that come from plugins are those of the built-in ones;",
-        "`gsd run --help` shows yours.",
+        "`-C DIR`, `-p NAME` and `--plugins-dir DIR` can be given before or after the command name.",
+        "Data goes to standard output, messages for people go to standard error.",
+        "`gsd run` and `gsd resume` are shown with the flags of the built-in plugins; `gsd run --help` "
+        "also shows those of the plugins you have installed.",
     )
     root = click.Context(gsd, info_name="gsd", **gsd.context_settings)
     yield from _command(gsd, root)
@@ -175,7 +176,7 @@ def _command(command: click.Command, ctx: click.Context) -> Iterator[str]:
     yield inspect.cleandoc(command.help or "")
     yield ""
     options = [option for option in command.get_params(ctx) if isinstance(option, click.Option)]
-    yield "| option | what it does |"
+    yield "| option | description |"
     yield "|---|---|"
     for option in options:
         yield f"| `{_cell(_names(option, ctx))}` | {_cell(option.help or '')} |"
@@ -190,13 +191,19 @@ def _names(option: click.Option, ctx: click.Context) -> str:
 def _settings() -> Iterator[str]:
     yield from _head(
         "Settings",
-        "A value is taken from the first of these that says something:",
-        "the flag, the variable, what the unfinished run was started with, `gsd.toml` in the project,",
-        "the user's `.planning/config.json`,",
-        "`config.toml` in the user's configuration folder (or what `GSD_CONFIG` names), the default.",
-        "An unknown key is an error with a suggestion; all mistakes are told at once.",
-        "Times are seconds, or a number with `s`, `m`, `h` or `d`.",
-        "In variables, the parts of a list are separated by commas.",
+        "The first of these sources that sets a value wins:",
+        "",
+        "1. the flag",
+        "2. the environment variable",
+        "3. the options with which the unfinished run was started",
+        "4. `gsd.toml` in the project",
+        "5. `.planning/config.json` in the project, GSD's own file",
+        "6. `config.toml` in the user's configuration folder, or the file that `GSD_CONFIG` names",
+        "7. the default",
+        "",
+        "An unknown key is an error with a suggestion, and all errors are reported together.",
+        "A duration is a number of seconds, or a number followed by `s`, `m`, `h` or `d`.",
+        "In environment variables, list items are separated by commas.",
     )
     for section, kind in classes_of(built_in()):
         fields = [field for field in attrs.fields(attrs.resolve_types(kind)) if field.init]
@@ -221,13 +228,18 @@ def _setting(section: str, field: attrs.Attribute[Any]) -> str:
 
 
 _TYPES: Mapping[Any, str] = {
-    str: "text", bool: "true or false", int: "number", timedelta: "time", Decimal: "dollars",
-    tuple: "list", Path: "path",
-}  # fmt: skip
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    timedelta: "duration",
+    Decimal: "dollars",
+    tuple: "list",
+    Path: "path",
+}
 
 
 def _type(kind: Any) -> str:
-    """Return what a user has to write for a field of that type."""
+    """Describe what a user writes for a field of that type."""
     if get_origin(kind) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(kind))
     inner = [part for part in get_args(kind) if part is not type(None)]
@@ -237,9 +249,9 @@ def _type(kind: Any) -> str:
 _PLANNING_CONFIG = """\
 ## From `.planning/config.json`
 
-GSD's own file speaks too, where it has a word for one of our settings.
+Some keys of GSD's own configuration file set one of these settings.
 
-| its key | our setting |
+| key in `config.json` | setting |
 |---|---|
 | `depth` (`granularity`: coarse, standard, fine) | `run.depth` |
 | `model_profile` | `run.profile` |
@@ -251,26 +263,26 @@ GSD's own file speaks too, where it has a word for one of our settings.
 _VARIABLES = """\
 ## Other variables
 
-| variable | what it does |
+| variable | effect |
 |---|---|
-| `GSD_CONFIG` | the user's own settings file, in place of the one in the configuration folder |
-| `GSD_PLUGINS` | the names of the installed plugins that may be loaded; empty: the built-in ones only |
-| `GSD_STRICT_PLUGINS` | `1`: a plugin that is broken ends the start instead of being left out |
-| `NO_COLOR`, `FORCE_COLOR` | no colours, colours; the former wins |
+| `GSD_CONFIG` | path of the user's settings file, instead of the one in the configuration folder |
+| `GSD_PLUGINS` | names of the installed plugins that may be loaded; if empty, only the built-in ones |
+| `GSD_STRICT_PLUGINS` | with `1`, a broken plugin is an error at startup instead of being left out |
+| `NO_COLOR`, `FORCE_COLOR` | turn colors off or on; `NO_COLOR` wins |
 """
 
 
-# What is told and what is kept.
+# Events, journal and errors.
 
 
 def _events() -> Iterator[str]:
     yield from _head(
         "Events",
-        "The public part of what a run tells of itself:",
-        "to plugins by `gsd_on_event`, and line by line with `--output-format stream-json`.",
+        "A run sends these events to plugins (`gsd_on_event`) and, with `--output-format stream-json`, "
+        "prints each as one line of JSON.",
         "An event has `seq`, `name`, `at`, `run`, `step` and `data`.",
-        "`seq` orders events and is the cursor of `gsd log --after`.",
-        "Fields are only added; an event with another meaning gets another name.",
+        "`seq` orders the events and is the cursor for `gsd log --after`.",
+        "New fields may be added; an event whose meaning changes gets a new name.",
     )
     yield from _table(("event", "when", "fields of `data`"), EVENTS)
 
@@ -278,20 +290,21 @@ def _events() -> Iterator[str]:
 def _journal() -> Iterator[str]:
     yield from _head(
         "Journal",
-        "What was done, fact by fact, in `<git common dir>/gsd/journal.db`: one SQLite file in WAL mode with",
-        "`synchronous=FULL`, which survives `git clean -fdx` and is shared by worktrees.",
+        "The journal records what a run did as a sequence of facts, in `<git common dir>/gsd/journal.db`.",
+        "This is one SQLite file in WAL mode with `synchronous=FULL`; it survives `git clean -fdx` and is "
+        "shared by worktrees.",
         "A fact is on disk before anything is done that depends on it.",
-        f"The schema's version is {SCHEMA}; a newer one is read, and never written.",
+        f"The schema version is {SCHEMA}; a journal with a newer version is read, but never written.",
     )
     yield "## Facts"
     yield ""
-    yield from _table(("fact", "what it says", "fields"), FACTS)
+    yield from _table(("fact", "meaning", "fields"), FACTS)
     yield "## Activity"
     yield ""
-    yield "Shares the sequence of the facts, is committed in groups (at most 200 ms later) and before each"
-    yield "fact, gives no promise and is never folded."
+    yield "Activity has the same sequence numbers as facts, but no guarantee: it is committed in groups, at "
+    yield "most 200 ms later or with the next fact, and the state of a run is never derived from it."
     yield ""
-    yield from _table(("kind", "what it says", "fields"), ACTIVITY)
+    yield from _table(("kind", "meaning", "fields"), ACTIVITY)
     yield _IDS
     yield "## Tables"
     yield ""
@@ -301,17 +314,17 @@ def _journal() -> Iterator[str]:
 _IDS = """\
 ## Ids and trailers
 
-| what | looks like |
+| id | form |
 |---|---|
 | run | `r-20260103T040506-1a2b3c`, ordered by time |
 | step | `init`, `2.1/discuss`, `2.1/plan`, `2.1/plan/r1`, `2.1/execute/02.1-03`, `2.1/verify/r2` |
 | truth | `01-02:T1`, the first truth of plan 01-02 |
-| question | `q-c88f2c1429`, a digest of run, step, occasion, text and options |
+| question | `q-c88f2c1429`, a digest of run, step, key, text and options |
 
-Phase numbers are text and are ordered part by part: 2.1 < 2.2 < 2.10.
+Phase numbers are strings and are compared part by part: 2.1 < 2.2 < 2.10.
 
 Every commit of a run ends with trailers.
-Run, step and task together are unique: a task is committed once, and a step's own documents once.
+The combination of run, step and task is unique: a task is committed once, and so are the documents of a step.
 
 ```text
 GSD-Run: r-20260103T040506-1a2b3c
@@ -324,8 +337,8 @@ GSD-Task: 01-01/2
 def _errors() -> Iterator[str]:
     yield from _head(
         "Errors and exit codes",
-        "Errors are named by what the caller should do about them.",
-        "Each carries a `hint`, the way out; only the command line turns them into text and exit codes.",
+        "Errors are named after what the caller should do about them.",
+        "Each has a `hint` with a way to fix it; the command line turns errors into text and exit codes.",
     )
     tree = (inspect.getdoc(errors) or "").partition("::")[2]
     yield f"```text\n{inspect.cleandoc(tree)}\n```"
@@ -336,11 +349,11 @@ def _errors() -> Iterator[str]:
     yield "|---|---|"
     yield from (f"| {int(code)} | {meaning} |" for code, meaning in errors.EXIT_CODE_MEANINGS.items())
     yield ""
-    yield "A run that ends with another code than 0 says in its last lines what it waits for."
-    yield "Whatever was begun, `gsd resume` goes on with it."
+    yield "If the code is not 0, the last lines of the output say what the run is waiting for."
+    yield "`gsd resume` continues any unfinished run."
 
 
-# How it is written.
+# Markdown.
 
 
 def _head(title: str, *lines: str) -> Iterator[str]:
@@ -383,7 +396,7 @@ def _duration(value: timedelta) -> str:
 
 
 def _marked(text: str) -> str:
-    """Return a docstring as Markdown: its roles and double backticks become single ones."""
+    """Return a docstring as Markdown: roles and double backticks become single backticks."""
     text = re.sub(r":(?:class|meth|func|mod|data):`~?([^`]*)`", r"`\1`", text)
     return text.replace("``", "`")
 
@@ -393,11 +406,11 @@ def _cell(value: object) -> str:
 
 
 def main() -> int:
-    """Write the pages, or say which are stale."""
+    """Write the pages, or with ``--check`` list the outdated ones."""
     made = pages()
     stale = [name for name, text in made.items() if _read(FOLDER / name) != text]
     if "--check" in sys.argv[1:]:
-        sys.stderr.writelines(f"stale: docs/reference/{name}\n" for name in stale)
+        sys.stderr.writelines(f"outdated: docs/reference/{name}\n" for name in stale)
         return 1 if stale else 0
     FOLDER.mkdir(exist_ok=True)
     for name in stale:
