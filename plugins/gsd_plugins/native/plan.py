@@ -1,110 +1,113 @@
-"""plan: a phase, or the gaps that its verification found, as plans that were checked by code."""
+"""plan: plan a phase, or the gaps that its verification found."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count, islice
 
-from attrs import evolve
+import attrs
 
 from gsd_core import (
     AgentResult,
     AgentTask,
+    Artifact,
     Conversation,
     FileWrite,
     Gap,
+    KeyLink,
     Limits,
     ListPlans,
+    MustHaves,
     Permanent,
     PhaseView,
     Plan,
     StepHost,
     StepRequest,
     StepResult,
+    Task,
+    Truth,
     padded,
 )
+from gsd_core.planning.markdown import escape
 from gsd_core.planning.plan import render_plan
+from gsd_core.planning.waves import waves
 
+from .answers import PLANS, PlanAnswer, PlansAnswer, TaskAnswer, parse_answer, validate_answer
 from .models import model_for
-from .place import phase_of, position
-from .plans import missing_ids, plans_from
-from .problems import problems
-from .prompt import bullets, fenced, joined, system, titled, words
-from .schemas import PLANS, PlansAnswer
-from .shape import faults, read
-from .telling import built, context, instructions, promise
+from .paths import phase_file, phase_of, position, unwritten_plan_ids
+from .plan_checks import validate_plans
+from .prompt_context import (
+    bullets,
+    conventions_section,
+    decisions_section,
+    existing_plans_section,
+    fence,
+    join,
+    phase_section,
+    prompt_text,
+    section,
+    system_prompt,
+)
 
 MAX_REVISIONS = 3
 MAX_PLANS = {"quick": 3, "standard": 5, "comprehensive": 10}
 
 
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
-    """Have a planner plan, send back what the checks find, at most three times."""
-    task = _task(step)
-    answer = await host.run_agent("plan", task, _complaints)
-    for revision in range(1, MAX_REVISIONS + 1):
-        if not (found := problems(step, _plans(step, answer))):
-            break
-        answer = await host.run_agent(f"revise-{revision}", _revision(task, answer, found), _complaints)
-    plans = _plans(step, answer)
-    if found := problems(step, plans):
-        raise Permanent(
-            f"the plans of phase {phase_of(step).number} are not right after {MAX_REVISIONS} revisions: "
-            + "; ".join(found),
-            hint="edit the phase in .planning/ROADMAP.md, or write its plans by hand, and resume",
-        )
-    return _result(step, plans)
-
-
-def _complaints(result: AgentResult) -> Sequence[str]:
-    return faults(PlansAnswer, result.value) or (
-        () if read(PlansAnswer, result.value).plans else ("plans: at least one is needed",)
-    )
-
-
-def _plans(step: StepRequest, result: AgentResult) -> tuple[Plan, ...]:
-    answers = read(PlansAnswer, result.value).plans
-    return plans_from(answers, phase_of(step), gap_closure=step.round > 0)
-
-
-def _task(step: StepRequest) -> AgentTask:
-    return AgentTask(
+    """Run a planner, and have it revise its plans until they pass the checks, at most three times."""
+    phase = phase_of(step)
+    task = AgentTask(
         step=step.id,
         run=step.run,
         role="planner",
-        system=joined(system("plan"), words("gaps") if step.round else ""),
-        prompt=_prompt(step),
+        system=join(system_prompt("plan"), prompt_text("gaps") if step.round else ""),
+        prompt=_prompt(step, phase),
         tools=("Read", "Glob", "Grep"),
         schema=PLANS,
         model=model_for("planner", step),
         tree=step.tree,
         limits=Limits(turns=60),
     )
+    result = await host.run_agent("plan", task, _accept)
+    plans = _plans(step, result)
+    revision = 0
+    while problems := validate_plans(step, plans):
+        if revision == MAX_REVISIONS:
+            raise Permanent(
+                f"the plans for phase {phase.number} still have problems after {MAX_REVISIONS} revisions: "
+                + "; ".join(problems),
+                hint="edit the phase in .planning/ROADMAP.md, or write its plans by hand, and resume",
+            )
+        revision += 1
+        result = await host.run_agent(f"revise-{revision}", _revision(task, result, problems), _accept)
+        plans = _plans(step, result)
+
+    ids = [plan.id for plan in plans]
+    activity = f"Planned Phase {phase.number}: {', '.join(ids)}"
+    return StepResult(
+        subject=f"docs({padded(phase.number)}): plan {'gap closure' if step.round else 'phase'}",
+        files=tuple(FileWrite(path=plan.path, text=render_plan(plan)) for plan in plans),
+        changes=(
+            ListPlans(phase=phase.number, plans=tuple((plan.id, plan.name) for plan in plans)),
+            position(step, status="Ready to execute", activity=activity, planned=ids),
+        ),
+    )
 
 
-def _revision(task: AgentTask, answer: AgentResult, found: Sequence[str]) -> AgentTask:
-    """Ask again in the same conversation; without one, say everything again."""
-    points = titled(words("revise"), fenced("points", bullets(found)))
-    if not answer.conversation:
-        return evolve(task, prompt=joined(task.prompt, points))
-    conversation = Conversation(id=answer.conversation, cwd=str(task.tree), resume=True)
-    return evolve(task, prompt=points, conversation=conversation)
-
-
-def _prompt(step: StepRequest) -> str:
-    phase = phase_of(step)
+def _prompt(step: StepRequest, phase: PhaseView) -> str:
     gaps = step.report.gaps if step.report and step.round else ()
-    return joined(
-        promise(step, phase),
-        context(phase),
-        built(step, phase),
-        instructions(step),
-        titled("Gaps to close", fenced("gaps", "\n".join(_told(gap) for gap in gaps))),
-        titled("Listed in the roadmap, to be written now", bullets(missing_ids(phase))),
+    return join(
+        phase_section(step, phase),
+        decisions_section(phase),
+        existing_plans_section(step, phase),
+        conventions_section(step),
+        section("Gaps to close", fence("gaps", "\n".join(map(_describe_gap, gaps)))),
+        section("Plans listed in the roadmap, to be written now", bullets(unwritten_plan_ids(phase))),
         "" if step.round else f"At most {MAX_PLANS[step.depth]} plans.",
     )
 
 
-def _told(gap: Gap) -> str:
+def _describe_gap(gap: Gap) -> str:
     details = {
         "truth": gap.truth,
         "reason": gap.reason,
@@ -112,22 +115,121 @@ def _told(gap: Gap) -> str:
         "files": "; ".join(f"{artifact.path}: {artifact.issue}" for artifact in gap.artifacts),
         "missing": "; ".join(gap.missing),
     }
-    told = [f"  {name}: {' '.join(text.split())}" for name, text in details.items() if text]
-    return "\n".join([f"- gap {gap.key}", *told])
+    lines = [f"  {name}: {' '.join(text.split())}" for name, text in details.items() if text]
+    return "\n".join([f"- gap {gap.key}", *lines])
 
 
-def _result(step: StepRequest, plans: tuple[Plan, ...]) -> StepResult:
-    phase = phase_of(step)
-    ids = [plan.id for plan in plans]
-    return StepResult(
-        subject=f"docs({padded(phase.number)}): plan {'gap closure' if step.round else 'phase'}",
-        files=tuple(FileWrite(path=plan.path, text=render_plan(plan)) for plan in plans),
-        changes=(
-            ListPlans(phase=phase.number, plans=tuple((plan.id, plan.name) for plan in plans)),
-            position(step, status="Ready to execute", activity=_activity(phase, ids), planned=ids),
-        ),
+def _accept(result: AgentResult) -> Sequence[str]:
+    if problems := validate_answer(PlansAnswer, result.value):
+        return problems
+    return () if parse_answer(PlansAnswer, result.value).plans else ("plans: at least one plan is required",)
+
+
+def _revision(task: AgentTask, result: AgentResult, problems: Sequence[str]) -> AgentTask:
+    """Return the task of a revision: the same conversation if there is one, else the whole prompt again."""
+    points = section(prompt_text("revise"), fence("problems", bullets(problems)))
+    if not result.conversation:
+        return attrs.evolve(task, prompt=join(task.prompt, points))
+    conversation = Conversation(id=result.conversation, cwd=str(task.tree), resume=True)
+    return attrs.evolve(task, prompt=points, conversation=conversation)
+
+
+def _plans(step: StepRequest, result: AgentResult) -> tuple[Plan, ...]:
+    answers = parse_answer(PlansAnswer, result.value).plans
+    return plans_from(answers, phase_of(step), gap_closure=step.round > 0)
+
+
+def plans_from(answers: Sequence[PlanAnswer], phase: PhaseView, *, gap_closure: bool) -> tuple[Plan, ...]:
+    """Return a planner's answers as plans; ids, waves and truth ids are assigned here."""
+    ids = _next_ids(phase, len(answers))
+    plans = [_plan(answer, index, ids, phase) for index, answer in enumerate(answers)]
+    placed = waves({plan.id: plan.depends_on for plan in plans})
+    # Plans in a dependency cycle have no wave; the checks reject them.
+    plans = [attrs.evolve(plan, wave=placed.get(plan.id, 1)) for plan in plans]
+    return tuple(_gap_closure(plan, phase) if gap_closure else plan for plan in plans)
+
+
+def _next_ids(phase: PhaseView, wanted: int) -> tuple[str, ...]:
+    """Return the ids for new plans: first those that the roadmap lists but nobody wrote, then new ones."""
+    taken = {*phase.listed, *(plan.id for plan in phase.plans)}
+    suffixes = (plan_id.rpartition("-")[2] for plan_id in taken)
+    last = max((int(digits) for digits in suffixes if digits.isdecimal()), default=0)
+    new = (f"{padded(phase.number)}-{number:02d}" for number in count(last + 1))
+    return (*unwritten_plan_ids(phase), *islice(new, wanted))[:wanted]
+
+
+def _gap_closure(plan: Plan, phase: PhaseView) -> Plan:
+    """Place a plan after the phase's last wave, and give it the requirements of the plans it repairs."""
+    last = max((earlier.wave for earlier in phase.plans), default=0)
+    files = set(plan.files_modified)
+    repaired = [earlier for earlier in phase.plans if files & set(earlier.files_modified)]
+    inherited = tuple(dict.fromkeys(name for earlier in repaired for name in earlier.requirements))
+    return attrs.evolve(
+        plan,
+        gap_closure=True,
+        wave=last + plan.wave,
+        depends_on=plan.depends_on or tuple(earlier.id for earlier in phase.plans if earlier.wave == last),
+        requirements=plan.requirements or inherited or phase.requirements,
     )
 
 
-def _activity(phase: PhaseView, ids: Sequence[str]) -> str:
-    return f"Planned Phase {phase.number}: {', '.join(ids)}"
+def _plan(answer: PlanAnswer, index: int, ids: Sequence[str], phase: PhaseView) -> Plan:
+    plan_id = ids[index]
+    return Plan(
+        id=plan_id,
+        phase=phase.number,
+        name=answer.name,
+        objective=answer.objective,
+        depends_on=tuple(_dependency_ids(answer.depends_on, ids)),
+        files_modified=answer.files_modified,
+        autonomous=all(task.type == "auto" for task in answer.tasks),
+        requirements=answer.requirements,
+        must_haves=MustHaves(
+            truths=tuple(
+                Truth(id=f"{plan_id}:T{number}", text=text)
+                for number, text in enumerate(answer.truths, start=1)
+            ),
+            artifacts=tuple(
+                Artifact(
+                    path=item.path,
+                    provides=item.provides,
+                    min_lines=item.min_lines,
+                    exports=item.exports,
+                    contains=item.contains,
+                )
+                for item in answer.artifacts
+            ),
+            key_links=tuple(
+                KeyLink(source=link.source, target=link.target, via=link.via, pattern=link.pattern)
+                for link in answer.key_links
+            ),
+        ),
+        tasks=tuple(_task(task, number) for number, task in enumerate(answer.tasks, start=1)),
+        path=phase_file(phase, f"{plan_id}-PLAN.md"),
+    )
+
+
+def _dependency_ids(numbers: Iterable[int], ids: Sequence[str]) -> Iterable[str]:
+    """Return the plan ids for positions in the answer; the checks reject an invalid number, kept as is."""
+    return (ids[number - 1] if 0 < number <= len(ids) else str(number) for number in numbers)
+
+
+def _task(answer: TaskAnswer, number: int) -> Task:
+    task = Task(number=number, name=answer.name, type=answer.type, files=answer.files, done=answer.done)
+    if answer.type == "auto":
+        return attrs.evolve(task, action=answer.action, verify=answer.verify, check=answer.check)
+    return attrs.evolve(task, details=_checkpoint_details(answer))
+
+
+def _checkpoint_details(answer: TaskAnswer) -> Mapping[str, str]:
+    """Return a checkpoint's texts by the element names that GSD uses in PLAN.md."""
+    if answer.type == "checkpoint:human-verify":
+        return {"what-built": answer.action, "how-to-verify": answer.verify}
+    if answer.type == "checkpoint:human-action":
+        return {"instructions": answer.action, "verification": answer.verify}
+    options: list[str] = []
+    for number, option in enumerate(answer.options, start=1):
+        parts = {"name": option.name, "pros": option.pros, "cons": option.cons}
+        inside = "".join(f"<{name}>{escape(text, 'option')}</{name}>" for name, text in parts.items() if text)
+        options.append(f'<option id="option-{number}">{inside}</option>')
+    return {"decision": answer.action, "context": answer.verify, "options": "\n".join(options)}
