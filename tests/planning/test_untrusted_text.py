@@ -1,4 +1,4 @@
-"""A model's text is data: it opens no heading, field, checkbox, row, tag or frontmatter."""
+"""Text from a model is data: rendered, it adds no heading, field, checkbox, row, tag or frontmatter."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ hostile = st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=15)), mi
 )
 
 
-def against_hostile_text(test: Callable[[str], None]) -> Callable[[], None]:
-    """Run a test with each of the hostile texts, and with mixtures of them."""
+def with_hostile_text(test: Callable[[str], None]) -> Callable[[], None]:
+    """Run a test with each hostile text, and with combinations of them."""
     for text in HOSTILE:
         test = example(text)(test)
     return given(hostile)(test)
@@ -77,7 +77,7 @@ NOW = datetime(2026, 1, 31, tzinfo=UTC)
 
 
 def headings(text: str) -> list[str]:
-    """The headings of a text, as markdown sees them (without code fences: none may open)."""
+    """Return the headings of a text in markdown; a code fence may not open anywhere."""
     assert not re.search(r"^\s*(```|~~~)", text, re.MULTILINE)
     return re.findall(r"^ {0,3}(#{1,6} .*|[^\n]+\n {0,3}=+)$", text, re.MULTILINE)
 
@@ -86,8 +86,8 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-@against_hostile_text
-def test_a_roadmap_has_only_the_phases_that_it_was_made_of(text: str) -> None:
+@with_hostile_text
+def test_a_roadmap_has_only_the_given_phases(text: str) -> None:
     phases = [
         PlannedPhase(number="1", name=text, goal=text, requirements=("A-01",), criteria=("a", text)),
         PlannedPhase(number="2", name="Second", goal="End", depends_on=("1",), criteria=("b",)),
@@ -112,16 +112,16 @@ def test_a_roadmap_has_only_the_phases_that_it_was_made_of(text: str) -> None:
     assert len(headings(written)) == 7
 
 
-@against_hostile_text
-def test_requirements_are_those_that_were_given(text: str) -> None:
-    given_ones = (
+@with_hostile_text
+def test_a_requirements_file_has_only_the_given_requirements(text: str) -> None:
+    current = (
         Requirement(id="A-01", category=text, text=text),
         Requirement(id="A-02", category="Other", text="plain"),
     )
     later = (Requirement(id="B-01", category=text, text=text),)
     phases = (PlannedPhase(number="1", name="x", goal="y", requirements=("A-01", "A-02")),)
 
-    written = render_requirements(text, text, given_ones, later, ((text, text),), phases, "2026-01-31")
+    written = render_requirements(text, text, current, later, ((text, text),), phases, "2026-01-31")
 
     read = parse_requirements(written)
     assert [(one.id, one.text, one.version, one.done, one.phase, one.status) for one in read] == [
@@ -131,8 +131,8 @@ def test_requirements_are_those_that_were_given(text: str) -> None:
     ]
 
 
-@against_hostile_text
-def test_a_project_has_the_headings_of_its_template(text: str) -> None:
+@with_hostile_text
+def test_a_project_has_only_the_headings_of_its_template(text: str) -> None:
     requirements = (Requirement(id="A-01", text=text),)
     written = render_project(
         text, text, text, requirements, requirements, ((text, text),), ((text, text, text),), "2026-01-31"
@@ -151,8 +151,8 @@ def test_a_project_has_the_headings_of_its_template(text: str) -> None:
     ]
 
 
-@against_hostile_text
-def test_a_state_has_one_position(text: str) -> None:
+@with_hostile_text
+def test_a_state_has_only_one_position(text: str) -> None:
     phases = (PlannedPhase(number="1", name=text, goal=text),)
     written = render_state(core_value=text, phases=phases, date="2026-01-31")
 
@@ -173,8 +173,8 @@ def view(text: str) -> PhaseView:
     return PhaseView(number="1", name=text, goal=text, project=Path(), plans=(plan,))
 
 
-@against_hostile_text
-def test_a_context_has_the_blocks_of_its_template(text: str) -> None:
+@with_hostile_text
+def test_a_context_has_only_the_blocks_of_its_template(text: str) -> None:
     written = render_context(view(text), [(text, text)], [text], "2026-01-31")
 
     tags = re.findall(r"</?(?:domain|decisions|specifics|deferred)>", written)
@@ -191,8 +191,8 @@ def test_a_context_has_the_blocks_of_its_template(text: str) -> None:
     assert len(headings(written)) == 7
 
 
-@against_hostile_text
-def test_a_verdict_of_gaps_stays_one(text: str) -> None:
+@with_hostile_text
+def test_a_verification_with_gaps_cannot_be_turned_into_a_pass(text: str) -> None:
     gap = Gap(truth=clean(text).strip() or "t", reason=text, missing=(clean(text).strip() or "m",))
     report = GapReport(gaps=(gap,), evidence=(Evidence(about="01-01:T1", holds=True, proof=text),))
 
@@ -204,8 +204,8 @@ def test_a_verdict_of_gaps_stays_one(text: str) -> None:
     assert len(headings(written)) == 5
 
 
-@against_hostile_text
-def test_a_summary_says_only_what_it_was_given(text: str) -> None:
+@with_hostile_text
+def test_a_summary_has_no_other_values_than_the_current(text: str) -> None:
     plan = view(text).plans[0]
     written = render_summary(
         plan,
@@ -226,7 +226,7 @@ def test_a_summary_says_only_what_it_was_given(text: str) -> None:
     assert len(headings(written)) == 10
 
 
-@against_hostile_text
+@with_hostile_text
 def test_a_plan_has_only_its_own_tasks_and_checks(text: str) -> None:
     task = Task(number=1, name=text, files=("a.py",), action=text, verify=text, check="true", done=text)
     plan = Plan(
