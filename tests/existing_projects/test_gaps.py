@@ -131,7 +131,7 @@ def test_a_failing_detector_makes_the_result_incomplete(root: Path, tmp_path: Pa
 
     assert result.exit_code == 0
     assert '"complete": false' in result.stdout
-    assert "warning: a detector failed: finder" in result.stderr
+    assert "finder" in result.stderr
 
 
 def test_read_only_runs_no_detector(root: Path, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_without_a_terminal_a_command_that_needs_consent_does_not_run(root: Path
     path = root / ".planning/phases/01-a/01-01-PLAN.md"
     path.write_text(path.read_text().replace("touch ran", "npm publish"))
 
-    assert "warning: not run" in call("gaps", "1", "-C", root, "--run-checks").stderr
+    assert "npm publish" in call("gaps", "1", "-C", root, "--run-checks").stderr
 
 
 def test_read_only_and_run_checks_exclude_each_other(root: Path) -> None:

@@ -203,9 +203,9 @@ def test_a_requirement_is_ticked_and_its_row_updated() -> None:
 
 def test_a_requirement_without_a_row_gets_one() -> None:
     texts = {"REQUIREMENTS.md": TEXTS["REQUIREMENTS.md"].replace("| A-02 | Phase 10 | Pending |\n", "")}
-    begun = MapRequirement(requirement="A-02", phase="10", status="In Progress")
+    started = MapRequirement(requirement="A-02", phase="10", status="In Progress")
 
-    assert changed_lines("REQUIREMENTS.md", begun, texts=texts) == ["| A-02 | Phase 10 | In Progress |"]
+    assert changed_lines("REQUIREMENTS.md", started, texts=texts) == ["| A-02 | Phase 10 | In Progress |"]
 
 
 POSITION = SetPosition(
