@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gsd_core.ids import normal_phase
+from gsd_core.model.ids import normal_phase
 from gsd_core.planning.numbers import phase_numbers
 from tests.cli.bench import said as json_of
 from tests.planning.trees import each_corpus_project, gsd_report

@@ -14,7 +14,7 @@ import attrs
 import pytest
 
 from gsd_core.planning.config import get
-from gsd_core.planning.read import read_planning
+from gsd_core.planning.survey import read_planning
 from tests.cli.bench import call
 from tests.cli.bench import said as json_of
 from tests.planning.trees import TREES, each_project, each_tree, expected

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gsd_core.planning.plans import parse_plan
+from gsd_core.planning.plan import parse_plan
 from tests.cli.bench import said as json_of
 from tests.planning.trees import make_project, plan_text
 

@@ -22,10 +22,9 @@ from gsd_core import (
     TickPlan,
 )
 from gsd_core.planning.edit import apply_changes
-from gsd_core.planning.plans import parse_plan
-from gsd_core.planning.read import read_planning
-from gsd_core.planning.render import render_plan
+from gsd_core.planning.plan import parse_plan, render_plan
 from gsd_core.planning.roadmap import scan
+from gsd_core.planning.survey import read_planning
 from tests.planning.trees import (
     CORPUS_PROJECTS,
     DATA,
