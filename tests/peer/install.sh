@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the peer's reader into DIR, for tests/planning/test_peer.py: GSD_PEER_DIR=DIR pytest …
+# Installs GSD's own tool into DIR, for the tests that use tests/peer/reader.py: GSD_PEER_DIR=DIR pytest …
 set -eu
 dir=${1:?usage: install.sh DIR}
 mkdir -p "$dir"

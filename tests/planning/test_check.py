@@ -1,4 +1,4 @@
-"""What the checks of plans and roadmaps find."""
+"""The checks of plans and roadmaps."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ PLAN = Plan(
 OTHER = attrs.evolve(PLAN, id="01-02", files_modified=("b.py",), tasks=(attrs.evolve(TASK, files=("b.py",)),))
 
 
-def found(*plans: Plan, requirements: tuple[str, ...] = ("A-01",), phase: PhaseView = PHASE) -> list[str]:
-    """The issues, short: severity, dimension, plan."""
+def issues_of(*plans: Plan, requirements: tuple[str, ...] = ("A-01",), phase: PhaseView = PHASE) -> list[str]:
+    """Return each issue as severity, dimension and plan."""
     issues = check_plans(phase, plans, requirements)
     return [f"{issue.severity} {issue.dimension} {issue.plan}".strip() for issue in issues]
 
@@ -45,7 +45,7 @@ def tasks(count: int, files: int = 1) -> tuple[Task, ...]:
 
 
 def test_good_plans_have_no_issues() -> None:
-    assert found(PLAN, OTHER) == []
+    assert issues_of(PLAN, OTHER) == []
 
 
 @pytest.mark.parametrize(
@@ -68,37 +68,39 @@ def test_good_plans_have_no_issues() -> None:
         ({"files_modified": (".git/hooks/x",)}, "blocker paths 01-01"),
     ],
 )
-def test_each_flaw_of_a_plan_is_found(changes: dict[str, Any], issue: str) -> None:
-    assert found(attrs.evolve(PLAN, **changes)) == [issue]
+def test_each_defect_of_a_plan_is_found(changes: dict[str, Any], issue: str) -> None:
+    assert issues_of(attrs.evolve(PLAN, **changes)) == [issue]
 
 
 def test_a_checkpoint_needs_no_files() -> None:
-    asked = Task(number=2, name="Look", type="checkpoint:human-verify", details={"what-built": "a page"})
+    checkpoint = Task(number=2, name="Look", type="checkpoint:human-verify", details={"what-built": "a page"})
 
-    assert found(attrs.evolve(PLAN, tasks=(TASK, asked))) == []
-
-
-def test_two_plans_of_a_wave_may_not_share_a_file() -> None:
-    assert found(PLAN, attrs.evolve(OTHER, files_modified=("a.py",))) == ["blocker file_overlap 01-02"]
+    assert issues_of(attrs.evolve(PLAN, tasks=(TASK, checkpoint))) == []
 
 
-def test_plans_in_a_circle_are_found() -> None:
+def test_plans_of_the_same_wave_may_not_share_a_file() -> None:
+    assert issues_of(PLAN, attrs.evolve(OTHER, files_modified=("a.py",))) == ["blocker file_overlap 01-02"]
+
+
+def test_plans_that_depend_on_each_other_are_found() -> None:
     one = attrs.evolve(PLAN, depends_on=("01-02",), wave=2)
     other = attrs.evolve(OTHER, depends_on=("01-01",), wave=3)
 
-    assert found(one, other)[0] == "blocker dependency_correctness 01-01"
+    assert issues_of(one, other)[0] == "blocker dependency_correctness 01-01"
 
 
-def test_a_plan_runs_after_what_it_depends_on() -> None:
-    assert found(PLAN, attrs.evolve(OTHER, depends_on=("01-01",))) == ["blocker dependency_correctness 01-02"]
-    assert found(PLAN, attrs.evolve(OTHER, depends_on=("01-01",), wave=2)) == []
+def test_a_plan_needs_a_later_wave_than_its_dependencies() -> None:
+    assert issues_of(PLAN, attrs.evolve(OTHER, depends_on=("01-01",))) == [
+        "blocker dependency_correctness 01-02"
+    ]
+    assert issues_of(PLAN, attrs.evolve(OTHER, depends_on=("01-01",), wave=2)) == []
 
 
-def test_plans_of_an_earlier_round_count() -> None:
+def test_a_plan_may_depend_on_a_plan_of_an_earlier_round() -> None:
     phase = attrs.evolve(PHASE, plans=(PLAN,))
     later = attrs.evolve(OTHER, requirements=(), depends_on=("01-01",), wave=2)
 
-    assert found(later, phase=phase) == []
+    assert issues_of(later, phase=phase) == []
 
 
 @pytest.mark.parametrize(
@@ -115,12 +117,12 @@ def test_plans_of_an_earlier_round_count() -> None:
         ),
     ],
 )
-def test_paths_that_are_no_business_of_a_plan_are_refused(path: str) -> None:
+def test_protected_and_outside_paths_are_refused(path: str) -> None:
     assert refused(path)
 
 
 @pytest.mark.parametrize("path", ["a.py", "src/.gitignore", "docs/gsd.toml", ".github/x.yml", "a..b", "x~"])
-def test_other_paths_are_not_refused(path: str) -> None:
+def test_ordinary_paths_are_accepted(path: str) -> None:
     assert refused(path) == ""
 
 
@@ -136,38 +138,37 @@ def test_a_good_roadmap_has_no_issues() -> None:
 
 
 @pytest.mark.parametrize(
-    ("phases", "requirements", "said"),
+    ("phases", "requirements", "mentioned"),
     [
-        ((), REQUIREMENTS, "the roadmap has no phase"),
-        ((FIRST,), REQUIREMENTS, "no phase has requirement A-02"),
+        ((), REQUIREMENTS, ()),
+        ((FIRST,), REQUIREMENTS, ("A-02",)),
         (
             (FIRST, attrs.evolve(SECOND, requirements=("A-01", "A-02"))),
             REQUIREMENTS,
-            "A-01 is in phases 1, 2",
+            ("A-01", "1", "2"),
         ),
-        ((FIRST, SECOND), REQUIREMENTS[:1], "phase 2 has unknown requirement 'A-02'"),
-        ((FIRST, attrs.evolve(SECOND, depends_on=("3",))), REQUIREMENTS, "phase 2 depends on '3'"),
+        ((FIRST, SECOND), REQUIREMENTS[:1], ("phase 2", "A-02")),
+        ((FIRST, attrs.evolve(SECOND, depends_on=("3",))), REQUIREMENTS, ("phase 2", "3")),
         (
             (attrs.evolve(FIRST, depends_on=("2",)), SECOND),
             REQUIREMENTS,
-            "phases depend on each other: 1 → 2 → 1",
+            ("1 → 2 → 1",),
         ),
-        ((FIRST, attrs.evolve(SECOND, number="1", depends_on=())), REQUIREMENTS, "there are 2 phases 1"),
-        ((FIRST, SECOND), (*REQUIREMENTS, REQUIREMENTS[0]), "requirement A-01 stands 2 times"),
-        ((FIRST, attrs.evolve(SECOND, goal=" ")), REQUIREMENTS, "phase 2 lacks a name or a goal"),
-        ((FIRST, attrs.evolve(SECOND, criteria=())), REQUIREMENTS, "phase 2 has no success criteria"),
+        ((FIRST, attrs.evolve(SECOND, number="1", depends_on=())), REQUIREMENTS, ("1",)),
+        ((FIRST, SECOND), (*REQUIREMENTS, REQUIREMENTS[0]), ("A-01",)),
+        ((FIRST, attrs.evolve(SECOND, goal=" ")), REQUIREMENTS, ("phase 2", "goal")),
+        ((FIRST, attrs.evolve(SECOND, criteria=())), REQUIREMENTS, ("phase 2", "criteria")),
     ],
 )
-def test_each_flaw_of_a_roadmap_is_found(
-    phases: tuple[PlannedPhase, ...], requirements: tuple[Requirement, ...], said: str
+def test_each_defect_of_a_roadmap_is_found(
+    phases: tuple[PlannedPhase, ...], requirements: tuple[Requirement, ...], mentioned: tuple[str, ...]
 ) -> None:
-    issues = check_roadmap(phases, requirements)
+    [issue] = check_roadmap(phases, requirements)
 
-    assert [issue.description for issue in issues if issue.description.startswith(said)]
-    assert len(issues) == 1
+    assert [word for word in mentioned if word not in issue.description] == []
 
 
-def test_an_id_has_the_shape_of_an_id() -> None:
+def test_a_malformed_requirement_id_is_found() -> None:
     odd = (attrs.evolve(FIRST, requirements=("auth 1",)),)
 
     assert [issue.dimension for issue in check_roadmap(odd, (Requirement(id="auth 1", text="x"),))] == ["ids"]
@@ -178,12 +179,12 @@ graphs = st.dictionaries(names, st.lists(names, max_size=3))
 
 
 @given(graphs)
-def test_every_thing_has_a_wave_or_there_is_a_circle(graph: dict[str, list[str]]) -> None:
-    placed, circle = waves(graph), cycle(graph)
+def test_every_node_has_a_wave_or_the_graph_has_a_cycle(graph: dict[str, list[str]]) -> None:
+    placed, cycle_found = waves(graph), cycle(graph)
 
-    assert (set(placed) == set(graph)) == (circle == ())
+    assert (set(placed) == set(graph)) == (cycle_found == ())
     for key, wave in placed.items():
         assert wave == 1 + max((placed[name] for name in graph[key] if name in graph), default=0)
-    for one, following in pairwise(circle):
-        assert following in graph[one]
-    assert circle[:1] == circle[-1:]
+    for node, following in pairwise(cycle_found):
+        assert following in graph[node]
+    assert cycle_found[:1] == cycle_found[-1:]

@@ -1,11 +1,7 @@
-"""A finished project, rendered by us, as the peer's own reader sees it."""
+"""A finished project that we wrote, as our readers and GSD's own tool read it."""
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -22,6 +18,7 @@ from gsd_core import (
     ListPlans,
     MapRequirement,
     MustHaves,
+    PhaseView,
     Plan,
     PlannedPhase,
     Requirement,
@@ -35,10 +32,10 @@ from gsd_core.planning import render
 from gsd_core.planning.config import default_config
 from gsd_core.planning.edit import apply_changes
 from gsd_core.planning.survey import read_planning
+from tests.peer.reader import ask_gsd, needs_gsd
 
 DATE = "2026-01-31"
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
-TOOLS = "node_modules/@opengsd/gsd-core/gsd-core/bin/gsd-tools.cjs"
 
 REQUIREMENTS = (
     Requirement(id="CORE-01", category="Core", text="Users can add a task: with a title & a date"),
@@ -66,7 +63,7 @@ FOLDERS = {"1": ".planning/phases/01-store-list", "2": ".planning/phases/02-outp
 
 
 def plan_of(phase: PlannedPhase, number: int, *after: str) -> Plan:
-    """A plan with everything in it, one requirement of its phase."""
+    """Return a plan that uses every field, with one requirement of its phase."""
     identity = f"0{phase.number}-0{number}"
     source = f"src/part_{phase.number}_{number}.py"
     return Plan(
@@ -102,8 +99,8 @@ def plan_of(phase: PlannedPhase, number: int, *after: str) -> Plan:
 PLANS = (plan_of(PHASES[0], 1), plan_of(PHASES[0], 2, "01-01"), plan_of(PHASES[1], 1))
 
 
-def begun() -> dict[str, str]:
-    """The root files of a project that has just been planned."""
+def planned_documents() -> dict[str, str]:
+    """Return the root files of a project that has just been planned."""
     return {
         "PROJECT.md": render.render_project(
             "Tasks", "A list of tasks.", "Nothing is lost", REQUIREMENTS, (), (("Sync", "later"),), (), DATE
@@ -118,7 +115,7 @@ def begun() -> dict[str, str]:
 
 
 def changes_of(phase: PlannedPhase) -> list[Change]:
-    """What the steps of a phase change in the shared files."""
+    """Return what the steps of a phase change in the root files."""
     plans = [plan for plan in PLANS if plan.phase == phase.number]
     return [
         ListPlans(phase=phase.number, plans=tuple((plan.id, plan.name) for plan in plans)),
@@ -140,15 +137,15 @@ def changes_of(phase: PlannedPhase) -> list[Change]:
 
 
 def write(root: Path, path: str, text: str) -> None:
-    """Write a file and the folders above it."""
+    """Write a file, and create the folders above it."""
     (root / path).parent.mkdir(parents=True, exist_ok=True)
     (root / path).write_text(text, encoding="utf-8")
 
 
 @pytest.fixture
 def finished(tmp_path: Path) -> Path:
-    """A project in which everything is done."""
-    texts = begun()
+    """A project with all phases executed and verified."""
+    texts = planned_documents()
     for phase in PHASES:
         texts |= apply_changes(texts, changes_of(phase))
     for name, text in texts.items():
@@ -183,11 +180,11 @@ def summary_of(plan: Plan) -> str:
     )
 
 
-def context_of(view: Any) -> str:
+def context_of(view: PhaseView) -> str:
     return render.render_context(view, [("Storage", "One file"), ("Storage", "JSON")], ["Names"], DATE)
 
 
-def test_our_reader_sees_a_finished_project_as_complete(finished: Path) -> None:
+def test_our_reader_reads_a_finished_project_as_complete(finished: Path) -> None:
     planning = read_planning(finished)
 
     assert [phase.ticked for phase in planning.phases] == [True, True]
@@ -202,7 +199,7 @@ def test_our_reader_sees_a_finished_project_as_complete(finished: Path) -> None:
     assert all(plan.summary for phase in planning.phases for plan in phase.plans)
 
 
-def test_our_reader_gives_back_what_the_roadmap_was_made_of(finished: Path) -> None:
+def test_our_reader_returns_what_the_roadmap_was_rendered_from(finished: Path) -> None:
     planning = read_planning(finished)
 
     assert planning.name == "Tasks"
@@ -224,35 +221,23 @@ def test_our_reader_gives_back_what_the_roadmap_was_made_of(finished: Path) -> N
     ]
 
 
-def ask_peer(root: Path, *words: str) -> Any:
-    """Return what the peer's tool says of a project."""
-    tool = Path(os.environ.get("GSD_PEER_DIR", "")) / TOOLS
-    if not tool.is_file() or not shutil.which("node"):
-        reason = "no peer: run tests/peer/install.sh DIR and set GSD_PEER_DIR=DIR (needs node and npm)"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    done = subprocess.run(
-        ["node", str(tool), *words], cwd=root, capture_output=True, text=True, timeout=60, check=True
-    )
-    return json.loads(done.stdout)
+@needs_gsd
+def test_gsd_reads_a_finished_project_as_complete(finished: Path) -> None:
+    report = ask_gsd(finished, "roadmap", "analyze")
 
-
-def test_the_peer_sees_a_finished_project_as_complete(finished: Path) -> None:
-    seen = ask_peer(finished, "roadmap", "analyze")
-
-    phases = cast("list[dict[str, Any]]", seen["phases"])
+    phases = cast("list[dict[str, Any]]", report["phases"])
     assert [(one["number"], one["name"], one["disk_status"], one["roadmap_complete"]) for one in phases] == [
         ("1", "Store & list", "complete", True),
         ("2", "Output", "complete", True),
     ]
     assert [(one["plan_count"], one["summary_count"]) for one in phases] == [(2, 2), (1, 1)]
     assert [one["goal"] for one in phases] == [phase.goal for phase in PHASES]
-    assert (seen["progress_percent"], seen["current_phase"], seen["next_phase"]) == (100, None, None)
+    assert (report["progress_percent"], report["current_phase"], report["next_phase"]) == (100, None, None)
 
 
-def test_the_peer_reads_our_plans_as_we_do(finished: Path) -> None:
-    seen = ask_peer(finished, "phase-plan-index", "1")
+@needs_gsd
+def test_gsd_reads_our_plans_as_we_do(finished: Path) -> None:
+    report = ask_gsd(finished, "phase-plan-index", "1")
 
     assert [
         (
@@ -263,9 +248,9 @@ def test_the_peer_reads_our_plans_as_we_do(finished: Path) -> None:
             plan["task_count"],
             plan["has_summary"],
         )
-        for plan in seen["plans"]
+        for plan in report["plans"]
     ] == [
         ("01-01", 1, [], ["src/part_1_1.py"], 2, True),
         ("01-02", 2, ["01-01"], ["src/part_1_2.py"], 2, True),
     ]
-    assert seen["incomplete"] == []
+    assert report["incomplete"] == []

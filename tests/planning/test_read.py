@@ -1,4 +1,4 @@
-"""Reading planning trees in the forms in which they are found."""
+"""Reading ``.planning/`` in the variants of its format that exist."""
 
 from __future__ import annotations
 
@@ -10,20 +10,17 @@ from gsd_core import PhaseView, Planning, PlanningError
 from gsd_core.planning.plan import parse_plan
 from gsd_core.planning.survey import read_planning
 from gsd_core.planning.verification import parse_verdict
+from tests.planning.trees import make_project
 
 
-def tree(root: Path, files: dict[str, str]) -> Planning:
+def planning_of(root: Path, files: dict[str, str]) -> Planning:
     """Read a project with these files in its ``.planning/``."""
-    for name, text in files.items():
-        path = root / ".planning" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return read_planning(root)
+    return read_planning(make_project(root, files))
 
 
 def only_phase(root: Path, section: str) -> PhaseView:
-    """Read the one phase of a roadmap with this section."""
-    (phase,) = tree(root, {"ROADMAP.md": section}).phases
+    """Read the only phase of a roadmap that consists of this section."""
+    (phase,) = planning_of(root, {"ROADMAP.md": section}).phases
     return phase
 
 
@@ -33,20 +30,22 @@ def test_a_project_without_planning_has_no_phases(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("hashes", ["##", "###", "####"])
 @pytest.mark.parametrize("colon", ["**{}**:", "**{}:**"])
-def test_a_phase_is_read_in_each_of_its_forms(tmp_path: Path, hashes: str, colon: str) -> None:
+def test_a_phase_is_read_at_every_heading_level_and_with_colons_in_or_after_the_bold_text(
+    tmp_path: Path, hashes: str, colon: str
+) -> None:
     def label(name: str) -> str:
         return colon.format(name)
 
     phase = only_phase(
         tmp_path,
-        f"{hashes} Phase 02.1: Hot fix (INSERTED)\n\n{label('Goal')} Mend it\nquickly\n"
+        f"{hashes} Phase 02.1: Hot fix (INSERTED)\n\n{label('Goal')} Fix it\nquickly\n"
         f"{label('Depends on')} Phases 1-2 (both) and 10\n{label('Requirements')} [AUTH-01, API-02..04]\n"
         f"{label('Success Criteria')}\n  1. It holds\n     for long\n  2. **Fast**: yes\n"
         f"{label('Plans')} 2 plans\n\nPlans:\n- [x] 02.1-01: one\n- [ ] 02.1-02-PLAN.md — two\n"
         "- [ ] 02.1-03: TBD\n",
     )
 
-    assert (phase.number, phase.name, phase.goal) == ("2.1", "Hot fix", "Mend it quickly")
+    assert (phase.number, phase.name, phase.goal) == ("2.1", "Hot fix", "Fix it quickly")
     assert phase.depends_on == ("1", "2", "10")
     assert phase.requirements == ("AUTH-01", "API-02", "API-03", "API-04")
     assert phase.criteria == ("It holds for long", "**Fast**: yes")
@@ -66,23 +65,21 @@ def test_a_phase_is_read_in_each_of_its_forms(tmp_path: Path, hashes: str, colon
         ("1, 2", ("1", "2")),
     ],
 )
-def test_dependencies_are_the_phases_that_are_named(
-    tmp_path: Path, text: str, numbers: tuple[str, ...]
-) -> None:
+def test_dependencies_are_the_named_phases(tmp_path: Path, text: str, numbers: tuple[str, ...]) -> None:
     assert only_phase(tmp_path, f"### Phase 20: X\n**Depends on**: {text}\n").depends_on == numbers
 
 
-def test_dependencies_has_a_second_name(tmp_path: Path) -> None:
+def test_depends_on_may_be_called_dependencies(tmp_path: Path) -> None:
     assert only_phase(tmp_path, "### Phase 2: X\n**Dependencies**: Phase 1 complete\n").depends_on == ("1",)
 
 
-def test_folders_belong_to_phases_by_number_and_not_by_prefix(tmp_path: Path) -> None:
+def test_folders_are_matched_to_phases_by_number_and_not_by_prefix(tmp_path: Path) -> None:
     numbers = ("1", "1.1", "10", "11", "1.10")
     folders = {"1": "01-a", "1.1": "01.1-b", "10": "10-c", "1.10": "01.10-d"}
     files = {f"phases/{folder}/x.md": "" for folder in folders.values()}
     files["ROADMAP.md"] = "".join(f"### Phase {number}: N\n" for number in numbers)
 
-    planning = tree(tmp_path, files)
+    planning = planning_of(tmp_path, files)
 
     assert [phase.number for phase in planning.phases] == ["1", "1.1", "1.10", "10", "11"]
     assert {phase.number: phase.directory for phase in planning.phases} == {
@@ -156,7 +153,7 @@ def test_a_plan_is_read_with_its_tasks_and_must_haves() -> None:
     assert plan.must_haves.key_links[0].pattern == r"import\.b"
 
 
-def test_a_task_is_read_with_its_check() -> None:
+def test_a_task_is_read_with_its_fields_and_its_check() -> None:
     first, second = parse_plan(PLAN, path="01-02-PLAN.md", phase="1").tasks
 
     assert (first.name, first.files) == ("Write", ("a.py", "b.py"))
@@ -178,13 +175,13 @@ def test_a_task_is_read_with_its_check() -> None:
         ("plans/PLAN-03-names.md", "01-03"),
     ],
 )
-def test_a_plan_is_known_by_its_file_s_name(name: str, identity: str) -> None:
+def test_the_id_of_a_plan_comes_from_its_file_name(name: str, identity: str) -> None:
     assert parse_plan("---\nplan: 07\n---\n", path=name, phase="1").id == identity
 
 
-def test_summaries_and_verdicts_lie_beside_the_plans(tmp_path: Path) -> None:
+def test_summaries_context_and_verdict_are_read_from_the_phase_folder(tmp_path: Path) -> None:
     folder = "phases/01-x"
-    planning = tree(
+    planning = planning_of(
         tmp_path,
         {
             "ROADMAP.md": "### Phase 1: X\n\n- [ ] 01-01: The first\n",
@@ -212,13 +209,13 @@ def test_summaries_and_verdicts_lie_beside_the_plans(tmp_path: Path) -> None:
 def test_a_bare_plan_has_a_bare_summary(tmp_path: Path) -> None:
     files = {"ROADMAP.md": "### Phase 1: X\n", "phases/01-x/PLAN.md": "", "phases/01-x/SUMMARY.md": ""}
 
-    (phase,) = tree(tmp_path, files).phases
+    (phase,) = planning_of(tmp_path, files).phases
 
     assert [plan.summary for plan in phase.plans] == [".planning/phases/01-x/SUMMARY.md"]
 
 
 def test_only_the_milestone_in_progress_is_read(tmp_path: Path) -> None:
-    planning = tree(
+    planning = planning_of(
         tmp_path,
         {
             "ROADMAP.md": "## Phases\n\n<details>\n<summary>✅ v1.0 MVP (Phases 1-2)</summary>\n\n"
@@ -233,8 +230,10 @@ def test_only_the_milestone_in_progress_is_read(tmp_path: Path) -> None:
     assert [(phase.number, phase.depends_on) for phase in planning.phases] == [("3", ()), ("4", ("3",))]
 
 
-def test_a_phase_that_only_the_checklist_names_is_a_phase(tmp_path: Path) -> None:
-    planning = tree(tmp_path, {"ROADMAP.md": "- [ ] **Phase 1: A** - do a\n- [x] **Phase 2 — B** - do b\n"})
+def test_a_phase_may_be_in_the_checklist_only(tmp_path: Path) -> None:
+    planning = planning_of(
+        tmp_path, {"ROADMAP.md": "- [ ] **Phase 1: A** - do a\n- [x] **Phase 2 — B** - do b\n"}
+    )
 
     assert [(phase.number, phase.name, phase.goal, phase.ticked) for phase in planning.phases] == [
         ("1", "A", "do a", False),
@@ -242,7 +241,7 @@ def test_a_phase_that_only_the_checklist_names_is_a_phase(tmp_path: Path) -> Non
     ]
 
 
-def test_what_stands_in_a_code_fence_is_no_phase(tmp_path: Path) -> None:
+def test_a_heading_in_a_code_fence_is_not_a_phase(tmp_path: Path) -> None:
     assert only_phase(tmp_path, "```\n### Phase 1: No\n```\n### Phase 2: Yes\n").number == "2"
 
 
@@ -260,11 +259,11 @@ def test_what_stands_in_a_code_fence_is_no_phase(tmp_path: Path) -> None:
         ("---\nstatus: passed\n", "unknown"),
     ],
 )
-def test_a_verdict_that_cannot_be_read_is_unknown(text: str, status: str) -> None:
+def test_only_a_known_status_is_a_verdict(text: str, status: str) -> None:
     assert parse_verdict(text, path="v.md").status == status
 
 
-def test_resolved_gaps_are_no_gaps() -> None:
+def test_resolved_gaps_are_left_out() -> None:
     gaps = "gaps:\n  - truth: A\n    status: resolved\n  - truth: B\n    reason: r\n"
     text = f"---\nstatus: gaps_found\n{gaps}---\n"
 
@@ -272,19 +271,19 @@ def test_resolved_gaps_are_no_gaps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "place"),
     [
-        ("---\nwave: 1\nwave: 2\n---\n", r"PLAN\.md:3: broken frontmatter: found duplicate key"),
-        ("---\nwave: 1\n", r"PLAN\.md:1: the frontmatter is never closed"),
-        ("---\na: &x [1]\nb: *x\n---\n", r"PLAN\.md:3: YAML aliases are not allowed"),
-        ("---\na: " + "[" * 30 + "]" * 30 + "\n---\n", r"PLAN\.md:2: nested too deeply"),
-        ("---\na: '" + "x" * 1_000_001 + "'\n---\n", r"PLAN\.md:1: the frontmatter is larger than 30 kB"),
-        ("---\njust words\n---\n", r"PLAN\.md:2: the frontmatter holds no keys"),
-        ("---\na: 1\n- b\n---\n", r"PLAN\.md:3: broken frontmatter"),
+        ("---\nwave: 1\nwave: 2\n---\n", r"PLAN\.md:3: .*duplicate key"),
+        ("---\nwave: 1\n", r"PLAN\.md:1: .*frontmatter"),
+        ("---\na: &x [1]\nb: *x\n---\n", r"PLAN\.md:3: .*alias"),
+        ("---\na: " + "[" * 30 + "]" * 30 + "\n---\n", r"PLAN\.md:2: .*nested"),
+        ("---\na: '" + "x" * 1_000_001 + "'\n---\n", r"PLAN\.md:1: .*frontmatter.*30 kB"),
+        ("---\njust words\n---\n", r"PLAN\.md:2: .*frontmatter"),
+        ("---\na: 1\n- b\n---\n", r"PLAN\.md:3: .*frontmatter"),
     ],
 )
-def test_a_broken_plan_is_an_error_that_names_the_line(text: str, said: str) -> None:
-    with pytest.raises(PlanningError, match=said):
+def test_a_broken_plan_is_an_error_with_its_line(text: str, place: str) -> None:
+    with pytest.raises(PlanningError, match=place):
         parse_plan(text, path="PLAN.md", phase="1")
 
 
@@ -296,15 +295,15 @@ def test_a_broken_plan_is_an_error_that_names_the_line(text: str, said: str) -> 
         (r'files_modified: "a\.py"', r"a\.py"),
     ],
 )
-def test_frontmatter_that_is_nearly_yaml_is_mended(line: str, value: str) -> None:
+def test_frontmatter_that_is_almost_yaml_is_read(line: str, value: str) -> None:
     assert parse_plan(f"---\n{line}\n---\n", path="PLAN.md", phase="1").files_modified == (value,)
 
 
-def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf_8_is_an_error_with_its_line(tmp_path: Path) -> None:
     (tmp_path / ".planning").mkdir()
     (tmp_path / ".planning/ROADMAP.md").write_bytes(b"# R\n\xff\n")
 
-    with pytest.raises(PlanningError, match=r"\.planning/ROADMAP\.md:2: not UTF-8"):
+    with pytest.raises(PlanningError, match=r"\.planning/ROADMAP\.md:2: .*UTF-8"):
         read_planning(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""What a VERIFICATION.md says of each must-have, and how it counts them."""
+"""The status of each must-have in VERIFICATION.md, and the score."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def a_plan(
     plan: str = "01-01",
     **fields: Any,
 ) -> Plan:
-    told = tuple(Truth(id=f"{plan}:T{n}", text=text) for n, text in enumerate(truths, start=1))
-    must = MustHaves(truths=told, artifacts=artifacts, key_links=links)
+    found = tuple(Truth(id=f"{plan}:T{n}", text=text) for n, text in enumerate(truths, start=1))
+    must = MustHaves(truths=found, artifacts=artifacts, key_links=links)
     return Plan(id=plan, phase="1", must_haves=must, summary="SUMMARY.md", **fields)
 
 
@@ -50,7 +50,7 @@ def holds(*names: str) -> tuple[Evidence, ...]:
     return tuple(Evidence(about=name, holds=True, proof=f"saw {name}") for name in names)
 
 
-def written(phase: PhaseView, *gaps: Gap, **fields: Any) -> str:
+def rendered(phase: PhaseView, *gaps: Gap, **fields: Any) -> str:
     return render_verification(phase, GapReport(gaps=gaps, **fields), now=NOW)
 
 
@@ -66,7 +66,7 @@ def rows(text: str, title: str) -> list[list[str]]:
     return [[part.strip() for part in line.strip("|").split("|")] for line in lines[2:]]
 
 
-def test_what_the_detector_shows_of_files_and_links_stands_in_the_verdict(tmp_path: Path) -> None:
+def test_the_detector_s_findings_on_files_and_links_are_reported(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("from store import load\n\nprint(load())\n")
     promised = Artifact(path="./app.py", provides="the program")
     phase = a_phase(a_plan("It runs", artifacts=(promised,), links=(LINK,)), project=tmp_path)
@@ -80,7 +80,7 @@ def test_what_the_detector_shows_of_files_and_links_stands_in_the_verdict(tmp_pa
     assert "✓ WIRED" in rows(text, "Key Link Verification")[0]
 
 
-def test_a_file_that_is_missing_and_a_link_that_is_not_there_are_named_so(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_missing_link_are_reported(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("print('hello')\n")
     promised = (APP, Artifact(path="store.py"))
     phase = a_phase(a_plan("It runs", artifacts=promised, links=(LINK,)), project=tmp_path)
@@ -93,49 +93,49 @@ def test_a_file_that_is_missing_and_a_link_that_is_not_there_are_named_so(tmp_pa
     assert "✗ NOT_WIRED" in rows(text, "Key Link Verification")[0]
 
 
-def test_what_two_plans_promise_has_one_row() -> None:
+def test_a_must_have_of_two_plans_has_one_row() -> None:
     one = a_plan("It runs", artifacts=(APP,), links=(LINK,))
     other = a_plan("it runs.", artifacts=(Artifact(path="./app.py"),), links=(LINK,), plan="01-02")
-    text = written(a_phase(one, other), evidence=holds("01-02:T1", "01-02:A1", "01-02:L1"))
+    text = rendered(a_phase(one, other), evidence=holds("01-02:T1", "01-02:A1", "01-02:L1"))
 
     titles = ("Observable Truths", "Required Artifacts", "Key Link Verification")
     assert [len(rows(text, title)) for title in titles] == [1, 1, 1]
     assert score(text) == "3/3 must-haves verified"
 
 
-def test_the_score_counts_truths_files_and_links_that_were_judged() -> None:
+def test_the_score_counts_the_truths_files_and_links_that_were_examined() -> None:
     phase = a_phase(a_plan("It runs", "It stops", artifacts=(APP,), links=(LINK,)))
     gap = Gap(truth="app.py provides the program", reason="it does not exist", about="app.py")
-    text = written(phase, gap, evidence=holds("01-01:T1", "01-01:T2"))
+    text = rendered(phase, gap, evidence=holds("01-01:T1", "01-01:T2"))
 
     assert score(text) == "2/3 must-haves verified"
 
 
-def test_a_phase_with_a_gap_of_its_own_kind_is_not_all_verified() -> None:
+def test_a_gap_that_is_no_must_have_lowers_the_score() -> None:
     gap = Gap(truth="The check of task 2 passes", reason="exit code 1", about="01-01/2")
-    text = written(a_phase(a_plan("It runs")), gap, evidence=holds("01-01:T1"))
+    text = rendered(a_phase(a_plan("It runs")), gap, evidence=holds("01-01:T1"))
 
     assert score(text) == "1/2 must-haves verified"
 
 
-def test_a_phase_whose_detector_failed_is_not_all_verified() -> None:
-    text = written(a_phase(a_plan("It runs")), evidence=holds("01-01:T1"), failed_detectors=("uat: broken",))
+def test_a_failed_detector_lowers_the_score() -> None:
+    text = rendered(a_phase(a_plan("It runs")), evidence=holds("01-01:T1"), failed_detectors=("uat: broken",))
 
     assert score(text) == "1/2 must-haves verified"
 
 
-def test_what_a_human_has_to_look_at_is_not_verified_yet() -> None:
+def test_a_must_have_that_needs_a_human_is_not_verified_yet() -> None:
     check = HumanCheck(test="Open the page", expected="It is blue", about="01-01:T2")
-    text = written(a_phase(a_plan("It runs", "It is blue")), evidence=holds("01-01:T1"), human=(check,))
+    text = rendered(a_phase(a_plan("It runs", "It is blue")), evidence=holds("01-01:T1"), human=(check,))
 
     assert "? NEEDS HUMAN" in rows(text, "Observable Truths")[1]
     assert score(text) == "1/2 must-haves verified"
 
 
-def test_without_truths_the_criteria_of_the_roadmap_are_counted() -> None:
+def test_without_truths_the_success_criteria_are_counted() -> None:
     phase = a_phase(a_plan(), criteria=("A note is kept", "A note is found"))
     gap = Gap(truth="A note is found", reason="no search", about="01:C2")
-    text = written(phase, gap, evidence=holds("01:C1"))
+    text = rendered(phase, gap, evidence=holds("01:C1"))
 
     assert [row[1:3] for row in rows(text, "Observable Truths")] == [
         ["A note is kept", "✓ VERIFIED"],
@@ -145,42 +145,42 @@ def test_without_truths_the_criteria_of_the_roadmap_are_counted() -> None:
 
 
 def test_without_truths_and_criteria_the_goal_is_counted() -> None:
-    text = written(a_phase(a_plan()), evidence=holds("01:C1"))
+    text = rendered(a_phase(a_plan()), evidence=holds("01:C1"))
 
     assert rows(text, "Observable Truths")[0][1:3] == ["Notes are kept", "✓ VERIFIED"]
     assert score(text) == "1/1 must-haves verified"
 
 
-def test_what_nobody_could_find_out_is_uncertain_and_not_verified() -> None:
+def test_an_unverified_must_have_is_uncertain_and_not_counted() -> None:
     gap = Gap(truth="It runs", reason="could not tell", about="01-01:T1", status="unverified")
-    text = written(a_phase(a_plan("It runs")), gap)
+    text = rendered(a_phase(a_plan("It runs")), gap)
 
     assert rows(text, "Observable Truths")[0][2] == "? UNCERTAIN"
     assert score(text) == "0/1 must-haves verified"
 
 
-def test_a_verdict_says_whether_it_is_the_first() -> None:
+def test_a_verification_states_whether_it_is_a_re_verification() -> None:
     phase, report = a_phase(a_plan("It runs")), GapReport(evidence=holds("01-01:T1"))
     gap = Gap(truth="It runs", reason="it does not", about="01-01:T1")
     first = render_verification(phase, report, now=NOW)
     again = render_verification(phase, report, now=NOW, previous=Verdict(status="gaps_found", gaps=(gap,)))
 
-    assert "**Re-verification:** No — initial verification\n" in first
-    assert "**Re-verification:** Yes — after gap closure\n" in again
+    assert "**Re-verification:** No" in first
+    assert "**Re-verification:** Yes" in again
 
 
-def test_a_link_is_told_by_its_ends_and_its_means() -> None:
-    text = written(a_phase(a_plan("It runs", links=(LINK,))))
+def test_a_link_is_shown_with_both_ends_and_its_means() -> None:
+    text = rendered(a_phase(a_plan("It runs", links=(LINK,))))
 
     assert rows(text, "Key Link Verification") == [["app.py", "store.py", "import", "? UNCERTAIN", "-"]]
 
 
 def covered(*plans: Plan, gaps: tuple[Gap, ...] = (), **fields: Any) -> list[list[str]]:
     phase = a_phase(*plans, requirements=("NOTE-01",), criteria=("It is kept",))
-    return [row[1:3] for row in rows(written(phase, *gaps, **fields), "Requirements Coverage")]
+    return [row[1:3] for row in rows(rendered(phase, *gaps, **fields), "Requirements Coverage")]
 
 
-def test_a_requirement_is_satisfied_once_the_must_haves_of_its_plans_hold() -> None:
+def test_a_requirement_is_satisfied_if_the_must_haves_of_its_plans_hold() -> None:
     one = a_plan("It runs", requirements=("NOTE-01",))
     other = a_plan("It stops", plan="01-02")
 
@@ -191,13 +191,13 @@ def test_a_requirement_is_blocked_by_a_gap_in_one_of_its_plans() -> None:
     plan = a_plan("It runs", artifacts=(APP,), requirements=("NOTE-01",))
     missing = Gap(truth="app.py is there", reason="it does not exist", about="app.py")
     failing = Gap(truth="The check passes", reason="exit code 1", about="01-01/1")
-    asked = Gap(truth="Notes are kept", reason="they are not", about="NOTE-01")
+    unmet = Gap(truth="Notes are kept", reason="they are not", about="NOTE-01")
 
-    for gap in (missing, failing, asked):
+    for gap in (missing, failing, unmet):
         assert covered(plan, gaps=(gap,), evidence=holds("01-01:T1")) == [["01-01", "✗ BLOCKED"]]
 
 
-def test_a_requirement_waits_for_what_nobody_judged_and_for_a_human() -> None:
+def test_a_requirement_is_uncertain_or_needs_a_human_if_one_of_its_must_haves_does() -> None:
     plan = a_plan("It runs", "It is blue", artifacts=(APP,), requirements=("NOTE-01",))
     look = HumanCheck(test="Open the page", expected="It is blue", about="01-01:T2")
 
@@ -209,20 +209,20 @@ def test_a_requirement_that_no_plan_names_is_orphaned() -> None:
     assert covered(a_plan("It runs"), evidence=holds("01-01:T1")) == [["-", "✗ ORPHANED"]]
 
 
-def test_where_plans_promise_no_truth_a_requirement_is_judged_by_the_criteria() -> None:
+def test_without_truths_a_requirement_is_judged_by_the_success_criteria() -> None:
     plan = a_plan(requirements=("NOTE-01",))
 
     assert covered(plan, evidence=holds("01:C1")) == [["01-01", "✓ SATISFIED"]]
 
 
 @pytest.mark.parametrize("count", [1, 12, 60])
-def test_a_verdict_with_much_to_say_can_be_read(count: int) -> None:
-    said = 'line "one"\n' * 180
+def test_a_very_long_verification_can_be_read(count: int) -> None:
+    long = 'line "one"\n' * 180
     gaps = tuple(
-        Gap(truth=f"Truth {n}", reason=said, about=f"01-01:T{n}", evidence=said, missing=(said, said))
+        Gap(truth=f"Truth {n}", reason=long, about=f"01-01:T{n}", evidence=long, missing=(long, long))
         for n in range(1, count + 1)
     )
-    text = written(a_phase(a_plan(*(gap.truth for gap in gaps))), *gaps)
+    text = rendered(a_phase(a_plan(*(gap.truth for gap in gaps))), *gaps)
 
     verdict = parse_verdict(text, path="v.md")
     assert (verdict.status, verdict.score) == ("gaps_found", f"0/{count} must-haves verified")

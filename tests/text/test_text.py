@@ -1,4 +1,4 @@
-"""Foreign text is harmless once it has passed the border."""
+"""Sanitizing, redacting and clipping untrusted text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gsd_core.sanitize import REDACTED, Redactor, clip, one_line, redact, sanitize
 
 ANY = st.text(st.characters(exclude_categories=()))
-"""Lone surrogates, controls and noncharacters as well."""
+"""Any text, including lone surrogates, controls and noncharacters."""
 
 PIECES = st.sampled_from(
     [
@@ -36,7 +36,7 @@ HOSTILE = st.lists(PIECES).map("".join)
 
 
 @given(ANY | HOSTILE)
-def test_no_control_character_is_left_whatever_comes_in(text: str) -> None:
+def test_no_control_character_is_left(text: str) -> None:
     left = {char for char in sanitize(text) if unicodedata.category(char) in ("Cc", "Cf", "Cs")}
 
     assert left <= {"\n", "\t"} | VISIBLE_FORMATS
@@ -47,8 +47,8 @@ VISIBLE_FORMATS = {
 }
 
 
-def test_the_format_characters_that_are_left_can_be_seen() -> None:
-    """They are the prefixes of Arabic, Syriac and Kaithi numbers and Egyptian joiners, which have a shape."""
+def test_the_remaining_format_characters_are_visible() -> None:
+    """Prefixes of Arabic, Syriac and Kaithi numbers and Egyptian joiners have a glyph."""
     names = {re.split(r" ", unicodedata.name(char))[0] for char in VISIBLE_FORMATS}
 
     assert names <= {"ARABIC", "SYRIAC", "KAITHI", "EGYPTIAN", "SHORTHAND"}
@@ -89,7 +89,7 @@ def test_sanitized_text_can_be_written_to_a_file(text: str) -> None:
         ("hidden\ufe00\ufe01\ufe02", "hidden"),
     ],
 )
-def test_what_a_terminal_would_obey_is_removed(text: str, expected: str) -> None:
+def test_terminal_sequences_and_invisible_characters_are_removed(text: str, expected: str) -> None:
     assert sanitize(text) == expected
 
 
@@ -107,7 +107,7 @@ def test_what_a_terminal_would_obey_is_removed(text: str, expected: str) -> None
         "-----BEGIN PRIVATE KEY-----\ncut off here",
     ],
 )
-def test_secrets_of_known_shapes_are_redacted_wherever_they_stand(secret: str) -> None:
+def test_secrets_of_known_formats_are_redacted_within_text(secret: str) -> None:
     redacted = redact(f"before ({secret}")
 
     assert redacted == f"before ({REDACTED}"
@@ -124,7 +124,7 @@ def test_secrets_of_known_shapes_are_redacted_wherever_they_stand(secret: str) -
         ("?access_token=abc&x=1", "?access_token=[redacted]&x=1"),
     ],
 )
-def test_values_of_secret_names_are_redacted_and_their_names_stay(text: str, expected: str) -> None:
+def test_values_of_secret_names_are_redacted_but_not_the_names(text: str, expected: str) -> None:
     assert redact(text) == expected
 
 
@@ -141,7 +141,7 @@ def test_values_of_secret_names_are_redacted_and_their_names_stay(text: str, exp
         "monkey=3",
     ],
 )
-def test_what_is_no_secret_stays_readable(text: str) -> None:
+def test_ordinary_text_is_not_redacted(text: str) -> None:
     assert redact(text) == text
 
 
@@ -150,26 +150,26 @@ def test_redacting_again_changes_nothing(text: str) -> None:
     assert redact(redact(text)) == redact(text)
 
 
-def test_values_of_secret_looking_variables_are_redacted_without_their_names() -> None:
+def test_the_values_of_secret_variables_are_redacted_wherever_they_occur() -> None:
     env = {"MY_SERVICE_TOKEN": "plain-looking", "LONGER_TOKEN": "plain-looking-longer", "HOME": "/home/ada"}
     redactor = Redactor(env)
 
     assert redactor("it is plain-looking-longer in /home/ada") == f"it is {REDACTED} in /home/ada"
 
 
-def test_short_values_of_secret_looking_variables_do_not_eat_the_text() -> None:
+def test_short_values_of_secret_variables_are_not_redacted() -> None:
     assert Redactor({"USE_TOKEN": "1", "X_SECRET": ""})("1 of 11") == "1 of 11"
 
 
 @given(st.text(), st.integers(0, 50))
-def test_a_clipped_text_begins_like_the_whole_and_says_what_is_missing(text: str, characters: int) -> None:
+def test_a_clipped_text_keeps_its_beginning_and_states_the_omission(text: str, characters: int) -> None:
     clipped = clip(text, characters)
 
     assert clipped == text if len(text) <= characters else clipped.startswith(text[:characters] + "… [")
 
 
 @given(ANY, st.integers(0, 50))
-def test_one_line_is_one_line_and_never_wider(text: str, width: int) -> None:
+def test_one_line_has_no_line_break_and_fits_the_width(text: str, width: int) -> None:
     line = one_line(text, width)
 
     assert len(line) <= width

@@ -1,0 +1,189 @@
+"""``gsd gaps``: the verdict on disk, the detectors' findings, and plan commands on request."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.bench import call, repository
+from tests.cli.bench import said as json_of
+from tests.planning.trees import make_project, plan_text
+
+MUST_HAVES = 'must_haves:\n  truths: ["It works"]\n  artifacts:\n    - path: made.py\n      provides: "it"\n'
+VERDICT = """\
+---
+phase: 01-a
+verified: 2026-01-31T00:00:00Z
+status: {status}
+score: 0/1 must-haves verified
+gaps:
+  - truth: "It works"
+    status: partial
+    reason: "half of it is missing"
+    artifacts:
+      - path: "a.py"
+        issue: "a stub"
+    missing: ["the other half"]
+---
+"""
+ON_DISK = {
+    "truth": "It works",
+    "status": "partial",
+    "reason": "half of it is missing",
+    "artifacts": [{"path": "a.py", "issue": "a stub"}],
+    "missing": ["the other half"],
+    "found_by": "",
+}
+DETECTOR = """\
+from gsd_core import Gap, implements
+from gsd_core.hookspecs import gsd_find_gaps
+
+@implements(gsd_find_gaps)
+async def find(phase):
+    {body}
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = repository(tmp_path / "project")
+    verify = "<verify><automated>touch ran</automated></verify>"
+    check = f'<tasks><task type="auto"><name>X</name>{verify}</task></tasks>'
+    return make_project(
+        root,
+        {
+            "ROADMAP.md": "### Phase 1: A\n",
+            "phases/01-a/01-01-PLAN.md": plan_text(frontmatter=MUST_HAVES, body=check),
+            "phases/01-a/01-01-SUMMARY.md": "done",
+        },
+    )
+
+
+def write_verdict(root: Path, status: str = "gaps_found") -> None:
+    make_project(root, {"phases/01-a/01-VERIFICATION.md": VERDICT.format(status=status)})
+
+
+def write_detector(folder: Path, body: str) -> tuple[str, ...]:
+    folder.mkdir(exist_ok=True)
+    (folder / "finder.py").write_text(DETECTOR.format(body=body))
+    return ("--plugins-dir", str(folder))
+
+
+def commit(root: Path, path: str, message: str) -> None:
+    subprocess.run(["git", "add", path], cwd=root, check=True)
+    subprocess.run(["git", "commit", "-qm", message], cwd=root, check=True)
+
+
+def test_without_a_verification_the_status_is_missing(root: Path) -> None:
+    shown = json_of("gaps", "1", "-C", root, "--read-only")
+
+    assert shown == {"schema_version": 1, "status": "missing", "gaps": [], "complete": True}
+
+
+@pytest.mark.parametrize("status", ["passed", "gaps_found", "human_needed"])
+def test_the_verdict_on_disk_is_reported(root: Path, status: str) -> None:
+    write_verdict(root, status)
+
+    shown = json_of("gaps", "1", "-C", root, "--read-only")
+
+    assert (shown["status"], shown["gaps"]) == (status, [ON_DISK])
+
+
+def test_an_unknown_verdict_counts_as_missing(root: Path) -> None:
+    write_verdict(root, "mostly fine")
+
+    assert json_of("gaps", "1", "-C", root, "--read-only")["status"] == "missing"
+
+
+def test_a_verdict_older_than_a_summary_is_stale(root: Path) -> None:
+    write_verdict(root, "passed")
+    commit(root, ".planning/phases/01-a/01-VERIFICATION.md", "verify")
+    commit(root, ".planning/phases/01-a/01-01-SUMMARY.md", "more")
+
+    assert json_of("gaps", "1", "-C", root, "--read-only")["status"] == "stale"
+
+
+def test_detectors_examine_the_current_tree(root: Path) -> None:
+    write_verdict(root)
+
+    shown = json_of("gaps", "1", "-C", root)
+
+    assert shown["gaps"][0] == ON_DISK
+    assert [(gap["found_by"], gap["missing"]) for gap in shown["gaps"][1:]] == [("must_haves", ["made.py"])]
+    (root / "made.py").write_text("print('it')\n" * 3)
+    assert json_of("gaps", "1", "-C", root)["gaps"] == [ON_DISK]
+
+
+def test_a_plugin_s_detector_runs_and_is_named(root: Path, tmp_path: Path) -> None:
+    finder = write_detector(tmp_path / "plugins", 'return [Gap(truth="T", reason="R")]')
+
+    shown = json_of("gaps", "1", "-C", root, *finder)
+
+    assert [gap["truth"] for gap in shown["gaps"] if gap["found_by"] == "finder"] == ["T"]
+    assert shown["complete"] is True
+
+
+@pytest.mark.parametrize("body", ['raise RuntimeError("no")', "return 7", "return [7]"])
+def test_a_failing_detector_makes_the_result_incomplete(root: Path, tmp_path: Path, body: str) -> None:
+    result = call("gaps", "1", "-C", root, "--json", *write_detector(tmp_path / "plugins", body))
+
+    assert result.exit_code == 0
+    assert '"complete": false' in result.stdout
+    assert "finder" in result.stderr
+
+
+def test_read_only_runs_no_detector(root: Path, tmp_path: Path) -> None:
+    finder = write_detector(tmp_path / "plugins", 'open("asked", "w"); return []')
+
+    assert json_of("gaps", "1", "-C", root, "--read-only", *finder)["complete"] is True
+    assert not Path("asked").exists()
+
+
+def test_plan_commands_run_only_with_run_checks(root: Path) -> None:
+    json_of("gaps", "1", "-C", root)
+    assert not (root / "ran").exists()
+
+    json_of("gaps", "1", "-C", root, "--run-checks")
+    assert (root / "ran").exists()
+
+
+def test_a_command_that_a_policy_denies_does_not_run(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "strict.py").write_text(
+        "from gsd_core import Deny, implements\nfrom gsd_core.hookspecs import gsd_permit_tool\n"
+        "@implements(gsd_permit_tool)\nasync def permit(use):\n    return Deny(reason='not here')\n"
+    )
+
+    result = call("gaps", "1", "-C", root, "--run-checks", "--plugins-dir", tmp_path / "plugins")
+
+    assert result.exit_code == 0
+    assert "touch ran" in result.stderr
+    assert not (root / "ran").exists()
+
+
+def test_without_a_terminal_a_command_that_needs_consent_does_not_run(root: Path) -> None:
+    path = root / ".planning/phases/01-a/01-01-PLAN.md"
+    path.write_text(path.read_text().replace("touch ran", "npm publish"))
+
+    assert "npm publish" in call("gaps", "1", "-C", root, "--run-checks").stderr
+
+
+def test_read_only_and_run_checks_exclude_each_other(root: Path) -> None:
+    assert call("gaps", "1", "-C", root, "--read-only", "--run-checks").exit_code == 2
+
+
+def test_gaps_writes_nothing(root: Path) -> None:
+    write_verdict(root)
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+    json_of("gaps", "1", "-C", root)
+
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+
+
+def test_gaps_works_without_a_git_repository(tmp_path: Path) -> None:
+    make_project(tmp_path, {"phases/01-a/01-01-PLAN.md": plan_text(frontmatter=MUST_HAVES)})
+
+    assert json_of("gaps", "1", "-C", tmp_path)["status"] == "missing"

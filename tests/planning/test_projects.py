@@ -1,0 +1,170 @@
+"""Whole projects: ours in ``tests/data`` and, where they are at hand, real ones.
+
+The real ones are also compared with what GSD's own tool reports.
+"""
+
+from __future__ import annotations
+
+from difflib import unified_diff
+from pathlib import Path
+
+import pytest
+
+from gsd_core import (
+    AddDecisions,
+    Change,
+    ListPlans,
+    MapRequirement,
+    Planning,
+    PlanningError,
+    SetPosition,
+    TickPhase,
+    TickPlan,
+)
+from gsd_core.planning.edit import apply_changes
+from gsd_core.planning.plan import parse_plan, render_plan
+from gsd_core.planning.roadmap import scan
+from gsd_core.planning.survey import read_planning
+from tests.planning.trees import (
+    CORPUS_PROJECTS,
+    DATA,
+    TREES,
+    each_corpus_project,
+    each_project,
+    gsd_report,
+)
+
+DIFFERENT_NAMES = {"Poom5741__mm-bot/1": "its heading ends in '✓ COMPLETE (DATE)': a state, not a name"}
+PLANS = [
+    path
+    for root in (*TREES, *CORPUS_PROJECTS)
+    for pattern in ("**/phases/*/*-PLAN.md", "**/phases/*/plans/PLAN-*.md")
+    for path in sorted(root.glob(pattern))
+]
+ENCODINGS = {"unchanged": ("\n", ""), "CRLF": ("\r\n", ""), "BOM": ("\n", "\ufeff")}
+
+
+@each_corpus_project
+def test_the_phases_agree_with_gsd(project: Path) -> None:
+    phases, reported = read_planning(project).phases, gsd_report(project)["roadmap"]["phases"]
+
+    assert [phase.number for phase in phases] == [phase["number"] for phase in reported]
+    names = {phase["number"]: phase["name"] for phase in reported}
+    differing = {f"{project.name}/{phase.number}" for phase in phases if phase.name != names[phase.number]}
+    assert differing == {name for name in DIFFERENT_NAMES if name.startswith(f"{project.name}/")}
+
+
+@each_corpus_project
+def test_goals_and_the_numbers_of_plans_and_summaries_agree_with_gsd(project: Path) -> None:
+    phases, reported = read_planning(project).phases, gsd_report(project)["roadmap"]["phases"]
+
+    assert [
+        (phase.goal, len(phase.plans), sum(bool(plan.summary) for plan in phase.plans)) for phase in phases
+    ] == [(phase["goal"] or "", phase["plan_count"], phase["summary_count"]) for phase in reported]
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.name)
+def test_a_rendered_plan_is_read_with_the_same_values(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    plan = parse_plan(text, path=f"x/{path.name}", phase="1")
+
+    again = parse_plan(render_plan(plan), path=f"x/{path.name}", phase="1")
+
+    assert (again.tasks, again.must_haves, again.objective) == (plan.tasks, plan.must_haves, plan.objective)
+    assert (again.files_modified, again.depends_on) == (plan.files_modified, plan.depends_on)
+
+
+def changes_of(planning: Planning) -> list[Change]:
+    """Return the changes that the steps of all phases make, as far as the documents have room for them."""
+    roadmap, changes = scan(planning.documents.get("ROADMAP.md", "")), list[Change]()
+    for phase in planning.phases:
+        if roadmap.section(phase.number):
+            changes += [
+                TickPlan(phase=phase.number, plan="1"),
+                ListPlans(phase=phase.number, plans=(("97", "more"),)),
+                TickPlan(phase=phase.number, plan="97"),
+            ]
+        changes += [
+            TickPhase(phase=phase.number, date="2026-01-31"),
+            AddDecisions(phase=phase.number, decisions=("a decision",)),
+            SetPosition(
+                phase=phase.number,
+                phases=len(planning.phases),
+                name=phase.name,
+                plan=1,
+                plans=2,
+                status="Done",
+                percent=50,
+                date="2026-01-31",
+                activity="Did it",
+            ),
+        ]
+    if "REQUIREMENTS.md" in planning.documents:
+        changes += [
+            MapRequirement(requirement=requirement.id, phase="1", status="Complete")
+            for requirement in planning.requirements[:5]
+        ]
+    return changes
+
+
+def documents(project: Path, encoding: str) -> dict[str, str]:
+    """Return the files that changes apply to, with the line ends and byte order mark of an encoding."""
+    line_end, mark = ENCODINGS[encoding]
+    found: dict[str, str] = {}
+    for name in ("ROADMAP.md", "REQUIREMENTS.md", "STATE.md"):
+        path = project / ".planning" / name
+        if path.exists():
+            text = path.read_bytes().decode()
+            if line_end == "\r\n":
+                text = text.replace("\r\n", "\n").replace("\n", line_end)
+            found[name] = mark + text
+    return found
+
+
+@each_project
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_each_change_leaves_all_other_lines_alone_and_applies_only_once(project: Path, encoding: str) -> None:
+    before = documents(project, encoding)
+    for change in changes_of(read_planning(project)):
+        after = before | apply_changes(before, [change])
+
+        for name, text in before.items():
+            old, new = text.split("\n"), after[name].split("\n")
+            diff = [
+                line
+                for line in unified_diff(old, new, n=0, lineterm="")
+                if not line.startswith(("---", "+++"))
+            ]
+            removed = [line for line in diff if line.startswith("-")]
+            added = [line for line in diff if line.startswith("+")]
+            assert len(removed) <= 8
+            assert len(added) <= len(removed) + 4
+            assert {line[-1:] == "\r" for line in new[:-1]} <= {line[-1:] == "\r" for line in old[:-1]}
+            assert after[name].startswith(ENCODINGS[encoding][1])
+        assert apply_changes(after, [change]) == {}
+        before = after
+
+
+@each_project
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_without_changes_no_file_is_rewritten(project: Path, encoding: str) -> None:
+    assert apply_changes(documents(project, encoding), []) == {}
+
+
+@each_project
+def test_a_ticked_phase_is_read_as_complete(project: Path) -> None:
+    planning = read_planning(project)
+    for phase in planning.phases:
+        after = apply_changes(planning.documents, [TickPhase(phase=phase.number, date="2026-01-31")])
+
+        assert scan((dict(planning.documents) | after)["ROADMAP.md"]).ticked(phase.number)
+
+
+def test_listing_plans_of_a_phase_without_details_fails_with_a_hint() -> None:
+    texts = dict(read_planning(DATA / "seed-library").documents)
+
+    with pytest.raises(PlanningError) as error:
+        apply_changes(texts, [ListPlans(phase="1", plans=(("01-02", "more"),))])
+
+    assert "phase 1" in str(error.value)
+    assert "### Phase 1: " in error.value.hint
