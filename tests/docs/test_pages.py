@@ -24,7 +24,7 @@ from gsd_core.hookspecs import gsd_find_gaps
 from gsd_core.plugins import Choice, build_manager, load
 from gsd_core.settings import Layer, resolve
 from tests.docs.pages import Block, blocks, pages
-from tests.house.source import ROOT
+from tests.package.source import ROOT
 
 
 def executed(block: Block) -> ModuleType:
