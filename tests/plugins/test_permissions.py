@@ -784,12 +784,12 @@ SHELL_TEXT = st.lists(
 
 
 @given(command=SHELL_TEXT)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=4 * settings().max_examples)
 def test_whatever_the_text_there_is_a_verdict(command: str) -> None:
     assert bash(Path(), command) in ("Allow", "Ask", "Deny")
 
 
 @given(after=SHELL_TEXT)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=4 * settings().max_examples)
 def test_nothing_after_it_hides_a_push(after: str) -> None:
     assert bash(Path(), f"git push\n{after}") != "Allow"
