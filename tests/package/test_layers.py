@@ -98,7 +98,7 @@ LIBRARIES: dict[str, set[str]] = {
 }
 """Which parts may import a third-party library at run time; attrs may be imported everywhere."""
 
-CALLS_HOOKS = {"gsd_core.hooks"}
+CALLS_HOOKS = {"gsd_core.plugins.calling"}
 """The only modules that may call plugins through pluggy, because the others would bypass the isolation."""
 
 PURE = "gsd_core/machine"
