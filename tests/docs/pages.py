@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
-from tests.house.source import ROOT
+from tests.package.source import ROOT
 
 WRITTEN = ("README.md", "CONTRIBUTING.md", "docs/tutorial", "docs/how-to", "docs/explanation")
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)

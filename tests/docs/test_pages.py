@@ -14,11 +14,10 @@ from types import ModuleType
 import click
 import pytest
 
-from docs import generate
+from docs import generate, tables
 from gsd_core import Gap, PhaseView
 from gsd_core.cli.app import gsd
 from gsd_core.cli.options import classes_of
-from gsd_core.errors import EXIT_CODE_MEANINGS
 from gsd_core.hookspecs import gsd_find_gaps
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.discovery import Choice
@@ -26,7 +25,7 @@ from gsd_core.plugins.loading import build_manager, load
 from gsd_core.plugins.validation import unfit
 from gsd_core.settings import Layer, resolve
 from tests.docs.pages import Block, blocks, pages
-from tests.house.source import ROOT
+from tests.package.source import ROOT
 
 
 def executed(block: Block) -> ModuleType:
@@ -55,7 +54,7 @@ def test_the_reference_shows_examples_that_compile() -> None:
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/how-to/write-a-gap-detector.md"])
-def test_the_license_detector_finds_its_gap_as_one_file_in_a_project(page: str, tmp_path: Path) -> None:
+def test_the_licence_detector_finds_its_gap_as_one_file_in_a_project(page: str, tmp_path: Path) -> None:
     shown = [block.text for block in blocks("python") if block.page == page]
     [text] = [text for text in shown if "def license_is_there(phase)" in text]
     folder = tmp_path / "plugins"
@@ -67,7 +66,7 @@ def test_the_license_detector_finds_its_gap_as_one_file_in_a_project(page: str, 
     (tmp_path / "LICENSE").write_text("MIT", encoding="utf-8")
 
     assert [(info.name, info.status) for info in infos] == [("license", "active")]
-    assert found == [Gap(truth="The project has a license", reason="no LICENSE in the root")]
+    assert found == [Gap(truth="The project has a licence", reason="no LICENSE in the root")]
     assert asyncio.run(gaps_of(Hooks(manager=manager), tmp_path)) == []
 
 
@@ -147,7 +146,7 @@ def test_the_readme_has_two_commands_on_its_first_screen() -> None:
 def test_the_readme_has_the_exit_codes_of_the_reference() -> None:
     rows = re.findall(r"^\| (\d+) \| (.*) \|$", (ROOT / "README.md").read_text("utf-8"), re.M)
 
-    assert {int(code): meaning for code, meaning in rows} == EXIT_CODE_MEANINGS
+    assert {int(code): meaning for code, meaning in rows} == tables.EXIT_CODES
 
 
 @pytest.mark.parametrize(

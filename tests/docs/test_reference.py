@@ -17,7 +17,7 @@ from gsd_core.hookspecs import gsd_on_event
 from gsd_core.journal.schema import ACTIVITY
 from gsd_core.machine.fold import FACT_KINDS
 from gsd_core.plugins.validation import HOOKS
-from tests.house.source import ROOT, modules
+from tests.package.source import ROOT, modules
 from tests.run import harness
 
 PAGES = generate.pages()
@@ -44,7 +44,7 @@ def test_a_hook_is_documented_with_its_exact_parameters(name: str) -> None:
 @pytest.mark.parametrize("name", HOOKS)
 def test_a_hook_has_a_test_that_names_it(name: str) -> None:
     word = name.removeprefix("gsd_")
-    tests = [path for path in (ROOT / "tests").rglob("test_*.py") if "house" not in path.parts]
+    tests = [path for path in (ROOT / "tests").rglob("test_*.py") if "package" not in path.parts]
     naming = [path for path in tests if path != Path(__file__) and _names(path, name, word)]
 
     assert naming, f"no test names {name}"

@@ -172,7 +172,8 @@ class Place:
         """Return the environment of a process here, with *more* in it."""
         home = self.base / "home"
         home.mkdir(exist_ok=True)
-        kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
+        passed = ("PATH", "LANG", "TMPDIR", "COVERAGE_PROCESS_CONFIG")
+        kept = {name: os.environ[name] for name in passed if name in os.environ}
         return {
             **kept,
             "HOME": str(home),

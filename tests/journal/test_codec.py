@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import attrs
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gsd_core
@@ -94,7 +94,8 @@ def through_json(value: Any, kind: Any) -> Any:
 @pytest.mark.parametrize("kind", WORDS, ids=lambda kind: kind.__name__)
 def test_every_word_comes_back_the_same(kind: Any) -> None:
     @given(values(kind))
-    @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    # There are many classes, so each one gets few examples.
+    @settings(max_examples=settings().max_examples // 8)
     def comes_back(value: Any) -> None:
         assert through_json(value, kind) == value
 
@@ -104,7 +105,7 @@ def test_every_word_comes_back_the_same(kind: Any) -> None:
 @pytest.mark.parametrize("kind", UNIONS, ids=["Outcome", "Change", "Permission"])
 def test_a_union_comes_back_as_the_same_class(kind: Any) -> None:
     @given(values(kind))
-    @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=settings().max_examples // 3)
     def comes_back(value: Any) -> None:
         back = through_json(value, kind)
         assert back == value

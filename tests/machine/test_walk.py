@@ -90,7 +90,7 @@ def test_a_project_without_trouble_is_done_with_every_step_once() -> None:
 
 
 @given(st.lists(st.integers(0, 20), max_size=120))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 def test_whatever_happens_an_end_can_be_reached(choices: list[int]) -> None:
     world = new_world()
     for choice in choices:

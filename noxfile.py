@@ -1,0 +1,106 @@
+"""What CI runs, as sessions: ``nox -s NAME``, ``nox -l`` lists them, arguments after ``--`` go to the tool.
+
+The sessions use the environment that nox itself runs in, which ``pip install -e '.[dev]'`` has set up.
+An environment for each session would install the same packages half a dozen times, more than a minute each
+on a small machine, and the type checkers are configured for one environment. Only ``wheel`` needs an
+environment of its own, and creates it: it tests what a user installs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import nox
+
+nox.options.default_venv_backend = "none"
+nox.options.sessions = ["lint", "types", "tests"]
+
+ROOT = Path(__file__).parent
+# Tools, and tests that start tools, also find them if the environment is not activated.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+PYTEST = ("python", "-m", "pytest", "-q")
+WORKERS = ("-n", "2")
+MINIMUM_BRANCHES = 90.0
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the quick tests."""
+    session.run(*PYTEST, *WORKERS, *session.posargs)
+
+
+@nox.session
+def slow(session: nox.Session) -> None:
+    """Run the slow tests: the real Claude Code with a scripted model, and runs that are killed."""
+    session.run(*PYTEST, *WORKERS, "-m", "slow", *session.posargs)
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Run the quick tests and report the branch coverage of gsd_core.
+
+    ``nox -s coverage -- report`` only reports what earlier sessions have measured.
+    """
+    if session.posargs != ["report"]:
+        session.run("python", "-m", "coverage", "erase")
+        session.run("python", "-m", "coverage", "run", "-m", "pytest", "-q", *WORKERS, *session.posargs)
+    session.run("python", "-m", "coverage", "combine", "--quiet")
+    report = Path(session.create_tmp()).resolve() / "coverage.json"
+    session.run("python", "-m", "coverage", "json", "--quiet", "--fail-under=0", "-o", str(report))
+    session.run("python", "-m", "coverage", "report")
+    # The total of the report counts lines and branches together, and lines are easier to reach.
+    totals = json.loads(report.read_text("utf-8"))["totals"]
+    branches = 100 * totals["covered_branches"] / totals["num_branches"]
+    session.log(
+        f"branches of gsd_core covered: {branches:.1f} % (at least {MINIMUM_BRANCHES:.0f} % required)"
+    )
+    if branches < MINIMUM_BRANCHES:
+        session.error("not enough branches of gsd_core are covered by tests")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style, spelling and changelog fragments; ruff formats files that need it."""
+    session.run("python", "-m", "pre_commit", "run", "--all-files", "--show-diff-on-failure")
+    session.run("python", "-m", "towncrier", "build", "--draft", "--version", "next", silent=True)
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check types with mypy and pyright."""
+    session.run("python", "-m", "mypy")
+    session.run("python", "-m", "pyright")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Check that the reference matches the code, and run the code blocks of the other pages."""
+    session.run("python", "-m", "docs.generate", "--check")
+    session.run(*PYTEST, "tests/docs", *session.posargs)
+
+
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """Build the wheel, install it into a new environment outside the repository, and rehearse a run."""
+    # Not below the repository: gsd would find the repository's .git.
+    with tempfile.TemporaryDirectory() as folder:
+        elsewhere = Path(folder).resolve()
+        session.run("python", "-m", "build", "--outdir", str(elsewhere / "dist"), ".", silent=True)
+        session.run("python", "-m", "venv", str(elsewhere / "venv"))
+        programs = elsewhere / "venv" / "bin"
+        session.run(str(programs / "pip"), "install", "-q", *map(str, elsewhere.glob("dist/*.whl")))
+        shutil.copy(ROOT / "examples" / "greeter.md", elsewhere / "idea.md")
+        session.chdir(elsewhere)
+        gsd = str(programs / "gsd")
+        session.run(gsd, "--help", silent=True)
+        session.run(gsd, "plugins")
+        session.run(gsd, "run", "idea.md", "--agent", "rehearsal", "-C", "project", "--yes")
+        session.run(gsd, "-C", "project", "status", "--json")
+        modules = "gsd_core, gsd_plugins.native, gsd_core.testing"
+        session.run(str(programs / "python"), "-c", f"import {modules}; print(gsd_core.__version__)")
+        session.chdir(ROOT)

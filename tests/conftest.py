@@ -1,0 +1,32 @@
+"""Hypothesis profiles and coverage data for the whole suite.
+
+``HYPOTHESIS_PROFILE=thorough pytest …`` selects one; the default is ``ci`` where ``CI`` is set, else ``dev``.
+"""
+
+from __future__ import annotations
+
+import os
+
+from coverage import Coverage
+from hypothesis import HealthCheck, settings
+
+# Deadlines and the check for slow data generation measure the machine: with xdist, or beside other work,
+# they fail for code that is fine. Hung tests are caught by the time limit of the CI job.
+settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The same examples in every run, so that a change fails only for what it changed. New examples are found by
+# `dev` and `thorough`.
+settings.register_profile(
+    "ci", parent=settings.get_profile("dev"), derandomize=True, database=None, print_blob=True
+)
+settings.register_profile("thorough", parent=settings.get_profile("dev"), max_examples=2000)
+
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+
+def pytest_sessionfinish() -> None:
+    """Save what coverage has measured in this process, which may be a worker of xdist."""
+    # Coverage saves at exit, but xdist kills a worker that takes more than ten seconds to exit. On a busy
+    # machine that lost the data of both workers of a full run.
+    if measuring := Coverage.current():
+        measuring.stop()
+        measuring.save()
