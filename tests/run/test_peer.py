@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from gsd_core.testing.agent import FakeAgent
-from gsd_core.testing.scenario import Scenario
+from gsd_plugins.rehearsal import FakeAgent, Scenario
 
 from . import harness as h
 

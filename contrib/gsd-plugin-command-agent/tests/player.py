@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gsd_core import StepId
-from gsd_core.testing.scenario import Scenario
+from gsd_plugins.rehearsal import Scenario
 
 SCENARIO = Scenario("# Ledger\n\nShared costs of a flat.\n", 1, phases=1, question=False, gap=False)
 
@@ -36,18 +36,18 @@ def answer(step: StepId, prompt: str) -> Any:
 
 def execute(plan: str, prompt: str) -> Any:
     """Do the first task that is not committed, or sum up."""
-    jobs = SCENARIO.jobs(plan, "", prompt)
+    tasks = SCENARIO.tasks(plan, "", prompt)
     done = {int(number) for number in re.findall(r"Task (\d+) is committed", prompt)}
-    left = [number for number in range(1, len(jobs) + 1) if number not in done]
+    left = [number for number in range(1, len(tasks) + 1) if number not in done]
     if not left:
         return {"value": SCENARIO.summary(plan, "", [])}
-    job = jobs[left[0] - 1]
-    for edit in job.edits:
+    task = tasks[left[0] - 1]
+    for edit in task.edits:
         file = Path(edit.path)
         before = file.read_text(encoding="utf-8") if file.is_file() else None
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(edit.applied(before), encoding="utf-8")
-    told = {"task": left[0], "files": list(job.files), "note": job.done}
+    told = {"task": left[0], "files": list(task.files), "note": task.done}
     return {"calls": [{"function": "task_done", "arguments": told}]}
 
 
