@@ -41,6 +41,11 @@ class ToolUseBlock:
 Block: TypeAlias = Text | ToolUseBlock
 
 
+def _stop_reason(message: Blocks) -> str:
+    uses_tools = any(isinstance(block, ToolUseBlock) for block in message.content)
+    return "tool_use" if uses_tools else "end_turn"
+
+
 def _usage() -> Mapping[str, int]:
     return {"input_tokens": 100, "output_tokens": 20}
 
@@ -50,14 +55,8 @@ class Blocks:
     """A message of the model; *usage* as the API counts it. *stop_reason* is derived from the blocks."""
 
     content: tuple[Block, ...]
-    stop_reason: str = ""
+    stop_reason: str = attrs.field(default=attrs.Factory(_stop_reason, takes_self=True))
     usage: Mapping[str, int] = attrs.field(factory=_usage)
-
-    def __attrs_post_init__(self) -> None:
-        """Fill in the stop reason."""
-        uses_tools = any(isinstance(block, ToolUseBlock) for block in self.content)
-        if not self.stop_reason:
-            object.__setattr__(self, "stop_reason", "tool_use" if uses_tools else "end_turn")
 
 
 @attrs.frozen
