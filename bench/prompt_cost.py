@@ -184,11 +184,11 @@ def _size(text: str) -> int:
 
 def table(costs: Sequence[Cost]) -> str:
     """Return the costs in tokens, one line for each conversation, and the total of a phase."""
-    rows = [("", "system", "prompt", "schemas", "OURS", "project", "CLI tools", "CLI text")]
+    rows = [["", "system", "prompt", "schemas", "OURS", "project", "CLI tools", "CLI text"]]
     for cost in costs:
         sizes = (cost.system, cost.prompt, cost.schemas, cost.content, cost.cli_tools, cost.cli_text)
         system, prompt, schemas, *others = (str(tokens(size)) for size in sizes)
-        rows.append((f"{TIMES[cost.role]} x {cost.role}", system, prompt, schemas, str(cost.ours), *others))
+        rows.append([f"{TIMES[cost.role]} x {cost.role}", system, prompt, schemas, str(cost.ours), *others])
     lines = ["".join(f"{cell:>13}" for cell in row) for row in rows]
     summary = f"a phase: {total(costs):,} tokens of our own; limit {LIMIT:,}; GSD 1.20: {GSD_1_20:,}"
     return "\n".join([*lines, summary])

@@ -291,7 +291,7 @@ def _as_events(reply: Blocks, model: str) -> bytes:
 
 
 def _events(reply: Blocks, model: str) -> Iterator[Json]:
-    opening = {**_as_message(reply, model), "content": [], "stop_reason": None}
+    opening: Json = {**_as_message(reply, model), "content": [], "stop_reason": None}
     yield {"type": "message_start", "message": {**opening, "usage": {**reply.usage, "output_tokens": 1}}}
     for index, block in enumerate(reply.content):
         if isinstance(block, Text):

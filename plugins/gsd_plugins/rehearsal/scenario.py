@@ -92,10 +92,9 @@ class Scenario:
         if round:
             return {"plans": [self._gap_plan(about).to_json()]}
         named = tuple(dict.fromkeys(_REQUIREMENT.findall(about)))
-        own: list[str] = next(
-            (p["requirements"] for number, p in enumerate(self._phases(), 1) if str(number) == phase), []
-        )
-        if own and (not named or set(own) & set(named)):
+        requirements = {str(n): planned["requirements"] for n, planned in enumerate(self._phases(), 1)}
+        own = set(requirements.get(phase, ()))
+        if own and (not named or own & set(named)):
             return {"plans": [plan.to_json() for plan in self._plans().for_phase(phase)]}
         # A project that was not started by this scenario, or a phase that was inserted by hand.
         return {"plans": [unplanned_phase(self.product, phase, named).to_json()]}
