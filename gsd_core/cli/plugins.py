@@ -7,12 +7,12 @@ import click
 from rich.table import Table
 from rich_click import RichGroup
 
-from gsd_core.plugins import PluginInfo
+from gsd_core.plugins.loading import PluginInfo
 from gsd_core.views.status import SCHEMA_VERSION
 
 from . import plugins_check, plugins_new
+from .global_options import Where, anywhere, where_of
 from .output import console, json_flag, print_json, styled
-from .where import Where, anywhere, where_of
 
 STYLES = {"active": "green", "blocked": "dim", "broken": "red", "untrusted": "yellow"}
 
@@ -46,7 +46,7 @@ def _list(where: Where, hook: str, as_json: bool) -> None:
 
 
 def _infos(where: Where) -> list[PluginInfo]:
-    from .loading import load_installed, trust_of
+    from .plugin_loading import load_installed, trust_of
 
     trusted = trust_of(where.directory)
     return [_vouched(info, trusted) for info in load_installed(where).infos]

@@ -7,9 +7,9 @@ from typing import Any
 
 from attrs import define, field
 
-from gsd_core.agent import Activity, Allow, Deny, Permission, ToolUse
-from gsd_core.question import Answer, Question
-from gsd_core.usage import Usage
+from gsd_core.model.agent import Activity, Allow, Deny, Permission, ToolUse
+from gsd_core.model.question import Answer, Question
+from gsd_core.model.usage import Usage
 
 
 def allow(use: ToolUse) -> Permission:

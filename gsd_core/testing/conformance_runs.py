@@ -11,8 +11,9 @@ from typing import Any
 
 import attrs
 
-from gsd_core.calls import end_tasks
-from gsd_core.hooks import Hooks, Outcome, PluginFailure
+from gsd_core.plugins.call_group import Outcome, end_tasks
+from gsd_core.plugins.calling import Hooks
+from gsd_core.plugins.isolation import PluginFailure
 
 from .manager import make_hooks
 

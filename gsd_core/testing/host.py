@@ -16,13 +16,13 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from attrs import define, evolve, field, frozen
 
-from gsd_core.agent import AgentResult, AgentTask
-from gsd_core.checks import CheckResult
 from gsd_core.errors import Permanent
-from gsd_core.ids import question_id
+from gsd_core.model.agent import AgentResult, AgentTask
+from gsd_core.model.checks import CheckResult
+from gsd_core.model.ids import question_id
+from gsd_core.model.question import Answer, Inquiry, Question
+from gsd_core.model.step import Accept, Effect, Functions, TaskCommit
 from gsd_core.planning.model import Task
-from gsd_core.question import Answer, Inquiry, Question
-from gsd_core.step import Accept, Effect, Functions, TaskCommit
 
 MAX_COMPLAINTS = 2
 

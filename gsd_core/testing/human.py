@@ -7,8 +7,9 @@ from typing import TypeAlias
 
 import attrs
 
-from gsd_core.hookspecs import gsd_answer, implements
-from gsd_core.question import Answer, Inquiry, Question
+from gsd_core.hookspecs import gsd_answer
+from gsd_core.markers import implements
+from gsd_core.model.question import Answer, Inquiry, Question
 
 Reply: TypeAlias = str | Sequence[str]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import attrs
 
-from gsd_core.hookspecs import gsd_notify, implements
-from gsd_core.notice import Notice
+from gsd_core.hookspecs import gsd_notify
+from gsd_core.markers import implements
+from gsd_core.model.notice import Notice
 
 
 @attrs.define(eq=False)

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from gsd_core.bound import bind_settings
-from gsd_core.hooks import Hooks
 from gsd_core.planning.model import PhaseView
+from gsd_core.plugins.calling import Hooks
+from gsd_core.settings import bind_settings
 
 from .agent_host import FakeAgentHost
 from .clock import FakeClock

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 from attrs import evolve, frozen
 
 from gsd_core.errors import Permanent
-from gsd_core.event import EVENT_NAMES
-from gsd_core.gap import Gap, GapReport
-from gsd_core.step import StepRequest, StepResult
+from gsd_core.model.event import EVENT_NAMES
+from gsd_core.model.gap import Gap, GapReport
+from gsd_core.model.step import StepRequest, StepResult
 from gsd_core.testing import samples
 from gsd_core.testing.agent_host import FakeAgentHost
 from gsd_core.testing.host import FakeHost, Turn

@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from gsd_core.discovery import DEFAULT_PLUGINS, ENTRY_POINT_GROUP
+from gsd_core.plugins.discovery import DEFAULT_PLUGINS, ENTRY_POINT_GROUP
 from gsd_core.settings import CORE_SECTIONS
 
 from .reading import parsed

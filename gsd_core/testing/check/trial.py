@@ -18,7 +18,7 @@ from typing import Any
 from attrs import asdict, define, field
 
 from gsd_core.errors import ConfigError
-from gsd_core.importing import Candidate, import_candidate
+from gsd_core.plugins.importing import Candidate, import_candidate
 
 from .watch import Audit, printed, surroundings
 
@@ -104,7 +104,7 @@ def _import(given: dict[str, Any]) -> object:
 
 
 def _fits(plugin: object, name: str, notes: Notes) -> bool:
-    from gsd_core.fit import hooks_of
+    from gsd_core.plugins.validation import hooks_of
     from gsd_core.testing.manager import make_manager
 
     notes.enter("fits")

@@ -14,7 +14,7 @@ from attrs import frozen
 
 from gsd_core import hookspecs
 from gsd_core.errors import PluginError
-from gsd_core.hooks import Outcome
+from gsd_core.plugins.call_group import Outcome
 from gsd_core.testing.conformance_runs import Trying
 
 from .occasions import Occasion, occasions, prepare, same

@@ -13,16 +13,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from gsd_core import (
-    AgentHost,
-    AgentResult,
-    AgentTask,
-    Permanent,
-    RunInfo,
-    implements,
-    setting,
-    settings_of,
-)
+from gsd_core import AgentHost, AgentResult, AgentTask, Permanent, RunInfo, implements, setting, settings_of
 from gsd_core.hookspecs import gsd_lifespan, gsd_run_agent, gsd_settings
 
 from .fake import FakeAgent
