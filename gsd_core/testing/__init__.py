@@ -3,7 +3,6 @@
 Nothing here needs pytest, but for :mod:`gsd_core.testing.pytest_plugin`, which gives it as fixtures.
 """
 
-from .agent import FakeAgent
 from .agent_host import FakeAgentHost
 from .clock import FakeClock
 from .host import FakeHost
@@ -26,7 +25,6 @@ from .samples import (
 )
 
 __all__ = [
-    "FakeAgent",
     "FakeAgentHost",
     "FakeClock",
     "FakeHost",

@@ -13,7 +13,7 @@ import gsd_core
 from tests.cli.bench import said
 
 HOME = Path(gsd_core.__file__).parents[1]
-FAKE = ("-p", "gsd_core.testing.fake")
+FAKE = ("-p", "gsd_plugins.rehearsal.fake")
 SMALL = {"GSD_FAKE_PHASES": "1", "GSD_FAKE_GAP": "false", "GSD_FAKE_OVERLOADED": "false"}
 
 

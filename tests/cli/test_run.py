@@ -15,7 +15,7 @@ from tests.cli.bench import said
 from tests.terminal.plays import on_a_terminal
 
 HOME = Path(gsd_core.__file__).parents[1]
-FAKE = ("-p", "gsd_core.testing.fake", "--agent", "fake")
+FAKE = ("-p", "gsd_plugins.rehearsal.fake", "--agent", "fake")
 SMALL = {"GSD_FAKE_PHASES": "1", "GSD_FAKE_GAP": "false", "GSD_FAKE_OVERLOADED": "false"}
 
 

@@ -23,7 +23,7 @@ from tests.run.harness import git, now, repository, trailed
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "greeter.md"
-FAKE = ("-p", "gsd_core.testing.fake", "--agent", "fake")
+FAKE = ("-p", "gsd_plugins.rehearsal.fake", "--agent", "fake")
 REHEARSAL = ("--agent", "rehearsal")
 LIMIT = 120.0
 PAUSE = 0.01

@@ -65,7 +65,7 @@ def test_a_run_whose_credentials_were_refused_can_be_finished(place: Place) -> N
         place.environment = {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "sk-bad"}
         refused = place.gsd("run", EXAMPLE, *CLAUDE, "--yes")
     place.environment = calm()
-    done = place.gsd("resume", "-p", "gsd_core.testing.fake", "--agent", "fake", "--yes")
+    done = place.gsd("resume", "-p", "gsd_plugins.rehearsal.fake", "--agent", "fake", "--yes")
 
     assert refused.exit == 4
     assert done.exit == 0, done.err

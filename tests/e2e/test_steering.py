@@ -10,7 +10,7 @@ from tests.e2e.place import EXAMPLE, FAKE, REHEARSAL, Place, calm, defects, gate
 from tests.run.harness import git
 
 RUN = ("run", EXAMPLE, *FAKE)
-QUESTION = "Which mark should stand in front of an entry when entries are listed?"
+QUESTION = "Which bullet should each entry in the list start with?"
 RESUME = ("resume", *FAKE[:2])
 
 
@@ -20,9 +20,9 @@ def asking(place: Place) -> None:
     place.environment = calm(QUESTION="1")
 
 
-def marks(place: Place) -> str:
-    """Return the lines of the project's code that say which mark was chosen."""
-    return git(place.project, "grep", "-h", "MARK = ", "HEAD")
+def bullet(place: Place) -> str:
+    """Return the lines of the project's code with the chosen bullet."""
+    return git(place.project, "grep", "-h", "BULLET = ", "HEAD")
 
 
 AGENTS = [pytest.param(FAKE, id="fake"), pytest.param(REHEARSAL, id="rehearsal", marks=pytest.mark.slow)]
@@ -43,7 +43,7 @@ def test_a_question_without_a_human_ends_the_run_and_its_answer_finishes_it(
     assert question["text"] == QUESTION
     assert answered.exit == 0, answered.err
     assert done.exit == 0, done.err
-    assert 'MARK = "-"' in marks(place)
+    assert 'BULLET = "-"' in bullet(place)
     assert len(place.facts("question.asked")) == 1
     assert list(defects(place)) == []
 
@@ -55,7 +55,7 @@ def test_answers_come_from_a_file(place: Place) -> None:
     done = place.gsd(*RUN, "--no-input", "--answers", answers)
 
     assert done.exit == 0, done.err
-    assert 'MARK = "->"' in marks(place)
+    assert 'BULLET = "->"' in bullet(place)
     assert list(defects(place)) == []
 
 
@@ -66,7 +66,7 @@ def test_answers_come_from_standard_input(place: Place) -> None:
     done = place.gsd(*RUN, "--answers", "-", stdin=answer)
 
     assert done.exit == 0, done.err
-    assert 'MARK = "-"' in marks(place)
+    assert 'BULLET = "-"' in bullet(place)
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gsd_core.testing.scenario import Scenario
+from gsd_plugins.rehearsal import Scenario
 from gsd_plugins.rehearsal.api import MessagesApi
 from gsd_plugins.rehearsal.replies import Replies
 from tests.e2e.place import EXAMPLE, Place, Started, defects, plugin

@@ -1,4 +1,4 @@
-"""Plays Claude Code: carries out what the scripted model says, and keeps the conversation."""
+"""Stands in for Claude Code: executes the tool calls of the scripted model and keeps the conversation."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ from urllib.parse import quote
 
 from attrs import define, field
 
-from gsd_plugins.rehearsal.api import ApiRequest, Reply
-from gsd_plugins.rehearsal.message import Block, Blocks, Json, Text, ToolUseBlock
-from tests.rehearsal.workshop import Foreman
+from gsd_plugins.rehearsal.api import ApiRequest, Block, Blocks, Json, Reply, ToolUseBlock, as_json
+from tests.rehearsal.task_host import TaskHost
 
 TOOLS = ("Read", "Write", "Edit", "Bash", "AskUserQuestion", "mcp__gsd__task_done", "StructuredOutput")
 
 
 @define
 class Player:
-    """One conversation about *step*, as the CLI would hold it; *seen* are the files read or written."""
+    """One conversation about *step*; *seen* are the files that it has read or written."""
 
     script: Callable[[ApiRequest], Reply]
     tree: Path
     step: str
     role: str
     prompt: str = ""
-    foreman: Foreman | None = None
+    task_host: TaskHost | None = None
     tools: tuple[str, ...] = TOOLS
     messages: list[Json] = field(factory=list[Json])
     seen: set[str] = field(factory=set[str])
@@ -41,21 +40,21 @@ class Player:
         return ApiRequest(headers=headers, body={"messages": [opening, *self.messages], "tools": tools})
 
     def play(self, most: int = 20) -> list[Block]:
-        """Go on until the model has nothing more to do; return all it said."""
+        """Continue until the model uses no more tools; return everything it said."""
         said: list[Block] = []
         for _ in range(most):
             blocks = self.turn()
             said += blocks
             if not any(isinstance(block, ToolUseBlock) for block in blocks):
                 return said
-        raise AssertionError(f"no end after {most} turns: {said[-3:]}")
+        raise AssertionError(f"still using tools after {most} turns: {said[-3:]}")
 
     def turn(self) -> list[Block]:
         reply = self.script(self.request())
         while not isinstance(reply, Blocks):
             self.failures.append(getattr(reply, "status", 0))
             reply = self.script(self.request())
-        self.messages.append({"role": "assistant", "content": [_wire(block) for block in reply.content]})
+        self.messages.append({"role": "assistant", "content": [as_json(block) for block in reply.content]})
         results = [self._result(block) for block in reply.content if isinstance(block, ToolUseBlock)]
         if results:
             self.messages.append({"role": "user", "content": results})
@@ -88,11 +87,13 @@ class Player:
                 return f"exit {ran.returncode}"
             case "AskUserQuestion":
                 text = given["questions"][0]["question"]
-                assert self.foreman is not None
-                return f'User has answered your questions: "{text}"="{self.foreman.answer.words}". Go on.'
+                assert self.task_host is not None
+                return (
+                    f'User has answered your questions: "{text}"="{self.task_host.answer.words}". Continue.'
+                )
             case "mcp__gsd__task_done":
-                assert self.foreman is not None
-                return self.foreman.function("task_done", given)
+                assert self.task_host is not None
+                return self.task_host.function("task_done", given)
             case "StructuredOutput":
                 self.value = given
                 return "Structured output provided successfully"
@@ -106,9 +107,3 @@ class Player:
         Path(path).write_text(text)
         self.seen.add(path)
         return "done"
-
-
-def _wire(block: Block) -> Json:
-    if isinstance(block, Text):
-        return {"type": "text", "text": block.text}
-    return {"type": "tool_use", "id": block.id, "name": block.name, "input": dict(block.input)}

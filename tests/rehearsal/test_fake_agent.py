@@ -1,4 +1,4 @@
-"""The agent without a model: plays every role, asks, obeys, is overloaded once, starts again."""
+"""The fake agent plays every role, asks its question, is overloaded once, and can be restarted."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ from gsd_core import (
 )
 from gsd_core.plugins.discovery import Choice
 from gsd_core.plugins.loading import build_manager, load
-from gsd_core.testing.agent import FakeAgent
-from gsd_core.testing.scenario import Scenario
+from gsd_plugins.rehearsal import FakeAgent, Scenario
 from tests.claude.workbench import RecordingHost
-from tests.rehearsal.workshop import IDEAS, Foreman, plan_ids
+from tests.rehearsal.task_host import IDEAS, TaskHost, plan_ids
 
 SCENARIO = Scenario(IDEAS[0], phases=3, overloaded=False)
 
@@ -45,11 +44,11 @@ def play(agent: FakeAgent, task: AgentTask, host: RecordingHost | None = None) -
     return result
 
 
-def host_of(foreman: Foreman) -> RecordingHost:
-    return RecordingHost(function=foreman.function, reply=foreman.reply)
+def host_of(task_host: TaskHost) -> RecordingHost:
+    return RecordingHost(function=task_host.function, reply=task_host.reply)
 
 
-def test_every_role_gets_its_answer(tmp_path: Path) -> None:
+def test_every_role_has_an_answer(tmp_path: Path) -> None:
     agent = FakeAgent(SCENARIO)
 
     roadmap = play(agent, task(tmp_path, step="init", role="roadmapper")).value
@@ -64,31 +63,31 @@ def test_every_role_gets_its_answer(tmp_path: Path) -> None:
     assert [v["id"] for v in verdicts["verdicts"]] == ["01-01:T1", "01-02:T1"]
 
 
-def test_a_whole_project_is_written_and_every_task_accepted(tmp_path: Path) -> None:
+def test_it_writes_a_whole_project_and_every_task_is_accepted(tmp_path: Path) -> None:
     agent, accepted = FakeAgent(SCENARIO), list[tuple[str, list[int]]]()
 
     for plan in plan_ids(SCENARIO):
-        foreman = Foreman(tmp_path, SCENARIO, plan)
+        task_host = TaskHost(tmp_path, SCENARIO, plan)
         step = f"{int(plan[:2])}/execute/{plan}"
-        result = play(agent, task(tmp_path, step=step), host_of(foreman))
-        accepted.append((plan, foreman.done))
+        result = play(agent, task(tmp_path, step=step), host_of(task_host))
+        accepted.append((plan, task_host.done))
         assert result.value["issues"] == []
 
-    assert [(plan, [1, 2][: len(SCENARIO.jobs(plan))]) for plan in plan_ids(SCENARIO)] == accepted
+    assert [(plan, [1, 2][: len(SCENARIO.tasks(plan))]) for plan in plan_ids(SCENARIO)] == accepted
 
 
-def test_the_answer_of_the_human_is_in_the_code_and_in_the_decisions(tmp_path: Path) -> None:
-    foreman = Foreman(tmp_path, SCENARIO, "01-01", answer=Answer(question="", text="=>"))
-    host = host_of(foreman)
+def test_the_user_s_answer_is_in_the_code_and_in_the_decisions(tmp_path: Path) -> None:
+    task_host = TaskHost(tmp_path, SCENARIO, "01-01", answer=Answer(question="", text="=>"))
+    host = host_of(task_host)
 
     result = play(FakeAgent(SCENARIO), task(tmp_path), host)
 
     assert len(host.questions) == 1
-    assert 'MARK = "=>"' in (tmp_path / "ledger/listing.py").read_text()
-    assert result.value["decisions"] == ["Entries are listed with => in front"]
+    assert 'BULLET = "=>"' in (tmp_path / "ledger/listing.py").read_text()
+    assert result.value["decisions"] == ["Entries are listed with the bullet =>"]
 
 
-def test_nothing_is_written_that_is_denied(tmp_path: Path) -> None:
+def test_a_denied_file_is_not_written(tmp_path: Path) -> None:
     host = RecordingHost(
         policy=lambda use: Deny(reason="not today"), function=lambda name, given: "not committed"
     )
@@ -99,9 +98,9 @@ def test_nothing_is_written_that_is_denied(tmp_path: Path) -> None:
     assert "Write was refused: not today" in result.value["issues"]
 
 
-def test_a_human_is_asked_where_the_policies_say_so(tmp_path: Path) -> None:
-    foreman = Foreman(tmp_path, SCENARIO, "01-01")
-    host = host_of(foreman)
+def test_it_asks_for_confirmation_when_a_policy_requires_it(tmp_path: Path) -> None:
+    task_host = TaskHost(tmp_path, SCENARIO, "01-01")
+    host = host_of(task_host)
     host.policy = lambda use: (
         Ask(reason="new file") if use.input["file_path"].endswith("listing.py") else Allow()
     )
@@ -109,39 +108,39 @@ def test_a_human_is_asked_where_the_policies_say_so(tmp_path: Path) -> None:
     play(FakeAgent(SCENARIO), task(tmp_path), host)
 
     assert [reason for _, reason in host.confirmed] == ["new file", "new file"]
-    assert foreman.done == [1, 2]
+    assert task_host.done == [1, 2]
 
 
-def test_a_task_that_is_refused_is_tried_again_and_given_up_after_three(tmp_path: Path) -> None:
-    foreman = Foreman(tmp_path, SCENARIO, "01-01", replies=["Task 1 is not committed: no"])
-    mended = play(FakeAgent(SCENARIO), task(tmp_path), host_of(foreman))
+def test_a_rejected_task_is_retried_and_given_up_after_three_tries(tmp_path: Path) -> None:
+    task_host = TaskHost(tmp_path, SCENARIO, "01-01", replies=["Task 1 is not committed: no"])
+    retried = play(FakeAgent(SCENARIO), task(tmp_path), host_of(task_host))
     stubborn = RecordingHost(function=lambda name, given: "Task 1 is not committed: never")
-    hopeless = play(FakeAgent(SCENARIO), task(tmp_path), stubborn)
+    given_up = play(FakeAgent(SCENARIO), task(tmp_path), stubborn)
 
-    assert foreman.done == [1, 2]
-    assert mended.value["issues"] == []
+    assert task_host.done == [1, 2]
+    assert retried.value["issues"] == []
     assert [given["task"] for _, given in stubborn.calls] == [1, 1, 1]
-    assert "never" in hopeless.value["issues"][0]
+    assert "never" in given_up.value["issues"][0]
 
 
-def test_the_overload_is_met_once_and_not_by_a_resumed_conversation(tmp_path: Path) -> None:
+def test_the_overload_happens_once_and_never_in_a_resumed_conversation(tmp_path: Path) -> None:
     scenario = Scenario(IDEAS[0], phases=1)
-    agent, foreman = FakeAgent(scenario), Foreman(tmp_path, scenario, "01-01")
+    agent, task_host = FakeAgent(scenario), TaskHost(tmp_path, scenario, "01-01")
 
     with pytest.raises(Transient):
-        play(agent, task(tmp_path), host_of(foreman))
-    committed = [*foreman.done]
-    play(agent, task(tmp_path), host_of(foreman))
+        play(agent, task(tmp_path), host_of(task_host))
+    committed = [*task_host.done]
+    play(agent, task(tmp_path), host_of(task_host))
     resumed = Conversation(id="c", cwd=str(tmp_path), resume=True)
-    other = play(FakeAgent(scenario), task(tmp_path, conversation=resumed), host_of(foreman))
+    other = play(FakeAgent(scenario), task(tmp_path, conversation=resumed), host_of(task_host))
 
     assert committed == [1]
-    assert foreman.done == [1, 2]
+    assert task_host.done == [1, 2]
     assert other.value["issues"] == []
 
 
 class Stopped(Exception):
-    """The agent's process is gone."""
+    """Stands for the end of the agent's process."""
 
 
 def stopping_after(count: int) -> Callable[[Activity], None]:
@@ -154,22 +153,22 @@ def stopping_after(count: int) -> Callable[[Activity], None]:
     return seen
 
 
-def test_it_can_start_anew_wherever_it_was_stopped(tmp_path: Path) -> None:
-    foreman, results = Foreman(tmp_path, SCENARIO, "01-01"), list[AgentResult]()
-    host = host_of(foreman)
+def test_it_can_be_restarted_wherever_it_was_stopped(tmp_path: Path) -> None:
+    task_host, results = TaskHost(tmp_path, SCENARIO, "01-01"), list[AgentResult]()
+    host = host_of(task_host)
 
     for count in range(30):
         host.seen = stopping_after(count)
         with suppress(Stopped):
             results.append(play(FakeAgent(SCENARIO), task(tmp_path), host))
 
-    assert foreman.done == [1, 2]
+    assert task_host.done == [1, 2]
     assert len(results) > 1
     assert {str(result.value) for result in results} == {str(SCENARIO.summary("01-01", "Star"))}
 
 
-def test_usage_is_reported_turn_by_turn_and_adds_up(tmp_path: Path) -> None:
-    host = host_of(Foreman(tmp_path, SCENARIO, "01-01"))
+def test_usage_is_reported_for_each_turn_and_adds_up(tmp_path: Path) -> None:
+    host = host_of(TaskHost(tmp_path, SCENARIO, "01-01"))
 
     result = play(FakeAgent(SCENARIO), task(tmp_path), host)
 
@@ -177,7 +176,7 @@ def test_usage_is_reported_turn_by_turn_and_adds_up(tmp_path: Path) -> None:
     assert result.usage.dollars == sum(usage.dollars or 0 for usage in host.usages)
 
 
-def test_two_runs_in_one_process_have_each_their_own_idea(tmp_path: Path) -> None:
+def test_two_runs_in_one_process_have_their_own_ideas(tmp_path: Path) -> None:
     agent = FakeAgent()
     runs = [
         RunInfo(id=f"r-{n}", project=tmp_path, idea=idea) for n, idea in enumerate(("# Ledger", "# Greeter"))
@@ -195,8 +194,8 @@ def test_two_runs_in_one_process_have_each_their_own_idea(tmp_path: Path) -> Non
         play(agent, task(tmp_path, run="r-0"))
 
 
-def test_as_a_module_it_is_the_plugin_fake() -> None:
-    choice = Choice(named=("gsd_core.testing.fake",), defaults=())
+def test_the_module_is_the_plugin_fake() -> None:
+    choice = Choice(named=("gsd_plugins.rehearsal.fake",), defaults=())
 
     (info,) = load(build_manager(), choice)
 

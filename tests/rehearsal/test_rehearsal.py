@@ -1,4 +1,4 @@
-"""The agent ``rehearsal`` as a whole: the real SDK and the real CLI do the work."""
+"""The agent ``rehearsal`` as a whole, with the real SDK and the real CLI."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gsd_core import AgentFunction, AgentResult, AgentTask, Conversation, Perman
 from gsd_plugins import rehearsal
 from gsd_plugins.rehearsal import RehearsalSettings
 from tests.claude.workbench import RecordingHost
-from tests.rehearsal.workshop import IDEAS, Foreman, choose
+from tests.rehearsal.task_host import IDEAS, TaskHost, choose
 
 TASK_DONE = AgentFunction(
     name="task_done",
-    description="Have a finished task checked and committed.",
+    description="Check and commit a finished task.",
     schema={
         "type": "object",
         "properties": {
@@ -47,8 +47,8 @@ def executor(project: Path, resume: bool = False) -> AgentTask:
     return AgentTask(
         step="1/execute/01-01",
         role="executor",
-        prompt="Carry out plan 01-01.",
-        system="You carry out a plan.",
+        prompt="Execute plan 01-01.",
+        system="You execute a plan.",
         tools=("Read", "Write", "Edit", "Bash", "AskUserQuestion"),
         functions=(TASK_DONE,),
         schema=ANYTHING,
@@ -60,11 +60,11 @@ def executor(project: Path, resume: bool = False) -> AgentTask:
 
 
 def rehearse(project: Path, task: AgentTask, host: RecordingHost) -> AgentResult | None:
-    """Have *task* done in a process of its own run: nothing but the project's folder is kept."""
+    """Do *task* in a run of its own: only the project's folder survives it."""
 
     async def within_a_run() -> AgentResult | None:
-        (stage,) = rehearsal.lifespan(run_info(project))
-        async with asyncio.timeout(60), stage:
+        (server,) = rehearsal.lifespan(run_info(project))
+        async with asyncio.timeout(60), server:
             return await rehearsal.run_agent(task, host)
 
     with bind_settings({RehearsalSettings: RehearsalSettings(phases=1)}):
@@ -72,33 +72,33 @@ def rehearse(project: Path, task: AgentTask, host: RecordingHost) -> AgentResult
 
 
 @pytest.mark.slow
-def test_a_plan_is_carried_out_killed_between_its_tasks_and_resumed(project: Path) -> None:
+def test_a_plan_is_killed_between_its_tasks_and_resumed(project: Path) -> None:
     scenario = RehearsalSettings(phases=1).scenario(run_info(project))
-    foreman = Foreman(project, scenario, "01-01", answer=choose(scenario.asked().options[2].label))
-    host = RecordingHost(function=foreman.function, reply=foreman.reply)
+    task_host = TaskHost(project, scenario, "01-01", answer=choose(scenario.user_question().options[2].label))
+    host = RecordingHost(function=task_host.function, reply=task_host.reply)
 
     class Killed(Exception):
         pass
 
     def killing(name: str, arguments: Any) -> str:
-        if foreman.done:
+        if task_host.done:
             raise Killed
-        return foreman.function(name, arguments)
+        return task_host.function(name, arguments)
 
     host.function = killing
     with pytest.raises(Killed):
         rehearse(project, executor(project), host)
-    host.function = foreman.function
+    host.function = task_host.function
     result = rehearse(project, executor(project, resume=True), host)
 
     assert result is not None
-    assert result.value == scenario.summary("01-01", scenario.asked().options[2].label)
-    assert foreman.done == [1, 2]
-    assert [question.text for question in host.questions] == [scenario.asked().text]
-    assert f'MARK = "{scenario.product.marks[2][1]}"' in (project / "ledger/listing.py").read_text()
+    assert result.value == scenario.summary("01-01", scenario.user_question().options[2].label)
+    assert task_host.done == [1, 2]
+    assert [question.text for question in host.questions] == [scenario.user_question().text]
+    assert f'BULLET = "{scenario.product.bullets[2][1]}"' in (project / "ledger/listing.py").read_text()
     assert "529" in " ".join(activity.text for activity in host.kinds("retry"))
 
 
-def test_without_a_lifespan_nothing_is_rehearsed(project: Path) -> None:
+def test_a_task_outside_the_lifespan_of_its_run_fails(project: Path) -> None:
     with pytest.raises(Permanent, match="r-1"):
         asyncio.run(rehearsal.run_agent(executor(project), RecordingHost()))

@@ -1,4 +1,4 @@
-"""The scenario: the same for the same idea and seed, and what it makes works."""
+"""A scenario depends only on idea and seed, and the product that it builds works."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from attrs import evolve
 
 from gsd_core import GapReport, PhaseView
 from gsd_core.planning.check import Issue, check_plans
-from gsd_core.testing.scenario import Scenario, accepted
 from gsd_plugins import must_haves
-from gsd_plugins.native.answers import PlansAnswer, RoadmapAnswer, parse_answer
-from gsd_plugins.native.plan import plans_from
-from tests.rehearsal.workshop import IDEAS, plan_ids
+from gsd_plugins.native.plans import plans_from
+from gsd_plugins.native.schemas import PlansAnswer, RoadmapAnswer
+from gsd_plugins.native.shape import read
+from gsd_plugins.rehearsal.scenario import Scenario, is_accepted
+from tests.rehearsal.task_host import IDEAS, plan_ids
 
 NAMES = [f"idea{number}" for number in range(len(IDEAS))]
 
 
 def build(scenario: Scenario, tree: Path, answer: str = "", upto: int | None = None) -> None:
     for plan in plan_ids(scenario)[:upto]:
-        for job in scenario.jobs(plan, answer):
-            for edit in job.edits:
+        for task in scenario.tasks(plan, answer):
+            for edit in task.edits:
                 file = tree / edit.path
                 file.parent.mkdir(exist_ok=True)
                 text = edit.applied(file.read_text("utf-8") if file.exists() else None)
@@ -39,7 +40,7 @@ def run(command: str, tree: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("phases", [1, 2, 3])
 @pytest.mark.parametrize("idea", IDEAS, ids=NAMES)
-def test_what_any_idea_comes_to_passes_its_tests(idea: str, phases: int, tmp_path: Path) -> None:
+def test_the_product_of_any_idea_passes_its_own_tests(idea: str, phases: int, tmp_path: Path) -> None:
     build(Scenario(idea, seed=phases, phases=phases), tmp_path)
 
     tested = run("python3 -W error -m unittest", tmp_path)
@@ -55,24 +56,24 @@ def test_every_check_passes_right_after_its_task(seed: int, tmp_path: Path) -> N
 
     for count, plan in enumerate(plan_ids(scenario), 1):
         build(scenario, tmp_path, upto=count)
-        failed += [(plan, job.name) for job in scenario.jobs(plan) if run(job.check, tmp_path).returncode]
+        failed += [(plan, task.name) for task in scenario.tasks(plan) if run(task.check, tmp_path).returncode]
 
     assert failed == []
 
 
 def test_every_check_fails_before_its_task(tmp_path: Path) -> None:
     scenario = Scenario(IDEAS[0], phases=3)
-    jobs = [job for plan in plan_ids(scenario) for job in scenario.jobs(plan)]
+    tasks = [task for plan in plan_ids(scenario) for task in scenario.tasks(plan)]
 
-    passing = [job.name for job in jobs if run(job.check, tmp_path).returncode == 0]
+    passing = [task.name for task in tasks if run(task.check, tmp_path).returncode == 0]
 
     assert passing == []
 
 
-def test_nothing_is_left_that_git_would_not_ignore(tmp_path: Path) -> None:
+def test_no_files_are_left_that_are_neither_planned_nor_ignored(tmp_path: Path) -> None:
     scenario = Scenario(IDEAS[0], phases=3)
     build(scenario, tmp_path)
-    planned = {path for plan in plan_ids(scenario) for job in scenario.jobs(plan) for path in job.files}
+    planned = {path for plan in plan_ids(scenario) for task in scenario.tasks(plan) for path in task.files}
 
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     run("python3 -m unittest", tmp_path)
@@ -87,15 +88,15 @@ def everything(scenario: Scenario) -> Any:
     return [
         scenario.roadmap(),
         [scenario.plans(number) for number in numbers],
-        [scenario.jobs(plan) for plan in plans],
+        [scenario.tasks(plan) for plan in plans],
         [scenario.summary(plan) for plan in plans],
         scenario.verdicts([f"{plan}:T1" for plan in plans]),
-        scenario.asked(),
+        scenario.user_question(),
     ]
 
 
 @pytest.mark.parametrize("idea", IDEAS, ids=NAMES)
-def test_the_same_idea_and_seed_make_the_same(idea: str) -> None:
+def test_the_same_idea_and_seed_give_the_same_answers(idea: str) -> None:
     assert everything(Scenario(idea, 5)) == everything(Scenario(idea, 5))
 
 
@@ -107,7 +108,7 @@ def test_the_seed_makes_a_difference() -> None:
 
 
 @pytest.mark.parametrize("idea", IDEAS, ids=NAMES)
-def test_a_package_shadows_nothing(idea: str) -> None:
+def test_the_package_shadows_no_module_or_keyword(idea: str) -> None:
     package = Scenario(idea).product.package
 
     assert package.isidentifier()
@@ -150,7 +151,7 @@ def test_one_phase_is_one_plan_of_two_tasks() -> None:
 
 
 @pytest.mark.parametrize("phases", [1, 2, 3])
-def test_the_gap_is_what_an_artifact_must_contain_and_a_gap_plan_closes_it(
+def test_the_gap_is_missing_content_of_an_artifact_and_a_gap_plan_adds_it(
     phases: int, tmp_path: Path
 ) -> None:
     scenario = Scenario(IDEAS[0], phases=phases)
@@ -167,7 +168,7 @@ def test_the_gap_is_what_an_artifact_must_contain_and_a_gap_plan_closes_it(
     assert after.count("## Usage") == 1
 
 
-def test_without_a_gap_all_artifacts_hold_what_they_must(tmp_path: Path) -> None:
+def test_without_a_gap_all_artifacts_have_what_was_promised(tmp_path: Path) -> None:
     scenario = Scenario(IDEAS[0], phases=3, gap=False)
     build(scenario, tmp_path)
     plans = [plan for number in "123" for plan in scenario.plans(number)["plans"]]
@@ -180,7 +181,7 @@ def test_without_a_gap_all_artifacts_hold_what_they_must(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("gap", [True, False])
 @pytest.mark.parametrize("idea", IDEAS, ids=NAMES)
-def test_the_detectors_find_the_gap_and_nothing_else(idea: str, gap: bool, tmp_path: Path) -> None:
+def test_the_gap_detectors_find_the_gap_and_nothing_else(idea: str, gap: bool, tmp_path: Path) -> None:
     scenario = Scenario(idea, phases=2, gap=gap)
     first = len(scenario.plans("1")["plans"])
 
@@ -195,31 +196,31 @@ def test_the_detectors_find_the_gap_and_nothing_else(idea: str, gap: bool, tmp_p
 
 def found_by_must_haves(scenario: Scenario, number: str, tree: Path) -> list[tuple[str, str]]:
     view = PhaseView(number=number, name="x", project=tree, directory=".planning/phases/x")
-    answers = parse_answer(PlansAnswer, scenario.plans(number)).plans
+    answers = read(PlansAnswer, scenario.plans(number)).plans
     plans = tuple(evolve(plan, summary="x") for plan in plans_from(answers, view, gap_closure=False))
     found = asyncio.run(must_haves.must_haves_hold(evolve(view, plans=plans)))
     return [(gap.about, gap.reason) for gap in (found.gaps if isinstance(found, GapReport) else found)]
 
 
 @pytest.mark.parametrize("phases", [1, 2, 3])
-def test_the_planner_s_own_checks_have_nothing_against_the_roadmap_and_the_plans(phases: int) -> None:
+def test_the_plans_pass_the_checks_of_the_planning_step(phases: int) -> None:
     scenario = Scenario(IDEAS[0], phases=phases)
-    roadmap = parse_answer(RoadmapAnswer, scenario.roadmap())
+    roadmap = read(RoadmapAnswer, scenario.roadmap())
     issues: list[Issue] = []
 
     for number, phase in enumerate(roadmap.phases, 1):
         view = PhaseView(number=str(number), name=phase.name, project=Path(), directory=".planning/phases/x")
-        answers = parse_answer(PlansAnswer, scenario.plans(str(number))).plans
+        answers = read(PlansAnswer, scenario.plans(str(number))).plans
         issues += check_plans(view, plans_from(answers, view, gap_closure=False), phase.requirements)
 
     assert issues == []
 
 
 @pytest.mark.parametrize(
-    ("answer", "mark"),
+    ("answer", "bullet"),
     [("Dash", "-"), ("Arrow (Recommended)", "->"), (">>", ">>"), ('"\\\n☃' + "x" * 99, '"\\ ☃xxxxxxxx')],
 )
-def test_the_answer_shows_in_what_the_product_prints(answer: str, mark: str, tmp_path: Path) -> None:
+def test_the_product_prints_the_chosen_bullet(answer: str, bullet: str, tmp_path: Path) -> None:
     scenario = Scenario(IDEAS[0], phases=2)
     build(scenario, tmp_path, answer)
     package, topic = scenario.product.package, scenario.product.topics[0]
@@ -227,17 +228,17 @@ def test_the_answer_shows_in_what_the_product_prints(answer: str, mark: str, tmp
     run(f"python3 -m {package} add '{topic}: milk'", tmp_path)
     listed = run(f"python3 -X utf8 -m {package} list", tmp_path)
 
-    assert f"{mark} {topic}: milk\n" == listed.stdout
+    assert f"{bullet} {topic}: milk\n" == listed.stdout
 
 
-def test_the_recommended_option_comes_first_and_is_the_only_one() -> None:
-    options = Scenario(IDEAS[0]).asked().options
+def test_only_the_first_option_is_recommended() -> None:
+    options = Scenario(IDEAS[0]).user_question().options
 
     assert [option.recommended for option in options] == [True, False, False]
     assert options[0].label.endswith("(Recommended)")
 
 
-def test_a_gap_plan_promises_the_truths_that_it_is_told_of() -> None:
+def test_a_gap_plan_promises_the_truths_of_its_gaps() -> None:
     told = "- gap README.md\n  truth: README.md says how it is used\n  reason: '## Usage' is not in it\n"
 
     plan = Scenario(IDEAS[0]).plans("1", 1, told)["plans"][0]
@@ -246,29 +247,29 @@ def test_a_gap_plan_promises_the_truths_that_it_is_told_of() -> None:
     assert plan["files_modified"] == ["README.md"]
 
 
-def test_a_licence_that_a_detector_misses_is_planned_and_written() -> None:
+def test_a_missing_license_is_planned_and_written() -> None:
     scenario = Scenario(IDEAS[0])
-    plan = scenario.plans("1", 1, "  truth: The project has a licence\n  reason: no LICENSE in the root")
+    plan = scenario.plans("1", 1, "  truth: The project has a license\n  reason: no LICENSE in the root")
 
-    jobs = scenario.jobs("01-03", about=plan["plans"][0]["tasks"][0]["action"])
+    tasks = scenario.tasks("01-03", about=plan["plans"][0]["tasks"][0]["action"])
 
-    assert [job.files for job in jobs] == [("LICENSE",)]
+    assert [task.files for task in tasks] == [("LICENSE",)]
 
 
-def test_a_phase_that_somebody_inserted_is_planned_with_its_requirements(tmp_path: Path) -> None:
+def test_an_inserted_phase_is_planned_with_its_requirements(tmp_path: Path) -> None:
     scenario = Scenario(IDEAS[0])
     plans = scenario.plans("2.1", about="Requirements: AUTH-01: User can log in")["plans"]
 
-    jobs = scenario.jobs("02.1-01")
-    for edit in jobs[0].edits:
+    tasks = scenario.tasks("02.1-01")
+    for edit in tasks[0].edits:
         (tmp_path / edit.path).parent.mkdir(exist_ok=True)
         (tmp_path / edit.path).write_text(edit.applied(None))
 
     assert plans[0]["requirements"] == ["AUTH-01"]
-    assert run(jobs[0].check, tmp_path).returncode == 0
+    assert run(tasks[0].check, tmp_path).returncode == 0
 
 
-def test_only_the_truths_of_the_phase_are_judged_each_once() -> None:
+def test_each_truth_of_the_phase_is_judged_once() -> None:
     told = "- 01-01:T1: a\n- 01-02:T1: b\n- 02-01:T1: other\nseen before: 01-01:T1"
 
     truths = Scenario(IDEAS[0]).truths_in(told, "1")
@@ -286,12 +287,12 @@ def test_only_the_truths_of_the_phase_are_judged_each_once() -> None:
         ("Stop here: task 1 failed 3 times: not done", False),
     ],
 )
-def test_a_reply_tells_whether_a_task_is_committed(reply: str, expected: bool) -> None:
-    assert accepted(reply) is expected
+def test_a_reply_says_whether_a_task_is_committed(reply: str, expected: bool) -> None:
+    assert is_accepted(reply) is expected
 
 
-def test_a_user_s_own_gitignore_keeps_its_lines() -> None:
-    ignored = Scenario(IDEAS[0]).jobs("01-01")[0].edits[0]
+def test_an_existing_gitignore_keeps_its_lines() -> None:
+    ignored = Scenario(IDEAS[0]).tasks("01-01")[0].edits[0]
 
     once = ignored.applied("node_modules/\n")
 
@@ -299,13 +300,13 @@ def test_a_user_s_own_gitignore_keeps_its_lines() -> None:
     assert ignored.applied(once) == once
 
 
-def test_a_number_of_phases_that_is_not_known_is_refused() -> None:
+def test_an_unsupported_number_of_phases_is_rejected() -> None:
     with pytest.raises(ValueError, match="phases"):
         Scenario("", phases=4)
 
 
 @pytest.mark.parametrize("name", ["greeter", "habits", "ledger"])
-def test_the_examples_have_a_name_and_topics_of_their_own(name: str) -> None:
+def test_the_examples_have_their_own_name_and_topics(name: str) -> None:
     example = Path(__file__).parents[2] / "examples" / f"{name}.md"
 
     product = Scenario(example.read_text("utf-8")).product

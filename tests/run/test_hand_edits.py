@@ -102,7 +102,7 @@ async def stops_at_second(task: AgentTask, host: AgentHost) -> AgentResult | Non
         return None
     scenario = h.one_phase().scenario
     assert scenario is not None
-    for edit in scenario.jobs("01-01")[0].edits:
+    for edit in scenario.tasks("01-01")[0].edits:
         path = task.tree / edit.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(edit.applied(None))

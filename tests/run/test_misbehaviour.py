@@ -19,13 +19,13 @@ from gsd_core.model.question import Answer
 from gsd_core.model.step import FileWrite, StepResult
 from gsd_core.run import RunEnd, run_project
 from gsd_core.testing import ScriptedHuman
-from gsd_core.testing.scenario import Scenario
+from gsd_plugins.rehearsal import Scenario
 from tests.hooks import plays
 
 from . import harness as h
 
 ANYTHING: Any = 42
-LABEL = Scenario(h.IDEA, phases=1).product.marks[0][0]
+LABEL = Scenario(h.IDEA, phases=1).product.bullets[0][0]
 PATIENT = {"limits": {"detector": 2, "idle": 4, "hard": 4}, "retry": {"attempts": 1}}
 
 
@@ -76,7 +76,7 @@ def bad(hook: str, behave: Callable[[], Any]) -> object:
 
 
 def do(root: Path, run: dict[str, Any] | None = None, **plugins: Any) -> RunEnd:
-    agent, human = h.one_phase(question=True), ScriptedHuman({"mark": LABEL})
+    agent, human = h.one_phase(question=True), ScriptedHuman({"bullet": LABEL})
     asked = h.request(
         root, agent, given=h.idea(), run=run, sections=PATIENT, yes=False, zz_human=human, **plugins
     )

@@ -16,7 +16,7 @@ from gsd_core.markers import implements
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask, Allow, Deny, Permission, ToolUse
 from gsd_core.model.question import Answer, Inquiry, Question
 from gsd_core.testing import ScriptedHuman
-from gsd_core.testing.scenario import Scenario
+from gsd_plugins.rehearsal import Scenario
 
 from . import harness as h
 
@@ -52,13 +52,13 @@ def test_an_answer_given_between_two_runs_is_in_the_code_and_nothing_is_asked_tw
     root = h.repository(tmp_path / "project")
     h.do(h.request(root, asking(), given=h.idea(), yes=False))
     [question] = h.asked(root)
-    label, mark = SCENARIO.product.marks[2]
+    label, bullet = SCENARIO.product.bullets[2]
     h.answer(root, question, label)
 
     end = h.do(h.request(root, asking(), yes=False))
 
     assert (end.outcome, h.asked(root)) == ("done", [question])
-    assert f'MARK = "{mark}"' in code(root)
+    assert f'BULLET = "{bullet}"' in code(root)
     [answered] = h.facts(root, "question.answered")
     assert (answered.data["answer"]["via"], answered.data["answer"]["by"]) == ("inbox", "tester")
 
@@ -89,17 +89,17 @@ class Hanging:
 
 def test_an_answer_through_the_inbox_beats_a_plugin_that_hangs(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
-    hanging = Hanging(root, label=SCENARIO.product.marks[1][0])
+    hanging = Hanging(root, label=SCENARIO.product.bullets[1][0])
 
     end = h.do(h.request(root, asking(), given=h.idea(), yes=False, hanging=hanging))
 
     assert (end.outcome, hanging.cancelled) == ("done", 1)
-    assert f'MARK = "{SCENARIO.product.marks[1][1]}"' in code(root)
+    assert f'BULLET = "{SCENARIO.product.bullets[1][1]}"' in code(root)
 
 
 def test_an_agent_whose_human_takes_long_is_ended_and_resumed_with_the_answer(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
-    agent, human = asking(), Slow(SCENARIO.product.marks[1][0])
+    agent, human = asking(), Slow(SCENARIO.product.bullets[1][0])
 
     end = h.do(
         h.request(
@@ -179,7 +179,7 @@ def test_a_refused_answer_of_a_plugin_is_named_and_another_wins(tmp_path: Path) 
         return [Answer(question=inquiry.questions[0].id, chosen=("Purple",))]
 
     bad = h.plugin(gsd_answer, nonsense, tryfirst=True)
-    good = ScriptedHuman({"mark": SCENARIO.product.marks[1][0]})
+    good = ScriptedHuman({"bullet": SCENARIO.product.bullets[1][0]})
 
     end = h.do(h.request(root, asking(), given=h.idea(), yes=False, bad=bad, good=good))
 
@@ -187,7 +187,7 @@ def test_a_refused_answer_of_a_plugin_is_named_and_another_wins(tmp_path: Path) 
     assert end.outcome == "done"
     assert failed.data["plugin"] == "bad"
     assert "no option 'Purple'" in failed.data["error"]
-    assert f'MARK = "{SCENARIO.product.marks[1][1]}"' in code(root)
+    assert f'BULLET = "{SCENARIO.product.bullets[1][1]}"' in code(root)
 
 
 @pytest.mark.parametrize(

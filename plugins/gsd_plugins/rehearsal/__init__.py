@@ -1,23 +1,52 @@
-"""The agent ``rehearsal``: the real Claude Code at work, with a scripted model on loopback.
+"""The agent ``rehearsal``: the real Claude Code CLI against a scripted model on loopback.
 
-It needs no account and reaches no network. For any idea it plays the scenario of
-:mod:`gsd_core.testing.scenario`.
+It needs no account and no network, and plays a :class:`Scenario` for any idea. There are two ways
+to play one: this agent, which exercises everything but the model, and :class:`FakeAgent` (as a
+plugin: ``gsd_plugins.rehearsal.fake``), which starts no process and takes milliseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING
 
-from gsd_core import AgentHost, AgentResult, AgentTask, Permanent, RunInfo, implements
+import attrs
+
+from gsd_core import AgentHost, AgentResult, AgentTask, Permanent, RunInfo, implements, setting, settings_of
 from gsd_core.hookspecs import gsd_lifespan, gsd_run_agent, gsd_settings
 
-from .settings import RehearsalSettings
-from .stage import Stages
+from .fake import FakeAgent
+from .scenario import Scenario
 
-__all__ = ["RehearsalSettings", "lifespan", "run_agent", "settings"]
+if TYPE_CHECKING:
+    from .server import RehearsalServer
 
-_stages = Stages()
+__all__ = ["FakeAgent", "RehearsalSettings", "Scenario", "lifespan", "run_agent", "settings"]
+
+_servers: dict[str, RehearsalServer] = {}
+"""The servers of the runs in this process, by the run's id."""
+
+
+@attrs.frozen(kw_only=True)
+class RehearsalSettings:
+    """The scenario to rehearse; *phases* is 1, 2 or 3, and 0 means that the seed decides."""
+
+    phases: int = setting(0, help="number of phases in the roadmap")
+    question: bool = setting(True, help="whether the model asks its question")
+    gap: bool = setting(True, help="whether the model leaves a gap")
+    overloaded: bool = setting(True, help="whether one request is refused as if the API were overloaded")
+
+    def scenario(self, run: RunInfo) -> Scenario:
+        """Return the scenario for a run's idea and seed."""
+        return Scenario(
+            run.idea,
+            run.seed or 0,
+            phases=self.phases or None,
+            question=self.question,
+            gap=self.gap,
+            overloaded=self.overloaded,
+        )
 
 
 @implements(gsd_settings)
@@ -28,18 +57,33 @@ def settings() -> Iterable[type]:
 
 @implements(gsd_lifespan)
 def lifespan(run: RunInfo) -> Iterable[AbstractAsyncContextManager[object]]:
-    """Hold a stage ready for the run; nothing is started before the first task."""
-    return (_stages.of(run),)
+    """Provide a server for the run; nothing is started before the first task."""
+    return (_serve(run),)
+
+
+@asynccontextmanager
+async def _serve(run: RunInfo) -> AsyncGenerator[None]:
+    # Imported late: http.server takes longer to import than everything else that `gsd --help` needs.
+    from .server import RehearsalServer
+
+    scenario = settings_of(RehearsalSettings).scenario(run)
+    async with RehearsalServer.open(run, scenario) as server:
+        _servers[run.id] = server
+        try:
+            yield
+        finally:
+            del _servers[run.id]
 
 
 @implements(gsd_run_agent)
 async def run_agent(task: AgentTask, host: AgentHost) -> AgentResult | None:
-    """Have Claude Code do *task*, as the scenario has it."""
+    """Have Claude Code do *task* with the answers of the scenario."""
     from gsd_plugins.claude import run_claude
 
-    stage = _stages.find(task.run)
-    if stage is None:
+    server = _servers.get(task.run)
+    if server is None:
         raise Permanent(
-            f"nothing is rehearsed for run {task.run!r}", hint="the run's lifespan was not entered"
+            f"no rehearsal server for run {task.run!r}",
+            hint="enter the lifespan of the plugin for this run before running a task",
         )
-    return await run_claude(task, host, env=await stage.environment(task))
+    return await run_claude(task, host, env=await server.environment(task))

@@ -1,187 +1,258 @@
-"""What the rehearsed model says next: a function of the conversation so far.
+"""The replies of the scripted model: a function of the scenario and the conversation so far.
 
-Which turn comes next is read from the messages alone, so a conversation that was killed and
-resumed goes on where it was, and one that starts anew finds out what is done from ``task_done``.
+The next turn is derived from the messages alone. A conversation that was killed and resumed
+therefore continues where it was, and a new one learns from ``task_done`` which tasks are done.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
 
-from attrs import define, field
+import attrs
 
 from gsd_core import StepId
-from gsd_core.testing.scenario import Scenario, accepted
-from gsd_core.testing.scenario.product import FileEdit
-from gsd_core.testing.scenario.work import Job
 
-from .api import ApiRequest
-from .message import Block, Blocks, Failure, Reply, Text, ToolUseBlock
-from .talk import Talk, as_text
+from .api import ApiRequest, Block, Blocks, Failure, Json, Reply, Text, ToolUseBlock, text_of
+from .plans import ScriptedTask
+from .product import FileEdit
+from .scenario import Scenario, is_accepted
 
-TRIES = 3
-OVERLOADED = Failure(529, "overloaded_error", "Overloaded")
-NOTHING_USED = {"input_tokens": 0, "output_tokens": 0}
-"""No model was asked: whoever multiplies by a price comes to zero."""
+MAX_TRIES = 3
+_OVERLOADED = Failure(529, "overloaded_error", "Overloaded")
+# No model is asked, so multiplying the tokens by a price must give zero.
+_NO_USAGE = {"input_tokens": 0, "output_tokens": 0}
 
 
-@define
+@attrs.define
 class Replies:
     """A script for the Messages API that plays *scenario*.
 
-    Headers of the request say who asks: ``x-gsd-step``, ``x-gsd-role`` and ``x-gsd-tree``,
-    percent-encoded.
+    The headers ``x-gsd-step``, ``x-gsd-role`` and ``x-gsd-tree`` of a request, percent-encoded, say
+    which task it belongs to.
     """
 
     scenario: Scenario
-    _lock: threading.Lock = field(factory=threading.Lock, init=False)
-    _overloaded: bool = field(default=False, init=False)
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    _refused: bool = attrs.field(default=False, init=False)
 
     def __call__(self, request: ApiRequest) -> Reply:
-        """Return the next message of the model, or an error of the API."""
-        talk = Talk(request)
-        if self._refuses(talk):
-            return OVERLOADED
-        return Blocks(tuple(self._say(talk)), usage=NOTHING_USED)
+        """Return the model's next message, or an error of the API."""
+        transcript = Transcript(request)
+        if self._refuses(transcript):
+            return _OVERLOADED
+        return Blocks(tuple(self._next(transcript)), usage=_NO_USAGE)
 
-    def _refuses(self, talk: Talk) -> bool:
-        """Refuse one request of the scenario's step, once something has been done there."""
-        if talk.request.step != self.scenario.overloaded_step or not talk.used("task_done"):
+    def _refuses(self, transcript: Transcript) -> bool:
+        """Refuse one request of the scenario's overloaded step, after a task was handed in."""
+        if transcript.request.step != self.scenario.overloaded_step or not transcript.uses_of("task_done"):
             return False
         with self._lock:
-            refuses, self._overloaded = not self._overloaded, True
+            refuses, self._refused = not self._refused, True
         return refuses
 
-    def _say(self, talk: Talk) -> Iterator[Block]:
-        if talk.ended:
+    def _next(self, transcript: Transcript) -> Iterator[Block]:
+        if transcript.has_ended:
             return iter((Text("Done."),))
-        step = StepId.parse(_header(talk, "step"))
-        match _header(talk, "role"):
+        step = StepId.parse(transcript.header("step"))
+        match transcript.header("role"):
             case "roadmapper":
-                return _answer(talk, self.scenario.roadmap())
+                return _answer(transcript, self.scenario.roadmap())
             case "planner":
-                return _answer(talk, self.scenario.plans(step.phase, step.round, talk.told))
+                return _answer(transcript, self.scenario.plans(step.phase, step.round, transcript.prompts))
             case "executor":
-                return Execution(talk, self.scenario, step.detail).say()
+                return Execution(transcript, self.scenario, step.detail).next()
             case "verifier":
-                return self._verify(talk, step.phase)
+                return self._verify(transcript, step.phase)
             case role:
-                raise ValueError(f"the scenario has nothing to say as {role!r}")
+                raise ValueError(f"the scenario has no answer for the role {role!r}")
 
-    def _verify(self, talk: Talk, phase: str) -> Iterator[Block]:
-        truths = self.scenario.truths_in(talk.told, phase)
+    def _verify(self, transcript: Transcript, phase: str) -> Iterator[Block]:
+        truths = self.scenario.truths_in(transcript.prompts, phase)
         code = [path for path in self.scenario.files_of(truths) if path.endswith(".py")]
-        if code and talk.tool("Read") and not talk.uses:
-            return (_use("Read", file_path=_place(talk, path)) for path in code)
-        return _answer(talk, self.scenario.verdicts(truths))
+        if code and transcript.tool("Read") and not transcript.uses:
+            return (_use("Read", file_path=transcript.in_tree(path)) for path in code)
+        return _answer(transcript, self.scenario.verdicts(truths))
 
 
-@define
+@attrs.define
 class Execution:
-    """An executor's turn in carrying out *plan*."""
+    """The executor's side of a conversation about *plan*."""
 
-    talk: Talk
+    transcript: Transcript
     scenario: Scenario
     plan: str
 
-    def say(self) -> Iterator[Block]:
-        """Say what is next: the question, the first task that is not accepted, or the end."""
+    def next(self) -> Iterator[Block]:
+        """Return the next turn: the question, the first task that is not accepted, or the summary."""
+        answer = self._user_answer()
         issues: list[str] = []
-        for number, job in enumerate(self._jobs(), 1):
-            replies = self._replies(number)
-            if any(map(accepted, replies)):
+        for number, task in enumerate(self.scenario.tasks(self.plan, answer, self.transcript.prompts), 1):
+            calls = [use for use in self.transcript.uses_of("task_done") if use.input.get("task") == number]
+            replies = [use.result if use.result is not None else use.error for use in calls]
+            if any(map(is_accepted, replies)):
                 continue
-            if len(replies) >= TRIES:
+            if len(replies) >= MAX_TRIES:
                 issues.append(f"task {number} was not accepted: {replies[-1][:500]}")
                 break
-            if job.asks and self.talk.tool("AskUserQuestion") and self._is_unanswered():
+            if task.asks and self.transcript.tool("AskUserQuestion") and self._may_ask():
                 return self._ask()
-            return self._do(number, job)
-        return _answer(self.talk, self.scenario.summary(self.plan, self._answered(), issues))
+            return self._work_on(number, task)
+        return _answer(self.transcript, self.scenario.summary(self.plan, answer, issues))
 
-    def _jobs(self) -> tuple[Job, ...]:
-        return self.scenario.jobs(self.plan, self._answered(), self.talk.told)
-
-    def _replies(self, number: int) -> list[str]:
-        calls = [use for use in self.talk.used("task_done") if use.input.get("task") == number]
-        return [use.result if use.result is not None else use.error for use in calls]
-
-    def _ask(self) -> Iterator[Block]:
-        asked = self.scenario.asked()
-        options = [{"label": o.label, "description": o.description} for o in asked.options]
-        question = {
-            "question": asked.text,
-            "header": asked.header,
-            "options": options,
-            "multiSelect": asked.multiple,
-        }
-        yield _use("AskUserQuestion", questions=[question])
-
-    def _is_unanswered(self) -> bool:
-        """Nobody has answered yet, and it was not refused again and again: a cut-off question is repeated."""
-        uses = self.talk.used("AskUserQuestion")
-        return not any(use.result for use in uses) and len(uses) < TRIES
-
-    def _answered(self) -> str:
-        """Return what the human chose or wrote; empty if nobody was asked or could be."""
-        results = [use.result or "" for use in self.talk.used("AskUserQuestion")]
-        pattern = re.escape(self.scenario.asked().text) + r'"\s*=\s*"(.*)"'
+    def _user_answer(self) -> str:
+        """Return what the user chose or wrote; empty without an answer."""
+        results = [use.result or "" for use in self.transcript.uses_of("AskUserQuestion")]
+        pattern = re.escape(self.scenario.user_question().text) + r'"\s*=\s*"(.*)"'
         found = [match[1] for result in results if (match := re.search(pattern, result, re.DOTALL))]
         return found[-1] if found else ""
 
-    def _do(self, number: int, job: Job) -> Iterator[Block]:
-        if unread := [edit.path for edit in job.edits if self._has_to_be_read(edit)]:
-            yield from (_use("Read", file_path=_place(self.talk, path)) for path in unread)
-            return
-        yield Text(f"{job.name}.")
-        for edit in job.edits:
-            yield from self._edit(edit)
-        yield _use("Bash", command=job.check, description=f"Check: {job.done}"[:100])
-        told = {"task": number, "files": list(job.files), "note": job.done}
-        yield _use(self.talk.tool("task_done") or "task_done", **told)
+    def _may_ask(self) -> bool:
+        """Return whether to ask (again): a kill can cut off a question, which is then asked once more."""
+        uses = self.transcript.uses_of("AskUserQuestion")
+        return not any(use.result for use in uses) and len(uses) < MAX_TRIES
 
-    def _has_to_be_read(self, edit: FileEdit) -> bool:
-        """Claude Code changes only files that the conversation has seen."""
-        uses = self.talk.about(_place(self.talk, edit.path))
+    def _ask(self) -> Iterator[Block]:
+        question = self.scenario.user_question()
+        options = [{"label": o.label, "description": o.description} for o in question.options]
+        value = {
+            "question": question.text,
+            "header": question.header,
+            "options": options,
+            "multiSelect": question.multiple,
+        }
+        yield _use("AskUserQuestion", questions=[value])
+
+    def _work_on(self, number: int, task: ScriptedTask) -> Iterator[Block]:
+        if unread := [edit.path for edit in task.edits if self._must_be_read(edit)]:
+            yield from (_use("Read", file_path=self.transcript.in_tree(path)) for path in unread)
+            return
+        yield Text(f"{task.name}.")
+        for edit in task.edits:
+            yield from self._edit(edit)
+        yield _use("Bash", command=task.check, description=f"Check: {task.done}"[:100])
+        arguments = {"task": number, "files": list(task.files), "note": task.done}
+        yield _use(self.transcript.tool("task_done") or "task_done", **arguments)
+
+    def _must_be_read(self, edit: FileEdit) -> bool:
+        """Claude Code changes or overwrites a file only if it was read in the same conversation."""
+        uses = self.transcript.uses_for(self.transcript.in_tree(edit.path))
         refused = any(use.name == "Write" and use.error for use in uses)
         return (bool(edit.changes) or refused) and not any(use.name == "Read" for use in uses)
 
     def _edit(self, edit: FileEdit) -> Iterator[Block]:
-        path = _place(self.talk, edit.path)
-        seen = [use.result for use in self.talk.about(path) if use.name == "Read" and use.result is not None]
+        path = self.transcript.in_tree(edit.path)
+        uses = self.transcript.uses_for(path)
+        contents = [use.result for use in uses if use.name == "Read" and use.result is not None]
         if edit.append:
             line, name = shlex.quote(edit.content.rstrip("\n")), shlex.quote(edit.path)
             command = f"grep -qsxF {line} {name} || printf '%s\\n' {line} >> {name}"
-            yield _use("Bash", command=command, description=f"Have {edit.content.strip()} in {edit.path}")
-        elif edit.changes and seen:
-            for old, new in edit.missing(seen[-1]):
+            yield _use("Bash", command=command, description=f"Add {edit.content.strip()} to {edit.path}")
+        elif edit.changes and contents:
+            for old, new in edit.missing(contents[-1]):
                 yield _use("Edit", file_path=path, old_string=old, new_string=new)
         else:
             yield _use("Write", file_path=path, content=edit.content)
 
 
-def _answer(talk: Talk, value: Any) -> Iterator[Block]:
-    """Give the structured answer, or say it if there is no tool for it."""
-    refused = [use for use in talk.used("StructuredOutput") if use.error]
-    if talk.tool("StructuredOutput") and len(refused) < TRIES:
+def _answer(transcript: Transcript, value: Any) -> Iterator[Block]:
+    """Give the structured answer with the tool for it, or as text if there is none or it keeps failing."""
+    failures = [use for use in transcript.uses_of("StructuredOutput") if use.error]
+    if transcript.tool("StructuredOutput") and len(failures) < MAX_TRIES:
         yield _use("StructuredOutput", **value)
     else:
-        yield Text(as_text(value))
+        yield Text(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 def _use(name: str, /, **arguments: Any) -> ToolUseBlock:
     return ToolUseBlock(name, arguments)
 
 
-def _place(talk: Talk, path: str) -> str:
-    return str(PurePosixPath(_header(talk, "tree"), path))
+@attrs.frozen(kw_only=True)
+class ToolUse:
+    """A use of a tool: its *input*, and its *result*, or the *error* if it failed.
+
+    *result* is ``None`` if it failed, or if the conversation was cut off before the result.
+    """
+
+    name: str
+    input: Mapping[str, Any]
+    result: str | None
+    error: str = ""
 
 
-def _header(talk: Talk, name: str) -> str:
-    return unquote(talk.request.headers.get(f"x-gsd-{name}", ""))
+@attrs.frozen(slots=False)  # cached_property needs a __dict__
+class Transcript:
+    """A conversation as its latest request shows it: the prompts, and the uses of tools."""
+
+    request: ApiRequest
+
+    def header(self, name: str) -> str:
+        """Return the header ``x-gsd-NAME``; empty if it is missing."""
+        return unquote(self.request.headers.get(f"x-gsd-{name}", ""))
+
+    def in_tree(self, path: str) -> str:
+        """Return the absolute path of a file in the task's tree."""
+        return str(PurePosixPath(self.header("tree"), path))
+
+    @cached_property
+    def prompts(self) -> str:
+        """The text of all messages of the user, without the results of tools."""
+        texts = [block for block in self._blocks("user") if block["type"] == "text"]
+        return "\n".join(str(block["text"]) for block in texts)
+
+    @cached_property
+    def uses(self) -> tuple[ToolUse, ...]:
+        """All uses of tools, in order."""
+        results = {b["tool_use_id"]: b for b in self._blocks("user") if b["type"] == "tool_result"}
+        used = [block for block in self._blocks("assistant") if block["type"] == "tool_use"]
+        return tuple(_tool_use(block, results.get(block["id"])) for block in used)
+
+    def uses_of(self, name: str) -> tuple[ToolUse, ...]:
+        """Return the uses of the tool *name*; the prefix ``mcp__SERVER__`` may be left out."""
+        return tuple(use for use in self.uses if use.name == name or use.name.endswith(f"__{name}"))
+
+    def uses_for(self, path: str) -> tuple[ToolUse, ...]:
+        """Return the uses of tools on the file at *path*."""
+        return tuple(use for use in self.uses if use.input.get("file_path") == path)
+
+    def tool(self, name: str) -> str:
+        """Return the tool's full name; empty if the model may not use it."""
+        return next((t for t in self.request.tools if t == name or t.endswith(f"__{name}")), "")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the last message accepts the structured answer."""
+        last = self.request.messages[-1] if self.request.messages else {}
+        ids = {b["id"] for b in self._blocks("assistant") if b.get("name") == "StructuredOutput"}
+        return any(b.get("tool_use_id") in ids and not b.get("is_error") for b in _content(last))
+
+    def _blocks(self, role: str) -> Iterator[Json]:
+        for message in self.request.messages:
+            if message["role"] == role:
+                yield from _content(message)
+
+
+def _content(message: Json) -> Sequence[Json]:
+    content: object = message.get("content", ())
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return cast("Sequence[Json]", content)
+
+
+def _tool_use(block: Json, result: Json | None) -> ToolUse:
+    text = text_of(result.get("content")) if result else None
+    failed = bool(result and result.get("is_error"))
+    return ToolUse(
+        name=block["name"],
+        input=block["input"],
+        result=None if failed else text,
+        error=(text or "it failed") if failed else "",
+    )

@@ -1,4 +1,4 @@
-"""A workshop for scripted agents: a tree, and a host that checks and accepts tasks as the core would."""
+"""Ideas to play, and a host that checks and accepts tasks as the core would."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from attrs import define, field
 
 from gsd_core import Answer, Question
-from gsd_core.testing.scenario import Scenario
+from gsd_plugins.rehearsal import Scenario
 
 IDEAS = (
     "# Ledger\n\nShared costs of a flat: who paid, what for, and when.\n",
@@ -37,8 +37,8 @@ def choose(label: str) -> Answer:
 
 
 @define
-class Foreman:
-    """Runs each task's check in *tree* and says what became of it; *replies* come first."""
+class TaskHost:
+    """Answers ``task_done`` by running the task's check in *tree*; *replies* are given first."""
 
     tree: Path
     scenario: Scenario
@@ -56,7 +56,7 @@ class Foreman:
             return self.replies.pop(0)
         if number in self.done:
             return f"Task {number} is committed already."
-        check = self.scenario.jobs(self.plan)[number - 1].check
+        check = self.scenario.tasks(self.plan)[number - 1].check
         ran = subprocess.run(check, shell=True, cwd=self.tree, capture_output=True, text=True, check=False)
         if ran.returncode:
             return f"Task {number} is not committed: {ran.stderr}"
@@ -65,7 +65,7 @@ class Foreman:
 
 
 def plan_ids(scenario: Scenario) -> list[str]:
-    """Return the plans of every phase, in the order in which they are carried out."""
+    """Return the ids of all plans, in the order in which they are executed."""
     found: list[str] = []
     for phase in range(1, scenario.phase_count + 1):
         count = len(scenario.plans(str(phase))["plans"])

@@ -1,0 +1,320 @@
+"""The plans of a scenario: what is planned in each phase, and what executing the plans writes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import attrs
+
+from .product import FileEdit, Product
+
+Json: TypeAlias = dict[str, Any]
+
+
+@attrs.frozen(kw_only=True)
+class ScriptedTask:
+    """One task: the edits it makes and the *check* that proves it; *asks*: it asks the question first."""
+
+    name: str
+    edits: tuple[FileEdit, ...]
+    action: str
+    check: str
+    done: str
+    asks: bool = False
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths of the files that the task writes."""
+        return tuple(edit.path for edit in self.edits)
+
+    def to_json(self) -> Json:
+        """Return the task as a planner answers it."""
+        return {
+            "name": self.name,
+            "files": list(self.files),
+            "action": self.action,
+            "verify": f"`{self.check}` succeeds",
+            "check": self.check,
+            "done": self.done,
+        }
+
+
+@attrs.frozen(kw_only=True)
+class ScriptedPlan:
+    """One plan and its tasks."""
+
+    name: str
+    objective: str
+    depends_on: tuple[int, ...] = ()
+    requirements: tuple[str, ...] = ()
+    truths: tuple[str, ...]
+    artifacts: tuple[Mapping[str, Any], ...]
+    links: tuple[Mapping[str, str], ...] = ()
+    tasks: tuple[ScriptedTask, ...]
+
+    def to_json(self) -> Json:
+        """Return the plan as a planner answers it."""
+        return {
+            "name": self.name,
+            "objective": self.objective,
+            "depends_on": list(self.depends_on),
+            "files_modified": sorted({path for task in self.tasks for path in task.files}),
+            "requirements": list(self.requirements),
+            "truths": list(self.truths),
+            "artifacts": [dict(artifact) for artifact in self.artifacts],
+            "key_links": [dict(link) for link in self.links],
+            "tasks": [task.to_json() for task in self.tasks],
+        }
+
+
+def _artifact(path: str, provides: str, **more: Any) -> Json:
+    return {"path": path, "provides": provides, **more}
+
+
+def _link(source: str, target: str, via: str, pattern: str) -> dict[str, str]:
+    return {"from": source, "to": target, "via": via, "pattern": pattern}
+
+
+README = _artifact("README.md", "project overview and usage", contains="## Usage")
+
+
+@attrs.frozen(kw_only=True)
+class ScriptedPlans:
+    """The plans for *product* in a roadmap of *phases* phases.
+
+    *usage*: whether the task that writes README.md includes the planned section on usage.
+    *asks*: whether the first plan asks for the bullet; *bullet* is the one that listings start with.
+    """
+
+    product: Product
+    phases: int
+    usage: bool = True
+    bullet: str = "-"
+    asks: bool = True
+
+    @property
+    def usage_section(self) -> str:
+        """The template of the section on usage: a single phase has no storage to show."""
+        return "usage" if self.phases == 1 else "usage_store"
+
+    def for_phase(self, number: str) -> tuple[ScriptedPlan, ...]:
+        """Return the first round's plans of a phase; empty if it is not in the scenario's roadmap."""
+        entries = self._parsing_and_listing()
+        plans = {
+            "1": (entries,) if self.phases == 1 else (entries, self._storage()),
+            "2": (self._command_line(),),
+            "3": (self._report(),),
+        }
+        return plans[number] if number in [*plans][: self.phases] else ()
+
+    def _parsing_and_listing(self) -> ScriptedPlan:
+        p, alone = self.product, self.phases == 1
+        write_readme = " Write README.md: an overview, `## Usage` with an example, `## Development`."
+        parsing = ScriptedTask(
+            name="Parse entries from lines of text",
+            edits=(
+                p.gitignore(),
+                p.module("__init__"),
+                p.module("entries"),
+                FileEdit(path="tests/__init__.py", content=f'"""Tests of {p.package}."""\n'),
+                p.test("entries"),
+            ),
+            action=f"Create the package `{p.package}`. In {p.path('entries')} write `Entry` (topic, text), "
+            "`parse`, which rejects a line that is not `topic: text`, and `count`. "
+            f"The topics are {', '.join(p.topics)}. Add tests, and ignore Python's bytecode in .gitignore.",
+            check="python3 -m unittest -q tests.test_entries",
+            done="Valid lines are parsed, invalid ones are rejected with a reason, and the tests pass",
+        )
+        listing = ScriptedTask(
+            name="List entries with a bullet",
+            edits=(p.listing(self.bullet), p.test("listing"), *((self._readme(),) if alone else ())),
+            action=f"In {p.path('listing')} write `BULLET` and `listing(entries)`, which returns one line "
+            "for each entry, starting with the bullet. Ask which bullet to use. "
+            f"Test the bullet and the empty list.{write_readme if alone else ''}",
+            check="python3 -m unittest -q tests.test_entries tests.test_listing",
+            done="Each entry is listed with the bullet, and the tests pass",
+            asks=self.asks,
+        )
+        return ScriptedPlan(
+            name="Parsing and listing",
+            objective="Parse entries from lines of text, count them by topic and list them",
+            requirements=("CORE-01", "CORE-02", *(("DOC-01",) if alone else ())),
+            truths=(
+                "A line `topic: text` is parsed into an entry and formatted as the same line",
+                "A line without a topic or with an unknown one is rejected with a reason",
+                "The list has one line for each entry, starting with the chosen bullet",
+            ),
+            artifacts=(
+                _artifact(
+                    p.path("entries"), "parsing and counting", min_lines=20, exports=["parse", "count"]
+                ),
+                _artifact(p.path("listing"), "the list of entries", contains="BULLET", exports=["listing"]),
+                *((README,) if alone else ()),
+            ),
+            links=(_link("tests/test_listing.py", p.path("listing"), "import", f"from {p.package}.listing"),),
+            tasks=(parsing, listing),
+        )
+
+    def _storage(self) -> ScriptedPlan:
+        p = self.product
+        store = ScriptedTask(
+            name="Store entries in a file",
+            edits=(p.module("store"), p.test("store")),
+            action=f"In {p.path('store')} write `load(path)` and `save(path, entries)`: one line for each "
+            "entry, in UTF-8. A missing file has no entries. Test both.",
+            check="python3 -m unittest -q tests.test_store",
+            done="Saved entries can be loaded, and the tests pass",
+        )
+        # The check does not look for "## Usage": that is how the scenario's gap gets past its task.
+        readme = ScriptedTask(
+            name="Write the README",
+            edits=(self._readme(),),
+            action="Write README.md: an overview, `## Usage` with an example, "
+            "`## Development` with how to run the tests.",
+            check='grep -q "^# " README.md',
+            done="README.md describes the project, its usage and its tests",
+        )
+        return ScriptedPlan(
+            name="Storage and README",
+            objective="Store entries between uses, and document how",
+            depends_on=(1,),
+            requirements=("STORE-01", "DOC-01"),
+            truths=("Entries are unchanged after they are saved and loaded",),
+            artifacts=(
+                _artifact(p.path("store"), "loading and saving", min_lines=10, exports=["load", "save"]),
+                README,
+            ),
+            links=(_link(p.path("store"), p.path("entries"), "parse", r"from \.entries import parse"),),
+            tasks=(store, readme),
+        )
+
+    def _readme(self) -> FileEdit:
+        return self.product.readme(*((self.usage_section,) if self.usage else ()))
+
+    def _command_line(self) -> ScriptedPlan:
+        p = self.product
+        commands = ScriptedTask(
+            name="Add and list entries from the command line",
+            edits=(p.module("cli"), p.module("__main__"), p.test("cli")),
+            action=f"In {p.path('cli')} write `main(arguments)` with the commands add and list and "
+            f"the option --file; `python3 -m {p.package}` runs it. "
+            "An invalid line is an error on stderr and exit code 1. Add tests.",
+            check="python3 -m unittest -q tests.test_cli",
+            done="An added entry is listed, an invalid line is rejected, and the tests pass",
+        )
+        manual = ScriptedTask(
+            name="Document the commands in the README",
+            edits=(p.readme_with("commands"),),
+            action="Add `## Command line` to README.md, before `## Development`, "
+            "with an example of each command.",
+            check=f'grep -q "python3 -m {p.package} add" README.md && python3 -m unittest -q',
+            done="README.md documents the commands",
+        )
+        return ScriptedPlan(
+            name="Command line",
+            objective=f"Use {p.title} without writing Python",
+            requirements=("CLI-01", "CLI-02"),
+            truths=(
+                f"`python3 -m {p.package} add` stores an entry and `list` shows it",
+                "An invalid line exits with code 1 and is not stored",
+            ),
+            artifacts=(
+                _artifact(p.path("cli"), "the commands", min_lines=20, exports=["main"]),
+                _artifact("README.md", "examples of the commands", contains="## Command line"),
+            ),
+            links=(
+                _link(p.path("cli"), p.path("store"), "load and save", r"from \.store import load, save"),
+                _link(p.path("__main__"), p.path("cli"), "main", r"from \.cli import main"),
+            ),
+            tasks=(commands, manual),
+        )
+
+    def _report(self) -> ScriptedPlan:
+        p = self.product
+        table = ScriptedTask(
+            name="Count entries by topic in a report",
+            edits=(p.module("report"), p.test("report")),
+            action=f"In {p.path('report')} write `report(entries)`: one line for each topic with its count, "
+            "then the total, with aligned numbers. Add tests.",
+            check="python3 -m unittest -q tests.test_report",
+            done="The report has every topic and the total, and the tests pass",
+        )
+        command = ScriptedTask(
+            name="Add the report command",
+            edits=(p.report_command(), p.test("report_command")),
+            action=f"Add the command report to {p.path('cli')}. "
+            f"Test it by running `python3 -m {p.package} report`.",
+            check="python3 -m unittest -q tests.test_report tests.test_report_command",
+            done="The command prints the report, and its tests pass",
+        )
+        return ScriptedPlan(
+            name="Topic report",
+            objective="Show at a glance how many entries there are",
+            requirements=("REPORT-01",),
+            truths=(f"`python3 -m {p.package} report` prints one line for each topic, and the total",),
+            artifacts=(_artifact(p.path("report"), "the report", min_lines=8, exports=["report"]),),
+            links=(_link(p.path("cli"), p.path("report"), "report", r"from \.report import report"),),
+            tasks=(table, command),
+        )
+
+
+_TRUTH = re.compile(r"""^[\s\-*]*["']?truth["']?\s*:\s*["']?(.+?)["']?,?\s*$""", re.MULTILINE)
+_NO_LICENSE = re.compile(r"no LICENSE|LICENSE (is )?missing", re.IGNORECASE)
+
+
+def gap_plan(product: Product, usage_section: str, about: str) -> ScriptedPlan:
+    """Return the plan that closes the gaps described in *about*.
+
+    The scenario can add the README's usage, which is its own gap, and a license, which the example
+    detector of the docs looks for. It promises every truth that it was told, since the planner's
+    answer is rejected otherwise; gaps that it cannot close are found again by the next verification.
+    """
+    if _NO_LICENSE.search(about):
+        task = ScriptedTask(
+            name="Add a license",
+            edits=(product.license(),),
+            action="LICENSE is missing from the root: add one.",
+            check="test -s LICENSE",
+            done="The project has a license",
+        )
+        artifact = _artifact("LICENSE", "the license")
+    else:
+        task = ScriptedTask(
+            name="Add a usage section to the README",
+            edits=(product.readme_with(usage_section),),
+            action="README.md has no section `## Usage`: add one with an example, before `## Development`.",
+            check='grep -q "^## Usage" README.md',
+            done="README.md explains the usage",
+        )
+        artifact = README
+    [file] = task.files
+    return ScriptedPlan(
+        name=f"{file} gap closure",
+        objective=task.done,
+        truths=tuple(dict.fromkeys(_TRUTH.findall(about))) or (f"{file} contains what was promised",),
+        artifacts=(artifact,),
+        tasks=(task,),
+    )
+
+
+def unplanned_phase(product: Product, phase: str, requirements: tuple[str, ...] = ()) -> ScriptedPlan:
+    """Return the plan for a phase that is not in the scenario's roadmap, such as one added by hand."""
+    edit = product.search(phase)
+    module = edit.path.removesuffix(".py").replace("/", ".")
+    task = ScriptedTask(
+        name="Search entries by word",
+        edits=(product.gitignore(), edit),
+        action=f"In {edit.path} write `containing(entries, word)`.",
+        check=f'python3 -c \'from {module} import containing; assert containing(["One"], "one")\'',
+        done="Entries that contain a word are found",
+    )
+    return ScriptedPlan(
+        name="Search",
+        objective=task.done,
+        requirements=requirements,
+        truths=("A search finds the entries that contain a word, ignoring case",),
+        artifacts=(_artifact(edit.path, "the search", exports=["containing"]),),
+        tasks=(task,),
+    )

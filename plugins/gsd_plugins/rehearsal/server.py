@@ -1,0 +1,91 @@
+"""The server of one run: a Messages API on loopback, and a home for Claude Code that is not the user's."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import quote
+
+import attrs
+
+from gsd_core import AgentTask, RunInfo
+
+from .api import MessagesApi
+from .replies import Replies
+from .scenario import Scenario
+
+_USER_VARIABLES = ("ANTHROPIC_", "CLAUDE_CODE_OAUTH_", "CLAUDE_CODE_USE_")
+"""Prefixes of the variables by which a user's environment would lead to a real model."""
+
+
+@attrs.define(eq=False)
+class RehearsalServer:
+    """The API and the home of one run; both are created when the first task asks for them."""
+
+    run: RunInfo
+    scenario: Scenario
+    _exit_stack: AsyncExitStack
+    _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+    _url: str = attrs.field(default="", init=False)
+    _home: Path = attrs.field(factory=Path, init=False)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, run: RunInfo, scenario: Scenario) -> AsyncGenerator[RehearsalServer]:
+        """Provide a server for *run*, and stop it in the end."""
+        async with AsyncExitStack() as stack:
+            yield cls(run, scenario, stack)
+
+    async def environment(self, task: AgentTask) -> Mapping[str, str]:
+        """Return the environment for Claude Code to do *task*; the first call starts the server."""
+        async with self._lock:
+            if not self._url:
+                await self._start()
+        return claude_environment(task, self._url, self._home)
+
+    async def _start(self) -> None:
+        # Conversations are kept in the home. It is beside the journal, so that a resumed run finds
+        # them again; without a repository there is no journal, and no run to resume.
+        # A thread, because asyncio would leave the process behind if the call is cancelled.
+        if common := await asyncio.to_thread(_git_common_dir, self.run.project):
+            self._home = common / "gsd" / "rehearsal" / self.run.id
+        else:
+            folder = TemporaryDirectory(prefix="gsd-rehearsal-")
+            self._home = Path(self._exit_stack.enter_context(folder))
+        (self._home / "claude").mkdir(parents=True, exist_ok=True)
+        self._url = self._exit_stack.enter_context(MessagesApi(Replies(self.scenario))).url
+
+
+def claude_environment(task: AgentTask, url: str, home: Path) -> Mapping[str, str]:
+    """Return the variables that make Claude Code talk about *task* to the API at *url*, and to no other.
+
+    The headers tell :class:`~gsd_plugins.rehearsal.replies.Replies` which task a request belongs to.
+    """
+    values = {"step": task.step, "role": task.role, "tree": os.fspath(task.tree)}
+    headers = [f"x-gsd-{name}: {quote(value)}" for name, value in values.items()]
+    return {
+        **{name: "" for name in os.environ if name.startswith(_USER_VARIABLES)},
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": "rehearsal",
+        "ANTHROPIC_CUSTOM_HEADERS": "\n".join(headers),
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "CLAUDE_CONFIG_DIR": str(home / "claude"),
+        "DISABLE_AUTOUPDATER": "1",
+        "HOME": str(home),
+        "IS_SANDBOX": "1",
+        "NO_PROXY": "127.0.0.1",
+        "no_proxy": "127.0.0.1",
+    }
+
+
+def _git_common_dir(project: Path) -> Path | None:
+    command = ("git", "-C", os.fspath(project), "rev-parse", "--git-common-dir")
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if done.returncode:
+        return None
+    return (project / os.fsdecode(done.stdout).rstrip("\n")).resolve()
