@@ -54,7 +54,7 @@ def test_the_reference_shows_examples_that_compile() -> None:
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/how-to/write-a-gap-detector.md"])
-def test_the_licence_detector_finds_its_gap_as_one_file_in_a_project(page: str, tmp_path: Path) -> None:
+def test_the_license_detector_finds_its_gap_as_one_file_in_a_project(page: str, tmp_path: Path) -> None:
     shown = [block.text for block in blocks("python") if block.page == page]
     [text] = [text for text in shown if "def license_is_there(phase)" in text]
     folder = tmp_path / "plugins"
@@ -66,7 +66,7 @@ def test_the_licence_detector_finds_its_gap_as_one_file_in_a_project(page: str, 
     (tmp_path / "LICENSE").write_text("MIT", encoding="utf-8")
 
     assert [(info.name, info.status) for info in infos] == [("license", "active")]
-    assert found == [Gap(truth="The project has a licence", reason="no LICENSE in the root")]
+    assert found == [Gap(truth="The project has a license", reason="no LICENSE in the root")]
     assert asyncio.run(gaps_of(Hooks(manager=manager), tmp_path)) == []
 
 

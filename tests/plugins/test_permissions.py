@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from gsd_core import Allow, Ask, Deny, ToolUse
 from gsd_plugins import permissions
 
-Said = Literal["Allow", "Ask", "Deny"]
+Decision = Literal["Allow", "Ask", "Deny"]
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A project with the files that the rules are about."""
+    """A project with files that the rules treat differently."""
     project = tmp_path / "project"
     for folder in (".git/hooks", ".planning/phases", ".gsd/plugins", ".claude", "src", "src/deep", "docs"):
         (project / folder).mkdir(parents=True)
@@ -31,18 +31,18 @@ def tree(tmp_path: Path) -> Path:
     return project
 
 
-def permit(tree: Path, name: str, *, writable: bool = True, **given: Any) -> Said:
+def permit(tree: Path, name: str, *, writable: bool = True, **given: Any) -> Decision:
     use = ToolUse(
         step="1/execute/01-01", name=name, input=given, asked_by="agent", tree=tree, writable=writable
     )
-    said = asyncio.run(permissions.default_policy(use))
-    assert isinstance(said, Allow | Ask | Deny)
-    if not isinstance(said, Allow):
-        assert said.reason
-    return type(said).__name__  # type: ignore[return-value] # pyright: ignore[reportReturnType]
+    decision = asyncio.run(permissions.default_policy(use))
+    assert isinstance(decision, Allow | Ask | Deny)
+    if not isinstance(decision, Allow):
+        assert decision.reason
+    return type(decision).__name__  # type: ignore[return-value] # pyright: ignore[reportReturnType]
 
 
-def bash(tree: Path, command: str, *, writable: bool = True) -> Said:
+def bash(tree: Path, command: str, *, writable: bool = True) -> Decision:
     return permit(tree, "Bash", writable=writable, command=command)
 
 
@@ -92,13 +92,11 @@ def test_files_of_the_project_may_be_written(name: str, path: str, tree: Path) -
         "git~1/config",
     ],
 )
-def test_what_belongs_to_the_run_or_lies_outside_may_not(path: str, tree: Path) -> None:
-    said = permit(tree, "Write", file_path=path)
-
-    assert said == ("Ask" if not path else "Deny")
+def test_files_of_the_run_and_outside_the_project_may_not_be_written(path: str, tree: Path) -> None:
+    assert permit(tree, "Write", file_path=path) == ("Ask" if not path else "Deny")
 
 
-def test_a_notebook_is_judged_by_its_own_path(tree: Path) -> None:
+def test_a_notebook_is_checked_by_its_own_path(tree: Path) -> None:
     assert permit(tree, "NotebookEdit", notebook_path=str(tree / "a.ipynb")) == "Allow"
     assert permit(tree, "NotebookEdit", notebook_path=str(tree / ".git/a.ipynb")) == "Deny"
 
@@ -108,20 +106,20 @@ def test_a_write_without_a_path_is_asked_about(given: dict[str, Any], tree: Path
     assert permit(tree, "Write", **given) == "Ask"
 
 
-def test_a_file_of_secrets_may_be_written_if_a_human_says_so(tree: Path) -> None:
+def test_writing_a_file_of_secrets_is_asked_about(tree: Path) -> None:
     assert permit(tree, "Write", file_path=".env") == "Ask"
     assert permit(tree, "Write", file_path=".env.example") == "Allow"
 
 
 @pytest.mark.parametrize("name", ["Write", "Edit", "MultiEdit", "NotebookEdit"])
-def test_work_that_only_reads_writes_nothing(name: str, tree: Path) -> None:
+def test_a_read_only_step_writes_nothing(name: str, tree: Path) -> None:
     path = str(tree / "src/app.py")
 
     assert permit(tree, name, writable=False, file_path=path, notebook_path=path) == "Deny"
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "expected"),
     [
         ("src/app.py", "Allow"),
         (".planning/STATE.md", "Allow"),
@@ -143,12 +141,14 @@ def test_work_that_only_reads_writes_nothing(name: str, tree: Path) -> None:
         ("/srv/data", "Ask"),
     ],
 )
-def test_reading_is_free_in_the_project_and_asked_about_outside(path: str, said: Said, tree: Path) -> None:
-    assert permit(tree, "Read", writable=False, file_path=path) == said
+def test_reading_is_allowed_in_the_project_and_asked_about_outside(
+    path: str, expected: Decision, tree: Path
+) -> None:
+    assert permit(tree, "Read", writable=False, file_path=path) == expected
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "said"),
+    ("name", "given", "expected"),
     [
         ("Glob", {"pattern": "**/*.py"}, "Allow"),
         ("Glob", {"pattern": "~/.ssh/*"}, "Deny"),
@@ -170,8 +170,10 @@ def test_reading_is_free_in_the_project_and_asked_about_outside(path: str, said:
         ("Bash", {"command": ["ls"]}, "Ask"),
     ],
 )
-def test_every_other_tool_has_its_verdict(name: str, given: dict[str, Any], said: Said, tree: Path) -> None:
-    assert permit(tree, name, **given) == said
+def test_every_other_tool_has_its_decision(
+    name: str, given: dict[str, Any], expected: Decision, tree: Path
+) -> None:
+    assert permit(tree, name, **given) == expected
 
 
 ALLOWED = r"""
@@ -218,6 +220,7 @@ while read -r line; do echo "$line"; done < README.md
 cd src && ls && cd ..
 cd src && rm -rf ../docs/build
 (cd src && ls); rm -rf build
+(cd src) | ls
 timeout 60 pytest -q
 env FOO=1 python app.py
 FOO=bar BAZ=1 make test
@@ -437,6 +440,7 @@ cd .git; rm -f config
 cd .planning/phases && touch x
 cd src/.. && rm -rf .git
 (cd src/deep); rm -rf ..
+(cd src/deep) | rm -rf ..
 cd src/deep | true; rm -rf ..
 pushd .git; rm HEAD
 find . -delete
@@ -670,12 +674,12 @@ def test_work_in_the_project_is_allowed(command: str, tree: Path) -> None:
 
 
 @pytest.mark.parametrize("command", lines(DENIED))
-def test_what_no_agent_may_do_is_denied(command: str, tree: Path) -> None:
+def test_commands_that_no_agent_may_run_are_denied(command: str, tree: Path) -> None:
     assert bash(tree, command) == "Deny"
 
 
 @pytest.mark.parametrize("command", lines(ASKED))
-def test_what_reaches_outward_or_cannot_be_read_is_asked_about(command: str, tree: Path) -> None:
+def test_effects_outside_and_unreadable_commands_are_asked_about(command: str, tree: Path) -> None:
     assert bash(tree, command) == "Ask"
 
 
@@ -694,7 +698,7 @@ def test_what_reaches_outward_or_cannot_be_read_is_asked_about(command: str, tre
         "cd src && ls",
     ],
 )
-def test_work_that_only_reads_may_look_around(command: str, tree: Path) -> None:
+def test_a_read_only_step_may_run_commands_that_read(command: str, tree: Path) -> None:
     assert bash(tree, command, writable=False) == "Allow"
 
 
@@ -724,17 +728,17 @@ def test_work_that_only_reads_may_look_around(command: str, tree: Path) -> None:
         "echo $(touch x)",
     ],
 )
-def test_work_that_only_reads_runs_nothing_else(command: str, tree: Path) -> None:
+def test_a_read_only_step_runs_nothing_else(command: str, tree: Path) -> None:
     assert bash(tree, command, writable=False) == "Deny"
 
 
-def test_a_plans_check_is_judged_as_an_agents_command_is(tree: Path) -> None:
+def test_a_plans_check_is_permitted_like_an_agents_command(tree: Path) -> None:
     use = ToolUse(step="s", name="Bash", input={"command": "git push"}, asked_by="plan", tree=tree)
 
     assert isinstance(asyncio.run(permissions.default_policy(use)), Deny)
 
 
-def test_a_denial_before_what_cannot_be_read_stays_a_denial(tree: Path) -> None:
+def test_a_denial_before_an_unreadable_command_stays_a_denial(tree: Path) -> None:
     assert bash(tree, "bash -c 'git push'; bash -c 'echo \"'") == "Deny"
 
 
@@ -750,11 +754,11 @@ def test_a_denial_before_what_cannot_be_read_stays_a_denial(tree: Path) -> None:
         "echo " + "a " * 10_000,
     ],
 )
-def test_a_command_that_is_out_of_bounds_is_asked_about_at_once(command: str, tree: Path) -> None:
+def test_a_command_beyond_the_limits_is_asked_about_at_once(command: str, tree: Path) -> None:
     assert bash(tree, command) == "Ask"
 
 
-def test_the_project_may_lie_in_a_folder_with_a_protected_name(tmp_path: Path) -> None:
+def test_the_project_may_be_in_a_folder_with_a_protected_name(tmp_path: Path) -> None:
     tree = tmp_path / ".claude" / "worktrees" / "x"
     tree.mkdir(parents=True)
 
@@ -785,7 +789,7 @@ SHELL_TEXT = st.lists(
 
 @given(command=SHELL_TEXT)
 @settings(max_examples=4 * settings().max_examples)
-def test_whatever_the_text_there_is_a_verdict(command: str) -> None:
+def test_any_text_gets_a_decision(command: str) -> None:
     assert bash(Path(), command) in ("Allow", "Ask", "Deny")
 
 

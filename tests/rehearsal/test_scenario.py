@@ -15,9 +15,8 @@ from attrs import evolve
 from gsd_core import GapReport, PhaseView
 from gsd_core.planning.check import Issue, check_plans
 from gsd_plugins import must_haves
-from gsd_plugins.native.plans import plans_from
-from gsd_plugins.native.schemas import PlansAnswer, RoadmapAnswer
-from gsd_plugins.native.shape import read
+from gsd_plugins.native.answers import PlansAnswer, RoadmapAnswer, parse_answer
+from gsd_plugins.native.plan import plans_from
 from gsd_plugins.rehearsal.scenario import Scenario, is_accepted
 from tests.rehearsal.task_host import IDEAS, plan_ids
 
@@ -196,7 +195,7 @@ def test_the_gap_detectors_find_the_gap_and_nothing_else(idea: str, gap: bool, t
 
 def found_by_must_haves(scenario: Scenario, number: str, tree: Path) -> list[tuple[str, str]]:
     view = PhaseView(number=number, name="x", project=tree, directory=".planning/phases/x")
-    answers = read(PlansAnswer, scenario.plans(number)).plans
+    answers = parse_answer(PlansAnswer, scenario.plans(number)).plans
     plans = tuple(evolve(plan, summary="x") for plan in plans_from(answers, view, gap_closure=False))
     found = asyncio.run(must_haves.must_haves_hold(evolve(view, plans=plans)))
     return [(gap.about, gap.reason) for gap in (found.gaps if isinstance(found, GapReport) else found)]
@@ -205,12 +204,12 @@ def found_by_must_haves(scenario: Scenario, number: str, tree: Path) -> list[tup
 @pytest.mark.parametrize("phases", [1, 2, 3])
 def test_the_plans_pass_the_checks_of_the_planning_step(phases: int) -> None:
     scenario = Scenario(IDEAS[0], phases=phases)
-    roadmap = read(RoadmapAnswer, scenario.roadmap())
+    roadmap = parse_answer(RoadmapAnswer, scenario.roadmap())
     issues: list[Issue] = []
 
     for number, phase in enumerate(roadmap.phases, 1):
         view = PhaseView(number=str(number), name=phase.name, project=Path(), directory=".planning/phases/x")
-        answers = read(PlansAnswer, scenario.plans(str(number))).plans
+        answers = parse_answer(PlansAnswer, scenario.plans(str(number))).plans
         issues += check_plans(view, plans_from(answers, view, gap_closure=False), phase.requirements)
 
     assert issues == []
