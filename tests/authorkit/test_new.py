@@ -13,7 +13,7 @@ import pytest
 from gsd_core.errors import UserError
 from gsd_core.fit import HOOKS, hooks_of
 from gsd_core.testing import make_manager
-from gsd_core.testing.new_package import NewPackage, plugin_name, write_package
+from gsd_core.testing.new import NewPackage, plugin_name, write_package
 from tests.cli.bench import call
 
 

@@ -42,7 +42,7 @@ BESIDE = {
 """Neighbours that may use one another; words and doors may as they like."""
 
 KEPT_IN: dict[str, set[str]] = {
-    "click": {"cli"},
+    "click": {"cli", "testing"},
     "rich": {"cli"},
     "rich_click": {"cli"},
     "pluggy": {"mark", "hookspecs", "hooks", "plugins", "fit", "calls", "onion", "contribute"},

@@ -26,7 +26,7 @@ from gsd_core import (
     Task,
     TickPlan,
 )
-from gsd_core.testing.host import Agent, FakeHost, Parked, Turn
+from gsd_core.testing.fakes import Agent, FakeHost, Parked, Turn
 from gsd_plugins import native
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

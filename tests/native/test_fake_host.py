@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gsd_core import AgentResult, AgentTask, Inquiry, Option, Permanent, Question, Task
-from gsd_core.testing.host import FakeHost, Parked, Turn
+from gsd_core.testing.fakes import FakeHost, Parked, Turn
 
 TASK = AgentTask(step="1/plan", role="planner", prompt="Plan.", tree=Path("/p"))
 

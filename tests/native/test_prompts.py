@@ -20,7 +20,7 @@ from gsd_core import (
     Task,
     Truth,
 )
-from gsd_core.testing.host import FakeHost, Turn
+from gsd_core.testing.fakes import FakeHost, Turn
 from gsd_plugins import native
 from gsd_plugins.native.prompt import words
 

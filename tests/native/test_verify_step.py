@@ -26,7 +26,7 @@ from gsd_core import (
     Verified,
 )
 from gsd_core.planning.verdicts import parse_verdict
-from gsd_core.testing.host import FakeHost
+from gsd_core.testing.fakes import FakeHost
 from gsd_plugins import native
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
