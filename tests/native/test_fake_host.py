@@ -1,4 +1,4 @@
-"""The fake host keeps the promises that executors lean on."""
+"""The fake host keeps the promises that executors rely on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def ask(host: FakeHost, *questions: Question) -> list[str]:
     return [a.words for a in asyncio.run(host.ask(Inquiry(step="s", questions=questions)))]
 
 
-def test_a_call_asked_again_is_the_record() -> None:
+def test_a_repeated_call_returns_the_recorded_result() -> None:
     host = FakeHost(agent=lambda turn: {"number": 1})
     first = asyncio.run(host.run_agent("plan", TASK))
     again = asyncio.run(host.run_agent("plan", TASK))
@@ -25,7 +25,7 @@ def test_a_call_asked_again_is_the_record() -> None:
     assert (first.value, again, host.keys) == ({"number": 1}, first, ("plan",))
 
 
-def test_complaints_come_back_in_the_same_conversation() -> None:
+def test_complaints_go_back_into_the_same_conversation() -> None:
     def script(turn: Turn) -> AgentResult:
         return AgentResult(text=" ".join(turn.complaints))
 
@@ -50,7 +50,7 @@ def test_an_unscripted_call_names_the_scripted_ones() -> None:
         asyncio.run(FakeHost(agent={"verify": 1}).run_agent("plan", TASK))
 
 
-def test_the_recommended_option_is_taken_unless_it_is_scripted_otherwise() -> None:
+def test_the_recommended_option_is_chosen_unless_the_script_says_otherwise() -> None:
     question = Question(text="Which one?", options=(Option(label="A"), Option(label="B", recommended=True)))
 
     assert ask(FakeHost(), question) == ["B"]
@@ -87,7 +87,7 @@ def test_a_task_is_committed_once_and_only_if_its_check_passes(tmp_path: Path) -
     assert len(host.commits) == 1
 
 
-def test_paths_that_are_not_there_cannot_be_committed(tmp_path: Path) -> None:
+def test_paths_that_do_not_exist_cannot_be_committed(tmp_path: Path) -> None:
     task = Task(number=1, name="Make it")
     result = asyncio.run(FakeHost(root=tmp_path).commit_task(task, "feat: x", ["made"]))
 
