@@ -50,7 +50,7 @@ def command(ctx: click.Context, hook: str, as_json: bool) -> None:
         console().print(_info_table(infos))
 
 
-@command.command("new", cls=RichCommand)
+@click.command("new", cls=RichCommand)
 @click.argument("name")
 @click.option("--hook", required=True, metavar="HOOK", help="hook to implement, such as find_gaps")
 @click.option(
@@ -76,7 +76,7 @@ def new(name: str, hook: str, directory: Path) -> None:
     print_line(f"Next: cd {folder} && pip install -e '.[dev]' && pytest && gsd plugins check .")
 
 
-@command.command("check", cls=RichCommand)
+@click.command("check", cls=RichCommand)
 @click.argument("target")
 @click.option("--run-agent", is_flag=True, help="also call the plugin's agent, which may cost money")
 @json_flag
@@ -98,6 +98,10 @@ def check(ctx: click.Context, target: str, run_agent: bool, as_json: bool) -> No
     else:
         _print_check_table(found, results)
     ctx.exit(1 if any(result.status == "broken" for result in results) else 0)
+
+
+command.add_command(new)
+command.add_command(check)
 
 
 def _load_infos(where: Where) -> list[PluginInfo]:

@@ -198,7 +198,7 @@ class Invocation:
         """Call it twice at once; raise ``AssertionError`` if a call fails."""
 
         async def call() -> None:
-            calls = [self._hooks().fan_out(self.spec, self.limit, *args) for _ in range(2)]
+            calls = [self.hooks().fan_out(self.spec, self.limit, *args) for _ in range(2)]
             for [outcome] in await asyncio.gather(*calls):
                 _value(outcome)
 
@@ -209,7 +209,8 @@ class Invocation:
         for turns in _CANCEL_AFTER:
             _run(self._cancel_after(turns, args))
 
-    def _hooks(self) -> Hooks:
+    def hooks(self) -> Hooks:
+        """Return hooks with this plugin only."""
         hooks = attrs.evolve(make_hooks(self.plugin), grace=GRACE)
         _require(bool(hooks.plugins_of(self.spec)), f"the plugin does not implement {self.spec.__name__}")
         return hooks
@@ -225,7 +226,7 @@ class Invocation:
 
         ticking = asyncio.create_task(tick())
         try:
-            [outcome] = await self._hooks().fan_out(self.spec, self.limit, *args)
+            [outcome] = await self.hooks().fan_out(self.spec, self.limit, *args)
         finally:
             ticking.cancel()
             await asyncio.wait([ticking])
@@ -236,7 +237,7 @@ class Invocation:
 
     async def _cancel_after(self, turns: int, args: tuple[object, ...]) -> None:
         failures: list[PluginFailure] = []
-        hooks = attrs.evolve(self._hooks(), report=failures.append)
+        hooks = attrs.evolve(self.hooks(), report=failures.append)
         # The limit must not end the call before the cancellation does.
         task = asyncio.create_task(hooks.fan_out(self.spec, timedelta(hours=1), *args))
         for _ in range(turns):
@@ -281,7 +282,7 @@ def _check_contexts(
 
 def _contributions(plugin: object, spec: Callable[..., Any], *args: object) -> Any:
     """Return what the plugin contributes, which must be as many items the second time."""
-    hooks = Invocation(plugin=plugin, spec=spec)._hooks()
+    hooks = Invocation(plugin=plugin, spec=spec).hooks()
     # Unique names, so that duplicates are not refused here: the check of the hook names them.
     number = itertools.count()
     first, second = (hooks.collect(spec, lambda _: str(next(number)), *args) for _ in range(2))

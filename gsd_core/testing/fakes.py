@@ -145,7 +145,7 @@ class FakeHost:
                 raise AssertionError(f"no agent is scripted for {turn.key!r}; scripted: {known}")
             value = scripts[turn.key]
             if isinstance(value, list):
-                turns: Sequence[Any] = value
+                turns = cast("Sequence[Any]", value)
                 value = turns[min(number, len(turns) - 1)]
         value = value(turn) if callable(value) else value
         value = await value if isawaitable(value) else value

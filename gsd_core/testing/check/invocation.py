@@ -96,16 +96,9 @@ def _call_hook(plugin: object, hook: str, request: Request, findings: Findings) 
 def _check_contributions(
     plugin: object, hook: str, project: Path, commands: Collection[str], findings: Findings
 ) -> None:
-    checks: Mapping[str, Callable[[], Any]] = {
-        "gsd_settings": lambda: conformance.check_settings(plugin),
-        "gsd_cli_commands": lambda: conformance.check_cli_commands(plugin),
-        "gsd_doctor": lambda: conformance.check_doctor(plugin),
-        "gsd_write_config": lambda: conformance.check_write_config(plugin, samples.a_project(project)),
-        "gsd_lifespan": lambda: conformance.check_lifespan(plugin, samples.a_run(project)),
-    }
     rule = "settings" if hook == "gsd_settings" else "contributes"
     try:
-        first, second = checks[hook](), checks[hook]()
+        first, second = (_CONTRIBUTION_CHECKS[hook](plugin, project) for _ in range(2))
     except AssertionError as error:
         findings.add(rule, [f"{hook}: {error}"])
         return
@@ -121,6 +114,17 @@ def _check_contributions(
     # Commands and findings have no equality, and a finding may depend on the machine.
     differs = hook in ("gsd_write_config", "gsd_settings") and first != second
     findings.add("same-twice", [f"{hook} contributes something else the second time"] if differs else [])
+
+
+_CONTRIBUTION_CHECKS: Mapping[str, Callable[[object, Path], Any]] = {
+    "gsd_settings": lambda plugin, _: conformance.check_settings(plugin),
+    "gsd_cli_commands": lambda plugin, _: conformance.check_cli_commands(plugin),
+    "gsd_doctor": lambda plugin, _: conformance.check_doctor(plugin),
+    "gsd_write_config": lambda plugin, project: conformance.check_write_config(
+        plugin, samples.a_project(project)
+    ),
+    "gsd_lifespan": lambda plugin, project: conformance.check_lifespan(plugin, samples.a_run(project)),
+}
 
 
 def _settings_problems(cls: type[Any]) -> Generator[str]:
