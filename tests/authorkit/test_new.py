@@ -61,6 +61,14 @@ def test_the_readme_shows_settings_that_exist(hook: str) -> None:
     assert fields.issuperset(shown.get(package.name, {}))
 
 
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_long_name_leaves_no_line_too_long(hook: str) -> None:
+    package = NewPackage.of("a-name-that-is-rather-long", hook)
+    code = "".join(text for path, text in package.texts().items() if path.endswith(".py"))
+
+    assert [line for line in code.splitlines() if len(line) > 110] == []
+
+
 def test_every_example_belongs_to_a_hook() -> None:
     names = {path.stem for path in Path(examples.__path__[0]).glob("*.py")} - {"__init__", "conftest"}
     hooks = {hook.removeprefix("gsd_") for hook in HOOKS}

@@ -39,7 +39,7 @@ async def limit_calls(spend: Spend) -> Stop | Pause | None:
     """Stop, or ask a human, once the run has made that many calls."""
     limits = settings_of(MyPluginSettings)
     if limits.stop_after and spend.calls >= limits.stop_after:
-        return Stop(reason=f"the run has made {spend.calls} agent calls (my_plugin.stop_after)")
+        return Stop(reason=f"{spend.calls} agent calls were made (my_plugin.stop_after)")
     if limits.ask_after and spend.calls >= limits.ask_after:
-        return Pause(reason=f"the run has made {spend.calls} agent calls (my_plugin.ask_after)")
+        return Pause(reason=f"{spend.calls} agent calls were made (my_plugin.ask_after)")
     return None

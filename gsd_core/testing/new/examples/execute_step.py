@@ -1,7 +1,7 @@
 """A step executor that writes a phase's context from its goal, without an agent.
 
 Executors are asked in the order of the setting `run.execute`; one that does not handle a step returns `None`.
-With `execute = ["my_plugin", "native"]` in the section `run`, this one comes before GSD's own.
+With `execute = ["my_plugin", "native"]` in the section `run`, this one comes first.
 An executor reads `step`, uses `host`, and returns files and changes; the core writes and commits them.
 """
 

@@ -23,7 +23,7 @@ from gsd_core.hookspecs import gsd_doctor, gsd_settings
 class MyPluginSettings:
     """*guide*: a document that must exist before a run starts; if empty, none is needed."""
 
-    guide: str = setting("", flag="--my-plugin-guide", help="document that must exist before the run starts")
+    guide: str = setting("", flag="--my-plugin-guide", help="document that must exist")
 
 
 @implements(gsd_settings)
@@ -39,4 +39,5 @@ def guide_exists() -> Iterable[Finding]:
     if guide:
         exists = Path(guide).expanduser().is_file()
         message = f"the guide {guide!r} {'exists' if exists else 'does not exist'}"
-        yield Finding(name="my_plugin", ok=exists, message=message, fix="write it or change my_plugin.guide")
+        fix = "write it or change my_plugin.guide"
+        yield Finding(name="my_plugin", ok=exists, message=message, fix=fix)

@@ -17,7 +17,7 @@ def test_calls_below_the_limit_proceed() -> None:
 def test_the_limit_stops_the_run() -> None:
     decision = check_check_budget(plugin, a_spend(calls=200))
 
-    assert decision == Stop(reason="the run has made 200 agent calls (my_plugin.stop_after)")
+    assert decision == Stop(reason="200 agent calls were made (my_plugin.stop_after)")
 
 
 def test_a_human_is_asked_first(gsd_use_settings: UseSettings) -> None:

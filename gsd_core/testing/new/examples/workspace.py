@@ -1,6 +1,7 @@
 """A workspace: the project itself, provided its disk has enough free space.
 
-Workspaces are asked in the order of the setting `run.workspace`; add `my_plugin` to it to use this one.
+Workspaces are asked in the order of the setting `run.workspace`.
+To use this one, add `my_plugin` to that setting.
 The hook returns an async context manager that yields the path of the tree; it is exited after the attempt.
 
 Settings in `gsd.toml`:

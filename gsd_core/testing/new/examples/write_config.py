@@ -36,5 +36,6 @@ def settings() -> Iterable[type]:
 def propose(project: ProjectInfo) -> Iterable[ConfigValue]:
     """Propose the values of the settings."""
     options = settings_of(MyPluginSettings)
-    yield ConfigValue(key="workflow.research", value=options.research, reason="my_plugin.research")
-    yield ConfigValue(key="workflow.plan_check", value=options.plan_check, reason="my_plugin.plan_check")
+    values = {"research": options.research, "plan_check": options.plan_check}
+    for name, value in values.items():
+        yield ConfigValue(key=f"workflow.{name}", value=value, reason=f"my_plugin.{name}")
