@@ -25,8 +25,8 @@ from gsd_core.question import Answer
 from gsd_core.run import RunEnd, RunRequest, run_project
 from gsd_core.settings import CORE_SECTIONS, Layer, resolve
 from gsd_core.step import Idea
-from gsd_core.testing.agent import FakeAgent
 from gsd_core.testing import make_hooks
+from gsd_core.testing.agent import FakeAgent
 from gsd_core.testing.scenario import Scenario
 from gsd_plugins import budget, inplace, must_haves, native, permissions, retry, uat, yolo
 from gsd_plugins.yolo import YoloSettings
