@@ -25,13 +25,14 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from gsd_core.agent import AgentHost, AgentResult, AgentTask
-from gsd_core.hookspecs import RunInfo, gsd_run_agent, implements
+from gsd_core.hookspecs import RunInfo, gsd_run_agent
 from gsd_core.machine.state import Options
-from gsd_core.plugins import collect_settings
+from gsd_core.markers import implements
+from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
+from gsd_core.model.step import Idea
+from gsd_core.plugins.loading import collect_settings
 from gsd_core.run import RunRequest, run_project
 from gsd_core.settings import CORE_SECTIONS, Layer, resolve
-from gsd_core.step import Idea
 from gsd_core.testing import make_hooks
 from gsd_core.testing.scenario import Scenario
 from gsd_plugins import budget, inplace, must_haves, native, permissions, retry, uat, yolo

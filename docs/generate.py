@@ -21,10 +21,10 @@ import gsd_core
 from docs.tables import ACTIVITY, EVENTS, EXIT_CODES, FACTS
 from gsd_core import errors, hookspecs
 from gsd_core.cli.app import COMMANDS, gsd
-from gsd_core.cli.flags import LOADED, classes_of
-from gsd_core.cli.loading import Loaded, load_plugins
+from gsd_core.cli.options import LOADED, classes_of
+from gsd_core.cli.plugin_loading import Loaded, load_plugins
 from gsd_core.journal.schema import SCHEMA, TABLES
-from gsd_core.plugins import Choice
+from gsd_core.plugins.discovery import Choice
 
 FOLDER = Path(__file__).parent / "reference"
 MADE = "<!-- Made by `python -m docs.generate` from the code. Change the code, not this page. -->"

@@ -3,7 +3,21 @@
 What a plugin's author needs is here; the hooks themselves are in :mod:`gsd_core.hookspecs`.
 """
 
-from .agent import (
+from .errors import (
+    ConfigError,
+    Credentials,
+    Exhausted,
+    GsdError,
+    Permanent,
+    PlanningError,
+    PluginError,
+    StepError,
+    Transient,
+    UserError,
+)
+from .hookspecs import ConfigValue, Finding, ProjectInfo, RunInfo
+from .markers import implements
+from .model.agent import (
     Activity,
     AgentFunction,
     AgentHost,
@@ -19,25 +33,26 @@ from .agent import (
     Role,
     ToolUse,
 )
-from .bound import bind_settings, setting, settings_of
-from .checks import CheckResult, TaskCheck
-from .errors import (
-    ConfigError,
-    Credentials,
-    Exhausted,
-    GsdError,
-    Permanent,
-    PlanningError,
-    PluginError,
-    StepError,
-    Transient,
-    UserError,
+from .model.checks import CheckResult, TaskCheck
+from .model.event import EVENT_NAMES, Event, EventName
+from .model.gap import BadArtifact, Evidence, Gap, GapReport, GapStatus, HumanCheck
+from .model.ids import StepId, StepKind, normal_phase, padded, phase_order, slug
+from .model.notice import Notice
+from .model.question import Answer, Asked, Inquiry, Option, Question, refusal
+from .model.step import (
+    Depth,
+    Done,
+    FileWrite,
+    Idea,
+    Profile,
+    RunStep,
+    StepHost,
+    StepRequest,
+    StepResult,
+    TaskCommit,
+    Verified,
 )
-from .event import EVENT_NAMES, Event, EventName
-from .gap import BadArtifact, Evidence, Gap, GapReport, GapStatus, HumanCheck
-from .hookspecs import ConfigValue, Finding, ProjectInfo, RunInfo, implements
-from .ids import StepId, StepKind, normal_phase, padded, phase_order, slug
-from .notice import Notice
+from .model.usage import Pause, Spend, Stop, Usage
 from .planning.changes import (
     AddDecisions,
     Change,
@@ -60,21 +75,7 @@ from .planning.model import (
     Truth,
     Verdict,
 )
-from .question import Answer, Asked, Inquiry, Option, Question, refusal
-from .step import (
-    Depth,
-    Done,
-    FileWrite,
-    Idea,
-    Profile,
-    RunStep,
-    StepHost,
-    StepRequest,
-    StepResult,
-    TaskCommit,
-    Verified,
-)
-from .usage import Pause, Spend, Stop, Usage
+from .settings import bind_settings, setting, settings_of
 
 __version__ = "0.1.0"
 

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import field, frozen
 
-from .agent import AgentHost, AgentResult, AgentTask, Permission, ToolUse
-from .event import Event
-from .gap import Gap, GapReport
-from .mark import PROJECT, Mark, hookimpl, hookspec, implements
-from .notice import Notice
+from .markers import PROJECT, Mark, hookimpl, hookspec, implements
+from .model.agent import AgentHost, AgentResult, AgentTask, Permission, ToolUse
+from .model.event import Event
+from .model.gap import Gap, GapReport
+from .model.notice import Notice
+from .model.question import Answer, Inquiry
+from .model.step import RunStep, StepHost, StepRequest, StepResult
+from .model.usage import Pause, Spend, Stop
 from .planning.model import PhaseView
-from .question import Answer, Inquiry
-from .step import RunStep, StepHost, StepRequest, StepResult
-from .usage import Pause, Spend, Stop
 
 if TYPE_CHECKING:
     import click

@@ -1,4 +1,11 @@
-"""Settings in layers: flag > ``GSD_*`` > project ``gsd.toml`` > ``.planning/config.json`` > user > default.
+"""Make a setting's value of what a file, a variable or a flag says.
+
+Settings as plugins see them: classes with defaults, bound to a run.
+
+Two runs may share a process, so there is no module-level state: the values are found through
+a context variable that the run sets before it calls any plugin.
+
+Settings in layers: flag > ``GSD_*`` > project ``gsd.toml`` > ``.planning/config.json`` > user > default.
 
 Each plugin contributes classes (``gsd_settings``); a class's section in the files is the plugin's
 name, its variables are ``GSD_SECTION_FIELD`` (``GSD_FIELD`` for the core's own section ``run``).
@@ -8,19 +15,135 @@ Unknown keys are errors with a suggestion, all of them at once.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+import types
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import timedelta
+from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin
 
 import attrs
 from attrs import field, frozen
 
-from .bound import bind_settings, setting, settings_of
 from .errors import ConfigError
-from .step import Depth, Profile
+from .model.step import Depth, Profile
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
+
+
+def structure_setting(value: Any, kind: Any) -> Any:
+    """Return *value* as *kind* (a field's type); raise ``ValueError`` saying what was expected."""
+    origin = get_origin(kind)
+    if origin is Literal:
+        return _one_of(value, get_args(kind))
+    if origin is tuple:
+        return tuple(structure_setting(part, get_args(kind)[0]) for part in _parts(value))
+    if origin in (Union, types.UnionType):
+        inner = [k for k in get_args(kind) if k is not type(None)]
+        return None if value is None or value == "" else structure_setting(value, inner[0])
+    return _scalar(value, kind)
+
+
+def _parts(value: Any) -> Sequence[Any]:
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"expected a list, not {value!r}")
+    return cast("Sequence[Any]", value)
+
+
+def _one_of(value: Any, allowed: tuple[Any, ...]) -> Any:
+    if value not in allowed:
+        raise ValueError(f"expected one of {', '.join(map(repr, allowed))}, not {value!r}")
+    return value
+
+
+def _scalar(value: Any, kind: Any) -> Any:
+    if kind is bool:
+        return _boolean(value)
+    if kind is timedelta:
+        return _duration(value)
+    if kind is Decimal:
+        return _decimal(value)
+    if kind is str:
+        if not isinstance(value, str | int | float) or isinstance(value, bool):
+            raise ValueError(f"expected a text, not {value!r}")
+        return str(value)
+    if kind is int:
+        if isinstance(value, bool) or not re.fullmatch(r"-?\d+", str(value)):
+            raise ValueError(f"expected a whole number, not {value!r}")
+        return int(value)
+    if kind is float:
+        return float(value)
+    return Path(value) if kind is Path else value
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().lower()
+    if word in _TRUE or word in _FALSE:
+        return word in _TRUE
+    raise ValueError(f"expected true or false, not {value!r}")
+
+
+def _duration(value: Any) -> timedelta:
+    if isinstance(value, timedelta):
+        return value
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", str(value).strip())
+    if not match:
+        raise ValueError(f"expected seconds or a time like '10m', not {value!r}")
+    return timedelta(seconds=float(match[1]) * _UNITS[match[2] or "s"])
+
+
+def _decimal(value: Any) -> Decimal:
+    try:
+        number = Decimal(str(value))
+    except InvalidOperation:
+        raise ValueError(f"expected a number, not {value!r}") from None
+    if not number.is_finite() or number < 0:
+        raise ValueError(f"expected an amount, not {value!r}")
+    return number
+
+
+T = TypeVar("T")
+
+_bound: ContextVar[Mapping[type, object] | None] = ContextVar("gsd_settings", default=None)
+
+
+def setting(default: Any, *, flag: str = "", help: str = "") -> Any:  # noqa: A002 - click's own word
+    """Declare a field of a settings class: its *default*, and its *flag* on ``gsd run``, if any.
+
+    *default* may be a callable, called for each instance. A flag's values are those of the
+    field's type; a tuple's flag may be repeated.
+    """
+    metadata = {"flag": flag, "help": help}
+    if callable(default):
+        return attrs.field(factory=default, metadata=metadata)
+    return attrs.field(default=default, metadata=metadata)
+
+
+def settings_of(kind: type[T]) -> T:
+    """Return the run's values of the settings class *kind*; its defaults outside any run."""
+    values = _bound.get() or {}
+    return cast("T", values[kind]) if kind in values else kind()
+
+
+@contextmanager
+def bind_settings(values: Mapping[type, object]) -> Generator[None]:
+    """Let :func:`settings_of` find *values*, by their class, in this context and its tasks."""
+    token = _bound.set(values)
+    try:
+        yield
+    finally:
+        _bound.reset(token)
+
 
 Section: TypeAlias = Mapping[str, Any]
 
@@ -150,7 +273,6 @@ def _instance(section: str, kind: type, found: Mapping[str, Any]) -> object:
 
 
 def _structure(value: Any, kind: Any) -> Any:
-    from .convert import structure_setting
 
     return structure_setting(value, kind)
 
@@ -209,9 +331,3 @@ def user_config() -> Path:
     import platformdirs
 
     return platformdirs.user_config_path("gsd") / "config.toml"
-
-
-__all__ = [
-    "CORE_SECTIONS", "Layer", "LimitSettings", "RunSettings", "Settings", "bind_settings",
-    "environment_layer", "planning_layer", "resolve", "setting", "settings_of", "toml_layer", "user_config",
-]  # fmt: skip

@@ -9,14 +9,14 @@ import click
 from rich_click import RichCommand
 
 from gsd_core.errors import UserError
-from gsd_core.question import Answer, Question, refusal
+from gsd_core.model.question import Answer, Question, refusal
 from gsd_core.views.status import SCHEMA_VERSION, find_question, open_questions
 
+from .global_options import anywhere, where_of
 from .output import json_flag, print_json, print_line
-from .where import anywhere, where_of
 
 if TYPE_CHECKING:
-    from .reading import Reading
+    from .project import Reading
 
 
 @click.command("answer", cls=RichCommand)
@@ -33,7 +33,7 @@ def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_jso
     from gsd_core.journal.codec import unstructure
     from gsd_core.journal.inbox import put
 
-    from .reading import journal_path, read
+    from .project import journal_path, read
 
     reading = read(where_of(ctx))
     question = _open_question(reading, question_id)

@@ -14,8 +14,8 @@ from rich_click import RichGroup, RichHelpConfiguration, rich_config
 
 from gsd_core import __version__
 
-from .failure import tell_failure
-from .where import anywhere, where_of
+from .failures import tell_failure
+from .global_options import anywhere, where_of
 
 COMMANDS: Mapping[str, str] = {
     "run": "run",
@@ -77,7 +77,7 @@ def _ours(name: str) -> click.Command:
 
 
 def _from_plugins(ctx: click.Context, name: str) -> click.Command | None:
-    from .loading import load_installed, plugin_commands
+    from .plugin_loading import load_installed, plugin_commands
 
     found = plugin_commands(load_installed(where_of(ctx)))
     if name in found:

@@ -12,15 +12,14 @@ from gsd_core.journal.codec import structure
 from gsd_core.machine.due import Due, End, Start, due
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import Seen, State
-from gsd_core.plugins import collect_settings
+from gsd_core.plugins.loading import collect_settings
 from gsd_core.run.observe import digest, read_project
-from gsd_core.run.session import RunRequest
+from gsd_core.run.runtime import RunRequest
 from gsd_core.settings import CORE_SECTIONS
 from gsd_core.views.status import SCHEMA_VERSION
 
-from .folder import check_folder
 from .output import print_line
-from .reading import latest_run, open_journal
+from .project import check_folder, latest_run, open_journal
 
 
 async def plan_json(request: RunRequest) -> dict[str, Any]:

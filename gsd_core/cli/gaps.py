@@ -11,13 +11,13 @@ import click
 from attrs import evolve
 from rich_click import RichCommand
 
-from gsd_core.text import one_line, sanitize
+from gsd_core.sanitize import one_line, sanitize
 
+from .global_options import Where, anywhere, where_of
 from .output import json_flag, print_json, print_line, styled
-from .where import Where, anywhere, where_of
 
 if TYPE_CHECKING:
-    from gsd_core.gap import GapReport
+    from gsd_core.model.gap import GapReport
     from gsd_core.planning.model import PhaseView
     from gsd_core.views.planning import GapsSeen
 
@@ -41,7 +41,7 @@ def command(ctx: click.Context, phase: str, read_only: bool, run_checks: bool, a
     """
     from gsd_core.planning.survey import survey
 
-    from .reading import project_root
+    from .project import project_root
 
     if read_only and run_checks:
         raise click.UsageError("--read-only and --run-checks exclude each other", ctx)
@@ -59,9 +59,8 @@ def command(ctx: click.Context, phase: str, read_only: bool, run_checks: bool, a
 
 
 async def _seen(where: Where, phase: PhaseView, *, read_only: bool, run_checks: bool) -> GapsSeen:
-    from gsd_core.gap import GapReport
-    from gsd_core.run.examine import with_verdict
-    from gsd_core.run.gaps import unique
+    from gsd_core.model.gap import GapReport
+    from gsd_core.run.verification import unique, with_verdict
     from gsd_core.views.planning import GapsSeen, verdict_status
 
     phase = await with_verdict(phase)
@@ -76,12 +75,11 @@ async def _seen(where: Where, phase: PhaseView, *, read_only: bool, run_checks: 
 
 
 async def _report(where: Where, phase: PhaseView, *, run_checks: bool) -> GapReport:
-    from gsd_core.bound import bind_settings
-    from gsd_core.run.examine import Desk, examine
-    from gsd_core.settings import Layer, LimitSettings
+    from gsd_core.run.verification import Desk, examine
+    from gsd_core.settings import Layer, LimitSettings, bind_settings
 
-    from .loading import choice_of, load_plugins, trust_of
-    from .start import Wish, settings_for
+    from .launch import Wish, settings_for
+    from .plugin_loading import choice_of, load_plugins, trust_of
 
     loaded = load_plugins(choice_of(where), trust_of(where.directory))
     wish = Wish(where=where, flags=Layer(origin="the command line", sections={}))

@@ -10,14 +10,13 @@ import click
 from rich_click import RichCommand
 
 from gsd_core.errors import ProjectError
-from gsd_core.text import sanitize
+from gsd_core.sanitize import sanitize
 
+from .global_options import anywhere, where_of
 from .output import json_flag, print_json, print_line, styled
-from .where import anywhere, where_of
 
 if TYPE_CHECKING:
-    from gsd_core.planning.health import Ailment
-    from gsd_core.planning.health_repairs import Repair
+    from gsd_core.planning.health import Ailment, Repair
 
 STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 
@@ -36,7 +35,7 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
     """
     from gsd_core.planning.health import examine, standing
 
-    from .reading import project_root
+    from .project import project_root
 
     root = project_root(where_of(ctx))
     ailments = examine(root)
@@ -54,9 +53,9 @@ def _repaired(
     root: Path, ailments: tuple[Ailment, ...], *, yes: bool, quiet: bool
 ) -> list[tuple[Repair, bool]]:
     """Show each repair, apply those that are wanted, and return whether each was."""
-    from gsd_core.planning.health_repairs import apply, repairs
+    from gsd_core.planning.health import apply, repairs
 
-    from .reading import holder_of, now
+    from .project import holder_of, now
 
     if holder := holder_of(root):
         raise ProjectError(f"a run works on the project (pid {holder.pid})", hint="stop it first: gsd stop")

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 from rich_click import RichCommand
 
+from .global_options import anywhere, where_of
 from .output import json_flag, print_line
-from .where import anywhere, where_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gsd_core.journal.record import Record
+    from gsd_core.journal.schema import Record
 
 POLL_SECONDS = 0.25
 
@@ -36,7 +36,7 @@ def command(ctx: click.Context, follow: bool, after: int, since: str, as_json: b
     """
     from gsd_core.views.log import parse_since
 
-    from .reading import now, project_root
+    from .project import now, project_root
 
     begin = parse_since(since, now()) if since else None
     root = project_root(where_of(ctx))
@@ -57,7 +57,7 @@ def _show(record: Record, as_json: bool) -> None:
 
 
 def _records(root: Path, after: int) -> Iterator[Record]:
-    from .reading import open_journal
+    from .project import open_journal
 
     with open_journal(root) as journal:
         yield from journal.events(after=after)

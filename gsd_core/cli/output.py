@@ -1,18 +1,23 @@
-"""What commands print: text for people, JSON for programs, on stdout."""
+"""What commands print: text for people, JSON for programs, on stdout.
+
+Tables for people: foreign words in cells, on terminals of any width and any character set.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import click
+from rich import box
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
-from gsd_core.text import sanitize
+from gsd_core.sanitize import sanitize
 
 F = TypeVar("F")
 PLAIN_WIDTH = 160
@@ -65,3 +70,19 @@ def console() -> Console:
         no_color=plain, force_terminal=sys.stdout.isatty() if plain else None,
         color_system=None if plain else "auto",
     )  # fmt: skip
+
+
+Column: TypeAlias = str
+SIGNS = str.maketrans({"✓": "+", "✗": "x", "·": "."})
+
+
+def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], styles: Mapping[str, str]) -> None:
+    """Print *rows*; a cell whose whole text is in *styles* is printed so."""
+    plain = not can_show("✓✗·")
+    table = Table(box=box.ASCII if plain else box.SIMPLE, pad_edge=False, highlight=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        cells = [cell.translate(SIGNS) if plain else cell for cell in row]
+        table.add_row(*(styled(cell, styles.get(cell, "")) for cell in cells))
+    console().print(table)

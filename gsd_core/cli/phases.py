@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import click
 from rich_click import RichCommand
 
-from gsd_core.text import one_line
+from gsd_core.sanitize import one_line
 
-from .output import json_flag, print_json, print_line
-from .tables import Column, print_table
-from .where import anywhere, where_of
+from .global_options import anywhere, where_of
+from .output import Column, json_flag, print_json, print_line, print_table
 
 if TYPE_CHECKING:
     from gsd_core.planning.survey import Survey, Surveyed
@@ -33,7 +32,7 @@ def command(ctx: click.Context, every: bool, as_json: bool) -> None:
     from gsd_core.planning.survey import survey
     from gsd_core.views.planning import phases_json
 
-    from .reading import project_root
+    from .project import project_root
 
     found = survey(project_root(where_of(ctx)))
     phases = found.phases(every=every)

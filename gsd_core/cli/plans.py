@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 from rich_click import RichCommand
 
-from .output import json_flag, print_json, print_line
-from .tables import Column, print_table
-from .where import anywhere, where_of
+from .global_options import anywhere, where_of
+from .output import Column, json_flag, print_json, print_line, print_table
 
 COLUMNS: tuple[Column, ...] = ("plan", "wave", "depends on", "tasks", "requirements", "files", "summary")
 STYLES = {"yes": "green"}
@@ -27,7 +26,7 @@ def command(ctx: click.Context, phase: str, as_json: bool) -> None:
     from gsd_core.planning.waves import plan_waves
     from gsd_core.views.planning import plans_json
 
-    from .reading import project_root
+    from .project import project_root
 
     view = survey(project_root(where_of(ctx))).view(phase)
     if as_json:

@@ -10,11 +10,11 @@ import click
 from rich.table import Table
 from rich_click import RichCommand, RichGroup
 
-from gsd_core.plugins import PluginInfo
+from gsd_core.plugins.loading import PluginInfo
 from gsd_core.views.status import SCHEMA_VERSION
 
+from .global_options import Where, anywhere, where_of
 from .output import console, json_flag, print_json, print_line, styled
-from .where import Where, anywhere, where_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,7 +105,7 @@ command.add_command(check)
 
 
 def _load_infos(where: Where) -> list[PluginInfo]:
-    from .loading import load_installed, trust_of
+    from .plugin_loading import load_installed, trust_of
 
     trusted = trust_of(where.directory)
     return [

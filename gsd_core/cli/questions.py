@@ -8,11 +8,11 @@ import click
 from rich.text import Text
 from rich_click import RichCommand
 
-from gsd_core.question import Asked, Option
+from gsd_core.model.question import Asked, Option
 from gsd_core.views.status import SCHEMA_VERSION, answer_command, open_questions, question_json
 
+from .global_options import anywhere, where_of
 from .output import json_flag, print_json, print_line, styled
-from .where import anywhere, where_of
 
 
 @click.command("questions", cls=RichCommand)
@@ -21,7 +21,7 @@ from .where import anywhere, where_of
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
     """List the open questions, each with the command that answers it."""
-    from .reading import read
+    from .project import read
 
     reading = read(where_of(ctx))
     asked = open_questions(reading.state)

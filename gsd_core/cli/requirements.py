@@ -5,11 +5,10 @@ from __future__ import annotations
 import click
 from rich_click import RichCommand
 
-from gsd_core.text import one_line
+from gsd_core.sanitize import one_line
 
-from .output import json_flag, print_json, print_line
-from .tables import Column, print_table
-from .where import anywhere, where_of
+from .global_options import anywhere, where_of
+from .output import Column, json_flag, print_json, print_line, print_table
 
 COLUMNS: tuple[Column, ...] = ("requirement", "text", "category", "version", "phase", "status")
 STYLES = {"Complete": "green", "In Progress": "cyan", "Blocked": "red", "Pending": "dim"}
@@ -24,7 +23,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     from gsd_core.planning.requirements import read_requirements
     from gsd_core.views.planning import requirements_json
 
-    from .reading import project_root
+    from .project import project_root
 
     found = read_requirements(project_root(where_of(ctx)))
     if as_json:

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from .flags import StartCommand
+from .global_options import anywhere
+from .options import StartCommand
 from .run import begin, start_options
-from .where import anywhere
 
 
 @click.command("resume", cls=StartCommand)

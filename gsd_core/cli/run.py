@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from .flags import LOADED, StartCommand, classes_of, typed
-from .where import anywhere, where_of
+from .global_options import anywhere, where_of
+from .options import LOADED, StartCommand, classes_of, typed
 
 IDEA = click.Path(path_type=Path, allow_dash=True)
 OUTPUTS = click.Choice(["text", "json", "stream-json"])
@@ -48,8 +48,7 @@ def command(ctx: click.Context, /, idea: Path | None, **given: Any) -> None:
 
 def begin(ctx: click.Context, idea: Path | None, *, resume: bool, given: dict[str, Any]) -> None:
     """Start or resume a run with what was typed; exits with the run's code."""
-    from .live import carry_out
-    from .start import Wish
+    from .launch import Wish, carry_out
 
     ctx.exit(
         carry_out(

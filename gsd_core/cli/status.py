@@ -8,12 +8,12 @@ import click
 from rich.text import Text
 from rich_click import RichCommand
 
-from gsd_core.text import one_line
+from gsd_core.sanitize import one_line
 from gsd_core.views.phases import PhaseRow, percent
 from gsd_core.views.status import Status, answer_command, cost_json, status_json, status_of
 
+from .global_options import anywhere, where_of
 from .output import can_show, json_flag, print_json, print_line, styled
-from .where import anywhere, where_of
 
 MARKS = {"completed": "✓", "in_progress": "▸", "failed": "✗", "skipped": "-", "pending": "·"}
 ASCII = {"completed": "+", "in_progress": ">", "failed": "x", "skipped": "-", "pending": "."}
@@ -27,7 +27,7 @@ NOTHING = "no run yet in this project; start one with: gsd run IDEA"
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
     """Show where the run stands: phases, the current step, open questions, cost."""
-    from .reading import read
+    from .project import read
 
     reading = read(where_of(ctx))
     status = status_of(reading.state, reading.history, reading.holder, reading.given)

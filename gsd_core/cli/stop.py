@@ -9,8 +9,8 @@ from rich_click import RichCommand
 
 from gsd_core.views.status import SCHEMA_VERSION
 
+from .global_options import anywhere, where_of
 from .output import json_flag, print_json, print_line
-from .where import anywhere, where_of
 
 
 @click.command("stop", cls=RichCommand)
@@ -21,7 +21,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     """Ask the run on this project to finish writing and end; gsd resume goes on later."""
     from gsd_core.journal.inbox import put
 
-    from .reading import holder_of, journal_path, project_root
+    from .project import holder_of, journal_path, project_root
 
     root = project_root(where_of(ctx))
     holder = holder_of(root)

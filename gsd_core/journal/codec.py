@@ -14,10 +14,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from gsd_core.agent import Permission
 from gsd_core.errors import JournalError
+from gsd_core.model.agent import Permission
+from gsd_core.model.step import Outcome
 from gsd_core.planning.changes import Change
-from gsd_core.step import Outcome
 
 if TYPE_CHECKING:
     from cattrs import Converter

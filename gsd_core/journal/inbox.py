@@ -10,9 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from gsd_core.errors import JournalError
 
-from .database import Database
-from .record import to_json
-from .schema import open_to_write
+from .schema import Database, open_to_write, to_json
 
 InboxKind: TypeAlias = Literal["answer", "stop", "pause", "resume"]
 

@@ -12,9 +12,20 @@ from typing import Any, TypeAlias
 
 from gsd_core.errors import Fenced, JournalError
 
-from .database import REBUILT, Database
-from .record import ACTIVITY, InboxItem, Record, Upcaster, read_record, to_json
-from .schema import IS_FACT, UPCASTERS, open_to_read, open_to_write
+from .schema import (
+    ACTIVITY,
+    IS_FACT,
+    REBUILT,
+    UPCASTERS,
+    Database,
+    InboxItem,
+    Record,
+    Upcaster,
+    open_to_read,
+    open_to_write,
+    read_record,
+    to_json,
+)
 
 GROUP_SECONDS = 0.2
 BATCH = 1000

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 from attrs import evolve
 
-from gsd_core.ids import StepId
-from gsd_core.question import Answer, Inquiry
+from gsd_core.model.ids import StepId
+from gsd_core.model.question import Answer, Inquiry
 
 from .state import (
     LOST_IN_A_ROW,

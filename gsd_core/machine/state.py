@@ -8,8 +8,8 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from attrs import field, frozen
 
-from gsd_core.ids import StepId, StepKind
-from gsd_core.question import Answer, Inquiry
+from gsd_core.model.ids import StepId, StepKind
+from gsd_core.model.question import Answer, Inquiry
 
 StepStatus: TypeAlias = Literal["running", "parked", "waiting", "result", "completed", "failed", "skipped"]
 RunOutcome: TypeAlias = Literal["done", "failed", "blocked", "stopped", "gaps", "budget"]

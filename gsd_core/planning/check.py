@@ -10,10 +10,11 @@ from typing import Literal, TypeAlias
 
 from attrs import frozen
 
-from gsd_core.ids import normal_phase
-from gsd_core.planning.graph import cycle
-from gsd_core.planning.model import PhaseView, Plan, PlannedPhase, Requirement, Task
-from gsd_core.planning.paths import refused
+from gsd_core.model.ids import normal_phase
+
+from .model import PhaseView, Plan, PlannedPhase, Requirement, Task
+from .paths import refused
+from .waves import cycle
 
 Severity: TypeAlias = Literal["blocker", "warning", "info"]
 

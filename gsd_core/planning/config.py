@@ -1,4 +1,7 @@
-"""Reads ``.planning/config.json``, and the defaults of GSD v1.20.5."""
+"""Reads ``.planning/config.json``, and the defaults of GSD v1.20.5.
+
+Writes ROADMAP.md, STATE.md and config.json in the shapes of v1.20.5.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from gsd_core.errors import PlanningError
-from gsd_core.planning.texts import read_text
+
+from .markdown import read_text
 
 T = TypeVar("T")
 
@@ -99,3 +103,8 @@ def _fits(value: object, default: object) -> bool:
     if value is None:
         return False
     return default is None or type(value) is type(default)
+
+
+def render_config(config: Mapping[str, Any]) -> str:
+    """Return config.json."""
+    return json.dumps(config, indent=2, ensure_ascii=False) + "\n"

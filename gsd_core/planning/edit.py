@@ -6,18 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
 from gsd_core.errors import PlanningError
-from gsd_core.planning.changes import (
-    AddDecisions,
-    Change,
-    ListPlans,
-    MapRequirement,
-    SetPosition,
-    TickPhase,
-    TickPlan,
-)
-from gsd_core.planning.edit_requirements import map_requirement
-from gsd_core.planning.edit_roadmap import list_plans, tick_phase, tick_plan
-from gsd_core.planning.edit_state import add_decisions, set_position
+
+from .changes import AddDecisions, Change, ListPlans, MapRequirement, SetPosition, TickPhase, TickPlan
+from .requirements import map_requirement
+from .roadmap import list_plans, tick_phase, tick_plan
+from .state import add_decisions, set_position
 
 ROADMAP, REQUIREMENTS, STATE = "ROADMAP.md", "REQUIREMENTS.md", "STATE.md"
 

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 import attrs
 from attrs import frozen
 
-from gsd_core.ids import phase_order
-from gsd_core.planning.inline import prose
-from gsd_core.planning.numbers import CODE, phase_numbers
+from gsd_core.model.ids import phase_order
+
+from .markdown import prose
+from .numbers import CODE, phase_numbers
 
 MAX_TEXT = 400
 

@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import field, frozen
 
-from gsd_core.checks import TaskCheck
-from gsd_core.gap import Gap, HumanCheck
+from gsd_core.model.checks import TaskCheck
+from gsd_core.model.gap import Gap, HumanCheck
 
 VerdictStatus: TypeAlias = Literal["passed", "gaps_found", "human_needed", "unknown"]
 TaskType: TypeAlias = Literal[

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from gsd_core.ids import normal_phase
+from gsd_core.model.ids import normal_phase
 
 NUMBER = r"\d{1,9}[A-Za-z]?(?:\.\d{1,9}){0,9}(?![A-Za-z\d])"
 SERIES = r"\d{1,9}(?:-\d{2}(?!\d)){1,4}[A-Za-z]?(?:\.\d{1,9}){0,9}(?![A-Za-z\d])"

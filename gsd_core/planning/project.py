@@ -1,10 +1,15 @@
-"""Reads PROJECT.md: the project's name and what matters most in it."""
+"""Reads PROJECT.md: the project's name and what matters most in it.
+
+Writes PROJECT.md and REQUIREMENTS.md in the shapes of v1.20.5.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from gsd_core.planning.inline import prose
+from .markdown import inline, paragraphs, prose, title
+from .model import Requirement
 
 _NAME = re.compile(r"^#[ \t]+(\S.*)$", re.MULTILINE)
 _CORE_VALUE = re.compile(r"^##[ \t]+Core Value[ \t]*\n+([^\n]*(?:\n(?!#|\n)[^\n]*)*)", re.MULTILINE)
@@ -20,3 +25,45 @@ def core_value(text: str) -> str:
     """Return the first paragraph under ``## Core Value``, as one line."""
     match = _CORE_VALUE.search(text.replace("\r\n", "\n"))
     return prose(" ".join(match[1].split())) if match and not match[1].startswith("#") else ""
+
+
+def render_project(
+    name: str,
+    summary: str,
+    core_value: str,
+    requirements: Sequence[Requirement],
+    later: Sequence[Requirement],
+    out_of_scope: Sequence[tuple[str, str]],
+    constraints: Sequence[tuple[str, str, str]],
+    date: str,
+) -> str:
+    """Return PROJECT.md; *out_of_scope* is (feature, reason), *constraints* (type, what, why)."""
+    active = [f"- [ ] {inline(requirement.text)}" for requirement in requirements]
+    excluded = [f"- {inline(feature)} — {inline(reason)}" for feature, reason in out_of_scope]
+    deferred = [f"- {inline(requirement.text)} — deferred to v2" for requirement in later]
+    limits = [f"- **{title(kind)}**: {inline(what)} — {inline(why)}" for kind, what, why in constraints]
+    return _document(
+        f"# {title(name)}",
+        "## What This Is",
+        paragraphs(summary),
+        "## Core Value",
+        paragraphs(inline(core_value)),
+        "## Requirements",
+        "### Validated",
+        "(None yet — ship to validate)",
+        "### Active",
+        "\n".join(active),
+        "### Out of Scope",
+        "\n".join([*excluded, *deferred]) or "(Nothing excluded yet)",
+        "## Context",
+        "(None recorded)",
+        "## Constraints",
+        "\n".join(limits) or "(None)",
+        "## Key Decisions",
+        "| Decision | Rationale | Outcome |\n|----------|-----------|---------|",
+        f"---\n*Last updated: {inline(date)} after initialization*",
+    )
+
+
+def _document(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part) + "\n"

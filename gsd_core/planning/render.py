@@ -3,11 +3,15 @@
 A model's text is data: wherever it stands, it opens no frontmatter, heading, table row or tag.
 """
 
-from gsd_core.planning.render_phase import render_context, render_summary
-from gsd_core.planning.render_plan import render_plan
-from gsd_core.planning.render_project import render_project, render_requirements
-from gsd_core.planning.render_roadmap import render_config, render_roadmap, render_state
-from gsd_core.planning.render_verdict import render_verification
+from .config import render_config
+from .context import render_context
+from .plan import render_plan
+from .project import render_project
+from .requirements import render_requirements
+from .roadmap import render_roadmap
+from .state import render_state
+from .summary import render_summary
+from .verification import render_verification
 
 __all__ = [
     "render_config",

@@ -1,18 +1,26 @@
-"""Reads REQUIREMENTS.md: the lines with an id, and the traceability table."""
+"""Reads REQUIREMENTS.md: the lines with an id, and the traceability table.
+
+Changes to REQUIREMENTS.md: where a requirement is built and how far it is.
+
+Writes PROJECT.md and REQUIREMENTS.md in the shapes of v1.20.5.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import attrs
 
-from gsd_core.ids import normal_phase
-from gsd_core.planning.inline import cells, prose
-from gsd_core.planning.model import Requirement
-from gsd_core.planning.numbers import TOKEN
-from gsd_core.planning.texts import read_text
+from gsd_core.errors import PlanningError
+from gsd_core.model.ids import normal_phase
+
+from .changes import MapRequirement
+from .markdown import Lines, cell, cells, inline, prose, read_text, set_cell, title
+from .model import PlannedPhase, Requirement
+from .numbers import TOKEN
 
 PREFIX = r"(?<![A-Z0-9_])[A-Z][A-Z0-9_]{0,30}(?:-[A-Z][A-Z0-9_]{0,30}){0,5}-"
 ID = rf"{PREFIX}\d{{1,9}}[a-z]?"
@@ -122,3 +130,116 @@ def _phase(row: list[str], columns: dict[str, int]) -> str:
 def _cell(row: list[str], columns: dict[str, int], name: str) -> str:
     index = columns.get(name, len(row))
     return row[index] if index < len(row) else ""
+
+
+def map_requirement(text: str, change: MapRequirement) -> str:
+    """Set the requirement's row, adding it to the table if it has none; ``Complete`` ticks its box."""
+    lines = Lines.of(text)
+    listed = _tick(lines, change)
+    traced = _trace(lines, change, listed=listed)
+    if not listed and not traced:
+        raise PlanningError(
+            f"has no requirement {change.requirement}",
+            path=".planning/REQUIREMENTS.md",
+            hint=f"add a line '- [ ] **{change.requirement}**: …', or take it out of ROADMAP.md",
+        )
+    return str(lines)
+
+
+def _tick(lines: Lines, change: MapRequirement) -> bool:
+    for at in range(len(lines)):
+        match = LINE.match(lines[at])
+        if not match or match[5] != change.requirement:
+            continue
+        if change.status == "Complete" and match[3] == " ":
+            lines[at] = f"{lines[at][: match.start(3)]}x{lines[at][match.end(3) :]}"
+        return True
+    return False
+
+
+def _trace(lines: Lines, change: MapRequirement, *, listed: bool) -> bool:
+    columns: list[str] = []
+    last = 0
+    for at in range(len(lines)):
+        row = [cell.strip() for cell in cells(lines[at])]
+        if is_trace_head(row):
+            columns = [name.lower() for name in row]
+        if not columns:
+            continue
+        if not row:
+            break
+        last = at
+        if row[0].strip("*` ") == change.requirement:
+            lines[at] = _set(lines[at], columns, change)
+            return True
+    if last and listed:
+        blank = "|" + " - |" * len(columns)
+        lines.insert(last + 1, [_set(set_cell(blank, 0, change.requirement), columns, change)])
+    return bool(last and listed)
+
+
+def _set(line: str, columns: list[str], change: MapRequirement) -> str:
+    values = {"phase": f"Phase {change.phase}", "status": change.status}
+    for index, name in enumerate(columns):
+        if name in values:
+            line = set_cell(line, index, values[name])
+    return line
+
+
+def render_requirements(
+    name: str,
+    core_value: str,
+    requirements: Sequence[Requirement],
+    later: Sequence[Requirement],
+    out_of_scope: Sequence[tuple[str, str]],
+    phases: Sequence[PlannedPhase],
+    date: str,
+) -> str:
+    """Return REQUIREMENTS.md with each requirement traced to the phase that has it."""
+    traced = {identity: phase.number for phase in phases for identity in phase.requirements}
+    mapped = sum(requirement.id in traced for requirement in requirements)
+    missing = len(requirements) - mapped
+    return _document(
+        f"# Requirements: {title(name)}",
+        f"**Defined:** {inline(date)}\n**Core Value:** {inline(core_value)}",
+        "## v1 Requirements",
+        *_by_category(requirements, box=True),
+        "## v2 Requirements",
+        *(_by_category(later, box=False) if later else ["(None)"]),
+        "## Out of Scope",
+        _table(("Feature", "Reason"), out_of_scope),
+        "## Traceability",
+        _table(("Requirement", "Phase", "Status"), list(_render_project_trace(requirements, traced))),
+        f"**Coverage:**\n- v1 requirements: {len(requirements)} total\n"
+        f"- Mapped to phases: {mapped}\n- Unmapped: {missing} {'⚠️' if missing else '✓'}",
+        f"---\n*Requirements defined: {inline(date)}*\n"
+        f"*Last updated: {inline(date)} after initial definition*",
+    )
+
+
+def _by_category(requirements: Sequence[Requirement], *, box: bool) -> Iterator[str]:
+    ordered = sorted(requirements, key=lambda requirement: _first(requirements, requirement.category))
+    for category, group in groupby(ordered, key=lambda requirement: requirement.category):
+        yield f"### {title(category)}"
+        mark = "[ ] " if box else ""
+        yield "\n".join(f"- {mark}**{inline(one.id)}**: {inline(one.text)}" for one in group)
+
+
+def _first(requirements: Sequence[Requirement], category: str) -> int:
+    return next(i for i, one in enumerate(requirements) if one.category == category)
+
+
+def _render_project_trace(
+    requirements: Sequence[Requirement], traced: dict[str, str]
+) -> Iterator[tuple[str, str, str]]:
+    for one in requirements:
+        yield one.id, f"Phase {traced[one.id]}" if one.id in traced else "Unmapped", "Pending"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(head)} |", f"|{'|'.join('-' * (len(name) + 2) for name in head)}|"]
+    return "\n".join([*lines, *(f"| {' | '.join(map(cell, row))} |" for row in rows)])
+
+
+def _document(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part) + "\n"

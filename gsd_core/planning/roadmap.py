@@ -1,6 +1,12 @@
-"""Reads ROADMAP.md: where its phases, checklists, plan lists and progress rows stand.
+"""Reads the details of one phase in ROADMAP.md: its fields, its criteria, its list of plans.
+
+Reads ROADMAP.md: where its phases, checklists, plan lists and progress rows stand.
 
 Lines are counted from 0. What lies in a code fence is text; what lies in ``<details>`` has shipped.
+
+Changes to ROADMAP.md: plans listed and ticked, phases ticked.
+
+Writes ROADMAP.md, STATE.md and config.json in the shapes of v1.20.5.
 """
 
 from __future__ import annotations
@@ -13,10 +19,136 @@ import attrs
 from attrs import define, field, frozen
 
 from gsd_core.errors import PlanningError
-from gsd_core.ids import normal_phase
-from gsd_core.planning.inline import cells, prose
-from gsd_core.planning.milestones import Milestone, current_milestone, listed_milestone, milestone_of
-from gsd_core.planning.numbers import CODE, NUMBER, SERIES, TOKEN, is_backlog
+from gsd_core.model.ids import normal_phase, padded
+
+from .changes import ListPlans, TickPhase, TickPlan
+from .markdown import Lines, cell, cells, inline, paragraphs, prose, set_cell, title
+from .milestones import Milestone, current_milestone, listed_milestone, milestone_of
+from .model import PlannedPhase
+from .numbers import CODE, NUMBER, SERIES, TOKEN, is_backlog, phase_numbers
+from .plan import full_plan_id
+from .requirements import requirement_ids
+
+PLAN = re.compile(
+    r"^(\s*[-*]\s*\[)([ xX])(\]\s*(?:\*\*)?`?(?:Plan\s+)?"
+    r"([A-Za-z0-9][\w.-]{0,99}?)(?:-PLAN)?(?:\.md)?`?(?:\*\*)?"
+    r"(?:\s+[:—–-]+\s*|[:—–]+\s*|\s+|$)(.*))$"
+)
+FIELD = re.compile(
+    r"^\s*(?:[-*]\s+)?\*\*([A-Za-z][A-Za-z /]{0,40}?)"
+    r"(?::\*\*|\s*\([^)]{0,99}\):\*\*|\*\*(?:\s*\([^)]{0,99}\))?\s*:)\s*(.*)$"
+)
+
+_ITEM = re.compile(r"^\s*(?:\d+[.)]|[-*])\s+(?:\[[ xX]\]\s+)?(.*)$")
+_PLACEHOLDER = re.compile(r"(?:TBD|TBC|\[[^\]]*\])?\.?$", re.IGNORECASE)
+_NAMES = {"dependencies": "depends on", "depends": "depends on", "success criterion": "success criteria"}
+
+
+@frozen(kw_only=True)
+class PlanLine:
+    """A line of a phase's list of plans; a *placeholder* promises nothing yet."""
+
+    line: int
+    id: str
+    text: str
+    ticked: bool
+
+    @property
+    def placeholder(self) -> bool:
+        """The line is a template's: ``01-01: TBD``."""
+        return _PLACEHOLDER.match(self.text) is not None and bool(self.text)
+
+
+@frozen(kw_only=True)
+class Details:
+    """The fields of a phase as they stand in its section."""
+
+    goal: str
+    depends_on: tuple[str, ...]
+    requirements: tuple[str, ...]
+    criteria: tuple[str, ...]
+    plans: tuple[PlanLine, ...]
+
+
+def read_details(lines: Sequence[str], number: str, first: int = 0) -> Details:
+    """Read the section of phase *number*; *first* is the place of its first line in the file."""
+    return Details(
+        goal=_field(lines, "goal"),
+        depends_on=phase_numbers(_field(lines, "depends on"), series="-" in number),
+        requirements=requirement_ids(_field(lines, "requirements")),
+        criteria=tuple(_criteria(lines)),
+        plans=tuple(plan_lines(lines, number, first)),
+    )
+
+
+def plan_lines(lines: Sequence[str], number: str, first: int = 0) -> Iterator[PlanLine]:
+    """Yield the lines of the list of plans that belong to phase *number*."""
+    for at, line in enumerate(lines, start=first):
+        match = PLAN.match(line.rstrip())
+        if match and _is_of(match[4], number):
+            yield PlanLine(
+                line=at,
+                id=full_plan_id(match[4], number),
+                text=prose(match[5]),
+                ticked=match[2] in "xX",
+            )
+
+
+def _is_of(plan: str, number: str) -> bool:
+    """Say whether a plan's id begins with the number of its phase."""
+    head, dash, rest = plan.rpartition("-")
+    while dash:
+        if normal_phase(head) == number:
+            return bool(rest)
+        head, dash, rest = head.rpartition("-")
+    return False
+
+
+def _field(lines: Sequence[str], name: str) -> str:
+    for at, line in enumerate(lines):
+        match = FIELD.match(line.rstrip())
+        if match and _name(match[1]) == name:
+            return prose(" ".join([match[2], *_continued(lines[at + 1 :])]))
+    return ""
+
+
+def _name(text: str) -> str:
+    return _NAMES.get(text.strip().lower(), text.strip().lower())
+
+
+def _continued(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines that go on with a field's text."""
+    for line in lines:
+        if (
+            not line.strip()
+            or FIELD.match(line)
+            or _ITEM.match(line)
+            or line.lstrip().startswith(("#", "|", "<", "Plans:"))
+        ):
+            return
+        yield line.strip()
+
+
+def _criteria(lines: Sequence[str]) -> Iterator[str]:
+    begun, item = False, ""
+    for line in lines:
+        line = line.rstrip()
+        match = FIELD.match(line)
+        if match and _name(match[1]) == "success criteria":
+            begun, item = True, match[2]
+        elif not begun:
+            continue
+        elif match or line.startswith(("#", "|", "Plans:")) or PLAN.match(line):
+            break
+        elif numbered := _ITEM.match(line):
+            if item:
+                yield prose(item)
+            item = numbered[1]
+        elif line.strip() and item:
+            item += f" {line.strip()}"
+    if item:
+        yield prose(item)
+
 
 MAX_PHASES = 500
 
@@ -222,7 +354,7 @@ def _section(roadmap: Roadmap, match: re.Match[str], at: int, place: _Place) -> 
         line=at,
         end=_end(roadmap.lines, at, len(match["hashes"])),
         number=normal_phase(match["number"] or match["bracketed"]),
-        name=_name(name),
+        name=_roadmap_name(name),
         done=bool(_DONE.search(name)),
         milestone=place.milestone,
         code=match["code"] or "",
@@ -230,7 +362,7 @@ def _section(roadmap: Roadmap, match: re.Match[str], at: int, place: _Place) -> 
     )
 
 
-def _name(text: str) -> str:
+def _roadmap_name(text: str) -> str:
     """Return a phase's name without what a heading says about its state."""
     return prose(_STATE.sub("", text))
 
@@ -329,3 +461,185 @@ def phases_of(roadmap: Roadmap, milestone: Milestone | None) -> Iterator[Section
         if mark.milestone in wanted:
             seen.add(mark.number)
             yield mark
+
+
+_COUNT = re.compile(r"(?:TBD|\[.*\]|\d+ plans?|)$", re.IGNORECASE)
+_BOX = re.compile(r"(\[)[ xX](\])")
+
+
+def list_plans(text: str, change: ListPlans) -> str:
+    """Add the plans that are not listed yet; a placeholder (``TBD``) of the same id gives way."""
+    section = _edit_roadmap_section(text, change.phase)
+    lines = Lines.of(text)
+    known = {line.id: line for line in _plans(lines, section)}
+    new: list[str] = []
+    for plan, what in change.plans:
+        identity = _own(plan, change.phase)
+        entry = f"- [ ] {identity}-PLAN.md — {inline(what)}".removesuffix(" — ")
+        if identity not in known:
+            new.append(entry)
+        elif known[identity].placeholder:
+            lines[known[identity].line] = entry
+    if new:
+        _insert(lines, section, list(known.values()), new)
+    return _counted(str(lines), change.phase, "Planned")
+
+
+def tick_plan(text: str, change: TickPlan) -> str:
+    """Tick the plan's line and count it; a list that lacks the plan gets it, no list stays none."""
+    section = _edit_roadmap_section(text, change.phase)
+    lines = Lines.of(text)
+    known = {line.id: line for line in _plans(lines, section)}
+    identity = _own(change.plan, change.phase)
+    if identity in known:
+        at = known[identity].line
+        lines[at] = _BOX.sub(r"\1x\2", lines[at], count=1)
+    elif known:
+        _insert(lines, section, list(known.values()), [f"- [x] {identity}-PLAN.md"])
+    return _counted(str(lines), change.phase, "In Progress")
+
+
+def tick_phase(text: str, change: TickPhase) -> str:
+    """Tick the phase in the checklist and in the progress table; without both, mark its heading."""
+    roadmap = scan(text)
+    entry, row = roadmap.entry(change.phase), roadmap.row(change.phase)
+    section = roadmap.section(change.phase)
+    lines = Lines.of(text)
+    if entry:
+        lines[entry.line] = _ticked(lines[entry.line], change.date)
+    elif section and not row and not section.done:
+        lines[section.line] = f"{lines[section.line].rstrip()} ✓ COMPLETE ({change.date})"
+    elif not section and not row:
+        raise _no_place(change.phase)
+    if row and row.text("status").lower() != "complete":
+        _set(lines, row, "status", "Complete")
+        _set(lines, row, "completed", change.date)
+    return str(lines)
+
+
+def _own(plan: str, phase: str) -> str:
+    identity = full_plan_id(plan, phase)
+    if identity.startswith(f"{padded(phase)}-"):
+        return identity
+    raise PlanningError(f"plan {plan!r} is not of phase {phase}", path=".planning/ROADMAP.md")
+
+
+def _edit_roadmap_section(text: str, phase: str) -> Section:
+    section = scan(text).section(phase)
+    if section is None:
+        raise _no_place(phase)
+    return section
+
+
+def _no_place(phase: str) -> PlanningError:
+    return PlanningError(
+        f"has no phase {phase}",
+        path=".planning/ROADMAP.md",
+        hint=f"add a heading '### Phase {phase}: NAME' with its goal",
+    )
+
+
+def _plans(lines: Lines, section: Section) -> list[PlanLine]:
+    inside = [lines[at] for at in range(section.line + 1, section.end)]
+    return list(plan_lines(inside, section.number, section.line + 1))
+
+
+def _insert(lines: Lines, section: Section, known: list[PlanLine], new: list[str]) -> None:
+    if known:
+        lines.insert(max(line.line for line in known) + 1, new)
+        return
+    inside = range(section.line + 1, section.end)
+    if head := [at for at in inside if lines[at].strip().lower() in ("plans:", "**plans:**")]:
+        lines.insert(head[0] + 1, new)
+    elif field := _edit_roadmap_field(lines, section):
+        lines.insert(field + 1, ["", "Plans:", *new])
+    else:
+        count = f"**Plans**: {_plural(len(new))}"
+        end = lines.before_blank(section.line + 1, section.end)
+        lines.insert(end, [count, "", "Plans:", *new])
+
+
+def _edit_roadmap_field(lines: Lines, section: Section) -> int:
+    """Return the line of ``**Plans**: 2 plans``, 0 if there is none."""
+    for at in range(section.line + 1, section.end):
+        if (match := FIELD.match(lines[at])) and match[1].lower() == "plans" and match[2]:
+            return at
+    return 0
+
+
+def _counted(text: str, phase: str, status: str) -> str:
+    """Bring the number of plans, in the details and in the progress table, up to date."""
+    roadmap, lines = scan(text), Lines.of(text)
+    section, row = roadmap.section(phase), roadmap.row(phase)
+    plans = [line for line in _plans(lines, section) if not line.placeholder] if section else []
+    if section and plans and (at := _edit_roadmap_field(lines, section)):
+        lines[at] = _recounted(lines[at], len(plans))
+    if row and plans:
+        _set(lines, row, "plans", f"{sum(line.ticked for line in plans)}/{len(plans)}")
+    if row and row.text("status").lower() in ("not started", "planned", "-", ""):
+        _set(lines, row, "status", status)
+    return str(lines)
+
+
+def _recounted(line: str, count: int) -> str:
+    match = FIELD.match(line)
+    if not match or not _COUNT.match(match[2]):
+        return line
+    return line[: match.start(2)] + _plural(count)
+
+
+def _plural(count: int) -> str:
+    return f"{count} plan{'' if count == 1 else 's'}"
+
+
+def _ticked(line: str, date: str) -> str:
+    match = ENTRY.match(line)
+    if not match or match[2] in "xX":
+        return line
+    done = "" if "(completed " in line else f" (completed {date})"
+    return f"{match[1]}x{match[3].rstrip()}{done}"
+
+
+def _set(lines: Lines, row: Row, column: str, value: str) -> None:
+    if column in row.columns:
+        lines[row.line] = set_cell(lines[row.line], row.columns[column], value)
+
+
+def render_roadmap(name: str, overview: str, phases: Sequence[PlannedPhase], date: str) -> str:
+    """Return ROADMAP.md for a first milestone."""
+    order = " → ".join(phase.number for phase in phases)
+    parts = [
+        f"# Roadmap: {title(name)}",
+        "## Overview",
+        paragraphs(overview),
+        "## Phases",
+        "**Phase Numbering:**\n- Integer phases (1, 2, 3): Planned milestone work\n"
+        "- Decimal phases (2.1, 2.2): Urgent insertions (marked with INSERTED)",
+        "\n".join(
+            f"- [ ] **Phase {phase.number}: {title(phase.name)}** - {inline(phase.goal)}" for phase in phases
+        ),
+        "## Phase Details",
+        *("\n".join(_details(phase)) for phase in phases),
+        "## Progress",
+        f"**Execution Order:**\nPhases execute in numeric order: {order}",
+        _progress(phases),
+        f"---\n*Roadmap created: {inline(date)}*",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _details(phase: PlannedPhase) -> Iterator[str]:
+    needed = ", ".join(f"Phase {number}" for number in phase.depends_on)
+    yield f"### Phase {phase.number}: {title(phase.name)}"
+    yield f"**Goal**: {inline(phase.goal)}"
+    yield f"**Depends on**: {needed or 'Nothing (first phase)'}"
+    yield f"**Requirements**: {', '.join(map(inline, phase.requirements)) or 'None'}"
+    yield "**Success Criteria** (what must be TRUE):"
+    yield from (f"  {i}. {inline(text)}" for i, text in enumerate(phase.criteria, start=1))
+    yield "**Plans**: TBD"
+
+
+def _progress(phases: Sequence[PlannedPhase]) -> str:
+    head = "| Phase | Plans Complete | Status | Completed |\n|-------|----------------|--------|-----------|"
+    rows = [f"| {phase.number}. {cell(title(phase.name))} | 0/TBD | Not started | - |" for phase in phases]
+    return "\n".join([head, *rows])

@@ -1,4 +1,6 @@
-"""Surveys a project: its milestones and phases, those that have shipped too, and how far each is.
+"""Reads a project's ``.planning/`` as a whole.
+
+Surveys a project: its milestones and phases, those that have shipped too, and how far each is.
 
 Files are counted and not read, so that one broken plan hides nothing else.
 """
@@ -10,20 +12,76 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+import attrs
 from attrs import define, field, frozen
 
 from gsd_core.errors import PlanningError
-from gsd_core.ids import normal_phase, phase_order
-from gsd_core.planning.folders import Folder, every_folder, folder_of, phase_folders
-from gsd_core.planning.frontmatter import Frontmatter
-from gsd_core.planning.milestones import Milestone, merged, milestone_of, same_version
-from gsd_core.planning.model import PhaseView
-from gsd_core.planning.numbers import is_backlog
-from gsd_core.planning.phases import details_of, on_disk, phase_view
-from gsd_core.planning.plans import plan_id
-from gsd_core.planning.read import state_of
-from gsd_core.planning.roadmap import Entry, Roadmap, Section, scan
-from gsd_core.planning.texts import read_text
+from gsd_core.model.ids import normal_phase, phase_order
+
+from .config import read_config
+from .frontmatter import Frontmatter, read_frontmatter
+from .markdown import read_text
+from .milestones import Milestone, merged, milestone_of, same_version
+from .model import PhaseView, Planning
+from .numbers import is_backlog
+from .phases import Folder, details_of, every_folder, folder_of, on_disk, phase_folders, phase_view
+from .plan import plan_id
+from .project import core_value, project_name
+from .requirements import parse_requirements
+from .roadmap import Entry, Roadmap, Section, phases_of, scan
+
+DOCUMENTS = ("PROJECT.md", "REQUIREMENTS.md", "ROADMAP.md", "STATE.md", "MILESTONES.md")
+
+
+def read_planning(root: Path) -> Planning:
+    """Read the milestone in progress of the project at *root*.
+
+    Without ``.planning/`` there are no phases. Raises :class:`PlanningError` for what cannot be read.
+    """
+    documents = read_documents(root)
+    roadmap = scan(documents.get("ROADMAP.md", ""))
+    state = state_of(documents)
+    milestone = roadmap.current(state.text("milestone"))
+    return Planning(
+        name=project_name(documents.get("PROJECT.md", "")),
+        core_value=core_value(documents.get("PROJECT.md", "")),
+        milestone=milestone.version if milestone else state.text("milestone") or "v1.0",
+        milestone_name=milestone.name if milestone else state.text("milestone_name"),
+        phases=_phases(root, roadmap, milestone),
+        requirements=parse_requirements(documents.get("REQUIREMENTS.md", "")),
+        config=read_config(root),
+        documents=documents,
+    )
+
+
+def read_documents(root: Path) -> dict[str, str]:
+    """Return the texts of the root files that exist, by name."""
+    paths = {name: f".planning/{name}" for name in DOCUMENTS}
+    return {name: read_text(root, path) for name, path in paths.items() if (root / path).exists()}
+
+
+def state_of(documents: Mapping[str, str]) -> Frontmatter:
+    """Return the frontmatter of STATE.md, empty if it has none or a broken one."""
+    try:
+        return read_frontmatter(documents.get("STATE.md", ""), path=".planning/STATE.md")
+    except PlanningError:
+        return Frontmatter()
+
+
+def _phases(root: Path, roadmap: Roadmap, milestone: Milestone | None) -> tuple[PhaseView, ...]:
+    folders = phase_folders(root)
+    version = milestone.version if milestone else ""
+    shipped = {mark.number for mark in roadmap.marks() if mark.shipped}
+    views = [phase_view(root, roadmap, mark, folders, version) for mark in phases_of(roadmap, milestone)]
+    ordered = sorted(views, key=lambda view: phase_order(view.number))
+    current = {view.number for view in ordered}
+    return tuple(_without(view, shipped - current) for view in ordered)
+
+
+def _without(view: PhaseView, shipped: set[str]) -> PhaseView:
+    """Take away dependencies on phases of milestones that have shipped: they are met."""
+    return attrs.evolve(view, depends_on=tuple(n for n in view.depends_on if n not in shipped))
+
 
 DiskStatus: TypeAlias = Literal[
     "no_directory", "empty", "discussed", "researched", "planned", "partial", "complete"

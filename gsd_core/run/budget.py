@@ -7,11 +7,11 @@ from decimal import Decimal
 
 from gsd_core.errors import Exhausted
 from gsd_core.hookspecs import gsd_check_budget
-from gsd_core.question import Inquiry, Option, Question
-from gsd_core.usage import Pause, Stop, Usage
+from gsd_core.model.question import Inquiry, Option, Question
+from gsd_core.model.usage import Pause, Stop, Usage
 
-from .ask import ask
-from .session import Run
+from .questions import ask
+from .runtime import Run
 
 LIMIT = timedelta(seconds=2)
 

@@ -10,10 +10,10 @@ from gsd_core.git import Git
 from gsd_core.journal.codec import unstructure
 from gsd_core.machine.state import PhaseSeen, PlanSeen, Seen
 from gsd_core.planning.model import PhaseView, Planning
-from gsd_core.planning.read import read_planning
+from gsd_core.planning.survey import read_planning
 
-from .config import merged
-from .session import Run
+from .preflight import merged
+from .runtime import Run
 
 PROJECT_FILE_LIMIT = 16_000
 

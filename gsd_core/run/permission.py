@@ -8,15 +8,15 @@ from datetime import timedelta
 
 from attrs import define, field
 
-from gsd_core.agent import Allow, Ask, Deny, Permission, ToolUse
 from gsd_core.errors import Permanent
-from gsd_core.hooks import Outcome
 from gsd_core.hookspecs import gsd_permit_tool
-from gsd_core.question import Inquiry, Option, Question
-from gsd_core.text import redact, sanitize
+from gsd_core.model.agent import Allow, Ask, Deny, Permission, ToolUse
+from gsd_core.model.question import Inquiry, Option, Question
+from gsd_core.plugins.call_group import Outcome
+from gsd_core.sanitize import redact, sanitize
 
-from .ask import ask_for_a_while
-from .session import Run
+from .questions import ask_for_a_while
+from .runtime import Run
 
 LIMIT = timedelta(seconds=2)
 FAILURES_IN_A_ROW = 3

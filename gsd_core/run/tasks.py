@@ -10,13 +10,13 @@ from typing import Any
 
 from gsd_core.errors import GsdError
 from gsd_core.git import TrailedCommit
+from gsd_core.model.step import StepRequest, TaskCommit
 from gsd_core.planning.model import Plan, Task
-from gsd_core.step import StepRequest, TaskCommit
-from gsd_core.text import clip, redact, sanitize
+from gsd_core.sanitize import clip, redact, sanitize
 
-from .commands import check
 from .permission import Gate
-from .session import Run
+from .runtime import Run
+from .verification import check
 
 DENIED = (".git", ".planning", ".gsd", ".claude")
 DENIED_FILES = ("gsd.toml", ".mcp.json")

@@ -10,13 +10,16 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from gsd_core.agent import Activity, AgentHost, AgentResult, AgentTask, Allow, Ask, ToolUse
 from gsd_core.errors import Permanent, Transient
-from gsd_core.hookspecs import RunInfo, gsd_lifespan, gsd_run_agent, implements
-from gsd_core.ids import StepId
-from gsd_core.usage import Usage
+from gsd_core.hookspecs import RunInfo, gsd_lifespan, gsd_run_agent
+from gsd_core.markers import implements
+from gsd_core.model.agent import Activity, AgentHost, AgentResult, AgentTask, Allow, Ask, ToolUse
+from gsd_core.model.ids import StepId
+from gsd_core.model.usage import Usage
 
-from .scenario import FileEdit, Job, Scenario, accepted
+from .scenario import Scenario, accepted
+from .scenario.product import FileEdit
+from .scenario.work import Job
 
 TRIES = 3
 """How often a task is tried before the executor gives up."""

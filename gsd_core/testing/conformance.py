@@ -18,17 +18,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 
 from gsd_core import hookspecs as specs
-from gsd_core.agent import AgentHost, AgentResult, AgentTask, Permission, ToolUse
-from gsd_core.calls import end_tasks
-from gsd_core.event import Event
-from gsd_core.gap import Gap, GapReport
-from gsd_core.hooks import Hooks, Outcome, PluginFailure
 from gsd_core.hookspecs import ConfigValue, Finding, ProjectInfo, RunInfo
-from gsd_core.notice import Notice
+from gsd_core.model.agent import AgentHost, AgentResult, AgentTask, Permission, ToolUse
+from gsd_core.model.event import Event
+from gsd_core.model.gap import Gap, GapReport
+from gsd_core.model.notice import Notice
+from gsd_core.model.question import Answer, Inquiry, refusal
+from gsd_core.model.step import RunStep, StepHost, StepRequest, StepResult
+from gsd_core.model.usage import Pause, Spend, Stop
 from gsd_core.planning.model import PhaseView
-from gsd_core.question import Answer, Inquiry, refusal
-from gsd_core.step import RunStep, StepHost, StepRequest, StepResult
-from gsd_core.usage import Pause, Spend, Stop
+from gsd_core.plugins.call_group import Outcome, end_tasks
+from gsd_core.plugins.calling import Hooks
+from gsd_core.plugins.isolation import PluginFailure
 
 from .registry import make_hooks
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from gsd_core.bound import setting, settings_of
-from gsd_core.hookspecs import RunInfo, gsd_settings, implements
+from gsd_core.hookspecs import RunInfo, gsd_settings
+from gsd_core.markers import implements
+from gsd_core.settings import setting, settings_of
 
 from .agent import FakeAgent, of_run
 from .scenario import Scenario

@@ -12,16 +12,17 @@ from typing import Any, Protocol, TypeAlias, cast
 
 import attrs
 
-from gsd_core.agent import Activity, AgentResult, AgentTask, Allow, Deny, Permission, ToolUse
-from gsd_core.checks import CheckResult
 from gsd_core.errors import Permanent
-from gsd_core.hookspecs import gsd_answer, gsd_notify, implements
-from gsd_core.ids import question_id
-from gsd_core.notice import Notice
+from gsd_core.hookspecs import gsd_answer, gsd_notify
+from gsd_core.markers import implements
+from gsd_core.model.agent import Activity, AgentResult, AgentTask, Allow, Deny, Permission, ToolUse
+from gsd_core.model.checks import CheckResult
+from gsd_core.model.ids import question_id
+from gsd_core.model.notice import Notice
+from gsd_core.model.question import Answer, Inquiry, Question
+from gsd_core.model.step import Accept, Effect, Functions, TaskCommit
+from gsd_core.model.usage import Usage
 from gsd_core.planning.model import Task
-from gsd_core.question import Answer, Inquiry, Question
-from gsd_core.step import Accept, Effect, Functions, TaskCommit
-from gsd_core.usage import Usage
 
 MAX_COMPLAINTS = 2
 """How often the core lets an agent correct its answer."""

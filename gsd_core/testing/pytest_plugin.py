@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from gsd_core.bound import bind_settings
-from gsd_core.hooks import Hooks
 from gsd_core.planning.model import PhaseView
+from gsd_core.plugins.calling import Hooks
+from gsd_core.settings import bind_settings
 
 from .fakes import FakeAgentHost, FakeClock, FakeHost
 from .registry import make_hooks

@@ -6,9 +6,9 @@ from collections.abc import Collection
 from importlib.metadata import EntryPoint
 
 from gsd_core.errors import ConfigError
-from gsd_core.fit import unfit
-from gsd_core.hooks import Hooks
-from gsd_core.plugins import Registry
+from gsd_core.plugins.calling import Hooks
+from gsd_core.plugins.loading import Registry
+from gsd_core.plugins.validation import unfit
 
 
 class SealedRegistry(Registry):

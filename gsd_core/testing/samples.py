@@ -16,15 +16,15 @@ from typing import Any
 
 import attrs
 
-from gsd_core.agent import AgentTask, ToolUse
-from gsd_core.event import Event
 from gsd_core.hookspecs import ProjectInfo, RunInfo
-from gsd_core.ids import StepId, question_id
-from gsd_core.notice import Notice
+from gsd_core.model.agent import AgentTask, ToolUse
+from gsd_core.model.event import Event
+from gsd_core.model.ids import StepId, question_id
+from gsd_core.model.notice import Notice
+from gsd_core.model.question import Inquiry, Option, Question
+from gsd_core.model.step import Idea, StepRequest
+from gsd_core.model.usage import Spend
 from gsd_core.planning.model import PhaseView, Plan, Planning, Task
-from gsd_core.question import Inquiry, Option, Question
-from gsd_core.step import Idea, StepRequest
-from gsd_core.usage import Spend
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 RUN = "r-test"

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from gsd_core.errors import UserError
-from gsd_core.journal.record import Record
-from gsd_core.text import one_line
+from gsd_core.journal.schema import Record
+from gsd_core.sanitize import one_line
 
 from .status import SCHEMA_VERSION
 

@@ -8,10 +8,9 @@ from typing import Literal, TypeAlias
 
 from attrs import frozen
 
-from gsd_core.ids import phase_order
-from gsd_core.machine.due import in_range
-from gsd_core.machine.phases import is_stale
+from gsd_core.machine.due import in_range, is_stale
 from gsd_core.machine.state import PhaseSeen, State, StepRecord, gap_rounds
+from gsd_core.model.ids import phase_order
 
 Progress: TypeAlias = Literal["pending", "in_progress", "completed", "failed", "skipped"]
 StepName: TypeAlias = Literal["discuss", "plan", "execute", "verify"]

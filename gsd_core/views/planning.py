@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import frozen
 
-from gsd_core.gap import Gap, HumanCheck
+from gsd_core.model.gap import Gap, HumanCheck
 from gsd_core.planning.model import Plan, Requirement, Verdict
 from gsd_core.planning.survey import Survey, Surveyed
 from gsd_core.planning.waves import plan_waves

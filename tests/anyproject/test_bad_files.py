@@ -16,11 +16,9 @@ from attrs import frozen
 
 import gsd_core
 from gsd_core.errors import PlanningError
-from gsd_core.planning.health import examine
-from gsd_core.planning.health_repairs import repairs
-from gsd_core.planning.read import read_planning
+from gsd_core.planning.health import examine, repairs
 from gsd_core.planning.requirements import read_requirements
-from gsd_core.planning.survey import survey
+from gsd_core.planning.survey import read_planning, survey
 from tests.anyproject import mutations as m
 from tests.anyproject.tree import project
 

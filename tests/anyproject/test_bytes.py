@@ -10,7 +10,7 @@ import pytest
 from gsd_core import AddDecisions, Change, ListPlans, MapRequirement, SetPosition, TickPhase, TickPlan
 from gsd_core.planning.edit import apply_changes
 from gsd_core.planning.model import Planning
-from gsd_core.planning.read import read_planning
+from gsd_core.planning.survey import read_planning
 from tests.anyproject.corpus import each_project, needs_corpus
 
 pytestmark = needs_corpus

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gsd_core.ids import normal_phase
+from gsd_core.model.ids import normal_phase
 from gsd_core.planning.numbers import phase_numbers
 from tests.anyproject.corpus import PROJECTS, each_project, expected, needs_corpus
 from tests.cli.bench import said

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from gsd_core.planning.config import default_config
-from gsd_core.planning.health import examine
-from gsd_core.planning.health_repairs import apply, repairs
+from gsd_core.planning.health import apply, examine, repairs
 from tests.anyproject.corpus import each_project, needs_corpus
 from tests.anyproject.tree import plan, project
 from tests.cli.bench import call, repository

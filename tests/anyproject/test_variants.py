@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gsd_core.planning.plans import parse_plan
+from gsd_core.planning.plan import parse_plan
 from tests.anyproject.tree import plan, project
 from tests.cli.bench import said
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gsd_core.plugins import DEFAULT_PLUGINS
+from gsd_core.plugins.discovery import DEFAULT_PLUGINS
 from gsd_core.testing.check import RULES
 from tests.authorkit.bad import BAD, HEAD, NOTIFY
 from tests.cli.bench import call

@@ -14,7 +14,7 @@ import attrs
 import pytest
 
 from gsd_core.errors import UserError
-from gsd_core.fit import HOOKS, hooks_of
+from gsd_core.plugins.validation import HOOKS, hooks_of
 from gsd_core.testing import make_manager
 from gsd_core.testing.new import NewPackage, examples, plugin_name, write_package
 from tests.cli.bench import call

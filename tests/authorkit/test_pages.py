@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gsd_core.fit import HOOKS
+from gsd_core.plugins.validation import HOOKS
 from tests.cli.bench import call
 from tests.docs.pages import Block, blocks, pages
 

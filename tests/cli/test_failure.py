@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gsd_core.cli.failure import exit_code, tell_failure
+from gsd_core.cli.failures import exit_code, tell_failure
 from gsd_core.errors import (
     Credentials,
     Exhausted,

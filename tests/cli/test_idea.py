@@ -9,7 +9,7 @@ import pytest
 
 from gsd_core import Idea
 from gsd_core.errors import IdeaError
-from gsd_core.run.idea import LIMIT_BYTES, load_idea
+from gsd_core.run.preflight import LIMIT_BYTES, load_idea
 
 
 def _load(folder: Path, raw: bytes) -> Idea:

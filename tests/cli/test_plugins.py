@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from gsd_core.plugins import DEFAULT_PLUGINS
-from gsd_core.trust import Trust
+from gsd_core.plugins.discovery import DEFAULT_PLUGINS
+from gsd_core.plugins.importing import Trust
 from tests.cli.bench import Bench, call, said
 
 DETECTOR = """

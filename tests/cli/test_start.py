@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gsd_core.cli.phase_range import parse_phases
+from gsd_core.cli.options import parse_phases
 from gsd_core.errors import ConfigError
-from gsd_core.trust import Trust
+from gsd_core.plugins.importing import Trust
 from tests.cli.bench import Bench, call, repository
 from tests.terminal.plays import on_a_terminal
 

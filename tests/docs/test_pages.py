@@ -17,11 +17,12 @@ import pytest
 from docs import generate, tables
 from gsd_core import Gap, PhaseView
 from gsd_core.cli.app import gsd
-from gsd_core.cli.flags import classes_of
-from gsd_core.fit import unfit
-from gsd_core.hooks import Hooks
+from gsd_core.cli.options import classes_of
 from gsd_core.hookspecs import gsd_find_gaps
-from gsd_core.plugins import Choice, build_manager, load
+from gsd_core.plugins.calling import Hooks
+from gsd_core.plugins.discovery import Choice
+from gsd_core.plugins.loading import build_manager, load
+from gsd_core.plugins.validation import unfit
 from gsd_core.settings import Layer, resolve
 from tests.docs.pages import Block, blocks, pages
 from tests.house.source import ROOT

@@ -12,11 +12,11 @@ import pytest
 from docs import generate, tables
 from gsd_core import EVENT_NAMES, Event, hookspecs, implements
 from gsd_core.cli.app import COMMANDS, gsd
-from gsd_core.cli.flags import LOADED
-from gsd_core.fit import HOOKS
+from gsd_core.cli.options import LOADED
 from gsd_core.hookspecs import gsd_on_event
-from gsd_core.journal.record import ACTIVITY
+from gsd_core.journal.schema import ACTIVITY
 from gsd_core.machine.fold import FACT_KINDS
+from gsd_core.plugins.validation import HOOKS
 from tests.house.source import ROOT, modules
 from tests.run import harness
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from gsd_core.event import EVENT_NAMES
+from gsd_core.model.event import EVENT_NAMES
 from tests.e2e.place import EXAMPLE, FAKE, Done, Place, calm
 
 RUN = ("run", EXAMPLE, *FAKE, "--yes")

@@ -24,7 +24,6 @@ from gsd_core import (
     StepResult,
     implements,
 )
-from gsd_core.hooks import Hooks, PluginFailure
 from gsd_core.hookspecs import (
     ConfigValue,
     ProjectInfo,
@@ -34,6 +33,8 @@ from gsd_core.hookspecs import (
     gsd_wrap_step,
     gsd_write_config,
 )
+from gsd_core.plugins.calling import Hooks
+from gsd_core.plugins.isolation import PluginFailure
 from gsd_core.testing import make_hooks
 
 INSTANT, HOUR = timedelta(milliseconds=10), timedelta(hours=1)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "contrib" / "gsd-plugin-example-gaps"
 LIST = """
 import json
-from gsd_core.plugins import Choice, build_manager, load
+from gsd_core.plugins.loading import Choice, build_manager, load
 infos = load(build_manager(), Choice(defaults=()))
 print(json.dumps([[i.name, i.source, i.status, i.distribution, i.version, i.hooks] for i in infos]))
 """

@@ -35,7 +35,7 @@ from gsd_core import (
     ToolUse,
     hookspecs,
 )
-from gsd_core.fit import HOOKS
+from gsd_core.plugins.validation import HOOKS
 from gsd_core.testing import FakeClock, RecordingNotifier, ScriptedHuman, conformance, make_hooks
 from tests.hooks import plays
 from tests.hooks.plays import DONE, HERE, INQUIRY, INSTANT, NOTICE, PHASE, PROJECT, STEP, event

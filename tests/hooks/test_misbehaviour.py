@@ -12,8 +12,8 @@ import attrs
 import pytest
 
 from gsd_core import ConfigError, Permanent, PluginError, Transient
-from gsd_core.hooks import PluginFailure
 from gsd_core.hookspecs import gsd_write_config
+from gsd_core.plugins.isolation import PluginFailure
 from tests.hooks import plays
 from tests.hooks.plays import INSTANT, Behaviour, Told
 

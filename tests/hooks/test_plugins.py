@@ -14,11 +14,13 @@ import attrs
 import pytest
 
 from gsd_core import ConfigError, Gap, PhaseView
-from gsd_core.hooks import Hooks, PluginFailure
 from gsd_core.hookspecs import gsd_find_gaps
-from gsd_core.plugins import DEFAULT_PLUGINS, Choice, PluginInfo, Registry, build_manager, load, with_failures
+from gsd_core.plugins.calling import Hooks
+from gsd_core.plugins.discovery import DEFAULT_PLUGINS, Choice
+from gsd_core.plugins.importing import Trust
+from gsd_core.plugins.isolation import PluginFailure
+from gsd_core.plugins.loading import PluginInfo, Registry, build_manager, load, with_failures
 from gsd_core.testing import make_manager
-from gsd_core.trust import Trust
 from tests.hooks.plays import HOUR
 
 HEAD = "from gsd_core.hookspecs import hookimpl\n@hookimpl\n"

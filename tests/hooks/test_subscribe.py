@@ -9,8 +9,9 @@ from typing import Any
 import attrs
 
 from gsd_core import Event
-from gsd_core.hooks import Hooks, PluginFailure
 from gsd_core.hookspecs import gsd_on_event
+from gsd_core.plugins.calling import Hooks
+from gsd_core.plugins.isolation import PluginFailure
 from tests.hooks import plays
 from tests.hooks.plays import HOUR, INSTANT, event, make
 

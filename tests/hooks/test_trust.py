@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gsd_core.trust import Trust
+from gsd_core.plugins.importing import Trust
 
 
 def test_what_was_trusted_is_remembered(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ import threading
 from datetime import timedelta
 from typing import Any
 
-from gsd_core.hooks import Hooks
 from gsd_core.hookspecs import gsd_find_gaps, gsd_write_config
-from gsd_core.watchdog import Blocked, Watchdog
+from gsd_core.plugins.calling import Hooks
+from gsd_core.plugins.watchdog import Blocked, Watchdog
 from tests.hooks.plays import HOUR, INSTANT, PHASE, PROJECT, finds_nothing, make
 
 SOON = timedelta(milliseconds=20)

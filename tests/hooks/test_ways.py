@@ -24,8 +24,6 @@ from gsd_core import (
     implements,
     settings_of,
 )
-from gsd_core.bound import bind_settings
-from gsd_core.hooks import Hooks, Outcome, PluginFailure
 from gsd_core.hookspecs import (
     gsd_answer,
     gsd_find_gaps,
@@ -35,7 +33,11 @@ from gsd_core.hookspecs import (
     gsd_workspace,
     gsd_write_config,
 )
-from gsd_core.plugins import collect_settings
+from gsd_core.plugins.call_group import Outcome
+from gsd_core.plugins.calling import Hooks
+from gsd_core.plugins.isolation import PluginFailure
+from gsd_core.plugins.loading import collect_settings
+from gsd_core.settings import bind_settings
 from gsd_core.testing import make_hooks
 from tests.hooks import plays
 from tests.hooks.plays import HOUR, INQUIRY, INSTANT, NOTICE, PHASE, PROJECT, SEQUENCE, make, says, valid

@@ -13,8 +13,10 @@ import pytest
 
 from gsd_core import PluginError, RunStep, StepRequest, StepResult, Transient
 from gsd_core.errors import Fenced
-from gsd_core.hooks import Hooks, PluginFailure, end_tasks, in_core
 from gsd_core.hookspecs import gsd_answer, gsd_wrap_step
+from gsd_core.plugins.call_group import end_tasks
+from gsd_core.plugins.calling import Hooks
+from gsd_core.plugins.isolation import PluginFailure, in_core
 from tests.hooks import plays
 from tests.hooks.plays import DONE, HOUR, INQUIRY, INSTANT, SEQUENCE, STEP, make, passes
 

@@ -39,7 +39,8 @@ from gsd_core import (
     implements,
 )
 from gsd_core.hookspecs import gsd_run_agent
-from gsd_core.plugins import DEFAULT_PLUGINS, build_manager
+from gsd_core.plugins.discovery import DEFAULT_PLUGINS
+from gsd_core.plugins.loading import build_manager
 from gsd_core.testing import conformance as kit
 from gsd_core.testing.fakes import FakeHost
 from gsd_plugins import claude, rehearsal

@@ -127,7 +127,7 @@ def test_only_the_callers_touch_pluggys_hook_object() -> None:
         if isinstance(node, ast.Attribute) and node.attr == "hook" and "manager" in ast.unparse(node.value)
     }
 
-    assert users == {"gsd_core.hooks"}
+    assert users == {"gsd_core.plugins.calling"}
 
 
 IMPURE = {"asyncio", "os", "io", "time", "socket", "subprocess", "threading", "random", "secrets", "pathlib",

@@ -32,7 +32,7 @@ from gsd_core import (
 )
 from gsd_core.errors import JournalError
 from gsd_core.journal.codec import structure, unstructure
-from gsd_core.step import Outcome
+from gsd_core.model.step import Outcome
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -11,7 +11,7 @@ import pytest
 
 from gsd_core.errors import Fenced, JournalError
 from gsd_core.journal.inbox import put
-from gsd_core.journal.record import InboxItem
+from gsd_core.journal.schema import InboxItem
 from gsd_core.journal.store import Journal
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -17,7 +17,7 @@ import apsw
 import pytest
 
 from gsd_core.errors import Fenced, JournalError
-from gsd_core.journal.record import Record, Upcaster
+from gsd_core.journal.schema import Record, Upcaster
 from gsd_core.journal.store import Journal
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

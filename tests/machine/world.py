@@ -8,12 +8,12 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
-from gsd_core.ids import StepId, question_id
 from gsd_core.journal.codec import structure, unstructure
 from gsd_core.machine.due import AskAgain, Due, End, Escalate, Land, Settle, Start, Wait, due
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import PhaseSeen, PlanSeen, Seen, State
-from gsd_core.question import Answer, Inquiry, Option, Question
+from gsd_core.model.ids import StepId, question_id
+from gsd_core.model.question import Answer, Inquiry, Option, Question
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -27,7 +27,7 @@ from gsd_core import (
     StepResult,
     Truth,
 )
-from gsd_core.planning.plans import parse_plan
+from gsd_core.planning.plan import parse_plan
 from gsd_core.testing.fakes import FakeHost
 from gsd_plugins import native
 

@@ -25,7 +25,7 @@ from gsd_core import (
     Truth,
     Verified,
 )
-from gsd_core.planning.verdicts import parse_verdict
+from gsd_core.planning.verification import parse_verdict
 from gsd_core.testing.fakes import FakeHost
 from gsd_plugins import native
 

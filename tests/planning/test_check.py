@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from gsd_core import Artifact, MustHaves, PhaseView, Plan, PlannedPhase, Requirement, Task, Truth
 from gsd_core.planning.check import check_plans, check_roadmap
-from gsd_core.planning.graph import cycle, waves
 from gsd_core.planning.paths import refused
+from gsd_core.planning.waves import cycle, waves
 
 PHASE = PhaseView(number="1", name="X", project=Path())
 TASK = Task(number=1, name="Do", files=("a.py",), action="do", check="true", done="done")

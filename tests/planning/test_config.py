@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from gsd_core import PlanningError
-from gsd_core.planning.config import default_config, get, read_config
-from gsd_core.planning.render import render_config
+from gsd_core.planning.config import default_config, get, read_config, render_config
 
 
 def written(root: Path, text: str) -> Path:

@@ -10,10 +10,9 @@ import pytest
 
 from gsd_core import AddDecisions, Change, ListPlans, PhaseView, SetPosition, TickPhase, TickPlan
 from gsd_core.planning.edit import apply_changes
-from gsd_core.planning.plans import parse_plan
-from gsd_core.planning.read import read_planning
-from gsd_core.planning.render import render_plan
+from gsd_core.planning.plan import parse_plan, render_plan
 from gsd_core.planning.roadmap import scan
+from gsd_core.planning.survey import read_planning
 
 CORPUS = Path(__file__).parents[2] / "../shared/corpus"
 PROJECTS = sorted(CORPUS.glob("projects/*")) if CORPUS.is_dir() else []

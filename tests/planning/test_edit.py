@@ -20,7 +20,9 @@ from gsd_core import (
     TickPlan,
 )
 from gsd_core.planning.edit import apply_changes
-from gsd_core.planning.render import render_requirements, render_roadmap, render_state
+from gsd_core.planning.requirements import render_requirements
+from gsd_core.planning.roadmap import render_roadmap
+from gsd_core.planning.state import render_state
 
 PHASES = (
     PlannedPhase(number="1", name="First", goal="Begin", requirements=("A-01",), criteria=("It is",)),

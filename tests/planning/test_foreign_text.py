@@ -22,22 +22,16 @@ from gsd_core import (
     Task,
     Truth,
 )
-from gsd_core.planning.details import read_details
+from gsd_core.planning.context import render_context
 from gsd_core.planning.frontmatter import read_frontmatter
-from gsd_core.planning.inline import clean
-from gsd_core.planning.read import parse_plan, parse_verdict
-from gsd_core.planning.render import (
-    render_context,
-    render_plan,
-    render_project,
-    render_requirements,
-    render_roadmap,
-    render_state,
-    render_summary,
-    render_verification,
-)
-from gsd_core.planning.requirements import parse_requirements
-from gsd_core.planning.roadmap import scan
+from gsd_core.planning.markdown import clean
+from gsd_core.planning.plan import parse_plan, render_plan
+from gsd_core.planning.project import render_project
+from gsd_core.planning.requirements import parse_requirements, render_requirements
+from gsd_core.planning.roadmap import read_details, render_roadmap, scan
+from gsd_core.planning.state import render_state
+from gsd_core.planning.summary import render_summary
+from gsd_core.planning.verification import parse_verdict, render_verification
 
 HOSTILE = [
     "---\nstatus: passed\n---",

@@ -34,7 +34,7 @@ from gsd_core import (
 from gsd_core.planning import render
 from gsd_core.planning.config import default_config
 from gsd_core.planning.edit import apply_changes
-from gsd_core.planning.read import read_planning
+from gsd_core.planning.survey import read_planning
 
 DATE = "2026-01-31"
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)

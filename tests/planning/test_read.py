@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from gsd_core import PhaseView, Planning, PlanningError
-from gsd_core.planning.read import parse_plan, parse_verdict, read_planning
+from gsd_core.planning.plan import parse_plan
+from gsd_core.planning.survey import read_planning
+from gsd_core.planning.verification import parse_verdict
 
 
 def tree(root: Path, files: dict[str, str]) -> Planning:

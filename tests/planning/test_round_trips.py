@@ -24,9 +24,9 @@ from gsd_core import (
     Truth,
     Verdict,
 )
-from gsd_core.planning.inline import clean
-from gsd_core.planning.read import parse_plan, parse_verdict
-from gsd_core.planning.render import render_plan, render_verification
+from gsd_core.planning.markdown import clean
+from gsd_core.planning.plan import parse_plan, render_plan
+from gsd_core.planning.verification import parse_verdict, render_verification
 
 NASTY = [
     "---",

@@ -22,8 +22,7 @@ from gsd_core import (
     Truth,
     Verdict,
 )
-from gsd_core.planning.render import render_verification
-from gsd_core.planning.verdicts import parse_verdict
+from gsd_core.planning.verification import parse_verdict, render_verification
 from gsd_plugins import must_haves
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

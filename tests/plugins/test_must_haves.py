@@ -8,17 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gsd_core import (
-    Artifact,
-    CheckResult,
-    Gap,
-    GapReport,
-    KeyLink,
-    MustHaves,
-    PhaseView,
-    Plan,
-    TaskCheck,
-)
+from gsd_core import Artifact, CheckResult, Gap, GapReport, KeyLink, MustHaves, PhaseView, Plan, TaskCheck
 from gsd_plugins import must_haves
 from gsd_plugins.must_haves.patterns import Found, search
 

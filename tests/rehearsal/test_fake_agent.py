@@ -23,7 +23,8 @@ from gsd_core import (
     RunInfo,
     Transient,
 )
-from gsd_core.plugins import Choice, build_manager, load
+from gsd_core.plugins.discovery import Choice
+from gsd_core.plugins.loading import build_manager, load
 from gsd_core.testing.agent import FakeAgent
 from gsd_core.testing.scenario import Scenario
 from tests.claude.workbench import RecordingHost

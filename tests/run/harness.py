@@ -12,19 +12,20 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from gsd_core.agent import AgentHost, AgentResult, AgentTask
-from gsd_core.hooks import Hooks
-from gsd_core.hookspecs import RunInfo, gsd_run_agent, implements
+from gsd_core.hookspecs import RunInfo, gsd_run_agent
 from gsd_core.journal.codec import unstructure
 from gsd_core.journal.inbox import put as put
-from gsd_core.journal.record import Record
+from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
 from gsd_core.machine.state import Options
-from gsd_core.plugins import collect_settings
-from gsd_core.question import Answer
+from gsd_core.markers import implements
+from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
+from gsd_core.model.question import Answer
+from gsd_core.model.step import Idea
+from gsd_core.plugins.calling import Hooks
+from gsd_core.plugins.loading import collect_settings
 from gsd_core.run import RunEnd, RunRequest, run_project
 from gsd_core.settings import CORE_SECTIONS, Layer, resolve
-from gsd_core.step import Idea
 from gsd_core.testing import make_hooks
 from gsd_core.testing.agent import FakeAgent
 from gsd_core.testing.scenario import Scenario

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from gsd_core.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.errors import GsdError, IdeaError, JournalError, Locked, ProjectError
 from gsd_core.machine.state import Options
+from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.run import RunRequest, run_project
 
 from . import harness as h

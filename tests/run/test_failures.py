@@ -12,17 +12,17 @@ from typing import Any, cast
 import pytest
 from attrs import define, evolve, frozen
 
-from gsd_core.agent import Activity, AgentHost, AgentResult, AgentTask
 from gsd_core.errors import Credentials, Exhausted, Permanent, Transient
 from gsd_core.git import Git
 from gsd_core.hookspecs import gsd_check_budget
 from gsd_core.journal.codec import structure
-from gsd_core.journal.record import Record
+from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
+from gsd_core.model.agent import Activity, AgentHost, AgentResult, AgentTask
+from gsd_core.model.usage import Pause, Spend, Stop, Usage
 from gsd_core.run import RunEnd
-from gsd_core.run.effects import Effects
+from gsd_core.run.runtime import Effects
 from gsd_core.testing import FakeClock, ScriptedHuman
-from gsd_core.usage import Pause, Spend, Stop, Usage
 
 from . import harness as h
 

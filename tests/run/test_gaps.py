@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from attrs import define, field
 
-from gsd_core.agent import AgentHost, AgentResult, AgentTask
-from gsd_core.gap import Gap, GapReport
 from gsd_core.hookspecs import gsd_execute_step, gsd_find_gaps, gsd_wrap_step
 from gsd_core.machine.state import Options
+from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
+from gsd_core.model.gap import Gap, GapReport
+from gsd_core.model.step import RunStep, StepHost, StepRequest, StepResult, Verified
 from gsd_core.planning.model import PhaseView
-from gsd_core.planning.read import read_planning
-from gsd_core.step import RunStep, StepHost, StepRequest, StepResult, Verified
+from gsd_core.planning.survey import read_planning
 from gsd_core.testing import ScriptedHuman
 from gsd_plugins import native
 from tests.hooks import plays

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gsd_core.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.errors import Permanent
 from gsd_core.machine.state import Options
-from gsd_core.planning.read import read_planning
+from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
+from gsd_core.planning.survey import read_planning
 
 from . import harness as h
 

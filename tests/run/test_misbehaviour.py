@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from gsd_core import hookspecs
-from gsd_core.agent import AgentResult
 from gsd_core.errors import Parked
-from gsd_core.gap import GapReport
 from gsd_core.hookspecs import RunInfo, gsd_lifespan
-from gsd_core.question import Answer
+from gsd_core.model.agent import AgentResult
+from gsd_core.model.gap import GapReport
+from gsd_core.model.question import Answer
+from gsd_core.model.step import FileWrite, StepResult
 from gsd_core.run import RunEnd, run_project
-from gsd_core.step import FileWrite, StepResult
 from gsd_core.testing import ScriptedHuman
 from gsd_core.testing.scenario import Scenario
 from tests.hooks import plays

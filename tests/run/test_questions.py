@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from attrs import define, field
 
-from gsd_core.agent import AgentHost, AgentResult, AgentTask, Allow, Deny, Permission, ToolUse
-from gsd_core.hookspecs import gsd_answer, gsd_run_agent, implements
+from gsd_core.hookspecs import gsd_answer, gsd_run_agent
 from gsd_core.machine.state import Options
-from gsd_core.question import Answer, Inquiry, Question
+from gsd_core.markers import implements
+from gsd_core.model.agent import AgentHost, AgentResult, AgentTask, Allow, Deny, Permission, ToolUse
+from gsd_core.model.question import Answer, Inquiry, Question
 from gsd_core.testing import ScriptedHuman
 from gsd_core.testing.scenario import Scenario
 

@@ -10,10 +10,7 @@ from typing import Any
 import pytest
 from attrs import define, field, frozen
 
-from gsd_core.agent import AgentHost, AgentResult, AgentTask, Allow, Permission, ToolUse
 from gsd_core.errors import Transient
-from gsd_core.event import Event
-from gsd_core.gap import Gap
 from gsd_core.hookspecs import (
     ConfigValue,
     ProjectInfo,
@@ -29,12 +26,15 @@ from gsd_core.hookspecs import (
     gsd_wrap_step,
     gsd_write_config,
 )
-from gsd_core.notice import Notice
+from gsd_core.model.agent import AgentHost, AgentResult, AgentTask, Allow, Permission, ToolUse
+from gsd_core.model.event import Event
+from gsd_core.model.gap import Gap
+from gsd_core.model.notice import Notice
+from gsd_core.model.question import Answer, Inquiry
+from gsd_core.model.step import RunStep, StepHost, StepRequest, StepResult
+from gsd_core.model.usage import Pause, Spend, Stop
 from gsd_core.planning.model import PhaseView
-from gsd_core.question import Answer, Inquiry
-from gsd_core.step import RunStep, StepHost, StepRequest, StepResult
 from gsd_core.testing import ScriptedHuman
-from gsd_core.usage import Pause, Spend, Stop
 from gsd_plugins import answers, apprise, claude, native, terminal
 
 from . import harness as h

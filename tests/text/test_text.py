@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gsd_core.text import REDACTED, Redactor, clip, one_line, redact, sanitize
+from gsd_core.sanitize import REDACTED, Redactor, clip, one_line, redact, sanitize
 
 ANY = st.text(st.characters(exclude_categories=()))
 """Lone surrogates, controls and noncharacters as well."""

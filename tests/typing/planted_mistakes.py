@@ -20,7 +20,6 @@ from gsd_core import (
     StepResult,
     implements,
 )
-from gsd_core.hooks import Hooks, Outcome
 from gsd_core.hookspecs import (
     gsd_answer,
     gsd_notify,
@@ -29,6 +28,8 @@ from gsd_core.hookspecs import (
     gsd_wrap_step,
     gsd_write_config,
 )
+from gsd_core.plugins.call_group import Outcome
+from gsd_core.plugins.calling import Hooks
 
 SECOND = timedelta(seconds=1)
 NOTICE = Notice(key="k", type="progress", title="t")

@@ -10,13 +10,13 @@ import pytest
 
 from gsd_core import Inquiry, Option, Question, UserError
 from gsd_core.journal.codec import structure, unstructure
-from gsd_core.journal.record import Record
+from gsd_core.journal.schema import Record
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import Options, PhaseSeen, PlanSeen, Seen, State
-from gsd_core.views.history import History, tell
 from gsd_core.views.log import log_line, parse_since
 from gsd_core.views.phases import PhaseRow, percent, phase_rows
 from gsd_core.views.state_file import file_status, state_file
+from gsd_core.views.status import History, tell
 
 BEGAN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 QUESTION = Question(id="q-1", text="Which?", options=(Option(label="This"), Option(label="That")))

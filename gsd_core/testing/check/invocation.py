@@ -19,10 +19,10 @@ import attrs
 
 from gsd_core import hookspecs
 from gsd_core.errors import Permanent, PluginError
-from gsd_core.event import EVENT_NAMES
-from gsd_core.gap import Gap, GapReport
-from gsd_core.hooks import Outcome
-from gsd_core.step import StepRequest, StepResult
+from gsd_core.model.event import EVENT_NAMES
+from gsd_core.model.gap import Gap, GapReport
+from gsd_core.model.step import StepRequest, StepResult
+from gsd_core.plugins.call_group import Outcome
 from gsd_core.testing import conformance, samples
 from gsd_core.testing.conformance import Invocation
 from gsd_core.testing.fakes import FakeAgentHost, FakeHost, Turn

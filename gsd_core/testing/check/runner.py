@@ -19,8 +19,8 @@ from pathlib import Path
 import attrs
 
 from gsd_core.errors import ConfigError
-from gsd_core.fit import hooks_of
-from gsd_core.importing import Candidate, import_candidate
+from gsd_core.plugins.importing import Candidate, import_candidate
+from gsd_core.plugins.validation import hooks_of
 from gsd_core.testing.registry import make_manager
 
 from .rules import Findings

@@ -11,8 +11,8 @@ from importlib.metadata import PackageNotFoundError, entry_points, packages_dist
 from pathlib import Path
 from typing import TypeAlias
 
-from gsd_core.discovery import ENTRY_POINT_GROUP
 from gsd_core.errors import UserError
+from gsd_core.plugins.discovery import ENTRY_POINT_GROUP
 from gsd_core.testing.new import TAKEN_NAMES
 
 from .target import Target, find_module

@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from gsd_core.discovery import DEFAULT_PLUGINS, ENTRY_POINT_GROUP, Choice, discover
 from gsd_core.errors import UserError
-from gsd_core.fit import nearest
+from gsd_core.plugins.discovery import DEFAULT_PLUGINS, ENTRY_POINT_GROUP, Choice, discover
+from gsd_core.plugins.validation import nearest
 
 Kind: TypeAlias = Literal["built-in", "installed", "module", "file", "folder"]
 

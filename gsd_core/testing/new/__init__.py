@@ -17,9 +17,9 @@ from string import Template
 
 import attrs
 
-from gsd_core.discovery import DEFAULT_PLUGINS
 from gsd_core.errors import UserError
-from gsd_core.fit import HOOKS, nearest
+from gsd_core.plugins.discovery import DEFAULT_PLUGINS
+from gsd_core.plugins.validation import HOOKS, nearest
 from gsd_core.settings import CORE_SECTIONS
 
 PREFIX = "gsd-plugin-"

@@ -15,8 +15,8 @@ from functools import cached_property
 import attrs
 from attrs import field, frozen
 
-from gsd_core.ids import normal_phase
-from gsd_core.question import Option, Question
+from gsd_core.model.ids import normal_phase
+from gsd_core.model.question import Option, Question
 
 from .product import FileEdit, Product
 from .repairs import repair, unknown

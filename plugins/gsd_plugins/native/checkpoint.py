@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from gsd_core import Answer, Inquiry, Option, Plan, Question, StepRequest, Task
-from gsd_core.planning.elements import elements, named
+from gsd_core.planning.markdown import elements, named
 
 WORKS = Option(label="Works", description="It is as it should be.", recommended=True)
 BROKEN = Option(label="Does not work", description="Say what is wrong.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from gsd_core import FileWrite, StepHost, StepRequest, StepResult, padded
-from gsd_core.planning.render import render_context
+from gsd_core.planning.context import render_context
 
 from .place import day, phase_file, phase_of, position
 

@@ -18,7 +18,7 @@ from gsd_core import (
     StepResult,
     TickPlan,
 )
-from gsd_core.planning.render import render_plan
+from gsd_core.planning.plan import render_plan
 
 from .models import model_for
 from .place import executed, phase_of, position

@@ -22,7 +22,7 @@ from gsd_core import (
     StepResult,
     padded,
 )
-from gsd_core.planning.render import render_plan
+from gsd_core.planning.plan import render_plan
 
 from .models import model_for
 from .place import phase_of, position

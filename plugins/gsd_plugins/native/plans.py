@@ -8,8 +8,8 @@ from itertools import count, islice
 from attrs import evolve
 
 from gsd_core import Artifact, KeyLink, MustHaves, PhaseView, Plan, Task, Truth, padded
-from gsd_core.planning.elements import escape
-from gsd_core.planning.graph import waves
+from gsd_core.planning.markdown import escape
+from gsd_core.planning.waves import waves
 
 from .place import phase_file
 from .schemas import OptionAnswer, PlanAnswer, TaskAnswer

@@ -7,14 +7,11 @@ from typing import Any, cast
 
 from gsd_core import FileWrite, PlannedPhase, Requirement, StepRequest
 from gsd_core.planning.check import check_roadmap
-from gsd_core.planning.config import default_config
-from gsd_core.planning.render import (
-    render_config,
-    render_project,
-    render_requirements,
-    render_roadmap,
-    render_state,
-)
+from gsd_core.planning.config import default_config, render_config
+from gsd_core.planning.project import render_project
+from gsd_core.planning.requirements import render_requirements
+from gsd_core.planning.roadmap import render_roadmap
+from gsd_core.planning.state import render_state
 
 from .place import day
 from .problems import told

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from gsd_core import Plan, StepRequest
-from gsd_core.planning.render import render_summary
+from gsd_core.planning.summary import render_summary
 
 from .place import day
 from .schemas import ReportAnswer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gsd_core import Evidence, Gap, GapReport, PhaseView
-from gsd_core.planning.promises import Promise, truths_of
+from gsd_core.planning.must_haves import Promise, truths_of
 
 from .place import executed
 

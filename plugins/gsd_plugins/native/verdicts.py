@@ -8,7 +8,7 @@ from typing import Any, assert_never, cast
 from attrs import define, evolve, field
 
 from gsd_core import AgentResult, Evidence, Gap, GapReport, GapStatus, HumanCheck
-from gsd_core.planning.promises import Promise
+from gsd_core.planning.must_haves import Promise
 
 from .schemas import VerdictAnswer, VerdictsAnswer
 from .shape import faults, read

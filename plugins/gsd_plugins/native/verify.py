@@ -19,8 +19,8 @@ from gsd_core import (
     Verified,
     padded,
 )
-from gsd_core.planning.promises import Promise
-from gsd_core.planning.render import render_verification
+from gsd_core.planning.must_haves import Promise
+from gsd_core.planning.verification import render_verification
 
 from .byhand import ask_human
 from .models import model_for

@@ -17,7 +17,9 @@ from urllib.parse import unquote
 from attrs import define, field
 
 from gsd_core import StepId
-from gsd_core.testing.scenario import FileEdit, Job, Scenario, accepted
+from gsd_core.testing.scenario import Scenario, accepted
+from gsd_core.testing.scenario.product import FileEdit
+from gsd_core.testing.scenario.work import Job
 
 from .api import ApiRequest
 from .message import Block, Blocks, Failure, Reply, Text, ToolUseBlock

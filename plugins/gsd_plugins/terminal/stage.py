@@ -171,7 +171,7 @@ def _changes_roadmap(event: Event) -> bool:
 
 def _phases(project: Path) -> tuple[PhaseView, ...]:
     """Return the phases of the roadmap; none if it cannot be read, which is for others to say."""
-    from gsd_core.planning.read import read_planning
+    from gsd_core.planning.survey import read_planning
 
     try:
         return read_planning(project).phases

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 from gsd_core import PhaseView, implements
 from gsd_core.hookspecs import gsd_cli_commands
-from gsd_core.planning.read import read_planning
+from gsd_core.planning.survey import read_planning
 
 
 @implements(gsd_cli_commands)

@@ -1,0 +1,1 @@
+"""The values that cross the boundary between the core and its plugins."""

@@ -1,0 +1,1 @@
+"""Everything between the core and its plugins: finding, loading, checking and calling them."""

@@ -1,0 +1,134 @@
+"""Which plugins there are, and which of them the user wants; nothing is imported here."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import attrs
+
+from gsd_core.errors import ConfigError
+
+from .importing import Candidate
+from .validation import nearest
+
+ENTRY_POINT_GROUP = "gsd"
+DEFAULT_PLUGINS: tuple[str, ...] = (
+    "gsd_plugins.claude",
+    "gsd_plugins.rehearsal",
+    "gsd_plugins.native",
+    "gsd_plugins.terminal",
+    "gsd_plugins.must_haves",
+    "gsd_plugins.uat",
+    "gsd_plugins.answers",
+    "gsd_plugins.retry",
+    "gsd_plugins.apprise",
+    "gsd_plugins.permissions",
+    "gsd_plugins.budget",
+    "gsd_plugins.inplace",
+    "gsd_plugins.yolo",
+)
+
+
+@attrs.frozen(kw_only=True)
+class Choice:
+    """Which plugins the user wants.
+
+    *named*: the values of ``-p`` in their order, ``NAME`` or ``no:NAME``; the last word counts.
+    *directories*: those of ``--plugins-dir``. *project*: the project's root, if its own plugins
+    may be loaded at all. *allowed*: the names in ``GSD_PLUGINS``; ``None`` allows every one.
+    *strict*: a plugin that is broken is a ``ConfigError``.
+    """
+
+    named: tuple[str, ...] = ()
+    directories: tuple[Path, ...] = ()
+    project: Path | None = None
+    allowed: frozenset[str] | None = None
+    strict: bool = False
+    defaults: tuple[str, ...] = DEFAULT_PLUGINS
+
+    @classmethod
+    def of(
+        cls,
+        environ: Mapping[str, str],
+        *,
+        named: Iterable[str] = (),
+        directories: Iterable[Path] = (),
+        project: Path | None = None,
+    ) -> Choice:
+        """Join the command line with ``GSD_PLUGINS`` and ``GSD_STRICT_PLUGINS``."""
+        listed = environ.get("GSD_PLUGINS")
+        return cls(
+            named=tuple(named),
+            directories=tuple(directories),
+            project=project,
+            allowed=None if listed is None else frozenset(listed.replace(",", " ").split()),
+            strict=environ.get("GSD_STRICT_PLUGINS", "") == "1",
+        )
+
+    @property
+    def wanted(self) -> dict[str, bool]:
+        """Each name that ``-p`` speaks of, and whether it is wanted."""
+        return {name.removeprefix("no:"): not name.startswith("no:") for name in self.named}
+
+    def reason_to_block(self, candidate: Candidate, *, replaces: bool) -> str:
+        """Say why *candidate* is not to be loaded; *replaces*: a blocked built-in has its name."""
+        wanted = self.wanted.get(candidate.name)
+        if wanted is False and not replaces:
+            return f"-p no:{candidate.name}"
+        if (
+            self.allowed is None
+            or wanted
+            or replaces
+            or candidate.asked_for
+            or candidate.name in self.allowed
+        ):
+            return ""
+        return "not in GSD_PLUGINS"
+
+
+def discover(choice: Choice, installed: Iterable[EntryPoint] = ()) -> list[Candidate]:
+    """Return every plugin there is, in the order of loading; nothing is imported."""
+    found = list(_discover(choice, installed))
+    known = {candidate.name for candidate in found}
+    extra = [_named(name, known) for name, wanted in choice.wanted.items() if wanted and name not in known]
+    ours = len(choice.defaults)
+    return [*found[:ours], *extra, *found[ours:]]
+
+
+def _discover(choice: Choice, installed: Iterable[EntryPoint]) -> Iterator[Candidate]:
+    for module in choice.defaults:
+        yield Candidate(name=module.rpartition(".")[2], source="default", target=module)
+    for entry_point in sorted(installed, key=lambda found: (found.name, found.value)):
+        yield Candidate(name=entry_point.name, source="entry point", target=entry_point)
+    for directory in choice.directories:
+        if not directory.is_dir():
+            raise ConfigError(f"--plugins-dir {str(directory)!r} is not a folder")
+        yield from _files(directory, trusted=True)
+    if choice.project:
+        yield from _files(choice.project / ".gsd" / "plugins", trusted=False)
+
+
+def _files(directory: Path, *, trusted: bool) -> Iterator[Candidate]:
+    for path in sorted(directory.glob("[!_.]*.py")):
+        yield Candidate(name=path.stem, source="directory", target=path, trusted=trusted)
+
+
+def _named(name: str, known: Collection[str]) -> Candidate:
+    """Find what ``-p NAME`` means if it is none of the known plugins: a file, or a module."""
+    path = Path(name)
+    if path.suffix == ".py" and path.is_file():
+        return Candidate(name=path.stem, source="file", target=path)
+    if _is_importable(name):
+        return Candidate(name=name.rpartition(".")[2], source="module", target=name)
+    hint = "a plugin's name, a module, or a file that ends in .py"
+    raise ConfigError(f"unknown plugin {name!r}{nearest(name, tuple(known))}", hint=hint)
+
+
+def _is_importable(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
