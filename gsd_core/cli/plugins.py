@@ -1,70 +1,122 @@
-"""``gsd plugins``: what is there, what is used, and why something is not; and the author's kit."""
+"""``gsd plugins``: list plugins, create a package for a new one (``new``), and check one (``check``)."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 import click
 from rich.table import Table
-from rich_click import RichGroup
+from rich_click import RichCommand, RichGroup
 
 from gsd_core.plugins.loading import PluginInfo
 from gsd_core.views.status import SCHEMA_VERSION
 
-from . import plugins_check, plugins_new
 from .global_options import Where, anywhere, where_of
-from .output import console, json_flag, print_json, styled
+from .output import console, json_flag, print_json, print_line, styled
 
-STYLES = {"active": "green", "blocked": "dim", "broken": "red", "untrusted": "yellow"}
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gsd_core.testing.check import RuleResult, Target
+
+PLUGIN_STYLES = {"active": "green", "blocked": "dim", "broken": "red", "untrusted": "yellow"}
+RULE_STYLES = {"holds": "green", "broken": "red", "skipped": "dim"}
 
 
 @click.group("plugins", cls=RichGroup, invoke_without_command=True)
 @anywhere
-@click.option("--hook", metavar="NAME", default="", help="only plugins that implement this hook")
+@click.option("--hook", metavar="NAME", default="", help="list only plugins that implement this hook")
 @json_flag
 @click.pass_context
 def command(ctx: click.Context, hook: str, as_json: bool) -> None:
-    """List the plugins: name, source, status, version, hooks. Or begin one, or check one.
+    """List plugins with their source, status, version and hooks; or create or check one.
 
-    The project's own plugins are listed without being imported, so their hooks are not known here.
+    Plugins in the project's .gsd/plugins folder are listed without importing them, so their hooks are not
+    shown.
     """
-    if ctx.invoked_subcommand is None:
-        _list(where_of(ctx), hook, as_json)
-
-
-command.add_command(plugins_new.command)
-command.add_command(plugins_check.command)
-
-
-def _list(where: Where, hook: str, as_json: bool) -> None:
-    infos = _infos(where)
+    if ctx.invoked_subcommand is not None:
+        return
+    infos = _load_infos(where_of(ctx))
     if hook:
-        infos = [info for info in infos if _full_name(hook) in info.hooks]
+        from gsd_core.testing.new import full_hook
+
+        name = full_hook(hook)
+        infos = [info for info in infos if name in info.hooks]
     if as_json:
-        print_json({"schema_version": SCHEMA_VERSION, "plugins": [_json(info) for info in infos]})
+        print_json({"schema_version": SCHEMA_VERSION, "plugins": [_info_data(info) for info in infos]})
     else:
-        console().print(_table(infos))
+        console().print(_info_table(infos))
 
 
-def _infos(where: Where) -> list[PluginInfo]:
+@click.command("new", cls=RichCommand)
+@click.argument("name")
+@click.option("--hook", required=True, metavar="HOOK", help="hook to implement, such as find_gaps")
+@click.option(
+    "--directory",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    metavar="DIR",
+    help="where to create the package's folder [default: current folder]",
+)
+def new(name: str, hook: str, directory: Path) -> None:
+    """Create a package gsd-plugin-NAME with an example plugin that implements HOOK.
+
+    The example is small but useful, and passes its own tests: change it into your plugin. Existing files
+    are never overwritten.
+    """
+    from gsd_core.testing.new import NewPackage, write_package
+
+    package = NewPackage.of(name, hook)
+    folder = write_package(package, directory)
+    for path in package.texts():
+        print_line(f"  {folder / path}")
+    print_line(f"Created {package.package} with the plugin {package.name!r} for the hook {package.hook}.")
+    print_line(f"Next: cd {folder} && pip install -e '.[dev]' && pytest && gsd plugins check .")
+
+
+@click.command("check", cls=RichCommand)
+@click.argument("target")
+@click.option("--run-agent", is_flag=True, help="also call the plugin's agent, which may cost money")
+@json_flag
+@click.pass_context
+def check(ctx: click.Context, target: str, run_agent: bool, as_json: bool) -> None:
+    """Check a plugin: TARGET is an installed plugin, a module, a .py file, or the folder of a package.
+
+    Imports the plugin and calls its hooks, in a separate process and in an empty project. The exit code is
+    1 if a rule is broken.
+    """
+    from gsd_core.testing.check import check_plugin, find_target
+
+    from .app import COMMANDS
+
+    found = find_target(target)
+    results = check_plugin(found, commands=COMMANDS, run_agent=run_agent)
+    if as_json:
+        _print_check_data(found, results)
+    else:
+        _print_check_table(found, results)
+    ctx.exit(1 if any(result.status == "broken" for result in results) else 0)
+
+
+command.add_command(new)
+command.add_command(check)
+
+
+def _load_infos(where: Where) -> list[PluginInfo]:
     from .plugin_loading import load_installed, trust_of
 
     trusted = trust_of(where.directory)
-    return [_vouched(info, trusted) for info in load_installed(where).infos]
+    return [
+        attrs.evolve(info, status="active", reason="trusted; loaded only by gsd run")
+        if info.status == "untrusted" and info.sha256 in trusted
+        else info
+        for info in load_installed(where).infos
+    ]
 
 
-def _vouched(info: PluginInfo, trusted: frozenset[str]) -> PluginInfo:
-    if info.status == "untrusted" and info.sha256 in trusted:
-        return attrs.evolve(info, status="active", reason="trusted; loaded by gsd run only")
-    return info
-
-
-def _full_name(hook: str) -> str:
-    from gsd_core.testing.new_package import full_hook
-
-    return full_hook(hook)
-
-
-def _json(info: PluginInfo) -> dict[str, object]:
+def _info_data(info: PluginInfo) -> dict[str, object]:
     return {
         "name": info.name,
         "source": info.source,
@@ -78,14 +130,74 @@ def _json(info: PluginInfo) -> dict[str, object]:
     }
 
 
-def _table(infos: list[PluginInfo]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("plugin", "source", "status", "version", "hooks"):
-        table.add_column(title, overflow="fold")
+def _info_table(infos: Sequence[PluginInfo]) -> Table:
+    table = _new_table("plugin", "source", "status", "version", "hooks")
     for info in infos:
         status = f"{info.status}: {info.reason}" if info.reason else info.status
-        version = " ".join(part for part in (info.distribution, info.version) if part)
+        # A single file has no version; the start of its hash tells two of them apart.
+        version = " ".join(part for part in (info.distribution, info.version) if part) or info.sha256[:12]
         hooks = ", ".join(hook.removeprefix("gsd_") for hook in info.hooks)
-        cells = (styled(info.name, "bold"), styled(info.source), styled(status, STYLES[info.status]))
-        table.add_row(*cells, styled(version or info.sha256[:12]), styled(hooks))
+        table.add_row(
+            styled(info.name, "bold"),
+            styled(info.source),
+            styled(status, PLUGIN_STYLES[info.status]),
+            styled(version),
+            styled(hooks),
+        )
+    return table
+
+
+def _print_check_data(target: Target, results: Sequence[RuleResult]) -> None:
+    from gsd_core.testing.check import SCHEMA_VERSION as CHECK_SCHEMA_VERSION
+
+    rules = [
+        {
+            "id": result.rule.id,
+            "status": result.status,
+            "what": result.rule.what,
+            "why": result.rule.why,
+            "fix": result.rule.fix,
+            # The old name of "fix", kept for as long as the schema version is 1.
+            "mend": result.rule.fix,
+            "problems": list(result.problems),
+            "reason": result.reason or None,
+        }
+        for result in results
+    ]
+    print_json(
+        {
+            "schema_version": CHECK_SCHEMA_VERSION,
+            "plugin": target.name,
+            "kind": target.kind,
+            "ok": all(result.status != "broken" for result in results),
+            "rules": rules,
+        }
+    )
+
+
+def _print_check_table(target: Target, results: Sequence[RuleResult]) -> None:
+    table = _new_table("rule", "result", "meaning")
+    for result in results:
+        what = f"{result.rule.what} ({result.reason})" if result.reason else result.rule.what
+        status = styled(result.status, RULE_STYLES[result.status])
+        table.add_row(styled(result.rule.id, "bold"), status, styled(what))
+    console().print(table)
+    for result in results:
+        if result.status == "broken":
+            print_line()
+            print_line(f"{result.rule.id}: {result.rule.what}")
+            for problem in result.problems:
+                print_line(f"  - {problem}")
+            print_line(f"  why: {result.rule.why}")
+            print_line(f"  fix: {result.rule.fix}")
+    counts = {status: sum(result.status == status for result in results) for status in RULE_STYLES}
+    summary = f"{counts['holds']} rules hold, {counts['broken']} broken, {counts['skipped']} skipped"
+    print_line()
+    print_line(f"{target.name} ({target.kind}): {summary}")
+
+
+def _new_table(*titles: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in titles:
+        table.add_column(title, overflow="fold")
     return table

@@ -1,14 +1,12 @@
-"""What tests of plugins need: fakes instead of mocks, hooks without discovery, a conformance kit.
+"""Tools for testing plugins: fakes instead of mocks, sample values, hooks without installed plugins.
 
-Nothing here needs pytest, but for :mod:`gsd_core.testing.pytest_plugin`, which gives it as fixtures.
+:mod:`.conformance` checks that a plugin keeps the contract of a hook. Only :mod:`.pytest_plugin`, which has
+the fixtures, needs pytest.
 """
 
-from .agent_host import FakeAgentHost
-from .clock import FakeClock
-from .host import FakeHost
-from .human import ScriptedHuman
-from .manager import make_hooks, make_manager
-from .notify import RecordingNotifier
+from .agent import FakeAgent
+from .fakes import FakeAgentHost, FakeClock, FakeHost, RecordingNotifier, ScriptedHuman
+from .registry import make_hooks, make_manager
 from .samples import (
     a_notice,
     a_phase,
@@ -25,6 +23,7 @@ from .samples import (
 )
 
 __all__ = [
+    "FakeAgent",
     "FakeAgentHost",
     "FakeClock",
     "FakeHost",

@@ -1,14 +1,16 @@
-"""Whether a plugin keeps the contract of a hook: one function for each hook, without pytest.
+"""Checks that a plugin keeps the contract of a hook: one function for each hook. They need no pytest.
 
-Each runs the plugin several times: alone, with another run in the same loop, and cancelled at
-several points. It raises ``AssertionError`` with a clear text, or returns what the plugin
-returned, for assertions of your own. A plugin is a module, or an object with marked methods.
+Each calls the plugin several times: alone, twice at once, and canceled at several points. It raises
+``AssertionError`` with an explanation, or returns what the plugin returned, for further assertions. A
+plugin is a module, or an object with decorated methods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+import asyncio
+import itertools
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,150 +27,305 @@ from gsd_core.model.question import Answer, Inquiry, refusal
 from gsd_core.model.step import RunStep, StepHost, StepRequest, StepResult
 from gsd_core.model.usage import Pause, Spend, Stop
 from gsd_core.planning.model import PhaseView
+from gsd_core.plugins.call_group import Outcome, end_tasks
+from gsd_core.plugins.calling import Hooks
+from gsd_core.plugins.isolation import PluginFailure
 
-from .conformance_runs import check_call, check_contexts, check_declines, contributed, holds
+from .registry import make_hooks
 
 if TYPE_CHECKING:
     import click
 
 T = TypeVar("T")
+
+GRACE = timedelta(seconds=5)
+"""How long a canceled plugin may take to stop."""
+DECLINE_LIMIT = timedelta(seconds=1)
+LIMIT = timedelta(seconds=10)
 MINUTE = timedelta(minutes=1)
+# In turns of the event loop: before the plugin starts, at its first awaits, and a little later.
+_CANCEL_AFTER = (0, 1, 3, 10)
 
 
 def check_execute_step(
     plugin: object, step: StepRequest, host: StepHost, *, declines: StepRequest | None = None
 ) -> StepResult | None:
-    """Check ``gsd_execute_step``; *declines* is a step that must be left to others."""
+    """Check ``gsd_execute_step``; *declines* is a step that the plugin must leave to others."""
     if declines is not None:
-        check_declines(plugin, specs.gsd_execute_step, declines, host)
-    result: StepResult | None = check_call(plugin, specs.gsd_execute_step, step, host, limit=MINUTE)
+        _check_declines(plugin, specs.gsd_execute_step, declines, host)
+    result: StepResult | None = _check_call(plugin, specs.gsd_execute_step, step, host, limit=MINUTE)
     for file in result.files if result else ():
         inside = not Path(file.path).is_absolute() and ".." not in Path(file.path).parts
-        holds(inside, f"the file {file.path!r} is not relative to the project's root")
+        _require(inside, f"the file {file.path!r} is not relative to the project's root")
     return result
 
 
 def check_run_agent(
     plugin: object, task: AgentTask, host: AgentHost, *, declines: AgentTask | None = None
 ) -> AgentResult | None:
-    """Check ``gsd_run_agent``; *declines* is a task that must be left to others."""
+    """Check ``gsd_run_agent``; *declines* is a task that the plugin must leave to others."""
     if declines is not None:
-        check_declines(plugin, specs.gsd_run_agent, declines, host)
-    result: AgentResult | None = check_call(plugin, specs.gsd_run_agent, task, host, limit=MINUTE)
+        _check_declines(plugin, specs.gsd_run_agent, declines, host)
+    result: AgentResult | None = _check_call(plugin, specs.gsd_run_agent, task, host, limit=MINUTE)
     if result and result.ended == "done" and task.schema is not None:
-        holds(result.value is not None, "the task has a schema, and the result has no value")
+        _require(result.value is not None, "the task has a schema, but the result has no value")
     return result
 
 
 def check_wrap_step(plugin: object, step: StepRequest, call_next: RunStep) -> StepResult:
     """Check ``gsd_wrap_step`` around *call_next*, which must return a result."""
-    result: StepResult = check_call(plugin, specs.gsd_wrap_step, step, call_next, limit=MINUTE)
+    result: StepResult = _check_call(plugin, specs.gsd_wrap_step, step, call_next, limit=MINUTE)
     return result
 
 
 def check_find_gaps(plugin: object, phase: PhaseView) -> Sequence[Gap] | GapReport:
-    """Check ``gsd_find_gaps``; what it finds in the same tree twice must be the same."""
-    first: Sequence[Gap] | GapReport = check_call(plugin, specs.gsd_find_gaps, phase, limit=MINUTE)
-    again: Sequence[Gap] | GapReport = check_call(plugin, specs.gsd_find_gaps, phase, limit=MINUTE)
-    holds(_keys(first) == _keys(again), f"found {_keys(first)}, and in the same tree {_keys(again)}")
+    """Check ``gsd_find_gaps``; it must find the same gaps in the same tree again."""
+    first: Sequence[Gap] | GapReport = _check_call(plugin, specs.gsd_find_gaps, phase, limit=MINUTE)
+    second: Sequence[Gap] | GapReport = _check_call(plugin, specs.gsd_find_gaps, phase, limit=MINUTE)
+    before, after = _gap_keys(first), _gap_keys(second)
+    _require(before == after, f"found {before} at first, but {after} in the same tree later")
     return first
 
 
 def check_answer(plugin: object, inquiry: Inquiry, *, declines: Inquiry | None = None) -> Sequence[Answer]:
-    """Check ``gsd_answer``; *declines* is an inquiry of which it can answer nothing."""
+    """Check ``gsd_answer``; *declines* is an inquiry that the plugin cannot answer at all."""
     if declines is not None:
-        check_declines(plugin, specs.gsd_answer, declines)
-    answers: Sequence[Answer] = check_call(plugin, specs.gsd_answer, inquiry) or ()
+        _check_declines(plugin, specs.gsd_answer, declines)
+    answers: Sequence[Answer] = _check_call(plugin, specs.gsd_answer, inquiry) or ()
     questions = {question.id: question for question in inquiry.questions}
     for answer in answers:
-        holds(answer.question in questions, f"answered {answer.question!r}, which was not asked")
+        _require(answer.question in questions, f"answered {answer.question!r}, which was not asked")
         problem = refusal(questions[answer.question], answer)
-        holds(not problem, f"the answer to {answer.question!r} does not fit: {problem}")
+        _require(not problem, f"the answer to {answer.question!r} is invalid: {problem}")
     return answers
 
 
 def check_notify(plugin: object, notice: Notice) -> None:
     """Check ``gsd_notify``."""
-    check_call(plugin, specs.gsd_notify, notice)
+    _check_call(plugin, specs.gsd_notify, notice)
 
 
 def check_permit_tool(plugin: object, use: ToolUse) -> Permission | None:
-    """Check ``gsd_permit_tool``; it has 2 s."""
-    permission: Permission | None = check_call(plugin, specs.gsd_permit_tool, use, limit=timedelta(seconds=2))
+    """Check ``gsd_permit_tool``; the plugin has 2 s."""
+    limit = timedelta(seconds=2)
+    permission: Permission | None = _check_call(plugin, specs.gsd_permit_tool, use, limit=limit)
     return permission
 
 
 def check_check_budget(plugin: object, spend: Spend) -> Stop | Pause | None:
     """Check ``gsd_check_budget``."""
-    verdict: Stop | Pause | None = check_call(plugin, specs.gsd_check_budget, spend)
-    return verdict
+    decision: Stop | Pause | None = _check_call(plugin, specs.gsd_check_budget, spend)
+    return decision
 
 
 def check_workspace(plugin: object, step: StepRequest, *, declines: StepRequest | None = None) -> Path | None:
-    """Check ``gsd_workspace``: the tree that it gives is there."""
+    """Check ``gsd_workspace``: the path that it yields must be an existing folder."""
     if declines is not None:
-        check_declines(plugin, specs.gsd_workspace, declines)
-    made: AbstractAsyncContextManager[Path] | None = check_call(plugin, specs.gsd_workspace, step)
-    if made is None:
+        _check_declines(plugin, specs.gsd_workspace, declines)
+    context: AbstractAsyncContextManager[Path] | None = _check_call(plugin, specs.gsd_workspace, step)
+    if context is None:
         return None
-    [tree] = check_contexts([made], during=lambda trees: _are_folders(trees))
+
+    def check_folder(yielded: Sequence[object]) -> None:
+        [tree] = yielded
+        _require(isinstance(tree, Path) and tree.is_dir(), f"the workspace {tree!r} is not a folder")
+
+    [tree] = _check_contexts([context], during=check_folder)
     return Path(str(tree))
 
 
 def check_on_event(plugin: object, event: Event) -> None:
     """Check ``gsd_on_event``."""
-    check_call(plugin, specs.gsd_on_event, event)
+    _check_call(plugin, specs.gsd_on_event, event)
 
 
 def check_lifespan(plugin: object, run: RunInfo) -> None:
-    """Check ``gsd_lifespan``: what it gives can be entered and left, and leaves no task."""
-    check_contexts(contributed(plugin, specs.gsd_lifespan, run))
+    """Check ``gsd_lifespan``: its context managers can be entered and exited, and leave no task."""
+    _check_contexts(_contributions(plugin, specs.gsd_lifespan, run))
 
 
 def check_write_config(plugin: object, project: ProjectInfo) -> tuple[ConfigValue, ...]:
-    """Check ``gsd_write_config``: it proposes a key once only."""
-    values: tuple[ConfigValue, ...] = contributed(plugin, specs.gsd_write_config, project)
-    return _once(values, [value.key for value in values])
+    """Check ``gsd_write_config``: it must not propose a key twice."""
+    values: tuple[ConfigValue, ...] = _contributions(plugin, specs.gsd_write_config, project)
+    _require_unique(value.key for value in values)
+    return values
 
 
 def check_settings(plugin: object) -> tuple[type[Any], ...]:
-    """Check ``gsd_settings``: each class can be made without arguments."""
-    classes: tuple[type[Any], ...] = contributed(plugin, specs.gsd_settings)
-    for kind in classes:
-        holds(attrs.has(kind), f"{kind.__name__} is not an attrs class")
-        bare = [f.name for f in attrs.fields(kind) if f.init and f.default is attrs.NOTHING]
-        holds(not bare, f"{kind.__name__}: no default for {', '.join(bare)}")
-        kind()
+    """Check ``gsd_settings``: each class can be created without arguments."""
+    classes: tuple[type[Any], ...] = _contributions(plugin, specs.gsd_settings)
+    for cls in classes:
+        _require(attrs.has(cls), f"{cls.__name__} is not an attrs class")
+        missing = [f.name for f in attrs.fields(cls) if f.init and f.default is attrs.NOTHING]
+        _require(not missing, f"{cls.__name__}: no default for {', '.join(missing)}")
+        cls()
     return classes
 
 
 def check_cli_commands(plugin: object) -> tuple[click.Command, ...]:
-    """Check ``gsd_cli_commands``: each command has a name of its own and a help text."""
-    commands: tuple[click.Command, ...] = contributed(plugin, specs.gsd_cli_commands)
+    """Check ``gsd_cli_commands``: each command has a unique name and a help text."""
+    commands: tuple[click.Command, ...] = _contributions(plugin, specs.gsd_cli_commands)
     for command in commands:
-        holds(bool(command.help), f"the command {command.name!r} has no help")
-    return _once(commands, [str(command.name) for command in commands])
+        _require(bool(command.help), f"the command {command.name!r} has no help")
+    _require_unique(str(command.name) for command in commands)
+    return commands
 
 
 def check_doctor(plugin: object) -> tuple[Finding, ...]:
-    """Check ``gsd_doctor``: whatever is not well comes with a fix."""
-    findings: tuple[Finding, ...] = contributed(plugin, specs.gsd_doctor)
+    """Check ``gsd_doctor``: each problem comes with a fix."""
+    findings: tuple[Finding, ...] = _contributions(plugin, specs.gsd_doctor)
     for finding in findings:
-        holds(finding.ok or bool(finding.fix), f"the finding {finding.name!r} is not ok and has no fix")
+        _require(finding.ok or bool(finding.fix), f"the finding {finding.name!r} is not ok and has no fix")
     return findings
 
 
-def _keys(found: Sequence[Gap] | GapReport) -> list[str]:
+@attrs.frozen(kw_only=True)
+class Invocation:
+    """Calls one asynchronous hook of a plugin in various ways, each in an event loop of its own.
+
+    *limit* is the time limit of the hook. Each method raises ``AssertionError`` if a task is left behind.
+    """
+
+    plugin: object
+    spec: Callable[..., Any]
+    limit: timedelta = LIMIT
+
+    def once(self, *args: object) -> tuple[Outcome[Any], float, float]:
+        """Call it once; return the outcome, its seconds, and how many of them it blocked the loop at most."""
+        result: tuple[Outcome[Any], float, float] = _run(self._timed(args))
+        return result
+
+    def twice(self, *args: object) -> None:
+        """Call it twice at once; raise ``AssertionError`` if a call fails."""
+
+        async def call() -> None:
+            calls = [self.hooks().fan_out(self.spec, self.limit, *args) for _ in range(2)]
+            for [outcome] in await asyncio.gather(*calls):
+                _value(outcome)
+
+        _run(call())
+
+    def cancelled(self, *args: object) -> None:
+        """Cancel it at several points; raise ``AssertionError`` if it does not stop."""
+        for turns in _CANCEL_AFTER:
+            _run(self._cancel_after(turns, args))
+
+    def hooks(self) -> Hooks:
+        """Return hooks with this plugin only."""
+        hooks = attrs.evolve(make_hooks(self.plugin), grace=GRACE)
+        _require(bool(hooks.plugins_of(self.spec)), f"the plugin does not implement {self.spec.__name__}")
+        return hooks
+
+    async def _timed(self, args: tuple[object, ...]) -> tuple[Outcome[Any], float, float]:
+        clock = asyncio.get_running_loop().time
+        ticks = [clock()]
+
+        async def tick() -> None:
+            while True:
+                await asyncio.sleep(0.01)
+                ticks.append(clock())
+
+        ticking = asyncio.create_task(tick())
+        try:
+            [outcome] = await self.hooks().fan_out(self.spec, self.limit, *args)
+        finally:
+            ticking.cancel()
+            await asyncio.wait([ticking])
+        ticks.append(clock())
+        # While the plugin blocks the loop, there are no ticks.
+        blocked = max(later - earlier for earlier, later in itertools.pairwise(ticks))
+        return outcome, ticks[-1] - ticks[0], blocked
+
+    async def _cancel_after(self, turns: int, args: tuple[object, ...]) -> None:
+        failures: list[PluginFailure] = []
+        hooks = attrs.evolve(self.hooks(), report=failures.append)
+        # The limit must not end the call before the cancellation does.
+        task = asyncio.create_task(hooks.fan_out(self.spec, timedelta(hours=1), *args))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        stuck = any("ignores its cancellation" in failure.error for failure in failures)
+        _require(not stuck, f"{self.spec.__name__} did not stop within {GRACE} when canceled")
+
+
+def _check_call(plugin: object, spec: Callable[..., Any], *args: object, limit: timedelta = LIMIT) -> Any:
+    """Call the plugin alone, twice at once, and canceled; return its value."""
+    invocation = Invocation(plugin=plugin, spec=spec, limit=limit)
+    outcome, _, _ = invocation.once(*args)
+    value = _value(outcome)
+    invocation.twice(*args)
+    invocation.cancelled(*args)
+    return value
+
+
+def _check_declines(plugin: object, spec: Callable[..., Any], *args: object) -> None:
+    outcome, _, _ = Invocation(plugin=plugin, spec=spec, limit=DECLINE_LIMIT).once(*args)
+    value = _value(outcome)
+    _require(value is None, f"{spec.__name__} should decline by returning None, but returned {value!r}")
+
+
+def _check_contexts(
+    contexts: Iterable[AbstractAsyncContextManager[object]],
+    during: Callable[[Sequence[object]], None] = lambda _: None,
+) -> Sequence[object]:
+    """Enter and exit *contexts*; return what they yielded."""
+
+    async def enter() -> Sequence[object]:
+        async with asyncio.timeout(2 * GRACE.total_seconds()), AsyncExitStack() as stack:
+            yielded = [await stack.enter_async_context(context) for context in contexts]
+            during(yielded)
+        return yielded
+
+    yielded: Sequence[object] = _run(enter())
+    return yielded
+
+
+def _contributions(plugin: object, spec: Callable[..., Any], *args: object) -> Any:
+    """Return what the plugin contributes, which must be as many items the second time."""
+    hooks = Invocation(plugin=plugin, spec=spec).hooks()
+    # Unique names, so that duplicates are not refused here: the check of the hook names them.
+    number = itertools.count()
+    first, second = (hooks.collect(spec, lambda _: str(next(number)), *args) for _ in range(2))
+    for failure in (*first.failures, *second.failures):
+        raise AssertionError(str(failure)) from failure
+    same = len(first.items) == len(second.items)
+    _require(same, f"{spec.__name__} contributes something else the second time")
+    return tuple(item for _, item in first.items)
+
+
+def _run(main: Coroutine[Any, Any, Any]) -> Any:
+    """Run *main* in an event loop of its own; raise ``AssertionError`` if it leaves a task behind."""
+
+    async def run() -> Any:
+        try:
+            value = await main
+            left = sorted(task.get_name() for task in asyncio.all_tasks() - {asyncio.current_task()})
+            _require(not left, f"left tasks behind: {', '.join(left)}")
+            return value
+        finally:
+            await end_tasks(DECLINE_LIMIT)
+
+    return asyncio.run(run())
+
+
+def _value(outcome: Outcome[Any]) -> Any:
+    if outcome.error:
+        raise AssertionError(str(outcome.error)) from outcome.error
+    return outcome.value
+
+
+def _gap_keys(found: Sequence[Gap] | GapReport) -> list[str]:
     gaps = found.gaps if isinstance(found, GapReport) else found
     return sorted(gap.key for gap in gaps)
 
 
-def _are_folders(trees: Sequence[object]) -> None:
-    for tree in trees:
-        holds(isinstance(tree, Path) and tree.is_dir(), f"the workspace {tree!r} is not a folder")
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise AssertionError(message)
 
 
-def _once(values: tuple[T, ...], names: Sequence[str]) -> tuple[T, ...]:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    holds(not twice, f"contributed more than once: {', '.join(twice)}")
-    return values
+def _require_unique(names: Iterable[str]) -> None:
+    listed = list(names)
+    duplicates = sorted({name for name in listed if listed.count(name) > 1})
+    _require(not duplicates, f"contributed more than once: {', '.join(duplicates)}")

@@ -1,7 +1,8 @@
-"""Fixtures for the tests of plugins: ``pytest_plugins = ["gsd_core.testing.pytest_plugin"]``.
+"""Fixtures for testing plugins: ``pytest_plugins = ["gsd_core.testing.pytest_plugin"]``.
 
-Not loaded by itself: a test suite that wants them says so, in its ``conftest.py`` or in a test module,
-which may import the fixtures' types from here as well (PYTEST_DONT_REWRITE: there is no ``assert``).
+They are not loaded automatically: put that line into your ``conftest.py`` or a test module. Test modules may
+import the types of the fixtures from here too, which is why pytest must not try to rewrite this module
+(PYTEST_DONT_REWRITE).
 """
 
 from __future__ import annotations
@@ -17,10 +18,8 @@ from gsd_core.planning.model import PhaseView
 from gsd_core.plugins.calling import Hooks
 from gsd_core.settings import bind_settings
 
-from .agent_host import FakeAgentHost
-from .clock import FakeClock
-from .host import FakeHost
-from .manager import make_hooks
+from .fakes import FakeAgentHost, FakeClock, FakeHost
+from .registry import make_hooks
 from .samples import a_phase
 
 MakeHooks: TypeAlias = Callable[..., Hooks]
@@ -30,13 +29,16 @@ UseSettings: TypeAlias = Callable[..., None]
 
 @pytest.fixture
 def gsd_hooks() -> MakeHooks:
-    """Give :func:`gsd_core.testing.make_hooks`: hooks with the plugins that a test names, and no others."""
+    """Return :func:`gsd_core.testing.make_hooks`: the hooks of exactly the plugins that a test names."""
     return make_hooks
 
 
 @pytest.fixture
 def gsd_phase(tmp_path: Path) -> MakePhase:
-    """Give a maker of phases: ``gsd_phase({"app.py": "x = 1"}, goal="It runs")`` writes the files."""
+    """Return a function that makes phases: ``gsd_phase({"app.py": "x = 1"}, goal="It runs")``.
+
+    The files are written to ``tmp_path``.
+    """
 
     def make(files: Mapping[str, str] | None = None, **changes: Any) -> PhaseView:
         return a_phase(tmp_path, files, **changes)
@@ -46,25 +48,25 @@ def gsd_phase(tmp_path: Path) -> MakePhase:
 
 @pytest.fixture
 def gsd_host() -> FakeHost:
-    """Give a step's host; set its ``agent``, ``answers`` and ``checks`` to what the test is about."""
+    """Return the host of a step; set its ``agent``, ``answers`` and ``checks`` as the test needs."""
     return FakeHost()
 
 
 @pytest.fixture
 def gsd_agent_host() -> FakeAgentHost:
-    """Give an agent's host; set its ``policy``, ``answers`` and ``replies`` to what the test is about."""
+    """Return the host of an agent; set its ``policy``, ``answers`` and ``replies`` as the test needs."""
     return FakeAgentHost()
 
 
 @pytest.fixture
 def gsd_clock() -> FakeClock:
-    """Give a clock that the test moves."""
+    """Return a clock that the test moves."""
     return FakeClock()
 
 
 @pytest.fixture
 def gsd_use_settings() -> Generator[UseSettings]:
-    """Give ``use(MySettings(…), …)``: what ``settings_of`` finds until the test ends."""
+    """Return ``use(MySettings(…), …)``, which sets what ``settings_of`` returns until the test ends."""
     with ExitStack() as stack:
         bound: dict[type, object] = {}
 

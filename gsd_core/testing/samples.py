@@ -1,4 +1,4 @@
-"""One of each value that a hook is given; keywords change what a test is about.
+"""A sample of each value that hooks receive; keyword arguments set what a test is about.
 
 ::
 
@@ -14,7 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve
+import attrs
 
 from gsd_core.hookspecs import ProjectInfo, RunInfo
 from gsd_core.model.agent import AgentTask, ToolUse
@@ -34,11 +34,11 @@ SCHEMA: Mapping[str, Any] = {
     "required": ["summary"],
     "additionalProperties": False,
 }
-"""A schema for a task that wants one."""
+"""A schema for tasks that need one."""
 
 
 def write_files(tree: Path, files: Mapping[str, str]) -> tuple[str, ...]:
-    """Write *files*, texts by their paths in *tree*; return the paths."""
+    """Write *files*, given as text by path in *tree*; return the paths."""
     for path, text in files.items():
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
         (tree / path).write_text(text, encoding="utf-8")
@@ -46,91 +46,106 @@ def write_files(tree: Path, files: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def a_plan(*files_modified: str, **changes: Any) -> Plan:
-    """Return an executed plan ``01-01`` of phase 1 with one task, which modified those files."""
+    """Return the executed plan ``01-01`` of phase 1, with one task that modified those files."""
     task = Task(number=1, name="Build it", files=files_modified, action="build it", done="it is built")
     plan = Plan(
-        id="01-01", phase="1", name="Build", objective="Build it", files_modified=files_modified,
-        tasks=(task,), path=".planning/phases/01-one/01-01-PLAN.md",
+        id="01-01",
+        phase="1",
+        name="Build",
+        objective="Build it",
+        files_modified=files_modified,
+        tasks=(task,),
+        path=".planning/phases/01-one/01-01-PLAN.md",
         summary=".planning/phases/01-one/01-01-SUMMARY.md",
-    )  # fmt: skip
-    return evolve(plan, **changes)
+    )
+    return attrs.evolve(plan, **changes)
 
 
 def a_phase(tree: Path, files: Mapping[str, str] | None = None, **changes: Any) -> PhaseView:
-    """Return phase 1 in *tree*, whose one plan modified *files*; they are written."""
+    """Write *files* to *tree* and return phase 1, whose one plan modified them."""
     paths = write_files(tree, files or {})
     phase = PhaseView(
-        number="1", name="One", project=tree, goal="The first thing works", criteria=("it works",),
-        directory=".planning/phases/01-one", plans=(a_plan(*paths),), listed=("01-01",),
-    )  # fmt: skip
-    return evolve(phase, **changes)
+        number="1",
+        name="One",
+        project=tree,
+        goal="The first thing works",
+        criteria=("it works",),
+        directory=".planning/phases/01-one",
+        plans=(a_plan(*paths),),
+        listed=("01-01",),
+    )
+    return attrs.evolve(phase, **changes)
 
 
 def a_step(tree: Path, kind: str = "plan", **changes: Any) -> StepRequest:
-    """Return the first attempt at a step of *kind* of phase 1 in *tree*."""
+    """Return the first attempt at a step of *kind*, in phase 1 of the project *tree*."""
     phase = changes.pop("phase", None) or a_phase(tree)
-    known: Any = kind
+    step_kind: Any = kind
     detail = "01-01" if kind == "execute" else ""
     step = StepRequest(
-        id=str(StepId(known, "" if kind == "init" else phase.number, detail)), run=RUN, kind=known,
-        project=tree, tree=tree, phase=None if kind == "init" else phase,
+        id=str(StepId(step_kind, "" if kind == "init" else phase.number, detail)),
+        run=RUN,
+        kind=step_kind,
+        project=tree,
+        tree=tree,
+        phase=None if kind == "init" else phase,
         plan=phase.plans[0] if kind == "execute" else None,
         idea=Idea(name="idea.md", text="# A thing\n\nIt does something.\n", sha256="0" * 64),
-        planning=Planning(name="A thing", phases=(phase,)), now=NOW,
-    )  # fmt: skip
-    return evolve(step, **changes)
+        planning=Planning(name="A thing", phases=(phase,)),
+        now=NOW,
+    )
+    return attrs.evolve(step, **changes)
 
 
-def a_task(tree: Path, prompt: str = "Say what is there.", **changes: Any) -> AgentTask:
-    """Return a task for a model, of a verifier who reads *tree*."""
+def a_task(tree: Path, prompt: str = "Describe the project.", **changes: Any) -> AgentTask:
+    """Return a task for an agent: a verifier that reads *tree*."""
     task = AgentTask(step="1/verify", role="verifier", prompt=prompt, tree=tree, run=RUN)
-    return evolve(task, **changes)
+    return attrs.evolve(task, **changes)
 
 
 def a_question(text: str, *labels: str, **changes: Any) -> Question:
-    """Return a question; the first of its options is the one recommended."""
+    """Return a question with an option for each label; the first is recommended."""
     options = tuple(Option(label=label, recommended=n == 0) for n, label in enumerate(labels))
-    return evolve(
-        Question(id=question_id(RUN, "1/plan", "", text, list(labels)), text=text, options=options), **changes
-    )
+    number = question_id(RUN, "1/plan", "", text, list(labels))
+    return attrs.evolve(Question(id=number, text=text, options=options), **changes)
 
 
 def an_inquiry(text: str = "Which one?", *labels: str, **changes: Any) -> Inquiry:
-    """Return an inquiry with one question; without labels its options are ``This`` and ``That``."""
+    """Return an inquiry with one question; its options are ``This`` and ``That`` if there are no labels."""
     question = a_question(text, *(labels or ("This", "That")))
-    return evolve(Inquiry(step="1/plan", questions=(question,), reason="the plan needs it"), **changes)
+    return attrs.evolve(Inquiry(step="1/plan", questions=(question,), reason="the plan needs it"), **changes)
 
 
 def a_notice(title: str = "Phase 1 is done", **changes: Any) -> Notice:
-    """Return a notice."""
-    return evolve(
-        Notice(key="phase-1", type="progress", title=title, body="All is well.", run=RUN), **changes
-    )
+    """Return a notification."""
+    notice = Notice(key="phase-1", type="progress", title=title, body="All is well.", run=RUN)
+    return attrs.evolve(notice, **changes)
 
 
 def a_use(tree: Path, name: str = "Bash", **changes: Any) -> ToolUse:
-    """Return a use of a tool by an agent; ``Bash`` is about to run ``ls``."""
+    """Return an agent's use of a tool in *tree*: ``Bash`` runs ``ls``, other tools use ``app.py``."""
     given = {"command": "ls"} if name == "Bash" else {"file_path": str(tree / "app.py")}
-    return evolve(
-        ToolUse(step="1/execute/01-01", name=name, input=given, asked_by="agent", tree=tree), **changes
-    )
+    use = ToolUse(step="1/execute/01-01", name=name, input=given, asked_by="agent", tree=tree)
+    return attrs.evolve(use, **changes)
 
 
 def a_spend(**changes: Any) -> Spend:
-    """Return what a run spent on its first call."""
-    return evolve(Spend(run=RUN, step="1/plan", spent=Decimal("0.10"), reserved=None, calls=1), **changes)
+    """Return what a run has spent after its first agent call."""
+    return attrs.evolve(
+        Spend(run=RUN, step="1/plan", spent=Decimal("0.10"), reserved=None, calls=1), **changes
+    )
 
 
 def an_event(name: Any = "step.completed", **changes: Any) -> Event:
     """Return an event."""
-    return evolve(Event(seq=1, name=name, at=NOW, run=RUN, step="1/plan"), **changes)
+    return attrs.evolve(Event(seq=1, name=name, at=NOW, run=RUN, step="1/plan"), **changes)
 
 
 def a_run(project: Path, **changes: Any) -> RunInfo:
-    """Return a run that asks no terminal."""
-    return evolve(RunInfo(id=RUN, project=project, no_input=True, idea="# A thing\n"), **changes)
+    """Return a run without a terminal."""
+    return attrs.evolve(RunInfo(id=RUN, project=project, no_input=True, idea="# A thing\n"), **changes)
 
 
 def a_project(root: Path, **changes: Any) -> ProjectInfo:
     """Return a project with an empty ``config.json``."""
-    return evolve(ProjectInfo(root=root), **changes)
+    return attrs.evolve(ProjectInfo(root=root), **changes)

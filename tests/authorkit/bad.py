@@ -1,4 +1,4 @@
-"""Plugins that each break one rule, as text; what they have in common is put before them."""
+"""Plugins that each break one rule, as source text; ``HEAD`` goes before each of them."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ NOTIFY = '''
 
 @implements(gsd_notify)
 async def notify(notice: Notice) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 '''
 
 
 def notifying(*lines: str) -> str:
-    """Return a notifier that does these lines."""
+    """Return a notifier whose body is *lines*."""
     body = "\n".join(f"    {line}" for line in lines)
     return f"{NOTIFY}{body}\n"
 
 
 BAD: dict[str, str] = {
     "imports": "import no_such_module_here\n" + NOTIFY,
-    "fits": "async def gsd_notfy(notice: Notice) -> None:\n    '''Misspelt.'''\n",
+    "fits": "async def gsd_notfy(notice: Notice) -> None:\n    '''Misspelled.'''\n",
     "cheap-import": "while time.process_time() < 2:\n    pass\n" + NOTIFY,
     "light-import": "import claude_agent_sdk\n" + NOTIFY,
     "quiet-import": "Path('litter.txt').write_text('x')\n" + NOTIFY,
-    "public-doors": "from gsd_core.run.loop import run\n" + NOTIFY,
-    "documented": NOTIFY.replace('    """Tell nobody."""\n', "    return None\n"),
+    "public-imports": "from gsd_core.run.loop import run\n" + NOTIFY,
+    "documented": NOTIFY.replace('    """Do nothing."""\n', "    return None\n"),
     "typed": NOTIFY.replace("notice: Notice", "notice"),
     "settings": (
         "@frozen\nclass Loose:\n    '''No default.'''\n\n    path: str\n\n\n"
@@ -59,7 +59,7 @@ BAD: dict[str, str] = {
     ),
     "returns": (
         "@implements(gsd_permit_tool)\nasync def permit(use: ToolUse) -> Permission | None:\n"
-        "    '''Say yes.'''\n    return 'yes'\n"
+        "    '''Allow.'''\n    return 'yes'\n"
     ),
     "names-errors": notifying("raise ValueError('nobody there')"),
     "prompt": (
@@ -67,7 +67,10 @@ BAD: dict[str, str] = {
         "    '''Think.'''\n    if use.name == 'WebFetch':\n        await asyncio.sleep(3600)\n"
     ),
     "cancels": notifying(
-        "while True:", "    try:", "        await asyncio.sleep(3600)", "    except asyncio.CancelledError:",
+        "while True:",
+        "    try:",
+        "        await asyncio.sleep(3600)",
+        "    except asyncio.CancelledError:",
         "        pass",
     ),
     "leaves-nothing": notifying("subprocess.Popen(['sleep', '30'])"),
@@ -83,8 +86,8 @@ BAD: dict[str, str] = {
         "class Odd(Allow):\n    '''Odd.'''\n\n"
         "    def __reduce__(self) -> str:\n        return 'nowhere'\n\n\n"
         "@implements(gsd_permit_tool)\nasync def permit(use: ToolUse) -> Permission | None:\n"
-        "    '''Say yes.'''\n    return Odd()\n"
+        "    '''Allow.'''\n    return Odd()\n"
     ),
     "hands-off": notifying("os.environ['GSD_SEEN'] = notice.key"),
-}  # fmt: skip
-"""By the rule that it breaks, the rest of a plugin in one file."""
+}
+"""The rest of a single-file plugin, by the rule that it breaks."""

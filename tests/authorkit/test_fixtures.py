@@ -1,4 +1,4 @@
-"""The fixtures and the fakes, as an author's tests use them."""
+"""The fixtures and fakes, used as in a plugin author's tests."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import attrs
 import pytest
-from attrs import frozen
 
 from gsd_core import Activity, Allow, Deny, Usage, setting, settings_of
 from gsd_core.hookspecs import gsd_notify
@@ -27,21 +27,21 @@ from gsd_core.testing.pytest_plugin import MakeHooks, MakePhase, UseSettings
 pytest_plugins = ["gsd_core.testing.pytest_plugin"]
 
 
-@frozen(kw_only=True)
-class Colours:
+@attrs.frozen(kw_only=True)
+class Colors:
     """A section."""
 
     sky: str = setting("blue")
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Sizes:
     """Another section."""
 
     sky: int = setting(1)
 
 
-def test_hooks_are_those_of_the_plugins_that_a_test_names(gsd_hooks: MakeHooks) -> None:
+def test_hooks_come_only_from_the_plugins_that_a_test_names(gsd_hooks: MakeHooks) -> None:
     assert gsd_hooks(mine=RecordingNotifier()).plugins_of(gsd_notify) == ("mine",)
 
 
@@ -54,23 +54,23 @@ def test_a_phase_comes_with_its_files(gsd_phase: MakePhase, tmp_path: Path) -> N
 
 
 def test_settings_are_bound_until_the_test_ends(gsd_use_settings: UseSettings) -> None:
-    gsd_use_settings(Colours(sky="red"))
+    gsd_use_settings(Colors(sky="red"))
     gsd_use_settings(Sizes(sky=2))
 
-    assert (settings_of(Colours).sky, settings_of(Sizes).sky) == ("red", 2)
+    assert (settings_of(Colors).sky, settings_of(Sizes).sky) == ("red", 2)
 
 
 def test_settings_of_another_test_are_forgotten() -> None:
-    assert (settings_of(Colours).sky, settings_of(Sizes).sky) == ("blue", 1)
+    assert (settings_of(Colors).sky, settings_of(Sizes).sky) == ("blue", 1)
 
 
-def test_hosts_and_clock_are_new_for_each_test(
+def test_each_test_gets_new_hosts_and_a_new_clock(
     gsd_host: FakeHost, gsd_agent_host: FakeAgentHost, gsd_clock: FakeClock
 ) -> None:
     assert (gsd_host.tasks, gsd_agent_host.calls, gsd_clock.slept) == ([], [], [])
 
 
-def test_an_agents_host_permits_and_remembers(gsd_agent_host: FakeAgentHost, tmp_path: Path) -> None:
+def test_an_agent_host_permits_and_records(gsd_agent_host: FakeAgentHost, tmp_path: Path) -> None:
     use = a_use(tmp_path)
 
     async def work() -> None:
@@ -97,11 +97,11 @@ def test_a_step_has_what_its_kind_needs(kind: str, tmp_path: Path) -> None:
     assert (step.plan is not None) == (kind == "execute")
 
 
-def test_a_notice_may_be_about_anything() -> None:
+def test_a_sample_takes_changes() -> None:
     assert a_notice("Broken", type="error", level="error").level == "error"
 
 
-def test_pytest_loads_the_fixtures_only_where_they_are_asked_for(tmp_path: Path) -> None:
+def test_pytest_loads_the_fixtures_only_on_request(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("def test_it(gsd_clock):\n    pass\n")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
 

@@ -1,4 +1,4 @@
-"""The pages for authors: what they show passes the check, and the picture shows every hook."""
+"""The pages for plugin authors: their examples pass the check, and the diagram shows every hook."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PICTURE = "docs/explanation/hooks-in-order.md"
 FIRST = "docs/how-to/write-a-plugin.md"
 
 
-def test_every_page_for_authors_shows_a_plugin() -> None:
+def test_every_how_to_page_has_a_plugin() -> None:
     assert len({block.page for block in PLUGINS}) == 7
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", PLUGINS, ids=str)
-def test_the_plugin_of_a_page_keeps_the_rules(block: Block, tmp_path: Path) -> None:
+def test_the_plugin_on_a_page_keeps_the_rules(block: Block, tmp_path: Path) -> None:
     (tmp_path / "shown.py").write_text(block.text, encoding="utf-8")
     result = call("plugins", "check", str(tmp_path / "shown.py"), "--run-agent", "--json")
 
@@ -33,7 +33,7 @@ def test_the_plugin_of_a_page_keeps_the_rules(block: Block, tmp_path: Path) -> N
     assert [(rule["id"], rule["problems"]) for rule in rules if rule["status"] == "broken"] == []
 
 
-def test_the_picture_shows_every_hook() -> None:
+def test_the_diagram_shows_every_hook() -> None:
     [text] = [text for page, text in pages() if page == PICTURE]
     picture = next(block.text for block in blocks("text") if block.page == PICTURE)
 
@@ -42,7 +42,7 @@ def test_the_picture_shows_every_hook() -> None:
 
 
 @pytest.mark.slow
-def test_the_first_page_leads_from_nothing_to_a_tested_plugin(tmp_path: Path) -> None:
+def test_the_first_page_leads_to_a_tested_plugin(tmp_path: Path) -> None:
     shown = {block.language: block.text for block in blocks("python", "text") if block.page == FIRST}
     made = call("plugins", "new", "license-check", "--hook", "find_gaps", "--directory", str(tmp_path))
     folder = tmp_path / "gsd-plugin-license-check"

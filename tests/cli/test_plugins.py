@@ -1,4 +1,4 @@
-"""``gsd plugins``: what is there and why something is not used."""
+"""``gsd plugins``: the plugins that exist, and why one is not used."""
 
 from __future__ import annotations
 
@@ -33,44 +33,49 @@ def _by_name(*args: str | Path) -> dict[str, dict[str, object]]:
     return {plugin["name"]: plugin for plugin in said("plugins", *args)["plugins"]}
 
 
-def test_every_built_in_is_listed_with_its_hooks() -> None:
+def test_every_built_in_plugin_is_listed_with_its_hooks() -> None:
     found = _by_name()
 
     assert [name.rpartition(".")[2] for name in DEFAULT_PLUGINS] == list(found)[: len(DEFAULT_PLUGINS)]
     assert found["terminal"]["hooks"] == [
-        "gsd_answer", "gsd_lifespan", "gsd_notify", "gsd_on_event", "gsd_settings",
-    ]  # fmt: skip
+        "gsd_answer",
+        "gsd_lifespan",
+        "gsd_notify",
+        "gsd_on_event",
+        "gsd_settings",
+    ]
     assert (found["terminal"]["status"], found["terminal"]["source"]) == ("active", "default")
 
 
-def test_the_table_tells_the_same() -> None:
+def test_the_table_shows_the_plugins() -> None:
     shown = call("plugins").stdout
 
     assert shown.split()[:5] == ["plugin", "source", "status", "version", "hooks"]
     assert "terminal" in shown
 
 
-def test_one_hook_shows_the_plugins_that_implement_it() -> None:
+def test_a_hook_limits_the_list_to_the_plugins_that_implement_it() -> None:
     found = _by_name("--hook", "gsd_answer")
 
     assert set(found) == {"terminal", "answers", "yolo"}
     assert _by_name("--hook", "answer") == found
 
 
-def test_a_hook_that_is_none_is_an_error_with_a_suggestion() -> None:
+def test_an_unknown_hook_is_an_error_with_a_suggestion() -> None:
     result = call("plugins", "--hook", "gsd_anwser")
 
     assert result.exit_code == 2
-    assert result.stderr.splitlines() == ["error: no hook 'gsd_anwser'", "hint: did you mean 'gsd_answer'?"]
+    assert "'gsd_anwser'" in result.stderr
+    assert "did you mean 'gsd_answer'?" in result.stderr
 
 
-def test_a_blocked_plugin_says_why() -> None:
+def test_a_blocked_plugin_is_listed_with_the_reason() -> None:
     found = _by_name("-p", "no:apprise")["apprise"]
 
     assert (found["status"], found["reason"], found["hooks"]) == ("blocked", "-p no:apprise", [])
 
 
-def test_a_broken_plugin_says_why(tmp_path: Path) -> None:
+def test_a_broken_plugin_is_listed_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "shaky.py").write_text("raise RuntimeError('no luck')\n")
 
     found = _by_name("--plugins-dir", tmp_path)["shaky"]
@@ -79,7 +84,7 @@ def test_a_broken_plugin_says_why(tmp_path: Path) -> None:
     assert "no luck" in str(found["reason"])
 
 
-def test_the_projects_own_plugin_is_listed_and_not_imported(bench: Bench) -> None:
+def test_a_plugin_in_the_project_is_listed_but_not_imported(bench: Bench) -> None:
     path = _local_plugin(bench.root)
 
     found = _by_name("-C", bench.root)["licence"]
@@ -89,18 +94,19 @@ def test_the_projects_own_plugin_is_listed_and_not_imported(bench: Bench) -> Non
     assert not path.with_name("imported").exists()
 
 
-def test_a_trusted_plugin_of_the_project_is_not_imported_either(bench: Bench) -> None:
+def test_a_trusted_plugin_in_the_project_is_not_imported_either(bench: Bench) -> None:
     path = _local_plugin(bench.root)
     trust = Trust(bench.root / ".git" / "gsd" / "trust.json")
     trust.add(hashlib.sha256(path.read_bytes()).hexdigest(), "licence")
 
     found = _by_name("-C", bench.root)["licence"]
 
-    assert (found["status"], found["reason"]) == ("active", "trusted; loaded by gsd run only")
+    assert found["status"] == "active"
+    assert "trusted" in str(found["reason"])
     assert not path.with_name("imported").exists()
 
 
-def test_what_is_no_plugin_is_an_error() -> None:
+def test_an_unknown_plugin_is_an_error() -> None:
     result = call("plugins", "-p", "no-such-plugin")
 
     assert result.exit_code == 2

@@ -19,7 +19,7 @@ from gsd_core import (
     StepResult,
     TickPhase,
 )
-from gsd_core.testing.host import FakeHost
+from gsd_core.testing.fakes import FakeHost
 from gsd_plugins import native
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

@@ -15,7 +15,7 @@ from attrs import evolve
 
 from gsd_core import Idea, Permanent, Planning, StepRequest, StepResult
 from gsd_core.planning.requirements import parse_requirements
-from gsd_core.testing.host import FakeHost
+from gsd_core.testing.fakes import FakeHost
 from gsd_plugins import native
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

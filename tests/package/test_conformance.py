@@ -42,7 +42,7 @@ from gsd_core.hookspecs import gsd_run_agent
 from gsd_core.plugins.discovery import DEFAULT_PLUGINS
 from gsd_core.plugins.loading import build_manager
 from gsd_core.testing import conformance as kit
-from gsd_core.testing.host import FakeHost
+from gsd_core.testing.fakes import FakeHost
 from gsd_plugins import claude, rehearsal
 from gsd_plugins.answers import AnswersSettings
 from gsd_plugins.apprise import AppriseSettings

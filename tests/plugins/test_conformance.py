@@ -45,7 +45,7 @@ ASKED = Inquiry(
 UNKNOWN = Inquiry(questions=(Question(id="q-2", text="What else?"),))
 
 
-def test_all_fit_the_hooks() -> None:
+def test_all_implement_existing_hooks() -> None:
     modules = (answers, apprise, budget, inplace, must_haves, permissions, retry, uat, yolo)
 
     assert len(make_manager(*modules).get_plugins()) == len(modules)
@@ -57,7 +57,7 @@ def test_settings_have_defaults_and_flags(plugin: object) -> None:
 
 
 @pytest.mark.parametrize("plugin", [must_haves, uat])
-def test_detectors_say_the_same_twice(plugin: object, tmp_path: Path) -> None:
+def test_detectors_find_the_same_gaps_twice(plugin: object, tmp_path: Path) -> None:
     (tmp_path / "a.js").write_text("import b from './b'\n")
     promised = MustHaves(
         artifacts=(Artifact(path="gone.py"),),
@@ -96,13 +96,13 @@ def test_yolo_writes_config() -> None:
     assert "workflow.auto_advance" in {value.key for value in values}
 
 
-def test_permissions_judges() -> None:
+def test_permissions_decides_about_tools() -> None:
     use = ToolUse(step="s", name="Bash", input={"command": "git push"}, asked_by="agent", tree=Path())
 
     assert isinstance(conformance.check_permit_tool(permissions, use), Deny)
 
 
-def test_budget_judges() -> None:
+def test_budget_stops_at_the_limit() -> None:
     spend = Spend(run="r", step="s", spent=Decimal(5), reserved=None, calls=1)
     with bind_settings({budget.BudgetSettings: budget.BudgetSettings(max_usd=Decimal(5))}):
         assert isinstance(conformance.check_check_budget(budget, spend), Stop)
@@ -115,10 +115,10 @@ def test_retry_wraps() -> None:
     assert conformance.check_wrap_step(retry, STEP, attempt).subject == "1/plan"
 
 
-def test_inplace_gives_the_project() -> None:
+def test_inplace_returns_the_project() -> None:
     assert conformance.check_workspace(inplace, STEP) == Path()
 
 
-def test_apprise_says_nothing_where_nobody_listens() -> None:
+def test_apprise_is_silent_without_a_target() -> None:
     conformance.check_notify(apprise, Notice(key="k", type="error", title="t"))
     assert conformance.check_doctor(apprise) == ()

@@ -1,11 +1,95 @@
-"""Grade a plugin by rules that have names: ``gsd plugins check``.
+"""``gsd plugins check``: check a plugin against named rules.
 
-What can be read is read; what has to be tried is tried in a process of its own, in an empty
-project, so that a plugin that hangs, exits or litters spoils nothing.
+:mod:`.static_checks` reads the plugin's files. :mod:`.runner` imports it and :mod:`.invocation` calls its
+hooks, in a process of its own and in an empty project.
 """
 
-from .grade import SCHEMA_VERSION, Verdict, check_plugin
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+import attrs
+
+from gsd_core.errors import UserError
+
+from . import static_checks
 from .rules import RULES, Rule
+from .runner import run_plugin
 from .target import Target, find_target
 
-__all__ = ["RULES", "SCHEMA_VERSION", "Rule", "Target", "Verdict", "check_plugin", "find_target"]
+SCHEMA_VERSION = 1
+TIMEOUT = 180.0
+"""Seconds for the plugin's process."""
+
+Status: TypeAlias = Literal["holds", "broken", "skipped"]
+
+
+@attrs.frozen(kw_only=True)
+class RuleResult:
+    """The result for one rule: *problems* if it is broken, a *reason* if it was not checked."""
+
+    rule: Rule
+    status: Status
+    problems: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def check_plugin(
+    target: Target, *, commands: Collection[str] = (), run_agent: bool = False, seconds: float = TIMEOUT
+) -> tuple[RuleResult, ...]:
+    """Return a result for each rule; *commands* are the names of built-in subcommands.
+
+    An agent is called only with *run_agent*. The plugin's process is ended after *seconds*.
+    """
+    findings = run_plugin(target, list(commands), run_agent=run_agent, seconds=seconds)
+    try:
+        static = _static_problems(target, sorted(findings.hooks))
+    except UserError as error:
+        static = {"imports": [str(error)]}
+    results: list[RuleResult] = []
+    for rule in RULES:
+        problems = [text for name, text in findings.problems if name == rule.id]
+        reason = findings.skipped.get(rule.id, "the plugin has no such hook")
+        checked = rule.id in findings.checked
+        if rule.id in static:
+            found = static[rule.id]
+            problems += found or ()
+            checked = checked or found is not None
+            reason = reason if found is not None else "does not apply to this kind of plugin"
+        if problems:
+            results.append(RuleResult(rule=rule, status="broken", problems=tuple(problems)))
+        elif checked:
+            results.append(RuleResult(rule=rule, status="holds"))
+        else:
+            results.append(RuleResult(rule=rule, status="skipped", reason=reason))
+    return tuple(results)
+
+
+def _static_problems(target: Target, hooks: Sequence[str]) -> Mapping[str, Sequence[str] | None]:
+    """Return the problems in the plugin's files by rule; ``None`` for a rule that does not apply."""
+    readable, packaged = bool(target.sources), target.folder is not None
+    # The entry point of a built-in plugin is not in a pyproject.toml, and a module may not have one at all.
+    installable = packaged and target.kind in ("folder", "installed")
+    declares = readable and bool(static_checks.declared_dependencies(target))
+    return {
+        "public-imports": [*static_checks.private_imports(target)] if readable else None,
+        "declared": [*static_checks.undeclared_imports(target)] if declares else None,
+        "entry-point": [*static_checks.entry_point_problems(target)] if installable else None,
+        "packaged": [*static_checks.packaging_problems(target)] if installable else None,
+        "documented": [*static_checks.missing_docs(target)] if readable else None,
+        "typed": [*static_checks.missing_types(target)] if readable else None,
+        "tested": [*static_checks.untested_hooks(target, hooks)] if packaged else None,
+        "no-state": [*static_checks.global_statements(target)] if readable else [],
+    }
+
+
+__all__ = [
+    "RULES",
+    "SCHEMA_VERSION",
+    "Rule",
+    "RuleResult",
+    "Target",
+    "check_plugin",
+    "find_target",
+]

@@ -1,155 +1,215 @@
-"""The rules: what has to hold, why, and how to mend it."""
+"""The rules that ``gsd plugins check`` applies, and what it found about them."""
 
 from __future__ import annotations
 
-from attrs import frozen
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Self
+
+import attrs
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Rule:
-    """One rule; its *id* never changes its meaning."""
+    """One rule: *what* must be true of a plugin, *why*, and how to *fix* it; an *id* keeps its meaning."""
 
     id: str
     what: str
     why: str
-    mend: str
+    fix: str
 
 
-def _rule(rule_id: str, what: str, why: str, mend: str) -> Rule:
-    return Rule(id=rule_id, what=what, why=why, mend=mend)
+@attrs.define(kw_only=True)
+class Findings:
+    """What running a plugin showed, saved to *path* before each *stage*.
+
+    A plugin may end or hang its process at any time; the file then has all that was found before, and
+    *stage* tells what it was doing: ``imports``, ``fits``, or the name of a hook.
+    """
+
+    path: Path
+    stage: str = "start"
+    hooks: list[str] = attrs.field(factory=list[str])
+    checked: list[str] = attrs.field(factory=list[str])
+    problems: list[tuple[str, str]] = attrs.field(factory=list[tuple[str, str]])
+    skipped: dict[str, str] = attrs.field(factory=dict[str, str])
+
+    def add(self, rule: str, problems: Iterable[str] = ()) -> None:
+        """Record that *rule* was checked, and its *problems*, if any."""
+        if rule not in self.checked:
+            self.checked.append(rule)
+        self.problems.extend((rule, problem) for problem in problems if (rule, problem) not in self.problems)
+
+    def enter(self, stage: str) -> None:
+        """Save what is known, and that *stage* begins."""
+        self.stage = stage
+        data = attrs.asdict(self, filter=lambda field, _: field.name != "path")
+        self.path.write_text(json.dumps(data), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Return the findings saved to *path*."""
+        data = json.loads(path.read_text(encoding="utf-8"))
+        problems = [(str(rule), str(problem)) for rule, problem in data.pop("problems")]
+        return cls(path=path, problems=problems, **data)
 
 
 RULES: tuple[Rule, ...] = (
-    _rule(
-        "imports", "it can be imported",
-        "a plugin that does not load is left out of every run",
-        "run `python -c 'import …'` and mend what it says",
+    Rule(
+        id="imports",
+        what="the plugin can be imported",
+        why="a plugin that fails to import is left out of every run",
+        fix="run `python -c 'import …'` and fix the error",
     ),
-    _rule(
-        "fits", "it implements hooks that there are, with their arguments",
-        "a misspelt hook is never called, and a plugin that does not fit is not loaded",
-        "mark functions with @implements(gsd_…) and run mypy or pyright, which compare the signatures",
+    Rule(
+        id="fits",
+        what="it implements existing hooks with the right arguments",
+        why="a misspelled hook is never called, and a plugin with a wrong signature is not loaded",
+        fix="decorate functions with @implements(gsd_…), and run mypy or pyright to compare the signatures",
     ),
-    _rule(
-        "cheap-import", "importing it takes less than 0.5 s of processor time",
-        "every command of gsd imports every installed plugin",
-        "import what is expensive inside the function that needs it",
+    Rule(
+        id="cheap-import",
+        what="importing it takes less than 0.5 s of CPU time",
+        why="every gsd command imports every installed plugin",
+        fix="move expensive imports into the functions that need them",
     ),
-    _rule(
-        "light-import", "importing it loads no heavy library",
-        "clients and frameworks cost time and memory in runs that do not use them",
-        "import the library inside the function that needs it",
+    Rule(
+        id="light-import",
+        what="importing it does not load a heavy library",
+        why="API clients and frameworks cost time and memory even in runs that do not use them",
+        fix="import the library in the function that needs it",
     ),
-    _rule(
-        "quiet-import", "importing it writes, starts, connects and prints nothing",
-        "reading commands import plugins as well, in projects that are none of their business",
-        "move the work into a hook; what lives as long as a run belongs into gsd_lifespan",
+    Rule(
+        id="quiet-import",
+        what="importing it has no side effects: no files, processes, connections or output",
+        why="commands that only read, such as `gsd status`, import plugins too",
+        fix="move the work into a hook; resources that last for a run belong in gsd_lifespan",
     ),
-    _rule(
-        "public-doors", "of gsd it imports public modules only",
-        "what is not public changes without notice",
-        "import from gsd_core, gsd_core.hookspecs, gsd_core.planning, gsd_core.testing",
+    Rule(
+        id="public-imports",
+        what="it imports only public modules of gsd",
+        why="everything else may change without notice",
+        fix="import from gsd_core, gsd_core.hookspecs, gsd_core.planning or gsd_core.testing",
     ),
-    _rule(
-        "declared", "what it imports is among its dependencies",
-        "on another machine the import fails",
-        "add the distribution to project.dependencies in pyproject.toml",
+    Rule(
+        id="declared",
+        what="its package declares every library that it imports",
+        why="on another machine the import fails",
+        fix="add the distribution to project.dependencies in pyproject.toml",
     ),
-    _rule(
-        "entry-point", "it has an entry point in the group gsd, under a name that is free",
-        "without one it is not found, and of two plugins with one name the second is left out",
-        'add [project.entry-points.gsd] with name = "module" to pyproject.toml',
+    Rule(
+        id="entry-point",
+        what="it has an entry point in the group gsd, with a name that is not taken",
+        why="without an entry point it is not found; if two plugins share a name, only the first is loaded",
+        fix='add [project.entry-points.gsd] with name = "module" to pyproject.toml',
     ),
-    _rule(
-        "packaged", "its package says that it is typed, which Python it needs, and that it needs gsd-core",
-        "an installer and a type checker believe what the package says",
-        "add py.typed, requires-python and the dependency gsd-core",
+    Rule(
+        id="packaged",
+        what="its package is marked as typed, requires a Python version and depends on gsd-core",
+        why="installers and type checkers rely on this metadata",
+        fix="add py.typed, requires-python and the dependency gsd-core",
     ),
-    _rule(
-        "documented", "its module, its hooks and its package say what they do",
-        "`gsd plugins` tells a name; who finds it in a project wants to know more",
-        "write a docstring for the module and for each hook, and a README",
+    Rule(
+        id="documented",
+        what="its modules, public functions and classes have docstrings, and its package has a README",
+        why="`gsd plugins` shows only a name; users need to know what the plugin does",
+        fix="write a docstring for the module and for each hook, and a README",
     ),
-    _rule(
-        "typed", "every function says what it takes and returns",
-        "mypy and pyright find wrong hooks only where there are types",
-        "annotate every parameter and every return",
+    Rule(
+        id="typed",
+        what="every function has type annotations for its parameters and its return value",
+        why="mypy and pyright can find a wrong hook only where there are types",
+        fix="annotate every parameter and every return value",
     ),
-    _rule(
-        "tested", "its tests name each of its hooks",
-        "what a test does not name breaks unseen",
-        "write tests/test_….py with gsd_core.testing.conformance.check_…",
+    Rule(
+        id="tested",
+        what="its tests cover each of its hooks",
+        why="a hook without a test can break unnoticed",
+        fix="write tests/test_….py with gsd_core.testing.conformance.check_…",
     ),
-    _rule(
-        "settings", "its settings are frozen attrs classes with a docstring and a default for every field",
-        "a plugin has to work where gsd.toml does not mention it",
-        "give each field a default by setting(…), and the class @frozen(kw_only=True) and a docstring",
+    Rule(
+        id="settings",
+        what="its settings are frozen attrs classes with a docstring and a default for every field",
+        why="a plugin must work when gsd.toml does not mention it",
+        fix="use @attrs.frozen(kw_only=True), a docstring, and setting(default) for each field",
     ),
-    _rule(
-        "contributes", "what it contributes has names of its own, commands have help, findings have a fix",
-        "the same name twice is an error that ends the start",
-        "rename what clashes; give each command a help text and each finding a fix",
+    Rule(
+        id="contributes",
+        what="the names it contributes are unique, its commands have a help text, and its findings a fix",
+        why="a duplicate name is an error that prevents every run",
+        fix="rename duplicates; give each command a help text and each finding a fix",
     ),
-    _rule(
-        "returns", "what its hooks return is what they promise",
-        "anything else counts as the plugin's failure",
-        "return the types of the hook's signature; None is how to decline",
+    Rule(
+        id="returns",
+        what="its hooks return values of the declared type",
+        why="any other value counts as a failure of the plugin",
+        fix="return the type in the hook's signature, or None to decline",
     ),
-    _rule(
-        "names-errors", "what its hooks raise is Transient or Permanent",
-        "only these say what to do; anything else is reported as the plugin's own mistake",
-        "catch what you expect, and raise Transient or Permanent with a hint from it",
+    Rule(
+        id="names-errors",
+        what="its hooks raise only Transient or Permanent",
+        why="only these say whether to retry; any other exception is reported as a bug in the plugin",
+        fix="catch the errors you expect and raise Transient or Permanent from them, with a hint",
     ),
-    _rule(
-        "prompt", "it decides, or declines, within the time of the hook",
-        "others wait for the answer, and a policy that is late counts as a failure",
-        "decline by None at once when it is none of your business",
+    Rule(
+        id="prompt",
+        what="it decides or declines within the time limit of the hook",
+        why="other plugins and the run wait for the answer, and a policy that times out counts as a failure",
+        fix="return None immediately if the call is not for this plugin",
     ),
-    _rule(
-        "cancels", "it stops within 5 s when it is cancelled",
-        "who presses Ctrl-C does not wait, and a plugin that does not stop is left behind",
-        "let CancelledError pass; clean up in finally, quickly",
+    Rule(
+        id="cancels",
+        what="it stops within 5 s when canceled",
+        why="Ctrl-C should take effect at once; a plugin that does not stop is abandoned",
+        fix="let CancelledError propagate, and keep the cleanup in finally short",
     ),
-    _rule(
-        "leaves-nothing", "it leaves no task, thread or process behind",
-        "what is left goes on after its run, with nobody to stop it",
-        "use asyncio.TaskGroup, and end processes in finally",
+    Rule(
+        id="leaves-nothing",
+        what="it leaves no task, thread or process behind",
+        why="leftovers keep running after the run, and nothing stops them",
+        fix="use asyncio.TaskGroup, and end processes in finally",
     ),
-    _rule(
-        "no-state", "it keeps no state in its modules",
-        "two runs may share a process",
-        "read settings by settings_of, and keep resources in gsd_lifespan",
+    Rule(
+        id="no-state",
+        what="it keeps no state in module variables",
+        why="two runs may share a process",
+        fix="read settings with settings_of, and keep resources in gsd_lifespan",
     ),
-    _rule(
-        "writes-nothing", "it writes neither into the project nor into the home folder by itself",
-        "the core writes and commits; whatever else changes looks like the user's own work",
-        "return files from gsd_execute_step; write elsewhere only where a setting says so",
+    Rule(
+        id="writes-nothing",
+        what="it does not write to the project or the home folder on its own",
+        why="the core writes and commits; other changes look like the user's own work",
+        fix="return files from gsd_execute_step; write elsewhere only if a setting names the place",
     ),
-    _rule(
-        "does-not-block", "it does not hold up the loop",
-        "everything of a run waits meanwhile: the screen, the clocks, the agent",
-        "await asyncio.to_thread(…) for files, and an asyncio process for programs",
+    Rule(
+        id="does-not-block",
+        what="it does not block the event loop",
+        why="the whole run shares one loop: while it is blocked, the screen, timeouts and agents stand still",
+        fix="use asyncio.to_thread for files and asyncio subprocesses for programs",
     ),
-    _rule(
-        "same-twice", "asked the same again, it says the same",
-        "gaps are compared from round to round, and a run that is resumed asks again",
-        "sort what you list; leave out times and random numbers",
+    Rule(
+        id="same-twice",
+        what="it returns the same result when called twice with the same input",
+        why="gaps are compared between rounds, and a resumed run calls the hook again",
+        fix="sort lists, and leave out timestamps and random values",
     ),
-    _rule(
-        "says-nothing", "its hooks print nothing to standard output",
-        "standard output is for data that programs read",
-        "use logging, or write to standard error",
+    Rule(
+        id="says-nothing",
+        what="its hooks print nothing to standard output",
+        why="standard output is reserved for data that other programs read",
+        fix="use logging, or write to standard error",
     ),
-    _rule(
-        "pickles", "its values and errors survive pickling",
-        "what a step returns is recorded, and errors cross processes",
-        "return the values of gsd_core; let errors of your own pass all arguments to super().__init__",
+    Rule(
+        id="pickles",
+        what="its return values and errors can be pickled",
+        why="results are recorded, and errors cross process boundaries",
+        fix="return the classes of gsd_core; in your own errors, pass all arguments to super().__init__",
     ),
-    _rule(
-        "hands-off", "it leaves the process as it is: environment, folder, signals, logging",
-        "they belong to everybody in the process",
-        "give an environment and a folder to the processes you start; log by logging.getLogger(__name__)",
+    Rule(
+        id="hands-off",
+        what="it does not change the process: environment, working directory, signal handlers, logging",
+        why="they are shared by everything in the process",
+        fix="pass env and cwd to the processes you start; log with logging.getLogger(__name__)",
     ),
-)  # fmt: skip
-
-BY_ID = {rule.id: rule for rule in RULES}
+)

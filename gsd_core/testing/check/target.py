@@ -1,4 +1,4 @@
-"""What is to be checked: an installed plugin's name, a module, a file, or a package's folder."""
+"""The plugin to check: the name of an installed one, a module, a file, or the folder of a package."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import tomllib
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
-from attrs import frozen
+import attrs
 
 from gsd_core.errors import UserError
 from gsd_core.plugins.discovery import DEFAULT_PLUGINS, ENTRY_POINT_GROUP, Choice, discover
@@ -18,12 +18,12 @@ from gsd_core.plugins.validation import nearest
 Kind: TypeAlias = Literal["built-in", "installed", "module", "file", "folder"]
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Target:
-    """A plugin that is found and not imported.
+    """A plugin that has been found but not imported.
 
-    *module* is its dotted name; a *file* has none. *folder* holds its ``pyproject.toml``, if that is
-    here; *path* is what has to be added to ``sys.path``. *distribution* is what it came with.
+    *module* is its dotted name; a single *file* has none. *folder* has its ``pyproject.toml``, if that is
+    available; *path* must be on ``sys.path`` to import it. *distribution* is the package that it came with.
     """
 
     name: str
@@ -36,109 +36,99 @@ class Target:
 
     @property
     def sources(self) -> tuple[Path, ...]:
-        """Its Python files, the module itself first."""
+        """Its Python files, starting with the module itself."""
         if self.file:
             return (self.file,)
-        found = self._origin()
-        if found is None:
-            return ()
-        if found.name != "__init__.py":
-            return (found,)
-        others = sorted(path for path in found.parent.rglob("*.py") if path != found)
-        return (found, *others)
-
-    def _origin(self) -> Path | None:
         if self.path:
-            base = self.path.joinpath(*self.module.split("."))
-            both = (base / "__init__.py", base.with_suffix(".py"))
-            return next((path for path in both if path.is_file()), None)
-        spec = importlib.util.find_spec(self.module)
-        origin = Path(spec.origin) if spec and spec.origin else None
-        return origin if origin and origin.suffix == ".py" else None
+            origin = find_module(self.path, self.module)
+        else:
+            spec = importlib.util.find_spec(self.module)
+            origin = Path(spec.origin) if spec and spec.origin else None
+        if origin is None or origin.suffix != ".py":
+            return ()
+        if origin.name != "__init__.py":
+            return (origin,)
+        others = sorted(path for path in origin.parent.rglob("*.py") if path != origin)
+        return (origin, *others)
 
+    @property
     def project(self) -> Mapping[str, Any]:
-        """Return what its ``pyproject.toml`` says; empty if that is not here."""
-        return _read_toml(self.folder / "pyproject.toml") if self.folder else {}
+        """The table ``project`` of its ``pyproject.toml``; empty if there is none."""
+        if not self.folder:
+            return {}
+        table: Mapping[str, Any] = _read_pyproject(self.folder).get("project", {})
+        return table
+
+    @property
+    def entry_points(self) -> Mapping[str, str]:
+        """The plugins that its ``pyproject.toml`` declares: module by name."""
+        return _entry_points(self.project)
 
 
 def find_target(text: str) -> Target:
-    """Find what *text* means; raise ``UserError`` if it means nothing."""
+    """Return the plugin that *text* refers to; raise ``UserError`` if there is none."""
     path = Path(text)
     if path.is_dir():
-        return _of_folder(path.resolve())
+        return _folder_target(path.resolve())
     if path.suffix == ".py":
-        return _of_file(path.resolve())
+        if not path.is_file():
+            raise UserError(f"file {text!r} does not exist", hint="check the path")
+        return Target(name=path.stem, kind="file", file=path.resolve())
     installed = {c.name: c.target for c in discover(Choice(), entry_points(group=ENTRY_POINT_GROUP))}
     if text in installed:
-        return _of_installed(text, installed[text])
-    if _is_module(text):
-        built_in = text in DEFAULT_PLUGINS
-        return _with_folder(
-            Target(name=text.rpartition(".")[2], kind="built-in" if built_in else "module", module=text)
-        )
-    hint = "a plugin's name, a module, a file that ends in .py, or a package's folder"
-    raise UserError(f"nothing to check: {text!r}{nearest(text, tuple(installed))}", hint=hint)
-
-
-def _of_file(path: Path) -> Target:
-    if not path.is_file():
-        raise UserError(f"no file {str(path)!r}", hint="name a file that is there")
-    return Target(name=path.stem, kind="file", file=path)
-
-
-def _of_folder(folder: Path) -> Target:
-    project = _read_toml(folder / "pyproject.toml")
-    if not project:
-        raise UserError(f"no pyproject.toml in {str(folder)!r}", hint="name the folder of a plugin's package")
-    points = _entry_points(project)
-    packages = _packages(folder)
-    if not points and not packages:
-        raise UserError(
-            f"no package in {str(folder)!r}",
-            hint="its modules are looked for in src/ and beside pyproject.toml",
-        )
-    name, module = next(iter(points.items())) if points else (packages[0].name, packages[0].name)
-    module = module.partition(":")[0]
-    root = folder / "src" if (folder / "src").is_dir() else folder
-    return Target(name=name, kind="folder", module=module, folder=folder, path=root)
-
-
-def _of_installed(name: str, target: str | EntryPoint | Path) -> Target:
-    if isinstance(target, EntryPoint):
-        distribution = target.dist.name if target.dist else ""
-        found = Target(name=name, kind="installed", module=target.module, distribution=distribution)
-        return _with_folder(found)
-    return _with_folder(Target(name=name, kind="built-in", module=str(target), distribution="gsd-core"))
-
-
-def _with_folder(target: Target) -> Target:
-    """Look for the folder of its package: a checkout, or an editable installation."""
-    from attrs import evolve
-
+        found = installed[text]
+        if isinstance(found, EntryPoint):
+            distribution = found.dist.name if found.dist else ""
+            target = Target(name=text, kind="installed", module=found.module, distribution=distribution)
+        else:
+            target = Target(name=text, kind="built-in", module=str(found), distribution="gsd-core")
+    elif _is_module(text):
+        kind: Kind = "built-in" if text in DEFAULT_PLUGINS else "module"
+        target = Target(name=text.rpartition(".")[2], kind=kind, module=text)
+    else:
+        hint = "give the name of a plugin, a module, a .py file, or the folder of a package"
+        raise UserError(f"no plugin {text!r}{nearest(text, tuple(installed))}", hint=hint)
+    # A checkout or an editable installation: its pyproject.toml is close by.
     for source in target.sources[:1]:
         for parent in list(source.parents)[:4]:
             if (parent / "pyproject.toml").is_file():
-                return evolve(target, folder=parent)
+                return attrs.evolve(target, folder=parent)
     return target
 
 
-def _packages(folder: Path) -> list[Path]:
-    roots = (folder / "src", folder)
-    return [path.parent for root in roots for path in sorted(root.glob("*/__init__.py"))]
+def find_module(root: Path, module: str) -> Path | None:
+    """Return the file of *module* below *root*, if it exists."""
+    base = root.joinpath(*module.split("."))
+    candidates = (base / "__init__.py", base.with_suffix(".py"))
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _folder_target(folder: Path) -> Target:
+    pyproject = _read_pyproject(folder)
+    if not pyproject:
+        raise UserError(f"no pyproject.toml in {str(folder)!r}", hint="give the folder of a plugin's package")
+    root = folder / "src" if (folder / "src").is_dir() else folder
+    declared = _entry_points(pyproject.get("project", {}))
+    packages = [path.parent.name for base in (root, folder) for path in sorted(base.glob("*/__init__.py"))]
+    if not declared and not packages:
+        raise UserError(f"no package in {str(folder)!r}", hint="put it into src/ or next to pyproject.toml")
+    name, module = next(iter(declared.items())) if declared else (packages[0], packages[0])
+    return Target(name=name, kind="folder", module=module.partition(":")[0], folder=folder, path=root)
 
 
 def _entry_points(project: Mapping[str, Any]) -> Mapping[str, str]:
-    groups = project.get("project", {}).get("entry-points", {})
-    return cast("Mapping[str, str]", groups.get(ENTRY_POINT_GROUP, {}))
+    declared = project.get("entry-points", {}).get(ENTRY_POINT_GROUP, {})
+    return {str(name): str(value) for name, value in declared.items()}
 
 
-def _read_toml(path: Path) -> Mapping[str, Any]:
+def _read_pyproject(folder: Path) -> Mapping[str, Any]:
+    path = folder / "pyproject.toml"
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise UserError(f"cannot read {str(path)!r}: {error}", hint="mend the file") from error
+        raise UserError(f"cannot read {str(path)!r}: {error}", hint="fix the file") from error
 
 
 def _is_module(name: str) -> bool:

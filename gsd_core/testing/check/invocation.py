@@ -1,0 +1,319 @@
+"""Call every hook of a plugin with typical arguments, and record what breaks a rule.
+
+Asynchronous hooks are called alone, again with the same arguments, twice at once, and canceled. Hooks that
+contribute (settings, commands, …) are collected twice. None of the arguments is specific to the plugin.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from collections.abc import Callable, Collection, Generator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import attrs
+
+from gsd_core import hookspecs
+from gsd_core.errors import Permanent, PluginError
+from gsd_core.model.event import EVENT_NAMES
+from gsd_core.model.gap import Gap, GapReport
+from gsd_core.model.step import StepRequest, StepResult
+from gsd_core.plugins.call_group import Outcome
+from gsd_core.testing import conformance, samples
+from gsd_core.testing.conformance import Invocation
+from gsd_core.testing.fakes import FakeAgentHost, FakeHost, Turn
+
+from .rules import Findings
+from .runner import Request
+from .side_effects import captured_stdout, changed, files_in, leftovers, module_variables, process_state
+
+Arguments: TypeAlias = tuple[Any, ...]
+
+MAX_BLOCK_SECONDS = 0.4
+MAX_DECLINE_SECONDS = 1.0
+FILES = {"app.py": "def add(a: int, b: int) -> int:\n    return a + b\n", "empty.txt": ""}
+_AGENT_SKIPPED = "calling an agent may cost money or need the network; use --run-agent"
+_ASYNC_RULES = ("returns", "names-errors", "prompt", "cancels", "does-not-block", "same-twice", "pickles")
+
+
+def call_hooks(
+    plugin: object, request: Request, findings: Findings, state_before_import: Mapping[str, str]
+) -> None:
+    """Call every hook of *plugin*, then look for side effects."""
+    project, home = Path(request.project), Path(request.home)
+    module: str = request.module or getattr(plugin, "__name__", "")
+    samples.write_files(project, FILES)
+    variables, files = module_variables(module), files_in(project, home)
+    with captured_stdout() as printed:
+        for hook in findings.hooks:
+            findings.enter(hook)
+            with _watched_files(hook, findings, project, home, files):
+                _call_hook(plugin, hook, request, findings)
+    # From here on the process may be blamed for nothing: the hooks are done.
+    findings.enter("end")
+    findings.add("says-nothing", [f"printed {text!r}" for text in printed])
+    now = module_variables(module)
+    findings.add("no-state", [f"the hooks changed {name}" for name in changed(variables, now)])
+    shared = changed(state_before_import, process_state())
+    findings.add("hands-off", [f"the plugin changed {name}" for name in shared])
+    findings.add("leaves-nothing", [f"{name} is still running" for name in leftovers()])
+
+
+@contextmanager
+def _watched_files(
+    hook: str, findings: Findings, project: Path, home: Path, files: dict[str, str]
+) -> Generator[None]:
+    """Record which files *hook* changed, and bring *files* up to date."""
+    yield
+    now = files_in(project, home)
+    if hook == "gsd_doctor":  # it runs other programs, which keep files of their own in the home folder
+        files.update({path: digest for path, digest in now.items() if Path(path).is_relative_to(home)})
+    touched = sorted(path for path in {*files, *now} if files.get(path) != now.get(path))
+    findings.add("writes-nothing", [f"{hook} changed {Path(path).name}" for path in touched[:3]])
+    files.clear()
+    files.update(now)
+
+
+def _call_hook(plugin: object, hook: str, request: Request, findings: Findings) -> None:
+    spec = getattr(hookspecs, hook)
+    if not inspect.iscoroutinefunction(spec):
+        _check_contributions(plugin, hook, Path(request.project), request.commands, findings)
+        return
+    if hook == "gsd_run_agent" and not request.run_agent:
+        for rule in _ASYNC_RULES:
+            findings.skipped.setdefault(rule, _AGENT_SKIPPED)
+        return
+    for case in cases(hook, Path(request.project)):
+        invocation = Invocation(plugin=plugin, spec=spec, limit=case.limit)
+        if not CaseCheck(hook=hook, case=case, invocation=invocation, findings=findings).run():
+            return  # every further case would take just as long
+
+
+def _check_contributions(
+    plugin: object, hook: str, project: Path, commands: Collection[str], findings: Findings
+) -> None:
+    rule = "settings" if hook == "gsd_settings" else "contributes"
+    try:
+        first, second = (_CONTRIBUTION_CHECKS[hook](plugin, project) for _ in range(2))
+    except AssertionError as error:
+        findings.add(rule, [f"{hook}: {error}"])
+        return
+    except Exception as error:
+        findings.add("names-errors", [f"{hook}: {type(error).__name__}: {error}"])
+        return
+    problems: list[str] = []
+    if hook == "gsd_settings":
+        problems = [problem for cls in first for problem in _settings_problems(cls)]
+    if hook == "gsd_cli_commands":
+        problems = [f"gsd has its own command {c.name!r}" for c in first if c.name in commands]
+    findings.add(rule, [f"{hook}: {problem}" for problem in problems])
+    # Commands and findings have no equality, and a finding may depend on the machine.
+    differs = hook in ("gsd_write_config", "gsd_settings") and first != second
+    findings.add("same-twice", [f"{hook} contributes something else the second time"] if differs else [])
+
+
+_CONTRIBUTION_CHECKS: Mapping[str, Callable[[object, Path], Any]] = {
+    "gsd_settings": lambda plugin, _: conformance.check_settings(plugin),
+    "gsd_cli_commands": lambda plugin, _: conformance.check_cli_commands(plugin),
+    "gsd_doctor": lambda plugin, _: conformance.check_doctor(plugin),
+    "gsd_write_config": lambda plugin, project: conformance.check_write_config(
+        plugin, samples.a_project(project)
+    ),
+    "gsd_lifespan": lambda plugin, project: conformance.check_lifespan(plugin, samples.a_run(project)),
+}
+
+
+def _settings_problems(cls: type[Any]) -> Generator[str]:
+    for field in attrs.fields(cls):
+        flag: str = field.metadata.get("flag", "")
+        if flag and not flag.startswith("--"):
+            yield f"{cls.__name__}: the flag {flag!r} does not start with --"
+    if getattr(cls, "__setattr__", None) is getattr(object, "__setattr__", None):
+        yield f"{cls.__name__} is not frozen"
+    if not (cls.__doc__ or "").strip():
+        yield f"{cls.__name__} has no docstring"
+
+
+@attrs.frozen(kw_only=True)
+class Case:
+    """One call of a hook: *arguments* makes new ones for each call; *limit* is the hook's time limit."""
+
+    arguments: Callable[[], Arguments]
+    limit: timedelta
+    may_wait: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class CaseCheck:
+    """Checks the asynchronous *hook* with one case."""
+
+    hook: str
+    case: Case
+    invocation: Invocation
+    findings: Findings
+
+    def run(self) -> bool:
+        """Call the hook in every way; return whether it kept its time limit."""
+        first, seconds, blocked = self._call()
+        rule, problem = self._judge(first)
+        for name in ("returns", "names-errors", "prompt", "cancels"):
+            self._add(name, [problem] if name == rule else [])
+        self._add("pickles", [] if self._can_be_pickled(first) else ["the result cannot be pickled"])
+        in_time = rule not in ("prompt", "cancels")
+        if in_time:
+            second, _, blocked_again = self._call()
+            declined_late = first.value is None and first.error is None and seconds > MAX_DECLINE_SECONDS
+            self._add("prompt", [f"took {seconds:.1f} s to decline"] if declined_late else [])
+            # A busy machine may delay a call or two; a plugin that blocks does so every time.
+            blocked = min(blocked, blocked_again)
+            if blocked > MAX_BLOCK_SECONDS:
+                blocked = min(blocked, self._call()[2])
+            too_long = blocked > MAX_BLOCK_SECONDS
+            self._add("does-not-block", [f"blocked the event loop for {blocked:.1f} s"] if too_long else [])
+            differs = not first.error and not second.error and self._value(first) != self._value(second)
+            self._add("same-twice", ["returned something else the second time"] if differs else [])
+            self._check("leaves-nothing", self.invocation.twice)
+        self._check("cancels", self.invocation.cancelled)
+        return in_time
+
+    def _call(self) -> tuple[Outcome[Any], float, float]:
+        try:
+            return self.invocation.once(*self.case.arguments())
+        except AssertionError as error:
+            self._add("leaves-nothing", [str(error)])
+            return Outcome(plugin=""), 0.0, 0.0
+
+    def _check(self, rule: str, call: Callable[..., None]) -> None:
+        try:
+            call(*self.case.arguments())
+        except AssertionError as error:
+            # A wrong result or exception has been recorded by the first call.
+            text = str(error)
+            self._add(rule, [text] if "did not stop within" in text or "left tasks" in text else [])
+        else:
+            self._add(rule, [])
+
+    def _judge(self, outcome: Outcome[Any]) -> tuple[str, str]:
+        """Return the rule that the outcome breaks, and how; both empty if it breaks none."""
+        error = outcome.error
+        if not isinstance(error, PluginError):
+            return "", ""
+        if "ran out of time" in error.cause_text:
+            limit = self.case.limit.total_seconds()
+            return ("", "") if self.case.may_wait else ("prompt", f"no result within {limit:g} s")
+        if "ignores its cancellation" in error.cause_text:
+            return "cancels", "keeps running when canceled"
+        if error.__cause__ is None and error.cause_text.startswith("returned "):
+            return "returns", error.cause_text
+        return "names-errors", error.cause_text
+
+    def _value(self, outcome: Outcome[Any]) -> Any:
+        """Return the part of a value that must be the same when the hook is called again."""
+        value = outcome.value
+        if value is None or self.hook not in _REPEATABLE:
+            return None
+        if self.hook == "gsd_find_gaps":
+            gaps: tuple[Gap, ...] = value.gaps if isinstance(value, GapReport) else tuple(value)
+            return sorted((gap.key, gap.reason) for gap in gaps)
+        return value
+
+    def _can_be_pickled(self, outcome: Outcome[Any]) -> bool:
+        if self.hook == "gsd_workspace" and not outcome.error:
+            return True  # a context manager, which is used once and not kept
+        given: Any = outcome.error or outcome.value
+        try:
+            copy = pickle.loads(pickle.dumps(given))
+        except Exception:
+            return False
+        return type(copy) is type(given) and str(copy) == str(given)
+
+    def _add(self, rule: str, problems: list[str]) -> None:
+        self.findings.add(rule, [f"{self.hook}: {problem}" for problem in problems])
+
+
+_REPEATABLE = {"gsd_find_gaps", "gsd_permit_tool", "gsd_check_budget", "gsd_execute_step"}
+
+
+def cases(hook: str, project: Path) -> list[Case]:
+    """Return the cases for an asynchronous hook."""
+    seconds, make = _CASES[hook]
+
+    # The index is bound now, and the arguments are made anew for each call: a hook may change its host.
+    def case(index: int) -> Case:
+        return Case(
+            arguments=lambda: make(project)[index],
+            limit=timedelta(seconds=seconds),
+            may_wait=hook == "gsd_answer",  # a human may take any time
+        )
+
+    return [case(index) for index in range(len(make(project)))]
+
+
+def _steps(project: Path) -> list[Arguments]:
+    def fail(turn: Turn) -> None:
+        raise Permanent("no agent is available in a check")
+
+    kinds = ("init", "discuss", "plan", "execute", "verify", "complete", "research")
+    return [(samples.a_step(project, kind), FakeHost(agent=fail)) for kind in kinds]
+
+
+def _agent_tasks(project: Path) -> list[Arguments]:
+    with_schema = samples.a_task(project, "Summarize the project in one word.", schema=samples.SCHEMA)
+    return [(samples.a_task(project, "Say OK."), FakeAgentHost()), (with_schema, FakeAgentHost())]
+
+
+def _wrapped_steps(project: Path) -> list[Arguments]:
+    async def attempt(step: StepRequest, /) -> StepResult:
+        return StepResult(subject=step.id)
+
+    return [(samples.a_step(project), attempt)]
+
+
+def _phases(project: Path) -> list[Arguments]:
+    with_files = samples.a_phase(project, plans=(samples.a_plan(*FILES, "gone.py"),))
+    return [(samples.a_phase(project),), (with_files,)]
+
+
+def _inquiries(project: Path) -> list[Arguments]:
+    database = samples.an_inquiry("Which database?", "SQLite", "PostgreSQL")
+    action = samples.a_question("Has the API key been created?", human_only=True)
+    return [(database,), (attrs.evolve(database, questions=(action,)),)]
+
+
+def _notices(project: Path) -> list[Arguments]:
+    types = ("question", "progress", "error", "complete", "crash")
+    return [(samples.a_notice(type=name),) for name in types]
+
+
+def _tool_uses(project: Path) -> list[Arguments]:
+    tools = ("Bash", "Read", "Write", "WebFetch", "mcp__any__thing")
+    # Models produce input like this; a policy must not fail on it.
+    commands: tuple[object, ...] = ("", "rm -rf / 'unfinished", "x" * 20_000, None)
+    uses = [samples.a_use(project, tool) for tool in tools]
+    uses.append(samples.a_use(project, input={}))
+    uses += [samples.a_use(project, input={"command": command}) for command in commands]
+    return [(use,) for use in uses]
+
+
+def _spends(project: Path) -> list[Arguments]:
+    much = samples.a_spend(spent=Decimal(10**6), calls=10**6, unknown_calls=3)
+    return [(samples.a_spend(calls=0, spent=Decimal(0)),), (much,)]
+
+
+_CASES: Mapping[str, tuple[float, Callable[[Path], list[Arguments]]]] = {
+    "gsd_execute_step": (30, _steps),
+    "gsd_run_agent": (60, _agent_tasks),
+    "gsd_wrap_step": (10, _wrapped_steps),
+    "gsd_find_gaps": (60, _phases),
+    "gsd_answer": (2, _inquiries),
+    "gsd_notify": (10, _notices),
+    "gsd_permit_tool": (2, _tool_uses),
+    "gsd_check_budget": (2, _spends),
+    "gsd_workspace": (10, lambda project: [(samples.a_step(project),)]),
+    "gsd_on_event": (2, lambda project: [(samples.an_event(name),) for name in EVENT_NAMES]),
+}
+"""The time limit of each hook in seconds, and its arguments."""

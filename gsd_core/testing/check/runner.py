@@ -1,0 +1,200 @@
+"""Run a plugin in a process of its own, with an empty project and an empty home folder.
+
+:func:`run_plugin` starts the process, :func:`main` is what runs in it. A plugin that hangs, exits or
+leaves files behind does no harm that way, and what was found before is still reported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import site
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import attrs
+
+from gsd_core.errors import ConfigError
+from gsd_core.plugins.importing import Candidate, import_candidate
+from gsd_core.plugins.validation import hooks_of
+from gsd_core.testing.registry import make_manager
+
+from .rules import Findings
+from .side_effects import AuditHook, captured_stdout, process_state
+from .target import Target
+
+MAX_IMPORT_SECONDS = 0.5
+HEAVY_LIBRARIES = frozenset(
+    [
+        "aiohttp",
+        "anthropic",
+        "apprise",
+        "boto3",
+        "claude_agent_sdk",
+        "cryptography",
+        "django",
+        "fastapi",
+        "flask",
+        "google",
+        "httpx",
+        "mcp",
+        "numpy",
+        "openai",
+        "pandas",
+        "pydantic",
+        "requests",
+        "scipy",
+        "sqlalchemy",
+        "starlette",
+        "temporalio",
+        "tensorflow",
+        "torch",
+        "transformers",
+        "uvicorn",
+    ]
+)
+# Not `python -m`: the package imports this module, and Python warns about a module that is run twice.
+_COMMAND = (sys.executable, "-c", "from gsd_core.testing.check.runner import main; main()")
+
+
+@attrs.frozen(kw_only=True)
+class Request:
+    """What the process is to check; *file* or *module* is the plugin, *findings* the file for the results."""
+
+    name: str
+    module: str
+    file: str
+    path: str
+    project: str
+    home: str
+    findings: str
+    commands: list[str]
+    run_agent: bool
+
+
+def run_plugin(target: Target, commands: list[str], *, run_agent: bool, seconds: float) -> Findings:
+    """Run *target* in a process of its own for at most *seconds*; return what was found."""
+    with tempfile.TemporaryDirectory(prefix="gsd-check-") as name:
+        base = Path(name)
+        project, home, saved = base / "project", base / "home", base / "findings.json"
+        home.mkdir()
+        _make_repository(project)
+        Findings(path=saved).enter("start")
+        request = Request(
+            name=target.name,
+            module=target.module,
+            file=str(target.file or ""),
+            path=str(target.path or ""),
+            project=str(project),
+            home=str(home),
+            findings=str(saved),
+            commands=commands,
+            run_agent=run_agent,
+        )
+        rule, how = _run_process(request, seconds)
+        findings = Findings.load(saved)
+    if findings.stage != "end":
+        # It ended too early: blame what it was doing at the time.
+        rule = findings.stage if findings.stage in ("imports", "fits") else rule
+        findings.add(rule, [f"{findings.stage}: {how}"])
+    return findings
+
+
+def _run_process(request: Request, seconds: float) -> tuple[str, str]:
+    """Run :func:`main` in another process; return how it ended, and the rule which that breaks."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GSD_")}
+    environment = {
+        **own,
+        "HOME": request.home,
+        # With another HOME, Python would no longer find what `pip install --user` installed.
+        "PYTHONUSERBASE": site.getuserbase(),
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+    }
+    try:
+        done = subprocess.run(
+            _COMMAND,
+            input=json.dumps(attrs.asdict(request)),
+            text=True,
+            capture_output=True,
+            cwd=request.project,
+            env=environment,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return "prompt", f"did not finish within {seconds:g} s"
+    last_line = done.stderr.strip().rpartition("\n")[2][:300]
+    how = f"the process exited with code {done.returncode}"
+    return "names-errors", f"{how}: {last_line}" if last_line else how
+
+
+def _make_repository(project: Path) -> None:
+    project.mkdir()
+    (project / "README.md").write_text("# Example\n", encoding="utf-8")
+    identity = ("-c", "user.name=check", "-c", "user.email=check@localhost", "-c", "commit.gpgsign=false")
+    for command in (
+        ("init", "-q"),
+        ("add", "README.md"),
+        (*identity, "commit", "-q", "-m", "initial commit"),
+    ):
+        subprocess.run(["git", *command], cwd=project, check=False, capture_output=True)
+
+
+def main() -> None:
+    """Check the plugin that standard input describes, in this process."""
+    request = Request(**json.loads(sys.stdin.read()))
+    findings = Findings(path=Path(request.findings))
+    if request.path:
+        sys.path.insert(0, request.path)
+    state = process_state()
+    plugin = _import_plugin(request, findings)
+    if plugin is not None and _register_plugin(plugin, request.name, findings):
+        from .invocation import call_hooks
+
+        call_hooks(plugin, request, findings, state)
+    findings.enter("end")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Do not wait for threads and exit handlers that the plugin left behind.
+    os._exit(0)
+
+
+def _import_plugin(request: Request, findings: Findings) -> object:
+    """Import the plugin and record the rules about importing; return ``None`` if that fails."""
+    findings.enter("imports")
+    audit, loaded, start = AuditHook(), set(sys.modules), time.process_time()
+    sys.addaudithook(audit)
+    try:
+        with captured_stdout() as printed, audit.listen():
+            if request.file:
+                path = Path(request.file)
+                candidate = Candidate(name=request.name, source="file", target=path)
+                plugin = import_candidate(candidate, path.read_bytes())
+            else:
+                plugin = importlib.import_module(request.module)
+    except BaseException as error:
+        findings.add("imports", [f"{type(error).__name__}: {error}"])
+        return None
+    seconds = time.process_time() - start
+    findings.add("imports")
+    findings.add("cheap-import", [f"took {seconds:.2f} s"] if seconds > MAX_IMPORT_SECONDS else [])
+    heavy = sorted({name.split(".")[0] for name in set(sys.modules) - loaded} & HEAVY_LIBRARIES)
+    findings.add("light-import", [f"loads {name}" for name in heavy])
+    findings.add("quiet-import", [*audit.events[:5], *(f"printed {text!r}" for text in printed)])
+    return plugin
+
+
+def _register_plugin(plugin: object, name: str, findings: Findings) -> bool:
+    findings.enter("fits")
+    try:
+        manager = make_manager(**{name: plugin})
+    except ConfigError as error:
+        findings.add("fits", [str(error)])
+        return False
+    findings.add("fits")
+    findings.hooks = list(hooks_of(manager, plugin))
+    return True

@@ -1,0 +1,136 @@
+"""``gsd plugins new``: a package for a new plugin that passes its own tests from the start.
+
+``examples/`` has a plugin and its tests for each hook, as real code that our own test suite runs;
+``template/`` has the rest of the package. Both use the name ``my_plugin``, which is replaced here.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import keyword
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+import attrs
+
+from gsd_core.errors import UserError
+from gsd_core.plugins.discovery import DEFAULT_PLUGINS
+from gsd_core.plugins.validation import HOOKS, nearest
+from gsd_core.settings import CORE_SECTIONS
+
+PREFIX = "gsd-plugin-"
+TAKEN_NAMES = {module.rpartition(".")[2] for module in DEFAULT_PLUGINS} | {name for name, _ in CORE_SECTIONS}
+"""Names that a plugin cannot have: those of built-in plugins, and sections of ``gsd.toml`` that are ours."""
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
+_FOLDER = files("gsd_core.testing.new")
+_LIBRARIES = {"attrs": "attrs>=24.2", "click": "click>=8.1"}
+_CONFTEST = '''\
+"""The fixtures of gsd_core: ``gsd_phase``, ``gsd_host``, ``gsd_agent_host``, ``gsd_use_settings``, …"""
+
+pytest_plugins = ["gsd_core.testing.pytest_plugin"]
+'''
+_GITIGNORE = "__pycache__/\n.venv/\ndist/\n"
+
+
+@attrs.frozen(kw_only=True)
+class NewPackage:
+    """A package to write: the plugin's *name* (``license_check``) and its *hook* (``gsd_find_gaps``)."""
+
+    name: str
+    hook: str
+
+    @classmethod
+    def of(cls, name: str, hook: str) -> NewPackage:
+        """Return the package for what a user typed; raise ``UserError`` if the name or hook is invalid."""
+        return cls(name=plugin_name(name), hook=full_hook(hook))
+
+    @property
+    def package(self) -> str:
+        """The name of the distribution and of its folder."""
+        return PREFIX + self.name.replace("_", "-")
+
+    @property
+    def module(self) -> str:
+        """The name of the module."""
+        return self.package.replace("-", "_")
+
+    def texts(self) -> Mapping[str, str]:
+        """Return the text of each file, by its path in the package's folder."""
+        example = self.hook.removeprefix("gsd_")
+        code = _read(f"examples/{example}.py")
+        tests = _read(f"examples/test_{example}.py")
+        summary, _, details = inspect.cleandoc(ast.get_docstring(ast.parse(code)) or "").partition("\n")
+        used = [
+            spec for name, spec in _LIBRARIES.items() if re.search(rf"^(?:from|import) {name}\b", code, re.M)
+        ]
+        dependencies = ", ".join(f'"{name}"' for name in ("gsd-core", *used))
+        pyproject, readme = Template(_read("template/pyproject.toml")), Template(_read("template/README.md"))
+        texts = {
+            "pyproject.toml": pyproject.substitute(summary=summary).replace('"gsd-core"', dependencies),
+            "README.md": readme.substitute(summary=summary, details=details.strip(), hook=self.hook),
+            ".gitignore": _GITIGNORE,
+            f"src/{self.module}/__init__.py": code,
+            f"src/{self.module}/py.typed": "",
+            "tests/conftest.py": _CONFTEST,
+            # The relative import keeps the place of the one that replaces it, by isort's rules.
+            f"tests/test_{self.name}.py": tests.replace(
+                f"from . import {example} as plugin", "import gsd_plugin_my_plugin as plugin"
+            ),
+        }
+        return {path: self._renamed(text) for path, text in texts.items()}
+
+    def _renamed(self, text: str) -> str:
+        camel_case = "".join(part.capitalize() for part in self.name.split("_"))
+        names = {"my_plugin": self.name, "my-plugin": self.name.replace("_", "-"), "MyPlugin": camel_case}
+        return re.sub("|".join(names), lambda found: names[found[0]], text)
+
+
+def plugin_name(name: str) -> str:
+    """Return *name* as a plugin's name; raise ``UserError`` if it cannot be one."""
+    short = name.removeprefix(PREFIX)
+    if not _NAME.fullmatch(short):
+        hint = "use lowercase letters, digits and hyphens, starting with a letter, such as license-check"
+        raise UserError(f"{name!r} is not a valid plugin name", hint=hint)
+    found = short.replace("-", "_")
+    if keyword.iskeyword(found):
+        raise UserError(f"{name!r} is a Python keyword", hint=f"choose another name, such as my-{short}")
+    if found in TAKEN_NAMES:
+        raise UserError(
+            f"gsd itself uses the name {found!r}", hint=f"choose another name, such as my-{short}"
+        )
+    return found
+
+
+def full_hook(hook: str) -> str:
+    """Return the hook's full name; raise ``UserError`` with a suggestion if it does not exist."""
+    name = hook if hook.startswith("gsd_") else f"gsd_{hook}"
+    if name in HOOKS:
+        return name
+    close = nearest(name, HOOKS).removeprefix("; ")
+    raise UserError(f"no hook {hook!r}", hint=close or f"hooks: {', '.join(HOOKS)}")
+
+
+def write_package(package: NewPackage, directory: Path) -> Path:
+    """Write *package* to its own folder in *directory*; never overwrite a file."""
+    folder = directory / package.package
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{str(folder)!r} already exists", hint="choose another name or another --directory")
+    try:
+        for path, text in package.texts().items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            with (folder / path).open("x", encoding="utf-8") as file:
+                file.write(text)
+    except OSError as error:
+        raise UserError(
+            f"cannot write {str(folder)!r}: {error}", hint="choose another --directory"
+        ) from error
+    return folder
+
+
+def _read(path: str) -> str:
+    return _FOLDER.joinpath(path).read_text(encoding="utf-8")
