@@ -1,12 +1,12 @@
-"""What the prompts of a phase cost on the wire, before any content of the project.
+"""Measure how many tokens gsd's own prompts cost in a phase, as sent to the API.
 
-``python bench/prompt_cost.py``, where gsd is installed; it needs no account and takes seconds.
+Run ``python bench/prompt_cost.py`` where gsd is installed; it needs no account and takes seconds.
 
-One phase is taken from an idea to its verdict with the real SDK and the real CLI, against a scripted
-model on loopback that keeps every request. The first request of each conversation is taken apart:
-what we say (system prompt, the prompt without what is fenced in it, our functions, the schema of
-the answer), what the project says (what is fenced), and what Claude Code adds (its tools, its text).
-A token is four bytes. A phase is one plan, three executions and one verification.
+It takes an idea through one phase with the real SDK and the real CLI, against a scripted model on
+loopback that records every request. The first request of each conversation is split into gsd's part
+(the system prompt, the prompt without its fenced data, our functions, the answer's schema), the
+project's part (the fenced data) and Claude Code's part (its tools and its text). A token is counted
+as four bytes, a phase as one plan, three executions and one verification.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field, frozen
+import attrs
 
 from gsd_core.hookspecs import RunInfo, gsd_run_agent
 from gsd_core.machine.state import Options
@@ -34,23 +34,27 @@ from gsd_core.plugins.loading import collect_settings
 from gsd_core.run import RunRequest, run_project
 from gsd_core.settings import CORE_SECTIONS, Layer, resolve
 from gsd_core.testing import make_hooks
-from gsd_core.testing.scenario import Scenario
 from gsd_plugins import budget, inplace, must_haves, native, permissions, retry, uat, yolo
 from gsd_plugins.claude import run_claude
+from gsd_plugins.rehearsal import Scenario
 from gsd_plugins.rehearsal.api import ApiRequest, MessagesApi
 from gsd_plugins.rehearsal.replies import Replies
+from gsd_plugins.rehearsal.server import claude_environment
+
+__all__ = ["GSD_1_20", "LIMIT", "TIMES", "Cost", "measure", "table", "total"]
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "greeter.md"
 LIMIT = 12_000
 GSD_1_20 = 102_600
+"""What the same phase costs with GSD 1.20."""
 TIMES = {"planner": 1, "executor": 3, "verifier": 1}
 OUR_TOOLS = re.compile(r"^(mcp__gsd__.*|StructuredOutput)$")
 FENCED = re.compile(r"<(data-[0-9a-f]+) name=\"[^\"]*\">\n(.*?)\n</\1>", re.DOTALL)
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Cost:
-    """The bytes of one conversation's first request, by who wrote them."""
+    """The first request of a conversation: its size in bytes, split by who wrote what."""
 
     role: str
     system: int
@@ -62,66 +66,49 @@ class Cost:
 
     @property
     def ours(self) -> int:
-        """What we say, in tokens."""
+        """The tokens of gsd's own part."""
         return tokens(self.system + self.prompt + self.schemas)
 
 
 def tokens(size: int) -> int:
-    """Return the tokens of so many bytes."""
+    """Return the number of tokens in *size* bytes."""
     return -(-size // 4)
 
 
 def total(costs: Sequence[Cost]) -> int:
-    """Return our own tokens of one plan, three executions and one verification."""
+    """Return gsd's own tokens in one plan, three executions and one verification."""
     return sum(cost.ours * TIMES[cost.role] for cost in costs)
 
 
 def measure(folder: Path) -> list[Cost]:
-    """Run one phase in *folder* and return the cost of planning, executing and verifying."""
-    idea = Idea(name="greeter.md", text=_idea(), sha256=hashlib.sha256(_idea().encode()).hexdigest())
-    scenario = Scenario(idea.text, phases=1, question=False, gap=False, overloaded=False)
+    """Run one phase in *folder* and return the cost of planning, executing and verifying it."""
+    text = EXAMPLE.read_text(encoding="utf-8")
+    idea = Idea(name=EXAMPLE.name, text=text, sha256=hashlib.sha256(text.encode()).hexdigest())
+    scenario = Scenario(text, phases=1, question=False, gap=False, overloaded=False)
     with MessagesApi(Replies(scenario)) as api:
-        agent = Agent(url=api.url, home=folder / "home")
+        agent = RecordingClaude(url=api.url, home=folder / "home")
         end = asyncio.run(run_project(_request(_repository(folder / "project"), idea, agent)))
     if end.outcome != "done":
-        raise SystemExit(f"the run did not end well: {end.reason}")
-    return [_cost(task, _first(api.requests, task)) for task in agent.tasks if task.role in TIMES]
+        raise SystemExit(f"the run failed: {end.reason}")
+    return [_cost(task, _first_request(api.requests, task)) for task in agent.tasks if task.role in TIMES]
 
 
-def _idea() -> str:
-    return EXAMPLE.read_text(encoding="utf-8")
-
-
-@define(eq=False)
-class Agent:
-    """Claude Code against the API at *url*; *tasks* are those that it was given."""
+@attrs.define(eq=False)
+class RecordingClaude:
+    """An agent plugin: Claude Code against the API at *url*; *tasks* records what it was asked to do."""
 
     url: str
     home: Path
-    tasks: list[AgentTask] = field(factory=list[AgentTask])
+    tasks: list[AgentTask] = attrs.field(factory=list[AgentTask])
 
     @implements(gsd_run_agent)
     async def run_agent(self, task: AgentTask, host: AgentHost) -> AgentResult | None:
         """Do *task*."""
         self.tasks.append(task)
-        return await run_claude(task, host, env=self._environment(task))
-
-    def _environment(self, task: AgentTask) -> Mapping[str, str]:
         (self.home / "claude").mkdir(parents=True, exist_ok=True)
-        silenced = {name: "" for name in os.environ if name.startswith(("ANTHROPIC_", "CLAUDE_CODE_"))}
-        said = {"step": task.step, "role": task.role, "tree": str(task.tree)}
-        return silenced | {
-            "ANTHROPIC_BASE_URL": self.url,
-            "ANTHROPIC_API_KEY": "bench",
-            "ANTHROPIC_CUSTOM_HEADERS": "\n".join(f"x-gsd-{name}: {value}" for name, value in said.items()),
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "CLAUDE_CONFIG_DIR": str(self.home / "claude"),
-            "DISABLE_AUTOUPDATER": "1",
-            "HOME": str(self.home),
-            "IS_SANDBOX": "1",
-            "NO_PROXY": "127.0.0.1",
-            "no_proxy": "127.0.0.1",
-        }
+        # The user's own options of Claude Code must not change what is measured.
+        options = {name: "" for name in os.environ if name.startswith("CLAUDE_CODE_")}
+        return await run_claude(task, host, env=options | {**claude_environment(task, self.url, self.home)})
 
 
 def _repository(root: Path) -> Path:
@@ -135,22 +122,34 @@ def _repository(root: Path) -> Path:
     return root
 
 
-def _request(root: Path, idea: Idea, agent: Agent) -> RunRequest:
+def _request(root: Path, idea: Idea, agent: RecordingClaude) -> RunRequest:
     hooks = make_hooks(
-        agent=agent, native=native, must_haves=must_haves, uat=uat, permissions=permissions, retry=retry,
-        inplace=inplace, yolo=yolo, budget=budget,
-    )  # fmt: skip
+        agent=agent,
+        native=native,
+        must_haves=must_haves,
+        uat=uat,
+        permissions=permissions,
+        retry=retry,
+        inplace=inplace,
+        yolo=yolo,
+        budget=budget,
+    )
     chosen = Layer(origin="bench", sections={"run": {"agent": ["agent"]}, "yolo": {"yes": True}})
     return RunRequest(
-        root=root, idea=idea, resume=False, hooks=hooks, plugins=(),
+        root=root,
+        idea=idea,
+        resume=False,
+        hooks=hooks,
+        plugins=(),
         settings=resolve((*CORE_SECTIONS, *collect_settings(hooks)), [chosen]),
-        info=RunInfo(id="", project=root, yes=True, agent="agent"), options=Options(),
+        info=RunInfo(id="", project=root, yes=True, agent="agent"),
+        options=Options(),
         clock=lambda: datetime.now(UTC),
-    )  # fmt: skip
+    )
 
 
-def _first(requests: Iterable[ApiRequest], task: AgentTask) -> ApiRequest:
-    """Return the first request of the task's conversation: the one that carries its prompt."""
+def _first_request(requests: Iterable[ApiRequest], task: AgentTask) -> ApiRequest:
+    """Return the first request of the task's conversation: the first one with its prompt."""
     return next(r for r in requests if r.step == task.step and task.prompt in _texts(r.messages))
 
 
@@ -165,17 +164,19 @@ def _texts(messages: Iterable[Mapping[str, Any]]) -> str:
 
 def _cost(task: AgentTask, request: ApiRequest) -> Cost:
     if task.system not in request.system:
-        raise SystemExit(f"{task.step}: our system prompt is not on the wire as it was given")
+        raise SystemExit(f"{task.step}: the request does not contain our system prompt")
     tools: list[Mapping[str, Any]] = list(request.body.get("tools", ()))
     ours = [tool for tool in tools if OUR_TOOLS.match(tool["name"])]
     theirs = [tool for tool in tools if tool not in ours]
-    prompt = _size(FENCED.sub("", task.prompt))
-    content = _size("".join(match[2] for match in FENCED.finditer(task.prompt)))
-    added = _size(request.system + _texts(request.messages)) - _size(task.system + task.prompt)
     return Cost(
-        role=task.role, system=_size(task.system), prompt=prompt, content=content,
-        schemas=_size(json.dumps(ours)) if ours else 0, cli_tools=_size(json.dumps(theirs)), cli_text=added,
-    )  # fmt: skip
+        role=task.role,
+        system=_size(task.system),
+        prompt=_size(FENCED.sub("", task.prompt)),
+        content=_size("".join(match[2] for match in FENCED.finditer(task.prompt))),
+        schemas=_size(json.dumps(ours)) if ours else 0,
+        cli_tools=_size(json.dumps(theirs)),
+        cli_text=_size(request.system + _texts(request.messages)) - _size(task.system + task.prompt),
+    )
 
 
 def _size(text: str) -> int:
@@ -183,29 +184,24 @@ def _size(text: str) -> int:
 
 
 def table(costs: Sequence[Cost]) -> str:
-    """Return the costs in tokens, a line for each conversation, and the total of a phase."""
-    heads = ("", "system", "prompt", "schemas", "OURS", "project", "CLI tools", "CLI text")
-    rows = [heads, *map(_row, costs)]
+    """Return the costs in tokens, one line for each conversation, and the total of a phase."""
+    rows = [["", "system", "prompt", "schemas", "OURS", "project", "CLI tools", "CLI text"]]
+    for cost in costs:
+        sizes = (cost.system, cost.prompt, cost.schemas, cost.content, cost.cli_tools, cost.cli_text)
+        system, prompt, schemas, *others = (str(tokens(size)) for size in sizes)
+        rows.append([f"{TIMES[cost.role]} x {cost.role}", system, prompt, schemas, str(cost.ours), *others])
     lines = ["".join(f"{cell:>13}" for cell in row) for row in rows]
     summary = f"a phase: {total(costs):,} tokens of our own; limit {LIMIT:,}; GSD 1.20: {GSD_1_20:,}"
     return "\n".join([*lines, summary])
 
 
-def _row(cost: Cost) -> tuple[str, ...]:
-    before = [str(tokens(size)) for size in (cost.system, cost.prompt, cost.schemas)]
-    after = [str(tokens(size)) for size in (cost.content, cost.cli_tools, cost.cli_text)]
-    return (f"{TIMES[cost.role]} x {cost.role}", *before, str(cost.ours), *after)
-
-
 def main() -> int:
-    """Measure, print, and say by the exit code whether the limit is kept."""
+    """Measure and print the costs; return 1 if they exceed the limit."""
     with tempfile.TemporaryDirectory(prefix="gsd-bench-") as folder:
         costs = measure(Path(folder))
     print(table(costs))
     return 0 if total(costs) < LIMIT else 1
 
-
-__all__ = ["GSD_1_20", "LIMIT", "TIMES", "Cost", "measure", "table", "total"]
 
 if __name__ == "__main__":
     raise SystemExit(main())

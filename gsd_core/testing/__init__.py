@@ -4,7 +4,6 @@
 the fixtures, needs pytest.
 """
 
-from .agent import FakeAgent
 from .fakes import FakeAgentHost, FakeClock, FakeHost, RecordingNotifier, ScriptedHuman
 from .registry import make_hooks, make_manager
 from .samples import (
@@ -23,7 +22,6 @@ from .samples import (
 )
 
 __all__ = [
-    "FakeAgent",
     "FakeAgentHost",
     "FakeClock",
     "FakeHost",

@@ -14,10 +14,11 @@ from types import ModuleType
 import click
 import pytest
 
-from docs import generate, tables
+from docs import generate
 from gsd_core import Gap, PhaseView
 from gsd_core.cli.app import gsd
 from gsd_core.cli.options import classes_of
+from gsd_core.errors import EXIT_CODE_MEANINGS
 from gsd_core.hookspecs import gsd_find_gaps
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.discovery import Choice
@@ -146,7 +147,7 @@ def test_the_readme_has_two_commands_on_its_first_screen() -> None:
 def test_the_readme_has_the_exit_codes_of_the_reference() -> None:
     rows = re.findall(r"^\| (\d+) \| (.*) \|$", (ROOT / "README.md").read_text("utf-8"), re.M)
 
-    assert {int(code): meaning for code, meaning in rows} == tables.EXIT_CODES
+    assert {int(code): meaning for code, meaning in rows} == EXIT_CODE_MEANINGS
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
-"""execute: a task counts once it is checked and committed, whatever the agent says."""
+"""execute: a task counts once it is checked and committed, whatever the agent reports."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from gsd_core import (
 )
 from gsd_core.testing.fakes import Agent, FakeHost, Parked, Turn
 from gsd_plugins import native
+from gsd_plugins.rehearsal.scenario import is_accepted
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 NOTHING: dict[str, list[str]] = {"deviations": [], "decisions": [], "issues": []}
@@ -97,7 +99,7 @@ def test_each_task_is_committed_under_its_own_subject() -> None:
     assert host.commands == ["test -s notes.py"]
 
 
-def test_the_end_is_a_summary_a_tick_the_position_and_the_decisions() -> None:
+def test_the_result_has_the_summary_the_tick_the_position_and_the_decisions() -> None:
     result = run(a_step(a_plan()), FakeHost(agent=does(1, 2, decisions=["Plain text files"])))
 
     assert result.subject == "docs(01-01): complete Notes plan"
@@ -118,7 +120,7 @@ def test_the_summary_names_each_commit() -> None:
     assert all(commit[:7] in text for commit in commits)
 
 
-def test_the_summary_says_how_long_it_took_from_the_first_attempt_to_the_last_commit() -> None:
+def test_the_duration_runs_from_the_first_attempt_to_the_last_commit() -> None:
     times = iter((NOW + timedelta(minutes=20), NOW + timedelta(hours=1, minutes=15)))
     host = FakeHost(agent=does(1, 2), clock=lambda: next(times))
     step = a_step(a_plan(), began=NOW)
@@ -130,7 +132,7 @@ def test_the_summary_says_how_long_it_took_from_the_first_attempt_to_the_last_co
     assert again == first
 
 
-def test_the_summary_tells_new_files_from_changed_ones() -> None:
+def test_the_summary_distinguishes_created_and_modified_files() -> None:
     host = FakeHost(agent=does(1, 2), there=("notes.py",))
     text = run(a_step(a_plan()), host).files[0].text
 
@@ -138,7 +140,7 @@ def test_the_summary_tells_new_files_from_changed_ones() -> None:
     assert "- `test_notes.py` - created\n- `notes.py` - modified\n" in text
 
 
-def test_the_summary_says_what_only_a_person_could_do_and_what_is_left() -> None:
+def test_the_summary_lists_user_setup_and_open_issues() -> None:
     key = Task(number=2, name="Get a key", type="checkpoint:human-action", action="Create the account")
     host = FakeHost(agent=does(1, 2, issues=["The key expires"]), answers=["Done"])
     text = run(a_step(a_plan(STORE, key)), host).files[0].text
@@ -148,7 +150,7 @@ def test_the_summary_says_what_only_a_person_could_do_and_what_is_left() -> None
     assert "*Phase: 01-notes*\n" in text
 
 
-def test_the_summary_names_no_file_that_was_not_committed() -> None:
+def test_the_summary_lists_only_committed_files() -> None:
     look = Task(number=2, name="Look", type="checkpoint:human-verify", files=("page.html",))
     host = FakeHost(agent=does(1, 2))
     text = run(a_step(a_plan(STORE, look)), host).files[0].text
@@ -159,7 +161,9 @@ def test_the_summary_names_no_file_that_was_not_committed() -> None:
 @pytest.mark.parametrize(
     ("began", "committed"), [(None, NOW), (NOW, None), (NOW, NOW - timedelta(minutes=1))]
 )
-def test_a_duration_that_nobody_knows_is_unknown(began: datetime | None, committed: datetime | None) -> None:
+def test_a_duration_that_cannot_be_computed_is_unknown(
+    began: datetime | None, committed: datetime | None
+) -> None:
     host = FakeHost(agent=does(1, 2), clock=(lambda: committed) if committed else None)
     text = run(a_step(a_plan(), began=began), host).files[0].text
 
@@ -167,7 +171,7 @@ def test_a_duration_that_nobody_knows_is_unknown(began: datetime | None, committ
     assert "- **Duration:** unknown\n" in text
 
 
-def test_a_plan_done_at_once_took_less_than_a_minute() -> None:
+def test_a_short_duration_is_less_than_a_minute() -> None:
     host = FakeHost(agent=does(1, 2), clock=lambda: NOW + timedelta(seconds=12))
     text = run(a_step(a_plan(), began=NOW), host).files[0].text
 
@@ -175,7 +179,7 @@ def test_a_plan_done_at_once_took_less_than_a_minute() -> None:
     assert "- **Duration:** less than a minute\n" in text
 
 
-def test_an_executor_that_only_says_that_it_is_done_is_not_done() -> None:
+def test_an_executor_that_only_claims_to_be_done_is_rejected() -> None:
     host = FakeHost(agent=does())
     with pytest.raises(Permanent, match="rejected"):
         run(a_step(a_plan()), host)
@@ -184,7 +188,7 @@ def test_an_executor_that_only_says_that_it_is_done_is_not_done() -> None:
     assert "task 1 (Store notes) is not done" in host.complaints[0][0]
 
 
-def test_an_executor_reminded_of_a_task_may_still_do_it() -> None:
+def test_an_executor_can_do_a_forgotten_task_after_the_complaint() -> None:
     async def forgetful(turn: Turn) -> Any:
         number = 2 if turn.complaints else 1
         await turn.call("task_done", task=number, files=["notes.py"], note="")
@@ -196,25 +200,25 @@ def test_an_executor_reminded_of_a_task_may_still_do_it() -> None:
     assert [commit.task for commit in host.commits] == [1, 2]
 
 
-def test_a_recorded_answer_without_commits_does_not_pass() -> None:
+def test_a_recorded_answer_without_commits_fails() -> None:
     host = FakeHost(agent=does(1, 2))
     run(a_step(a_plan()), host)
     host.commits.clear()
-    with pytest.raises(Permanent, match=r"not committed by its executor: task 1 \(Store notes\), 2"):
+    with pytest.raises(Permanent, match=r"not commit.*1 \(Store notes\), 2 \(List notes\)"):
         run(a_step(a_plan()), host)
 
 
-def test_a_failing_check_is_told_and_may_be_mended() -> None:
+def test_a_failing_check_is_reported_and_can_be_fixed() -> None:
     replies: list[str] = []
     host = FakeHost(agent=does(1, 1, 2, replies=replies), checks={"test -s notes.py": [1, 0]})
     run(a_step(a_plan()), host)
 
     assert "`test -s notes.py` exits 1" in replies[0]
-    assert "try 1 of 3" in replies[0]
+    assert "1 of 3" in replies[0]
     assert replies[1].startswith("Task 1 is committed")
 
 
-def test_the_third_failure_of_a_check_ends_the_plan_with_its_output() -> None:
+def test_the_third_failure_of_a_check_fails_the_plan_with_its_output() -> None:
     replies: list[str] = []
     host = FakeHost(agent=does(1, 1, 1, 2, replies=replies), checks={"test -s notes.py": [1]})
     with pytest.raises(Permanent, match=r"task 1 \(Store notes\) failed 3 times: .*exits 1") as caught:
@@ -226,21 +230,23 @@ def test_the_third_failure_of_a_check_ends_the_plan_with_its_output() -> None:
     assert host.commits == []
 
 
-def test_tasks_are_done_in_their_order() -> None:
+def test_tasks_must_be_done_in_order() -> None:
     replies: list[str] = []
     run(a_step(a_plan()), FakeHost(agent=does(2, 1, 2, replies=replies)))
 
-    assert replies[0] == "Task 1 (Store notes) comes first."
+    assert replies[0].startswith("Task 1 (Store notes)")
+    assert not is_accepted(replies[0])
 
 
-def test_a_task_that_the_plan_does_not_have_is_refused() -> None:
+def test_an_unknown_task_number_is_refused() -> None:
     replies: list[str] = []
     run(a_step(a_plan()), FakeHost(agent=does(9, 1, 2, replies=replies)))
 
-    assert replies[0] == "The plan has no task 9; its tasks are 1 to 2."
+    assert "no task 9" in replies[0]
+    assert not is_accepted(replies[0])
 
 
-def test_arguments_that_cannot_be_read_are_told() -> None:
+def test_invalid_arguments_are_refused_with_every_problem() -> None:
     replies: list[str] = []
 
     async def sloppy(turn: Turn) -> Any:
@@ -251,23 +257,22 @@ def test_arguments_that_cannot_be_read_are_told() -> None:
 
     run(a_step(a_plan()), FakeHost(agent={"execute": sloppy}))
 
-    assert replies == [
-        "Not understood: task: expected a whole number, not 'one'; files is missing; note is missing"
-    ]
+    assert not is_accepted(replies[0])
+    assert all(part in replies[0] for part in ("task: ", "'one'", "files is missing", "note is missing"))
 
 
-def test_a_task_that_is_committed_already_is_told_so_and_not_done_again() -> None:
+def test_a_committed_task_is_not_committed_again() -> None:
     replies: list[str] = []
     host = FakeHost(agent=does(1, 2, replies=replies))
     asyncio.run(host.commit_task(STORE, "feat(01-01): Store notes", ("notes.py",)))
     run(a_step(a_plan(), tasks_done=(1,)), host)
 
-    assert "Tasks committed already, not to be done again: 1." in host.task("execute").prompt
-    assert replies[0].startswith("Task 1 is committed already")
+    assert re.search(r"already committed.*: 1\.$", host.task("execute").prompt, re.MULTILINE)
+    assert replies[0].startswith("Task 1 is already committed")
     assert [commit.task for commit in host.commits] == [1, 2]
 
 
-def test_a_step_broken_off_between_two_tasks_goes_on_with_the_second() -> None:
+def test_an_interrupted_step_continues_with_the_next_task() -> None:
     async def killed(turn: Turn) -> Any:
         await turn.call("task_done", task=1, files=["notes.py"], note="")
         raise KeyboardInterrupt
@@ -281,7 +286,7 @@ def test_a_step_broken_off_between_two_tasks_goes_on_with_the_second() -> None:
     assert [commit.task for commit in host.commits] == [1, 2]
 
 
-def test_the_agent_may_write_and_gets_the_tools_of_an_executor() -> None:
+def test_the_executor_can_write_and_run_commands() -> None:
     host = FakeHost(agent=does(1, 2))
     run(a_step(a_plan()), host)
     task = host.task("execute")
@@ -292,7 +297,7 @@ def test_the_agent_may_write_and_gets_the_tools_of_an_executor() -> None:
     assert "<plan text>" in task.prompt
 
 
-def test_the_executor_is_told_what_its_plan_builds_on() -> None:
+def test_the_prompt_lists_the_plans_that_the_plan_depends_on() -> None:
     artifact = Artifact(path="store.py", provides="the store", exports=("load", "save"))
     before = Plan(
         id="01-00", phase="1", name="Store", summary="S.md", must_haves=MustHaves(artifacts=(artifact,))
@@ -303,7 +308,7 @@ def test_the_executor_is_told_what_its_plan_builds_on() -> None:
     assert "store.py: the store (load, save)" in host.task("execute").prompt
 
 
-def test_the_projects_own_conventions_are_handed_on() -> None:
+def test_the_prompt_contains_the_project_s_conventions() -> None:
     host = FakeHost(agent=does(1, 2))
     run(a_step(a_plan(), planning=Planning(documents={"CLAUDE.md": "Use tabs."})), host)
 
@@ -319,7 +324,7 @@ def test_the_projects_own_conventions_are_handed_on() -> None:
         ("Add the store", ["store.py", "tests/test_store.py"], "feat"),
     ],
 )
-def test_the_type_of_a_commit_follows_from_its_files(name: str, files: list[str], kind: str) -> None:
+def test_the_commit_type_follows_from_files_and_name(name: str, files: list[str], kind: str) -> None:
     async def play(turn: Turn) -> Any:
         await turn.call("task_done", task=1, files=files, note="")
         return NOTHING
@@ -336,40 +341,40 @@ LOOK = Task(number=2, name="Look", type="checkpoint:human-verify", details={"wha
 def checks(*files: str, times: int, replies: list[str]) -> Agent:
     async def play(turn: Turn) -> Any:
         await turn.call("task_done", task=1, files=["notes.py"], note="")
-        told = [await turn.call("task_done", task=2, files=list(files), note="") for _ in range(times)]
-        replies.extend(told)
+        call = {"task": 2, "files": list(files), "note": ""}
+        replies.extend([await turn.call("task_done", **call) for _ in range(times)])
         return NOTHING
 
     return {"execute": play}
 
 
-def test_a_checkpoint_asks_the_human_and_hands_the_answer_to_the_agent() -> None:
+def test_a_checkpoint_asks_the_human_and_returns_the_answer_to_the_agent() -> None:
     replies: list[str] = []
     host = FakeHost(agent=checks(times=1, replies=replies))
     run(a_step(a_plan(STORE, LOOK)), host)
 
-    assert replies == ["The human says: Works\nThat was the last one: answer now."]
+    assert [reply.splitlines()[0] for reply in replies] == ["The human says: Works"]
     assert host.inquiries[0].kind == "checkpoint"
     assert host.inquiries[0].questions[0].text == "A list"
     assert [commit.task for commit in host.commits] == [1]
 
 
-def test_what_a_human_finds_wrong_is_mended_committed_and_asked_again() -> None:
+def test_a_rejected_checkpoint_is_fixed_asked_again_and_committed() -> None:
     replies: list[str] = []
     host = FakeHost(
         agent=checks("notes.py", times=2, replies=replies), answers=["it is upside down", "Works"]
     )
     run(a_step(a_plan(STORE, LOOK)), host)
 
-    assert "The human says: it is upside down\nMend that" in replies[0]
+    assert replies[0].startswith("The human says: it is upside down\n")
     assert len(host.inquiries) == 2
     assert [commit.subject for commit in host.commits] == ["feat(01-01): Store notes", "fix(01-01): Look"]
 
 
-def test_a_human_who_says_no_three_times_ends_the_plan() -> None:
+def test_the_third_rejection_of_a_checkpoint_fails_the_plan() -> None:
     replies: list[str] = []
     host = FakeHost(agent=checks(times=3, replies=replies), answers=["no", "still no", "Does not work"])
-    with pytest.raises(Permanent, match="the human said 3 times: Does not work"):
+    with pytest.raises(Permanent, match="the human rejected it 3 times: Does not work"):
         run(a_step(a_plan(STORE, LOOK)), host)
 
     assert "Stop here" in replies[2]
@@ -391,13 +396,13 @@ def test_a_decision_offers_its_options_with_the_first_recommended() -> None:
     assert replies[0].startswith("The human says: SQL")
 
 
-def test_a_human_action_is_never_done_by_a_policy() -> None:
+def test_no_policy_answers_for_a_human_action() -> None:
     task = Task(number=2, name="Get a key", type="checkpoint:human-action", action="Create the account")
     with pytest.raises(Parked):
         run(a_step(a_plan(STORE, task)), FakeHost(agent=checks(times=1, replies=[])))
 
 
-def test_a_human_action_that_was_not_done_is_not_done() -> None:
+def test_a_human_action_is_asked_again_until_it_is_done() -> None:
     def answer(question: Question) -> Answer:
         text = "" if "Asked again" in question.text else "no time"
         return Answer(question="", text=text, chosen=() if text else ("Done",))

@@ -1,4 +1,4 @@
-"""The fake host keeps the promises that executors rely on."""
+"""The fake host behaves like the real one where executors rely on it."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def test_a_third_complaint_rejects_the_answer() -> None:
     assert len(host.complaints) == 3
 
 
-def test_an_unscripted_call_names_the_scripted_ones() -> None:
+def test_an_unscripted_call_fails_and_names_the_scripted_ones() -> None:
     with pytest.raises(AssertionError, match="'plan'; scripted: verify"):
         asyncio.run(FakeHost(agent={"verify": 1}).run_agent("plan", TASK))
 
 
-def test_the_recommended_option_is_chosen_unless_the_script_says_otherwise() -> None:
+def test_the_recommended_option_is_the_default_answer() -> None:
     question = Question(text="Which one?", options=(Option(label="A"), Option(label="B", recommended=True)))
 
     assert ask(FakeHost(), question) == ["B"]
@@ -87,7 +87,7 @@ def test_a_task_is_committed_once_and_only_if_its_check_passes(tmp_path: Path) -
     assert len(host.commits) == 1
 
 
-def test_paths_that_do_not_exist_cannot_be_committed(tmp_path: Path) -> None:
+def test_missing_paths_cannot_be_committed(tmp_path: Path) -> None:
     task = Task(number=1, name="Make it")
     result = asyncio.run(FakeHost(root=tmp_path).commit_task(task, "feat: x", ["made"]))
 

@@ -1,4 +1,4 @@
-"""What the prompts of one phase cost before any content: plan, three executions, verify."""
+"""The prompts: their static size, and the material that they must contain."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import asyncio
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+
+import pytest
 
 from gsd_core import (
     AgentTask,
@@ -20,17 +22,19 @@ from gsd_core import (
     Task,
     Truth,
 )
+from gsd_core.planning.model import TaskType
 from gsd_core.testing.fakes import FakeHost, Turn
 from gsd_plugins import native
-from gsd_plugins.native.prompt import words
+from gsd_plugins.native.answers import REPORT, VerdictStatus
+from gsd_plugins.native.prompt_context import prompt_text
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 BUDGET = 6000
-"""Tokens, counted as bytes / 4; the limit for the wire is 12,000."""
+"""Tokens of static text per phase (one plan, three executions, one verification), at 4 bytes each."""
 
 
-def given(kind: StepKind, **fields: Any) -> AgentTask:
-    """Return the first task that a step with next to no content gives to an agent."""
+def task_of(kind: StepKind, **fields: Any) -> AgentTask:
+    """Return the first agent task of a step with almost no content."""
 
     class Caught(Exception):
         pass
@@ -64,44 +68,53 @@ def given(kind: StepKind, **fields: Any) -> AgentTask:
 
 def tokens(task: AgentTask) -> int:
     functions = [[f.name, f.description, dict(f.schema)] for f in task.functions]
-    said = task.system + task.prompt + json.dumps(task.schema) + json.dumps(functions)
-    return len(said.encode()) // 4
+    text = task.system + task.prompt + json.dumps(task.schema) + json.dumps(functions)
+    return len(text.encode()) // 4
 
 
-def test_a_phase_of_three_plans_costs_little_static_text() -> None:
-    total = tokens(given("plan")) + 3 * tokens(given("execute")) + tokens(given("verify"))
+def test_the_static_text_of_a_phase_stays_within_the_budget() -> None:
+    total = tokens(task_of("plan")) + 3 * tokens(task_of("execute")) + tokens(task_of("verify"))
 
     assert total < BUDGET
 
 
-def test_a_gap_round_adds_little_to_the_plan() -> None:
-    first = tokens(given("plan"))
-    later = tokens(given("plan", round=1, report=GapReport()))
+def test_a_gap_round_adds_little_to_the_planner_prompt() -> None:
+    first = tokens(task_of("plan"))
+    later = tokens(task_of("plan", round=1, report=GapReport()))
 
     assert later - first < 200
 
 
-def test_every_role_knows_that_material_is_no_instruction() -> None:
+def test_every_role_gets_the_rules_about_fenced_data() -> None:
     kinds: tuple[StepKind, ...] = ("plan", "execute", "verify")
 
-    assert all(words("rules") in given(kind).system for kind in kinds)
+    assert all(prompt_text("rules") in task_of(kind).system for kind in kinds)
 
 
-def test_nothing_is_asked_when_everything_is_known() -> None:
-    found = GapReport(evidence=(Evidence(about="01-01:T1", holds=True, proof="seen"),))
-    try:
-        given("verify", report=found)
-    except AssertionError as error:
-        told = str(error)
-    else:
-        told = "an agent was asked"
+def test_no_verifier_runs_when_every_truth_is_decided() -> None:
+    report = GapReport(evidence=(Evidence(about="01-01:T1", holds=True, proof="seen"),))
 
-    assert told == "no agent was asked"
+    with pytest.raises(AssertionError, match="no agent was asked"):
+        task_of("verify", report=report)
 
 
-def test_a_planner_is_told_what_a_task_and_its_check_have_to_be() -> None:
-    said = given("plan").system
+def test_the_planner_prompt_explains_the_fields_of_the_answer() -> None:
+    system = task_of("plan").system
+    fields = ["truths", "artifacts", "key_links", "depends_on", "files_modified", "requirements"]
+    fields += ["name", "action", "verify", "check", "done", "type", "options"]
 
-    assert "Every `auto` task changes files" in said
-    assert "fails before the task and passes after it" in said
-    assert "without network, asking nothing" in said
+    assert [name for name in fields if f"`{name}`" not in system] == []
+    assert [name for name in get_args(TaskType) if f"`{name}`" not in system] == []
+
+
+def test_the_verifier_prompt_explains_every_status() -> None:
+    system = task_of("verify").system
+
+    assert [status for status in get_args(VerdictStatus) if f"`{status}`" not in system] == []
+
+
+def test_the_executor_prompt_names_its_function_and_the_fields_of_its_report() -> None:
+    system = task_of("execute").system
+
+    assert "`task_done`" in system
+    assert [name for name in REPORT["properties"] if f"`{name}`" not in system] == []

@@ -27,9 +27,8 @@ from gsd_core.plugins.loading import collect_settings
 from gsd_core.run import RunEnd, RunRequest, run_project
 from gsd_core.settings import CORE_SECTIONS, Layer, resolve
 from gsd_core.testing import make_hooks
-from gsd_core.testing.agent import FakeAgent
-from gsd_core.testing.scenario import Scenario
 from gsd_plugins import budget, inplace, must_haves, native, permissions, retry, uat, yolo
+from gsd_plugins.rehearsal import FakeAgent, Scenario
 from gsd_plugins.yolo import YoloSettings
 
 BEGAN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gsd_core import StepId
-from gsd_core.testing.scenario import Scenario
+from gsd_plugins.rehearsal import Scenario
 
 SCENARIO = Scenario("# Ledger\n\nShared costs of a flat.\n", 1, phases=1, question=False, gap=False)
 
@@ -36,7 +36,7 @@ def answer(step: StepId, prompt: str) -> Any:
 
 def execute(plan: str, prompt: str) -> Any:
     """Do the first task that is not committed yet, or return the summary."""
-    tasks = SCENARIO.jobs(plan, "", prompt)
+    tasks = SCENARIO.tasks(plan, "", prompt)
     committed = {int(number) for number in re.findall(r"Task (\d+) is committed", prompt)}
     remaining = [number for number in range(1, len(tasks) + 1) if number not in committed]
     if not remaining:
