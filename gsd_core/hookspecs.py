@@ -378,8 +378,28 @@ def gsd_doctor() -> Iterable[Finding]:
 
 
 __all__ = [
-    "PROJECT", "ConfigValue", "Finding", "Mark", "ProjectInfo", "RunInfo", "gsd_answer",
-    "gsd_check_budget", "gsd_cli_commands", "gsd_doctor", "gsd_execute_step", "gsd_find_gaps",
-    "gsd_lifespan", "gsd_notify", "gsd_on_event", "gsd_permit_tool", "gsd_run_agent", "gsd_settings",
-    "gsd_workspace", "gsd_wrap_step", "gsd_write_config", "hookimpl", "hookspec", "implements",
-]  # fmt: skip
+    "PROJECT",
+    "ConfigValue",
+    "Finding",
+    "Mark",
+    "ProjectInfo",
+    "RunInfo",
+    "gsd_answer",
+    "gsd_check_budget",
+    "gsd_cli_commands",
+    "gsd_doctor",
+    "gsd_execute_step",
+    "gsd_find_gaps",
+    "gsd_lifespan",
+    "gsd_notify",
+    "gsd_on_event",
+    "gsd_permit_tool",
+    "gsd_run_agent",
+    "gsd_settings",
+    "gsd_workspace",
+    "gsd_wrap_step",
+    "gsd_write_config",
+    "hookimpl",
+    "hookspec",
+    "implements",
+]

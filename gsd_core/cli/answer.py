@@ -12,15 +12,15 @@ from gsd_core.errors import UserError
 from gsd_core.model.question import Answer, Question, refusal
 from gsd_core.views.status import SCHEMA_VERSION, find_question, open_questions
 
-from .global_options import anywhere, where_of
+from .global_options import global_options, global_options_of
 from .output import json_flag, print_json, print_line
 
 if TYPE_CHECKING:
-    from .project import Reading
+    from .project import ProjectState
 
 
 @click.command("answer", cls=RichCommand)
-@anywhere
+@global_options
 @json_flag
 @click.argument("question_id", metavar="ID")
 @click.argument("words", nargs=-1, metavar="[CHOICE or TEXT]...")
@@ -33,9 +33,9 @@ def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_jso
     from gsd_core.journal.codec import unstructure
     from gsd_core.journal.inbox import put
 
-    from .project import journal_path, read
+    from .project import journal_path, load
 
-    reading = read(where_of(ctx))
+    reading = load(global_options_of(ctx))
     question = _open_question(reading, question_id)
     answer = parse_answer(question, " ".join(words))
     put(journal_path(reading.root), "answer", unstructure(answer), by=answer.by)
@@ -73,7 +73,7 @@ def _choices(question: Question) -> str:
     return "say " + " or ".join(part for part in (options, own) if part)
 
 
-def _open_question(reading: Reading, question_id: str) -> Question:
+def _open_question(reading: ProjectState, question_id: str) -> Question:
     found = find_question(reading.state, question_id)
     if found is None:
         known = ", ".join(asked.question.id for asked in open_questions(reading.state)) or "none"
@@ -90,7 +90,7 @@ def _open_question(reading: Reading, question_id: str) -> Question:
     return question
 
 
-def _confirm(reading: Reading, question: Question, answer: Answer, as_json: bool) -> None:
+def _confirm(reading: ProjectState, question: Question, answer: Answer, as_json: bool) -> None:
     holder = reading.holder
     if as_json:
         taken_by = holder.pid if holder else None

@@ -15,7 +15,7 @@ from rich_click import RichGroup, RichHelpConfiguration, rich_config
 from gsd_core import __version__
 
 from .failures import tell_failure
-from .global_options import anywhere, where_of
+from .global_options import global_options, global_options_of
 
 COMMANDS: Mapping[str, str] = {
     "run": "run",
@@ -79,7 +79,7 @@ def _ours(name: str) -> click.Command:
 def _from_plugins(ctx: click.Context, name: str) -> click.Command | None:
     from .plugin_loading import load_installed, plugin_commands
 
-    found = plugin_commands(load_installed(where_of(ctx)))
+    found = plugin_commands(load_installed(global_options_of(ctx)))
     if name in found:
         return found[name]
     close = get_close_matches(name, [*COMMANDS, *found], 1)
@@ -92,6 +92,6 @@ def _from_plugins(ctx: click.Context, name: str) -> click.Command | None:
 )
 @click.version_option(__version__, "-V", "--version", prog_name="gsd", message="%(prog)s %(version)s")
 @rich_config(help_config=HELP)
-@anywhere
+@global_options
 def gsd() -> None:
     """From an idea document to verified, committed software, phase by phase."""

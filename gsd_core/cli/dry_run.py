@@ -11,7 +11,7 @@ from gsd_core.git import Git
 from gsd_core.journal.codec import structure
 from gsd_core.machine.due import Due, End, Start, due
 from gsd_core.machine.fold import fold
-from gsd_core.machine.state import Seen, State
+from gsd_core.machine.state import Snapshot, State
 from gsd_core.plugins.loading import collect_settings
 from gsd_core.run.observe import digest, read_project
 from gsd_core.run.runtime import RunRequest
@@ -26,7 +26,7 @@ async def plan_json(request: RunRequest) -> dict[str, Any]:
     """Return what the run would begin with, as JSON data."""
     new = check_folder(request.root)
     state = State() if new else _recorded(request)
-    seen = Seen() if new else digest(await read_project(request.root, Git(request.root)))
+    seen = Snapshot() if new else digest(await read_project(request.root, Git(request.root)))
     first = due(attrs.evolve(state, seen=seen, options=request.options, closed=None, stop_asked=False))
     return {
         "schema_version": SCHEMA_VERSION,

@@ -13,7 +13,7 @@ from rich_click import RichCommand
 
 from gsd_core.sanitize import one_line, sanitize
 
-from .global_options import Where, anywhere, where_of
+from .global_options import GlobalOptions, global_options, global_options_of
 from .output import json_flag, print_json, print_line, styled
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command("gaps", cls=RichCommand)
-@anywhere
+@global_options
 @click.argument("phase")
 @click.option("--read-only", is_flag=True, help="only the verdict on disk; asks no detector")
 @click.option(
@@ -45,7 +45,7 @@ def command(ctx: click.Context, phase: str, read_only: bool, run_checks: bool, a
 
     if read_only and run_checks:
         raise click.UsageError("--read-only and --run-checks exclude each other", ctx)
-    where = evolve(where_of(ctx), directory=project_root(where_of(ctx)))
+    where = evolve(global_options_of(ctx), directory=project_root(global_options_of(ctx)))
     view = survey(where.directory).view(phase)
     seen = asyncio.run(_seen(where, view, read_only=read_only, run_checks=run_checks))
     if as_json:
@@ -58,7 +58,7 @@ def command(ctx: click.Context, phase: str, read_only: bool, run_checks: bool, a
         _show(view, seen)
 
 
-async def _seen(where: Where, phase: PhaseView, *, read_only: bool, run_checks: bool) -> GapsSeen:
+async def _seen(where: GlobalOptions, phase: PhaseView, *, read_only: bool, run_checks: bool) -> GapsSeen:
     from gsd_core.model.gap import GapReport
     from gsd_core.run.verification import unique, with_verdict
     from gsd_core.views.planning import GapsSeen, verdict_status
@@ -74,17 +74,21 @@ async def _seen(where: Where, phase: PhaseView, *, read_only: bool, run_checks: 
     )
 
 
-async def _report(where: Where, phase: PhaseView, *, run_checks: bool) -> GapReport:
-    from gsd_core.run.verification import Desk, examine
+async def _report(where: GlobalOptions, phase: PhaseView, *, run_checks: bool) -> GapReport:
+    from gsd_core.run.verification import InteractiveGate, examine
     from gsd_core.settings import Layer, LimitSettings, bind_settings
 
-    from .launch import Wish, settings_for
+    from .launch import RunOptions, settings_for
     from .plugin_loading import choice_of, load_plugins, trust_of
 
     loaded = load_plugins(choice_of(where), trust_of(where.directory))
-    wish = Wish(where=where, flags=Layer(origin="the command line", sections={}))
+    wish = RunOptions(where=where, flags=Layer(origin="the command line", sections={}))
     settings = settings_for(wish, where.directory, loaded)
-    desk = Desk(hooks=loaded.hooks, confirm=_confirm, step=f"{phase.number}/verify") if run_checks else None
+    desk = (
+        InteractiveGate(hooks=loaded.hooks, confirm=_confirm, step=f"{phase.number}/verify")
+        if run_checks
+        else None
+    )
     with bind_settings(settings.values):
         report, refused = await examine(loaded.hooks, settings.of(LimitSettings), phase, desk)
     _tell_refused(refused)

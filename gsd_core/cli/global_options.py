@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @define(kw_only=True)
-class Where:
+class GlobalOptions:
     """The project and the plugins that the command line names, from both sides of the verb."""
 
     directory: Path = field(factory=Path)
@@ -21,12 +21,12 @@ class Where:
     plugin_dirs: tuple[Path, ...] = ()
 
 
-def where_of(ctx: click.Context) -> Where:
+def global_options_of(ctx: click.Context) -> GlobalOptions:
     """Return what the command line has said so far."""
-    return ctx.find_root().ensure_object(Where)
+    return ctx.find_root().ensure_object(GlobalOptions)
 
 
-def anywhere(command: F) -> F:
+def global_options(command: F) -> F:
     """Give *command* the options that may stand on either side of the verb."""
     for option in reversed(_OPTIONS):
         command = option(command)
@@ -35,28 +35,44 @@ def anywhere(command: F) -> F:
 
 def _directory(ctx: click.Context, _: click.Parameter, value: Path | None) -> None:
     if value is not None:
-        where_of(ctx).directory = value
+        global_options_of(ctx).directory = value
 
 
 def _plugins(ctx: click.Context, _: click.Parameter, value: tuple[str, ...]) -> None:
-    where_of(ctx).plugins += value
+    global_options_of(ctx).plugins += value
 
 
 def _plugin_dirs(ctx: click.Context, _: click.Parameter, value: tuple[Path, ...]) -> None:
-    where_of(ctx).plugin_dirs += value
+    global_options_of(ctx).plugin_dirs += value
 
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
-        "-C", "directory", type=click.Path(path_type=Path), metavar="DIR", expose_value=False,
-        callback=_directory, help="the project's folder instead of the current one",
+        "-C",
+        "directory",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        expose_value=False,
+        callback=_directory,
+        help="the project's folder instead of the current one",
     ),
     click.option(
-        "-p", "plugins", multiple=True, metavar="NAME", expose_value=False, callback=_plugins,
+        "-p",
+        "plugins",
+        multiple=True,
+        metavar="NAME",
+        expose_value=False,
+        callback=_plugins,
         help="use this plugin too; no:NAME leaves one out (repeatable)",
     ),
     click.option(
-        "--plugins-dir", "plugin_dirs", multiple=True, type=click.Path(path_type=Path), metavar="DIR",
-        expose_value=False, callback=_plugin_dirs, help="load the plugins of this folder (repeatable)",
+        "--plugins-dir",
+        "plugin_dirs",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        expose_value=False,
+        callback=_plugin_dirs,
+        help="load the plugins of this folder (repeatable)",
     ),
-)  # fmt: skip
+)

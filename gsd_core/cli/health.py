@@ -12,17 +12,17 @@ from rich_click import RichCommand
 from gsd_core.errors import ProjectError
 from gsd_core.sanitize import sanitize
 
-from .global_options import anywhere, where_of
+from .global_options import global_options, global_options_of
 from .output import json_flag, print_json, print_line, styled
 
 if TYPE_CHECKING:
-    from gsd_core.planning.health import Ailment, Repair
+    from gsd_core.planning.health import HealthIssue, Repair
 
 STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 
 
 @click.command("health", cls=RichCommand)
-@anywhere
+@global_options
 @click.option("--repair", is_flag=True, help="show as a diff what can be repaired, and ask before each")
 @click.option("--yes", is_flag=True, help="with --repair: apply without asking")
 @json_flag
@@ -37,7 +37,7 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
 
     from .project import project_root
 
-    root = project_root(where_of(ctx))
+    root = project_root(global_options_of(ctx))
     ailments = examine(root)
     done = _repaired(root, ailments, yes=yes, quiet=as_json) if repair else []
     if any(applied for _, applied in done):
@@ -50,7 +50,7 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
 
 
 def _repaired(
-    root: Path, ailments: tuple[Ailment, ...], *, yes: bool, quiet: bool
+    root: Path, ailments: tuple[HealthIssue, ...], *, yes: bool, quiet: bool
 ) -> list[tuple[Repair, bool]]:
     """Show each repair, apply those that are wanted, and return whether each was."""
     from gsd_core.planning.health import apply, repairs
@@ -80,7 +80,7 @@ def _agreed(repair: Repair) -> bool:
     return click.confirm(f"write {repair.path}?", default=False, err=True)
 
 
-def _json(ailments: tuple[Ailment, ...], done: list[tuple[Repair, bool]]) -> dict[str, Any]:
+def _json(ailments: tuple[HealthIssue, ...], done: list[tuple[Repair, bool]]) -> dict[str, Any]:
     from gsd_core.planning.health import standing
     from gsd_core.views.status import SCHEMA_VERSION
 
@@ -98,7 +98,7 @@ def _json(ailments: tuple[Ailment, ...], done: list[tuple[Repair, bool]]) -> dic
     }
 
 
-def _ailment(one: Ailment) -> dict[str, Any]:
+def _ailment(one: HealthIssue) -> dict[str, Any]:
     return {
         "code": one.code,
         "path": one.path,
@@ -109,7 +109,7 @@ def _ailment(one: Ailment) -> dict[str, Any]:
     }
 
 
-def _show(ailments: tuple[Ailment, ...]) -> None:
+def _show(ailments: tuple[HealthIssue, ...]) -> None:
     from gsd_core.planning.health import standing
 
     print_line(styled(standing(ailments), "bold"))

@@ -46,21 +46,21 @@ from gsd_core.views.state_file import Projection
 from gsd_core.views.status import SCHEMA_VERSION, History
 
 from .dry_run import plan_json, show_plan
-from .global_options import Where
+from .global_options import GlobalOptions
 from .options import classes_of, parse_phases, value_of
 from .output import print_json
 from .plugin_loading import Loaded, choice_of, load_plugins, trust_of, vouched_for
-from .project import Reading, check_folder, make_folder, now, read
+from .project import ProjectState, check_folder, load, make_folder, now
 
 SAID_FOR_ONE_PROCESS = ("yolo", "answers", "apprise")
 Output: TypeAlias = Literal["text", "json", "stream-json"]
 
 
 @frozen(kw_only=True)
-class Wish:
+class RunOptions:
     """What the command line asks for; *flags* are the settings that were typed."""
 
-    where: Where
+    where: GlobalOptions
     flags: Layer
     idea: Path | None = None
     resume: bool = False
@@ -71,7 +71,7 @@ class Wish:
     dry: bool = False
 
 
-def prepare(wish: Wish) -> RunRequest:
+def prepare(wish: RunOptions) -> RunRequest:
     """Return the request for the run; raise what is wrong with it. Only trust is written, if given."""
     root = wish.where.directory.resolve()
     check_folder(root)
@@ -85,10 +85,18 @@ def prepare(wish: Wish) -> RunRequest:
     if not wish.dry:
         check_agents(loaded.hooks, settings)
     return RunRequest(
-        root=root, idea=idea, resume=wish.resume, settings=settings, hooks=loaded.hooks,
-        plugins=loaded.infos, info=_info(wish, root, settings), options=_options(root, settings), clock=now,
-        typed=_lasting(wish), observers=(Projection(root, _before(wish.where)),),
-    )  # fmt: skip
+        root=root,
+        idea=idea,
+        resume=wish.resume,
+        settings=settings,
+        hooks=loaded.hooks,
+        plugins=loaded.infos,
+        info=_info(wish, root, settings),
+        options=_options(root, settings),
+        clock=now,
+        typed=_lasting(wish),
+        observers=(Projection(root, _before(wish.where)),),
+    )
 
 
 def _stdin() -> BinaryIO:
@@ -96,7 +104,7 @@ def _stdin() -> BinaryIO:
     return sys.stdin.buffer if sys.stdin else io.BytesIO()
 
 
-def _load(wish: Wish, root: Path) -> tuple[Loaded, Settings]:
+def _load(wish: RunOptions, root: Path) -> tuple[Loaded, Settings]:
     """Load the plugins, again if the project's own are trusted now, and resolve the settings."""
     choice = choice_of(attrs.evolve(wish.where, directory=root))
     loaded = load_plugins(choice, trust_of(root))
@@ -110,7 +118,7 @@ def _load(wish: Wish, root: Path) -> tuple[Loaded, Settings]:
     return loaded, settings_for(wish, root, loaded)
 
 
-def settings_for(wish: Wish, root: Path, loaded: Loaded) -> Settings:
+def settings_for(wish: RunOptions, root: Path, loaded: Loaded) -> Settings:
     """Merge what was typed, the environment, the project's files and the user's own."""
     classes = classes_of(loaded)
     layers = [
@@ -125,7 +133,7 @@ def settings_for(wish: Wish, root: Path, loaded: Loaded) -> Settings:
     return resolve(classes, layers, tolerated=absent)
 
 
-def so_far(wish: Wish) -> Layer:
+def so_far(wish: RunOptions) -> Layer:
     """Return what the run was started with, if this goes on with it: its agent, range, caps and models."""
     reading = _continued(wish)
     if reading is None:
@@ -140,15 +148,15 @@ def so_far(wish: Wish) -> Layer:
     return Layer(origin="the run so far", sections=sections, strict=False)
 
 
-def _continued(wish: Wish) -> Reading | None:
+def _continued(wish: RunOptions) -> ProjectState | None:
     """Return the run that this goes on with: an unfinished one, or any if the user says resume."""
     if not wish.where.directory.is_dir():
         return None
-    reading = read(wish.where)
+    reading = load(wish.where)
     return reading if reading.state.run and (wish.resume or reading.state.closed != "done") else None
 
 
-def _lasting(wish: Wish) -> dict[str, Any]:
+def _lasting(wish: RunOptions) -> dict[str, Any]:
     """Return the flags that hold for the whole run: not consent, nor who answers or is told."""
     before = _continued(wish)
     lasting = {
@@ -159,9 +167,9 @@ def _lasting(wish: Wish) -> dict[str, Any]:
     return merged(before.history.typed if before else {}, lasting)
 
 
-def _before(where: Where) -> History:
+def _before(where: GlobalOptions) -> History:
     """Return what the project's last run did so far."""
-    return read(where).history if where.directory.is_dir() else History()
+    return load(where).history if where.directory.is_dir() else History()
 
 
 def check_listed(hooks: Hooks, settings: RunSettings) -> None:
@@ -199,7 +207,7 @@ def _only(hooks: Hooks, names: Sequence[str]) -> Hooks:
     return attrs.evolve(hooks, manager=manager)
 
 
-def _interactive(wish: Wish, settings: Settings) -> bool:
+def _interactive(wish: RunOptions, settings: Settings) -> bool:
     """Whether a human sits at the terminal and standard input is not needed for something else."""
     taken = str(wish.idea) == "-" or value_of(settings, "--answers") == "-"
     return _is_terminal(sys.stdin) and _is_terminal(sys.stderr) and not wish.no_input and not taken
@@ -210,12 +218,18 @@ def _is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
-def _info(wish: Wish, root: Path, settings: Settings) -> RunInfo:
+def _info(wish: RunOptions, root: Path, settings: Settings) -> RunInfo:
     return RunInfo(
-        id="", project=root, interactive=_interactive(wish, settings), no_input=wish.no_input,
-        yes=bool(value_of(settings, "--yes")), output=wish.output, verbosity=wish.verbosity,
-        agent=", ".join(settings.of(RunSettings).agent), seed=wish.seed,
-    )  # fmt: skip
+        id="",
+        project=root,
+        interactive=_interactive(wish, settings),
+        no_input=wish.no_input,
+        yes=bool(value_of(settings, "--yes")),
+        output=wish.output,
+        verbosity=wish.verbosity,
+        agent=", ".join(settings.of(RunSettings).agent),
+        seed=wish.seed,
+    )
 
 
 def _options(root: Path, settings: Settings) -> Options:
@@ -224,9 +238,11 @@ def _options(root: Path, settings: Settings) -> Options:
         _refuse_both(settings.origins)
     known = [phase.number for phase in read_planning(root).phases] if root.is_dir() else []
     return Options(
-        phases=parse_phases(run.only or run.phases, known), skip_verify=run.skip_verify,
-        skip_discuss=run.skip_discuss, gap_rounds=run.gap_rounds,
-    )  # fmt: skip
+        phases=parse_phases(run.only or run.phases, known),
+        skip_verify=run.skip_verify,
+        skip_discuss=run.skip_discuss,
+        gap_rounds=run.gap_rounds,
+    )
 
 
 def _refuse_both(origins: Mapping[str, str]) -> None:
@@ -244,7 +260,7 @@ NEXT = {
 }
 
 
-def carry_out(wish: Wish) -> int:
+def execute_run(wish: RunOptions) -> int:
     """Run, or say what would be run; return the exit code."""
     try:
         return _carry_out(wish)
@@ -254,7 +270,7 @@ def carry_out(wish: Wish) -> int:
         raise
 
 
-def _carry_out(wish: Wish) -> int:
+def _carry_out(wish: RunOptions) -> int:
     if wish.resume:
         _check_resumable(wish)
     request = prepare(wish)
@@ -283,14 +299,14 @@ def _warnings_shown() -> Generator[None]:
         log.removeHandler(handler)
 
 
-def _check_resumable(wish: Wish) -> None:
-    reading = read(wish.where)
+def _check_resumable(wish: RunOptions) -> None:
+    reading = load(wish.where)
     planned = (reading.root / ".planning" / "ROADMAP.md").exists()
     if not reading.state.run and not planned:
         raise ProjectError("nothing to resume in this project", hint="start with: gsd run IDEA")
 
 
-def _tell_end(end: RunEnd, wish: Wish) -> None:
+def _tell_end(end: RunEnd, wish: RunOptions) -> None:
     if wish.output == "json":
         print_json(
             {

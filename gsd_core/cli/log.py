@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from rich_click import RichCommand
 
-from .global_options import anywhere, where_of
+from .global_options import global_options, global_options_of
 from .output import json_flag, print_line
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ POLL_SECONDS = 0.25
 
 
 @click.command("log", cls=RichCommand)
-@anywhere
+@global_options
 @click.option("--follow", "-f", is_flag=True, help="go on with what happens, until the run ends")
 @click.option(
     "--after", type=click.IntRange(min=0), default=0, metavar="N", help="records after number N only"
@@ -39,7 +39,7 @@ def command(ctx: click.Context, follow: bool, after: int, since: str, as_json: b
     from .project import now, project_root
 
     begin = parse_since(since, now()) if since else None
-    root = project_root(where_of(ctx))
+    root = project_root(global_options_of(ctx))
     for record in _followed(root, after) if follow else _records(root, after):
         if begin is None or record.at >= begin:
             _show(record, as_json)

@@ -22,7 +22,7 @@ from gsd_core.model.ids import normal_phase, phase_order
 from gsd_core.plugins.loading import collect_settings
 from gsd_core.settings import CORE_SECTIONS, Layer, Settings
 
-from .global_options import Where, where_of
+from .global_options import GlobalOptions, global_options_of
 from .plugin_loading import Loaded, load_installed
 
 HINT = "phases look like 1-3,5,7.1"
@@ -66,12 +66,12 @@ class StartCommand(RichCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Load the plugins that *args* name, then read the flags that they declare."""
-        ctx.meta[LOADED] = load_installed(ahead(where_of(ctx), args))
+        ctx.meta[LOADED] = load_installed(ahead(global_options_of(ctx), args))
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return our own parameters and those of the settings."""
-        loaded: Loaded = ctx.meta.get(LOADED) or load_installed(where_of(ctx))
+        loaded: Loaded = ctx.meta.get(LOADED) or load_installed(global_options_of(ctx))
         return [*super().get_params(ctx), *options(classes_of(loaded))]
 
 
@@ -80,11 +80,11 @@ def classes_of(loaded: Loaded) -> Classes:
     return (*CORE_SECTIONS, *collect_settings(loaded.hooks))
 
 
-def ahead(where: Where, args: Sequence[str]) -> Where:
+def ahead(where: GlobalOptions, args: Sequence[str]) -> GlobalOptions:
     """Return *where* with what *args* add to it: plugins have to be loaded before their flags are read."""
     found = list(_said(args))
     directories = [Path(value) for name, value in found if name == "-C"]
-    return Where(
+    return GlobalOptions(
         directory=directories[-1] if directories else where.directory,
         plugins=(*where.plugins, *(value for name, value in found if name == "-p")),
         plugin_dirs=(*where.plugin_dirs, *(Path(value) for name, value in found if name == "--plugins-dir")),

@@ -66,10 +66,15 @@ def console() -> Console:
     width = None if sys.stdout.isatty() else PLAIN_WIDTH
     plain = bool(os.environ.get("NO_COLOR"))
     return Output(
-        file=sys.stdout, width=width, highlight=False, markup=False, emoji=False,
-        no_color=plain, force_terminal=sys.stdout.isatty() if plain else None,
+        file=sys.stdout,
+        width=width,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        no_color=plain,
+        force_terminal=sys.stdout.isatty() if plain else None,
         color_system=None if plain else "auto",
-    )  # fmt: skip
+    )
 
 
 Column: TypeAlias = str

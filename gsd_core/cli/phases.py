@@ -9,7 +9,7 @@ from rich_click import RichCommand
 
 from gsd_core.sanitize import one_line
 
-from .global_options import anywhere, where_of
+from .global_options import global_options, global_options_of
 from .output import Column, json_flag, print_json, print_line, print_table
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ STYLES = {"complete": "green", "partial": "cyan", "planned": "cyan", "no_directo
 
 
 @click.command("phases", cls=RichCommand)
-@anywhere
+@global_options
 @click.option("--all", "every", is_flag=True, help="the phases of every milestone, shipped ones too")
 @json_flag
 @click.pass_context
@@ -34,7 +34,7 @@ def command(ctx: click.Context, every: bool, as_json: bool) -> None:
 
     from .project import project_root
 
-    found = survey(project_root(where_of(ctx)))
+    found = survey(project_root(global_options_of(ctx)))
     phases = found.phases(every=every)
     if as_json:
         print_json(phases_json(found, phases))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from rich_click import RichCommand
 
-from .global_options import anywhere, where_of
+from .global_options import global_options, global_options_of
 from .output import Column, json_flag, print_json, print_line, print_table
 
 COLUMNS: tuple[Column, ...] = ("plan", "wave", "depends on", "tasks", "requirements", "files", "summary")
@@ -13,7 +13,7 @@ STYLES = {"yes": "green"}
 
 
 @click.command("plans", cls=RichCommand)
-@anywhere
+@global_options
 @click.argument("phase")
 @json_flag
 @click.pass_context
@@ -28,7 +28,7 @@ def command(ctx: click.Context, phase: str, as_json: bool) -> None:
 
     from .project import project_root
 
-    view = survey(project_root(where_of(ctx))).view(phase)
+    view = survey(project_root(global_options_of(ctx))).view(phase)
     if as_json:
         print_json(plans_json(view.plans))
         return

@@ -20,7 +20,7 @@ from gsd_core.plugins.importing import Trust
 from gsd_core.plugins.loading import PluginInfo, build_manager, load
 from gsd_core.sanitize import sanitize
 
-from .global_options import Where
+from .global_options import GlobalOptions
 
 
 def vouched_for(root: Path, untrusted: Sequence[PluginInfo], *, yes: bool, ask: bool) -> frozenset[str]:
@@ -64,12 +64,12 @@ class Loaded:
     choice: Choice
 
 
-def load_installed(where: Where) -> Loaded:
+def load_installed(where: GlobalOptions) -> Loaded:
     """Load built-in, installed and named plugins; those of the project are listed, not imported."""
     return load_plugins(choice_of(where), frozenset())
 
 
-def choice_of(where: Where) -> Choice:
+def choice_of(where: GlobalOptions) -> Choice:
     """Return which plugins the user wants."""
     return Choice.of(os.environ, named=where.plugins, directories=where.plugin_dirs, project=where.directory)
 

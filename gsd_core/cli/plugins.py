@@ -13,7 +13,7 @@ from rich_click import RichCommand, RichGroup
 from gsd_core.plugins.loading import PluginInfo
 from gsd_core.views.status import SCHEMA_VERSION
 
-from .global_options import Where, anywhere, where_of
+from .global_options import GlobalOptions, global_options, global_options_of
 from .output import console, json_flag, print_json, print_line, styled
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ RULE_STYLES = {"holds": "green", "broken": "red", "skipped": "dim"}
 
 
 @click.group("plugins", cls=RichGroup, invoke_without_command=True)
-@anywhere
+@global_options
 @click.option("--hook", metavar="NAME", default="", help="list only plugins that implement this hook")
 @json_flag
 @click.pass_context
@@ -38,7 +38,7 @@ def command(ctx: click.Context, hook: str, as_json: bool) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    infos = _load_infos(where_of(ctx))
+    infos = _load_infos(global_options_of(ctx))
     if hook:
         from gsd_core.testing.new import full_hook
 
@@ -104,7 +104,7 @@ command.add_command(new)
 command.add_command(check)
 
 
-def _load_infos(where: Where) -> list[PluginInfo]:
+def _load_infos(where: GlobalOptions) -> list[PluginInfo]:
     from .plugin_loading import load_installed, trust_of
 
     trusted = trust_of(where.directory)

@@ -21,7 +21,7 @@ from gsd_core.machine.fold import fold
 from gsd_core.machine.state import State
 from gsd_core.views.status import History, Holder, tell
 
-from .global_options import Where
+from .global_options import GlobalOptions
 
 
 def check_folder(root: Path) -> bool:
@@ -68,7 +68,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def project_root(where: Where) -> Path:
+def project_root(where: GlobalOptions) -> Path:
     """Return the project's folder; raise ``ProjectError`` if there is none."""
     root = where.directory.resolve()
     if not root.is_dir():
@@ -93,7 +93,7 @@ def journal_path(root: Path) -> Path:
 
 
 @frozen(kw_only=True)
-class Reading:
+class ProjectState:
     """A project as its journal tells it: the latest run, who holds the lock, and which questions
     have an answer that no run has taken yet (*given*)."""
 
@@ -104,7 +104,7 @@ class Reading:
     given: frozenset[str] = frozenset()
 
 
-def read(where: Where) -> Reading:
+def load(where: GlobalOptions) -> ProjectState:
     """Fold the latest run of the project."""
     root = project_root(where)
     with open_journal(root) as journal:
@@ -113,7 +113,7 @@ def read(where: Where) -> Reading:
         given = frozenset(str(i.data.get("question")) for i in journal.take_inbox() if i.kind == "answer")
     state = fold(State(), facts, structure)
     history = tell(History(), facts, structure)
-    return Reading(root=root, state=state, history=history, holder=holder_of(root), given=given)
+    return ProjectState(root=root, state=state, history=history, holder=holder_of(root), given=given)
 
 
 def latest_run(journal: Journal) -> str:

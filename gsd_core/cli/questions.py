@@ -11,19 +11,19 @@ from rich_click import RichCommand
 from gsd_core.model.question import Asked, Option
 from gsd_core.views.status import SCHEMA_VERSION, answer_command, open_questions, question_json
 
-from .global_options import anywhere, where_of
+from .global_options import global_options, global_options_of
 from .output import json_flag, print_json, print_line, styled
 
 
 @click.command("questions", cls=RichCommand)
-@anywhere
+@global_options
 @json_flag
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
     """List the open questions, each with the command that answers it."""
-    from .project import read
+    from .project import load
 
-    reading = read(where_of(ctx))
+    reading = load(global_options_of(ctx))
     asked = open_questions(reading.state)
     if as_json:
         run = reading.state.run or None

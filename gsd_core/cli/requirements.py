@@ -7,7 +7,7 @@ from rich_click import RichCommand
 
 from gsd_core.sanitize import one_line
 
-from .global_options import anywhere, where_of
+from .global_options import global_options, global_options_of
 from .output import Column, json_flag, print_json, print_line, print_table
 
 COLUMNS: tuple[Column, ...] = ("requirement", "text", "category", "version", "phase", "status")
@@ -15,7 +15,7 @@ STYLES = {"Complete": "green", "In Progress": "cyan", "Blocked": "red", "Pending
 
 
 @click.command("requirements", cls=RichCommand)
-@anywhere
+@global_options
 @json_flag
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
@@ -25,7 +25,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
     from .project import project_root
 
-    found = read_requirements(project_root(where_of(ctx)))
+    found = read_requirements(project_root(global_options_of(ctx)))
     if as_json:
         print_json(requirements_json(found))
     elif not found:

@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from .global_options import anywhere
+from .global_options import global_options
 from .options import StartCommand
 from .run import begin, start_options
 
 
 @click.command("resume", cls=StartCommand)
-@anywhere
+@global_options
 @start_options
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:

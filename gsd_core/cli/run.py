@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from .global_options import anywhere, where_of
+from .global_options import global_options, global_options_of
 from .options import LOADED, StartCommand, classes_of, typed
 
 IDEA = click.Path(path_type=Path, allow_dash=True)
@@ -35,7 +35,7 @@ _OPTIONS = (
 
 @click.command("run", cls=StartCommand)
 @click.argument("idea", required=False, type=IDEA)
-@anywhere
+@global_options
 @start_options
 @click.pass_context
 def command(ctx: click.Context, /, idea: Path | None, **given: Any) -> None:
@@ -48,12 +48,12 @@ def command(ctx: click.Context, /, idea: Path | None, **given: Any) -> None:
 
 def begin(ctx: click.Context, idea: Path | None, *, resume: bool, given: dict[str, Any]) -> None:
     """Start or resume a run with what was typed; exits with the run's code."""
-    from .launch import Wish, carry_out
+    from .launch import RunOptions, execute_run
 
     ctx.exit(
-        carry_out(
-            Wish(
-                where=where_of(ctx),
+        execute_run(
+            RunOptions(
+                where=global_options_of(ctx),
                 flags=typed(ctx, classes_of(ctx.meta[LOADED])),
                 idea=idea,
                 resume=resume,

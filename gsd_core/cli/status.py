@@ -12,7 +12,7 @@ from gsd_core.sanitize import one_line
 from gsd_core.views.phases import PhaseRow, percent
 from gsd_core.views.status import Status, answer_command, cost_json, status_json, status_of
 
-from .global_options import anywhere, where_of
+from .global_options import global_options, global_options_of
 from .output import can_show, json_flag, print_json, print_line, styled
 
 MARKS = {"completed": "✓", "in_progress": "▸", "failed": "✗", "skipped": "-", "pending": "·"}
@@ -22,14 +22,14 @@ NOTHING = "no run yet in this project; start one with: gsd run IDEA"
 
 
 @click.command("status", cls=RichCommand)
-@anywhere
+@global_options
 @json_flag
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
     """Show where the run stands: phases, the current step, open questions, cost."""
-    from .project import read
+    from .project import load
 
-    reading = read(where_of(ctx))
+    reading = load(global_options_of(ctx))
     status = status_of(reading.state, reading.history, reading.holder, reading.given)
     if as_json:
         print_json(status_json(status))

@@ -9,12 +9,12 @@ from rich_click import RichCommand
 
 from gsd_core.views.status import SCHEMA_VERSION
 
-from .global_options import anywhere, where_of
+from .global_options import global_options, global_options_of
 from .output import json_flag, print_json, print_line
 
 
 @click.command("stop", cls=RichCommand)
-@anywhere
+@global_options
 @json_flag
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
@@ -23,7 +23,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
     from .project import holder_of, journal_path, project_root
 
-    root = project_root(where_of(ctx))
+    root = project_root(global_options_of(ctx))
     holder = holder_of(root)
     if holder:
         key = f"stop {holder.pid} {holder.host} {holder.since}"

@@ -17,13 +17,27 @@ from gsd_core.errors import ProjectError
 
 OPTIONS = (
     "--no-pager",
-    "-c", "color.ui=false", "-c", "core.quotePath=false", "-c", "advice.detachedHead=false",
-    "-c", "i18n.commitEncoding=UTF-8", "-c", "i18n.logOutputEncoding=UTF-8", "-c", "trailer.separators=:",
+    "-c",
+    "color.ui=false",
+    "-c",
+    "core.quotePath=false",
+    "-c",
+    "advice.detachedHead=false",
+    "-c",
+    "i18n.commitEncoding=UTF-8",
+    "-c",
+    "i18n.logOutputEncoding=UTF-8",
+    "-c",
+    "trailer.separators=:",
     # A background process that outlives us would take locks that nobody expects.
-    "-c", "gc.auto=0", "-c", "maintenance.auto=false",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "maintenance.auto=false",
     # The journal says "committed" durably, so the commit has to be as durable as the journal.
-    "-c", "core.fsync=committed,index,reference",
-)  # fmt: skip
+    "-c",
+    "core.fsync=committed,index,reference",
+)
 
 ENVIRONMENT = {
     "LC_ALL": "C",
@@ -37,12 +51,24 @@ ENVIRONMENT = {
 
 REPOSITORY_VARIABLES = frozenset(
     {
-        "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE",
-        "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_IMPLICIT_WORK_TREE",
-        "GIT_GRAFT_FILE", "GIT_SHALLOW_FILE", "GIT_QUARANTINE_PATH", "GIT_REFLOG_ACTION",
-        "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_COMMON_DIR",
+        "GIT_PREFIX",
+        "GIT_NAMESPACE",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_IMPLICIT_WORK_TREE",
+        "GIT_GRAFT_FILE",
+        "GIT_SHALLOW_FILE",
+        "GIT_QUARANTINE_PATH",
+        "GIT_REFLOG_ACTION",
+        "GIT_GLOB_PATHSPECS",
+        "GIT_NOGLOB_PATHSPECS",
+        "GIT_ICASE_PATHSPECS",
     }
-)  # fmt: skip
+)
 """What a git that called us (from a hook, an alias) says about *its* repository, not ours."""
 
 PATIENCE = (0.05, 0.1, 0.2, 0.4, 0.8)

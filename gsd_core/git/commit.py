@@ -33,11 +33,18 @@ def commit(
         _stage(git, found)
         git(
             *(() if verify else NO_HOOKS),
-            "commit", "--quiet", "--only", "--allow-empty", "--no-edit", "--cleanup=whitespace", "--file=-",
+            "commit",
+            "--quiet",
+            "--only",
+            "--allow-empty",
+            "--no-edit",
+            "--cleanup=whitespace",
+            "--file=-",
             *(() if verify else ("--no-verify",)),
-            f"--pathspec-from-file={listed}", "--pathspec-file-nul",
+            f"--pathspec-from-file={listed}",
+            "--pathspec-file-nul",
             stdin=message(subject, body, trailers),
-        )  # fmt: skip
+        )
     return git("rev-parse", "--verify", "HEAD^{commit}")
 
 
@@ -71,9 +78,12 @@ def add(git: Command, paths: Collection[str], environment: Mapping[str, str] | N
     """Stage *paths*, deletions as well."""
     with path_file(paths) as listed:
         git(
-            "add", "--all", f"--pathspec-from-file={listed}", "--pathspec-file-nul",
+            "add",
+            "--all",
+            f"--pathspec-from-file={listed}",
+            "--pathspec-file-nul",
             environment=environment,
-        )  # fmt: skip
+        )
 
 
 @contextmanager

@@ -80,9 +80,15 @@ def _log(git: Command, *arguments: str) -> Iterator[tuple[str, dict[str, str], s
     if head(git) is None:
         return
     out = git(
-        "log", "-z", "--topo-order", "--no-show-signature", "--fixed-strings", "--all-match",
-        "--format=%H%x01%s%x01%(trailers:only=true,unfold=true)", *arguments,
-    )  # fmt: skip
+        "log",
+        "-z",
+        "--topo-order",
+        "--no-show-signature",
+        "--fixed-strings",
+        "--all-match",
+        "--format=%H%x01%s%x01%(trailers:only=true,unfold=true)",
+        *arguments,
+    )
     for commit in filter(None, out.split("\0")):
         sha, subject, trailers = commit.split("\x01", 2)
         yield sha, _trailers(trailers), subject
@@ -114,9 +120,17 @@ def _commits_below(git: Command, directory: str) -> Iterator[list[str]]:
     if head(git) is None:
         return
     out = git(
-        "log", "-z", "--topo-order", "--no-show-signature", "--no-renames", "--relative", "--name-only",
-        "--format=%x01%H", "--", directory,
-    )  # fmt: skip
+        "log",
+        "-z",
+        "--topo-order",
+        "--no-show-signature",
+        "--no-renames",
+        "--relative",
+        "--name-only",
+        "--format=%x01%H",
+        "--",
+        directory,
+    )
     for commit in re.split(r"(?:\A|\0)\x01[0-9a-f]{40,64}\0?", out)[1:]:
         yield [path for path in commit.removeprefix("\n").split("\0") if path]
 
@@ -139,9 +153,17 @@ def created_by(git: Command, commit: str) -> tuple[str, ...]:
 
 def _diff_tree(git: Command, commit: str, *arguments: str) -> tuple[str, ...]:
     out = git(
-        "diff-tree", "-z", "-r", "--root", "--no-commit-id", "--no-renames", "--relative", "--name-only",
-        *arguments, commit,
-    )  # fmt: skip
+        "diff-tree",
+        "-z",
+        "-r",
+        "--root",
+        "--no-commit-id",
+        "--no-renames",
+        "--relative",
+        "--name-only",
+        *arguments,
+        commit,
+    )
     return tuple(sorted(path for path in out.split("\0") if path))
 
 

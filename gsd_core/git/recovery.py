@@ -24,9 +24,14 @@ AUTHOR = {
 }
 
 LOCKS = (
-    "*.lock", "refs/**/*.lock", "objects/*.lock", "objects/info/**/*.lock", "reftable/*.lock",
-    "worktrees/*/*.lock", "worktrees/*/refs/**/*.lock",
-)  # fmt: skip
+    "*.lock",
+    "refs/**/*.lock",
+    "objects/*.lock",
+    "objects/info/**/*.lock",
+    "reftable/*.lock",
+    "worktrees/*/*.lock",
+    "worktrees/*/refs/**/*.lock",
+)
 """Where git leaves locks below its common directory, the worktrees' among them."""
 
 

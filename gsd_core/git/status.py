@@ -34,9 +34,15 @@ def entries(git: Command) -> tuple[Entry, ...]:
     commit no file of theirs.
     """
     out = git(
-        "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all",
-        "--ignore-submodules=dirty", "--", ".",
-    )  # fmt: skip
+        "status",
+        "--porcelain=v1",
+        "-z",
+        "--no-renames",
+        "--untracked-files=all",
+        "--ignore-submodules=dirty",
+        "--",
+        ".",
+    )
     start = len(git("rev-parse", "--show-prefix"))
     lines = [line for line in out.split("\0") if line]
     return tuple(Entry(line[3 + start :], line[0], line[1]) for line in lines if not line.endswith("/"))

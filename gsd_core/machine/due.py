@@ -21,10 +21,10 @@ from gsd_core.model.question import Inquiry
 
 from .state import (
     LOST_IN_A_ROW,
+    Allowance,
     Failure,
-    Grant,
-    PhaseSeen,
-    PlanSeen,
+    PhaseSnapshot,
+    PlanSnapshot,
     RunOutcome,
     State,
     StepRecord,
@@ -47,7 +47,7 @@ class Unmet:
     gaps: tuple[str, ...] = ()
 
 
-def unmet(state: State, phase: PhaseSeen) -> Unmet | None:
+def unmet(state: State, phase: PhaseSnapshot) -> Unmet | None:
     """Return what to do next for *phase*, ``None`` if it is complete."""
     if phase.ticked:
         return None
@@ -64,7 +64,7 @@ def unmet(state: State, phase: PhaseSeen) -> Unmet | None:
     return _verify(state, phase)
 
 
-def is_stale(state: State, phase: PhaseSeen) -> bool:
+def is_stale(state: State, phase: PhaseSnapshot) -> bool:
     """The verdict is older than a plan's execution: by our own record, else by what the disk says."""
     covered = state.verified.get(phase.number)
     if covered is None:
@@ -72,7 +72,7 @@ def is_stale(state: State, phase: PhaseSeen) -> bool:
     return any(plan.summary and plan.id not in covered for plan in phase.plans)
 
 
-def _to_execute(phase: PhaseSeen) -> PlanSeen | None:
+def _to_execute(phase: PhaseSnapshot) -> PlanSnapshot | None:
     """Return the next plan in wave order without a summary; of plans in a circle the first."""
     waiting = sorted((p for p in phase.plans if not p.summary), key=lambda plan: (plan.wave, plan.id))
     names = {plan.id for plan in waiting}
@@ -80,7 +80,7 @@ def _to_execute(phase: PhaseSeen) -> PlanSeen | None:
     return next(iter(free or waiting), None)
 
 
-def _round(state: State, kind: StepKind, phase: PhaseSeen) -> StepId:
+def _round(state: State, kind: StepKind, phase: PhaseSnapshot) -> StepId:
     """Return the id of the phase's step of that kind that is under way, or of the next round."""
     records = state.of(kind, phase.number)
     running = [record.id.round for record in records if record.status not in ("completed", "skipped")]
@@ -88,7 +88,7 @@ def _round(state: State, kind: StepKind, phase: PhaseSeen) -> StepId:
     return StepId(kind=kind, phase=phase.number, round=min(running) if running else max([0, *finished]))
 
 
-def _close_gaps(state: State, phase: PhaseSeen) -> Unmet:
+def _close_gaps(state: State, phase: PhaseSnapshot) -> Unmet:
     """Plan the gaps, unless the rounds are used up or the last one closed none of them."""
     verifications = [record for record in state.of("verify", phase.number) if record.completed]
     if phase.verdict == "human_needed" or not phase.gaps:
@@ -100,9 +100,9 @@ def _close_gaps(state: State, phase: PhaseSeen) -> Unmet:
     return Unmet(step=evolve(plan, round=max(plan.round, 1)), for_gaps=True)
 
 
-def _verify_again(state: State, phase: PhaseSeen, verifications: list[StepRecord]) -> Unmet:
+def _verify_again(state: State, phase: PhaseSnapshot, verifications: list[StepRecord]) -> Unmet:
     """Verify once more what is incomplete; ask if that did not help."""
-    granted = state.grants.get(phase.number, Grant()).verifications
+    granted = state.grants.get(phase.number, Allowance()).verifications
     if not verifications or sum(r.completed for r in verifications) < granted:
         return Unmet(step=_round(state, "verify", phase))
     return Unmet(step=verifications[-1].id, gaps=(_incomplete(verifications[-1]),))
@@ -113,10 +113,10 @@ def _incomplete(record: StepRecord) -> str:
     return f"verification is not complete: {why}" if why else "verification is not complete"
 
 
-def _exhausted(state: State, phase: PhaseSeen, verifications: list[StepRecord]) -> bool:
+def _exhausted(state: State, phase: PhaseSnapshot, verifications: list[StepRecord]) -> bool:
     done = len(gap_rounds(state, phase.number))
     under_way = any(r.for_gaps and not r.completed for r in state.of("plan", phase.number))
-    if under_way or done < state.grants.get(phase.number, Grant()).rounds:
+    if under_way or done < state.grants.get(phase.number, Allowance()).rounds:
         return False
     return done >= state.options.gap_rounds or (done > 0 and _no_progress(verifications))
 
@@ -129,9 +129,9 @@ def _no_progress(verifications: list[StepRecord]) -> bool:
     return before <= now
 
 
-def _verify(state: State, phase: PhaseSeen) -> Unmet:
+def _verify(state: State, phase: PhaseSnapshot) -> Unmet:
     done = [record for record in state.of("verify", phase.number) if record.completed]
-    granted = state.grants.get(phase.number, Grant()).verifications
+    granted = state.grants.get(phase.number, Allowance()).verifications
     limit = max(granted, len(state.of("plan", phase.number)) + VERIFICATIONS_WITHOUT_A_RECORD)
     if len(done) >= limit:
         return Unmet(step=done[-1].id, gaps=("VERIFICATION.md does not stay as it was written",))
@@ -142,7 +142,7 @@ REPEATS = 3
 
 
 @frozen(kw_only=True)
-class Land:
+class ApplyResult:
     """Write what the step returned."""
 
     step: str
@@ -201,7 +201,7 @@ class End:
     reason: str
 
 
-Due: TypeAlias = Land | Settle | AskAgain | Escalate | Start | Wait | End
+Due: TypeAlias = ApplyResult | Settle | AskAgain | Escalate | Start | Wait | End
 
 
 def due(state: State) -> tuple[Due, ...]:
@@ -222,7 +222,7 @@ def due(state: State) -> tuple[Due, ...]:
 def _urgent(state: State) -> Iterator[Due]:
     for step, record in state.steps.items():
         if record.status == "result":
-            yield Land(step=step)
+            yield ApplyResult(step=step)
     for step, record in state.steps.items():
         if record.status == "running":
             yield Settle(step=step, attempt=record.attempt, effect=record.effect)
@@ -255,7 +255,7 @@ def in_range(state: State, number: str) -> bool:
     return state.options.phases is None or number in state.options.phases
 
 
-def _ready(state: State, phase: PhaseSeen) -> bool:
+def _ready(state: State, phase: PhaseSnapshot) -> bool:
     """All that the phase depends on is complete; a phase that does not exist is no dependency."""
     seen = state.seen
     needed = [seen.phase(number) for number in phase.depends_on] if seen else []
@@ -266,7 +266,7 @@ def _begin(state: State, work: Unmet) -> Iterator[Due]:
     step = str(work.step)
     record = state.steps.get(step)
     if work.gaps:
-        granted = state.grants.get(work.step.phase, Grant())
+        granted = state.grants.get(work.step.phase, Allowance())
         yield Escalate(step=step, cause="gaps", gaps=work.gaps, generation=granted.verifications)
     elif record is None:
         yield Start(step=work.step, for_gaps=work.for_gaps)
@@ -332,8 +332,8 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _blocked(state: State, phases: list[PhaseSeen]) -> str:
-    def missing(phase: PhaseSeen) -> str:
+def _blocked(state: State, phases: list[PhaseSnapshot]) -> str:
+    def missing(phase: PhaseSnapshot) -> str:
         needs = [n for n in phase.depends_on if (p := state.seen and state.seen.phase(n)) and not p.ticked]
         return f"phase {phase.number} depends on {', '.join(needs)}"
 

@@ -13,12 +13,12 @@ from gsd_core.model.question import Answer, Inquiry
 
 from .state import (
     LOST_IN_A_ROW,
+    Allowance,
     Fact,
     Failure,
-    Grant,
     Options,
     QuestionRecord,
-    Seen,
+    Snapshot,
     State,
     StepRecord,
     gap_rounds,
@@ -50,10 +50,19 @@ def _run_opened(state: State, fact: Fact, structure: Structure) -> State:
     options = structure(fact.data.get("options") or {}, Options)
     steps = {key: _afresh(r, fact.seq) if _is_given_up(state, r) else r for key, r in state.steps.items()}
     return evolve(
-        state, run=fact.run, epoch=fact.epoch, opened_at=fact.at, options=options, steps=steps,
-        closed=None, exit=0, reason="", aborted="", stop_asked=False,
+        state,
+        run=fact.run,
+        epoch=fact.epoch,
+        opened_at=fact.at,
+        options=options,
+        steps=steps,
+        closed=None,
+        exit=0,
+        reason="",
+        aborted="",
+        stop_asked=False,
         inquiries={key: _forget_failed(q, state) for key, q in state.inquiries.items()},
-    )  # fmt: skip
+    )
 
 
 def _is_given_up(state: State, record: StepRecord) -> bool:
@@ -76,7 +85,7 @@ def _run_closed(state: State, fact: Fact, _: Structure) -> State:
 
 
 def _observed(state: State, fact: Fact, structure: Structure) -> State:
-    return evolve(state, seen=structure(fact.data, Seen))
+    return evolve(state, seen=structure(fact.data, Snapshot))
 
 
 def _attempt_started(state: State, fact: Fact, _: Structure) -> State:
@@ -85,12 +94,18 @@ def _attempt_started(state: State, fact: Fact, _: Structure) -> State:
     if record.status in ("completed", "skipped"):
         record = _afresh(record, fact.seq)
     record = evolve(
-        record, status="running", attempt=fact.attempt, epoch=fact.epoch, effect="reenter", until=None,
+        record,
+        status="running",
+        attempt=fact.attempt,
+        epoch=fact.epoch,
+        effect="reenter",
+        until=None,
         for_gaps=bool(fact.data.get("for_gaps")),
-        started_at=record.started_at or fact.at, ended_at=None,
+        started_at=record.started_at or fact.at,
+        ended_at=None,
         base_commit=record.base_commit or fact.data.get("base_commit") or "",
         dirty_before=tuple(fact.data.get("dirty_before") or ()),
-    )  # fmt: skip
+    )
     return _with(state, record)
 
 
@@ -203,7 +218,7 @@ def _decide(state: State, step: str, answer: Answer, seq: int) -> State:
     if choice.startswith("skip"):
         return _skip_phase(state, record)
     if record.id.kind == "verify" and record.status == "completed":
-        grant = Grant(
+        grant = Allowance(
             rounds=len(gap_rounds(state, record.id.phase)) + 1,
             verifications=sum(r.completed for r in state.of("verify", record.id.phase)) + 1,
         )
@@ -226,9 +241,17 @@ def _skip_phase(state: State, record: StepRecord) -> State:
 
 def _afresh(record: StepRecord, seq: int) -> StepRecord:
     return evolve(
-        record, status="waiting", generation=record.generation + 1, base=seq, lost=0, failure=None,
-        until=None, result=0, base_commit="", started_at=None,
-    )  # fmt: skip
+        record,
+        status="waiting",
+        generation=record.generation + 1,
+        base=seq,
+        lost=0,
+        failure=None,
+        until=None,
+        result=0,
+        base_commit="",
+        started_at=None,
+    )
 
 
 def _with(state: State, record: StepRecord) -> State:

@@ -39,7 +39,7 @@ class Fact(Protocol):
 
 
 @frozen(kw_only=True)
-class PlanSeen:
+class PlanSnapshot:
     """A plan as it lies on disk; one that ROADMAP lists and that is missing is not *on_disk*."""
 
     id: str
@@ -50,7 +50,7 @@ class PlanSeen:
 
 
 @frozen(kw_only=True)
-class PhaseSeen:
+class PhaseSnapshot:
     """A phase as it lies on disk; *gaps* are the keys of those in its verdict."""
 
     number: str
@@ -59,20 +59,20 @@ class PhaseSeen:
     ticked: bool = False
     context: bool = False
     research: bool = False
-    plans: tuple[PlanSeen, ...] = ()
+    plans: tuple[PlanSnapshot, ...] = ()
     verdict: str = ""
     stale: bool = False
     gaps: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
-class Seen:
+class Snapshot:
     """What the disk says: the digest of ``.planning/`` that lies in ``project.observed``."""
 
     milestone: str = ""
-    phases: tuple[PhaseSeen, ...] = ()
+    phases: tuple[PhaseSnapshot, ...] = ()
 
-    def phase(self, number: str) -> PhaseSeen | None:
+    def phase(self, number: str) -> PhaseSnapshot | None:
         """Return the phase with that number."""
         return next((phase for phase in self.phases if phase.number == number), None)
 
@@ -146,7 +146,7 @@ class QuestionRecord:
 
 
 @frozen(kw_only=True)
-class Grant:
+class Allowance:
     """What a human allowed a phase beyond the limits: so many gap rounds and verifications in all."""
 
     rounds: int = 0
@@ -172,10 +172,10 @@ class State:
     exit: int = 0
     reason: str = ""
     options: Options = field(factory=Options)
-    seen: Seen | None = None
+    seen: Snapshot | None = None
     steps: Mapping[str, StepRecord] = field(factory=dict[str, StepRecord])
     inquiries: Mapping[str, QuestionRecord] = field(factory=dict[str, QuestionRecord])
-    grants: Mapping[str, Grant] = field(factory=dict[str, "Grant"])
+    grants: Mapping[str, Allowance] = field(factory=dict[str, "Allowance"])
     verified: Mapping[str, tuple[str, ...]] = field(factory=dict[str, tuple[str, ...]])
     skipped: tuple[str, ...] = ()
     aborted: str = ""

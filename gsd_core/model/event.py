@@ -9,14 +9,28 @@ from typing import Any, Literal, TypeAlias, get_args
 from attrs import field, frozen
 
 EventName: TypeAlias = Literal[
-    "run.started", "run.opened", "run.closed",
-    "phase.started", "phase.completed", "phase.skipped",
-    "step.started", "step.completed", "step.failed", "step.skipped",
+    "run.started",
+    "run.opened",
+    "run.closed",
+    "phase.started",
+    "phase.completed",
+    "phase.skipped",
+    "step.started",
+    "step.completed",
+    "step.failed",
+    "step.skipped",
     "attempt.failed",
-    "question.asked", "question.answered",
-    "gap.found", "gap.escalated", "error.escalated",
-    "task.committed", "cost.changed", "agent.activity", "plugin.failed", "recovered",
-]  # fmt: skip
+    "question.asked",
+    "question.answered",
+    "gap.found",
+    "gap.escalated",
+    "error.escalated",
+    "task.committed",
+    "cost.changed",
+    "agent.activity",
+    "plugin.failed",
+    "recovered",
+]
 EVENT_NAMES: tuple[EventName, ...] = get_args(EventName)
 
 

@@ -48,7 +48,7 @@ _POSITION = re.compile(r"^\s*(?:[-*]\s+)?(?:\*\*)?(?:Current )?(?:Phase|focus):?
 
 
 @frozen(kw_only=True)
-class Ailment:
+class HealthIssue:
     """Something that is wrong: GSD's *code*, the file it is about, and the way out."""
 
     code: str
@@ -60,7 +60,7 @@ class Ailment:
     repairable: bool = False
 
 
-def examine(root: Path) -> tuple[Ailment, ...]:
+def examine(root: Path) -> tuple[HealthIssue, ...]:
     """Return all that is wrong in the project at *root*, the worst first."""
     if not (root / ".planning").is_dir():
         return (_error("E001", ".planning", "there is no .planning folder", "gsd run IDEA makes one"),)
@@ -82,7 +82,7 @@ def examine(root: Path) -> tuple[Ailment, ...]:
     return tuple(sorted(found, key=lambda one: (order.index(one.severity), one.code)))
 
 
-def standing(ailments: tuple[Ailment, ...]) -> Standing:
+def standing(ailments: tuple[HealthIssue, ...]) -> Standing:
     """Say how a project is in all."""
     severities = {ailment.severity for ailment in ailments}
     if "error" in severities:
@@ -92,25 +92,25 @@ def standing(ailments: tuple[Ailment, ...]) -> Standing:
 
 def _error(
     code: str, path: str, message: str, fix: str, *, line: int = 0, repairable: bool = False
-) -> Ailment:
-    return Ailment(
+) -> HealthIssue:
+    return HealthIssue(
         code=code, severity="error", path=path, message=message, fix=fix, line=line, repairable=repairable
     )
 
 
 def _warning(
     code: str, path: str, message: str, fix: str, *, line: int = 0, repairable: bool = False
-) -> Ailment:
-    return Ailment(
+) -> HealthIssue:
+    return HealthIssue(
         code=code, severity="warning", path=path, message=message, fix=fix, line=line, repairable=repairable
     )
 
 
-def _broken(error: PlanningError) -> Ailment:
+def _broken(error: PlanningError) -> HealthIssue:
     return _error("E003", error.path, str(error), error.hint, line=error.line)
 
 
-def _readable(root: Path, path: str, code: str, fix: str, *, repairable: bool = False) -> Ailment | None:
+def _readable(root: Path, path: str, code: str, fix: str, *, repairable: bool = False) -> HealthIssue | None:
     if not (root / path).exists():
         return _error(code, path, "is missing", fix, repairable=repairable)
     try:
@@ -120,7 +120,7 @@ def _readable(root: Path, path: str, code: str, fix: str, *, repairable: bool = 
     return None if text.strip() else _error(code, path, "is empty", fix, repairable=repairable)
 
 
-def _project(root: Path) -> Iterator[Ailment]:
+def _project(root: Path) -> Iterator[HealthIssue]:
     if ailment := _readable(root, PROJECT, "E002", "describe the project there: what it is, its core value"):
         yield ailment
         return
@@ -130,7 +130,7 @@ def _project(root: Path) -> Iterator[Ailment]:
             yield _warning("W001", PROJECT, f"has no section {section!r}", f"add a heading '## {section}'")
 
 
-def _config(root: Path) -> Iterator[Ailment]:
+def _config(root: Path) -> Iterator[HealthIssue]:
     if not (root / CONFIG).exists():
         fix = "gsd health --repair writes the defaults"
         yield _warning("W003", CONFIG, "is missing, so the defaults count", fix, repairable=True)
@@ -145,7 +145,7 @@ def _config(root: Path) -> Iterator[Ailment]:
         yield _warning("W004", CONFIG, f"has the unknown model_profile {profile!r}", fix)
 
 
-def _state(root: Path, surveyed: Survey) -> Iterator[Ailment]:
+def _state(root: Path, surveyed: Survey) -> Iterator[HealthIssue]:
     known = known_phases(surveyed)
     seen: set[str] = set()
     for number, line in enumerate(read_text(root, STATE).split("\n"), start=1):
@@ -165,10 +165,10 @@ def known_phases(surveyed: Survey) -> set[str]:
     return {place.mark.number for place in surveyed.places} | set(folders)
 
 
-def _without_folder(surveyed: Survey) -> Iterator[Ailment]:
+def _without_folder(surveyed: Survey) -> Iterator[HealthIssue]:
     for phase in surveyed.phases():
         if phase.folder is None:
-            yield Ailment(
+            yield HealthIssue(
                 code="W006",
                 severity="warning" if phase.complete else "info",
                 path=ROADMAP,
@@ -177,14 +177,14 @@ def _without_folder(surveyed: Survey) -> Iterator[Ailment]:
             )
 
 
-def _without_phase(surveyed: Survey) -> Iterator[Ailment]:
+def _without_phase(surveyed: Survey) -> Iterator[HealthIssue]:
     for folder in surveyed.on_disk_only():
         if not is_backlog(folder.number):
             message = f"phase {folder.number} is on disk, but in no roadmap"
             yield _warning("W007", folder.path, message, "add it to ROADMAP.md, or remove the folder")
 
 
-def _names(root: Path) -> Iterator[Ailment]:
+def _names(root: Path) -> Iterator[HealthIssue]:
     base = root / PHASES
     for entry in sorted(base.iterdir()) if base.is_dir() else ():
         if entry.is_dir() and not _NAME.fullmatch(entry.name):
@@ -192,13 +192,13 @@ def _names(root: Path) -> Iterator[Ailment]:
             yield _warning("W005", f"{PHASES}/{entry.name}", "is not named like a phase's folder", fix)
 
 
-def _summaries(root: Path) -> Iterator[Ailment]:
+def _summaries(root: Path) -> Iterator[HealthIssue]:
     for folder in every_folder(root):
         for name in folder.live_plans():
             if not folder.summary_of(name, plan_id(name, folder.number)):
                 path = f"{folder.path}/{name}"
                 fix = "none while it is to be executed"
-                yield Ailment(code="I001", severity="info", path=path, message="has no SUMMARY", fix=fix)
+                yield HealthIssue(code="I001", severity="info", path=path, message="has no SUMMARY", fix=fix)
 
 
 @frozen(kw_only=True)
@@ -220,7 +220,7 @@ class Repair:
         return "\n".join(lines)
 
 
-def repairs(root: Path, ailments: Iterable[Ailment], date: str) -> tuple[Repair, ...]:
+def repairs(root: Path, ailments: Iterable[HealthIssue], date: str) -> tuple[Repair, ...]:
     """Return a repair for each file with an ailment that can be cured; *date* is an ISO text."""
     found = {ailment.path: ailment for ailment in ailments if ailment.repairable}
     proposed: list[Repair | None] = []
@@ -242,7 +242,7 @@ def apply(root: Path, repair: Repair) -> None:
     draft.replace(file)
 
 
-def _repair(root: Path, path: str, after: str, ailment: Ailment) -> Repair | None:
+def _repair(root: Path, path: str, after: str, ailment: HealthIssue) -> Repair | None:
     before = _bytes(root / path)
     if before is not None and before.decode("utf-8", "replace") == after:
         return None
@@ -269,7 +269,7 @@ def _health_repairs_config(root: Path) -> str:
     return render_config(mended)
 
 
-def _health_repairs_state(root: Path, ailment: Ailment, date: str) -> str:
+def _health_repairs_state(root: Path, ailment: HealthIssue, date: str) -> str:
     """Return STATE.md with the position that the disk shows: edited, or made anew if it is lost."""
     surveyed = survey(root)
     text = read_text(root, STATE) if ailment.code == "W002" else _new_state(root, surveyed, date)

@@ -17,7 +17,7 @@ from .model import PhaseView, Plan
 
 
 @frozen(kw_only=True)
-class Promise:
+class MustHave:
     """Something that must hold.
 
     *ids* are all the names by which gaps and evidence may speak of it; *details* is what was said
@@ -38,20 +38,20 @@ class Promise:
         return bool(name) and name in self.ids
 
 
-def truths_of(phase: PhaseView, plans: Sequence[Plan]) -> tuple[Promise, ...]:
+def truths_of(phase: PhaseView, plans: Sequence[Plan]) -> tuple[MustHave, ...]:
     """Return what *plans* promised; without any, the roadmap's criteria; without these, the goal."""
     truths = [(truth.id, truth.text) for plan in plans for truth in plan.must_haves.truths]
     criteria = phase.criteria or (phase.goal or phase.name,)
     numbered = [(f"{padded(phase.number)}:C{number}", text) for number, text in enumerate(criteria, start=1)]
-    return _once((_even(text), Promise(ids=(name,), text=text)) for name, text in truths or numbered)
+    return _once((_even(text), MustHave(ids=(name,), text=text)) for name, text in truths or numbered)
 
 
-def artifacts_of(plans: Iterable[Plan]) -> tuple[Promise, ...]:
+def artifacts_of(plans: Iterable[Plan]) -> tuple[MustHave, ...]:
     """Return the files that *plans* promised: known by path and by place (``01-02:A1``)."""
     return _once(
         (
             path,
-            Promise(
+            MustHave(
                 ids=(path, artifact.path, f"{plan.id}:A{number}"), text=path, details=_some(artifact.provides)
             ),
         )
@@ -61,25 +61,25 @@ def artifacts_of(plans: Iterable[Plan]) -> tuple[Promise, ...]:
     )
 
 
-def links_of(plans: Iterable[Plan]) -> tuple[Promise, ...]:
+def links_of(plans: Iterable[Plan]) -> tuple[MustHave, ...]:
     """Return the links that *plans* promised: known by place (``01-02:L1``) and by their ends."""
     return _once(
-        (text, Promise(ids=(f"{plan.id}:L{number}", text), text=text, details=_some(link.via)))
+        (text, MustHave(ids=(f"{plan.id}:L{number}", text), text=text, details=_some(link.via)))
         for plan in plans
         for number, link in enumerate(plan.must_haves.key_links, start=1)
         for text in [f"{link.source} -> {link.target}"]
     )
 
 
-def _once(promises: Iterable[tuple[str, Promise]]) -> tuple[Promise, ...]:
-    found: dict[str, Promise] = {}
+def _once(promises: Iterable[tuple[str, MustHave]]) -> tuple[MustHave, ...]:
+    found: dict[str, MustHave] = {}
     for key, promise in promises:
         known = found.get(key)
         found[key] = _both(known, promise) if known else promise
     return tuple(found.values())
 
 
-def _both(one: Promise, other: Promise) -> Promise:
+def _both(one: MustHave, other: MustHave) -> MustHave:
     ids = dict.fromkeys((*one.ids, *other.ids))
     return evolve(one, ids=tuple(ids), details=tuple(dict.fromkeys((*one.details, *other.details))))
 
@@ -92,31 +92,31 @@ def _even(text: str) -> str:
     return " ".join(text.lower().split()).rstrip(".")
 
 
-Became: TypeAlias = Literal["holds", "fails", "partial", "missing", "uncertain", "human", "open"]
+MustHaveStatus: TypeAlias = Literal["holds", "fails", "partial", "missing", "uncertain", "human", "open"]
 _WRONG = ("fails", "partial", "missing", "uncertain")
 
 
 @frozen(kw_only=True)
-class Finding:
+class MustHaveResult:
     """A promise and what became of it (``open``: nobody said); *gaps* are those that are about it."""
 
-    promise: Promise
-    became: Became
+    promise: MustHave
+    became: MustHaveStatus
     proof: str = ""
     gaps: tuple[Gap, ...] = ()
 
 
 @frozen(kw_only=True)
-class Findings:
+class MustHaveResults:
     """Everything that a phase promised, and what became of it."""
 
-    truths: tuple[Finding, ...]
-    artifacts: tuple[Finding, ...]
-    links: tuple[Finding, ...]
+    truths: tuple[MustHaveResult, ...]
+    artifacts: tuple[MustHaveResult, ...]
+    links: tuple[MustHaveResult, ...]
     report: GapReport = field(repr=False)
 
     @property
-    def each(self) -> tuple[Finding, ...]:
+    def each(self) -> tuple[MustHaveResult, ...]:
         """Truths, artifacts and links."""
         return (*self.truths, *self.artifacts, *self.links)
 
@@ -135,9 +135,9 @@ class Findings:
         return f"{holding}/{total} must-haves verified"
 
 
-def findings_of(phase: PhaseView, report: GapReport) -> Findings:
+def must_have_results(phase: PhaseView, report: GapReport) -> MustHaveResults:
     """Return what the report says of each promise of the phase's plans."""
-    return Findings(
+    return MustHaveResults(
         truths=_found(truths_of(phase, phase.plans), report),
         artifacts=_found(artifacts_of(phase.plans), report),
         links=_found(links_of(phase.plans), report),
@@ -155,12 +155,12 @@ class Coverage:
     proof: str = ""
 
 
-def coverage_of(phase: PhaseView, findings: Findings) -> tuple[Coverage, ...]:
+def coverage_of(phase: PhaseView, findings: MustHaveResults) -> tuple[Coverage, ...]:
     """Return what became of each of the phase's requirements."""
     return tuple(_coverage(name, phase, findings) for name in phase.requirements)
 
 
-def _coverage(name: str, phase: PhaseView, findings: Findings) -> Coverage:
+def _coverage(name: str, phase: PhaseView, findings: MustHaveResults) -> Coverage:
     plans = tuple(plan.id for plan in phase.plans if name in plan.requirements)
     if not plans:
         return Coverage(requirement=name, plans=(), status="orphaned", proof="no plan names it")
@@ -178,25 +178,25 @@ def _coverage(name: str, phase: PhaseView, findings: Findings) -> Coverage:
     return Coverage(requirement=name, plans=plans, status="human" if "human" in became else "uncertain")
 
 
-def _found(promises: Iterable[Promise], report: GapReport) -> tuple[Finding, ...]:
+def _found(promises: Iterable[MustHave], report: GapReport) -> tuple[MustHaveResult, ...]:
     return tuple(_finding(promise, report) for promise in promises)
 
 
-def _finding(promise: Promise, report: GapReport) -> Finding:
+def _finding(promise: MustHave, report: GapReport) -> MustHaveResult:
     """Say what became of a promise: a gap outweighs evidence, nothing at all is no proof."""
     if gaps := tuple(gap for gap in report.gaps if promise.is_about(gap.about) or gap.truth == promise.text):
-        return Finding(promise=promise, became=_worst(gaps), proof=gaps[0].reason, gaps=gaps)
+        return MustHaveResult(promise=promise, became=_worst(gaps), proof=gaps[0].reason, gaps=gaps)
     for check in report.human:
         if promise.is_about(check.about):
-            return Finding(promise=promise, became="human", proof=check.test)
+            return MustHaveResult(promise=promise, became="human", proof=check.test)
     told = [evidence for evidence in report.evidence if promise.is_about(evidence.about)]
     if not told:
-        return Finding(promise=promise, became="open")
+        return MustHaveResult(promise=promise, became="open")
     first = next((evidence for evidence in told if not evidence.holds), told[0])
-    return Finding(promise=promise, became="holds" if first.holds else "fails", proof=first.proof)
+    return MustHaveResult(promise=promise, became="holds" if first.holds else "fails", proof=first.proof)
 
 
-def _worst(gaps: Sequence[Gap]) -> Became:
+def _worst(gaps: Sequence[Gap]) -> MustHaveStatus:
     if any(gap.status == "failed" for gap in gaps):
         return "missing" if any(gap.about in gap.missing for gap in gaps) else "fails"
     return "partial" if any(gap.status == "partial" for gap in gaps) else "uncertain"

@@ -19,7 +19,14 @@ from gsd_core.model.ids import padded
 from .frontmatter import Frontmatter, Node, Value, as_maps, as_text, as_texts, frontmatter, read_frontmatter
 from .markdown import cell, clipped, inline, paragraphs, title
 from .model import PhaseView, Verdict, VerdictStatus
-from .must_haves import Became, Coverage, Finding, Findings, coverage_of, findings_of
+from .must_haves import (
+    Coverage,
+    MustHaveResult,
+    MustHaveResults,
+    MustHaveStatus,
+    coverage_of,
+    must_have_results,
+)
 
 _STATUSES: dict[str, VerdictStatus] = {
     "passed": "passed",
@@ -107,20 +114,37 @@ def _check(item: dict[str, Value]) -> HumanCheck | None:
 MAX_TOLD = 14_000
 """Characters about all gaps in the frontmatter; readers refuse a frontmatter that is much larger."""
 
-_TRUTH: dict[Became, str] = {
-    "holds": "✓ VERIFIED", "fails": "✗ FAILED", "missing": "✗ FAILED", "partial": "✗ FAILED",
-    "uncertain": "? UNCERTAIN", "human": "? NEEDS HUMAN", "open": "? UNCERTAIN",
-}  # fmt: skip
-_ARTIFACT: dict[Became, str] = {**_TRUTH, "fails": "✗ STUB", "missing": "✗ MISSING", "partial": "✗ STUB"}
-_LINK: dict[Became, str] = {
-    **_TRUTH, "holds": "✓ WIRED", "fails": "✗ NOT_WIRED", "missing": "✗ NOT_WIRED", "partial": "✗ PARTIAL"
-}  # fmt: skip
+_TRUTH: dict[MustHaveStatus, str] = {
+    "holds": "✓ VERIFIED",
+    "fails": "✗ FAILED",
+    "missing": "✗ FAILED",
+    "partial": "✗ FAILED",
+    "uncertain": "? UNCERTAIN",
+    "human": "? NEEDS HUMAN",
+    "open": "? UNCERTAIN",
+}
+_ARTIFACT: dict[MustHaveStatus, str] = {
+    **_TRUTH,
+    "fails": "✗ STUB",
+    "missing": "✗ MISSING",
+    "partial": "✗ STUB",
+}
+_LINK: dict[MustHaveStatus, str] = {
+    **_TRUTH,
+    "holds": "✓ WIRED",
+    "fails": "✗ NOT_WIRED",
+    "missing": "✗ NOT_WIRED",
+    "partial": "✗ PARTIAL",
+}
 
 
 _COVERED = {
-    "satisfied": "✓ SATISFIED", "blocked": "✗ BLOCKED", "human": "? NEEDS HUMAN",
-    "uncertain": "? UNCERTAIN", "orphaned": "✗ ORPHANED",
-}  # fmt: skip
+    "satisfied": "✓ SATISFIED",
+    "blocked": "✗ BLOCKED",
+    "human": "? NEEDS HUMAN",
+    "uncertain": "? UNCERTAIN",
+    "orphaned": "✗ ORPHANED",
+}
 
 
 def render_verification(
@@ -135,7 +159,7 @@ def render_verification(
     The status is ``gaps_found`` also if a detector failed: what was not looked at did not pass.
     """
     stamp = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    findings = findings_of(phase, report)
+    findings = must_have_results(phase, report)
     head: dict[str, Node] = {
         "phase": PurePosixPath(phase.directory).name or padded(phase.number),
         "verified": stamp,
@@ -229,7 +253,7 @@ def _which(previous: Verdict | None) -> str:
     return "Yes — after gap closure" if previous.gaps else f"Yes — the verdict was {previous.status}"
 
 
-def _tables(phase: PhaseView, findings: Findings) -> Iterator[str]:
+def _tables(phase: PhaseView, findings: MustHaveResults) -> Iterator[str]:
     yield "## Goal Achievement\n\n### Observable Truths"
     truths = [(str(n), *_row(one, _TRUTH)) for n, one in enumerate(findings.truths, start=1)]
     yield _table(("#", "Truth", "Status", "Evidence"), truths)
@@ -244,16 +268,16 @@ def _tables(phase: PhaseView, findings: Findings) -> Iterator[str]:
         yield "### Requirements Coverage\n\n" + _table(head, [_covered(one) for one in coverage])
 
 
-def _row(finding: Finding, words: Mapping[Became, str], *between: str) -> tuple[str, ...]:
+def _row(finding: MustHaveResult, words: Mapping[MustHaveStatus, str], *between: str) -> tuple[str, ...]:
     return (cell(finding.promise.text), *between, words[finding.became], cell(finding.proof))
 
 
-def _link(finding: Finding) -> tuple[str, ...]:
+def _link(finding: MustHaveResult) -> tuple[str, ...]:
     source, _, target = finding.promise.text.partition(" -> ")
     return (cell(source), cell(target), _details(finding), _LINK[finding.became], cell(finding.proof))
 
 
-def _details(finding: Finding) -> str:
+def _details(finding: MustHaveResult) -> str:
     return cell("; ".join(finding.promise.details))
 
 

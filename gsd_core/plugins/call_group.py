@@ -19,7 +19,7 @@ import pluggy
 
 from gsd_core.errors import PluginError, StepError
 
-from .isolation import Call, Fault, PluginFailure, enter, guard, judge
+from .isolation import Call, Fault, PluginFailure, classify_exception, enter_call, guard_tasks
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Outcome(Generic[R]):
 
 
 @attrs.frozen
-class Heat:
+class CallGroup:
     """The tasks of one hook call; on leaving, each is done, or was named and abandoned.
 
     *deciding*: a ``StepError`` is what the plugin has to say, for the caller to raise, and no failure.
@@ -59,10 +59,10 @@ class Heat:
         """Start *impl*; *check* says what is wrong with its value, or nothing."""
         call = Call(impl.plugin_name, self.hook)
         context = copy_context()
-        context.run(enter, call)
+        context.run(enter_call, call)
         run = _run(call, impl, given, check)
         loop = asyncio.get_running_loop()
-        guard(loop)
+        guard_tasks(loop)
         task = loop.create_task(run, name=call.name, context=context)
         self.calls[task] = call
         _alive.add(task)
@@ -130,7 +130,7 @@ class Heat:
     def _failed(self, task: Run, error: Fault) -> Outcome[Any]:
         plugin = self.calls[task].plugin
         if not (self.deciding and isinstance(error, StepError)):
-            tell(self.report, plugin, self.hook, error)
+            report_failure(self.report, plugin, self.hook, error)
         return Outcome(plugin=plugin, error=error)
 
     def _patience(self, task: Run) -> float:
@@ -142,28 +142,28 @@ class Heat:
 
     def _give_up(self, task: Run) -> None:
         self._failed(task, self._error(task, "ignores its cancellation"))
-        abandon(task)
+        abandon_task(task)
 
 
 async def _run(call: Call, impl: pluggy.HookImpl, given: Given, check: Check) -> Outcome[Any]:
     """Turn whatever the plugin does, nonsense included, into an outcome."""
     function: Any = impl.function
     try:
-        value = await function(**wanted(impl, given))
+        value = await function(**declared_arguments(impl, given))
         problem = check(value)
     except BaseException as exc:
-        return Outcome(plugin=call.plugin, error=judge(exc, call))
+        return Outcome(plugin=call.plugin, error=classify_exception(exc, call))
     if problem:
         return Outcome(plugin=call.plugin, error=PluginError(call.plugin, call.hook, problem))
     return Outcome(plugin=call.plugin, value=value)
 
 
-def wanted(impl: pluggy.HookImpl, given: Given) -> dict[str, Any]:
+def declared_arguments(impl: pluggy.HookImpl, given: Given) -> dict[str, Any]:
     """Return those of the arguments that *impl* declares."""
     return {name: given[name] for name in impl.argnames}
 
 
-def tell(report: Report, plugin: str, hook: str, error: Fault) -> None:
+def report_failure(report: Report, plugin: str, hook: str, error: Fault) -> None:
     """Log and report a failure, once: what passes several borders failed at the first of them."""
     if error.__dict__.get("reported"):
         return
@@ -176,7 +176,7 @@ def _said(error: Fault) -> str:
     return error.cause_text if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
 
 
-def abandon(task: Run) -> None:
+def abandon_task(task: Run) -> None:
     """Take *task* off the list that the end of the loop waits for; it may go on until then."""
     _alive.add(task)  # for good: a pending task that is collected complains
     setattr(task, "_log_destroy_pending", False)  # noqa: B010 - for the type checkers
@@ -194,7 +194,7 @@ async def end_tasks(grace: timedelta) -> tuple[str, ...]:
         task.cancel()
     late = (await asyncio.wait(tasks, timeout=grace.total_seconds()))[1] if tasks else set[Run]()
     for task in late:
-        abandon(task)
+        abandon_task(task)
     return tuple(sorted(task.get_name() for task in late))
 
 

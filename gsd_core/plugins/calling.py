@@ -30,11 +30,11 @@ import pluggy
 from gsd_core.errors import ConfigError, PluginError, StepError
 from gsd_core.model.step import StepRequest
 
-from .call_group import Check, Given, Heat, Outcome, Report, tell, wanted
+from .call_group import CallGroup, Check, Given, Outcome, Report, declared_arguments, report_failure
 from .isolation import Call, Fault, PluginFailure, call_blocking, in_core
-from .middleware import layer
-from .subscriptions import Pump, drained
-from .validation import misfit, misfit_item
+from .middleware import wrap_call
+from .subscriptions import Subscription, drained
+from .validation import validate_item, validate_result
 
 R = TypeVar("R")
 
@@ -75,7 +75,7 @@ def _offer(
     try:
         items = call_blocking(call, lambda: _named_items(spec, impl, given, name, call))
     except (StepError, PluginError) as exc:
-        tell(report, call.plugin, call.hook, exc)
+        report_failure(report, call.plugin, call.hook, exc)
         return Outcome(plugin=call.plugin, error=exc)
     return Outcome(plugin=call.plugin, value=items)
 
@@ -84,9 +84,9 @@ def _named_items(
     spec: Callable[..., Any], impl: pluggy.HookImpl, given: Given, name: Callable[[Any], str], call: Call
 ) -> list[tuple[str, Any]]:
     function: Any = impl.function
-    items = list(function(**wanted(impl, given)) or ())
+    items = list(function(**declared_arguments(impl, given)) or ())
     for item in items:
-        if problem := misfit_item(spec, item):
+        if problem := validate_item(spec, item):
             raise PluginError(call.plugin, call.hook, problem)
     return [(name(item), item) for item in items]
 
@@ -184,7 +184,7 @@ class Hooks:
     ) -> list[Outcome[R]]:
         """Run all at once, each within *limit*; none can spoil or delay another."""
         with in_core():
-            given, check = bind(spec, *args, **kwargs), partial(misfit, spec)
+            given, check = bind(spec, *args, **kwargs), partial(validate_result, spec)
             async with self._start(spec, given, check) as heat:
                 await heat.all(limit)
             return [heat.outcome(task) for task in heat.calls]
@@ -198,7 +198,7 @@ class Hooks:
     ) -> Callable[[A], Awaitable[R]]:
         """Return *core* inside every plugin's layer, the first layer outermost."""
         for impl in reversed(self._impls(spec)):
-            core = layer(
+            core = wrap_call(
                 partial(self._heat, spec, deciding=True),
                 impl,
                 core,
@@ -216,8 +216,10 @@ class Hooks:
         A plugin that falls more than *size* events behind misses the oldest. On leaving, each
         has the grace to take in what is left.
         """
-        pumps = [Pump(impl.plugin_name, _name(spec), size, self._teller(spec, impl), self.report)
-                 for impl in self._impls(spec)]  # fmt: skip
+        pumps = [
+            Subscription(impl.plugin_name, _name(spec), size, self._teller(spec, impl), self.report)
+            for impl in self._impls(spec)
+        ]
 
         def tell_all(event: E) -> None:
             for pump in pumps:
@@ -230,7 +232,7 @@ class Hooks:
         self, spec: Callable[..., Any], impl: pluggy.HookImpl
     ) -> Callable[[Any], Awaitable[Fault | None]]:
         async def tell_one(event: Any) -> Fault | None:
-            outcome = await self._ask(spec, impl, bind(spec, event), partial(misfit, spec))
+            outcome = await self._ask(spec, impl, bind(spec, event), partial(validate_result, spec))
             return outcome.error
 
         return tell_one
@@ -239,10 +241,10 @@ class Hooks:
         caller: pluggy.HookCaller = getattr(self.manager.hook, _name(spec))
         return sorted(caller.get_hookimpls(), key=_rank)
 
-    def _heat(self, spec: Callable[..., Any], *, deciding: bool = False) -> Heat:
-        return Heat(_name(spec), self.grace, self.report, deciding)
+    def _heat(self, spec: Callable[..., Any], *, deciding: bool = False) -> CallGroup:
+        return CallGroup(_name(spec), self.grace, self.report, deciding)
 
-    def _start(self, spec: Callable[..., Any], given: Given, check: Check) -> Heat:
+    def _start(self, spec: Callable[..., Any], given: Given, check: Check) -> CallGroup:
         heat = self._heat(spec)
         for impl in self._impls(spec):
             heat.add(impl, given, check)
@@ -297,7 +299,7 @@ def _other_than(result: type[Any], *values: Any) -> str:
 def _refused(spec: Callable[..., Any], accept: Callable[[Any], bool | str], value: Any) -> str:
     if value is None:
         return ""
-    if problem := misfit(spec, value):
+    if problem := validate_result(spec, value):
         return problem
     verdict = accept(value)
     return "" if verdict is True else f"answer refused: {verdict or 'not acceptable'}"

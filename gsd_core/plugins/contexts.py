@@ -13,12 +13,12 @@ from attrs import define, field
 
 from gsd_core.errors import PluginError
 
-from .call_group import abandon
-from .isolation import Call, Fault, enter, guard, judge
+from .call_group import abandon_task
+from .isolation import Call, Fault, classify_exception, enter_call, guard_tasks
 
 
 @define(eq=False, kw_only=True)
-class Guest:
+class PluginContext:
     """The context that *plugin* gave for *hook*; *grace* is what it gets to clean up once it is cancelled."""
 
     plugin: str
@@ -57,8 +57,8 @@ class Guest:
     def _start(self, loop: asyncio.AbstractEventLoop) -> asyncio.Task[Fault | None]:
         call = Call(self.plugin, self.hook)
         context = copy_context()
-        context.run(enter, call)
-        guard(loop)
+        context.run(enter_call, call)
+        guard_tasks(loop)
         return loop.create_task(self._live(call), name=f"{call.name} context", context=context)
 
     async def _live(self, call: Call) -> Fault | None:
@@ -71,7 +71,7 @@ class Guest:
                 if error is not None:
                     raise error
         except BaseException as exc:
-            return None if exc is error else judge(exc, call)
+            return None if exc is error else classify_exception(exc, call)
         return None
 
     async def _end(self, why: str = "was interrupted") -> Fault | None:
@@ -81,7 +81,7 @@ class Guest:
         self._task.cancel()
         await asyncio.wait({self._task}, timeout=self.grace.total_seconds())
         if not self._task.done():
-            abandon(self._task)
+            abandon_task(self._task)
         return self._error(why)
 
     def _error(self, why: str) -> PluginError:
@@ -89,7 +89,7 @@ class Guest:
 
 
 @asynccontextmanager
-async def visiting(guest: Guest, limit: timedelta) -> AsyncGenerator[Any]:
+async def entered(guest: PluginContext, limit: timedelta) -> AsyncGenerator[Any]:
     """Enter and leave a plugin's context, each within *limit*; raise the plugin's fault."""
     value = await guest.come(limit)
     try:

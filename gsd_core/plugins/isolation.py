@@ -59,12 +59,12 @@ _inside: ContextVar[Call | None] = ContextVar("gsd_plugin_call", default=None)
 _blocking: dict[int, str] = {}  # by thread: a hook that is a plain def is running, and whose
 
 
-def enter(call: Call) -> None:
+def enter_call(call: Call) -> None:
     """Let this context belong to *call*."""
     _inside.set(call)
 
 
-def inside() -> Call | None:
+def current_call() -> Call | None:
     """Return the plugin's call that this context belongs to; none while the core is at work."""
     return _inside.get()
 
@@ -93,7 +93,7 @@ def in_core() -> Generator[None, None, None]:
         _inside.reset(token)
 
 
-def judge(exc: BaseException, call: Call) -> Fault:
+def classify_exception(exc: BaseException, call: Call) -> Fault:
     """Return the fault that *exc* is, with the plugin's name; raise it if it is not the plugin's.
 
     A group that holds exactly one fault, or one error of the core, is that one.
@@ -102,7 +102,7 @@ def judge(exc: BaseException, call: Call) -> Fault:
         raise exc
     telling = [leaf for leaf in _leaves(exc) if isinstance(leaf, Fault) or _is_known(leaf, call)]
     if len(telling) != 1:
-        error = PluginError(call.plugin, call.hook, text_of(exc))
+        error = PluginError(call.plugin, call.hook, describe_exception(exc))
         error.__cause__ = exc
         return error
     if _is_known(telling[0], call) or not isinstance(telling[0], Fault):
@@ -135,7 +135,7 @@ def _leaves(exc: BaseException) -> Iterator[BaseException]:
         yield from _leaves(inner)  # pyright: ignore[reportUnknownArgumentType]
 
 
-def text_of(exc: BaseException) -> str:
+def describe_exception(exc: BaseException) -> str:
     """Return ``repr(exc)``, clipped; a ``repr`` that raises is the class's name."""
     try:
         return repr(exc)[:_LONGEST]
@@ -162,7 +162,7 @@ def _judged(call: Call, function: Callable[[], Any]) -> Any:
     try:
         return function()
     except BaseException as exc:
-        error = judge(exc, call)
+        error = classify_exception(exc, call)
     raise error
 
 
@@ -190,14 +190,14 @@ def _no_current_task() -> Generator[None, None, None]:
         come_back(loop, task)
 
 
-def guard(loop: asyncio.AbstractEventLoop) -> None:
+def guard_tasks(loop: asyncio.AbstractEventLoop) -> None:
     """Let *loop* watch the tasks that plugins start, unless it has a task factory already."""
     if loop.get_task_factory() is None:
         loop.set_task_factory(_make_task)
 
 
 def _make_task(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
-    call = inside()
+    call = current_call()
     if call is not None and asyncio.iscoroutine(coro):
         coro = _Guarded(coro, call)
     return asyncio.Task(coro, loop=loop, **options)
@@ -232,4 +232,4 @@ class _Guarded(Coroutine[Any, Any, Any]):
         try:
             return step(*args)
         except SystemExit as exc:
-            raise PluginError(self._call.plugin, self._call.hook, text_of(exc)) from exc
+            raise PluginError(self._call.plugin, self._call.hook, describe_exception(exc)) from exc

@@ -22,8 +22,8 @@ from gsd_core.errors import ConfigError
 from .calling import Hooks
 from .discovery import ENTRY_POINT_GROUP, Choice, discover
 from .importing import Candidate, Source, Untrusted, import_candidate, read
-from .isolation import PluginFailure, text_of
-from .validation import hooks_of, unfit
+from .isolation import PluginFailure, describe_exception
+from .validation import hooks_of, validate_plugin
 
 log = logging.getLogger(__name__)
 
@@ -137,12 +137,12 @@ def _import_and_register(
             info, status="untrusted", reason="a file of the project; nobody has trusted it yet"
         )
     except BaseException as exc:
-        return _broken(info, text_of(exc))
+        return _broken(info, describe_exception(exc))
     return _checked(manager, plugin, info)
 
 
 def _checked(manager: Registry, plugin: object, info: PluginInfo) -> PluginInfo:
-    problem = unfit(manager, plugin)
+    problem = validate_plugin(manager, plugin)
     if problem:
         manager.unregister(plugin)
         return _broken(info, problem)

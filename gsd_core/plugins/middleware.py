@@ -16,15 +16,15 @@ import pluggy
 
 from gsd_core.model.step import StepRequest
 
-from .call_group import Given, Heat
+from .call_group import CallGroup, Given
 from .isolation import in_core
 
 A = TypeVar("A", bound=StepRequest)
 R = TypeVar("R")
 
 
-def layer(
-    heat: Callable[[], Heat],
+def wrap_call(
+    heat: Callable[[], CallGroup],
     impl: pluggy.HookImpl,
     inner: Callable[[A], Awaitable[R]],
     other_than_result: Callable[..., str],
@@ -33,7 +33,7 @@ def layer(
     """Return *inner* inside the layer of *impl*."""
 
     async def run(request: A, /) -> R:
-        rest = _Rest(request, inner)
+        rest = NextCall(request, inner)
         with in_core():
             value: R = await _settled(heat(), impl, bind(request, rest), rest, other_than_result)
             return value
@@ -42,10 +42,10 @@ def layer(
 
 
 async def _settled(
-    heat: Heat,
+    heat: CallGroup,
     impl: pluggy.HookImpl,
     given: Given,
-    rest: _Rest[Any, Any],
+    rest: NextCall[Any, Any],
     other_than_result: Callable[..., str],
 ) -> Any:
     async with heat:
@@ -62,7 +62,7 @@ async def _settled(
 
 
 @attrs.frozen
-class _Rest(Generic[A, R]):
+class NextCall(Generic[A, R]):
     """The ``call_next`` of one layer; keeps the request's identity and what came out."""
 
     request: A

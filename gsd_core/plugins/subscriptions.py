@@ -21,7 +21,7 @@ _IN_A_ROW, _IN_ALL = 3, 10  # failures
 
 
 @attrs.define(eq=False)
-class Pump:
+class Subscription:
     """One plugin's queue, and the task that empties it.
 
     After three failures in a row, or ten in all, it is told nothing any more: a report of a
@@ -80,7 +80,7 @@ class Pump:
 
 
 @asynccontextmanager
-async def drained(pumps: Sequence[Pump], grace: timedelta) -> AsyncGenerator[None, None]:
+async def drained(pumps: Sequence[Subscription], grace: timedelta) -> AsyncGenerator[None, None]:
     """Run *pumps*; on leaving, let each take in what is left, for *grace* at most."""
     tasks = [asyncio.create_task(pump.run(), name=f"pump of {pump.plugin}") for pump in pumps]
     try:
@@ -89,7 +89,9 @@ async def drained(pumps: Sequence[Pump], grace: timedelta) -> AsyncGenerator[Non
         await _finish(pumps, tasks, grace)
 
 
-async def _finish(pumps: Sequence[Pump], tasks: Sequence[asyncio.Task[None]], grace: timedelta) -> None:
+async def _finish(
+    pumps: Sequence[Subscription], tasks: Sequence[asyncio.Task[None]], grace: timedelta
+) -> None:
     for pump in pumps:
         pump.close()
     try:

@@ -20,12 +20,12 @@ import pluggy
 from gsd_core import hookspecs
 from gsd_core.journal.codec import structure, unstructure
 
-from .isolation import text_of
+from .isolation import describe_exception
 
 HOOKS: tuple[str, ...] = tuple(sorted(name for name in vars(hookspecs) if name.startswith("gsd_")))
 
 
-def unfit(manager: pluggy.PluginManager, plugin: object) -> str:
+def validate_plugin(manager: pluggy.PluginManager, plugin: object) -> str:
     """Say what is wrong with the registered *plugin*; empty if nothing is."""
     problems = [*_unmarked(plugin), *_wrong_implementations(manager, plugin)]
     if problems:
@@ -78,7 +78,7 @@ def _is_known(function: Any) -> bool:
     return hasattr(function, f"{hookspecs.PROJECT}_impl") or hasattr(function, f"{hookspecs.PROJECT}_spec")
 
 
-def misfit(spec: Callable[..., Any], value: object) -> str:
+def validate_result(spec: Callable[..., Any], value: object) -> str:
     """Say what is wrong with *value* as the result of *spec*; empty if nothing is.
 
     What a hook that returns nothing returns is nobody's business.
@@ -89,7 +89,7 @@ def misfit(spec: Callable[..., Any], value: object) -> str:
     return f"returned {_describe(value)}, not {_written(spec)}"
 
 
-def misfit_item(spec: Callable[..., Any], item: object) -> str:
+def validate_item(spec: Callable[..., Any], item: object) -> str:
     """Say what is wrong with *item* as one of those that *spec* collects; empty if nothing is."""
     arguments: tuple[Any, ...] = get_args(promised(spec)) or (Any,)
     if fits(item, arguments[0]):
@@ -139,10 +139,10 @@ def _written(spec: Callable[..., Any]) -> str:
     return str(spec.__annotations__.get("return", "Any"))
 
 
-def unsound(value: Any, kind: type[Any]) -> str:
+def validate_storable(value: Any, kind: type[Any]) -> str:
     """Say why *value* is no good *kind*; empty if it is one, and comes back from the journal as it went."""
     try:
         structure(json.loads(json.dumps(unstructure(value, kind))), kind)
     except Exception as exc:  # whatever a plugin may have put into a field
-        return f"returned a {kind.__name__} that cannot be kept: {text_of(exc)}"
+        return f"returned a {kind.__name__} that cannot be kept: {describe_exception(exc)}"
     return ""

@@ -19,7 +19,7 @@ from gsd_core.model.question import Answer, Inquiry, Question
 from gsd_core.model.step import Accept, Functions
 from gsd_core.model.usage import Usage
 from gsd_core.plugins.isolation import in_core
-from gsd_core.plugins.validation import unsound
+from gsd_core.plugins.validation import validate_storable
 from gsd_core.processes import start_time
 from gsd_core.sanitize import clip, redact, sanitize
 
@@ -27,7 +27,7 @@ from .budget import check_budget
 from .permission import Gate
 from .questions import ask_for_a_while
 from .runtime import Run
-from .timeouts import Clocks
+from .timeouts import AgentTimeouts
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ SHOWN = 400
 
 
 @define(kw_only=True)
-class Call:
+class AgentCall:
     """One call of an agent within an attempt; it is the agent's host as well."""
 
     run: Run
@@ -45,7 +45,7 @@ class Call:
     key: str
     gate: Gate
     functions: Functions
-    clocks: Clocks
+    clocks: AgentTimeouts
     stopped: asyncio.Future[Exception] = field(factory=lambda: asyncio.get_running_loop().create_future())
     turns: Usage = field(factory=Usage)
 
@@ -110,7 +110,7 @@ class Call:
         return {"GSD_RUN": self.run.id, "GSD_STEP": self.step}
 
 
-async def run_agent(call: Call, task: AgentTask, accept: Accept | None) -> AgentResult:
+async def run_agent(call: AgentCall, task: AgentTask, accept: Accept | None) -> AgentResult:
     """Return an accepted answer: complaints go back twice, then one fresh conversation, then give up.
 
     An answer that was given before a crash is taken from the record.
@@ -130,7 +130,7 @@ async def run_agent(call: Call, task: AgentTask, accept: Accept | None) -> Agent
     raise Permanent(f"the agent's answer stays invalid: {'; '.join(complaints)}")
 
 
-def _with_answers(call: Call, task: AgentTask) -> str:
+def _with_answers(call: AgentCall, task: AgentTask) -> str:
     """Return the prompt, after what was answered while the conversation that is resumed was away."""
     if task.conversation is None or not task.conversation.resume:
         return task.prompt
@@ -165,7 +165,7 @@ def _exchanges(run: Run, step: str, key: str) -> list[Record]:
     return [fact for fact in facts if fact.step == step and fact.data["key"] == key]
 
 
-def _conversations(call: Call, task: AgentTask) -> Iterator[Conversation]:
+def _conversations(call: AgentCall, task: AgentTask) -> Iterator[Conversation]:
     """Yield the call's conversation: given, resumed after a crash, or new; then a fresh one.
 
     A task that goes on with a conversation of its own cannot begin afresh.
@@ -185,7 +185,7 @@ def _new_conversation(task: AgentTask) -> Conversation:
     return Conversation(id=str(uuid.uuid4()), cwd=str(task.tree))
 
 
-async def _once(call: Call, task: AgentTask) -> AgentResult:
+async def _once(call: AgentCall, task: AgentTask) -> AgentResult:
     """One exchange with the agent, with its cost recorded however it ends."""
     await check_budget(call.run, call.step, task.limits.dollars)
     _open(call, task)
@@ -204,7 +204,7 @@ async def _once(call: Call, task: AgentTask) -> AgentResult:
     return result
 
 
-async def _picked(call: Call, task: AgentTask) -> AgentResult:
+async def _picked(call: AgentCall, task: AgentTask) -> AgentResult:
     names = call.run.settings.agent
     work = asyncio.ensure_future(call.run.hooks.pick(gsd_run_agent, names, AgentResult, task, call))
     waiting: set[asyncio.Future[Any]] = {work, call.stopped}
@@ -217,7 +217,7 @@ async def _picked(call: Call, task: AgentTask) -> AgentResult:
         await _ended(work)
     if outcome is None or outcome.value is None:
         raise ConfigError(f"no agent takes the task: {', '.join(names)} declined", hint="see gsd plugins")
-    if why := unsound(outcome.value, AgentResult):
+    if why := validate_storable(outcome.value, AgentResult):
         raise PluginError(outcome.plugin, "gsd_run_agent", why)
     return outcome.value
 
@@ -230,17 +230,21 @@ async def _ended(work: asyncio.Future[Any]) -> None:
         work.exception()
 
 
-def _open(call: Call, task: AgentTask) -> None:
+def _open(call: AgentCall, task: AgentTask) -> None:
     digest = hashlib.sha256(task.prompt.encode("utf-8", "replace")).hexdigest()
     reserved = task.limits.dollars
     data = {
-        "key": call.key, "conversation": unstructure(task.conversation), "model": task.model,
-        "role": task.role, "prompt_sha256": digest, "reserved": str(reserved) if reserved else None,
-    }  # fmt: skip
+        "key": call.key,
+        "conversation": unstructure(task.conversation),
+        "model": task.model,
+        "role": task.role,
+        "prompt_sha256": digest,
+        "reserved": str(reserved) if reserved else None,
+    }
     call.run.record("agent.opened", data, step=call.step, attempt=call.attempt)
 
 
-def _close(call: Call, ended: str, usage: Usage, value: AgentResult | None = None) -> None:
+def _close(call: AgentCall, ended: str, usage: Usage, value: AgentResult | None = None) -> None:
     data = {"key": call.key, "ended": ended, "usage": unstructure(usage)}
     if value is not None:
         data["value"] = unstructure(value)

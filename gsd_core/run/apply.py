@@ -39,7 +39,7 @@ _TARGETS: dict[type[Change], str] = {
 }
 
 
-async def land(run: Run, step: str) -> None:
+async def apply_result(run: Run, step: str) -> None:
     """Write what *step* returned and record that it is complete; what cannot be written fails the step."""
     record = run.step(step)
     [fact] = (f for f in run.journal.events(after=record.result - 1, run=run.id) if f.seq == record.result)

@@ -9,16 +9,16 @@ import asyncio
 from datetime import datetime
 
 from gsd_core.errors import ExitCode, Parked
-from gsd_core.machine.due import AskAgain, Due, End, Escalate, Land, Settle, Start, Wait, due, exit_of
+from gsd_core.machine.due import ApplyResult, AskAgain, Due, End, Escalate, Settle, Start, Wait, due, exit_of
 from gsd_core.model.ids import StepId
 from gsd_core.model.question import Inquiry, Option, Question
 
-from .apply import land
+from .apply import apply_result
 from .observe import observe
 from .questions import POLL, ask, take_answers
 from .recovery import settle
 from .runtime import Run
-from .step import perform
+from .step import run_step
 
 
 async def escalate(run: Run, item: Escalate) -> None:
@@ -91,8 +91,8 @@ async def loop(run: Run) -> End:
 
 async def _do(run: Run, item: Due) -> End | None:
     match item:
-        case Land():
-            await land(run, item.step)
+        case ApplyResult():
+            await apply_result(run, item.step)
         case Settle():
             await settle(run, item)
         case Escalate():
@@ -102,7 +102,7 @@ async def _do(run: Run, item: Due) -> End | None:
         case Wait():
             await _wait(run, item.step, item.until)
         case Start():
-            await perform(run, item)
+            await run_step(run, item)
         case End():
             return item
     return None

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from gsd_core.git import Git
 from gsd_core.journal.codec import unstructure
-from gsd_core.machine.state import PhaseSeen, PlanSeen, Seen
+from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot
 from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.survey import read_planning
 
@@ -53,22 +53,28 @@ def with_staleness(phase: PhaseView, order: dict[str, int]) -> PhaseView:
     return evolve(phase, verdict=evolve(verdict, stale=newer))
 
 
-def digest(planning: Planning) -> Seen:
+def digest(planning: Planning) -> Snapshot:
     """Return what the machine has to know of the planning files."""
-    return Seen(milestone=planning.milestone, phases=tuple(_phase(phase) for phase in planning.phases))
+    return Snapshot(milestone=planning.milestone, phases=tuple(_phase(phase) for phase in planning.phases))
 
 
-def _phase(phase: PhaseView) -> PhaseSeen:
+def _phase(phase: PhaseView) -> PhaseSnapshot:
     on_disk = {plan.id for plan in phase.plans}
     plans = [
-        PlanSeen(id=plan.id, summary=bool(plan.summary), depends_on=plan.depends_on, wave=plan.wave)
+        PlanSnapshot(id=plan.id, summary=bool(plan.summary), depends_on=plan.depends_on, wave=plan.wave)
         for plan in phase.plans
     ]
-    missing = [PlanSeen(id=plan, on_disk=False) for plan in phase.listed if plan not in on_disk]
+    missing = [PlanSnapshot(id=plan, on_disk=False) for plan in phase.listed if plan not in on_disk]
     verdict = phase.verdict
-    return PhaseSeen(
-        number=phase.number, name=phase.name, depends_on=phase.depends_on, ticked=phase.ticked,
-        context=bool(phase.context), research=bool(phase.research), plans=(*plans, *missing),
-        verdict=verdict.status if verdict else "", stale=bool(verdict and verdict.stale),
+    return PhaseSnapshot(
+        number=phase.number,
+        name=phase.name,
+        depends_on=phase.depends_on,
+        ticked=phase.ticked,
+        context=bool(phase.context),
+        research=bool(phase.research),
+        plans=(*plans, *missing),
+        verdict=verdict.status if verdict else "",
+        stale=bool(verdict and verdict.stale),
         gaps=tuple(gap.key for gap in verdict.gaps) if verdict else (),
-    )  # fmt: skip
+    )

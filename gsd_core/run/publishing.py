@@ -104,10 +104,16 @@ def _escalated(state: State, fact: Record) -> tuple[str, Data]:
 
 def _question_answered(state: State, fact: Record) -> Iterator[tuple[str, Data]]:
     answer = structure(fact.data["answer"], Answer)
-    yield "question.answered", {
-        "question": answer.question, "words": answer.words, "how": answer.how, "by": answer.by,
-        "via": answer.via,
-    }  # fmt: skip
+    yield (
+        "question.answered",
+        {
+            "question": answer.question,
+            "words": answer.words,
+            "how": answer.how,
+            "by": answer.by,
+            "via": answer.via,
+        },
+    )
     record = state.steps.get(fact.step)
     if record and record.status == "skipped" and record.id.phase in state.skipped:
         yield "step.skipped", {"by": answer.by or answer.via, "reason": answer.words}
@@ -117,9 +123,15 @@ def _question_answered(state: State, fact: Record) -> Iterator[tuple[str, Data]]
 def _agent_closed(_: State, fact: Record) -> Iterator[tuple[str, Data]]:
     usage = fact.data["usage"]
     tokens = sum(value for key, value in usage.items() if key.endswith("_tokens"))
-    yield "cost.changed", {
-        "dollars": usage.get("dollars"), "tokens": tokens, "calls": 1, "basis": usage.get("basis"),
-    }  # fmt: skip
+    yield (
+        "cost.changed",
+        {
+            "dollars": usage.get("dollars"),
+            "tokens": tokens,
+            "calls": 1,
+            "basis": usage.get("basis"),
+        },
+    )
 
 
 def _attempt_failed(_: State, fact: Record) -> Iterator[tuple[str, Data]]:
@@ -176,9 +188,15 @@ def _notice(event: Event, kind: Any, title: str, body: str, **more: Any) -> Noti
     level = {"question": "warning", "error": "error", "crash": "error"}.get(kind, "info")
     key = f"{kind} {event.run} {event.seq}"
     return Notice(
-        key=key, type=kind, title=one_line(title, 120), body=clip(body, 2000), run=event.run,
-        step=event.step, level=more.pop("level", level), **more,
-    )  # fmt: skip
+        key=key,
+        type=kind,
+        title=one_line(title, 120),
+        body=clip(body, 2000),
+        run=event.run,
+        step=event.step,
+        level=more.pop("level", level),
+        **more,
+    )
 
 
 def _question(event: Event, project: str) -> Notice:
@@ -209,7 +227,7 @@ STOPPING = timedelta(seconds=3)
 
 
 @define
-class Outlet:
+class Publisher:
     """Takes facts in, gives events to subscribers and notices to notifiers."""
 
     run: Run
@@ -240,10 +258,10 @@ class Outlet:
 
 
 @asynccontextmanager
-async def outlet(run: Run) -> AsyncGenerator[Outlet]:
+async def publisher(run: Run) -> AsyncGenerator[Publisher]:
     """Connect a run to its watchers; on leaving, wait a bounded time for what is under way."""
     async with run.hooks.subscribe(gsd_on_event) as tell:
-        out = Outlet(run, tell)
+        out = Publisher(run, tell)
         run.listeners.append(out.fact)
         try:
             yield out

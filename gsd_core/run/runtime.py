@@ -113,9 +113,13 @@ class Ledger:
         held = sum(self.reserved.values(), reserve or Decimal(0))
         spent = (self.total + running).dollars or Decimal(0)
         return Spend(
-            run=run, step=step, spent=spent, reserved=held or None,
-            calls=self.calls, unknown_calls=self.unknown_calls,
-        )  # fmt: skip
+            run=run,
+            step=step,
+            spent=spent,
+            reserved=held or None,
+            calls=self.calls,
+            unknown_calls=self.unknown_calls,
+        )
 
 
 def _call(fact: Record) -> str:
@@ -240,10 +244,17 @@ class Run:
         seq = self.journal.activity("agent.activity", data, run=self.id, step=step, attempt=attempt)
         self._tell(
             Record(
-                seq=seq, run=self.id, epoch=self.state.epoch, at=self.now(), kind="agent.activity", v=1,
-                step=step, attempt=attempt, data=data,
+                seq=seq,
+                run=self.id,
+                epoch=self.state.epoch,
+                at=self.now(),
+                kind="agent.activity",
+                v=1,
+                step=step,
+                attempt=attempt,
+                data=data,
             )
-        )  # fmt: skip
+        )
 
     def _tell(self, fact: Record) -> None:
         for listen in (*self.request.observers, *self.listeners):

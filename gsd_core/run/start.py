@@ -25,8 +25,8 @@ from gsd_core.machine.due import End
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import State
 from gsd_core.model.notice import Notice
-from gsd_core.plugins.call_group import tell
-from gsd_core.plugins.contexts import Guest
+from gsd_core.plugins.call_group import report_failure
+from gsd_core.plugins.contexts import PluginContext
 from gsd_core.plugins.isolation import PluginFailure
 from gsd_core.plugins.watchdog import Blocked, Watchdog
 from gsd_core.processes import boot_id, start_time
@@ -35,7 +35,7 @@ from gsd_core.settings import bind_settings
 
 from .loop import loop
 from .preflight import Found, check_project, idea_of, last_run, place, proposed
-from .publishing import outlet
+from .publishing import publisher
 from .questions import take_answers
 from .recovery import dollars, end_leftovers
 from .runtime import Run, RunEnd, RunRequest, read_ledger
@@ -50,9 +50,12 @@ async def close(run: Run, end: End) -> RunEnd:
         end = End(outcome=run.state.closed, exit=run.state.exit, reason=run.state.reason)
     else:
         data = {
-            "outcome": end.outcome, "exit": end.exit, "reason": end.reason, "dollars": spent,
+            "outcome": end.outcome,
+            "exit": end.exit,
+            "reason": end.reason,
+            "dollars": spent,
             "commits": commits,
-        }  # fmt: skip
+        }
         run.record("run.closed", data)
     return RunEnd(
         outcome=end.outcome, exit=end.exit, reason=end.reason, run=run.id, dollars=spent, commits=commits
@@ -141,7 +144,7 @@ async def _lived(run: Run, stopper: Stopper | None) -> RunEnd:
     left = await end_leftovers(run)
     async with AsyncExitStack() as stack:
         await _enter_lifespans(run, stack)
-        out = await stack.enter_async_context(outlet(run))
+        out = await stack.enter_async_context(publisher(run))
         run.proposals = proposed(run.hooks, ProjectInfo(root=run.root, yes=run.request.info.yes))
         for fact in opening:
             out.fact(run.state, fact)
@@ -175,21 +178,33 @@ async def _open(request: RunRequest, git: Git, journal: Journal, found: Found) -
     epoch = journal.raise_epoch(run_id)
     facts = list(journal.events(run=run_id, facts_only=True))
     run = Run(
-        id=run_id, request=request, journal=journal, git=git, effects=request.effects(journal, git),
-        state=fold(State(), facts, structure), idea=idea_of(request, facts), ledger=read_ledger(facts),
-    )  # fmt: skip
+        id=run_id,
+        request=request,
+        journal=journal,
+        git=git,
+        effects=request.effects(journal, git),
+        state=fold(State(), facts, structure),
+        idea=idea_of(request, facts),
+        ledger=read_ledger(facts),
+    )
     if not facts:
         base = {"commit": await git.head(), "dirty": list(await git.dirty())}
         idea = unstructure(run.idea) if run.idea else None
         run.record("run.started", {"idea": idea, "workflow": "native", "base": base})
     _take_what_waits(run)
     data = {
-        "pid": os.getpid(), "start": start_time(os.getpid()), "boot": boot_id(), "epoch": epoch,
-        "version": gsd_core.__version__, "options": unstructure(request.options),
-        "agent": list(run.settings.agent), "resumed": bool(facts), "seed": run.request.info.seed,
+        "pid": os.getpid(),
+        "start": start_time(os.getpid()),
+        "boot": boot_id(),
+        "epoch": epoch,
+        "version": gsd_core.__version__,
+        "options": unstructure(request.options),
+        "agent": list(run.settings.agent),
+        "resumed": bool(facts),
+        "seed": run.request.info.seed,
         "typed": {section: dict(values) for section, values in run.request.typed.items()},
         "plugins": [_plugin(info) for info in request.plugins],
-    }  # fmt: skip
+    }
     run.record("run.opened", data)
     return run
 
@@ -233,24 +248,24 @@ async def _enter_lifespans(run: Run, stack: AsyncExitStack) -> None:
     idea = run.idea.text if run.idea else ""
     info: RunInfo = evolve(run.request.info, id=run.id, project=run.root, idea=idea, seed=_seed(run))
     for plugin, context in run.hooks.collect(gsd_lifespan, lambda context: str(id(context)), info).items:
-        guest = Guest(plugin=plugin, hook="gsd_lifespan", context=context, grace=run.hooks.grace)
+        guest = PluginContext(plugin=plugin, hook="gsd_lifespan", context=context, grace=run.hooks.grace)
         await stack.enter_async_context(_lifespan(run, guest))
 
 
 @asynccontextmanager
-async def _lifespan(run: Run, guest: Guest) -> AsyncGenerator[None]:
+async def _lifespan(run: Run, guest: PluginContext) -> AsyncGenerator[None]:
     """Have a plugin's resource; one that does not come ends the run, one that does not go is named."""
     try:
         await guest.come(min(run.limits.idle, OPEN))
     except (PluginError, StepError) as exc:
-        tell(run.hooks.report, guest.plugin, guest.hook, exc)
+        report_failure(run.hooks.report, guest.plugin, guest.hook, exc)
         hint = f"run with -p no:{guest.plugin} to go on without it"
         raise ConfigError(f"plugin {guest.plugin!r} cannot start: {exc}", hint=hint) from exc
     try:
         yield
     finally:
         if fault := await guest.go(None, run.hooks.grace):
-            tell(run.hooks.report, guest.plugin, guest.hook, fault)
+            report_failure(run.hooks.report, guest.plugin, guest.hook, fault)
 
 
 def _seed(run: Run) -> int | None:

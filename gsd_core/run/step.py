@@ -35,17 +35,17 @@ from gsd_core.model.ids import StepId
 from gsd_core.model.question import Answer, Inquiry
 from gsd_core.model.step import Accept, Effect, Functions, StepRequest, StepResult, TaskCommit, Verified
 from gsd_core.planning.model import Plan, Task
-from gsd_core.plugins.contexts import Guest, visiting
+from gsd_core.plugins.contexts import PluginContext, entered
 from gsd_core.plugins.isolation import in_core
-from gsd_core.plugins.validation import unsound
+from gsd_core.plugins.validation import validate_storable
 from gsd_core.sanitize import clip, redact, sanitize
 
-from .agent_call import Call, run_agent
+from .agent_call import AgentCall, run_agent
 from .permission import Gate
 from .questions import ask, ask_for_a_while
 from .runtime import Run
 from .tasks import commit_task, committed_tasks
-from .timeouts import Clocks, Patience
+from .timeouts import AgentTimeouts, InactivityTimeout
 from .verification import check, detect, merged
 
 
@@ -56,7 +56,7 @@ class Host:
     run: Run
     step: StepRequest
     gate: Gate
-    patience: Patience
+    patience: InactivityTimeout
     parked: Parked | None = field(default=None, init=False)
     agents: int = field(default=0, init=False)
 
@@ -83,11 +83,16 @@ class Host:
     ) -> AgentResult:
         limits = evolve(task.limits, idle=self.run.limits.idle, hard=self.run.limits.hard)
         who = f"the agent {' or '.join(map(repr, self.run.settings.agent))}"
-        clocks = Clocks(idle=limits.idle, hard=limits.hard, who=who)
-        call = Call(
-            run=self.run, step=self.step.id, attempt=self.step.attempt, key=key, gate=self.gate,
-            functions=functions, clocks=clocks,
-        )  # fmt: skip
+        clocks = AgentTimeouts(idle=limits.idle, hard=limits.hard, who=who)
+        call = AgentCall(
+            run=self.run,
+            step=self.step.id,
+            attempt=self.step.attempt,
+            key=key,
+            gate=self.gate,
+            functions=functions,
+            clocks=clocks,
+        )
         self.agents += 1
         try:
             return await run_agent(call, evolve(task, limits=limits), accept)
@@ -125,7 +130,7 @@ class Host:
 
 
 @frozen(kw_only=True)
-class Made:
+class Attempt:
     """An attempt that came to its end: the request with what was detected, and what came of it."""
 
     step: StepRequest
@@ -133,12 +138,12 @@ class Made:
     result: StepResult
 
 
-async def perform(run: Run, start: Start) -> None:
+async def run_step(run: Run, start: Start) -> None:
     """Do a step; its end is a recorded result, a failure, a timer, or a parked attempt."""
     request = await _request(run, start)
 
-    made: list[Made] = []
-    patience = Patience(run.hooks, gsd_wrap_step, run.limits.hard)
+    made: list[Attempt] = []
+    patience = InactivityTimeout(run.hooks, gsd_wrap_step, run.limits.hard)
 
     async def attempt(step: StepRequest, /) -> StepResult:
         with patience.paused():
@@ -163,11 +168,23 @@ async def _request(run: Run, start: Start) -> StepRequest:
     plan = next((p for p in phase.plans if p.id == step.detail), None) if phase else None
     report = GapReport(gaps=phase.verdict.gaps) if start.for_gaps and phase and phase.verdict else None
     return StepRequest(
-        id=str(step), run=run.id, kind=step.kind, project=run.root, tree=run.root, phase=phase, plan=plan,
-        round=step.round, idea=run.idea if step.kind == "init" else None, report=report,
-        tasks_done=await _tasks_done(run, step, plan), profile=run.settings.profile,
-        depth=run.settings.depth, model=run.settings.model, planning=run.planning, now=run.now(),
-    )  # fmt: skip
+        id=str(step),
+        run=run.id,
+        kind=step.kind,
+        project=run.root,
+        tree=run.root,
+        phase=phase,
+        plan=plan,
+        round=step.round,
+        idea=run.idea if step.kind == "init" else None,
+        report=report,
+        tasks_done=await _tasks_done(run, step, plan),
+        profile=run.settings.profile,
+        depth=run.settings.depth,
+        model=run.settings.model,
+        planning=run.planning,
+        now=run.now(),
+    )
 
 
 async def _tasks_done(run: Run, step: StepId, plan: Plan | None) -> tuple[int, ...]:
@@ -183,7 +200,7 @@ async def _tasks_done(run: Run, step: StepId, plan: Plan | None) -> tuple[int, .
     return tuple(t.number for t in plan.tasks if t.number in known or f"{plan.id}/{t.number}" in found)
 
 
-async def _attempt(run: Run, step: StepRequest, start: Start) -> Made:
+async def _attempt(run: Run, step: StepRequest, start: Start) -> Attempt:
     """One attempt, stamped and recorded from its start to whatever ends it."""
     step = evolve(step, attempt=run.step(step.id).attempt + 1, now=run.now())
     await _record_start(run, step, start)
@@ -210,11 +227,16 @@ async def _record_start(run: Run, step: StepRequest, start: Start) -> None:
     # What an attempt left lying about is the next one's to finish, also where that begins afresh.
     again = record.attempt > 0 and record.status not in ("completed", "skipped")
     data = {
-        "kind": step.kind, "phase": start.step.phase, "plan": start.step.detail, "round": step.round,
-        "for_gaps": start.for_gaps, "executor": list(run.settings.execute),
-        "agent": list(run.settings.agent), "base_commit": await run.git.head() or "",
+        "kind": step.kind,
+        "phase": start.step.phase,
+        "plan": start.step.detail,
+        "round": step.round,
+        "for_gaps": start.for_gaps,
+        "executor": list(run.settings.execute),
+        "agent": list(run.settings.agent),
+        "base_commit": await run.git.head() or "",
         "dirty_before": list(record.dirty_before if again else await run.git.changed(())),
-    }  # fmt: skip
+    }
     run.record("attempt.started", data, step=step.id, attempt=step.attempt)
 
 
@@ -228,13 +250,13 @@ def _lost(run: Run, step: StepRequest, data: Mapping[str, Any]) -> None:
     run.record("attempt.lost", data, step=step.id, attempt=step.attempt)
 
 
-async def _execute(run: Run, step: StepRequest) -> Made:
+async def _execute(run: Run, step: StepRequest) -> Attempt:
     async with AsyncExitStack() as stack:
         step = evolve(step, tree=await _workspace(run, step, stack))
         gate = Gate(run, step.id)
         if step.kind == "verify":
             step = await detect(run, step, gate)
-        patience = Patience(run.hooks, gsd_execute_step, run.limits.hard)
+        patience = InactivityTimeout(run.hooks, gsd_execute_step, run.limits.hard)
         host = Host(run=run, step=step, gate=gate, patience=patience)
         async with patience.running():
             outcome = await run.hooks.pick(gsd_execute_step, run.settings.execute, StepResult, step, host)
@@ -243,18 +265,20 @@ async def _execute(run: Run, step: StepRequest) -> Made:
         if outcome is None or outcome.value is None:
             raise ConfigError(f"no plugin executes {step.id!r}: {', '.join(run.settings.execute)} declined")
         result = _checked(step, outcome.value, outcome.plugin, "gsd_execute_step")
-        return Made(step=step, executor=outcome.plugin, result=result)
+        return Attempt(step=step, executor=outcome.plugin, result=result)
 
 
 async def _workspace(run: Run, step: StepRequest, stack: AsyncExitStack) -> Path:
     """Enter the tree that the step works in; where it is no folder, its plugin is to blame."""
     kind = cast("type[AbstractAsyncContextManager[Path]]", AbstractAsyncContextManager)
-    async with Patience(run.hooks, gsd_workspace, run.limits.hard).running():
+    async with InactivityTimeout(run.hooks, gsd_workspace, run.limits.hard).running():
         outcome = await run.hooks.pick(gsd_workspace, run.settings.workspace, kind, step)
     if outcome is None or outcome.value is None:
         raise ConfigError(f"no workspace for {step.id!r}: {', '.join(run.settings.workspace)} declined")
-    guest = Guest(plugin=outcome.plugin, hook="gsd_workspace", context=outcome.value, grace=run.hooks.grace)
-    tree: object = await stack.enter_async_context(visiting(guest, run.limits.hard))
+    guest = PluginContext(
+        plugin=outcome.plugin, hook="gsd_workspace", context=outcome.value, grace=run.hooks.grace
+    )
+    tree: object = await stack.enter_async_context(entered(guest, run.limits.hard))
     if not isinstance(tree, Path) or not tree.is_dir():
         raise PluginError(outcome.plugin, "gsd_workspace", f"gave {tree!r:.200}, which is no folder")
     return tree
@@ -262,7 +286,7 @@ async def _workspace(run: Run, step: StepRequest, stack: AsyncExitStack) -> Path
 
 def _checked(step: StepRequest, result: StepResult, plugin: str, hook: str) -> StepResult:
     """Merge what the detectors found in again: no plugin can drop a gap."""
-    if why := unsound(result, StepResult):
+    if why := validate_storable(result, StepResult):
         raise PluginError(plugin, hook, why)
     if step.kind != "verify":
         return result
@@ -271,7 +295,7 @@ def _checked(step: StepRequest, result: StepResult, plugin: str, hook: str) -> S
     return merged(step, result, plugin)
 
 
-def _wrapped(run: Run, made: Sequence[Made], result: StepResult) -> StepResult:
+def _wrapped(run: Run, made: Sequence[Attempt], result: StepResult) -> StepResult:
     """Return what came out of the wrappers, if it came of an attempt, with every gap still in it."""
     wrappers = ", ".join(run.hooks.plugins_of(gsd_wrap_step))
     if not made:

@@ -115,17 +115,26 @@ def _recorded(data: Mapping[str, Any]) -> TaskCommit:
 
 def _record(run: Run, step: StepRequest, name: str, done: TaskCommit) -> None:
     result = done.check
-    check_data = None if result is None else {
-        "command": redact(result.command), "exit": result.exit,
-        "sha256": hashlib.sha256(result.output.encode()).hexdigest(),
-    }  # fmt: skip
+    check_data = (
+        None
+        if result is None
+        else {
+            "command": redact(result.command),
+            "exit": result.exit,
+            "sha256": hashlib.sha256(result.output.encode()).hexdigest(),
+        }
+    )
     number = int(name.rpartition("/")[2])
     title = next((t.name for t in step.plan.tasks if t.number == number), "") if step.plan else ""
     data = {
-        "task": name, "name": sanitize(title, multiline=False), "commit": done.commit,
-        "paths": list(done.paths), "created": list(done.created),
-        "at": done.at.isoformat() if done.at else None, "check": check_data,
-    }  # fmt: skip
+        "task": name,
+        "name": sanitize(title, multiline=False),
+        "commit": done.commit,
+        "paths": list(done.paths),
+        "created": list(done.created),
+        "at": done.at.isoformat() if done.at else None,
+        "check": check_data,
+    }
     run.record("task.committed", data, step=step.id, attempt=step.attempt)
 
 

@@ -18,7 +18,7 @@ from gsd_core.plugins.calling import Hooks
 
 
 @define
-class Clocks:
+class AgentTimeouts:
     """Two time-outs around an agent call; :meth:`paused` stops them, :meth:`beat` restarts the idle one."""
 
     idle: timedelta
@@ -75,7 +75,7 @@ def _set(timeout: asyncio.Timeout | None, when: float | None) -> None:
 
 
 @define(eq=False)
-class Patience:
+class InactivityTimeout:
     """Ends a call of *hook* after *limit* in which its plugins did nothing that the core knows of."""
 
     hooks: Hooks

@@ -29,7 +29,7 @@ from gsd_core.planning.verification import render_verification
 from gsd_core.plugins.call_group import Outcome
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.isolation import PluginFailure
-from gsd_core.plugins.validation import unsound
+from gsd_core.plugins.validation import validate_storable
 from gsd_core.sanitize import clip, redact, sanitize
 from gsd_core.settings import LimitSettings
 
@@ -39,13 +39,30 @@ from .runtime import Run
 
 KEPT = 4000
 PASSED_ON = (
-    "PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "TZ",
-    "VIRTUAL_ENV", "SSL_CERT_FILE", "SSL_CERT_DIR", "JAVA_HOME", "GOPATH", "CARGO_HOME", "RUSTUP_HOME",
-    "NVM_DIR", "PYENV_ROOT",
-)  # fmt: skip
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TERM",
+    "TMPDIR",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TZ",
+    "VIRTUAL_ENV",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "JAVA_HOME",
+    "GOPATH",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "NVM_DIR",
+    "PYENV_ROOT",
+)
 
 
-class Judge(Protocol):
+class CommandGate(Protocol):
     """Who says whether a command may run: the gate of a step, or one at the desk.
 
     *mark* is what the command bears in its environment.
@@ -66,7 +83,7 @@ def environment(run: str) -> dict[str, str]:
     return {name: os.environ[name] for name in PASSED_ON if name in os.environ} | {"GSD_RUN": run}
 
 
-async def check(gate: Judge, command: str, tree: Path, limit: timedelta) -> CheckResult:
+async def check(gate: CommandGate, command: str, tree: Path, limit: timedelta) -> CheckResult:
     """Run *command* if the gate allows it; refused or too slow is a result without an exit code."""
     use = ToolUse(step=gate.step, name="Bash", input={"command": command}, asked_by="plan", tree=tree)
     verdict = await gate.decide(use)
@@ -77,9 +94,16 @@ async def check(gate: Judge, command: str, tree: Path, limit: timedelta) -> Chec
 
 async def _execute(command: str, tree: Path, env: Mapping[str, str], limit: timedelta) -> CheckResult:
     process = await asyncio.create_subprocess_exec(
-        "/bin/sh", "-c", command, cwd=tree, env=dict(env), start_new_session=True,
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-    )  # fmt: skip
+        "/bin/sh",
+        "-c",
+        command,
+        cwd=tree,
+        env=dict(env),
+        start_new_session=True,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
     tail = bytearray()
     try:
         async with asyncio.timeout(limit.total_seconds()):
@@ -109,7 +133,7 @@ def _text(tail: bytearray) -> str:
     return redact(sanitize(bytes(tail).decode("utf-8", "replace")))[-KEPT:].strip()
 
 
-async def check_plans(gate: Judge, phase: PhaseView, limit: timedelta) -> tuple[TaskCheck, ...]:
+async def check_plans(gate: CommandGate, phase: PhaseView, limit: timedelta) -> tuple[TaskCheck, ...]:
     """Run the checks of the phase's executed plans, each command once."""
     results: dict[str, CheckResult] = {}
     found: list[TaskCheck] = []
@@ -128,7 +152,7 @@ def _commands(phase: PhaseView) -> Iterator[tuple[str, int, str]]:
 
 
 @define(kw_only=True)
-class Desk:
+class InteractiveGate:
     """The permission gate of a command that a human started: *confirm* asks where the policies do."""
 
     hooks: Hooks
@@ -157,7 +181,7 @@ async def with_verdict(phase: PhaseView) -> PhaseView:
 
 
 async def examine(
-    hooks: Hooks, limits: LimitSettings, phase: PhaseView, desk: Desk | None
+    hooks: Hooks, limits: LimitSettings, phase: PhaseView, desk: InteractiveGate | None
 ) -> tuple[GapReport, Collection[str]]:
     """Ask the detectors; with a *desk*, run the executed plans' commands before, as it allows.
 
@@ -195,7 +219,7 @@ def _report(hooks: Hooks, outcome: Outcome[Sequence[Gap] | GapReport]) -> GapRep
         return _failed(outcome.plugin, str(outcome.error))
     value = outcome.value
     report = value if isinstance(value, GapReport) else GapReport(gaps=tuple(value or ()))
-    if why := unsound(report, GapReport):
+    if why := validate_storable(report, GapReport):
         hooks.report(PluginFailure(plugin=outcome.plugin, hook="gsd_find_gaps", error=why))
         return _failed(outcome.plugin, why)
     return evolve(

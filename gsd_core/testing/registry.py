@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint
 from gsd_core.errors import ConfigError
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import Registry
-from gsd_core.plugins.validation import unfit
+from gsd_core.plugins.validation import validate_plugin
 
 
 class SealedRegistry(Registry):
@@ -32,7 +32,7 @@ def make_manager(*plugins: object, **named: object) -> SealedRegistry:
     by_name = [(_name_of(plugin), plugin) for plugin in plugins]
     for name, plugin in [*by_name, *named.items()]:
         manager.register(plugin, name=name)
-        if problem := unfit(manager, plugin):
+        if problem := validate_plugin(manager, plugin):
             raise ConfigError(f"plugin {name!r}: {problem}")
     return manager
 

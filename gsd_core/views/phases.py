@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from attrs import frozen
 
 from gsd_core.machine.due import in_range, is_stale
-from gsd_core.machine.state import PhaseSeen, State, StepRecord, gap_rounds
+from gsd_core.machine.state import PhaseSnapshot, State, StepRecord, gap_rounds
 from gsd_core.model.ids import phase_order
 
 Progress: TypeAlias = Literal["pending", "in_progress", "completed", "failed", "skipped"]
@@ -50,7 +50,7 @@ def percent(rows: tuple[PhaseRow, ...]) -> int:
     return 100 * sum(row.done for row in wanted) // (len(wanted) * len(STEPS)) if wanted else 0
 
 
-def _row(state: State, phase: PhaseSeen) -> PhaseRow:
+def _row(state: State, phase: PhaseSnapshot) -> PhaseRow:
     records = [r for r in state.steps.values() if r.id.phase == phase.number]
     steps: dict[StepName, Progress] = {name: _step(state, phase, name) for name in STEPS}
     started = [r.started_at for r in records if r.started_at]
@@ -71,7 +71,7 @@ def _row(state: State, phase: PhaseSeen) -> PhaseRow:
 
 
 def _status(
-    state: State, phase: PhaseSeen, records: list[StepRecord], steps: Mapping[StepName, Progress]
+    state: State, phase: PhaseSnapshot, records: list[StepRecord], steps: Mapping[StepName, Progress]
 ) -> Progress:
     if phase.ticked:
         return "completed"
@@ -83,7 +83,7 @@ def _status(
     return "in_progress" if begun else "pending"
 
 
-def _step(state: State, phase: PhaseSeen, name: StepName) -> Progress:
+def _step(state: State, phase: PhaseSnapshot, name: StepName) -> Progress:
     records = state.of(name, phase.number)
     reached = _on_disk(state, phase, name)
     if phase.ticked:
@@ -97,7 +97,7 @@ def _step(state: State, phase: PhaseSeen, name: StepName) -> Progress:
     return reached
 
 
-def _on_disk(state: State, phase: PhaseSeen, name: StepName) -> Progress:
+def _on_disk(state: State, phase: PhaseSnapshot, name: StepName) -> Progress:
     """Return how far the step is by its files alone."""
     match name:
         case "discuss":
@@ -116,7 +116,7 @@ def _share(done: int, total: int) -> Progress:
     return "completed" if done == total else "in_progress"
 
 
-def _verified(state: State, phase: PhaseSeen) -> Progress:
+def _verified(state: State, phase: PhaseSnapshot) -> Progress:
     if state.options.skip_verify:
         return "skipped"
     if not phase.verdict:

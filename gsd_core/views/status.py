@@ -154,13 +154,23 @@ def status_of(
     standing = state.closed or ("running" if holder else "interrupted")
     questions = open_questions(state)
     return Status(
-        run=state.run, standing=standing, idea=state.idea_name, agent=", ".join(history.agents),
-        exit=None if state.closed is None else state.exit, reason=state.reason,
-        started_at=state.started_at, last_at=state.last_at, holder=holder,
-        phases=phase_rows(state), current=current_step(state), questions=questions, given=given,
-        usage=history.usage, calls=history.calls,
+        run=state.run,
+        standing=standing,
+        idea=state.idea_name,
+        agent=", ".join(history.agents),
+        exit=None if state.closed is None else state.exit,
+        reason=state.reason,
+        started_at=state.started_at,
+        last_at=state.last_at,
+        holder=holder,
+        phases=phase_rows(state),
+        current=current_step(state),
+        questions=questions,
+        given=given,
+        usage=history.usage,
+        calls=history.calls,
         waits_for=_waits_for(state, standing, [q for q in questions if q.question.id not in given]),
-    )  # fmt: skip
+    )
 
 
 def current_step(state: State) -> StepRecord | None:
@@ -194,9 +204,13 @@ def _asked(record: QuestionRecord) -> Iterator[Asked]:
     for question in record.inquiry.questions:
         if question.id not in record.answers:
             yield Asked(
-                question=question, kind=record.inquiry.kind, step=record.inquiry.step,
-                reason=record.inquiry.reason, at=record.at, occasion=record.occasion,
-            )  # fmt: skip
+                question=question,
+                kind=record.inquiry.kind,
+                step=record.inquiry.step,
+                reason=record.inquiry.reason,
+                at=record.at,
+                occasion=record.occasion,
+            )
 
 
 def _waits_for(state: State, standing: Standing, questions: Sequence[Asked]) -> str:

@@ -15,7 +15,7 @@ from gsd_core import Inquiry, Option, Question
 from gsd_core.cli.app import gsd
 from gsd_core.journal.codec import unstructure
 from gsd_core.journal.store import Journal
-from gsd_core.machine.state import PhaseSeen, PlanSeen, Seen
+from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot
 
 BEGAN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 EVIL = "\x1b]52;c;ZXZpbA==\x07\x1b[2J[red]x[/red]\u202e"
@@ -63,13 +63,15 @@ class Bench:
         """Tell of a run with three phases: one done, one at work, one to come."""
         self.fact("run.started", idea={"name": "idea.md", "text": "…", "sha256": "ab12"})
         self.fact("run.opened", pid=1, version="0.1.0", agent=["fake"], options={})
-        seen = Seen(
+        seen = Snapshot(
             phases=(
-                PhaseSeen(number="1", name="Core", ticked=True, context=True, plans=(_plan("01-01", True),)),
-                PhaseSeen(
+                PhaseSnapshot(
+                    number="1", name="Core", ticked=True, context=True, plans=(_plan("01-01", True),)
+                ),
+                PhaseSnapshot(
                     number="2", name="More", context=True, plans=(_plan("02-01", True), _plan("02-02"))
                 ),
-                PhaseSeen(number="3", name="Rest"),
+                PhaseSnapshot(number="3", name="Rest"),
             )
         )
         self.fact("project.observed", **unstructure(seen))
@@ -97,8 +99,8 @@ class Bench:
             return [{"kind": item.kind, "by": item.by, **item.data} for item in journal.take_inbox()]
 
 
-def _plan(plan: str, done: bool = False) -> PlanSeen:
-    return PlanSeen(id=plan, summary=done)
+def _plan(plan: str, done: bool = False) -> PlanSnapshot:
+    return PlanSnapshot(id=plan, summary=done)
 
 
 def repository(root: Path) -> Path:

@@ -47,8 +47,10 @@ def test_an_error_is_told_with_its_cause_and_the_way_out(capsys: pytest.CaptureF
 
     assert code == 2
     assert capsys.readouterr().err.splitlines() == [
-        "error: the plan cannot be read", "cause: line 3: no title", "hint: mend it",
-    ]  # fmt: skip
+        "error: the plan cannot be read",
+        "cause: line 3: no title",
+        "hint: mend it",
+    ]
 
 
 def test_an_interruption_is_130(capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,10 +30,14 @@ def project(tmp_path: Path) -> Path:
 
 def _gsd(*args: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "gsd_core", *map(str, args)], capture_output=True, text=True, timeout=120,
-        stdin=subprocess.DEVNULL, check=False,
+        [sys.executable, "-m", "gsd_core", *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+        check=False,
         env=os.environ | SMALL | {"PYTHONPATH": f"{HOME}:{HOME / 'plugins'}"} | environment,
-    )  # fmt: skip
+    )
 
 
 def _settings(project: Path, verb: str, *flags: str) -> list[str]:

@@ -14,9 +14,21 @@ from gsd_core.cli.app import COMMANDS
 from tests.cli.bench import Bench, call
 
 HEAVY = {
-    "apprise", "apsw", "asyncssh", "cattrs", "claude_agent_sdk", "fastapi", "filelock", "httpx",
-    "markdown_it", "mcp", "platformdirs", "ruamel", "starlette", "tenacity",
-}  # fmt: skip
+    "apprise",
+    "apsw",
+    "asyncssh",
+    "cattrs",
+    "claude_agent_sdk",
+    "fastapi",
+    "filelock",
+    "httpx",
+    "markdown_it",
+    "mcp",
+    "platformdirs",
+    "ruamel",
+    "starlette",
+    "tenacity",
+}
 LOADED = """
 import sys
 from gsd_core.cli import main
@@ -31,9 +43,13 @@ print("LOADED", *sorted({name.partition(".")[0] for name in sys.modules}))
 def _in_a_process(*args: str, code: str = LOADED) -> str:
     home = Path(gsd_core.__file__).parents[1]
     done = subprocess.run(
-        [sys.executable, "-c", code, *args], capture_output=True, text=True, check=True, timeout=60,
+        [sys.executable, "-c", code, *args],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
         env={"PYTHONPATH": f"{home}:{home / 'plugins'}", "PATH": "/usr/bin:/bin"},
-    )  # fmt: skip
+    )
     return done.stdout
 
 
@@ -121,8 +137,12 @@ def test_a_reader_that_has_seen_enough_is_no_error(bench: Bench) -> None:
     home = Path(gsd_core.__file__).parents[1]
 
     done = subprocess.run(
-        ["bash", "-c", script], capture_output=True, text=True, check=True, timeout=60,
+        ["bash", "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
         env={"PYTHONPATH": f"{home}:{home / 'plugins'}", "PATH": "/usr/bin:/bin"},
-    )  # fmt: skip
+    )
 
     assert (done.stdout, done.stderr) == ("{0\n", "")

@@ -60,11 +60,16 @@ def test_status_tells_of_a_run_that_goes_on(bench: Bench) -> None:
     assert found["waits_for"] == "2/execute/02-02"
     assert found["cost"] == {"dollars": "0.42", "tokens": 1234, "calls": 1, "basis": "reported"}
     assert [(p["number"], p["status"]) for p in found["phases"]] == [
-        ("1", "completed"), ("2", "in_progress"), ("3", "pending"),
-    ]  # fmt: skip
+        ("1", "completed"),
+        ("2", "in_progress"),
+        ("3", "pending"),
+    ]
     assert found["phases"][1]["steps"] == {
-        "discuss": "completed", "plan": "completed", "execute": "in_progress", "verify": "pending",
-    }  # fmt: skip
+        "discuss": "completed",
+        "plan": "completed",
+        "execute": "in_progress",
+        "verify": "pending",
+    }
 
 
 def test_status_tells_of_a_run_that_was_killed(bench: Bench) -> None:
@@ -129,8 +134,11 @@ def test_questions_as_json_have_their_options(bench: Bench) -> None:
 
     assert (found["schema_version"], found["run"]) == (1, "r-1")
     assert found["questions"][0]["options"][0] == {
-        "number": 1, "label": "SQLite", "description": "one file", "recommended": True,
-    }  # fmt: skip
+        "number": 1,
+        "label": "SQLite",
+        "description": "one file",
+        "recommended": True,
+    }
     assert found["questions"][0]["answer_given"] is False
 
 

@@ -28,10 +28,14 @@ def idea(tmp_path: Path) -> Path:
 
 def _gsd(*args: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "gsd_core", *map(str, args)], capture_output=True, text=True, timeout=120,
-        stdin=subprocess.DEVNULL, check=False,
+        [sys.executable, "-m", "gsd_core", *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+        check=False,
         env=os.environ | SMALL | {"PYTHONPATH": f"{HOME}:{HOME / 'plugins'}"} | environment,
-    )  # fmt: skip
+    )
 
 
 def test_an_idea_becomes_a_finished_project_and_stdout_stays_empty(tmp_path: Path, idea: Path) -> None:
@@ -104,9 +108,13 @@ def test_a_closed_standard_input_harms_nothing(tmp_path: Path, idea: Path) -> No
     ]
 
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False,
+        command,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
         env=os.environ | SMALL | {"PYTHONPATH": f"{HOME}:{HOME / 'plugins'}"},
-    )  # fmt: skip
+    )
 
     assert done.returncode == 0, done.stderr
 

@@ -136,8 +136,9 @@ def test_there_is_nothing_to_resume_in_a_fresh_project(bench: Bench) -> None:
 
     assert result.exit_code == 2
     assert result.stderr.splitlines() == [
-        "error: nothing to resume in this project", "hint: start with: gsd run IDEA",
-    ]  # fmt: skip
+        "error: nothing to resume in this project",
+        "hint: start with: gsd run IDEA",
+    ]
 
 
 def _dry(*args: str | Path) -> dict[str, object]:

@@ -23,7 +23,7 @@ from gsd_core.hookspecs import gsd_find_gaps
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.discovery import Choice
 from gsd_core.plugins.loading import build_manager, load
-from gsd_core.plugins.validation import unfit
+from gsd_core.plugins.validation import validate_plugin
 from gsd_core.settings import Layer, resolve
 from tests.docs.pages import Block, blocks, pages
 from tests.package.source import ROOT
@@ -40,7 +40,7 @@ def test_python_runs_and_fits_the_hooks(block: Block) -> None:
     module = executed(block)
     manager = build_manager()
     manager.register(module, name="page")
-    problem = unfit(manager, module)
+    problem = validate_plugin(manager, module)
 
     assert problem == "" or problem.startswith("implements no hook")
 

@@ -130,8 +130,12 @@ class Place:
             process = subprocess.Popen(
                 [sys.executable, "-m", "gsd_core", *map(str, args)],
                 cwd=self.project if self.project.is_dir() else self.base,
-                env=self.world(env), stdin=given, stdout=stdout, stderr=stderr, start_new_session=True,
-            )  # fmt: skip
+                env=self.world(env),
+                stdin=given,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+            )
         if isinstance(stdin, bytes):
             assert process.stdin is not None
             process.stdin.write(stdin)

@@ -90,9 +90,12 @@ def test_a_reader_that_has_seen_enough_is_no_failure(finished: tuple[Place, Done
     place, _ = finished
     line = f"{shlex.quote(sys.executable)} -m gsd_core log | head -1"
     piped = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", line], cwd=place.project, env=place.world({}),
-        capture_output=True, check=False,
-    )  # fmt: skip
+        ["bash", "-o", "pipefail", "-c", line],
+        cwd=place.project,
+        env=place.world({}),
+        capture_output=True,
+        check=False,
+    )
 
     assert piped.returncode == 0
     assert piped.stdout.count(b"\n") == 1

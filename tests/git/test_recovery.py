@@ -44,8 +44,12 @@ def test_everything_uncommitted_is_kept_without_touching_anything(root: Path, sh
     assert ref == "refs/gsd/recover/r-1-lost-attempt"
     assert state(root, sh) == before
     assert sh("ls-tree", "--name-only", ref).splitlines() == [
-        ".gitignore", "edited", "kept", "new :(x)", "staged",
-    ]  # fmt: skip
+        ".gitignore",
+        "edited",
+        "kept",
+        "new :(x)",
+        "staged",
+    ]
     assert sh("show", f"{ref}:edited") == "2"
     assert sh("show", f"{ref}:staged") == "and edited"
     assert sh("show", f"{ref}^2:staged") == "staged"
@@ -82,9 +86,14 @@ def test_locks_are_swept_wherever_git_leaves_them_and_nothing_else(root: Path, s
     sh("worktree", "add", "-q", "../tree")
     common = root / ".git"
     left = (
-        "HEAD.lock", "index.lock", "packed-refs.lock", "next-index-123.lock", "refs/heads/a/b.lock",
-        "objects/info/commit-graph.lock", "worktrees/tree/index.lock",
-    )  # fmt: skip
+        "HEAD.lock",
+        "index.lock",
+        "packed-refs.lock",
+        "next-index-123.lock",
+        "refs/heads/a/b.lock",
+        "objects/info/commit-graph.lock",
+        "worktrees/tree/index.lock",
+    )
     kept = ("gsd/lock", "gsd/x.lock", "worktrees/tree/locked", "hooks/x.lock")
     for name in (*left, *kept):
         (common / name).parent.mkdir(parents=True, exist_ok=True)

@@ -49,10 +49,17 @@ def test_a_fact_comes_back_as_it_was(path: Path) -> None:
 
         assert list(journal.events()) == [
             Record(
-                seq=seq, run="r-1", epoch=epoch, at=NOW, kind="attempt.started",
-                v=1, step="1/plan", attempt=2, data=data,
+                seq=seq,
+                run="r-1",
+                epoch=epoch,
+                at=NOW,
+                kind="attempt.started",
+                v=1,
+                step="1/plan",
+                attempt=2,
+                data=data,
             )
-        ]  # fmt: skip
+        ]
 
 
 def test_facts_are_there_for_another_process_at_once(path: Path) -> None:
@@ -146,8 +153,10 @@ def test_a_process_that_was_overtaken_can_write_no_more_about_the_run(path: Path
         new.append("c", {}, run="r-1")
 
         assert [(record.kind, record.epoch) for record in new.events()] == [
-            ("a", 1), ("other", 0), ("c", 2),
-        ]  # fmt: skip
+            ("a", 1),
+            ("other", 0),
+            ("c", 2),
+        ]
 
 
 def test_activity_before_the_epoch_is_raised_does_no_harm(path: Path) -> None:
@@ -274,7 +283,7 @@ def test_old_payloads_are_made_current_step_by_step(path: Path) -> None:
     upcasters: Mapping[tuple[str, int], Upcaster] = {
         ("a", 1): lambda data: {"count": data["n"]},
         ("a", 2): lambda data: {**data, "unit": "x"},
-    }  # fmt: skip
+    }
 
     with reader(path, upcasters=upcasters) as journal:
         assert [(record.v, record.data) for record in journal.events()] == [
@@ -347,8 +356,10 @@ def test_no_fact_is_lost_to_a_kill(path: Path) -> None:
     for round_ in range(1, 6):
         process = subprocess.Popen(
             [sys.executable, "-c", KILLED, str(path)],
-            stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": ROOT}, text=True,
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": ROOT},
+            text=True,
+        )
         assert process.stdout is not None
         told += [int(process.stdout.readline()) for _ in range(20 * round_)]
         process.send_signal(signal.SIGKILL)

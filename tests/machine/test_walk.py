@@ -84,9 +84,17 @@ def test_a_project_without_trouble_is_done_with_every_step_once() -> None:
     assert [r.completed for r in world.state.steps.values()] == [1] * len(world.state.steps)
     assert list(world.state.steps) == [
         "init",
-        "1/discuss", "1/plan", "1/execute/01-01", "1/verify", "1/complete",
-        "2/discuss", "2/plan", "2/execute/02-01", "2/verify", "2/complete",
-    ]  # fmt: skip
+        "1/discuss",
+        "1/plan",
+        "1/execute/01-01",
+        "1/verify",
+        "1/complete",
+        "2/discuss",
+        "2/plan",
+        "2/execute/02-01",
+        "2/verify",
+        "2/complete",
+    ]
 
 
 @given(st.lists(st.integers(0, 20), max_size=120))

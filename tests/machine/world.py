@@ -9,9 +9,9 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from gsd_core.journal.codec import structure, unstructure
-from gsd_core.machine.due import AskAgain, Due, End, Escalate, Land, Settle, Start, Wait, due
+from gsd_core.machine.due import ApplyResult, AskAgain, Due, End, Escalate, Settle, Start, Wait, due
 from gsd_core.machine.fold import fold
-from gsd_core.machine.state import PhaseSeen, PlanSeen, Seen, State
+from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot, State
 from gsd_core.model.ids import StepId, question_id
 from gsd_core.model.question import Answer, Inquiry, Option, Question
 
@@ -37,7 +37,7 @@ class World:
     """A state, the disk under it, and how it came about."""
 
     state: State
-    disk: Seen
+    disk: Snapshot
     epoch: int = 1
     crashes: int = 0
     trouble: int = 0
@@ -46,9 +46,14 @@ class World:
     def tell(self, kind: str, data: Mapping[str, Any], step: str = "", attempt: int = 0) -> World:
         """Return the world after one more fact."""
         fact = Fact(
-            seq=self.state.seq + 1, epoch=self.epoch, at=BEGAN + timedelta(seconds=self.state.seq),
-            kind=kind, step=step, attempt=attempt, data=data,
-        )  # fmt: skip
+            seq=self.state.seq + 1,
+            epoch=self.epoch,
+            at=BEGAN + timedelta(seconds=self.state.seq),
+            kind=kind,
+            step=step,
+            attempt=attempt,
+            data=data,
+        )
         return evolve(self, state=fold(self.state, [fact], structure))
 
     def observed(self) -> World:
@@ -62,15 +67,15 @@ class World:
 
 def new_world(phases: int = 0, *, depends: bool = True, options: Mapping[str, Any] | None = None) -> World:
     """Return a run that has just been opened on a project with so many empty phases."""
-    world = World(state=State(), disk=Seen(phases=make_phases(phases, depends=depends)))
+    world = World(state=State(), disk=Snapshot(phases=make_phases(phases, depends=depends)))
     world = world.tell("run.started", {"idea": {"name": "idea", "sha256": "x"}})
     return world.tell("run.opened", {"options": dict(options or {})}).observed()
 
 
-def make_phases(count: int, *, depends: bool = True) -> tuple[PhaseSeen, ...]:
+def make_phases(count: int, *, depends: bool = True) -> tuple[PhaseSnapshot, ...]:
     """Return empty phases, each depending on the one before."""
     return tuple(
-        PhaseSeen(number=str(n), depends_on=(str(n - 1),) if depends and n > 1 else ())
+        PhaseSnapshot(number=str(n), depends_on=(str(n - 1),) if depends and n > 1 else ())
         for n in range(1, count + 1)
     )
 
@@ -79,7 +84,7 @@ def ways(world: World) -> Iterator[World]:
     """Yield every world that may come next."""
     item = due(world.state)[0]
     match item:
-        case Land():
+        case ApplyResult():
             yield landed(world, item)
             yield trouble(world).tell("step.failed", error("Permanent"), item.step).named("not landed")
         case Settle():
@@ -173,14 +178,14 @@ def trouble(world: World) -> World:
     return evolve(world, trouble=world.trouble + 1)
 
 
-def landed(world: World, item: Land) -> World:
+def landed(world: World, item: ApplyResult) -> World:
     """Return the world with what the step returned on disk."""
     record = world.state.steps[item.step]
     world = evolve(world, disk=written(world.disk, record.id, record.gaps)).observed()
     return world.tell("step.completed", {"commit": "c"}, item.step, record.attempt).named("landed")
 
 
-def written(disk: Seen, step: StepId, gaps: tuple[str, ...]) -> Seen:
+def written(disk: Snapshot, step: StepId, gaps: tuple[str, ...]) -> Snapshot:
     """Return the disk after a step's files."""
     if step.kind == "init":
         return evolve(disk, phases=make_phases(2))
@@ -189,13 +194,13 @@ def written(disk: Seen, step: StepId, gaps: tuple[str, ...]) -> Seen:
     )
 
 
-def _written(phase: PhaseSeen, step: StepId, gaps: tuple[str, ...]) -> PhaseSeen:
+def _written(phase: PhaseSnapshot, step: StepId, gaps: tuple[str, ...]) -> PhaseSnapshot:
     match step.kind:
         case "discuss":
             return evolve(phase, context=True)
         case "plan":
             number = f"0{step.phase}-0{len(phase.plans) + 1}"
-            return evolve(phase, plans=(*phase.plans, PlanSeen(id=number)))
+            return evolve(phase, plans=(*phase.plans, PlanSnapshot(id=number)))
         case "execute":
             plans = (evolve(p, summary=True) if p.id == step.detail else p for p in phase.plans)
             return evolve(phase, plans=tuple(plans), stale=phase.verdict != "")

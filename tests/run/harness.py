@@ -34,9 +34,15 @@ from gsd_plugins.yolo import YoloSettings
 BEGAN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 IDEA = "# Greeter\n\nA small program that greets people by name.\n"
 BUILT_IN: dict[str, object] = {
-    "native": native, "must_haves": must_haves, "uat": uat, "permissions": permissions, "retry": retry,
-    "inplace": inplace, "yolo": yolo, "budget": budget,
-}  # fmt: skip
+    "native": native,
+    "must_haves": must_haves,
+    "uat": uat,
+    "permissions": permissions,
+    "retry": retry,
+    "inplace": inplace,
+    "yolo": yolo,
+    "budget": budget,
+}
 
 
 def repository(root: Path) -> Path:
@@ -136,9 +142,16 @@ def request(
     settings = resolve(classes, [layer])
     settings = evolve(settings, values={**settings.values, YoloSettings: YoloSettings(yes=yes)})
     return RunRequest(
-        root=root, idea=given, resume=given is None, settings=settings, hooks=hooks, plugins=(),
-        info=RunInfo(id="", project=root, yes=yes, agent="fake"), options=options or Options(), clock=now,
-    )  # fmt: skip
+        root=root,
+        idea=given,
+        resume=given is None,
+        settings=settings,
+        hooks=hooks,
+        plugins=(),
+        info=RunInfo(id="", project=root, yes=yes, agent="fake"),
+        options=options or Options(),
+        clock=now,
+    )
 
 
 def quick(asked: RunRequest) -> RunRequest:

@@ -48,9 +48,15 @@ class Mortal(Effects):
     fuse: Fuse
 
     def append(
-        self, kind: str, data: Mapping[str, Any], *, run: str, step: str, attempt: int,
+        self,
+        kind: str,
+        data: Mapping[str, Any],
+        *,
+        run: str,
+        step: str,
+        attempt: int,
         consumes: Collection[int] = (),
-    ) -> Record:  # fmt: skip
+    ) -> Record:
         self.fuse(f"before {kind} {step}")
         record = super().append(kind, data, run=run, step=step, attempt=attempt, consumes=consumes)
         self.fuse(f"after {kind} {step}")
@@ -62,9 +68,14 @@ class Mortal(Effects):
         self.fuse(f"after writing {path.name}")
 
     async def commit(
-        self, paths: Collection[str], subject: str, trailers: Mapping[str, str], *, verify: bool,
+        self,
+        paths: Collection[str],
+        subject: str,
+        trailers: Mapping[str, str],
+        *,
+        verify: bool,
         empty: bool = False,
-    ) -> str:  # fmt: skip
+    ) -> str:
         self.fuse(f"before commit {subject}")
         commit = await super().commit(paths, subject, trailers, verify=verify, empty=empty)
         self.fuse(f"after commit {subject}")

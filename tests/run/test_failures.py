@@ -224,12 +224,22 @@ def test_an_invalid_answer_is_complained_of_twice_then_begun_afresh_then_given_u
     found = conversations(agent, "planner")
     first, fresh = found[0][0], found[3][0]
     assert found == [
-        (first, False), (first, True), (first, True), (fresh, False), (fresh, True), (fresh, True),
-    ]  # fmt: skip
+        (first, False),
+        (first, True),
+        (first, True),
+        (fresh, False),
+        (fresh, True),
+        (fresh, True),
+    ]
     assert first != fresh
     assert [task.prompt.startswith("Your answer cannot be used") for task in agent.of("planner")] == [
-        False, True, True, False, True, True,
-    ]  # fmt: skip
+        False,
+        True,
+        True,
+        False,
+        True,
+        True,
+    ]
     assert (end.exit, "stays invalid" in end.reason) == (1, True)
 
 
@@ -266,9 +276,15 @@ class Mortal(Effects):
     life: Life
 
     def append(
-        self, kind: str, data: Mapping[str, Any], *, run: str, step: str, attempt: int,
+        self,
+        kind: str,
+        data: Mapping[str, Any],
+        *,
+        run: str,
+        step: str,
+        attempt: int,
         consumes: Collection[int] = (),
-    ) -> Record:  # fmt: skip
+    ) -> Record:
         if self.life.over:
             raise Crash
         return super().append(kind, data, run=run, step=step, attempt=attempt, consumes=consumes)

@@ -51,8 +51,11 @@ EXITS = {
 }
 LISTED = {"gsd_execute_step": "execute", "gsd_run_agent": "agent", "gsd_workspace": "workspace"}
 UNNAMED = {
-    ("gsd_answer", "hangs"), ("gsd_on_event", "hangs"), ("gsd_notify", "lies"), ("gsd_on_event", "lies"),
-}  # fmt: skip
+    ("gsd_answer", "hangs"),
+    ("gsd_on_event", "hangs"),
+    ("gsd_notify", "lies"),
+    ("gsd_on_event", "lies"),
+}
 """A human who thinks and a watcher that is slow are no failures; where nothing is returned, nothing lies."""
 
 slow = pytest.mark.slow

@@ -133,10 +133,17 @@ TWICE = [CASES[3], CASES[6], CASES[9]]
 def test_a_built_in_can_be_blocked_and_replaced(tmp_path: Path, case: Case) -> None:
     root, other = h.repository(tmp_path / "project"), Other()
     asked = h.request(
-        root, h.one_phase(**case.scenario), given=h.idea(), run=case.run, yes=case.yes,
+        root,
+        h.one_phase(**case.scenario),
+        given=h.idea(),
+        run=case.run,
+        yes=case.yes,
         other=h.plugin(case.hook, getattr(other, case.function)),
-        claude=claude, answers=answers, terminal=terminal, apprise=apprise,
-    )  # fmt: skip
+        claude=claude,
+        answers=answers,
+        terminal=terminal,
+        apprise=apprise,
+    )
     registry = asked.hooks.manager
     assert case.name in asked.hooks.plugins_of(case.hook)
 

@@ -12,7 +12,7 @@ from gsd_core import Inquiry, Option, Question, UserError
 from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.schema import Record
 from gsd_core.machine.fold import fold
-from gsd_core.machine.state import Options, PhaseSeen, PlanSeen, Seen, State
+from gsd_core.machine.state import Options, PhaseSnapshot, PlanSnapshot, Snapshot, State
 from gsd_core.views.log import log_line, parse_since
 from gsd_core.views.phases import PhaseRow, percent, phase_rows
 from gsd_core.views.state_file import file_status, state_file
@@ -37,9 +37,9 @@ class Facts:
         )
         return self
 
-    def observe(self, *phases: PhaseSeen) -> Facts:
+    def observe(self, *phases: PhaseSnapshot) -> Facts:
         """Append what was found on disk."""
-        return self.add("project.observed", **unstructure(Seen(phases=phases)))
+        return self.add("project.observed", **unstructure(Snapshot(phases=phases)))
 
     @property
     def state(self) -> State:
@@ -63,8 +63,8 @@ def _state_file(facts: Facts) -> dict[str, Any]:
     return content
 
 
-def _plans(*done: bool) -> tuple[PlanSeen, ...]:
-    return tuple(PlanSeen(id=f"01-{n:02d}", summary=summary) for n, summary in enumerate(done, 1))
+def _plans(*done: bool) -> tuple[PlanSnapshot, ...]:
+    return tuple(PlanSnapshot(id=f"01-{n:02d}", summary=summary) for n, summary in enumerate(done, 1))
 
 
 def _row(facts: Facts) -> PhaseRow:
@@ -79,7 +79,7 @@ def test_before_the_first_run_the_state_file_is_idle_and_empty() -> None:
 
 
 def test_the_state_file_names_the_current_phase_and_step() -> None:
-    facts = _open_run().observe(PhaseSeen(number="1", name="Core", context=True, plans=_plans(False)))
+    facts = _open_run().observe(PhaseSnapshot(number="1", name="Core", context=True, plans=_plans(False)))
     facts.add("attempt.started", "1/execute/01-01", kind="execute", phase="1", plan="01-01")
     facts.add("task.committed", "1/execute/01-01", task="01-01/1", commit="abc", paths=["a"])
 
@@ -101,7 +101,7 @@ def test_the_state_file_names_the_current_phase_and_step() -> None:
 
 
 def test_each_commit_is_listed_once() -> None:
-    facts = _open_run().observe(PhaseSeen(number="1"))
+    facts = _open_run().observe(PhaseSnapshot(number="1"))
     for commit in ("abc", "abc", "", "def"):
         facts.add("task.committed", "1/execute/01-01", task="01-01/1", commit=commit, paths=[])
 
@@ -151,7 +151,7 @@ def test_each_outcome_has_a_status(outcome: str, status: str) -> None:
 
 def test_a_phase_without_verification_reaches_100_percent() -> None:
     options = Options(skip_verify=True, skip_discuss=True)
-    facts = _open_run(options).observe(PhaseSeen(number="1", plans=_plans(True, True)))
+    facts = _open_run(options).observe(PhaseSnapshot(number="1", plans=_plans(True, True)))
 
     row = _row(facts)
 
@@ -160,26 +160,28 @@ def test_a_phase_without_verification_reaches_100_percent() -> None:
 
 
 def test_a_ticked_phase_is_completed_whatever_its_files() -> None:
-    row = _row(_open_run().observe(PhaseSeen(number="1", ticked=True)))
+    row = _row(_open_run().observe(PhaseSnapshot(number="1", ticked=True)))
 
     assert (row.status, row.done) == ("completed", 4)
 
 
 def test_with_gaps_the_verification_is_in_progress() -> None:
-    phase = PhaseSeen(number="1", context=True, plans=_plans(True), verdict="gaps_found", gaps=("a",))
+    phase = PhaseSnapshot(number="1", context=True, plans=_plans(True), verdict="gaps_found", gaps=("a",))
 
     assert _row(_open_run().observe(phase)).steps["verify"] == "in_progress"
 
 
 def test_with_a_stale_verdict_the_verification_is_in_progress() -> None:
-    phase = PhaseSeen(number="1", context=True, plans=_plans(True), verdict="passed", stale=True)
+    phase = PhaseSnapshot(number="1", context=True, plans=_plans(True), verdict="passed", stale=True)
 
     assert _row(_open_run().observe(phase)).steps["verify"] == "in_progress"
 
 
 def test_a_failed_step_makes_its_phase_failed() -> None:
     facts = (
-        _open_run().observe(PhaseSeen(number="1")).add("attempt.started", "1/plan", kind="plan", phase="1")
+        _open_run()
+        .observe(PhaseSnapshot(number="1"))
+        .add("attempt.started", "1/plan", kind="plan", phase="1")
     )
     facts.add("step.failed", "1/plan", error={"kind": "Permanent", "message": "no", "hint": ""})
 
@@ -190,7 +192,7 @@ def test_a_failed_step_makes_its_phase_failed() -> None:
 
 def test_phases_outside_the_chosen_range_do_not_count() -> None:
     facts = _open_run(Options(phases=("1",), skip_verify=True, skip_discuss=True))
-    facts.observe(PhaseSeen(number="1", plans=_plans(True)), PhaseSeen(number="2"))
+    facts.observe(PhaseSnapshot(number="1", plans=_plans(True)), PhaseSnapshot(number="2"))
 
     rows = phase_rows(facts.state)
 
@@ -199,7 +201,7 @@ def test_phases_outside_the_chosen_range_do_not_count() -> None:
 
 
 def test_phases_are_ordered_by_each_part_of_their_number() -> None:
-    facts = _open_run().observe(*(PhaseSeen(number=number) for number in ("10", "2.10", "2", "2.9", "1")))
+    facts = _open_run().observe(*(PhaseSnapshot(number=number) for number in ("10", "2.10", "2", "2.9", "1")))
 
     assert [row.number for row in phase_rows(facts.state)] == ["1", "2", "2.9", "2.10", "10"]
 

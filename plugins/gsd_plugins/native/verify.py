@@ -30,7 +30,7 @@ from gsd_core import (
     Verified,
     padded,
 )
-from gsd_core.planning.must_haves import Promise, truths_of
+from gsd_core.planning.must_haves import MustHave, truths_of
 from gsd_core.planning.verification import render_verification
 
 from .answers import VERDICTS, VerdictAnswer, VerdictsAnswer, parse_answer, validate_answer
@@ -63,7 +63,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     )
 
 
-def _contradicted(truths: Sequence[Promise], report: GapReport) -> Iterator[Gap]:
+def _contradicted(truths: Sequence[MustHave], report: GapReport) -> Iterator[Gap]:
     """Yield a gap for evidence that something does not hold, if its detector reported no gap for it."""
     texts = {name: truth.text for truth in truths for name in truth.ids}
     reported = {gap.about for gap in report.gaps}
@@ -73,7 +73,7 @@ def _contradicted(truths: Sequence[Promise], report: GapReport) -> Iterator[Gap]
             yield Gap(truth=truth, reason=evidence.proof, about=evidence.about, found_by=evidence.by)
 
 
-def _undecided(truths: Sequence[Promise], report: GapReport) -> tuple[Promise, ...]:
+def _undecided(truths: Sequence[MustHave], report: GapReport) -> tuple[MustHave, ...]:
     """Return the truths that no evidence, gap or manual check is about."""
     decided = {gap.about for gap in report.gaps}
     decided |= {evidence.about for evidence in report.evidence}
@@ -85,7 +85,7 @@ def _undecided(truths: Sequence[Promise], report: GapReport) -> tuple[Promise, .
 
 
 async def _ask_verifier(
-    step: StepRequest, phase: PhaseView, host: StepHost, truths: Sequence[Promise], report: GapReport
+    step: StepRequest, phase: PhaseView, host: StepHost, truths: Sequence[MustHave], report: GapReport
 ) -> GapReport:
     """Return the report with the verifier's verdict on each truth added."""
     task = AgentTask(
@@ -117,7 +117,7 @@ async def _ask_verifier(
     return report
 
 
-def _prompt(phase: PhaseView, truths: Sequence[Promise]) -> str:
+def _prompt(phase: PhaseView, truths: Sequence[MustHave]) -> str:
     # Paths and outputs only: nothing that the executors said about their own work.
     files = sorted({path for plan in executed_plans(phase) for path in plan.files_modified})
     return join(
@@ -140,7 +140,7 @@ def _check_output(check: TaskCheck) -> str:
     return f"- {check.plan}, task {check.task}: {result.command}: {status}\n{output}".rstrip()
 
 
-def _problems(truths: Sequence[Promise], value: object) -> Iterator[str]:
+def _problems(truths: Sequence[MustHave], value: object) -> Iterator[str]:
     if invalid := validate_answer(VerdictsAnswer, value):
         yield from invalid
         return
@@ -159,7 +159,7 @@ def _lacks_evidence(verdict: VerdictAnswer) -> bool:
     return verdict.status in ("holds", "human") and not verdict.evidence.strip()
 
 
-def _verdict_on(truth: Promise, value: object) -> VerdictAnswer | None:
+def _verdict_on(truth: MustHave, value: object) -> VerdictAnswer | None:
     """Return the verdict on *truth*; ``None`` if it is missing, ambiguous, invalid or without evidence."""
     # The answer as a whole may be invalid here; one bad verdict must not spoil the others.
     listed = cast("Mapping[str, Any]", value).get("verdicts") if isinstance(value, Mapping) else None
@@ -175,7 +175,7 @@ def _verdict_on(truth: Promise, value: object) -> VerdictAnswer | None:
     return None if _lacks_evidence(verdict) else verdict
 
 
-def _with_verdict(report: GapReport, truth: Promise, verdict: VerdictAnswer | None) -> GapReport:
+def _with_verdict(report: GapReport, truth: MustHave, verdict: VerdictAnswer | None) -> GapReport:
     if verdict is None:
         gap = Gap(truth=truth.text, reason=NO_VERDICT, about=truth.id, status="unverified")
         return attrs.evolve(report, gaps=(*report.gaps, gap))
