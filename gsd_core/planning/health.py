@@ -73,7 +73,7 @@ def examine(root: Path) -> tuple[HealthIssue, ...]:
     except PlanningError as error:
         found += [] if roadmap or state else [_broken(error)]
     else:
-        if surveyed.places:
+        if surveyed.roadmap_phases:
             found += [] if state else _state(root, surveyed)
             found += _without_folder(surveyed)
             found += _without_phase(surveyed)
@@ -162,7 +162,7 @@ def _state(root: Path, surveyed: Survey) -> Iterator[HealthIssue]:
 def known_phases(surveyed: Survey) -> set[str]:
     """Return the numbers of all phases, in any roadmap or on disk."""
     folders = (name for folder in surveyed.on_disk_only() for name in folder.names)
-    return {place.mark.number for place in surveyed.places} | set(folders)
+    return {phase.number for phase in surveyed.roadmap_phases} | set(folders)
 
 
 def _without_folder(surveyed: Survey) -> Iterator[HealthIssue]:
