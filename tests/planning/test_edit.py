@@ -188,9 +188,12 @@ def test_without_a_list_of_plans_only_the_status_changes() -> None:
 
 def after_listing(roadmap: str, phase: str, plan: str = "01") -> str:
     """Return a roadmap after one plan was listed and ticked, and its phase too."""
-    listed = ListPlans(phase=phase, plans=((plan, "begin"),))
-    done = [TickPlan(phase=phase, plan=plan), TickPhase(phase=phase, date="2026-01-31")]
-    return apply_changes({"ROADMAP.md": roadmap}, [listed, *done])["ROADMAP.md"]
+    applied: list[Change] = [
+        ListPlans(phase=phase, plans=((plan, "begin"),)),
+        TickPlan(phase=phase, plan=plan),
+        TickPhase(phase=phase, date="2026-01-31"),
+    ]
+    return apply_changes({"ROADMAP.md": roadmap}, applied)["ROADMAP.md"]
 
 
 def test_a_phase_that_is_only_in_the_checklist_gets_a_section_for_its_plans() -> None:
