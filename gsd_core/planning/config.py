@@ -1,6 +1,7 @@
-"""Reads ``.planning/config.json``, and the defaults of GSD v1.20.5.
+"""``.planning/config.json``: read it, and write a new one with the defaults of GSD v1.20.5.
 
-Writes ROADMAP.md, STATE.md and config.json in the shapes of v1.20.5.
+Later versions of GSD moved and renamed keys. The new and the old forms are read; keys that we do
+not know are kept, as other tools may use them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ T = TypeVar("T")
 
 CONFIG = ".planning/config.json"
 
+# The flat keys of early versions, and granularity, which is the name of depth since v1.22.3.
 _LEGACY = {
     "workflow.research": "research",
     "workflow.plan_check": "plan_checker",
@@ -61,48 +63,34 @@ def default_config(depth: str = "standard", mode: str = "interactive") -> dict[s
 
 
 def get(config: Mapping[str, Any], key: str, default: T) -> T:
-    """Return the value of a dotted *key*, in its place or in its flat legacy form.
+    """Return the value of a dotted *key*, nested or in its flat legacy form.
 
-    A value of another kind than *default* counts as absent.
+    A value of another type than *default* counts as absent; with ``None`` any type is accepted.
     """
+    nested: object = config
+    for part in key.split("."):
+        nested = cast("Mapping[str, object]", nested).get(part) if isinstance(nested, Mapping) else None
     legacy = _LEGACY.get(key, "")
-    for found in (_nested(config, key), config.get(legacy) if legacy else None):
+    for found in (nested, config.get(legacy) if legacy else None):
         value = _GRANULARITY.get(str(found), found) if key == "depth" else found
-        if _fits(value, default):
+        if value is not None and (default is None or type(value) is type(default)):
             return cast("T", value)
     return default
 
 
 def read_config(root: Path) -> dict[str, Any]:
-    """Return the project's config as it stands, empty if there is none."""
-    path = root / CONFIG
-    if not path.is_file():
+    """Return the project's config as it is in the file, empty if there is none."""
+    if not (root / CONFIG).is_file():
         return {}
+    hint = "fix it, or delete it to use the defaults"
     try:
         config: object = json.loads(read_text(root, CONFIG))
     except (ValueError, RecursionError) as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
-        hint = "repair it, or delete it to go back to the defaults"
-        raise PlanningError("not JSON", path=CONFIG, line=line, hint=hint) from error
+        raise PlanningError("is not valid JSON", path=CONFIG, line=line, hint=hint) from error
     if not isinstance(config, dict):
-        hint = "repair it, or delete it to go back to the defaults"
-        raise PlanningError("not a JSON object", path=CONFIG, line=1, hint=hint)
+        raise PlanningError("is not a JSON object ({...})", path=CONFIG, line=1, hint=hint)
     return cast("dict[str, Any]", config)
-
-
-def _nested(config: Mapping[str, Any], key: str) -> object:
-    value: object = config
-    for part in key.split("."):
-        if not isinstance(value, Mapping):
-            return None
-        value = cast("Mapping[str, object]", value).get(part)
-    return value
-
-
-def _fits(value: object, default: object) -> bool:
-    if value is None:
-        return False
-    return default is None or type(value) is type(default)
 
 
 def render_config(config: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from gsd_core.errors import PlanningError
 
 from .changes import AddDecisions, Change, ListPlans, MapRequirement, SetPosition, TickPhase, TickPlan
 from .requirements import map_requirement
-from .roadmap import list_plans, tick_phase, tick_plan
+from .roadmap_edit import list_plans, tick_phase, tick_plan
 from .state import add_decisions, set_position
 
 ROADMAP, REQUIREMENTS, STATE = "ROADMAP.md", "REQUIREMENTS.md", "STATE.md"

@@ -1,12 +1,13 @@
-"""Looks after a ``.planning/``: what is missing, broken, or does not agree; nothing is changed.
+"""The health of a ``.planning/``: what is missing, broken or contradictory, and repairs.
 
 Codes and severities are those of GSD's ``validate health`` (v1.20.5): E001 no folder, E002 PROJECT,
 E003 ROADMAP, E004 STATE, E005 config broken; W001 a section of PROJECT is missing, W002 STATE names
 an unknown phase, W003 no config, W004 unknown model profile, W005 a folder's name, W006 a phase
-without a folder, W007 a folder without a phase; I001 a plan without a summary. A phase that is yet
-to begin has no folder: its W006 is only information, as in gsd-core.
+without a folder, W007 a folder without a phase; I001 a plan without a summary. A phase that has not
+begun has no folder: its W006 is only information, as in gsd-core.
 
-Repairs of a ``.planning/``, as new texts of whole files: shown as a diff before anything is written.
+:func:`examine` changes nothing. A repair is the new text of a whole file, and is shown as a diff
+before it is written.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from attrs import frozen
+import attrs
 
 from gsd_core.errors import PlanningError
 from gsd_core.model.ids import normal_phase
@@ -32,24 +33,31 @@ from .numbers import CODE, TOKEN, is_backlog
 from .phases import PHASES, every_folder
 from .plan import plan_id
 from .project import core_value
+from .roadmap import PATH as ROADMAP
+from .roadmap import check_names_phases, parse_roadmap
 from .state import render_state
 from .survey import Survey, Surveyed, survey
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 Standing: TypeAlias = Literal["healthy", "degraded", "broken"]
 
-PROJECT, ROADMAP, STATE = ".planning/PROJECT.md", ".planning/ROADMAP.md", ".planning/STATE.md"
+PROJECT, STATE = ".planning/PROJECT.md", ".planning/STATE.md"
 SECTIONS = ("What This Is", "Core Value", "Requirements")
 PROFILES = ("quality", "balanced", "budget", "adaptive", "inherit")
+SEVERITIES: dict[str, Severity] = {"E": "error", "W": "warning", "I": "info"}
+"""By the first letter of a code, the worst first."""
 
-_NAME = re.compile(rf"(?:{CODE}-|[A-Z][A-Z0-9_]*-)?[A-Z]?\d{{2,}}[A-Za-z]?(?:\.\d+)*(?:-\d{{2}})*-[\w-]+")
-_MENTION = re.compile(rf"\bPhase:?(?:\*\*)?:?\s+({TOKEN})", re.IGNORECASE)
+# v1.20.5 wants NN-slug or NN.N-slug; gsd-core also has the project's code, series and letters.
+_FOLDER_NAME = re.compile(
+    rf"(?:{CODE}-|[A-Z][A-Z0-9_]*-)?[A-Z]?\d{{2,}}[A-Za-z]?(?:\.\d+)*(?:-\d{{2}})*-[\w-]+"
+)
+_PHASE_MENTION = re.compile(rf"\bPhase:?(?:\*\*)?:?\s+({TOKEN})", re.IGNORECASE)
 _POSITION = re.compile(r"^\s*(?:[-*]\s+)?(?:\*\*)?(?:Current )?(?:Phase|focus):?(?:\*\*)?:", re.IGNORECASE)
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class HealthIssue:
-    """Something that is wrong: GSD's *code*, the file it is about, and the way out."""
+    """Something that is wrong: GSD's *code*, the file it is in, and how to fix it."""
 
     code: str
     severity: Severity
@@ -63,147 +71,150 @@ class HealthIssue:
 def examine(root: Path) -> tuple[HealthIssue, ...]:
     """Return all that is wrong in the project at *root*, the worst first."""
     if not (root / ".planning").is_dir():
-        return (_error("E001", ".planning", "there is no .planning folder", "gsd run IDEA makes one"),)
-    found = [*_project(root), *_config(root)]
-    roadmap = _readable(root, ROADMAP, "E003", "restore it from git; no other file says what is to be built")
-    state = _readable(root, STATE, "E004", "gsd health --repair rebuilds it", repairable=True)
-    found += [ailment for ailment in (roadmap, state) if ailment]
+        fix = "start a project with: gsd run IDEA"
+        return (_issue("E001", ".planning", "the project has no .planning folder", fix),)
+    roadmap = _roadmap_issue(root)
+    state = _unreadable(root, STATE, "E004", "gsd health --repair rebuilds it", repairable=True)
+    found = [*_project_issues(root), *_config_issues(root), *(one for one in (roadmap, state) if one)]
     try:
         surveyed = survey(root)
     except PlanningError as error:
-        found += [] if roadmap or state else [_broken(error)]
+        # If it is about ROADMAP.md, it is in the list already; else an archived roadmap is broken.
+        if not roadmap:
+            found.append(_issue("E003", error.path, str(error), error.hint, line=error.line))
     else:
-        if surveyed.places:
-            found += [] if state else _state(root, surveyed)
-            found += _without_folder(surveyed)
-            found += _without_phase(surveyed)
-    found += [*_names(root), *_summaries(root)]
-    order = ("error", "warning", "info")
+        if surveyed.roadmap_phases:
+            found += [] if state else _state_issues(root, surveyed)
+            found += _mismatches(surveyed)
+    found += [*_folder_name_issues(root), *_missing_summaries(root)]
+    order = list(SEVERITIES.values())
     return tuple(sorted(found, key=lambda one: (order.index(one.severity), one.code)))
 
 
-def standing(ailments: tuple[HealthIssue, ...]) -> Standing:
-    """Say how a project is in all."""
-    severities = {ailment.severity for ailment in ailments}
+def standing(issues: tuple[HealthIssue, ...]) -> Standing:
+    """Return the state of the whole project, in GSD's words."""
+    severities = {issue.severity for issue in issues}
     if "error" in severities:
         return "broken"
     return "degraded" if "warning" in severities else "healthy"
 
 
-def _error(
+def known_phases(surveyed: Survey) -> set[str]:
+    """Return the numbers of all phases, in any roadmap or on disk."""
+    on_disk = (name for folder in surveyed.on_disk_only() for name in folder.names)
+    return {phase.number for phase in surveyed.roadmap_phases} | set(on_disk)
+
+
+def _issue(
     code: str, path: str, message: str, fix: str, *, line: int = 0, repairable: bool = False
 ) -> HealthIssue:
+    severity = SEVERITIES[code[0]]
     return HealthIssue(
-        code=code, severity="error", path=path, message=message, fix=fix, line=line, repairable=repairable
+        code=code, severity=severity, path=path, message=message, fix=fix, line=line, repairable=repairable
     )
 
 
-def _warning(
-    code: str, path: str, message: str, fix: str, *, line: int = 0, repairable: bool = False
-) -> HealthIssue:
-    return HealthIssue(
-        code=code, severity="warning", path=path, message=message, fix=fix, line=line, repairable=repairable
-    )
-
-
-def _broken(error: PlanningError) -> HealthIssue:
-    return _error("E003", error.path, str(error), error.hint, line=error.line)
-
-
-def _readable(root: Path, path: str, code: str, fix: str, *, repairable: bool = False) -> HealthIssue | None:
+def _unreadable(
+    root: Path, path: str, code: str, fix: str, *, repairable: bool = False
+) -> HealthIssue | None:
+    """Return the issue of a file that is missing, empty or cannot be read."""
     if not (root / path).exists():
-        return _error(code, path, "is missing", fix, repairable=repairable)
+        return _issue(code, path, "is missing", fix, repairable=repairable)
     try:
         text = read_text(root, path)
     except PlanningError as error:
-        return _error(code, path, str(error), error.hint, line=error.line, repairable=repairable)
-    return None if text.strip() else _error(code, path, "is empty", fix, repairable=repairable)
+        return _issue(code, path, str(error), error.hint, line=error.line, repairable=repairable)
+    return None if text.strip() else _issue(code, path, "is empty", fix, repairable=repairable)
 
 
-def _project(root: Path) -> Iterator[HealthIssue]:
-    if ailment := _readable(root, PROJECT, "E002", "describe the project there: what it is, its core value"):
-        yield ailment
+def _roadmap_issue(root: Path) -> HealthIssue | None:
+    fix = "restore it from git; no other file lists the phases"
+    if issue := _unreadable(root, ROADMAP, "E003", fix):
+        return issue
+    try:
+        check_names_phases(parse_roadmap(read_text(root, ROADMAP)))
+    except PlanningError as error:
+        return _issue("E003", ROADMAP, str(error), error.hint, line=error.line)
+    return None
+
+
+def _project_issues(root: Path) -> Iterator[HealthIssue]:
+    fix = "describe the project in it: what it is, and its core value"
+    if issue := _unreadable(root, PROJECT, "E002", fix):
+        yield issue
         return
     text = read_text(root, PROJECT)
     for section in SECTIONS:
         if not re.search(rf"^##[ \t]+{section}\b", text, re.MULTILINE | re.IGNORECASE):
-            yield _warning("W001", PROJECT, f"has no section {section!r}", f"add a heading '## {section}'")
+            yield _issue("W001", PROJECT, f"has no section {section!r}", f"add a heading '## {section}'")
 
 
-def _config(root: Path) -> Iterator[HealthIssue]:
+def _config_issues(root: Path) -> Iterator[HealthIssue]:
     if not (root / CONFIG).exists():
         fix = "gsd health --repair writes the defaults"
-        yield _warning("W003", CONFIG, "is missing, so the defaults count", fix, repairable=True)
+        yield _issue("W003", CONFIG, "is missing, so the defaults apply", fix, repairable=True)
         return
     try:
         profile = read_config(root).get("model_profile", "balanced")
     except PlanningError as error:
-        yield _error("E005", CONFIG, str(error), error.hint, line=error.line, repairable=True)
+        yield _issue("E005", CONFIG, str(error), error.hint, line=error.line, repairable=True)
         return
     if profile not in PROFILES:
         fix = f"set it to one of {', '.join(PROFILES)}"
-        yield _warning("W004", CONFIG, f"has the unknown model_profile {profile!r}", fix)
+        yield _issue("W004", CONFIG, f"has the unknown model_profile {profile!r}", fix)
 
 
-def _state(root: Path, surveyed: Survey) -> Iterator[HealthIssue]:
+def _state_issues(root: Path, surveyed: Survey) -> Iterator[HealthIssue]:
+    """Yield each unknown phase that STATE.md names, once; only its position can be repaired."""
     known = known_phases(surveyed)
-    seen: set[str] = set()
     for number, line in enumerate(read_text(root, STATE).split("\n"), start=1):
-        for match in _MENTION.finditer(line):
+        for match in _PHASE_MENTION.finditer(line):
             phase = normal_phase(match[1])
-            if phase in known or phase in seen or is_backlog(phase):
+            if phase in known or is_backlog(phase):
                 continue
-            seen.add(phase)
-            names, position = f"names phase {phase}, which is not there", bool(_POSITION.match(line))
+            known.add(phase)
+            message, position = f"names phase {phase}, which does not exist", bool(_POSITION.match(line))
             fix = "gsd health --repair sets the position" if position else "correct the number"
-            yield _warning("W002", STATE, names, fix, line=number, repairable=position)
+            yield _issue("W002", STATE, message, fix, line=number, repairable=position)
 
 
-def known_phases(surveyed: Survey) -> set[str]:
-    """Return the numbers of all phases, in any roadmap or on disk."""
-    folders = (name for folder in surveyed.on_disk_only() for name in folder.names)
-    return {place.mark.number for place in surveyed.places} | set(folders)
-
-
-def _without_folder(surveyed: Survey) -> Iterator[HealthIssue]:
+def _mismatches(surveyed: Survey) -> Iterator[HealthIssue]:
+    """Yield phases of the current milestone without a folder, and folders without a phase."""
     for phase in surveyed.phases():
         if phase.folder is None:
-            yield HealthIssue(
-                code="W006",
-                severity="warning" if phase.complete else "info",
-                path=ROADMAP,
-                message=f"phase {phase.number} {phase.name!r} has no folder on disk",
-                fix="restore the folder, or take the phase out" if phase.complete else "none until it begins",
-            )
-
-
-def _without_phase(surveyed: Survey) -> Iterator[HealthIssue]:
+            message = f"phase {phase.number} {phase.name!r} has no folder on disk"
+            begun = "restore the folder, or remove the phase from the roadmap"
+            fix = begun if phase.complete else "nothing to do until the phase begins"
+            issue = _issue("W006", ROADMAP, message, fix)
+            yield issue if phase.complete else attrs.evolve(issue, severity="info")
     for folder in surveyed.on_disk_only():
         if not is_backlog(folder.number):
             message = f"phase {folder.number} is on disk, but in no roadmap"
-            yield _warning("W007", folder.path, message, "add it to ROADMAP.md, or remove the folder")
+            yield _issue("W007", folder.path, message, "add it to ROADMAP.md, or remove the folder")
 
 
-def _names(root: Path) -> Iterator[HealthIssue]:
+def _folder_name_issues(root: Path) -> Iterator[HealthIssue]:
     base = root / PHASES
     for entry in sorted(base.iterdir()) if base.is_dir() else ():
-        if entry.is_dir() and not _NAME.fullmatch(entry.name):
-            fix = "rename it like 01-foundation or 02.1-hotfix"
-            yield _warning("W005", f"{PHASES}/{entry.name}", "is not named like a phase's folder", fix)
+        if entry.is_dir() and not _FOLDER_NAME.fullmatch(entry.name):
+            message, fix = (
+                "is not the name of a phase's folder",
+                "rename it like 01-foundation or 02.1-hotfix",
+            )
+            yield _issue("W005", f"{PHASES}/{entry.name}", message, fix)
 
 
-def _summaries(root: Path) -> Iterator[HealthIssue]:
+def _missing_summaries(root: Path) -> Iterator[HealthIssue]:
     for folder in every_folder(root):
         for name in folder.live_plans():
             if not folder.summary_of(name, plan_id(name, folder.number)):
-                path = f"{folder.path}/{name}"
-                fix = "none while it is to be executed"
-                yield HealthIssue(code="I001", severity="info", path=path, message="has no SUMMARY", fix=fix)
+                path, fix = f"{folder.path}/{name}", "nothing to do until the plan is executed"
+                yield _issue("I001", path, "has no SUMMARY", fix)
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Repair:
-    """A file as it lies there (``None``: it does not) and as it would be, and the codes that it cures."""
+    """The content of a file *before* (``None``: it does not exist) and *after*; *cures* are codes."""
 
     path: str
     before: bytes | None
@@ -211,7 +222,7 @@ class Repair:
     cures: tuple[str, ...]
 
     def diff(self) -> str:
-        """Return what would change, as a unified diff; bytes that are no text are shown escaped."""
+        """Return the change as a unified diff; bytes that are not UTF-8 are shown escaped."""
         before = (self.before or b"").decode("utf-8", "backslashreplace")
         source = f"a/{self.path}" if self.before is not None else "/dev/null"
         lines = unified_diff(
@@ -220,97 +231,84 @@ class Repair:
         return "\n".join(lines)
 
 
-def repairs(root: Path, ailments: Iterable[HealthIssue], date: str) -> tuple[Repair, ...]:
-    """Return a repair for each file with an ailment that can be cured; *date* is an ISO text."""
-    found = {ailment.path: ailment for ailment in ailments if ailment.repairable}
-    proposed: list[Repair | None] = []
-    if ailment := found.get(CONFIG):
-        proposed.append(_repair(root, CONFIG, _health_repairs_config(root), ailment))
-    if ailment := found.get(STATE):
-        proposed.append(_repair(root, STATE, _health_repairs_state(root, ailment, date), ailment))
-    return tuple(repair for repair in proposed if repair)
+def repairs(root: Path, issues: Iterable[HealthIssue], date: str) -> tuple[Repair, ...]:
+    """Return a repair for each file with an issue that can be repaired; *date* is an ISO date."""
+    found = {issue.path: issue for issue in issues if issue.repairable}
+    proposed: list[Repair] = []
+    for path in (CONFIG, STATE):
+        if not (issue := found.get(path)):
+            continue
+        after = _repaired_config(root) if path == CONFIG else _repaired_state(root, issue, date)
+        before = _bytes(root / path)
+        if before is None or before.decode("utf-8", "replace") != after:
+            proposed.append(Repair(path=path, before=before, after=after, cures=(issue.code,)))
+    return tuple(proposed)
 
 
 def apply(root: Path, repair: Repair) -> None:
-    """Write a repair, all of it or nothing; refuse if the file is not what the diff was shown of."""
+    """Write a repair, all of it or nothing; refuse if the file is no longer the one in the diff."""
     file = root / repair.path
     if _bytes(file) != repair.before:
         hint = "run gsd health --repair again"
-        raise PlanningError("was changed meanwhile", path=repair.path, line=1, hint=hint)
+        raise PlanningError("has changed since the repair was proposed", path=repair.path, line=1, hint=hint)
     draft = file.with_name(f".{file.name}.gsd-draft")
     draft.write_text(repair.after, encoding="utf-8", newline="")
     draft.replace(file)
-
-
-def _repair(root: Path, path: str, after: str, ailment: HealthIssue) -> Repair | None:
-    before = _bytes(root / path)
-    if before is not None and before.decode("utf-8", "replace") == after:
-        return None
-    return Repair(path=path, before=before, after=after, cures=(ailment.code,))
 
 
 def _bytes(file: Path) -> bytes | None:
     return file.read_bytes() if file.is_file() else None
 
 
-def _health_repairs_config(root: Path) -> str:
-    """Return a config that can be read: what is salvaged of the broken one, else the defaults."""
+def _repaired_config(root: Path) -> str:
+    """Return a config that can be read: the broken one without its usual defects, else the defaults."""
     try:
         text = read_text(root, CONFIG)
     except PlanningError:
         return render_config(default_config())
-    salvaged = re.sub(r"^[ \t]*//.*$", "", text, flags=re.MULTILINE)
-    salvaged = re.sub(r",(\s*[}\]])", r"\1", salvaged)
+    # People write comments and trailing commas, which JSON does not have.
+    text = re.sub(r"^[ \t]*//.*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r",(\s*[}\]])", r"\1", text)
     try:
-        loaded: object = json.loads(salvaged)
+        loaded: object = json.loads(text)
     except (ValueError, RecursionError):
         loaded = None
-    mended = cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else default_config()
-    return render_config(mended)
+    config = cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else default_config()
+    return render_config(config)
 
 
-def _health_repairs_state(root: Path, ailment: HealthIssue, date: str) -> str:
-    """Return STATE.md with the position that the disk shows: edited, or made anew if it is lost."""
+def _repaired_state(root: Path, issue: HealthIssue, date: str) -> str:
+    """Return STATE.md with the position that the files show: edited, or a new one if it is lost."""
     surveyed = survey(root)
-    text = read_text(root, STATE) if ailment.code == "W002" else _new_state(root, surveyed, date)
-    position = _position(surveyed, date)
-    return apply_changes({"STATE.md": text}, [position]).get("STATE.md", text) if position else text
-
-
-def _new_state(root: Path, surveyed: Survey, date: str) -> str:
-    project = read_text(root, PROJECT) if (root / PROJECT).exists() else ""
-    return render_state(core_value=core_value(project), phases=list(_planned(surveyed)), date=date)
-
-
-def _planned(surveyed: Survey) -> Iterator[PlannedPhase]:
-    for phase in surveyed.phases():
-        yield PlannedPhase(number=phase.number, name=phase.name, goal=phase.goal)
-
-
-def _position(surveyed: Survey, date: str) -> SetPosition | None:
     phases = surveyed.phases()
+    if issue.code == "W002":
+        text = read_text(root, STATE)
+    else:
+        project = read_text(root, PROJECT) if (root / PROJECT).exists() else ""
+        planned = [PlannedPhase(number=one.number, name=one.name, goal=one.goal) for one in phases]
+        text = render_state(core_value=core_value(project), phases=planned, date=date)
     if not phases:
-        return None
-    current = next((phase for phase in phases if not _is_done(phase)), phases[-1])
-    plans, done = sum(p.plans for p in phases), sum(p.summaries for p in phases)
+        return text
+    return apply_changes({"STATE.md": text}, [_position(phases, date)]).get("STATE.md", text)
+
+
+def _position(phases: tuple[Surveyed, ...], date: str) -> SetPosition:
+    """Return the position at the first phase that is not done, else at the last phase."""
+
+    def done(phase: Surveyed) -> bool:
+        return phase.complete or phase.status == "complete"
+
+    current = next((phase for phase in phases if not done(phase)), phases[-1])
+    status = {"planned": "Ready to execute", "partial": "In progress"}.get(current.status, "Ready to plan")
+    plans, summaries = sum(one.plans for one in phases), sum(one.summaries for one in phases)
     return SetPosition(
         phase=current.number,
         phases=len(phases),
         name=current.name,
         plan=current.summaries,
         plans=current.plans,
-        status=_status(current),
-        percent=100 * done // plans if plans else 0,
+        status="All phases complete" if done(current) else status,
+        percent=100 * summaries // plans if plans else 0,
         date=date,
         activity="Position rebuilt from the files",
     )
-
-
-def _is_done(phase: Surveyed) -> bool:
-    return phase.complete or phase.status == "complete"
-
-
-def _status(phase: Surveyed) -> str:
-    if _is_done(phase):
-        return "All phases complete"
-    return {"planned": "Ready to execute", "partial": "In progress"}.get(phase.status, "Ready to plan")

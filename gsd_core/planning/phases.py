@@ -1,6 +1,8 @@
-"""The folders of the phases, and which file in them is what.
+"""The folders of ``.planning/phases/``, and a phase as the roadmap and its folder together show it.
 
-Reads one phase: what the roadmap says of it, and what lies in its folder.
+File names have several forms, and all of them are read: ``01-02-PLAN.md`` of v1.20.5, a bare
+``PLAN.md``, ``plans/PLAN-02-name.md`` of gsd-core, date and project prefixes. Sources: the plan
+index of GSD v1.20.5 and that of gsd-core 1.14.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ from functools import lru_cache
 from pathlib import Path
 
 import attrs
-from attrs import frozen
 
 from gsd_core.model.ids import normal_phase
 
@@ -19,30 +20,36 @@ from .markdown import read_text
 from .model import PhaseView, Plan, Verdict
 from .numbers import CODE, NUMBER, SERIES, TOKEN
 from .plan import parse_plan, plan_id
-from .roadmap import Details, Entry, Roadmap, Section, read_details
+from .roadmap import Mention, Roadmap
 from .verification import parse_verdict
 
 PHASES = ".planning/phases"
-HEAD = 64 * 1024
+MAX_FRONTMATTER = 64 * 1024
+MAX_CACHED = 100_000
+"""Plans up to this size, in characters, are kept after they have been parsed."""
 
+# A folder's name can be read in several ways: 02-01-login is phase 2 with a slug "01-login", or
+# phase 2-01. All readings are kept, and the roadmap decides.
 _CODED = re.compile(rf"^({CODE})-({NUMBER})(?=-|$)")
 _SERIES = re.compile(rf"^(?:[A-Z][A-Z0-9_]*-)?({SERIES})(?=-|$)")
 _PREFIXED = re.compile(rf"^({TOKEN})(?=-|$)")
 _PLAIN = re.compile(rf"^(?:[A-Z][A-Z0-9_]*-)?([A-Z]?{NUMBER})(?=-|$)", re.IGNORECASE)
 _PLAN = re.compile(r"^(?:.*-)?PLAN(?:-\d.*)?\.md$", re.IGNORECASE)
+# As in gsd-core, these are not counted as plans.
 _NO_PLAN = re.compile(r"(?:-OUTLINE|\.pre-bounce|PLAN-REVIEW|SUMMARY(?:-\d.*)?)\.md$", re.IGNORECASE)
-_SHORT = re.compile(rf"{TOKEN}-\d{{2}}[A-Za-z]?(?=-)")
+_SUMMARY = re.compile(r"(?:^|[-/])SUMMARY(?:-\d+.*)?\.md$", re.IGNORECASE)
+_SHORT_ID = re.compile(rf"{TOKEN}-\d{{2}}[A-Za-z]?(?=-)")
 _BLOCKED = re.compile(r"^status:[ \t]*[\"']?blocked\b", re.MULTILINE | re.IGNORECASE)
 _SUPERSEDED = re.compile(
     r"^status:[ \t]*[\"']?superseded[\"']?[ \t]*(?:#.*)?\r?$", re.MULTILINE | re.IGNORECASE
 )
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Folder:
     """A phase's folder: *path* in the project *root*, and the names of its *files*.
 
-    *names* are the numbers under which a roadmap may know it: ``02-01-login`` is phase 2, or 2-01.
+    *names* are the numbers that a roadmap may have for it: ``02-01-login`` is phase 2, or 2-01.
     """
 
     root: Path
@@ -53,32 +60,40 @@ class Folder:
 
     def plan_files(self) -> list[str]:
         """Return the plans' file names in order."""
-        return [name for name in self.files if _is_plan(name)]
+        return [
+            name
+            for name in self.files
+            if _PLAN.match(name.removeprefix("plans/")) and not _NO_PLAN.search(name)
+        ]
 
     def live_plans(self) -> list[str]:
-        """Return the names of the plans that were not superseded."""
-        return [name for name in self.plan_files() if not _SUPERSEDED.search(self._head(name))]
+        """Return the file names of the plans that are not superseded."""
+        return [name for name in self.plan_files() if not _SUPERSEDED.search(self._frontmatter(name))]
 
     def summary_of(self, plan_file: str, plan: str) -> str:
         """Return the path of a plan's SUMMARY, empty if there is none, or one that says ``blocked``."""
-        name = self._summary(plan_file, plan)
-        return f"{self.path}/{name}" if name and not _BLOCKED.search(self._head(name)) else ""
+        name = self._summary_name(plan_file, plan)
+        return f"{self.path}/{name}" if name and not _BLOCKED.search(self._frontmatter(name)) else ""
 
-    def _summary(self, plan_file: str, plan: str) -> str:
+    def _summary_name(self, plan_file: str, plan: str) -> str:
         beside = re.sub(r"PLAN(?=[^/]*\.md$)", "SUMMARY", plan_file, count=1, flags=re.IGNORECASE)
         after = re.sub(r"\.md$", "-SUMMARY.md", plan_file, flags=re.IGNORECASE)
-        short = _SHORT.match(plan)
+        short = _SHORT_ID.match(plan)
         for name in (beside, after, f"{plan}-SUMMARY.md", f"{short[0]}-SUMMARY.md" if short else ""):
             if name in self.files:
                 return name
-        known = {plan_id(_as_plan(name), self.number): name for name in self.files if _is_summary(name)}
-        return known.get(plan, "")
+        # Last resort: a summary whose name, read like that of a plan, gives the same id.
+        for name in reversed(self.files):
+            as_plan = re.sub(r"SUMMARY(?=[^/]*\.md$)", "PLAN", name, count=1, flags=re.IGNORECASE)
+            if _SUMMARY.search(name) and plan_id(as_plan, self.number) == plan:
+                return name
+        return ""
 
-    def _head(self, name: str) -> str:
+    def _frontmatter(self, name: str) -> str:
         """Return the frontmatter of a file, as text; empty if it has none or cannot be read."""
         try:
             with (self.root / self.path / name).open("rb") as file:
-                text = file.read(HEAD).decode("utf-8", "replace").removeprefix("\ufeff")
+                text = file.read(MAX_FRONTMATTER).decode("utf-8", "replace").removeprefix("\ufeff")
         except OSError:
             return ""
         return text[: text.find("\n---", 3)] if text.startswith("---") else ""
@@ -87,17 +102,17 @@ class Folder:
         """Return the name of the phase's own CONTEXT, RESEARCH or VERIFICATION, empty if none."""
         end = f"{kind}.MD"
         for name in self.files:
-            head = name[: -len(end)]
-            if name.upper().endswith(end) and (not head or self._owns(head)):
+            prefix = name[: -len(end)]
+            if name.upper().endswith(end) and (not prefix or self._is_own_prefix(prefix)):
                 return name
         return ""
 
-    def _owns(self, head: str) -> bool:
-        """Say whether what stands before a document's kind is the phase's own number."""
-        number = head.removesuffix("-")
+    def _is_own_prefix(self, prefix: str) -> bool:
+        """Return whether the text before a document's kind is the number of the phase, not of a plan."""
+        number = prefix.removesuffix("-")
         coded, prefixed = _CODED.fullmatch(number), _PLAIN.fullmatch(number)
         named = (number, coded[2] if coded else "", prefixed[1] if prefixed else "")
-        return head.endswith("-") and self.number in map(normal_phase, named)
+        return prefix.endswith("-") and self.number in map(normal_phase, named)
 
     def document(self, kind: str) -> str:
         """Return the text of the phase's own document of a kind, empty if there is none."""
@@ -106,7 +121,7 @@ class Folder:
 
 
 def phase_folders(root: Path, base: str = PHASES) -> dict[str, Folder]:
-    """Return the phases' folders by each number that they may have; of two with one, the one with plans."""
+    """Return the phases' folders by number; of two folders with the same one, that with plans."""
     found: dict[str, Folder] = {}
     for folder in every_folder(root, base):
         for name in folder.names:
@@ -117,7 +132,7 @@ def phase_folders(root: Path, base: str = PHASES) -> dict[str, Folder]:
 
 
 def every_folder(root: Path, base: str = PHASES) -> list[Folder]:
-    """Return all folders that are a phase's by their names."""
+    """Return all folders whose name begins with a phase number."""
     entries = sorted((root / base).iterdir()) if (root / base).is_dir() else []
     return [
         Folder(root=root, path=f"{base}/{entry.name}", number=names[0], names=names, files=_files(entry))
@@ -127,13 +142,13 @@ def every_folder(root: Path, base: str = PHASES) -> list[Folder]:
 
 
 def folder_of(folders: Mapping[str, Folder], number: str, code: str = "") -> Folder | None:
-    """Return the folder of a phase; that of its milestone's *code* (``GSD.02``) comes first."""
+    """Return the folder of a phase, preferably the one with its milestone's *code* (``GSD.02``)."""
     found = folders.get(f"{code} {number}" if code else number) or folders.get(number)
     return attrs.evolve(found, number=number) if found else None
 
 
 def _numbers(name: str) -> tuple[str, ...]:
-    """Return the numbers under which a roadmap may know a folder, the likeliest first."""
+    """Return the numbers that a folder's name may mean, the likeliest first."""
     if coded := _CODED.match(name):
         number = normal_phase(coded[2])
         return (number, f"{coded[1]} {number}")
@@ -149,71 +164,47 @@ def _files(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def _is_plan(name: str) -> bool:
-    return bool(_PLAN.match(name.removeprefix("plans/"))) and not _NO_PLAN.search(name)
-
-
-def _is_summary(name: str) -> bool:
-    return re.search(r"(?:^|[-/])SUMMARY(?:-\d+.*)?\.md$", name, re.IGNORECASE) is not None
-
-
-def _as_plan(name: str) -> str:
-    return re.sub(r"SUMMARY(?=[^/]*\.md$)", "PLAN", name, count=1, flags=re.IGNORECASE)
-
-
-KEPT = 100_000
-"""Plans up to this size, in characters, are kept when they have been parsed."""
-
-
 def phase_view(
-    root: Path, roadmap: Roadmap, mark: Section | Entry, folders: Mapping[str, Folder], milestone: str
+    root: Path, roadmap: Roadmap, mention: Mention, folders: Mapping[str, Folder], milestone: str
 ) -> PhaseView:
-    """Return the phase that a place of the roadmap names, with what lies in its folder."""
-    details = details_of(roadmap, mark)
+    """Return the phase that a place of the roadmap names, with the contents of its folder."""
+    details = roadmap.details(mention)
     view = PhaseView(
-        number=mark.number,
-        name=mark.name,
+        number=mention.number,
+        name=mention.name,
         project=root,
-        goal=details.goal or ("" if isinstance(mark, Section) else mark.text),
+        goal=details.goal,
         depends_on=details.depends_on,
         requirements=details.requirements,
         criteria=details.criteria,
         listed=tuple(line.id for line in details.plans if not line.placeholder),
-        ticked=roadmap.ticked(mark.number),
+        ticked=roadmap.ticked(mention.number),
         milestone=milestone,
     )
-    folder = folder_of(folders, mark.number, mark.code)
+    folder = folder_of(folders, mention.number, mention.code)
     return on_disk(view, folder, {line.id: line.text for line in details.plans}) if folder else view
 
 
-def details_of(roadmap: Roadmap, mark: Section | Entry) -> Details:
-    """Return the fields of a phase; those of a section of its own, if only the checklist is given."""
-    section = mark if isinstance(mark, Section) else roadmap.section(mark.number)
-    if section is None:
-        return read_details((), mark.number)
-    return read_details(roadmap.lines[section.line + 1 : section.end], mark.number, section.line + 1)
-
-
-def on_disk(view: PhaseView, folder: Folder, named: Mapping[str, str]) -> PhaseView:
-    """Return the phase with what lies in its folder; *named* are the plans' names in the roadmap."""
+def on_disk(view: PhaseView, folder: Folder, names: Mapping[str, str]) -> PhaseView:
+    """Return the phase with the contents of its folder; *names* are the plans' names in the roadmap."""
     return attrs.evolve(
         view,
         directory=folder.path,
-        plans=tuple(_plans(view, folder, named)),
+        plans=tuple(_plans(view, folder, names)),
         context=folder.document("CONTEXT"),
         research=folder.document("RESEARCH"),
         verdict=_verdict(folder),
     )
 
 
-def _plans(view: PhaseView, folder: Folder, named: Mapping[str, str]) -> Iterator[Plan]:
+def _plans(view: PhaseView, folder: Folder, names: Mapping[str, str]) -> Iterator[Plan]:
     for name in folder.live_plans():
         path = f"{folder.path}/{name}"
         text = read_text(folder.root, path)
-        parse = _parsed if len(text) < KEPT else _parsed.__wrapped__
+        parse = _parsed if len(text) < MAX_CACHED else _parsed.__wrapped__
         plan = parse(text, path, view.number)
         yield attrs.evolve(
-            plan, name=plan.name or named.get(plan.id, ""), summary=folder.summary_of(name, plan.id)
+            plan, name=plan.name or names.get(plan.id, ""), summary=folder.summary_of(name, plan.id)
         )
 
 

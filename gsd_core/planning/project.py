@@ -1,6 +1,6 @@
-"""Reads PROJECT.md: the project's name and what matters most in it.
+"""PROJECT.md: read the project's name and core value, and write a new one.
 
-Writes PROJECT.md and REQUIREMENTS.md in the shapes of v1.20.5.
+The sections are those of v1.20.5's template. Agents read the rest of the file as text.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def render_project(
     excluded = [f"- {inline(feature)} — {inline(reason)}" for feature, reason in out_of_scope]
     deferred = [f"- {inline(requirement.text)} — deferred to v2" for requirement in later]
     limits = [f"- **{title(kind)}**: {inline(what)} — {inline(why)}" for kind, what, why in constraints]
-    return _document(
+    parts = [
         f"# {title(name)}",
         "## What This Is",
         paragraphs(summary),
@@ -62,8 +62,5 @@ def render_project(
         "## Key Decisions",
         "| Decision | Rationale | Outcome |\n|----------|-----------|---------|",
         f"---\n*Last updated: {inline(date)} after initialization*",
-    )
-
-
-def _document(*parts: str) -> str:
+    ]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -1,15 +1,14 @@
-"""Reads REQUIREMENTS.md: the lines with an id, and the traceability table.
+"""REQUIREMENTS.md: read it, change it, write a new one.
 
-Changes to REQUIREMENTS.md: where a requirement is built and how far it is.
-
-Writes PROJECT.md and REQUIREMENTS.md in the shapes of v1.20.5.
+A requirement is a line ``- [ ] **CORE-01**: text`` below the heading of its version (``## v1
+Requirements``) and category (``### Core``). The traceability table maps it to its phase and status.
+The shape is that of v1.20.5's template; other titles of sections and columns are read too.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from pathlib import Path
 
 import attrs
@@ -22,11 +21,13 @@ from .markdown import Lines, cell, cells, inline, prose, read_text, set_cell, ti
 from .model import PlannedPhase, Requirement
 from .numbers import TOKEN
 
+PATH = ".planning/REQUIREMENTS.md"
 PREFIX = r"(?<![A-Z0-9_])[A-Z][A-Z0-9_]{0,30}(?:-[A-Z][A-Z0-9_]{0,30}){0,5}-"
 ID = rf"{PREFIX}\d{{1,9}}[a-z]?"
 MAX_IDS = 1_000
+MAX_RANGE = 200
 MAX_TEXT = 20_000
-LINE = re.compile(rf"^(\s*[-*]\s+)(?:(\[)([ xX])(\])\s+)?\*\*({ID})\*\*\s*(?:\([^)]*\)\s*)?[:—–-]?\s*(.*)$")
+_LINE = re.compile(rf"^(\s*[-*]\s+)(?:(\[)([ xX])(\])\s+)?\*\*({ID})\*\*\s*(?:\([^)]*\)\s*)?[:—–-]?\s*(.*)$")
 
 _HEADING = re.compile(r"^(#{2,4})\s+(.+)$")
 _VERSION = re.compile(r"\bv\d+(?:\.\d+)*\b", re.IGNORECASE)
@@ -37,7 +38,7 @@ _RANGE = re.compile(
 
 
 def parse_requirements(text: str) -> tuple[Requirement, ...]:
-    """Return the requirements in the order of the file; of an id that stands twice, the first."""
+    """Return the requirements in the order of the file; of two with the same id, the first."""
     traced = dict(_traced(text))
     found: dict[str, Requirement] = {}
     for requirement in _listed(text):
@@ -50,32 +51,30 @@ def parse_requirements(text: str) -> tuple[Requirement, ...]:
 
 def read_requirements(root: Path) -> tuple[Requirement, ...]:
     """Return the requirements of the project at *root*, none if it has no such file."""
-    path = ".planning/REQUIREMENTS.md"
-    return parse_requirements(read_text(root, path)) if (root / path).exists() else ()
+    return parse_requirements(read_text(root, PATH)) if (root / PATH).exists() else ()
 
 
 def requirement_ids(text: str) -> tuple[str, ...]:
-    """Return the ids in *text* in order, with ranges (``API-01..04``) written out."""
-    text = _without_comments(text[:MAX_TEXT])
+    """Return the ids in *text* in order, with ranges (``API-01..04``) expanded; not those in comments."""
     found: dict[str, None] = {}
-    for match in re.finditer(rf"{_RANGE.pattern}|{ID}", text):
-        found.update(dict.fromkeys(_spread(match) if match["head"] else [match[0]]))
+    for match in re.finditer(rf"{_RANGE.pattern}|{ID}", _without_comments(text[:MAX_TEXT])):
+        ids = [match[0]]
+        if match["head"]:
+            low, high, width = int(match["low"]), int(match["high"]), len(match["low"])
+            ids = [f"{match['head']}{n:0{width}d}" for n in range(low, min(high, low + MAX_RANGE) + 1)]
+        found.update(dict.fromkeys(ids))
         if len(found) > MAX_IDS:
             break
     return tuple(found)
 
 
 def _without_comments(text: str) -> str:
+    # Not a pattern: with many "<!--" and no "-->", it would take quadratic time.
     kept, rest = "", text
     while "<!--" in rest and "-->" in rest:
         before, _, rest = rest.partition("<!--")
         kept, rest = kept + before, rest.partition("-->")[2]
     return kept + rest
-
-
-def _spread(match: re.Match[str]) -> list[str]:
-    low, high, width = int(match["low"]), int(match["high"]), len(match["low"])
-    return [f"{match['head']}{n:0{width}d}" for n in range(low, min(high, low + 200) + 1)]
 
 
 def _listed(text: str) -> Iterator[Requirement]:
@@ -87,7 +86,7 @@ def _listed(text: str) -> Iterator[Requirement]:
                 version, category = _version(heading[2]), ""
             else:
                 category = heading[2].rstrip("# ")
-        elif (match := LINE.match(line)) and version:
+        elif (match := _LINE.match(line)) and version:
             done = (match[3] or " ") in "xX"
             yield Requirement(
                 id=match[5], text=prose(match[6]), category=category, version=version, done=done
@@ -95,7 +94,7 @@ def _listed(text: str) -> Iterator[Requirement]:
 
 
 def _version(heading: str) -> str:
-    """Return a section's version; empty where no requirements are listed."""
+    """Return the version of a section; empty for one that does not define requirements."""
     if match := _VERSION.search(heading):
         return match[0].lower()
     lowered = heading.lower()
@@ -105,50 +104,43 @@ def _version(heading: str) -> str:
 
 
 def _traced(text: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield the rows of the traceability table: a requirement's id, its phase and its status."""
     columns: dict[str, int] = {}
     for line in text.replace("\r\n", "\n").split("\n"):
         row = [cell.strip() for cell in cells(line)]
         if not row:
             columns = {}
-        elif is_trace_head(row):
+        elif _is_trace_head(row):
             columns = {name.lower(): i for i, name in enumerate(row)}
         elif columns and re.fullmatch(ID, row[0].strip("*` ")):
-            yield row[0].strip("*` "), (_phase(row, columns), _cell(row, columns, "status"))
+            found = {name: row[i] for name, i in columns.items() if i < len(row)}
+            phase = re.search(rf"(?<![\w.]){TOKEN}", found.get("phase", ""))
+            yield row[0].strip("*` "), (normal_phase(phase[0]) if phase else "", found.get("status", ""))
 
 
-def is_trace_head(row: list[str]) -> bool:
-    """Say whether a table's row is the head of the traceability table."""
-    names = [cell.strip().lower() for cell in row]
+def _is_trace_head(row: Sequence[str]) -> bool:
+    names = [cell.lower() for cell in row]
     return bool(names) and names[0] in ("requirement", "req", "id") and "phase" in names
 
 
-def _phase(row: list[str], columns: dict[str, int]) -> str:
-    match = re.search(rf"(?<![\w.]){TOKEN}", _cell(row, columns, "phase"))
-    return normal_phase(match[0]) if match else ""
-
-
-def _cell(row: list[str], columns: dict[str, int], name: str) -> str:
-    index = columns.get(name, len(row))
-    return row[index] if index < len(row) else ""
-
-
 def map_requirement(text: str, change: MapRequirement) -> str:
-    """Set the requirement's row, adding it to the table if it has none; ``Complete`` ticks its box."""
+    """Set the requirement's row, adding it to the table if there is none; ``Complete`` ticks its box."""
     lines = Lines.of(text)
     listed = _tick(lines, change)
     traced = _trace(lines, change, listed=listed)
     if not listed and not traced:
         raise PlanningError(
             f"has no requirement {change.requirement}",
-            path=".planning/REQUIREMENTS.md",
-            hint=f"add a line '- [ ] **{change.requirement}**: …', or take it out of ROADMAP.md",
+            path=PATH,
+            hint=f"add a line '- [ ] **{change.requirement}**: TEXT', or remove it from ROADMAP.md",
         )
     return str(lines)
 
 
 def _tick(lines: Lines, change: MapRequirement) -> bool:
+    """Tick the requirement's box if it is complete; return whether the requirement is listed."""
     for at in range(len(lines)):
-        match = LINE.match(lines[at])
+        match = _LINE.match(lines[at])
         if not match or match[5] != change.requirement:
             continue
         if change.status == "Complete" and match[3] == " ":
@@ -158,11 +150,12 @@ def _tick(lines: Lines, change: MapRequirement) -> bool:
 
 
 def _trace(lines: Lines, change: MapRequirement, *, listed: bool) -> bool:
+    """Update the requirement's row, or add one if it is *listed*; return whether there is one now."""
     columns: list[str] = []
     last = 0
     for at in range(len(lines)):
         row = [cell.strip() for cell in cells(lines[at])]
-        if is_trace_head(row):
+        if _is_trace_head(row):
             columns = [name.lower() for name in row]
         if not columns:
             continue
@@ -199,7 +192,11 @@ def render_requirements(
     traced = {identity: phase.number for phase in phases for identity in phase.requirements}
     mapped = sum(requirement.id in traced for requirement in requirements)
     missing = len(requirements) - mapped
-    return _document(
+    rows = [
+        (one.id, f"Phase {traced[one.id]}" if one.id in traced else "Unmapped", "Pending")
+        for one in requirements
+    ]
+    parts = [
         f"# Requirements: {title(name)}",
         f"**Defined:** {inline(date)}\n**Core Value:** {inline(core_value)}",
         "## v1 Requirements",
@@ -209,37 +206,25 @@ def render_requirements(
         "## Out of Scope",
         _table(("Feature", "Reason"), out_of_scope),
         "## Traceability",
-        _table(("Requirement", "Phase", "Status"), list(_render_project_trace(requirements, traced))),
+        _table(("Requirement", "Phase", "Status"), rows),
         f"**Coverage:**\n- v1 requirements: {len(requirements)} total\n"
         f"- Mapped to phases: {mapped}\n- Unmapped: {missing} {'⚠️' if missing else '✓'}",
         f"---\n*Requirements defined: {inline(date)}*\n"
         f"*Last updated: {inline(date)} after initial definition*",
-    )
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _by_category(requirements: Sequence[Requirement], *, box: bool) -> Iterator[str]:
-    ordered = sorted(requirements, key=lambda requirement: _first(requirements, requirement.category))
-    for category, group in groupby(ordered, key=lambda requirement: requirement.category):
+    """Yield a heading and a list for each category, in the order in which they first occur."""
+    order = list(dict.fromkeys(requirement.category for requirement in requirements))
+    mark = "[ ] " if box else ""
+    for category in order:
         yield f"### {title(category)}"
-        mark = "[ ] " if box else ""
-        yield "\n".join(f"- {mark}**{inline(one.id)}**: {inline(one.text)}" for one in group)
-
-
-def _first(requirements: Sequence[Requirement], category: str) -> int:
-    return next(i for i, one in enumerate(requirements) if one.category == category)
-
-
-def _render_project_trace(
-    requirements: Sequence[Requirement], traced: dict[str, str]
-) -> Iterator[tuple[str, str, str]]:
-    for one in requirements:
-        yield one.id, f"Phase {traced[one.id]}" if one.id in traced else "Unmapped", "Pending"
+        same = (one for one in requirements if one.category == category)
+        yield "\n".join(f"- {mark}**{inline(one.id)}**: {inline(one.text)}" for one in same)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [f"| {' | '.join(head)} |", f"|{'|'.join('-' * (len(name) + 2) for name in head)}|"]
     return "\n".join([*lines, *(f"| {' | '.join(map(cell, row))} |" for row in rows)])
-
-
-def _document(*parts: str) -> str:
-    return "\n\n".join(part for part in parts if part) + "\n"

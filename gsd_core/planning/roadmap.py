@@ -1,183 +1,92 @@
-"""Reads the details of one phase in ROADMAP.md: its fields, its criteria, its list of plans.
+"""ROADMAP.md: read it, and write a new one; :mod:`.roadmap_edit` changes it.
 
-Reads ROADMAP.md: where its phases, checklists, plan lists and progress rows stand.
+The format is that of GSD: the template and parser of v1.20.5, and what the parser of gsd-core 1.14
+accepts beyond that. Both are read; new files have the shape of v1.20.5. A phase is named in one or
+more of three places:
 
-Lines are counted from 0. What lies in a code fence is text; what lies in ``<details>`` has shipped.
+- a section with its details: ``### Phase 2: Login``, fields, a list of plans;
+- a line of the checklist: ``- [ ] **Phase 2: Login** - users sign in``;
+- a row of a table of phases, which has a column ``Name``.
 
-Changes to ROADMAP.md: plans listed and ticked, phases ticked.
-
-Writes ROADMAP.md, STATE.md and config.json in the shapes of v1.20.5.
+A table with a column ``Status`` also holds the progress of its phases. What is in a code fence is
+text, and what is in ``<details>`` belongs to a milestone that has shipped. Lines count from 0.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import attrs
-from attrs import define, field, frozen
 
 from gsd_core.errors import PlanningError
-from gsd_core.model.ids import normal_phase, padded
+from gsd_core.model.ids import normal_phase
 
-from .changes import ListPlans, TickPhase, TickPlan
-from .markdown import Lines, cell, cells, inline, paragraphs, prose, set_cell, title
+from .markdown import cell, cells, inline, paragraphs, prose, title
 from .milestones import Milestone, current_milestone, listed_milestone, milestone_of
 from .model import PlannedPhase
 from .numbers import CODE, NUMBER, SERIES, TOKEN, is_backlog, phase_numbers
 from .plan import full_plan_id
 from .requirements import requirement_ids
 
-PLAN = re.compile(
-    r"^(\s*[-*]\s*\[)([ xX])(\]\s*(?:\*\*)?`?(?:Plan\s+)?"
-    r"([A-Za-z0-9][\w.-]{0,99}?)(?:-PLAN)?(?:\.md)?`?(?:\*\*)?"
-    r"(?:\s+[:—–-]+\s*|[:—–]+\s*|\s+|$)(.*))$"
-)
-FIELD = re.compile(
-    r"^\s*(?:[-*]\s+)?\*\*([A-Za-z][A-Za-z /]{0,40}?)"
-    r"(?::\*\*|\s*\([^)]{0,99}\):\*\*|\*\*(?:\s*\([^)]{0,99}\))?\s*:)\s*(.*)$"
-)
-
-_ITEM = re.compile(r"^\s*(?:\d+[.)]|[-*])\s+(?:\[[ xX]\]\s+)?(.*)$")
-_PLACEHOLDER = re.compile(r"(?:TBD|TBC|\[[^\]]*\])?\.?$", re.IGNORECASE)
-_NAMES = {"dependencies": "depends on", "depends": "depends on", "success criterion": "success criteria"}
-
-
-@frozen(kw_only=True)
-class PlanLine:
-    """A line of a phase's list of plans; a *placeholder* promises nothing yet."""
-
-    line: int
-    id: str
-    text: str
-    ticked: bool
-
-    @property
-    def placeholder(self) -> bool:
-        """The line is a template's: ``01-01: TBD``."""
-        return _PLACEHOLDER.match(self.text) is not None and bool(self.text)
-
-
-@frozen(kw_only=True)
-class Details:
-    """The fields of a phase as they stand in its section."""
-
-    goal: str
-    depends_on: tuple[str, ...]
-    requirements: tuple[str, ...]
-    criteria: tuple[str, ...]
-    plans: tuple[PlanLine, ...]
-
-
-def read_details(lines: Sequence[str], number: str, first: int = 0) -> Details:
-    """Read the section of phase *number*; *first* is the place of its first line in the file."""
-    return Details(
-        goal=_field(lines, "goal"),
-        depends_on=phase_numbers(_field(lines, "depends on"), series="-" in number),
-        requirements=requirement_ids(_field(lines, "requirements")),
-        criteria=tuple(_criteria(lines)),
-        plans=tuple(plan_lines(lines, number, first)),
-    )
-
-
-def plan_lines(lines: Sequence[str], number: str, first: int = 0) -> Iterator[PlanLine]:
-    """Yield the lines of the list of plans that belong to phase *number*."""
-    for at, line in enumerate(lines, start=first):
-        match = PLAN.match(line.rstrip())
-        if match and _is_of(match[4], number):
-            yield PlanLine(
-                line=at,
-                id=full_plan_id(match[4], number),
-                text=prose(match[5]),
-                ticked=match[2] in "xX",
-            )
-
-
-def _is_of(plan: str, number: str) -> bool:
-    """Say whether a plan's id begins with the number of its phase."""
-    head, dash, rest = plan.rpartition("-")
-    while dash:
-        if normal_phase(head) == number:
-            return bool(rest)
-        head, dash, rest = head.rpartition("-")
-    return False
-
-
-def _field(lines: Sequence[str], name: str) -> str:
-    for at, line in enumerate(lines):
-        match = FIELD.match(line.rstrip())
-        if match and _name(match[1]) == name:
-            return prose(" ".join([match[2], *_continued(lines[at + 1 :])]))
-    return ""
-
-
-def _name(text: str) -> str:
-    return _NAMES.get(text.strip().lower(), text.strip().lower())
-
-
-def _continued(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the lines that go on with a field's text."""
-    for line in lines:
-        if (
-            not line.strip()
-            or FIELD.match(line)
-            or _ITEM.match(line)
-            or line.lstrip().startswith(("#", "|", "<", "Plans:"))
-        ):
-            return
-        yield line.strip()
-
-
-def _criteria(lines: Sequence[str]) -> Iterator[str]:
-    begun, item = False, ""
-    for line in lines:
-        line = line.rstrip()
-        match = FIELD.match(line)
-        if match and _name(match[1]) == "success criteria":
-            begun, item = True, match[2]
-        elif not begun:
-            continue
-        elif match or line.startswith(("#", "|", "Plans:")) or PLAN.match(line):
-            break
-        elif numbered := _ITEM.match(line):
-            if item:
-                yield prose(item)
-            item = numbered[1]
-        elif line.strip() and item:
-            item += f" {line.strip()}"
-    if item:
-        yield prose(item)
-
-
+PATH = ".planning/ROADMAP.md"
 MAX_PHASES = 500
+PHASE_FORMS = "'### Phase 1: NAME' or '- [ ] **Phase 1: NAME** - GOAL'"
+"""How a roadmap names a phase, for hints."""
 
-PHASE = re.compile(
+# A heading of level 2 to 4, with or without a space after the hashes (gsd-core does not need it):
+# "### Phase 2.1: Login", "### 🚧 [API] Phase 26 (Cluster B): Login", "### [GSD.02] 05: Login".
+_PHASE_HEADING = re.compile(
     r"^ {0,3}(?P<hashes>#{2,4})\s*(?:[^\w\s#\[]+\s+)*"
     rf"(?:\[(?P<code>{CODE})\]\s*(?:Phase\s+)?(?P<bracketed>{NUMBER})"
     rf"|(?:\[[^\]]*\]\s*)*Phase\s+(?P<number>{TOKEN}))"
     r"(?:\s*\([^)]*\))?\s*(?:[:.—–-]\s*(?P<name>.*))?$",
     re.IGNORECASE,
 )
-ENTRY = re.compile(
+# "- [ ] **Phase 1: Login** - text", "- [x] Phase 1: Login (2/2 plans) — completed DATE"
+CHECKLIST_LINE = re.compile(
     rf"^(\s*[-*]\s*\[)([ xX])(\]\s*(?:\*\*)?(?:\[{CODE}\]\s*(?:Phase\s+)?|(?:\[[^\]]*\]\s*)*Phase\s+)"
     rf"({TOKEN})(?:\s*\([^)]*\))?\s*[:.—–-]\s*(.*))$"
 )
+# "- [ ] 01-01: text", "- [x] 01-01-PLAN.md — text", "- [ ] **Plan 01-01**"
+_PLAN_LINE = re.compile(
+    r"^(\s*[-*]\s*\[)([ xX])(\]\s*(?:\*\*)?`?(?:Plan\s+)?"
+    r"([A-Za-z0-9][\w.-]{0,99}?)(?:-PLAN)?(?:\.md)?`?(?:\*\*)?"
+    r"(?:\s+[:—–-]+\s*|[:—–]+\s*|\s+|$)(.*))$"
+)
+# "**Goal**: text", "- **Goal:** text", "**Success Criteria** (what must be TRUE):"
+FIELD = re.compile(
+    r"^\s*(?:[-*]\s+)?\*\*([A-Za-z][A-Za-z /]{0,40}?)"
+    r"(?::\*\*|\s*\([^)]{0,99}\):\*\*|\*\*(?:\s*\([^)]{0,99}\))?\s*:)\s*(.*)$"
+)
+_FIELD_NAMES = {
+    "dependencies": "depends on",
+    "depends": "depends on",
+    "success criterion": "success criteria",
+}
+_ITEM = re.compile(r"^\s*(?:\d+[.)]|[-*])\s+(?:\[[ xX]\]\s+)?(.*)$")
+HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*)$")
+_SUMMARY = re.compile(r"<summary[^>]{0,200}>([^<]*)", re.IGNORECASE)
 
-_HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*)$")
-_ROW = re.compile(rf"^\**(?:Phase\s+)?({SERIES}|[A-Z]?{NUMBER})(?!\s*[-–]\s*\d)(?=[\s.:*—–-]|$)")
+# The first cell of a row begins with one phase, not with a range ("1-4" counts a whole milestone).
+_ROW_NUMBER = re.compile(rf"^(?:Phase\s+)?({SERIES}|[A-Z]?{NUMBER})(?!\s*[-–]\s*\d)(?=[\s.:*—–-]|$)")
+_PHASE_COLUMN = re.compile(r"Phase(?:\s*(?:#|no\.?|number))?", re.IGNORECASE)
+_NAME_COLUMN = re.compile(r"(?:phase\s+)?name", re.IGNORECASE)
+
 _DONE = re.compile(r"[✓✅☑✔]|\bCOMPLETED?\s*(?:\([^()]*\))?$", re.IGNORECASE)
 _STATE = re.compile(
     r"\s?(?:\(INSERTED\)|[✓✅☑✔]\s?(?:COMPLETED?)?|\(?COMPLETED?\)?)(?:\s?\([^()]*\))?$", re.IGNORECASE
 )
-_FIRST = re.compile(r"Phase(?:\s*(?:#|no\.?|number))?", re.IGNORECASE)
-_NAMED = re.compile(r"(?:phase\s+)?name", re.IGNORECASE)
-_SUMMARY = re.compile(r"<summary[^>]{0,200}>([^<]*)", re.IGNORECASE)
+_PLACEHOLDER = re.compile(r"(?:TBD|TBC|\[[^\]]*\])?\.?$", re.IGNORECASE)
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Entry:
-    """A line of the checklist of phases."""
+    """A phase in the checklist or in a table of phases; *text* is what follows the name.
+
+    *code* is ``GSD.02`` where the line names ``[GSD.02] 05``.
+    """
 
     line: int
     number: str
@@ -189,12 +98,11 @@ class Entry:
     shipped: bool = False
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Section:
-    """The details of a phase: its heading at *line*, its text up to *end* (exclusive).
+    """The section of a phase: its heading is at *line*, its text goes up to *end* (exclusive).
 
-    *done* says that the heading itself bears a mark (``✓ COMPLETE``); *code* is ``GSD.02`` where
-    the heading is ``### [GSD.02] 05: NAME``.
+    *done*: the heading has a mark such as ``✓ COMPLETE``.
     """
 
     line: int
@@ -207,12 +115,15 @@ class Section:
     shipped: bool = False
 
 
-Mark = TypeVar("Mark", Section, Entry)
+Mention: TypeAlias = Section | Entry
+"""A place where the roadmap names a phase."""
+
+SomeMention = TypeVar("SomeMention", Section, Entry)
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Row:
-    """A row of a progress table; *columns* tell where ``plans``, ``status``, ``completed`` stand."""
+    """A row of a progress table; *columns* are the indexes of ``plans``, ``status``, ``completed``."""
 
     line: int
     number: str
@@ -220,394 +131,373 @@ class Row:
     columns: dict[str, int]
 
     def text(self, column: str) -> str:
-        """Return what stands in a column, empty if the table has none."""
+        """Return the text of a column, empty if the table does not have it."""
         index = self.columns.get(column, len(self.cells))
         return self.cells[index].strip() if index < len(self.cells) else ""
 
 
-@define
-class _Place:
-    """Where the scan is."""
+@attrs.frozen(kw_only=True)
+class PlanLine:
+    """A line of a phase's list of plans."""
 
-    fenced: bool = False
-    details: int = 0
-    milestone: str = ""
-    outside: str = ""
-    shipped: bool = False
-    part: str = ""
-    columns: dict[str, int] = field(factory=dict[str, int])
-    names: int = 0
+    line: int
+    id: str
+    text: str
+    ticked: bool
+
+    @property
+    def placeholder(self) -> bool:
+        """Whether the line is from a template and promises no plan: ``01-01: TBD``."""
+        return _PLACEHOLDER.match(self.text) is not None and bool(self.text)
 
 
-@define
+@attrs.frozen(kw_only=True)
+class Details:
+    """The fields of a phase's section."""
+
+    goal: str
+    depends_on: tuple[str, ...]
+    requirements: tuple[str, ...]
+    criteria: tuple[str, ...]
+    plans: tuple[PlanLine, ...]
+
+
+@attrs.define(kw_only=True)
 class Roadmap:
-    """What stands where in a ROADMAP.md.
+    """The parts of a ROADMAP.md.
 
-    *tabled* phases stand in a table with their names; *milestones* have a heading, *folded* ones
-    stand in ``<details>``, *listed* ones in the list.
+    *entries* are the lines of the checklist, *table_entries* the rows of tables of phases.
+    *milestones* have a heading, *folded* ones are in ``<details>``, *listed* ones in the list of
+    milestones. *unclosed* is the line of a code fence or ``<details>`` without an end, -1 if none.
     """
 
     lines: list[str]
-    entries: list[Entry] = field(factory=list[Entry])
-    sections: list[Section] = field(factory=list[Section])
-    rows: list[Row] = field(factory=list[Row])
-    tabled: list[Entry] = field(factory=list[Entry])
-    milestones: list[Milestone] = field(factory=list[Milestone])
-    folded: list[Milestone] = field(factory=list[Milestone])
-    listed: list[Milestone] = field(factory=list[Milestone])
+    entries: list[Entry] = attrs.field(factory=list[Entry])
+    sections: list[Section] = attrs.field(factory=list[Section])
+    rows: list[Row] = attrs.field(factory=list[Row])
+    table_entries: list[Entry] = attrs.field(factory=list[Entry])
+    milestones: list[Milestone] = attrs.field(factory=list[Milestone])
+    folded: list[Milestone] = attrs.field(factory=list[Milestone])
+    listed: list[Milestone] = attrs.field(factory=list[Milestone])
+    unclosed: int = -1
 
     def current(self, preferred: str = "") -> Milestone | None:
         """Return the milestone in progress: marked so, else *preferred*, else the next, else the last."""
         return current_milestone(self.milestones, self.listed, preferred)
 
-    def marks(self) -> tuple[Section | Entry, ...]:
-        """Return everything that names a phase: sections, then the checklist, then tables of phases."""
+    def mentions(self) -> tuple[Mention, ...]:
+        """Return every mention of a phase: sections, then the checklist, then tables of phases.
+
+        As in gsd-core, a table counts only for phases that are not named elsewhere.
+        """
         named = {section.number for section in self.sections} | {entry.number for entry in self.entries}
         gone = {number for one in (*self.folded, *self.listed) if one.shipped for number in one.phases}
-        tabled = (mark for mark in self.tabled if mark.number not in named | gone)
-        return (*self.sections, *self.entries, *tabled)
+        in_tables = (entry for entry in self.table_entries if entry.number not in named | gone)
+        return (*self.sections, *self.entries, *in_tables)
+
+    def phases(self, milestone: Milestone | None) -> Iterator[Mention]:
+        """Yield each phase of a milestone once, and those outside of all milestones; no backlog."""
+        wanted = ("", milestone.version) if milestone else ("",)
+        seen: set[str] = set()
+        for mention in self.mentions():
+            if mention.shipped or mention.number in seen or is_backlog(mention.number):
+                continue
+            if mention.milestone in wanted:
+                seen.add(mention.number)
+                yield mention
 
     def section(self, number: str) -> Section | None:
-        """Return the details of a phase, the last ones if its number was used before."""
-        return _last(self.sections, number)
+        """Return the section of a phase, the last one if its number was used before."""
+        return last_mention(self.sections, number)
 
     def entry(self, number: str) -> Entry | None:
         """Return the checklist line of a phase."""
-        return _last(self.entries, number)
+        return last_mention(self.entries, number)
 
     def row(self, number: str) -> Row | None:
         """Return the progress row of a phase."""
         return next((row for row in reversed(self.rows) if row.number == number), None)
 
     def ticked(self, number: str) -> bool:
-        """Say whether a phase is complete: by its checkbox, else its heading or its progress row."""
+        """Return whether a phase is complete: by its checkbox, else its heading or its progress row."""
         if entry := self.entry(number):
             return entry.ticked
         section, row = self.section(number), self.row(number)
         return bool(section and section.done) or bool(row and row.text("status").lower() == "complete")
 
-
-def scan(text: str) -> Roadmap:
-    """Find what stands in a ROADMAP.md; line ends do not matter."""
-    roadmap = Roadmap(lines=[line.rstrip("\r") for line in text.split("\n")])
-    place = _Place()
-    for at, line in enumerate(roadmap.lines):
-        bare = line.strip()
-        if bare.startswith(("```", "~~~")):
-            place.fenced = not place.fenced
-        elif bare and not place.fenced:
-            _see(roadmap, place, at, line.rstrip())
-            _refuse_too_many(roadmap, at)
-    return roadmap
-
-
-def _refuse_too_many(roadmap: Roadmap, at: int) -> None:
-    groups = (roadmap.sections, roadmap.entries, roadmap.tabled, roadmap.rows)
-    milestones = (roadmap.milestones, roadmap.folded, roadmap.listed)
-    if any(len(group) > MAX_PHASES for group in (*groups, *milestones)):
-        raise PlanningError(
-            f"names more than {MAX_PHASES} phases or milestones",
-            path=".planning/ROADMAP.md",
-            line=at + 1,
-            hint="move what has shipped to .planning/milestones/",
+    def details(self, mention: Mention) -> Details:
+        """Return the fields of a phase; of one that only has an entry, the goal is the entry's text."""
+        section = mention if isinstance(mention, Section) else self.section(mention.number)
+        lines = self.lines[section.line + 1 : section.end] if section else []
+        text = mention.text if isinstance(mention, Entry) else ""
+        number = mention.number
+        return Details(
+            goal=_field(lines, "goal") or text,
+            depends_on=phase_numbers(_field(lines, "depends on"), series="-" in number),
+            requirements=requirement_ids(_field(lines, "requirements")),
+            criteria=tuple(_criteria(lines)),
+            plans=tuple(plan_lines(lines, number, section.line + 1 if section else 0)),
         )
 
 
-def _see(roadmap: Roadmap, place: _Place, at: int, line: str) -> None:
-    match line.lstrip()[0]:
-        case "<":
-            _see_tag(roadmap, place, line)
-        case "#":
-            _see_heading(roadmap, place, at, line)
-        case "-" | "*":
-            _see_bullet(roadmap, place, at, line)
-        case _:
-            pass
-    if line.endswith("</details>"):
-        place.details = max(0, place.details - 1)
-        place.milestone = place.milestone if place.details else place.outside
-    _see_row(roadmap, place, at, line)
+def last_mention(mentions: Sequence[SomeMention], number: str) -> SomeMention | None:
+    """Return the last mention of a phase; one that has not shipped comes first."""
+    same = [mention for mention in mentions if mention.number == number]
+    in_progress = [mention for mention in same if not mention.shipped]
+    return next(reversed(in_progress or same), None)
 
 
-def _see_tag(roadmap: Roadmap, place: _Place, line: str) -> None:
-    if re.match(r"\s*<details\b", line, re.IGNORECASE):
-        place.outside = place.milestone if not place.details else place.outside
-        place.details += 1
-        place.shipped = True
-    if (summary := _SUMMARY.search(line)) and place.details and (named := milestone_of(summary[1])):
-        place.milestone, place.shipped = named.version, not named.running
-        milestone = attrs.evolve(named, shipped=place.shipped)
-        (roadmap.folded if place.shipped else roadmap.milestones).append(milestone)
+def check_names_phases(roadmap: Roadmap) -> None:
+    """Raise :class:`PlanningError` if a roadmap exists, but its structure hides or lacks all phases.
+
+    Without this, a run would take the project for a new one. A roadmap whose milestones have all
+    shipped is not an error.
+    """
+    open_phases = any(not mention.shipped for mention in roadmap.mentions())
+    if roadmap.unclosed >= 0 and not open_phases:
+        opening = roadmap.lines[roadmap.unclosed].strip()[:40]
+        closing = "</details>" if opening.startswith("<") else opening[:3]
+        raise PlanningError(
+            f"names no phase in progress: what follows {opening!r} is hidden, as it is never closed",
+            path=PATH,
+            line=roadmap.unclosed + 1,
+            hint=f"close it with {closing!r}; a phase is named like {PHASE_FORMS}",
+        )
+    if not roadmap.mentions() and not (roadmap.milestones or roadmap.folded or roadmap.listed):
+        what = "names no phase" if any(line.strip() for line in roadmap.lines) else "is empty"
+        hint = f"name each phase like {PHASE_FORMS}, or restore the file from git"
+        raise PlanningError(what, path=PATH, line=1, hint=hint)
 
 
-def _see_heading(roadmap: Roadmap, place: _Place, at: int, line: str) -> None:
-    if match := PHASE.match(line):
-        roadmap.sections.append(_section(roadmap, match, at, place))
-    elif heading := _HEADING.match(line):
-        place.part = heading[2].strip().lower()
-        _see_milestone(roadmap, place, heading)
+def parse_roadmap(text: str) -> Roadmap:
+    """Return the parts of a ROADMAP.md; line ends do not matter."""
+    parser = _Parser(Roadmap(lines=[line.rstrip("\r") for line in text.split("\n")]))
+    for at, line in enumerate(parser.roadmap.lines):
+        parser.read_line(at, line.rstrip())
+    parser.roadmap.unclosed = parser.fence if parser.fence >= 0 else parser.outermost_details
+    return parser.roadmap
 
 
-def _section(roadmap: Roadmap, match: re.Match[str], at: int, place: _Place) -> Section:
-    name = match["name"] or ""
-    return Section(
-        line=at,
-        end=_end(roadmap.lines, at, len(match["hashes"])),
-        number=normal_phase(match["number"] or match["bracketed"]),
-        name=_roadmap_name(name),
-        done=bool(_DONE.search(name)),
-        milestone=place.milestone,
-        code=match["code"] or "",
-        shipped=place.details > 0 and place.shipped,
-    )
+@attrs.define
+class _Parser:
+    """Reads a roadmap line by line and knows in which part of it the next line is."""
 
+    roadmap: Roadmap
+    fence: int = -1  # the line of the code fence that is open
+    details: int = 0  # how many <details> are open
+    outermost_details: int = -1
+    milestone: str = ""
+    milestone_outside: str = ""  # the milestone to return to after </details>
+    shipped: bool = False
+    heading: str = ""
+    columns: dict[str, int] = attrs.field(factory=dict[str, int])
+    name_column: int = 0
 
-def _roadmap_name(text: str) -> str:
-    """Return a phase's name without what a heading says about its state."""
-    return prose(_STATE.sub("", text))
+    def read_line(self, at: int, line: str) -> None:
+        bare = line.lstrip()
+        if bare.startswith(("```", "~~~")):
+            self.fence = at if self.fence < 0 else -1
+            return
+        if not bare or self.fence >= 0:
+            return
+        match bare[0]:
+            case "<":
+                self._read_tag(at, line)
+            case "#":
+                self._read_heading(at, line)
+            case "-" | "*":
+                self._read_bullet(at, line)
+            case _:
+                pass
+        if line.endswith("</details>"):
+            self.details = max(0, self.details - 1)
+            if not self.details:
+                self.milestone, self.outermost_details = self.milestone_outside, -1
+        self._read_row(at, line)
+        self._check_size(at)
 
+    def _read_tag(self, at: int, line: str) -> None:
+        if re.match(r"\s*<details\b", line, re.IGNORECASE):
+            if not self.details:
+                self.milestone_outside, self.outermost_details = self.milestone, at
+            self.details += 1
+            self.shipped = True
+        if (summary := _SUMMARY.search(line)) and self.details and (named := milestone_of(summary[1])):
+            # A milestone may be folded while it is in progress; only then its summary says so.
+            self.milestone, self.shipped = named.version, not named.running
+            milestone = attrs.evolve(named, shipped=self.shipped)
+            (self.roadmap.folded if self.shipped else self.roadmap.milestones).append(milestone)
 
-def _end(lines: list[str], at: int, level: int) -> int:
-    for i in range(at + 1, len(lines)):
-        line = lines[i]
-        if "</details>" in line:
-            return i
-        if line.lstrip().startswith("#"):
-            heading = _HEADING.match(line)
-            if (heading and len(heading[1]) <= level) or PHASE.match(line.rstrip()):
+    def _read_heading(self, at: int, line: str) -> None:
+        if match := _PHASE_HEADING.match(line):
+            name = match["name"] or ""
+            section = Section(
+                line=at,
+                end=self._end_of_section(at, len(match["hashes"])),
+                number=normal_phase(match["number"] or match["bracketed"]),
+                name=prose(_STATE.sub("", name)),
+                done=bool(_DONE.search(name)),
+                milestone=self.milestone,
+                code=match["code"] or "",
+                shipped=self.details > 0 and self.shipped,
+            )
+            self.roadmap.sections.append(section)
+        elif heading := HEADING.match(line):
+            self.heading = heading[2].strip().lower()
+            is_milestone_level = len(heading[1]) in (2, 3) and not self.details
+            if is_milestone_level and (named := milestone_of(heading[2])):
+                self.milestone = named.version
+                self.roadmap.milestones.append(named)
+
+    def _end_of_section(self, at: int, level: int) -> int:
+        lines = self.roadmap.lines
+        for i in range(at + 1, len(lines)):
+            if "</details>" in lines[i]:
                 return i
-    return len(lines)
+            if lines[i].lstrip().startswith("#"):
+                heading = HEADING.match(lines[i])
+                if (heading and len(heading[1]) <= level) or _PHASE_HEADING.match(lines[i].rstrip()):
+                    return i
+        return len(lines)
+
+    def _read_bullet(self, at: int, line: str) -> None:
+        if match := CHECKLIST_LINE.match(line):
+            name, _, text = match[5].partition("**")
+            if not text:
+                name, _, text = re.sub(r"\s*\(\d+/\d+ plans?\)", "", name).partition(" — ")
+            entry = Entry(
+                line=at,
+                number=normal_phase(match[4]),
+                name=prose(name),
+                text=prose(re.sub(r"^\s*[-—–:]\s*", "", text)),
+                ticked=match[2] in "xX",
+                milestone=self.milestone,
+                code=code[1] if (code := re.search(rf"\[({CODE})\]", match[3])) else "",
+                shipped=self.details > 0 and self.shipped,
+            )
+            self.roadmap.entries.append(entry)
+        elif self.heading == "milestones" and not self.details and (named := listed_milestone(line)):
+            self.roadmap.listed.append(named)
+
+    def _read_row(self, at: int, line: str) -> None:
+        row = [cell.strip() for cell in cells(line)]
+        if not row:
+            self.columns, self.name_column = {}, 0
+            return
+        if _PHASE_COLUMN.fullmatch(row[0]):
+            self.columns = _progress_columns(row)
+            self.name_column = next((i for i, cell in enumerate(row) if _NAME_COLUMN.fullmatch(cell)), 0)
+            return
+        first = row[0].strip("* ")
+        match = _ROW_NUMBER.match(first) if self.columns or self.name_column else None
+        if match is None:
+            return
+        found = Row(line=at, number=normal_phase(match[1]), cells=tuple(row), columns=self.columns)
+        if self.columns:
+            self.roadmap.rows.append(found)
+        if 0 < self.name_column < len(row) and match.end() == len(first):
+            entry = Entry(
+                line=at,
+                number=found.number,
+                name=prose(row[self.name_column].strip("* ")),
+                text="",
+                ticked=found.text("status").lower() == "complete",
+                milestone=self.milestone,
+                shipped=self.details > 0 and self.shipped,
+            )
+            self.roadmap.table_entries.append(entry)
+
+    def _check_size(self, at: int) -> None:
+        """Refuse a file that would cost quadratic time later; real roadmaps have at most dozens."""
+        roadmap = self.roadmap
+        mentions = (roadmap.sections, roadmap.entries, roadmap.table_entries, roadmap.rows)
+        milestones = (roadmap.milestones, roadmap.folded, roadmap.listed)
+        if any(len(group) > MAX_PHASES for group in (*mentions, *milestones)):
+            raise PlanningError(
+                f"names more than {MAX_PHASES} phases or milestones",
+                path=PATH,
+                line=at + 1,
+                hint="move shipped milestones to .planning/milestones/",
+            )
 
 
-def _see_bullet(roadmap: Roadmap, place: _Place, at: int, line: str) -> None:
-    if match := ENTRY.match(line):
-        roadmap.entries.append(_entry(match, at, place))
-    elif place.part == "milestones" and not place.details and (named := listed_milestone(line)):
-        roadmap.listed.append(named)
-
-
-def _entry(match: re.Match[str], at: int, place: _Place) -> Entry:
-    name, _, text = match[5].partition("**")
-    if not text:
-        name, _, text = re.sub(r"\s*\(\d+/\d+ plans?\)", "", name).partition(" — ")
-    return Entry(
-        line=at,
-        number=normal_phase(match[4]),
-        name=prose(name),
-        text=prose(re.sub(r"^\s*[-—–:]\s*", "", text)),
-        ticked=match[2] in "xX",
-        milestone=place.milestone,
-        code=code[1] if (code := re.search(rf"\[({CODE})\]", match[3])) else "",
-        shipped=place.details > 0 and place.shipped,
-    )
-
-
-def _see_milestone(roadmap: Roadmap, place: _Place, heading: re.Match[str]) -> None:
-    if place.details or len(heading[1]) not in (2, 3):
-        return
-    if named := milestone_of(heading[2]):
-        place.milestone = named.version
-        roadmap.milestones.append(named)
-
-
-def _see_row(roadmap: Roadmap, place: _Place, at: int, line: str) -> None:
-    row = [cell.strip() for cell in cells(line)]
-    if not row:
-        place.columns, place.names = {}, 0
-    elif _FIRST.fullmatch(row[0]):
-        place.columns = _columns(row)
-        place.names = next((i for i, cell in enumerate(row) if _NAMED.fullmatch(cell)), 0)
-    elif (place.columns or place.names) and (match := _ROW.match(row[0])):
-        found = Row(line=at, number=normal_phase(match[1]), cells=tuple(row), columns=place.columns)
-        if place.columns:
-            roadmap.rows.append(found)
-        if 0 < place.names < len(row) and match.end() == len(row[0]):
-            roadmap.tabled.append(_tabled(found, place))
-
-
-def _tabled(row: Row, place: _Place) -> Entry:
-    return Entry(
-        line=row.line,
-        number=row.number,
-        name=prose(row.cells[place.names].strip("* ")),
-        text="",
-        ticked=row.text("status").lower() == "complete",
-        milestone=place.milestone,
-        shipped=place.details > 0 and place.shipped,
-    )
-
-
-def _columns(head: Sequence[str]) -> dict[str, int]:
+def _progress_columns(head: Sequence[str]) -> dict[str, int]:
+    """Return the columns of a progress table, none if the table has no ``Status``."""
     names = [name.lower() for name in head]
     if "status" not in names:
         return {}
     found = {"plans" if name.startswith("plans") else name: i for i, name in enumerate(names)}
-    return {name: i for name, i in found.items() if name in ("plans", "status", "completed", "milestone")}
+    return {name: i for name, i in found.items() if name in ("plans", "status", "completed")}
 
 
-def _last(marks: Sequence[Mark], number: str) -> Mark | None:
-    same = [mark for mark in marks if mark.number == number]
-    open_ones = [mark for mark in same if not mark.shipped]
-    return next(iter(reversed(open_ones or same)), None)
-
-
-def phases_of(roadmap: Roadmap, milestone: Milestone | None) -> Iterator[Section | Entry]:
-    """Yield the phases of a milestone: the sections, then what only the checklist names."""
-    wanted = ("", milestone.version) if milestone else ("",)
-    seen: set[str] = set()
-    for mark in roadmap.marks():
-        if mark.shipped or mark.number in seen or is_backlog(mark.number):
+def _field(lines: Sequence[str], name: str) -> str:
+    """Return the text of a field with the lines that continue it, empty if there is none."""
+    for at, line in enumerate(lines):
+        match = FIELD.match(line.rstrip())
+        if not match or _field_name(match) != name:
             continue
-        if mark.milestone in wanted:
-            seen.add(mark.number)
-            yield mark
+        text = [match[2]]
+        for more in lines[at + 1 :]:
+            ends = not more.strip() or FIELD.match(more) or _ITEM.match(more)
+            if ends or more.lstrip().startswith(("#", "|", "<", "Plans:")):
+                break
+            text.append(more.strip())
+        return prose(" ".join(text))
+    return ""
 
 
-_COUNT = re.compile(r"(?:TBD|\[.*\]|\d+ plans?|)$", re.IGNORECASE)
-_BOX = re.compile(r"(\[)[ xX](\])")
+def _field_name(match: re.Match[str]) -> str:
+    name = match[1].strip().lower()
+    return _FIELD_NAMES.get(name, name)
 
 
-def list_plans(text: str, change: ListPlans) -> str:
-    """Add the plans that are not listed yet; a placeholder (``TBD``) of the same id gives way."""
-    section = _edit_roadmap_section(text, change.phase)
-    lines = Lines.of(text)
-    known = {line.id: line for line in _plans(lines, section)}
-    new: list[str] = []
-    for plan, what in change.plans:
-        identity = _own(plan, change.phase)
-        entry = f"- [ ] {identity}-PLAN.md — {inline(what)}".removesuffix(" — ")
-        if identity not in known:
-            new.append(entry)
-        elif known[identity].placeholder:
-            lines[known[identity].line] = entry
-    if new:
-        _insert(lines, section, list(known.values()), new)
-    return _counted(str(lines), change.phase, "Planned")
+def _criteria(lines: Sequence[str]) -> Iterator[str]:
+    begun, item = False, ""
+    for line in lines:
+        line = line.rstrip()
+        match = FIELD.match(line)
+        if match and _field_name(match) == "success criteria":
+            begun, item = True, match[2]
+        elif not begun:
+            continue
+        elif match or line.startswith(("#", "|", "Plans:")) or _PLAN_LINE.match(line):
+            break
+        elif numbered := _ITEM.match(line):
+            if item:
+                yield prose(item)
+            item = numbered[1]
+        elif line.strip() and item:
+            item += f" {line.strip()}"
+    if item:
+        yield prose(item)
 
 
-def tick_plan(text: str, change: TickPlan) -> str:
-    """Tick the plan's line and count it; a list that lacks the plan gets it, no list stays none."""
-    section = _edit_roadmap_section(text, change.phase)
-    lines = Lines.of(text)
-    known = {line.id: line for line in _plans(lines, section)}
-    identity = _own(change.plan, change.phase)
-    if identity in known:
-        at = known[identity].line
-        lines[at] = _BOX.sub(r"\1x\2", lines[at], count=1)
-    elif known:
-        _insert(lines, section, list(known.values()), [f"- [x] {identity}-PLAN.md"])
-    return _counted(str(lines), change.phase, "In Progress")
+def plan_lines(lines: Sequence[str], number: str, first: int) -> Iterator[PlanLine]:
+    """Yield the lines of the list of plans; *first* is the line in the file of the first one given.
+
+    A checkbox counts only if its id begins with the phase's number: sections also have other ones.
+    """
+    for at, line in enumerate(lines, start=first):
+        match = _PLAN_LINE.match(line.rstrip())
+        if match and _belongs_to(match[4], number):
+            plan = full_plan_id(match[4], number)
+            yield PlanLine(line=at, id=plan, text=prose(match[5]), ticked=match[2] in "xX")
 
 
-def tick_phase(text: str, change: TickPhase) -> str:
-    """Tick the phase in the checklist and in the progress table; without both, mark its heading."""
-    roadmap = scan(text)
-    entry, row = roadmap.entry(change.phase), roadmap.row(change.phase)
-    section = roadmap.section(change.phase)
-    lines = Lines.of(text)
-    if entry:
-        lines[entry.line] = _ticked(lines[entry.line], change.date)
-    elif section and not row and not section.done:
-        lines[section.line] = f"{lines[section.line].rstrip()} ✓ COMPLETE ({change.date})"
-    elif not section and not row:
-        raise _no_place(change.phase)
-    if row and row.text("status").lower() != "complete":
-        _set(lines, row, "status", "Complete")
-        _set(lines, row, "completed", change.date)
-    return str(lines)
-
-
-def _own(plan: str, phase: str) -> str:
-    identity = full_plan_id(plan, phase)
-    if identity.startswith(f"{padded(phase)}-"):
-        return identity
-    raise PlanningError(f"plan {plan!r} is not of phase {phase}", path=".planning/ROADMAP.md")
-
-
-def _edit_roadmap_section(text: str, phase: str) -> Section:
-    section = scan(text).section(phase)
-    if section is None:
-        raise _no_place(phase)
-    return section
-
-
-def _no_place(phase: str) -> PlanningError:
-    return PlanningError(
-        f"has no phase {phase}",
-        path=".planning/ROADMAP.md",
-        hint=f"add a heading '### Phase {phase}: NAME' with its goal",
-    )
-
-
-def _plans(lines: Lines, section: Section) -> list[PlanLine]:
-    inside = [lines[at] for at in range(section.line + 1, section.end)]
-    return list(plan_lines(inside, section.number, section.line + 1))
-
-
-def _insert(lines: Lines, section: Section, known: list[PlanLine], new: list[str]) -> None:
-    if known:
-        lines.insert(max(line.line for line in known) + 1, new)
-        return
-    inside = range(section.line + 1, section.end)
-    if head := [at for at in inside if lines[at].strip().lower() in ("plans:", "**plans:**")]:
-        lines.insert(head[0] + 1, new)
-    elif field := _edit_roadmap_field(lines, section):
-        lines.insert(field + 1, ["", "Plans:", *new])
-    else:
-        count = f"**Plans**: {_plural(len(new))}"
-        end = lines.before_blank(section.line + 1, section.end)
-        lines.insert(end, [count, "", "Plans:", *new])
-
-
-def _edit_roadmap_field(lines: Lines, section: Section) -> int:
-    """Return the line of ``**Plans**: 2 plans``, 0 if there is none."""
-    for at in range(section.line + 1, section.end):
-        if (match := FIELD.match(lines[at])) and match[1].lower() == "plans" and match[2]:
-            return at
-    return 0
-
-
-def _counted(text: str, phase: str, status: str) -> str:
-    """Bring the number of plans, in the details and in the progress table, up to date."""
-    roadmap, lines = scan(text), Lines.of(text)
-    section, row = roadmap.section(phase), roadmap.row(phase)
-    plans = [line for line in _plans(lines, section) if not line.placeholder] if section else []
-    if section and plans and (at := _edit_roadmap_field(lines, section)):
-        lines[at] = _recounted(lines[at], len(plans))
-    if row and plans:
-        _set(lines, row, "plans", f"{sum(line.ticked for line in plans)}/{len(plans)}")
-    if row and row.text("status").lower() in ("not started", "planned", "-", ""):
-        _set(lines, row, "status", status)
-    return str(lines)
-
-
-def _recounted(line: str, count: int) -> str:
-    match = FIELD.match(line)
-    if not match or not _COUNT.match(match[2]):
-        return line
-    return line[: match.start(2)] + _plural(count)
-
-
-def _plural(count: int) -> str:
-    return f"{count} plan{'' if count == 1 else 's'}"
-
-
-def _ticked(line: str, date: str) -> str:
-    match = ENTRY.match(line)
-    if not match or match[2] in "xX":
-        return line
-    done = "" if "(completed " in line else f" (completed {date})"
-    return f"{match[1]}x{match[3].rstrip()}{done}"
-
-
-def _set(lines: Lines, row: Row, column: str, value: str) -> None:
-    if column in row.columns:
-        lines[row.line] = set_cell(lines[row.line], row.columns[column], value)
+def _belongs_to(plan: str, number: str) -> bool:
+    # The number of a phase may itself have hyphens (2-01, PROJ-42), so each of them may end it.
+    head, dash, rest = plan.rpartition("-")
+    while dash:
+        if normal_phase(head) == number:
+            return bool(rest)
+        head, dash, rest = head.rpartition("-")
+    return False
 
 
 def render_roadmap(name: str, overview: str, phases: Sequence[PlannedPhase], date: str) -> str:
-    """Return ROADMAP.md for a first milestone."""
+    """Return ROADMAP.md for a first milestone, in the shape of v1.20.5's template."""
     order = " → ".join(phase.number for phase in phases)
+    rows = [f"| {phase.number}. {cell(title(phase.name))} | 0/TBD | Not started | - |" for phase in phases]
     parts = [
         f"# Roadmap: {title(name)}",
         "## Overview",
@@ -619,16 +509,17 @@ def render_roadmap(name: str, overview: str, phases: Sequence[PlannedPhase], dat
             f"- [ ] **Phase {phase.number}: {title(phase.name)}** - {inline(phase.goal)}" for phase in phases
         ),
         "## Phase Details",
-        *("\n".join(_details(phase)) for phase in phases),
+        *("\n".join(_render_details(phase)) for phase in phases),
         "## Progress",
         f"**Execution Order:**\nPhases execute in numeric order: {order}",
-        _progress(phases),
+        "| Phase | Plans Complete | Status | Completed |\n|-------|----------------|--------|-----------|\n"
+        + "\n".join(rows),
         f"---\n*Roadmap created: {inline(date)}*",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _details(phase: PlannedPhase) -> Iterator[str]:
+def _render_details(phase: PlannedPhase) -> Iterator[str]:
     needed = ", ".join(f"Phase {number}" for number in phase.depends_on)
     yield f"### Phase {phase.number}: {title(phase.name)}"
     yield f"**Goal**: {inline(phase.goal)}"
@@ -637,9 +528,3 @@ def _details(phase: PlannedPhase) -> Iterator[str]:
     yield "**Success Criteria** (what must be TRUE):"
     yield from (f"  {i}. {inline(text)}" for i, text in enumerate(phase.criteria, start=1))
     yield "**Plans**: TBD"
-
-
-def _progress(phases: Sequence[PlannedPhase]) -> str:
-    head = "| Phase | Plans Complete | Status | Completed |\n|-------|----------------|--------|-----------|"
-    rows = [f"| {phase.number}. {cell(title(phase.name))} | 0/TBD | Not started | - |" for phase in phases]
-    return "\n".join([head, *rows])

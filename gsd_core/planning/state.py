@@ -1,6 +1,9 @@
-"""Changes to STATE.md, in both of its dialects: plain fields and bold ones.
+"""STATE.md: change it, and write a new one in the shape of v1.20.5's template.
 
-Writes ROADMAP.md, STATE.md and config.json in the shapes of v1.20.5.
+The file has two dialects, often both at once: plain fields (``Phase: 1 of 3``) from the template,
+and bold ones (``**Current Phase:** 01``) from GSD's tools. The writers of v1.20.5 matched only the
+bold ones, and so never updated a file made from their own template; we write both. A file gets no
+fields or sections that it does not have.
 """
 
 from __future__ import annotations
@@ -25,42 +28,44 @@ _NOTHING = re.compile(r"^\(?(?:None|None yet|No decisions yet|\(none\))\.?\)?$",
 
 
 def set_position(text: str, change: SetPosition) -> str:
-    """Set the fields that the file has; it gets no new ones."""
+    """Set the fields that the file has."""
     lines = Lines.of(text)
-    start, end = _part(lines, "current position") or (0, len(lines))
+    # Plain fields count only in their section: "Status: ..." may begin a line of prose elsewhere.
+    start, end = _section(lines, "current position") or (0, len(lines))
     _fill(lines, range(start, end), _PLAIN, _plain(change))
-    start, end = _part(lines, "session continuity") or _part(lines, "session") or (0, 0)
+    start, end = _section(lines, "session continuity") or _section(lines, "session") or (0, 0)
     _fill(lines, range(start, end), _PLAIN, _session(change))
-    _fill(lines, range(_body(lines), len(lines)), _BOLD, _bold(change) | _session(change))
+    body = range(_start_of_body(lines), len(lines))
+    _fill(lines, body, _BOLD, _bold(change) | _session(change))
     if change.done is not None:
-        _count(lines, change.done)
+        for at in body:
+            # A higher number counts the plans of earlier milestones too, and stays.
+            if (match := _TOTAL.match(lines[at])) and int(match[2]) < change.done:
+                lines[at] = f"{match[1]}{change.done}"
     return str(lines)
 
 
 def add_decisions(text: str, change: AddDecisions) -> str:
-    """Add the decisions that are not there yet to the list under ``### Decisions``."""
+    """Add the decisions that are not listed yet under ``### Decisions``."""
     lines = Lines.of(text)
-    part = _part(lines, "decisions") or _part(lines, "key decisions") or _part(lines, "decisions made")
-    if part is None:
+    titles = ("decisions", "key decisions", "decisions made")
+    section = next((found for title in titles if (found := _section(lines, title))), None)
+    if section is None:
         return text
-    start, end = part
+    start, end = section
     known = {lines[at].strip() for at in range(start, end)}
     entries = [f"- [Phase {change.phase}]: {text}" for text in map(inline, change.decisions) if text]
     new = [entry for entry in dict.fromkeys(entries) if entry not in known]
-    if new:
-        _append(lines, start, end, new)
-    return str(lines)
-
-
-def _append(lines: Lines, start: int, end: int, new: list[str]) -> None:
+    if not new:
+        return text
     end = lines.before_blank(start, end)
-    last = end - 1
-    if last >= start and _NOTHING.match(lines[last].strip()):
-        lines[last] = new[0]
+    last = lines[end - 1].strip() if end > start else ""
+    if _NOTHING.match(last):
+        lines[end - 1] = new[0]
         lines.insert(end, new[1:])
-        return
-    in_list = last >= start and lines[last].lstrip().startswith(("-", "*"))
-    lines.insert(end, new if in_list else ["", *new])
+    else:
+        lines.insert(end, new if last.startswith(("-", "*")) else ["", *new])
+    return str(lines)
 
 
 def _plain(change: SetPosition) -> dict[str, str]:
@@ -96,13 +101,6 @@ def _session(change: SetPosition) -> dict[str, str]:
     }
 
 
-def _count(lines: Lines, done: int) -> None:
-    """Set how many plans are done; a higher number may count earlier milestones, and stays."""
-    for at in range(_body(lines), len(lines)):
-        if (match := _TOTAL.match(lines[at])) and int(match[2]) < done:
-            lines[at] = f"{match[1]}{done}"
-
-
 def _bar(percent: int) -> str:
     done = max(0, min(10, percent // 10))
     return f"[{'█' * done}{'░' * (10 - done)}] {percent}%"
@@ -117,8 +115,8 @@ def _fill(lines: Lines, where: range, pattern: re.Pattern[str], values: Mapping[
             lines[at] = head + value
 
 
-def _part(lines: Lines, title: str) -> tuple[int, int] | None:
-    """Return where the text under a heading begins and ends."""
+def _section(lines: Lines, title: str) -> tuple[int, int] | None:
+    """Return the lines of the text under a heading: the first, and the one after the last."""
     start, level = 0, 0
     for at in range(len(lines)):
         heading = _HEADING.match(lines[at])
@@ -129,8 +127,8 @@ def _part(lines: Lines, title: str) -> tuple[int, int] | None:
     return (start, len(lines)) if start else None
 
 
-def _body(lines: Lines) -> int:
-    """Return where the text after the frontmatter begins."""
+def _start_of_body(lines: Lines) -> int:
+    """Return the first line after the frontmatter, which GSD rebuilds from the body itself."""
     if lines[0].strip() != "---":
         return 0
     return next((at + 1 for at in range(1, len(lines)) if lines[at].strip() == "---"), 0)

@@ -1,8 +1,8 @@
-"""Reads a project's ``.planning/`` as a whole.
+"""A project's ``.planning/`` as a whole: the milestone in progress, or all milestones and phases.
 
-Surveys a project: its milestones and phases, those that have shipped too, and how far each is.
-
-Files are counted and not read, so that one broken plan hides nothing else.
+A run needs the plans of the milestone in progress: :func:`read_planning` reads them, and fails on
+the first file that is broken. Commands that list phases use :func:`survey`: it also knows shipped
+milestones, and counts files without reading them, so one broken plan hides nothing else.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 import attrs
-from attrs import define, field, frozen
 
 from gsd_core.errors import PlanningError
 from gsd_core.model.ids import normal_phase, phase_order
@@ -24,11 +23,17 @@ from .markdown import read_text
 from .milestones import Milestone, merged, milestone_of, same_version
 from .model import PhaseView, Planning
 from .numbers import is_backlog
-from .phases import Folder, details_of, every_folder, folder_of, on_disk, phase_folders, phase_view
+from .phases import Folder, every_folder, folder_of, on_disk, phase_folders, phase_view
 from .plan import plan_id
 from .project import core_value, project_name
 from .requirements import parse_requirements
-from .roadmap import Entry, Roadmap, Section, phases_of, scan
+from .roadmap import PATH as ROADMAP
+from .roadmap import Entry, Mention, Roadmap, check_names_phases, parse_roadmap
+
+ARCHIVE = ".planning/milestones"
+STATE = ".planning/STATE.md"
+MAX_KNOWN = 60
+"""How many known phases an error lists."""
 
 DOCUMENTS = ("PROJECT.md", "REQUIREMENTS.md", "ROADMAP.md", "STATE.md", "MILESTONES.md")
 
@@ -36,10 +41,13 @@ DOCUMENTS = ("PROJECT.md", "REQUIREMENTS.md", "ROADMAP.md", "STATE.md", "MILESTO
 def read_planning(root: Path) -> Planning:
     """Read the milestone in progress of the project at *root*.
 
-    Without ``.planning/`` there are no phases. Raises :class:`PlanningError` for what cannot be read.
+    Without a ROADMAP.md there are no phases. Raises :class:`PlanningError` for a file that cannot be
+    read, and for a ROADMAP.md without phases.
     """
     documents = read_documents(root)
-    roadmap = scan(documents.get("ROADMAP.md", ""))
+    roadmap = parse_roadmap(documents.get("ROADMAP.md", ""))
+    if "ROADMAP.md" in documents:
+        check_names_phases(roadmap)
     state = state_of(documents)
     milestone = roadmap.current(state.text("milestone"))
     return Planning(
@@ -71,30 +79,26 @@ def state_of(documents: Mapping[str, str]) -> Frontmatter:
 def _phases(root: Path, roadmap: Roadmap, milestone: Milestone | None) -> tuple[PhaseView, ...]:
     folders = phase_folders(root)
     version = milestone.version if milestone else ""
-    shipped = {mark.number for mark in roadmap.marks() if mark.shipped}
-    views = [phase_view(root, roadmap, mark, folders, version) for mark in phases_of(roadmap, milestone)]
-    ordered = sorted(views, key=lambda view: phase_order(view.number))
-    current = {view.number for view in ordered}
-    return tuple(_without(view, shipped - current) for view in ordered)
-
-
-def _without(view: PhaseView, shipped: set[str]) -> PhaseView:
-    """Take away dependencies on phases of milestones that have shipped: they are met."""
-    return attrs.evolve(view, depends_on=tuple(n for n in view.depends_on if n not in shipped))
+    views = [phase_view(root, roadmap, mention, folders, version) for mention in roadmap.phases(milestone)]
+    # A dependency on a phase of a shipped milestone is met; only a number in use again is not dropped.
+    shipped = {mention.number for mention in roadmap.mentions() if mention.shipped}
+    met = shipped - {view.number for view in views}
+    return tuple(
+        attrs.evolve(view, depends_on=tuple(number for number in view.depends_on if number not in met))
+        for view in sorted(views, key=lambda view: phase_order(view.number))
+    )
 
 
 DiskStatus: TypeAlias = Literal[
     "no_directory", "empty", "discussed", "researched", "planned", "partial", "complete"
 ]
 
-ARCHIVE = ".planning/milestones"
 
-
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Surveyed:
-    """A phase: what the roadmap says, and how many plans and summaries lie in its *folder*.
+    """A phase of a roadmap, with the numbers of plans and summaries in its *folder*.
 
-    *complete* is what the roadmap says; *milestone* is empty where nothing names one.
+    *complete* is what the roadmap says; *milestone* is empty if the phase is in none.
     """
 
     number: str
@@ -109,7 +113,7 @@ class Surveyed:
 
     @property
     def status(self) -> DiskStatus:
-        """How far its files are; source: ``disk_status`` of GSD's ``roadmap analyze``."""
+        """The progress that its files show: ``disk_status`` of GSD's ``roadmap analyze``."""
         if self.folder is None:
             return "no_directory"
         if self.plans:
@@ -119,121 +123,143 @@ class Surveyed:
         return "discussed" if self.folder.find("CONTEXT") else "empty"
 
 
-@frozen(kw_only=True)
-class Place:
-    """A phase in a roadmap, that of its milestone."""
+@attrs.frozen(kw_only=True)
+class RoadmapPhase:
+    """A phase as a roadmap names it: ROADMAP.md, or the archived one of a shipped milestone."""
 
     roadmap: Roadmap
-    mark: Section | Entry
+    mention: Mention
     milestone: str
 
+    @property
+    def number(self) -> str:
+        """The phase's number."""
+        return self.mention.number
 
-@define(kw_only=True)
+    @property
+    def complete(self) -> bool:
+        """Whether the roadmap says that the phase is complete."""
+        if isinstance(self.mention, Entry):
+            return self.mention.ticked
+        # A number can be used again in a later milestone: only the section's own checkbox counts.
+        entries = [entry for entry in self.roadmap.entries if entry.number == self.number]
+        where = (self.mention.milestone, self.mention.shipped)
+        own = [entry for entry in entries if (entry.milestone, entry.shipped) == where]
+        if own or len(entries) == 1:
+            return (own or entries)[-1].ticked
+        return self.roadmap.ticked(self.number)
+
+
+@attrs.define(kw_only=True)
 class Survey:
-    """All that a project's roadmaps and folders tell, read once.
+    """The phases of all of a project's roadmaps, with their folders.
 
-    *current* is the version of the milestone in progress, or of the last one.
+    *current* is the version of the milestone in progress, or of the last one. *folders* are by
+    milestone and phase number; those in ``.planning/phases/`` have the milestone ``""``.
     """
 
     root: Path
     milestones: tuple[Milestone, ...]
     current: str
-    places: tuple[Place, ...]
-    folders: Mapping[str, Mapping[str, Folder]] = field(repr=False)
+    roadmap_phases: tuple[RoadmapPhase, ...]
+    folders: Mapping[str, Mapping[str, Folder]] = attrs.field(repr=False)
 
     def phases(self, *, every: bool = False) -> tuple[Surveyed, ...]:
         """Return the phases of the current milestone in order, or those of all milestones."""
-        chosen = [place for place in self.places if every or place.milestone == self.current]
-        return tuple(self._surveyed(place) for place in chosen)
+        chosen = (phase for phase in self.roadmap_phases if every or phase.milestone == self.current)
+        return tuple(self._surveyed(phase) for phase in chosen)
 
     def view(self, number: str) -> PhaseView:
         """Return a phase with its plans: of the current milestone, of another one, or only on disk.
 
-        Raises :class:`PlanningError` that names the known ones if there is none of that number.
+        Raises :class:`PlanningError`, which lists the known phases, if no phase has that number.
         """
         wanted = normal_phase(number)
-        same = [place for place in self.places if place.mark.number == wanted]
-        same.sort(key=lambda place: place.milestone != self.current)
-        for place in same[:1]:
-            folder = self._folder(place)
+        same = [phase for phase in self.roadmap_phases if phase.number == wanted]
+        if same:
+            phase = next((phase for phase in same if phase.milestone == self.current), same[0])
+            folder = self._folder(phase)
             found = {wanted: folder} if folder else {}
-            return phase_view(self.root, place.roadmap, place.mark, found, place.milestone)
+            return phase_view(self.root, phase.roadmap, phase.mention, found, phase.milestone)
         folder = folder_of(self.folders[""], wanted)
-        if folder is None:
-            raise self._unknown(number)
-        return on_disk(PhaseView(number=wanted, name=_folder_name(folder), project=self.root), folder, {})
+        if folder:
+            name = re.sub(r"^.*?\d[\d.]*[A-Za-z]?(?=-|$)", "", folder.path.rpartition("/")[2], count=1)
+            view = PhaseView(number=wanted, name=name.strip("-").replace("-", " "), project=self.root)
+            return on_disk(view, folder, {})
+        numbers = {phase.number for phase in self.roadmap_phases}
+        numbers |= {folder.number for folder in self.on_disk_only()}
+        known = ", ".join(sorted(numbers, key=phase_order)[:MAX_KNOWN]) or "none"
+        raise PlanningError(f"has no phase {number!r}", path=ROADMAP, line=1, hint=f"known phases: {known}")
 
     def on_disk_only(self) -> tuple[Folder, ...]:
-        """Return the folders that no phase of any roadmap has."""
-        known = {place.mark.number for place in self.places}
-        return tuple(f for f in every_folder(self.root) if not known & set(f.names))
+        """Return the folders of phases that no roadmap names."""
+        known = {phase.number for phase in self.roadmap_phases}
+        return tuple(folder for folder in every_folder(self.root) if not known & set(folder.names))
 
-    def _unknown(self, number: str) -> PlanningError:
-        numbers = {place.mark.number for place in self.places}
-        numbers |= {folder.number for folder in self.on_disk_only()}
-        known = ", ".join(sorted(numbers, key=phase_order)[:60]) or "none"
-        return PlanningError(
-            f"has no phase {number!r}", path=".planning/ROADMAP.md", line=1, hint=f"known phases: {known}"
+    def _folder(self, phase: RoadmapPhase) -> Folder | None:
+        number, code = phase.number, phase.mention.code
+        archived = folder_of(self.folders.get(phase.milestone, {}), number, code)
+        # GSD v1.20.5 leaves the folders of shipped milestones where they are. A folder there belongs
+        # to the current milestone if that one uses the number again.
+        reused = phase.milestone != self.current and any(
+            other.number == number and other.milestone == self.current for other in self.roadmap_phases
         )
-
-    def _folder(self, place: Place) -> Folder | None:
-        number, code = place.mark.number, place.mark.code
-        archived = folder_of(self.folders.get(place.milestone, {}), number, code)
-        if archived or (place.milestone != self.current and self._reused(number)):
+        if archived or reused:
             return archived
         return folder_of(self.folders[""], number, code)
 
-    def _reused(self, number: str) -> bool:
-        """Say whether the current milestone has a phase of that number, and so its folder."""
-        return any(p.mark.number == number and p.milestone == self.current for p in self.places)
-
-    def _surveyed(self, place: Place) -> Surveyed:
-        mark, folder = place.mark, self._folder(place)
-        details = details_of(place.roadmap, mark)
+    def _surveyed(self, phase: RoadmapPhase) -> Surveyed:
+        details, folder = phase.roadmap.details(phase.mention), self._folder(phase)
         plans = folder.live_plans() if folder else []
+        summaries = (folder.summary_of(name, plan_id(name, folder.number)) for name in plans if folder)
         return Surveyed(
-            number=mark.number,
-            name=mark.name,
-            milestone=place.milestone,
-            goal=details.goal or ("" if isinstance(mark, Section) else mark.text),
+            number=phase.number,
+            name=phase.mention.name,
+            milestone=phase.milestone,
+            goal=details.goal,
             depends_on=details.depends_on,
-            complete=_complete(place),
+            complete=phase.complete,
             folder=folder,
             plans=len(plans),
-            summaries=sum(bool(_summary(folder, name)) for name in plans) if folder else 0,
+            summaries=sum(map(bool, summaries)),
         )
 
 
 def survey(root: Path) -> Survey:
-    """Read what the project's roadmaps say, ROADMAP.md and those of shipped milestones."""
-    roadmap = scan(_text(root, ".planning/ROADMAP.md"))
-    running = _running(roadmap, _state(root))
-    told = merged(roadmap.milestones, roadmap.folded, roadmap.listed, [running] if running else [])
-    archives = dict(_archives(root, [milestone.version for milestone in told]))
-    milestones = merged(told, [milestone for milestone, _ in archives.values()])
-    places = [*_places(roadmap, milestones, running)]
-    named = {place.milestone for place in places}
+    """Read all roadmaps of a project: ROADMAP.md and those of shipped milestones.
+
+    Raises :class:`PlanningError` for a roadmap that cannot be read.
+    """
+    roadmap = parse_roadmap(read_text(root, ROADMAP) if (root / ROADMAP).exists() else "")
+    running = _running(roadmap, _readable_state(root))
+    named = merged(roadmap.milestones, roadmap.folded, roadmap.listed, [running] if running else [])
+    archives = dict(_archived_roadmaps(root, [milestone.version for milestone in named]))
+    milestones = merged(named, [milestone for milestone, _ in archives.values()])
+    phases = _roadmap_phases(roadmap, milestones, running)
+    in_roadmap = {phase.milestone for phase in phases}
     for version, (_, path) in archives.items():
-        if version not in named:
-            places += _archived(scan(read_text(root, path)), version)
+        if version not in in_roadmap:
+            phases += _archived_phases(parse_roadmap(read_text(root, path)), version)
+    versions = [milestone.version for milestone in milestones]
+
+    def order(phase: RoadmapPhase) -> tuple[int, tuple[tuple[int, str], ...]]:
+        known = phase.milestone in versions
+        return versions.index(phase.milestone) if known else len(versions), phase_order(phase.number)
+
     return Survey(
         root=root,
         milestones=milestones,
-        current=_current(places, running, milestones),
-        places=tuple(sorted(places, key=lambda place: _order(place, milestones))),
+        current=_current(phases, running, milestones),
+        roadmap_phases=tuple(sorted(phases, key=order)),
         folders={"": phase_folders(root)}
-        | {m.version: phase_folders(root, f"{ARCHIVE}/{m.version}-phases") for m in milestones},
+        | {version: phase_folders(root, f"{ARCHIVE}/{version}-phases") for version in versions},
     )
 
 
-def _text(root: Path, path: str) -> str:
-    return read_text(root, path) if (root / path).exists() else ""
-
-
-def _state(root: Path) -> Frontmatter:
-    """Return the frontmatter of STATE.md; what cannot be read there says nothing."""
+def _readable_state(root: Path) -> Frontmatter:
+    """Return the frontmatter of STATE.md, empty if it cannot be read: the roadmap then decides alone."""
     try:
-        return state_of({"STATE.md": _text(root, ".planning/STATE.md")})
+        return state_of({"STATE.md": read_text(root, STATE) if (root / STATE).exists() else ""})
     except PlanningError:
         return Frontmatter()
 
@@ -241,80 +267,53 @@ def _state(root: Path) -> Frontmatter:
 def _running(roadmap: Roadmap, state: Frontmatter) -> Milestone | None:
     """Return the milestone in progress, by the roadmap, else by STATE.md."""
     version = state.text("milestone")
-    if (found := roadmap.current(version)) or not version or not roadmap.marks():
+    if (found := roadmap.current(version)) or not version or not roadmap.mentions():
         return found
     return Milestone(version=version, name=state.text("milestone_name"), shipped=False, running=True)
 
 
-def _order(place: Place, milestones: tuple[Milestone, ...]) -> tuple[int, tuple[tuple[int, str], ...]]:
-    versions = [milestone.version for milestone in milestones]
-    at = versions.index(place.milestone) if place.milestone in versions else len(versions)
-    return at, phase_order(place.mark.number)
-
-
-def _places(roadmap: Roadmap, milestones: Iterable[Milestone], running: Milestone | None) -> Iterator[Place]:
-    """Yield each phase of ROADMAP.md once: what stands outside of milestones is the running one's."""
+def _roadmap_phases(
+    roadmap: Roadmap, milestones: Iterable[Milestone], running: Milestone | None
+) -> list[RoadmapPhase]:
+    """Return each phase of ROADMAP.md once; those outside of all milestones belong to the running one."""
     listed = {number: one.version for one in milestones for number in one.phases}
-    version = running.version if running else ""
-    seen: set[tuple[str, str]] = set()
-    for mark in roadmap.marks():
-        milestone = mark.milestone or (version or listed.get(mark.number, ""))
-        if (milestone, mark.number) not in seen and not is_backlog(mark.number):
-            seen.add((milestone, mark.number))
-            yield Place(roadmap=roadmap, mark=mark, milestone=milestone)
+    found: dict[tuple[str, str], RoadmapPhase] = {}
+    for mention in roadmap.mentions():
+        outside = running.version if running else listed.get(mention.number, "")
+        milestone = mention.milestone or outside
+        if not is_backlog(mention.number):
+            phase = RoadmapPhase(roadmap=roadmap, mention=mention, milestone=milestone)
+            found.setdefault((milestone, mention.number), phase)
+    return list(found.values())
 
 
-def _archived(roadmap: Roadmap, version: str) -> Iterator[Place]:
+def _archived_phases(roadmap: Roadmap, version: str) -> Iterator[RoadmapPhase]:
     seen: set[str] = set()
-    for mark in roadmap.marks():
-        if mark.milestone in ("", version) and mark.number not in seen and not is_backlog(mark.number):
-            seen.add(mark.number)
-            yield Place(roadmap=roadmap, mark=mark, milestone=version)
+    for mention in roadmap.mentions():
+        if mention.milestone in ("", version) and mention.number not in seen:
+            seen.add(mention.number)
+            if not is_backlog(mention.number):
+                yield RoadmapPhase(roadmap=roadmap, mention=mention, milestone=version)
 
 
-def _archives(root: Path, known: list[str]) -> Iterator[tuple[str, tuple[Milestone, str]]]:
-    """Yield the roadmaps of ``milestones/``: version, milestone and path."""
+def _archived_roadmaps(root: Path, known: list[str]) -> Iterator[tuple[str, tuple[Milestone, str]]]:
+    """Yield the roadmaps in ``milestones/``: version, milestone and path."""
     folder = root / ARCHIVE
     for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
         match = re.fullmatch(r"(v\d[\w.]*)-ROADMAP\.md", entry.name, re.IGNORECASE)
-        if match and entry.is_file():
-            path, version = f"{ARCHIVE}/{entry.name}", same_version(match[1], known)
-            yield version, (_archived_milestone(read_text(root, path), version), path)
+        if not match or not entry.is_file():
+            continue
+        path, version = f"{ARCHIVE}/{entry.name}", same_version(match[1], known)
+        head = read_text(root, path).split("\n")[:40]
+        named = milestone_of(next((line.lstrip("# ") for line in head if line.startswith("#")), ""))
+        name = named.name if named and named.version == version else ""
+        yield version, (Milestone(version=version, name=name, shipped=True, running=False), path)
 
 
-def _archived_milestone(text: str, version: str) -> Milestone:
-    """Return the milestone whose roadmap was put away: it has shipped."""
-    title = next((line.lstrip("# ") for line in text.split("\n")[:40] if line.startswith("#")), "")
-    named = milestone_of(title)
-    name = named.name if named and named.version == version else ""
-    return Milestone(version=version, name=name, shipped=True, running=False)
-
-
-def _current(places: list[Place], running: Milestone | None, milestones: tuple[Milestone, ...]) -> str:
-    """Return the running milestone's version; if nothing is to be done in any, the last one's."""
-    if running and (not running.shipped or any(place.milestone == running.version for place in places)):
+def _current(phases: list[RoadmapPhase], running: Milestone | None, milestones: tuple[Milestone, ...]) -> str:
+    """Return the running milestone's version; if all have shipped, the last one's."""
+    if running and (not running.shipped or any(phase.milestone == running.version for phase in phases)):
         return running.version
-    if any(not place.milestone for place in places):
+    if any(not phase.milestone for phase in phases):
         return ""
     return milestones[-1].version if milestones else ""
-
-
-def _complete(place: Place) -> bool:
-    mark = place.mark
-    if isinstance(mark, Entry):
-        return mark.ticked
-    entries = [e for e in place.roadmap.entries if e.number == mark.number]
-    own = [e for e in entries if e.milestone == mark.milestone and e.shipped == mark.shipped]
-    if own or len(entries) == 1:
-        return (own or entries)[-1].ticked
-    return place.roadmap.ticked(mark.number)
-
-
-def _summary(folder: Folder, plan_file: str) -> str:
-    return folder.summary_of(plan_file, plan_id(plan_file, folder.number))
-
-
-def _folder_name(folder: Folder) -> str:
-    """Return a phase's name as its folder tells it."""
-    words = re.sub(r"^.*?\d[\d.]*[A-Za-z]?(?=-|$)", "", folder.path.rpartition("/")[2], count=1)
-    return words.strip("-").replace("-", " ")

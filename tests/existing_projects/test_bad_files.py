@@ -196,6 +196,44 @@ def test_a_whole_command_stays_within_its_limits_on_the_costliest_files(root: Pa
     check_limits(root, ("phases", "--all"), ("plans", "3"), ("health",))
 
 
+PHASE = "### Phase 1: A\n**Goal**: a\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "mentioned"),
+    [
+        (b"", 1, "empty"),
+        (b"\n \n", 1, "empty"),
+        (b"# Roadmap\n\nFirst we plan, then we build.\n", 1, "no phase"),
+        (f"# Roadmap\n\n```\n{PHASE}".encode(), 3, "```"),
+        (f"# Roadmap\n\n<details>\n{PHASE}".encode(), 3, "<details>"),
+        (b"# Roadmap\n\xff\n", 2, "UTF-8"),
+        (b"x" * 2_100_000, 1, "2 MB"),
+    ],
+)
+def test_a_roadmap_without_readable_phases_is_an_error_with_line_and_hint(
+    root: Path, text: bytes, line: int, mentioned: str
+) -> None:
+    (root / ".planning/ROADMAP.md").write_bytes(text)
+
+    with pytest.raises(PlanningError, match=rf"^\.planning/ROADMAP\.md:{line}: ") as error:
+        read_planning(root)
+
+    assert mentioned in str(error.value)
+    assert error.value.hint
+    assert "E003" in [issue.code for issue in examine(root)]
+
+
+@pytest.mark.parametrize(
+    "text", ["## ✅ v1.0 MVP\n", f"<details>\n<summary>✅ v1.0 MVP</summary>\n\n{PHASE}\n</details>\n"]
+)
+def test_a_roadmap_whose_milestones_have_shipped_needs_no_phases(root: Path, text: str) -> None:
+    (root / ".planning/ROADMAP.md").write_text(text)
+
+    assert read_planning(root).phases == ()
+    assert "E003" not in [issue.code for issue in examine(root)]
+
+
 def test_a_folder_in_place_of_a_file_is_an_error(root: Path) -> None:
     (root / ".planning/ROADMAP.md").unlink()
     (root / ".planning/ROADMAP.md").mkdir()

@@ -46,6 +46,7 @@ def plans(root: Path, phase: str) -> list[dict[str, Any]]:
         ("- [ ] **Phase 36 — Name**", "36", "Name"),
         ("- [x] **[GSD.02] 05: Name** - text", "5", "Name"),
         ("| Phase | Name |\n|---|---|\n| 2.1 | In a table |", "2.1", "In a table"),
+        ("| Phase | Name |\n|---|---|\n| **12A** | Bold |", "12A", "Bold"),
         ("| Phase # | Status | Phase Name |\n|---|---|---|\n| 3 | Complete | Last |", "3", "Last"),
     ],
 )
@@ -295,6 +296,24 @@ def test_milestones_are_read_from_the_list_the_details_elements_and_the_headings
         ("3", "v1.1", False),
         ("4", "v1.1", False),
     ]
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "## v1.0 Trails ✅ SHIPPED",
+        "## v1.0 Trails — SHIPPED 2026-01-31",
+        "## ✅ v1.0: Trails (Phases 1-4) — SHIPPED 2026-01-31",
+        "## v1.0 Trails ✅ SHIPPED 2026-01-31",
+        "## v1.0 Trails ✅",
+        "## v1.0 Trails (shipped)",
+    ],
+)
+def test_the_state_of_a_milestone_is_not_part_of_its_name(tmp_path: Path, heading: str) -> None:
+    make_project(tmp_path, {"ROADMAP.md": f"{heading}\n### Phase 1: A\n"})
+
+    milestones = json_of("phases", "-C", tmp_path)["milestones"]
+    assert milestones == [{"version": "v1.0", "name": "Trails", "shipped": True}]
 
 
 def test_the_last_milestone_is_shown_if_none_is_in_progress(tmp_path: Path) -> None:

@@ -186,6 +186,77 @@ def test_without_a_list_of_plans_only_the_status_changes() -> None:
     ]
 
 
+def after_listing(roadmap: str, phase: str, plan: str = "01") -> str:
+    """Return a roadmap after one plan was listed and ticked, and its phase too."""
+    applied: list[Change] = [
+        ListPlans(phase=phase, plans=((plan, "begin"),)),
+        TickPlan(phase=phase, plan=plan),
+        TickPhase(phase=phase, date="2026-01-31"),
+    ]
+    return apply_changes({"ROADMAP.md": roadmap}, applied)["ROADMAP.md"]
+
+
+def test_a_phase_that_is_only_in_the_checklist_gets_a_section_for_its_plans() -> None:
+    text = "# R\n\n## Phases\n\n- [ ] **Phase 1: A** - do a\n- [ ] **Phase 2: B** - do b\n\n## Progress\n"
+
+    assert after_listing(text, "2") == (
+        "# R\n\n## Phases\n\n- [ ] **Phase 1: A** - do a\n"
+        "- [x] **Phase 2: B** - do b (completed 2026-01-31)\n\n"
+        "### Phase 2: B\n**Goal**: do b\n**Plans**: 1 plan\n\nPlans:\n- [x] 02-01-PLAN.md — begin\n\n"
+        "## Progress\n"
+    )
+
+
+def test_a_phase_that_is_only_in_a_table_gets_a_section_for_its_plans() -> None:
+    table = "| Phase | Name | Status |\n|---|---|---|\n| 1 | A | Not started |\n| **2** | B | Not started |\n"
+
+    assert after_listing(table, "1") == table.replace("A | Not started", "A | Complete   ") + (
+        "\n### Phase 1: A\n**Plans**: 1 plan\n\nPlans:\n- [x] 01-01-PLAN.md — begin\n"
+    )
+
+
+def test_a_phase_in_a_table_without_a_status_is_complete_by_its_new_heading() -> None:
+    text = "| Phase | Name |\n|---|---|\n| 1 | A |\n"
+
+    after = apply_changes({"ROADMAP.md": text}, [TickPhase(phase="1", date="2026-01-31")])["ROADMAP.md"]
+
+    assert "### Phase 1: A ✓ COMPLETE (2026-01-31)\n" in after
+
+
+def test_a_new_section_is_put_between_those_of_the_same_milestone() -> None:
+    text = (
+        "## v1.0 Old\n\n### Phase 1: A\n\n## v1.1 New\n\n- [ ] **Phase 3: C** - do c\n\n"
+        "#### Phase 2: B\n**Goal**: b\n\n#### Phase 4: D\n"
+    )
+
+    headings = [line for line in after_listing(text, "3").splitlines() if line.startswith("#")]
+
+    assert headings == [
+        "## v1.0 Old",
+        "### Phase 1: A",
+        "## v1.1 New",
+        "#### Phase 2: B",
+        "#### Phase 3: C",
+        "#### Phase 4: D",
+    ]
+
+
+def test_plans_are_not_listed_under_a_shipped_phase_of_the_same_number() -> None:
+    shipped = "<details>\n<summary>✅ v1.0 Old</summary>\n\n### Phase 1: Old\n**Goal**: o\n\n</details>\n"
+    text = f"{shipped}\n## 🚧 v2.0 New\n\n- [ ] **Phase 1: New** - do it\n"
+
+    after = after_listing(text, "1")
+
+    assert after.startswith(shipped)
+    assert "### Phase 1: New\n**Goal**: do it\n" in after
+
+
+def test_ticking_a_plan_adds_no_section() -> None:
+    text = "- [ ] **Phase 1: A** - do a\n"
+
+    assert apply_changes({"ROADMAP.md": text}, [TickPlan(phase="1", plan="01-01")]) == {}
+
+
 def test_without_a_checklist_or_table_the_heading_is_marked() -> None:
     text = "## Phase 1: A\n**Goal:** a\n\n## Phase 2: B\n**Goal:** b\n"
 

@@ -28,7 +28,7 @@ from gsd_core.planning.markdown import clean
 from gsd_core.planning.plan import parse_plan, render_plan
 from gsd_core.planning.project import render_project
 from gsd_core.planning.requirements import parse_requirements, render_requirements
-from gsd_core.planning.roadmap import read_details, render_roadmap, scan
+from gsd_core.planning.roadmap import parse_roadmap, render_roadmap
 from gsd_core.planning.state import render_state
 from gsd_core.planning.summary import render_summary
 from gsd_core.planning.verification import parse_verdict, render_verification
@@ -87,7 +87,7 @@ def test_a_roadmap_has_only_the_given_phases(text: str) -> None:
         PlannedPhase(number="2", name="Second", goal="End", depends_on=("1",), criteria=("b",)),
     ]
     written = render_roadmap(text, text, phases, "2026-01-31")
-    roadmap = scan(written)
+    roadmap = parse_roadmap(written)
 
     assert [section.number for section in roadmap.sections] == ["1", "2"]
     assert [(entry.number, entry.ticked) for entry in roadmap.entries] == [("1", False), ("2", False)]
@@ -96,10 +96,7 @@ def test_a_roadmap_has_only_the_given_phases(text: str) -> None:
         ("2", "Not started"),
     ]
     assert roadmap.entries[0].text == one_line(text)
-    first, second = (
-        read_details(roadmap.lines[section.line + 1 : section.end], section.number)
-        for section in roadmap.sections
-    )
+    first, second = map(roadmap.details, roadmap.sections)
     assert first.goal == one_line(text)
     assert (first.requirements, first.plans, first.depends_on) == (("A-01",), (), ())
     assert (second.goal, second.depends_on, second.criteria) == ("End", ("1",), ("b",))

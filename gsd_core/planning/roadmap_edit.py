@@ -1,0 +1,216 @@
+"""Changes to ROADMAP.md: plans are listed and ticked, phases are ticked.
+
+Every change can be applied again without effect, and touches no line that it is not about: a
+roadmap also holds what people wrote. :mod:`.roadmap` describes the format.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gsd_core.errors import PlanningError
+from gsd_core.model.ids import padded, phase_order
+
+from .changes import ListPlans, TickPhase, TickPlan
+from .markdown import Lines, inline, set_cell, title
+from .plan import full_plan_id
+from .roadmap import (
+    CHECKLIST_LINE,
+    FIELD,
+    HEADING,
+    PATH,
+    Entry,
+    PlanLine,
+    Roadmap,
+    Row,
+    Section,
+    last_mention,
+    parse_roadmap,
+    plan_lines,
+)
+
+_PLAN_COUNT = re.compile(r"(?:TBD|\[.*\]|\d+ plans?|)$", re.IGNORECASE)
+_BOX = re.compile(r"(\[)[ xX](\])")
+
+
+def list_plans(text: str, change: ListPlans) -> str:
+    """Add the plans that are not listed yet; one replaces a placeholder (``TBD``) of the same id.
+
+    A phase that only the checklist or a table names gets a section first: GSD reads plans nowhere
+    else, and reports such a phase as ``missing_phase_details``.
+    """
+    text, section = _with_section(text, change.phase)
+    lines = Lines.of(text)
+    known = {plan.id: plan for plan in _plans_of(lines, section)}
+    new: list[str] = []
+    for plan, description in change.plans:
+        identity = _full_id(plan, change.phase)
+        line = f"- [ ] {identity}-PLAN.md — {inline(description)}".removesuffix(" — ")
+        if identity not in known:
+            new.append(line)
+        elif known[identity].placeholder:
+            lines[known[identity].line] = line
+    if new:
+        _insert_plans(lines, section, list(known.values()), new)
+    return _update_progress(str(lines), change.phase, "Planned")
+
+
+def tick_plan(text: str, change: TickPlan) -> str:
+    """Tick the plan's line and count it; a list that lacks the plan gets it, no list stays none."""
+    roadmap = parse_roadmap(text)
+    section = _section(roadmap, change.phase)
+    if section is None and not _entry(roadmap, change.phase):
+        raise _unknown_phase(change.phase)
+    lines = Lines.of(text)
+    known = {plan.id: plan for plan in _plans_of(lines, section)} if section else {}
+    identity = _full_id(change.plan, change.phase)
+    if identity in known:
+        at = known[identity].line
+        lines[at] = _BOX.sub(r"\1x\2", lines[at], count=1)
+    elif section and known:
+        _insert_plans(lines, section, list(known.values()), [f"- [x] {identity}-PLAN.md"])
+    return _update_progress(str(lines), change.phase, "In Progress")
+
+
+def tick_phase(text: str, change: TickPhase) -> str:
+    """Tick the phase in the checklist and in the progress table; without both, mark its heading."""
+    roadmap = parse_roadmap(text)
+    entry, row = roadmap.entry(change.phase), roadmap.row(change.phase)
+    if not entry and not row:
+        text, section = _with_section(text, change.phase)
+        lines = Lines.of(text)
+        if not section.done:
+            lines[section.line] = f"{lines[section.line].rstrip()} ✓ COMPLETE ({change.date})"
+        return str(lines)
+    lines = Lines.of(text)
+    if entry and (match := CHECKLIST_LINE.match(lines[entry.line])) and match[2] == " ":
+        done = "" if "(completed " in lines[entry.line] else f" (completed {change.date})"
+        lines[entry.line] = f"{match[1]}x{match[3].rstrip()}{done}"
+    if row and row.text("status").lower() != "complete":
+        _set_column(lines, row, "status", "Complete")
+        _set_column(lines, row, "completed", change.date)
+    return str(lines)
+
+
+def _full_id(plan: str, phase: str) -> str:
+    identity = full_plan_id(plan, phase)
+    if identity.startswith(f"{padded(phase)}-"):
+        return identity
+    hint = f"its id should begin with {padded(phase)}-"
+    raise PlanningError(f"plan {plan!r} does not belong to phase {phase}", path=PATH, hint=hint)
+
+
+def _unknown_phase(phase: str) -> PlanningError:
+    hint = f"add a heading '### Phase {phase}: NAME' with its goal"
+    return PlanningError(f"has no phase {phase}", path=PATH, hint=hint)
+
+
+def _entry(roadmap: Roadmap, phase: str) -> Entry | None:
+    """Return the line of the checklist or of a table that names a phase which has not shipped."""
+    entry = last_mention([*roadmap.table_entries, *roadmap.entries], phase)
+    return entry if entry and not entry.shipped else None
+
+
+def _section(roadmap: Roadmap, phase: str) -> Section | None:
+    """Return the section to edit: not that of a shipped phase whose number is in use again."""
+    section = roadmap.section(phase)
+    return None if section and section.shipped and _entry(roadmap, phase) else section
+
+
+def _with_section(text: str, phase: str) -> tuple[str, Section]:
+    """Return *text* with a section for a phase, and the section; raise if nothing names the phase."""
+    roadmap = parse_roadmap(text)
+    if section := _section(roadmap, phase):
+        return text, section
+    entry = _entry(roadmap, phase)
+    if entry is None:
+        raise _unknown_phase(phase)
+    lines = Lines.of(text)
+    at, level = _place_for_section(roadmap, entry)
+    named = f"[{entry.code}] {padded(phase)}" if entry.code else f"Phase {phase}"
+    new = [f"{'#' * level} {named}: {title(entry.name)}"]
+    if entry.text:
+        new.append(f"**Goal**: {inline(entry.text)}")
+    new.append("**Plans**: TBD")
+    before = [""] if at and lines[at - 1].strip() else []
+    after = [""] if at < len(lines) and lines[at].strip() else []
+    lines.insert(at, [*before, *new, *after])
+    text = str(lines)
+    section = _section(parse_roadmap(text), phase)
+    if section is None:
+        raise _unknown_phase(phase)
+    return text, section
+
+
+def _place_for_section(roadmap: Roadmap, entry: Entry) -> tuple[int, int]:
+    """Return the line and the heading level for the section of a phase, inside of its milestone."""
+    lines = roadmap.lines
+    siblings = [one for one in roadmap.sections if one.milestone == entry.milestone and not one.shipped]
+    if siblings:
+        heading = lines[siblings[0].line].lstrip()
+        level = len(heading) - len(heading.lstrip("#"))
+        later = [one for one in siblings if phase_order(one.number) > phase_order(entry.number)]
+        if later:
+            return later[0].line, level
+        last = siblings[-1]
+        return Lines(lines).before_blank(last.line + 1, last.end), level
+    entries = [*roadmap.entries, *roadmap.table_entries]
+    at = max(one.line for one in entries if one.milestone == entry.milestone and not one.shipped) + 1
+    while (
+        at < len(lines) and lines[at].strip() and not lines[at].lstrip().startswith(("#", "<", "```", "~~~"))
+    ):
+        at += 1
+    above = next((match for line in reversed(lines[:at]) if (match := HEADING.match(line))), None)
+    return at, 4 if above and len(above[1]) > 2 else 3
+
+
+def _plans_of(lines: Lines, section: Section) -> list[PlanLine]:
+    inside = [lines[at] for at in range(section.line + 1, section.end)]
+    return list(plan_lines(inside, section.number, section.line + 1))
+
+
+def _insert_plans(lines: Lines, section: Section, known: list[PlanLine], new: list[str]) -> None:
+    inside = range(section.line + 1, section.end)
+    if known:
+        lines.insert(max(plan.line for plan in known) + 1, new)
+    elif heads := [at for at in inside if lines[at].strip().lower() in ("plans:", "**plans:**")]:
+        lines.insert(heads[0] + 1, new)
+    elif field := _plan_count_field(lines, section):
+        lines.insert(field + 1, ["", "Plans:", *new])
+    else:
+        end = lines.before_blank(section.line + 1, section.end)
+        lines.insert(end, [f"**Plans**: {_count(len(new))}", "", "Plans:", *new])
+
+
+def _plan_count_field(lines: Lines, section: Section) -> int:
+    """Return the line of ``**Plans**: 2 plans``, 0 if there is none."""
+    for at in range(section.line + 1, section.end):
+        if (match := FIELD.match(lines[at])) and match[1].lower() == "plans" and match[2]:
+            return at
+    return 0
+
+
+def _update_progress(text: str, phase: str, status: str) -> str:
+    """Update the number of plans in the section, and the phase's row of the progress table."""
+    roadmap, lines = parse_roadmap(text), Lines.of(text)
+    section, row = _section(roadmap, phase), roadmap.row(phase)
+    plans = [plan for plan in _plans_of(lines, section) if not plan.placeholder] if section else []
+    if section and plans and (at := _plan_count_field(lines, section)):
+        match = FIELD.match(lines[at])
+        # A person's own words in the field are kept: only a count or a placeholder is replaced.
+        if match and _PLAN_COUNT.match(match[2]):
+            lines[at] = lines[at][: match.start(2)] + _count(len(plans))
+    if row and plans:
+        _set_column(lines, row, "plans", f"{sum(plan.ticked for plan in plans)}/{len(plans)}")
+    if row and row.text("status").lower() in ("not started", "planned", "-", ""):
+        _set_column(lines, row, "status", status)
+    return str(lines)
+
+
+def _count(plans: int) -> str:
+    return f"{plans} plan{'' if plans == 1 else 's'}"
+
+
+def _set_column(lines: Lines, row: Row, column: str, value: str) -> None:
+    if column in row.columns:
+        lines[row.line] = set_cell(lines[row.line], row.columns[column], value)
