@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gsd_core.git import DiffStat, Git, TrailedCommit
+from gsd_core.git import Git, TrailedCommit
 
 Run = Callable[..., str]
 
@@ -111,17 +111,6 @@ def test_files_that_are_not_committed_are_newest_and_deleted_ones_gone(root: Pat
 
     assert set(order) == {"d/edited", "d/kept", "d/new", "d/ignored"}
     assert order["d/edited"] == order["d/new"] == order["d/ignored"] > order["d/kept"]
-
-
-def test_the_size_of_a_difference_is_counted(root: Path) -> None:
-    first = commit(root, "a", "1\n2\n")
-    (root / "bin").write_bytes(bytes(range(256)))
-    commit(root, "a", "1\n3\n4\n")
-    asyncio.run(Git(root).commit(["bin"], "x", trailers={}, verify=False))
-    git = Git(root)
-
-    assert asyncio.run(git.diff_stat(first)) == DiffStat(files=2, insertions=2, deletions=1)
-    assert asyncio.run(git.diff_stat(None, first)) == DiffStat(files=1, insertions=2)
 
 
 def test_a_commit_knows_when_it_was_made(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

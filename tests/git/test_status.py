@@ -129,8 +129,8 @@ def test_git_that_is_not_installed_is_said(base: Path, monkeypatch: pytest.Monke
 
 
 def test_what_git_says_is_in_the_error(base: Path) -> None:
-    with pytest.raises(GitError, match="bad revision") as caught:
-        asyncio.run(Git(base).diff_stat("nonsense"))
+    with pytest.raises(GitError, match="nonsense") as caught:
+        asyncio.run(Git(base).time_of("nonsense"))
 
     assert caught.value.exit == 128
 
@@ -170,7 +170,7 @@ def test_settings_of_the_user_do_not_change_what_we_read(base: Path, sh: Run) ->
     sha = asyncio.run(git.commit(["ü"], "# x", trailers={"GSD-Run": "r"}, verify=True))
     assert asyncio.run(git.find({"GSD-Run": "r"})) == sha
     assert [commit.subject for commit in asyncio.run(git.trailed("r"))] == ["# x"]
-    assert asyncio.run(git.diff_stat(None)).files == 3
+    assert asyncio.run(git.paths_of(sha)) == ("ü",)
 
 
 def test_a_submodules_pointer_counts_and_its_dirt_does_not(base: Path, sh: Run, tmp_path: Path) -> None:
