@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .command import Command
-from .history import unfolded, project_trailer
+from .history import project_trailer, unfolded
 from .repository import entries, head, one_writer, within
 
 NO_HOOKS = ("-c", "core.hooksPath=/dev/null")

@@ -133,7 +133,7 @@ async def place(request: RunRequest, git: Git) -> Path:
         raise ProjectError(f"{request.root} is no git repository", hint="run `git init` there first")
     if await git.is_ignored("."):
         raise ProjectError(
-            f"{request.root} is ignored by the repository {await git.top()}, so nothing in it can be committed",
+            f"{request.root} is ignored by the git repository {await git.top()}, so it cannot be committed",
             hint="run `git init` there to make it a repository of its own",
         )
     if await git.identity() is None:
