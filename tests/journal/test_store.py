@@ -127,7 +127,7 @@ def test_activity_is_on_disk_after_closing(path: Path) -> None:
 
 
 def test_a_fact_cannot_be_noted_as_activity(path: Path) -> None:
-    with writer(path) as journal, pytest.raises(ValueError, match="append it"):
+    with writer(path) as journal, pytest.raises(ValueError, match="append"):
         journal.activity("step.result", {}, run="r")
 
 
