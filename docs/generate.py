@@ -293,6 +293,8 @@ def _journal() -> Iterator[str]:
         "The journal records what a run did as a sequence of facts, in `<git common dir>/gsd/journal.db`.",
         "This is one SQLite file in WAL mode with `synchronous=FULL`; it survives `git clean -fdx` and is "
         "shared by worktrees.",
+        "A project in a subfolder of its repository has a journal of its own below "
+        "`<git common dir>/gsd/projects/`.",
         "A fact is on disk before anything is done that depends on it.",
         f"The schema version is {SCHEMA}; a journal with a newer version is read, but never written.",
     )
@@ -331,6 +333,8 @@ GSD-Run: r-20260103T040506-1a2b3c
 GSD-Step: 1/execute/01-01
 GSD-Task: 01-01/2
 ```
+
+A project in a subfolder of its repository adds its path, such as `GSD-Project: packages/api`.
 """
 
 

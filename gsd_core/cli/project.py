@@ -13,7 +13,7 @@ from pathlib import Path
 from attrs import frozen
 
 from gsd_core.errors import ProjectError
-from gsd_core.git import Git, git_common_dir
+from gsd_core.git import Git, data_directory, git_common_dir
 from gsd_core.journal.codec import structure
 from gsd_core.journal.lock import owner
 from gsd_core.journal.store import Journal
@@ -78,8 +78,7 @@ def project_root(where: GlobalOptions) -> Path:
 
 def core_folder(root: Path) -> Path | None:
     """Return where the journal and the lock of the project in *root* lie; ``None`` without a repository."""
-    common = git_common_dir(root)
-    return common / "gsd" if common else None
+    return data_directory(root)
 
 
 def open_journal(root: Path) -> Journal:

@@ -1,7 +1,106 @@
-"""The project's git repository: commits with trailers, what changed, recovery refs, stale locks."""
+"""The project's git repository: commits with trailers, uncommitted changes, recovery refs, stale locks.
 
-from .command import GitError
-from .history import DiffStat, TrailedCommit
-from .repository import Git, git_common_dir
+The modules below have plain functions whose first argument is a :class:`~gsd_core.git.command.Command`.
+:class:`Git` offers them to code that runs in an event loop.
+"""
 
-__all__ = ["DiffStat", "Git", "GitError", "TrailedCommit", "git_common_dir"]
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+
+from . import commit, history, recovery, repository
+from .command import Command, GitError
+from .history import TrailedCommit
+
+__all__ = ["Git", "GitError", "TrailedCommit", "data_directory", "git_common_dir"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Method: TypeAlias = "Callable[Concatenate[Git, P], Coroutine[Any, Any, R]]"
+
+
+def git_common_dir(root: Path) -> Path | None:
+    """Return the repository's common directory, shared by its worktrees; ``None`` if *root* is in none.
+
+    Without an event loop, for commands that only read.
+    """
+    git = Command(root=root)
+    return repository.common_dir(git) if repository.is_repository(git) else None
+
+
+def data_directory(root: Path) -> Path | None:
+    """Return the folder of the project's journal and lock; ``None`` if *root* is in no repository.
+
+    Without an event loop. See :func:`gsd_core.git.repository.data_directory`.
+    """
+    git = Command(root=root)
+    return repository.data_directory(git) if repository.is_repository(git) else None
+
+
+def _in_thread(function: Callable[Concatenate[Command, P], R]) -> Method[P, R]:
+    """Return *function* as an asynchronous method of :class:`Git`."""
+
+    @wraps(function)
+    async def method(self: Git, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self.call(partial(function, self.command, *args, **kwargs))
+
+    return method
+
+
+class Git:
+    """git in the project's *root*: the top of a repository or worktree, or a folder inside one.
+
+    Paths are POSIX text relative to *root*; only what is below *root* is seen and committed.
+    *environment* is added to that of git's processes: ``GSD_RUN`` marks them as a run's.
+    """
+
+    def __init__(self, root: Path, *, environment: Mapping[str, str] | None = None) -> None:
+        self.root = root
+        self.command = Command(root=root, environment=dict(environment or {}))
+        self._lock = threading.Lock()
+
+    async def call(self, function: Callable[[], R]) -> R:
+        """Call *function* in a thread, one at a time, and to its end even if this call is cancelled."""
+
+        def alone() -> R:
+            with self._lock:
+                return function()
+
+        task = asyncio.ensure_future(asyncio.to_thread(alone))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            # A thread cannot be cancelled, and half a commit would need a recovery.
+            await asyncio.wait([task])
+            raise
+
+    is_repository = _in_thread(repository.is_repository)
+    init = _in_thread(repository.init)
+    common_dir = _in_thread(repository.common_dir)
+    data_directory = _in_thread(repository.data_directory)
+    top = _in_thread(repository.top)
+    identity = _in_thread(repository.identity)
+    identify = _in_thread(repository.identify)
+    is_ignored = _in_thread(repository.is_ignored)
+
+    head = _in_thread(repository.head)
+    dirty = _in_thread(repository.dirty)
+    untracked = _in_thread(repository.untracked)
+    changed = _in_thread(repository.changed)
+    commit = _in_thread(commit.commit)
+
+    find = _in_thread(history.find)
+    trailed = _in_thread(history.trailed)
+    last_of = _in_thread(history.last_of)
+    order = _in_thread(history.order)
+    paths_of = _in_thread(history.paths_of)
+    created_by = _in_thread(history.created_by)
+    time_of = _in_thread(history.time_of)
+
+    save_recovery = _in_thread(recovery.save_recovery)
+    sweep_locks = _in_thread(recovery.sweep_locks)

@@ -1,4 +1,4 @@
-"""Running git: no prompt, no editor, no pager, no language but C, paths taken literally."""
+"""Running git: without prompt, editor or pager, in the C locale, with literal paths."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
-from attrs import field, frozen
+import attrs
 
 from gsd_core.errors import ProjectError
 
@@ -29,12 +29,12 @@ OPTIONS = (
     "i18n.logOutputEncoding=UTF-8",
     "-c",
     "trailer.separators=:",
-    # A background process that outlives us would take locks that nobody expects.
+    # A background process that outlives git would hold locks that nobody expects.
     "-c",
     "gc.auto=0",
     "-c",
     "maintenance.auto=false",
-    # The journal says "committed" durably, so the commit has to be as durable as the journal.
+    # The journal records durably that something is committed, so the commit must be as durable.
     "-c",
     "core.fsync=committed,index,reference",
 )
@@ -69,14 +69,14 @@ REPOSITORY_VARIABLES = frozenset(
         "GIT_ICASE_PATHSPECS",
     }
 )
-"""What a git that called us (from a hook, an alias) says about *its* repository, not ours."""
+"""Variables that describe the repository of a git that started this process, from a hook or an alias."""
 
-PATIENCE = (0.05, 0.1, 0.2, 0.4, 0.8)
-"""How long to wait for another git that has the index, in seconds, try by try."""
+BUSY_DELAYS = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""Seconds to wait before each retry while another git, such as an editor's, holds a lock."""
 
 
 class GitError(ProjectError):
-    """git refused; *exit* is its code, *output* the end of what it said (a hook's words, too)."""
+    """git failed; *exit* is its exit code, *output* the end of its output and that of a hook."""
 
     def __init__(self, message: str, *, exit: int = 1, output: str = "", hint: str = "") -> None:  # noqa: A002
         super().__init__(message, hint=hint)
@@ -84,12 +84,12 @@ class GitError(ProjectError):
         self.output = output
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Command:
-    """git, in the folder *root*; *environment* is added to that of this process."""
+    """git in the folder *root*; *environment* is added to that of this process, *limit* is for each call."""
 
     root: Path
-    environment: Mapping[str, str] = field(factory=dict[str, str])
+    environment: Mapping[str, str] = attrs.field(factory=dict[str, str])
     limit: timedelta = timedelta(minutes=10)
     sleep: Callable[[float], None] = time.sleep
 
@@ -100,11 +100,11 @@ class Command:
         ok: Collection[int] = (0,),
         environment: Mapping[str, str] | None = None,
     ) -> str:
-        """Run git and return its output, without the newline at the end; raise ``GitError`` if it fails."""
+        """Run git and return its output without the last newline; raise ``GitError`` if it fails."""
         return self.run(*arguments, stdin=stdin, ok=ok, environment=environment)[1]
 
     def succeeds(self, *arguments: str, stdin: str = "") -> bool:
-        """Whether git exits with 0; 1 is no."""
+        """Run git and return whether it exits with 0; 1 means no, any other code is an error."""
         return self.run(*arguments, stdin=stdin, ok=(0, 1))[0] == 0
 
     def run(
@@ -114,9 +114,9 @@ class Command:
         ok: Collection[int] = (0,),
         environment: Mapping[str, str] | None = None,
     ) -> tuple[int, str]:
-        """Run git and return its exit code and its output."""
+        """Run git and return its exit code and its output; a code that is not *ok* raises ``GitError``."""
         code, out, err = self._once(arguments, stdin, environment or {})
-        for seconds in PATIENCE:
+        for seconds in BUSY_DELAYS:
             if code in ok or not _is_busy(err):
                 break
             self.sleep(seconds)
@@ -128,64 +128,53 @@ class Command:
     def _once(
         self, arguments: tuple[str, ...], stdin: str, environment: Mapping[str, str]
     ) -> tuple[int, str, str]:
-        process = self._start(arguments, environment)
+        inherited = {name: value for name, value in os.environ.items() if name not in REPOSITORY_VARIABLES}
+        try:
+            process = subprocess.Popen(
+                ["git", *OPTIONS, *arguments],
+                cwd=self.root,
+                env={**inherited, **ENVIRONMENT, **self.environment, **environment},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                # In a session of its own, git does not get the Ctrl-C that is meant for gsd, so a
+                # commit is not left half done.
+                start_new_session=True,
+            )
+        except FileNotFoundError as error:
+            if not self.root.is_dir():
+                hint = "name the project's folder with -C"
+                raise ProjectError(f"no folder {self.root}", hint=hint) from error
+            raise ProjectError("git is not installed", hint="install git 2.30 or newer") from error
         try:
             out, err = process.communicate(os.fsencode(stdin), timeout=self.limit.total_seconds())
         except BaseException as error:
-            _end(process)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
             if isinstance(error, subprocess.TimeoutExpired):
                 raise GitError(f"git {arguments[0]} took longer than {self.limit}") from None
             raise
         return process.returncode, os.fsdecode(out), os.fsdecode(err)
 
-    def _start(self, arguments: tuple[str, ...], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        """Start git in a session of its own: Ctrl-C on the terminal is for us, not for a half-made commit."""
-        try:
-            return subprocess.Popen(
-                ["git", *OPTIONS, *arguments],
-                cwd=self.root,
-                env=_environment() | dict(self.environment) | dict(environment),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
-        except FileNotFoundError as error:
-            if not self.root.is_dir():
-                raise ProjectError(
-                    f"no folder {self.root}", hint="name the project's folder with -C"
-                ) from error
-            raise ProjectError("git is not installed", hint="install git 2.30 or newer") from error
+
+def _is_busy(stderr: str) -> bool:
+    """Whether another git holds a lock, or has moved HEAD since this one read it."""
+    return ".lock': File exists" in stderr or "cannot lock ref 'HEAD': is at" in stderr
 
 
-def _environment() -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if name not in REPOSITORY_VARIABLES}
-    return inherited | ENVIRONMENT
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-
-
-def _is_busy(said: str) -> bool:
-    """Whether another git (an editor's, a human's) has the index just now."""
-    return "index.lock': File exists" in said
-
-
-def _error(arguments: tuple[str, ...], code: int, said: str) -> GitError:
-    lines = [line for line in said.strip().splitlines() if line.strip()]
+def _error(arguments: tuple[str, ...], code: int, text: str) -> GitError:
+    lines = [line for line in text.strip().splitlines() if line.strip()]
     output = "\n".join(lines[-20:])
     summary = " ".join(line.strip() for line in lines[-3:]) or f"exit {code}"
-    return GitError(f"git {arguments[0]}: {summary}", exit=code, output=output, hint=_hint(said))
+    return GitError(f"git {arguments[0]}: {summary}", exit=code, output=output, hint=_hint(text))
 
 
-def _hint(said: str) -> str:
-    if "dubious ownership" in said:
-        return "the folder belongs to someone else: git config --global --add safe.directory DIR"
-    if "index.lock" in said:
-        return "another git is at work in this repository; try again when it has ended"
-    if "tell me who you are" in said:
+def _hint(text: str) -> str:
+    if "dubious ownership" in text:
+        return "the folder belongs to another user: git config --global --add safe.directory DIR"
+    if _is_busy(text):
+        return "another git is working in this repository; try again when it has finished"
+    if "tell me who you are" in text:
         return "git config --global user.name NAME; git config --global user.email EMAIL"
     return ""

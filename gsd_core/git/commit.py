@@ -1,16 +1,16 @@
-"""One commit: exactly the paths that are meant, with trailers, whatever else is staged."""
+"""One commit: exactly the given paths, with trailers, whatever else is staged."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from .command import Command
-from .history import head
-from .status import Entry, entries, within
+from .history import project_trailer, unfolded
+from .repository import entries, head, one_writer, within
 
 NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
@@ -25,31 +25,42 @@ def commit(
     verify: bool,
     allow_empty: bool = False,
 ) -> str:
-    """Commit what differs at or below *paths* and return the commit's id, or ``""`` if nothing does."""
-    found = within(entries(git), paths)
-    if not found:
-        return _commit_nothing(git, message(subject, body, trailers)) if allow_empty else ""
-    with path_file(entry.path for entry in found) as listed:
-        _stage(git, found)
-        git(
-            *(() if verify else NO_HOOKS),
-            "commit",
-            "--quiet",
-            "--only",
-            "--allow-empty",
-            "--no-edit",
-            "--cleanup=whitespace",
-            "--file=-",
-            *(() if verify else ("--no-verify",)),
-            f"--pathspec-from-file={listed}",
-            "--pathspec-file-nul",
-            stdin=message(subject, body, trailers),
-        )
-    return git("rev-parse", "--verify", "HEAD^{commit}")
+    """Commit exactly what differs at or below *paths*, deletions too, and return the commit's id.
+
+    Everything else that is staged stays staged. Ignored paths and those that do not differ are skipped;
+    if none is left, return ``""``, or make an empty commit with *allow_empty*. With *verify*, the
+    user's hooks run. A project in a subfolder adds the trailer ``GSD-Project``.
+    Raise ``GitError`` if git or a hook refuses.
+    """
+    text = message(subject, body, {**trailers, **project_trailer(git)})
+    with one_writer(git):
+        found = within(entries(git), paths)
+        if not found:
+            return _commit_nothing(git, text) if allow_empty else ""
+        # git finds a path that is staged already, even a deletion, but `git add` would not.
+        if unstaged := [entry.path for entry in found if entry.unstaged != " "]:
+            add(git, unstaged)
+        with _path_file(entry.path for entry in found) as listed:
+            git(
+                *(() if verify else NO_HOOKS),
+                "commit",
+                "--quiet",
+                "--only",
+                "--allow-empty",
+                "--no-edit",
+                # The default would remove lines that begin with "#".
+                "--cleanup=whitespace",
+                "--file=-",
+                *(() if verify else ("--no-verify",)),
+                f"--pathspec-from-file={listed}",
+                "--pathspec-file-nul",
+                stdin=text,
+            )
+        return git("rev-parse", "--verify", "HEAD^{commit}")
 
 
 def _commit_nothing(git: Command, text: str) -> str:
-    """Commit the last commit's tree once more, past the index: what is staged there is not ours."""
+    """Commit the last commit's tree again; ``git commit --allow-empty`` would commit what is staged."""
     last = head(git)
     tree = git("rev-parse", f"{last}^{{tree}}") if last else git("mktree")
     made = git("commit-tree", *(("-p", last) if last else ()), tree, stdin=text)
@@ -59,24 +70,13 @@ def _commit_nothing(git: Command, text: str) -> str:
 
 def message(subject: str, body: str, trailers: Mapping[str, str]) -> str:
     """Return a commit's message: one line, the body, and the trailers as its last paragraph."""
-    last = "\n".join(f"{name}: {_line(value)}" for name, value in trailers.items())
-    return "\n\n".join(part for part in (_line(subject), body.strip(), last) if part) + "\n"
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _stage(git: Command, found: Collection[Entry]) -> None:
-    """Bring the index up to the work tree; what is staged already git would not find there."""
-    unstaged = [entry.path for entry in found if entry.unstaged != " "]
-    if unstaged:
-        add(git, unstaged)
+    last = "\n".join(f"{name}: {unfolded(value)}" for name, value in trailers.items())
+    return "\n\n".join(part for part in (unfolded(subject), body.strip(), last) if part) + "\n"
 
 
 def add(git: Command, paths: Collection[str], environment: Mapping[str, str] | None = None) -> None:
-    """Stage *paths*, deletions as well."""
-    with path_file(paths) as listed:
+    """Stage *paths*, including deletions."""
+    with _path_file(paths) as listed:
         git(
             "add",
             "--all",
@@ -87,8 +87,8 @@ def add(git: Command, paths: Collection[str], environment: Mapping[str, str] | N
 
 
 @contextmanager
-def path_file(paths: Collection[str] | Generator[str]) -> Generator[Path]:
-    """Lend a file that names *paths* for ``--pathspec-from-file``: any number, any character."""
+def _path_file(paths: Iterable[str]) -> Generator[Path]:
+    """Provide a file for ``--pathspec-from-file``: any number of paths, with any characters."""
     with tempfile.NamedTemporaryFile(prefix="gsd-paths-") as file:
         file.write(os.fsencode("".join(f"{path}\0" for path in paths)))
         file.flush()

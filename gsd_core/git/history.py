@@ -1,4 +1,4 @@
-"""What is committed: found by trailers, never by position or words."""
+"""The history: commits found by their trailers, never by position or wording."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from attrs import frozen
+import attrs
 
 from .command import Command
-from .status import entries, within
+from .repository import entries, head, prefix, within
 
-RUN, STEP, TASK = "GSD-Run", "GSD-Step", "GSD-Task"
+RUN, STEP, TASK, PROJECT = "GSD-Run", "GSD-Step", "GSD-Task", "GSD-Project"
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class TrailedCommit:
-    """A commit of ours, with what its trailers say; *task* is empty on a step's own commit."""
+    """A commit of a run, with its trailers; *task* is empty on a step's own commit."""
 
     sha: str
     run: str
@@ -27,25 +27,10 @@ class TrailedCommit:
     subject: str = ""
 
 
-@frozen(kw_only=True)
-class DiffStat:
-    """The size of a difference; binary files count as files only."""
+def find(git: Command, trailers: Mapping[str, str], *, since: str = "") -> str | None:
+    """Return the project's latest commit below HEAD whose ``GSD-`` trailers are exactly *trailers*.
 
-    files: int = 0
-    insertions: int = 0
-    deletions: int = 0
-
-
-def head(git: Command) -> str | None:
-    """Return the id of the last commit; ``None`` if there is none yet."""
-    code, out = git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}", ok=(0, 1))
-    return out if code == 0 else None
-
-
-def find(git: Command, trailers: Mapping[str, str], since: str = "") -> str | None:
-    """Return the latest commit below HEAD whose ``GSD-`` trailers are exactly *trailers*.
-
-    With *since*, a commit that *since* does not reach.
+    With *since*, only commits that *since* does not reach count.
     """
     patterns = [f"--grep={name}: {value}" for name, value in trailers.items()]
     found = _log(git, *patterns, *([f"^{since}", "HEAD"] if since else []))
@@ -53,7 +38,7 @@ def find(git: Command, trailers: Mapping[str, str], since: str = "") -> str | No
 
 
 def trailed(git: Command, run: str | None = None) -> tuple[TrailedCommit, ...]:
-    """Return the commits of *run*, or of all runs, that HEAD reaches, oldest first."""
+    """Return the commits of *run*, or of all the project's runs, that HEAD reaches, oldest first."""
     found = [
         TrailedCommit(
             sha=sha,
@@ -68,17 +53,30 @@ def trailed(git: Command, run: str | None = None) -> tuple[TrailedCommit, ...]:
     return tuple(reversed(found))
 
 
-def last_of(git: Command, path: str) -> str:
-    """Return the last commit below HEAD that changed *path*; ``""`` if none did."""
-    if head(git) is None:
-        return ""
-    return git("log", "-1", "--no-show-signature", "--format=%H", "--", path)
+def project_trailer(git: Command) -> dict[str, str]:
+    """Return the trailer that tells the commits of a project in a subfolder from those of the others.
+
+    Step and task ids repeat in every project: without it, a project whose journal is lost would take
+    another one's ``1/execute/01-01`` for its own. Paths cannot decide, because a task may commit none.
+    A project at the top of its repository has no such trailer.
+    """
+    path = unfolded(prefix(git).rstrip("/"))
+    return {PROJECT: path} if path else {}
+
+
+def unfolded(text: str) -> str:
+    """Return *text* as git returns the value of a trailer: each run of white space is one space."""
+    return " ".join(text.split())
 
 
 def _log(git: Command, *arguments: str) -> Iterator[tuple[str, dict[str, str], str]]:
-    """Yield id, ``GSD-`` trailers and subject of the commits that fit *arguments*, newest first."""
+    """Yield id, ``GSD-`` trailers and subject of the project's matching commits, newest first.
+
+    ``--grep`` narrows the search only: it also finds messages that merely mention a trailer.
+    """
     if head(git) is None:
         return
+    project = project_trailer(git)
     out = git(
         "log",
         "-z",
@@ -87,23 +85,30 @@ def _log(git: Command, *arguments: str) -> Iterator[tuple[str, dict[str, str], s
         "--fixed-strings",
         "--all-match",
         "--format=%H%x01%s%x01%(trailers:only=true,unfold=true)",
+        *(f"--grep={name}: {value}" for name, value in project.items()),
         *arguments,
     )
     for commit in filter(None, out.split("\0")):
-        sha, subject, trailers = commit.split("\x01", 2)
-        yield sha, _trailers(trailers), subject
+        sha, subject, text = commit.split("\x01", 2)
+        pairs = (line.partition(":") for line in text.splitlines())
+        trailers = {name.strip(): value.strip() for name, _, value in pairs if name.startswith("GSD-")}
+        if trailers.pop(PROJECT, "") == project.get(PROJECT, ""):
+            yield sha, trailers, subject
 
 
-def _trailers(text: str) -> dict[str, str]:
-    pairs = (line.partition(":") for line in text.splitlines())
-    return {name.strip(): value.strip() for name, _, value in pairs if name.startswith("GSD-")}
+def last_of(git: Command, path: str) -> str:
+    """Return the last commit below HEAD that changed *path*; ``""`` if none did."""
+    if head(git) is None:
+        return ""
+    return git("log", "-1", "--no-show-signature", "--format=%H", "--", path)
 
 
 def order(git: Command, directory: str) -> dict[str, int]:
     """Return for each file below *directory* when it was last committed: a larger number is later.
 
-    The numbers are positions in topological order and mean something within one answer only.
     Files that are not committed as they are (new, changed, ignored) all have the largest number.
+    The numbers are positions in topological order, because the times of commits may be wrong; they
+    are comparable within one result only.
     """
     commits = list(_commits_below(git, directory))
     places: dict[str, int] = {}
@@ -116,7 +121,7 @@ def order(git: Command, directory: str) -> dict[str, int]:
 
 
 def _commits_below(git: Command, directory: str) -> Iterator[list[str]]:
-    """Yield the paths that each commit touched below *directory*, newest commit first."""
+    """Yield the paths that each commit changed below *directory*, newest commit first."""
     if head(git) is None:
         return
     out = git(
@@ -131,6 +136,7 @@ def _commits_below(git: Command, directory: str) -> Iterator[list[str]]:
         "--",
         directory,
     )
+    # A file name may contain \x01 as well, so the id that follows it is part of the separator.
     for commit in re.split(r"(?:\A|\0)\x01[0-9a-f]{40,64}\0?", out)[1:]:
         yield [path for path in commit.removeprefix("\n").split("\0") if path]
 
@@ -142,7 +148,7 @@ def _files(root: Path, directory: str) -> Iterator[str]:
 
 
 def paths_of(git: Command, commit: str) -> tuple[str, ...]:
-    """Return the paths that *commit* changed, relative to the project's root."""
+    """Return the paths that *commit* changed below the project's root."""
     return _diff_tree(git, commit)
 
 
@@ -171,20 +177,3 @@ def time_of(git: Command, commit: str) -> datetime:
     """Return when *commit* was made, in UTC."""
     seconds = git("show", "--no-patch", "--no-show-signature", "--format=%ct", commit)
     return datetime.fromtimestamp(int(seconds), UTC)
-
-
-def diff_stat(git: Command, since: str | None, until: str = "HEAD") -> DiffStat:
-    """Return the size of the difference between two commits; *since* ``None`` is an empty tree."""
-    if since is None:
-        since = git("hash-object", "-t", "tree", "--stdin")
-    out = git("diff", "-z", "--no-ext-diff", "--no-renames", "--relative", "--numstat", since, until, "--")
-    rows = [line.split("\t", 2) for line in out.split("\0") if line]
-    return DiffStat(
-        files=len(rows),
-        insertions=sum(_count(row[0]) for row in rows),
-        deletions=sum(_count(row[1]) for row in rows),
-    )
-
-
-def _count(text: str) -> int:
-    return int(text) if text.isdecimal() else 0

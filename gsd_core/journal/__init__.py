@@ -1,1 +1,1 @@
-"""What was done: an append-only file of facts, an inbox for other processes, and the project's lock."""
+"""The journal: an append-only file of facts, an inbox for other processes, and the project's lock."""

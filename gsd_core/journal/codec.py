@@ -1,8 +1,8 @@
-"""Values to JSON data and back, for every word of :mod:`gsd_core`.
+"""Conversion of values to JSON data and back, for every public class of :mod:`gsd_core`.
 
-Times are aware ISO 8601 text, durations are seconds, dollars are text, paths are POSIX text.
-A member of a union of our own classes carries its class's name as ``type``.
-Keys that a newer version added are passed over; anything else that does not fit is an error.
+Times are aware ISO 8601 text, durations are seconds, amounts of dollars and paths (POSIX) are text.
+A member of a union of our own classes has the name of its class in the key ``type``.
+Keys that a newer version may have added are ignored; any other mismatch is an error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TAG = "type"
 
 
 def unstructure(value: Any, kind: Any = None) -> Any:
-    """Return *value* as JSON data; *kind* is its declared type if that is a union or a collection of one."""
+    """Return *value* as JSON data; *kind* is its declared type, needed for unions and collections of them."""
     return _converter().unstructure(value, unstructure_as=kind)
 
 
@@ -38,7 +38,7 @@ def structure(data: Any, kind: type[T]) -> T: ...
 @overload
 def structure(data: Any, kind: object) -> Any: ...
 def structure(data: Any, kind: Any) -> Any:
-    """Return JSON *data* as a value of *kind*; raise ``JournalError`` naming every path that does not fit."""
+    """Return JSON *data* as a value of *kind*; raise ``JournalError`` with the path of each mismatch."""
     from cattrs import BaseValidationError, transform_error  # slow to import
 
     try:
@@ -48,7 +48,7 @@ def structure(data: Any, kind: Any) -> Any:
     except (ValueError, TypeError, KeyError) as error:
         problems = f"{type(error).__name__}: {error}"
     name = getattr(kind, "__name__", str(kind))
-    raise JournalError(f"not a {name}: {problems}", hint="it was written by another version, or damaged")
+    raise JournalError(f"not a {name}: {problems}", hint="another version wrote it, or it is damaged")
 
 
 @cache
@@ -60,15 +60,16 @@ def _converter() -> Converter:
     for kind, down, up in _LEAVES:
         converter.register_unstructure_hook(kind, down)
         converter.register_structure_hook(kind, up)
+    # cattrs would convert, for example "1" to 1, and so hide a mismatch.
     for kind in (str, int, bool, float):
-        converter.register_structure_hook(kind, _as_it_is)
+        converter.register_structure_hook(kind, _unconverted)
     for union in UNIONS:
         configure_tagged_union(union, converter, tag_name=TAG)
     return converter
 
 
-def _as_it_is(data: Any, kind: type) -> Any:
-    """Return *data* if it is a *kind* already: ``"1"`` is no number and 1 is no text."""
+def _unconverted(data: Any, kind: type) -> Any:
+    """Return *data* if it is a *kind* already; an ``int`` is also a ``float``, a ``bool`` is neither."""
     allowed = (int, float) if kind is float else (kind,)
     if not isinstance(data, allowed) or (isinstance(data, bool) and kind is not bool):
         raise TypeError(f"expected {kind.__name__}, got {data!r:.80}")
@@ -76,36 +77,28 @@ def _as_it_is(data: Any, kind: type) -> Any:
 
 
 def _read_time(data: Any, _: object) -> datetime:
-    time = datetime.fromisoformat(_as_it_is(data, str))
+    time = datetime.fromisoformat(_unconverted(data, str))
     if time.tzinfo is None:
-        raise ValueError(f"a time without a zone: {data!r}")
+        raise ValueError(f"a time without a time zone: {data!r}")
     return time
 
 
 def _write_time(time: datetime) -> str:
     if time.tzinfo is None:
-        raise ValueError(f"a time without a zone: {time}")
+        raise ValueError(f"a time without a time zone: {time}")
     return time.isoformat()
 
 
 def _read_decimal(data: Any, _: object) -> Decimal:
     try:
-        return Decimal(_as_it_is(data, str))
+        return Decimal(_unconverted(data, str))
     except InvalidOperation:
         raise ValueError(f"not a number: {data!r:.80}") from None
 
 
-def _read_path(data: Any, _: object) -> Path:
-    return Path(_as_it_is(data, str))
-
-
-def _read_duration(data: Any, _: object) -> timedelta:
-    return timedelta(seconds=_as_it_is(data, float))
-
-
 _LEAVES: tuple[tuple[type, Callable[[Any], Any], Callable[[Any, Any], Any]], ...] = (
-    (Path, Path.as_posix, _read_path),
+    (Path, Path.as_posix, lambda data, _: Path(_unconverted(data, str))),
     (datetime, _write_time, _read_time),
-    (timedelta, timedelta.total_seconds, _read_duration),
+    (timedelta, timedelta.total_seconds, lambda data, _: timedelta(seconds=_unconverted(data, float))),
     (Decimal, str, _read_decimal),
 )

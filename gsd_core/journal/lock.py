@@ -1,4 +1,8 @@
-"""One run at a time: an OS lock that the kernel frees, and beside it who holds it."""
+"""One run of a project at a time: a lock of the operating system, and a file that names its owner.
+
+The lock is ``flock`` by way of filelock. The kernel releases it when the process ends, even by SIGKILL;
+a file with a process id would remain, and look like a running process.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +16,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from attrs import asdict, frozen
+import attrs
 from filelock import FileLock, Timeout
 
 from gsd_core.errors import Locked
 
 LOCK = "lock"
 OWNER = "owner.json"
-PATIENCE_SECONDS = 0.2
-"""How long a start waits for the lock: reading commands hold it shared for an instant."""
+
+WAIT_SECONDS = 0.2
+"""How long to wait for the lock, because :func:`owner` holds it for an instant."""
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Owner:
-    """The process that holds a project: its *pid*, *host*, *command* line, and *since* when (ISO 8601)."""
+    """The process that holds a project's lock: *pid*, *host*, *command* line, and the time (ISO 8601)."""
 
     pid: int
     host: str
@@ -33,44 +38,53 @@ class Owner:
     command: str
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
+UNKNOWN = Owner(pid=0, host="unknown", since="unknown", command="unknown")
+"""The owner of a lock that is held, if the owner's file is missing or damaged."""
 
 
 class ProjectLock:
-    """The lock of one project, in *directory* (``<git common dir>/gsd``); not inherited by children.
+    """The lock of the project whose data is in *directory*; child processes do not inherit it.
 
-    The kernel frees it when the process ends, however it ends. Keep the object as long as the
-    lock is needed: it gives the lock back when it is collected.
+    Keep the object for as long as the lock is needed: it is released when the object is collected.
     """
 
     def __init__(
-        self, directory: Path, *, command: str = "", clock: Callable[[], datetime] = _utc_now
+        self,
+        directory: Path,
+        *,
+        command: str = "",
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.directory = directory
         self._command = command or " ".join(sys.argv)
         self._clock = clock
+        # The lock belongs to the process, not to the thread that took it.
         self._lock = FileLock(directory / LOCK, thread_local=False)
 
     def acquire(self) -> None:
-        """Take the lock; raise ``Locked`` at once, naming the holder, if another process has it."""
+        """Take the lock; if another process holds it, raise ``Locked`` at once and name that process."""
         self.directory.mkdir(parents=True, exist_ok=True)
         try:
-            self._lock.acquire(timeout=PATIENCE_SECONDS, poll_interval=0.02)
+            self._lock.acquire(timeout=WAIT_SECONDS, poll_interval=0.02)
         except Timeout:
-            raise _locked(self.directory) from None
-        _write_owner(
-            self.directory,
-            Owner(
-                pid=os.getpid(),
-                host=socket.gethostname(),
-                since=self._clock().isoformat(timespec="seconds"),
-                command=self._command,
-            ),
+            by = _read_owner(self.directory)
+            raise Locked(
+                "another gsd is running on this project: "
+                f"pid {by.pid} on {by.host!r} since {by.since} ({by.command})",
+                hint="wait for it, watch it with gsd status, or stop it with gsd stop",
+            ) from None
+        by = Owner(
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            since=self._clock().isoformat(timespec="seconds"),
+            command=self._command,
         )
+        draft = self.directory / f"{OWNER}.{by.pid}"
+        draft.write_text(json.dumps(attrs.asdict(by)), encoding="utf-8")
+        draft.replace(self.directory / OWNER)
 
     def release(self) -> None:
-        """Give the lock back; without it nothing happens."""
+        """Release the lock; without it, do nothing."""
         if self._lock.is_locked:
             (self.directory / OWNER).unlink(missing_ok=True)
             self._lock.release()
@@ -89,46 +103,25 @@ class ProjectLock:
 
 
 def owner(directory: Path) -> Owner | None:
-    """Return who holds the project whose lock is in *directory*; ``None`` if nobody does."""
-    return _read_owner(directory) or _UNKNOWN if _is_held(directory) else None
-
-
-def _is_held(directory: Path) -> bool:
-    """Ask the kernel, not the owner file: a killed process leaves its file behind."""
+    """Return who holds the lock in *directory*; ``None`` if nobody does."""
     try:
         descriptor = os.open(directory / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        return False
+        return None
     try:
+        # Ask the kernel and not the owner's file, which a killed process leaves behind. A shared lock, so
+        # that several readers do not take each other for the owner.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
+        return _read_owner(directory)
     finally:
         os.close(descriptor)
-    return False
+    return None
 
 
-def _locked(directory: Path) -> Locked:
-    by = _read_owner(directory) or _UNKNOWN
-    holder = f"pid {by.pid} on {by.host!r} since {by.since} ({by.command})"
-    return Locked(
-        f"another gsd is running on this project: {holder}",
-        hint="wait for it, watch it with gsd status, or stop it with gsd stop",
-    )
-
-
-_UNKNOWN = Owner(pid=0, host="unknown", since="unknown", command="unknown")
-
-
-def _read_owner(directory: Path) -> Owner | None:
+def _read_owner(directory: Path) -> Owner:
     try:
         data: Any = json.loads((directory / OWNER).read_text(encoding="utf-8"))
         return Owner(pid=int(data["pid"]), host=data["host"], since=data["since"], command=data["command"])
     except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _write_owner(directory: Path, by: Owner) -> None:
-    draft = directory / f"{OWNER}.{by.pid}"
-    draft.write_text(json.dumps(asdict(by)), encoding="utf-8")
-    draft.replace(directory / OWNER)
+        return UNKNOWN

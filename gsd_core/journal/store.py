@@ -1,4 +1,4 @@
-"""The journal: what was done, fact by fact, in one file that survives a kill at any point."""
+"""The journal: what was done, fact by fact, in one file that survives a kill at any moment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gsd_core.errors import Fenced, JournalError
 from .schema import (
     ACTIVITY,
     IS_FACT,
-    REBUILT,
+    MOVE_AWAY,
     UPCASTERS,
     Database,
     InboxItem,
@@ -28,7 +28,13 @@ from .schema import (
 )
 
 GROUP_SECONDS = 0.2
+"""How long activity waits for more before it is committed.
+
+Each commit is an fsync. An agent reports many things a second, and losing the last of them harms nothing.
+"""
+
 BATCH = 1000
+"""How many records are read at once; between batches no transaction is open that would hold up writers."""
 
 Row: TypeAlias = tuple[str, int, str, str, int, str, int, str]
 
@@ -36,9 +42,9 @@ Row: TypeAlias = tuple[str, int, str, str, int, str, int, str]
 class Journal:
     """One project's journal; one process writes events at a time, any number read.
 
-    *Facts* are on disk before :meth:`append` returns. *Activity* shares their sequence and is
-    committed in groups, at most 200 ms later or before the next fact; it gives no promise.
-    Safe to use from several threads.
+    *Facts* are on disk before :meth:`append` returns. *Activity* shares their sequence numbers and is
+    committed in groups, at most 200 ms later or with the next fact, without a guarantee.
+    The methods may be called from several threads.
     """
 
     def __init__(
@@ -68,11 +74,11 @@ class Journal:
         created_by: str = "gsd",
         upcasters: Mapping[tuple[str, int], Upcaster] = UPCASTERS,
     ) -> Journal:
-        """Open the journal at *path*, making it if there is none.
+        """Open the journal at *path*, creating it if there is none.
 
-        Raise ``JournalError`` if it cannot be used; a file of something else is left as it is.
-        With ``writable=False`` nothing is ever made or changed: no file is an empty journal,
-        and a newer version's journal can be read.
+        Raise ``JournalError`` if it cannot be used; a file that is not a journal is not changed.
+        With ``writable=False`` nothing is ever created or changed: a missing file is an empty
+        journal, and a journal of a newer version can be read.
         """
         database = open_to_write(path, created_by=created_by) if writable else open_to_read(path)
         return cls(path, database, clock, upcasters)
@@ -98,8 +104,8 @@ class Journal:
     ) -> int:
         """Commit a fact and return its ``seq``; it is on disk when this returns.
 
-        *data* is JSON data. *consumes* are inbox items that this fact settles: in the same
-        transaction, so each is settled once. Raise ``Fenced`` if a newer process has the run.
+        *data* is JSON data. *consumes* are the inbox items that this fact settles; it happens in the
+        same transaction, so each is settled once. Raise ``Fenced`` if a newer process owns the run.
         """
         with self._lock:
             row = self._row(kind, data, run, step, attempt, v)
@@ -109,9 +115,9 @@ class Journal:
     def activity(
         self, kind: str, data: Mapping[str, Any], *, run: str, step: str = "", attempt: int = 0
     ) -> int:
-        """Note something that may be lost, and return the ``seq`` it is going to have."""
+        """Note something that may be lost, and return the ``seq`` that it will have."""
         if kind not in ACTIVITY:
-            raise ValueError(f"{kind!r} is a fact, not one of {', '.join(sorted(ACTIVITY))}: append it")
+            raise ValueError(f"{kind!r} is a fact, not one of {', '.join(sorted(ACTIVITY))}: use append")
         with self._lock:
             self._pending.append(self._row(kind, data, run, step, attempt, 1))
             if self._timer is None:
@@ -121,13 +127,17 @@ class Journal:
             return self._last + len(self._pending)
 
     def flush(self) -> None:
-        """Commit the activity noted so far."""
+        """Commit the activity that was noted so far."""
         with self._lock:
             if self._pending:
                 self._commit(self._pending, ())
 
     def raise_epoch(self, run: str) -> int:
-        """Take *run* over and return its new epoch: earlier processes can write nothing more about it."""
+        """Take over *run* and return its new epoch: processes with an earlier one can no longer write.
+
+        The project's lock already excludes a second process. The epoch protects the run where the
+        lock does not, for example after its file was deleted.
+        """
         self.flush()
         with self._lock, self._transaction() as database:
             database.rows(_RAISE, (run,))
@@ -147,16 +157,19 @@ class Journal:
                 self._database = None
 
     def _row(self, kind: str, data: Mapping[str, Any], run: str, step: str, attempt: int, v: int) -> Row:
-        return run, self._epochs.get(run, 0), self._now(), kind, v, step, attempt, to_json(data)
-
-    def _now(self) -> str:
-        return self._clock().isoformat()
+        at = self._clock().isoformat()
+        return run, self._epochs.get(run, 0), at, kind, v, step, attempt, to_json(data)
 
     def _commit(self, rows: Collection[Row], consumes: Collection[int]) -> None:
-        """Commit *rows* and drop what is pending, whether it worked or not: activity gives no promise."""
+        """Commit *rows*; pending activity is dropped even if that fails, because it has no guarantee."""
         try:
             with self._transaction() as database:
-                _refuse_old_epochs(database, rows)
+                # Within the transaction: no other process can raise the epoch between check and write.
+                for run, epoch in {(row[0], row[1]) for row in rows}:
+                    if (current := _epoch(database, run)) > epoch:
+                        hint = "another gsd process has taken over this run; this one has to stop"
+                        message = f"run {run!r} is at epoch {current}, this process at {epoch}"
+                        raise Fenced(message, hint=hint)
                 database.many(_INSERT, rows)
                 database.many(_CONSUME, [(item,) for item in consumes])
                 last = int(database.rows("SELECT max(seq) FROM event")[0][0])
@@ -191,13 +204,25 @@ class Journal:
         kinds: Collection[str] | None = None,
         facts_only: bool = False,
     ) -> Iterator[Record]:
-        """Yield the committed records with ``seq > after``, in order; unknown kinds are among them."""
-        where, values = _condition(run, kinds, facts_only)
+        """Yield the committed records with ``seq > after``, in order, including unknown kinds."""
+        where, values = "", list[Any]()
+        if run is not None:
+            where, values = " AND run = ?", [run]
+        if kinds is not None:
+            where += f" AND kind IN ({', '.join('?' * len(kinds))})"
+            values += kinds
+        if facts_only:
+            where += f" AND {IS_FACT}"
         while rows := self._rows(
-            f"{_SELECT} WHERE seq > ? {where} ORDER BY seq LIMIT {BATCH}", (after, *values)
+            f"{_SELECT} WHERE seq > ?{where} ORDER BY seq LIMIT {BATCH}", (after, *values)
         ):
             for row in rows:
-                yield self._record(row)
+                try:
+                    record = read_record(row, self._upcasters)
+                except ValueError as error:
+                    message = f"the journal {self.path} is damaged at seq {row[0]}: {error}"
+                    raise JournalError(message, hint=MOVE_AWAY) from error
+                yield record
             after = rows[-1][0]
 
     def last_seq(self) -> int:
@@ -209,17 +234,10 @@ class Journal:
         with self._lock:
             return self._database.rows(query, values) if self._database else []
 
-    def _record(self, row: tuple[Any, ...]) -> Record:
-        try:
-            return read_record(row, self._upcasters)
-        except ValueError as error:
-            message = f"the journal {self.path} is damaged at seq {row[0]}: {error}"
-            raise JournalError(message, hint=REBUILT) from error
-
     # The inbox
 
     def take_inbox(self) -> tuple[InboxItem, ...]:
-        """Return what other processes put into the inbox and nobody has consumed, oldest first."""
+        """Return the items of the inbox that are not consumed yet, oldest first."""
         rows = self._rows("SELECT id, kind, data, by, at FROM inbox WHERE NOT consumed ORDER BY id")
         return tuple(
             InboxItem(id=id_, kind=kind, data=json.loads(data), by=by, at=datetime.fromisoformat(at))
@@ -227,7 +245,7 @@ class Journal:
         )
 
     def consumed(self, ids: Collection[int]) -> None:
-        """Mark inbox items as dealt with; if a fact settles them, name them in :meth:`append` instead."""
+        """Mark items of the inbox as done. If a fact settles them, pass them to :meth:`append` instead."""
         with self._lock, self._transaction() as database:
             database.many(_CONSUME, [(item,) for item in ids])
 
@@ -238,27 +256,6 @@ _RAISE = "INSERT INTO epoch VALUES(?, 1) ON CONFLICT(run) DO UPDATE SET epoch = 
 _CONSUME = "UPDATE inbox SET consumed = 1 WHERE id = ?"
 
 
-def _refuse_old_epochs(database: Database, rows: Collection[Row]) -> None:
-    for run, epoch in {(row[0], row[1]) for row in rows}:
-        if (now := _epoch(database, run)) > epoch:
-            hint = "another gsd process has taken this run over; this one has to stop"
-            raise Fenced(f"run {run!r} is at epoch {now}, this process at {epoch}", hint=hint)
-
-
 def _epoch(database: Database, run: str) -> int:
     rows = database.rows("SELECT epoch FROM epoch WHERE run = ?", (run,))
     return int(rows[0][0]) if rows else 0
-
-
-def _condition(
-    run: str | None, kinds: Collection[str] | None, facts_only: bool
-) -> tuple[str, tuple[str, ...]]:
-    parts: list[str] = []
-    if run is not None:
-        parts.append("run = ?")
-    if kinds is not None:
-        parts.append(f"kind IN ({', '.join('?' * len(kinds))})")
-    if facts_only:
-        parts.append(IS_FACT)
-    values = (*([run] if run is not None else []), *(kinds or ()))
-    return "".join(f"AND {part} " for part in parts), values

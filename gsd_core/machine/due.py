@@ -1,22 +1,42 @@
-"""The first postcondition of a phase that does not hold.
+"""What is due: the most urgent thing that a run has to do, derived from its state alone.
 
-What is due: the postconditions that do not hold, in their order of precedence.
+A run is a loop: it reads the planning files, asks :func:`due`, does the first thing in the answer and
+records facts about it, which change the state. There is no list of steps to work through. A step is
+due because its postcondition does not hold, so a run continues correctly after a crash, after edits by
+hand, and in a project that other tools started.
 
-Land a recorded result; settle an attempt without an owner; ask about what failed; start the
-first unmet postcondition of every phase whose dependencies are met; end. Every state that is
-not closed has something due, so no run can stand still without saying what it waits for.
+In order of precedence:
+
+1. Apply a recorded result. The agent's work is paid for, but its files are not written yet.
+2. Settle an attempt whose process is gone, so that what it used is counted and what it left is saved.
+3. End the run, if a human asked it to stop or chose to abort. Only after 1 and 2, so that no finished
+   work is left unapplied.
+4. Ask a human about a step that failed. Nothing else is started before; if nobody answers, the run
+   ends with the exit code of the failure.
+5. Start the step for the first postcondition that does not hold, in the first phase whose dependencies
+   are complete; or wait for the time or the answer that this step needs.
+6. End the run: everything is done, or nothing more can be done.
+
+The postconditions of a phase, in their order: its context is discussed; every plan of it exists; every
+plan is executed; a verification that covers all plans passed, or its gaps are closed by further
+rounds of plan, execute and verify; the phase is marked complete.
+
+Every state of a run that is not closed has something due, and every question has an answer that
+changes the state. So no run can stand still without saying what it waits for; ``tests/machine`` walks
+through all states within a bound to show it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from attrs import evolve, frozen
+import attrs
+from attrs import evolve
 
 from gsd_core.errors import ExitCode, exit_code_of_kind
-from gsd_core.model.ids import StepId, StepKind, phase_order
+from gsd_core.model.ids import COMPLETE, DISCUSS, EXECUTE, INIT, PLAN, VERIFY, StepId, StepKind, phase_order
 from gsd_core.model.question import Inquiry
 
 from .state import (
@@ -24,150 +44,51 @@ from .state import (
     Allowance,
     Failure,
     PhaseSnapshot,
-    PlanSnapshot,
     RunOutcome,
     State,
     StepRecord,
     gap_rounds,
 )
 
-VERIFICATIONS_WITHOUT_A_RECORD = 3
-
-
-@frozen(kw_only=True)
-class Unmet:
-    """The step that would make a postcondition hold.
-
-    *for_gaps*: the step plans the gaps of the last verdict. *gaps*: they remain, and a human
-    has to say what to do.
-    """
-
-    step: StepId
-    for_gaps: bool = False
-    gaps: tuple[str, ...] = ()
-
-
-def unmet(state: State, phase: PhaseSnapshot) -> Unmet | None:
-    """Return what to do next for *phase*, ``None`` if it is complete."""
-    if phase.ticked:
-        return None
-    if not phase.context and not state.options.skip_discuss:
-        return Unmet(step=StepId(kind="discuss", phase=phase.number))
-    if not phase.plans or any(not plan.on_disk for plan in phase.plans):
-        return Unmet(step=_round(state, "plan", phase))
-    if plan := _to_execute(phase):
-        return Unmet(step=StepId(kind="execute", phase=phase.number, detail=plan.id))
-    if state.options.skip_verify or (phase.verdict == "passed" and not is_stale(state, phase)):
-        return Unmet(step=StepId(kind="complete", phase=phase.number))
-    if phase.verdict in ("gaps_found", "human_needed") and not is_stale(state, phase):
-        return _close_gaps(state, phase)
-    return _verify(state, phase)
-
-
-def is_stale(state: State, phase: PhaseSnapshot) -> bool:
-    """The verdict is older than a plan's execution: by our own record, else by what the disk says."""
-    covered = state.verified.get(phase.number)
-    if covered is None:
-        return phase.stale
-    return any(plan.summary and plan.id not in covered for plan in phase.plans)
-
-
-def _to_execute(phase: PhaseSnapshot) -> PlanSnapshot | None:
-    """Return the next plan in wave order without a summary; of plans in a circle the first."""
-    waiting = sorted((p for p in phase.plans if not p.summary), key=lambda plan: (plan.wave, plan.id))
-    names = {plan.id for plan in waiting}
-    free = [plan for plan in waiting if not names & set(plan.depends_on)]
-    return next(iter(free or waiting), None)
-
-
-def _round(state: State, kind: StepKind, phase: PhaseSnapshot) -> StepId:
-    """Return the id of the phase's step of that kind that is under way, or of the next round."""
-    records = state.of(kind, phase.number)
-    running = [record.id.round for record in records if record.status not in ("completed", "skipped")]
-    finished = [record.id.round + 1 for record in records]
-    return StepId(kind=kind, phase=phase.number, round=min(running) if running else max([0, *finished]))
-
-
-def _close_gaps(state: State, phase: PhaseSnapshot) -> Unmet:
-    """Plan the gaps, unless the rounds are used up or the last one closed none of them."""
-    verifications = [record for record in state.of("verify", phase.number) if record.completed]
-    if phase.verdict == "human_needed" or not phase.gaps:
-        return _verify_again(state, phase, verifications)
-    if _exhausted(state, phase, verifications):
-        last = verifications[-1].id if verifications else _round(state, "verify", phase)
-        return Unmet(step=last, gaps=phase.gaps)
-    plan = _round(state, "plan", phase)
-    return Unmet(step=evolve(plan, round=max(plan.round, 1)), for_gaps=True)
-
-
-def _verify_again(state: State, phase: PhaseSnapshot, verifications: list[StepRecord]) -> Unmet:
-    """Verify once more what is incomplete; ask if that did not help."""
-    granted = state.grants.get(phase.number, Allowance()).verifications
-    if not verifications or sum(r.completed for r in verifications) < granted:
-        return Unmet(step=_round(state, "verify", phase))
-    return Unmet(step=verifications[-1].id, gaps=(_incomplete(verifications[-1]),))
-
-
-def _incomplete(record: StepRecord) -> str:
-    why = "; ".join(record.failed_detectors)
-    return f"verification is not complete: {why}" if why else "verification is not complete"
-
-
-def _exhausted(state: State, phase: PhaseSnapshot, verifications: list[StepRecord]) -> bool:
-    done = len(gap_rounds(state, phase.number))
-    under_way = any(r.for_gaps and not r.completed for r in state.of("plan", phase.number))
-    if under_way or done < state.grants.get(phase.number, Allowance()).rounds:
-        return False
-    return done >= state.options.gap_rounds or (done > 0 and _no_progress(verifications))
-
-
-def _no_progress(verifications: list[StepRecord]) -> bool:
-    """No gap of the round before is closed."""
-    if len(verifications) < 2:
-        return False
-    before, now = (set(record.gaps) for record in verifications[-2:])
-    return before <= now
-
-
-def _verify(state: State, phase: PhaseSnapshot) -> Unmet:
-    done = [record for record in state.of("verify", phase.number) if record.completed]
-    granted = state.grants.get(phase.number, Allowance()).verifications
-    limit = max(granted, len(state.of("plan", phase.number)) + VERIFICATIONS_WITHOUT_A_RECORD)
-    if len(done) >= limit:
-        return Unmet(step=done[-1].id, gaps=("VERIFICATION.md does not stay as it was written",))
-    return Unmet(step=_round(state, "verify", phase))
-
-
 REPEATS = 3
+"""After a step was completed this often and is due once more, a human is asked.
+
+Its result keeps disappearing: someone undoes it by hand, or another program does.
+"""
+
+SPARE_VERIFICATIONS = 3
+"""How many more verifications than plan steps a phase may have before a human is asked.
+
+Each round needs one. More are due only if VERIFICATION.md does not remain as it was written.
+"""
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class ApplyResult:
     """Write what the step returned."""
 
     step: str
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Settle:
-    """An attempt's process is gone: say that the attempt is lost."""
+    """Record that an attempt is lost, because its process is gone."""
 
     step: str
     attempt: int
-    effect: str
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class AskAgain:
-    """A step that was parked or lost waits for these questions; ask them without any agent."""
+    """Ask, without any agent, the questions that a parked or lost step waits for."""
 
     step: str
     inquiry: Inquiry
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Escalate:
-    """A human has to say retry, skip or abort."""
+    """Ask a human to retry, skip or abort. *generation* makes each occasion a new question."""
 
     step: str
     cause: Literal["failed", "lost", "gaps", "repeats"]
@@ -176,25 +97,25 @@ class Escalate:
     generation: int = 0
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Start:
-    """Begin an attempt at a step."""
+    """Begin an attempt at a step; *for_gaps*: it plans the gaps of the last verdict."""
 
     step: StepId
     for_gaps: bool = False
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Wait:
-    """A step may go on at *until*."""
+    """Wait until the step may continue."""
 
     step: str
     until: datetime
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class End:
-    """Nothing more is to be done."""
+    """End the run."""
 
     outcome: RunOutcome
     exit: int
@@ -205,30 +126,30 @@ Due: TypeAlias = ApplyResult | Settle | AskAgain | Escalate | Start | Wait | End
 
 
 def due(state: State) -> tuple[Due, ...]:
-    """Return what is due, most urgent first; empty only for a closed run."""
+    """Return what is due, most urgent first; empty only for a closed run.
+
+    The run does the first and asks again. The others are what readers show as due as well.
+    """
     if state.closed is not None:
         return ()
-    if urgent := tuple(_urgent(state)):
-        return urgent
+    results = [step for step, record in state.steps.items() if record.status == "result"]
+    running = [(step, record) for step, record in state.steps.items() if record.status == "running"]
+    if results or running:
+        # Only a process that has just started sees a running attempt: the loop awaits its own.
+        return (
+            *(ApplyResult(step=step) for step in results),
+            *(Settle(step=step, attempt=record.attempt) for step, record in running),
+        )
     if state.stop_asked:
         return (End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason="stopped on request"),)
     if state.aborted:
-        return (_aborted(state),)
-    if asked := tuple(_asked(state)):
-        return asked
-    return tuple(_next(state)) or (_end(state),)
+        return (_end_aborted(state),)
+    if failed := tuple(_failed(state)):
+        return failed
+    return tuple(_next_steps(state)) or (_end(state),)
 
 
-def _urgent(state: State) -> Iterator[Due]:
-    for step, record in state.steps.items():
-        if record.status == "result":
-            yield ApplyResult(step=step)
-    for step, record in state.steps.items():
-        if record.status == "running":
-            yield Settle(step=step, attempt=record.attempt, effect=record.effect)
-
-
-def _asked(state: State) -> Iterator[Due]:
+def _failed(state: State) -> Iterator[Due]:
     for step, record in state.steps.items():
         if record.id.phase in state.skipped:
             continue
@@ -238,103 +159,195 @@ def _asked(state: State) -> Iterator[Due]:
             yield Escalate(step=step, cause="lost", generation=record.generation)
 
 
-def _next(state: State) -> Iterator[Due]:
-    seen = state.seen
-    if seen is None or not seen.phases:
-        yield from _begin(state, Unmet(step=StepId(kind="init")))
-        return
-    for phase in sorted(seen.phases, key=lambda phase: phase_order(phase.number)):
-        if in_range(state, phase.number) and phase.number not in state.skipped and _ready(state, phase):
-            work = unmet(state, phase)
-            if work:
-                yield from _begin(state, work)
+def _next_steps(state: State) -> Iterator[Due]:
+    phases = state.seen.phases if state.seen else ()
+    if not phases:
+        yield _begin(state, Start(step=StepId(kind=INIT)))
+    for phase in sorted(phases, key=lambda phase: phase_order(phase.number)):
+        if not in_range(state, phase.number) or phase.number in state.skipped:
+            continue
+        if _missing_dependencies(state, phase):
+            continue
+        match _next_in(state, phase):
+            case Start() as start:
+                yield _begin(state, start)
+            case Escalate() as question:
+                yield question
+            case None:
+                pass
 
 
 def in_range(state: State, number: str) -> bool:
-    """Whether the phase with that number is one that the user wants done."""
+    """Whether the user wants the phase with that number done."""
     return state.options.phases is None or number in state.options.phases
 
 
-def _ready(state: State, phase: PhaseSnapshot) -> bool:
-    """All that the phase depends on is complete; a phase that does not exist is no dependency."""
-    seen = state.seen
-    needed = [seen.phase(number) for number in phase.depends_on] if seen else []
-    return all(other is None or other.ticked for other in needed)
+def _missing_dependencies(state: State, phase: PhaseSnapshot) -> list[str]:
+    """Return the phase's dependencies that are not complete; one that does not exist is ignored."""
+    found = [state.seen.phase(number) for number in phase.depends_on] if state.seen else []
+    return [other.number for other in found if other and not other.ticked]
 
 
-def _begin(state: State, work: Unmet) -> Iterator[Due]:
-    step = str(work.step)
+def _begin(state: State, start: Start) -> Due:
+    """Return *start*, or what has to happen before the step can be started."""
+    step = str(start.step)
     record = state.steps.get(step)
-    if work.gaps:
-        granted = state.grants.get(work.step.phase, Allowance())
-        yield Escalate(step=step, cause="gaps", gaps=work.gaps, generation=granted.verifications)
-    elif record is None:
-        yield Start(step=work.step, for_gaps=work.for_gaps)
-    elif record.status == "completed" and record.completed >= REPEATS:
-        yield Escalate(step=step, cause="repeats", generation=record.completed)
-    elif record.status != "completed" and (inquiry := _waits_for(state, step)):
-        yield AskAgain(step=step, inquiry=inquiry)
-    elif record.until is not None:
-        yield Wait(step=step, until=record.until)
-    else:
-        yield Start(step=work.step, for_gaps=work.for_gaps)
+    if record is None:
+        return start
+    if record.status == "completed":
+        if record.completed >= REPEATS:
+            return Escalate(step=step, cause="repeats", generation=record.completed)
+    # The step's own questions come first. An agent that is started without the answer would ask once
+    # more, or decide for itself.
+    elif inquiry := _open_inquiry(state, step):
+        return AskAgain(step=step, inquiry=inquiry)
+    return start if record.until is None else Wait(step=step, until=record.until)
 
 
-def _waits_for(state: State, step: str) -> Inquiry | None:
-    """Return what an attempt at the step asked and nobody has answered: it was parked, or it was lost.
-
-    It is asked before the step is entered again, so that no agent decides it for itself.
-    """
-    for question in state.inquiries.values():
-        if question.open and question.inquiry.step == step and question.inquiry.kind != "escalation":
-            return question.inquiry
+def _open_inquiry(state: State, step: str) -> Inquiry | None:
+    """Return what an earlier attempt at the step asked and nobody has answered yet."""
+    for record in state.inquiries.values():
+        if record.open and record.inquiry.step == step and record.inquiry.kind != "escalation":
+            return record.inquiry
     return None
 
 
-def _aborted(state: State) -> End:
+# The postconditions of a phase
+
+
+def _next_in(state: State, phase: PhaseSnapshot) -> Start | Escalate | None:
+    """Return the step for the first postcondition of *phase* that does not hold; ``None`` if all hold."""
+    if phase.ticked:
+        return None
+    if not phase.context and not state.options.skip_discuss:
+        return Start(step=StepId(kind=DISCUSS, phase=phase.number))
+    if not phase.plans or any(not plan.on_disk for plan in phase.plans):
+        return Start(step=_round(state, PLAN, phase))
+    if waiting := sorted((p for p in phase.plans if not p.summary), key=lambda plan: (plan.wave, plan.id)):
+        names = {plan.id for plan in waiting}
+        free = [plan for plan in waiting if not names & set(plan.depends_on)]
+        # Plans that depend on one another in a circle are executed all the same, in wave order.
+        plan = (free or waiting)[0]
+        return Start(step=StepId(kind=EXECUTE, phase=phase.number, detail=plan.id))
+    if state.options.skip_verify:
+        return Start(step=StepId(kind=COMPLETE, phase=phase.number))
+    if is_stale(state, phase) or phase.verdict not in ("passed", "gaps_found", "human_needed"):
+        return _verify(state, phase)
+    if phase.verdict == "passed":
+        return Start(step=StepId(kind=COMPLETE, phase=phase.number))
+    if phase.verdict == "human_needed" or not phase.gaps:
+        return _complete_verification(state, phase)
+    return _close_gaps(state, phase)
+
+
+def is_stale(state: State, phase: PhaseSnapshot) -> bool:
+    """Whether a plan was executed after the verdict.
+
+    The record of a run is preferred to the order of commits in the snapshot: applying one result may
+    commit a summary and a verdict together.
+    """
+    covered = state.verified.get(phase.number)
+    if covered is None:
+        return phase.stale
+    return any(plan.summary and plan.id not in covered for plan in phase.plans)
+
+
+def _verify(state: State, phase: PhaseSnapshot) -> Start | Escalate:
+    """Verify the phase: there is no verdict, it is stale, or its status is unknown."""
+    done = [record for record in state.of(VERIFY, phase.number) if record.completed]
+    rounds = len(state.of(PLAN, phase.number))
+    if len(done) >= max(_allowance(state, phase).verifications, rounds + SPARE_VERIFICATIONS):
+        return _ask_about_gaps(state, phase, done[-1].id, ["VERIFICATION.md does not stay as it was written"])
+    return Start(step=_round(state, VERIFY, phase))
+
+
+def _complete_verification(state: State, phase: PhaseSnapshot) -> Start | Escalate:
+    """Verify again what could not be verified completely; ask a human if that did not help."""
+    done = [record for record in state.of(VERIFY, phase.number) if record.completed]
+    if not done or sum(r.completed for r in done) < _allowance(state, phase).verifications:
+        return Start(step=_round(state, VERIFY, phase))
+    reasons = "; ".join(done[-1].failed_detectors)
+    gap = f"verification is not complete: {reasons}" if reasons else "verification is not complete"
+    return _ask_about_gaps(state, phase, done[-1].id, [gap])
+
+
+def _close_gaps(state: State, phase: PhaseSnapshot) -> Start | Escalate:
+    """Plan the gaps, unless the rounds are used up or the last round closed no gap."""
+    plan = _round(state, PLAN, phase)
+    done = [record for record in state.of(VERIFY, phase.number) if record.completed]
+    rounds = len(gap_rounds(state, phase.number))
+    under_way = any(r.for_gaps and not r.completed for r in state.of(PLAN, phase.number))
+    allowed = under_way or rounds < _allowance(state, phase).rounds
+    exhausted = rounds >= state.options.gap_rounds or (rounds > 0 and _no_gap_closed(done))
+    if exhausted and not allowed:
+        step = done[-1].id if done else _round(state, VERIFY, phase)
+        return _ask_about_gaps(state, phase, step, phase.gaps)
+    # Round 0 is the plan step of the phase itself, even if other tools made the plans.
+    return Start(step=evolve(plan, round=max(plan.round, 1)), for_gaps=True)
+
+
+def _no_gap_closed(verifications: Sequence[StepRecord]) -> bool:
+    if len(verifications) < 2:
+        return False
+    before, now = (set(record.gaps) for record in verifications[-2:])
+    return before <= now
+
+
+def _ask_about_gaps(state: State, phase: PhaseSnapshot, step: StepId, gaps: Sequence[str]) -> Escalate:
+    # The allowance grows with each "Retry", so the next question is a new one.
+    generation = _allowance(state, phase).verifications
+    return Escalate(step=str(step), cause="gaps", gaps=tuple(gaps), generation=generation)
+
+
+def _allowance(state: State, phase: PhaseSnapshot) -> Allowance:
+    return state.allowances.get(phase.number, Allowance())
+
+
+def _round(state: State, kind: StepKind, phase: PhaseSnapshot) -> StepId:
+    """Return the phase's step of that kind that is in progress, or that of the next round."""
+    records = state.of(kind, phase.number)
+    running = [record.id.round for record in records if record.status not in ("completed", "skipped")]
+    finished = [record.id.round + 1 for record in records]
+    return StepId(kind=kind, phase=phase.number, round=min(running) if running else max([0, *finished]))
+
+
+# The end
+
+
+def _end_aborted(state: State) -> End:
     record = state.steps[state.aborted]
     reason = f"aborted at {state.aborted}"
     if record.failure:
         return End(outcome="failed", exit=exit_of(record.failure), reason=reason)
-    gaps = record.id.kind == "verify"
-    return End(
-        outcome="gaps" if gaps else "failed", exit=ExitCode.GAPS if gaps else ExitCode.FAILED, reason=reason
-    )
+    if record.id.kind == VERIFY:
+        return End(outcome="gaps", exit=ExitCode.GAPS, reason=reason)
+    return End(outcome="failed", exit=ExitCode.FAILED, reason=reason)
 
 
 def exit_of(failure: Failure | None) -> int:
-    """Return the exit code by which a failure ends a run when nobody answers."""
+    """Return the exit code of a run that ends because nobody answers the question about *failure*."""
     if failure is None:
         return ExitCode.FAILED
     return exit_code_of_kind(failure.kind, limited=failure.until is not None)
 
 
 def _end(state: State) -> End:
+    """Return the end of a run in which no step is due."""
     phases = state.seen.phases if state.seen else ()
     wanted = [phase for phase in phases if in_range(state, phase.number)]
     if skipped := [phase.number for phase in wanted if phase.number in state.skipped]:
-        return End(
-            outcome="gaps", exit=ExitCode.GAPS, reason=f"skipped, not done: phase {', '.join(skipped)}"
-        )
-    if open_phases := [phase for phase in wanted if not phase.ticked]:
-        return End(outcome="blocked", exit=ExitCode.USAGE, reason=_blocked(state, open_phases))
+        reason = f"skipped, not done: phase {', '.join(skipped)}"
+        return End(outcome="gaps", exit=ExitCode.GAPS, reason=reason)
+    if left := [phase for phase in wanted if not phase.ticked]:
+        needs = [
+            f"phase {phase.number} depends on {', '.join(_missing_dependencies(state, phase))}"
+            for phase in left
+        ]
+        reason = f"{'; '.join(needs)}: not complete, and not in range or in a circle"
+        return End(outcome="blocked", exit=ExitCode.USAGE, reason=reason)
     if not wanted:
-        return End(
-            outcome="blocked", exit=ExitCode.USAGE, reason="no phase of the roadmap is in the range asked for"
-        )
+        reason = "no phase of the roadmap is in the range asked for"
+        return End(outcome="blocked", exit=ExitCode.USAGE, reason=reason)
+    count = "1 phase" if len(wanted) == 1 else f"{len(wanted)} phases"
     unverified = " (verification skipped)" if state.options.skip_verify else ""
-    return End(
-        outcome="done", exit=ExitCode.OK, reason=f"{_count(len(wanted), 'phase')} complete{unverified}"
-    )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _blocked(state: State, phases: list[PhaseSnapshot]) -> str:
-    def missing(phase: PhaseSnapshot) -> str:
-        needs = [n for n in phase.depends_on if (p := state.seen and state.seen.phase(n)) and not p.ticked]
-        return f"phase {phase.number} depends on {', '.join(needs)}"
-
-    return "; ".join(map(missing, phases)) + ": not complete, and not in range or in a circle"
+    return End(outcome="done", exit=ExitCode.OK, reason=f"{count} complete{unverified}")

@@ -1,4 +1,7 @@
-"""Fold facts into state: each fact is one small function; unknown kinds change nothing."""
+"""Fold the journal's facts into a state: one small function for each kind of fact.
+
+Kinds without a function change nothing, so that journals of older and newer versions can be read.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any, TypeAlias
 
 from attrs import evolve
 
-from gsd_core.model.ids import StepId
+from gsd_core.model.ids import VERIFY, StepId
 from gsd_core.model.question import Answer, Inquiry
 
 from .state import (
@@ -30,12 +33,19 @@ Fold: TypeAlias = Callable[[State, Fact, Structure], State]
 
 
 def fold(state: State, facts: Iterable[Fact], structure: Structure) -> State:
-    """Return *state* after *facts*; *structure* makes values of JSON data (the journal's codec)."""
+    """Return *state* after *facts*.
+
+    Once the state belongs to a run, facts of other runs are skipped. *structure* makes values of
+    JSON data; it is the journal's codec.
+    """
     for fact in facts:
         handler = _HANDLERS.get(fact.kind)
         if handler and (not state.run or fact.run == state.run):
             state = evolve(handler(state, fact, structure), seq=fact.seq, last_at=fact.at)
     return state
+
+
+# Runs
 
 
 def _run_started(state: State, fact: Fact, _: Structure) -> State:
@@ -46,36 +56,24 @@ def _run_started(state: State, fact: Fact, _: Structure) -> State:
 
 
 def _run_opened(state: State, fact: Fact, structure: Structure) -> State:
-    """A new process owns the run: what failed before may be tried again, a stop is forgotten."""
-    options = structure(fact.data.get("options") or {}, Options)
-    steps = {key: _afresh(r, fact.seq) if _is_given_up(state, r) else r for key, r in state.steps.items()}
+    """A new process works on the run. Starting it again means: try again what failed, forget the stop."""
     return evolve(
         state,
         run=fact.run,
         epoch=fact.epoch,
         opened_at=fact.at,
-        options=options,
-        steps=steps,
+        options=structure(fact.data.get("options") or {}, Options),
+        steps={
+            key: _start_over(record, fact.seq) if _is_given_up(state, record) else record
+            for key, record in state.steps.items()
+        },
         closed=None,
         exit=0,
         reason="",
         aborted="",
         stop_asked=False,
-        inquiries={key: _forget_failed(q, state) for key, q in state.inquiries.items()},
+        inquiries=_withdraw_given_up(state),
     )
-
-
-def _is_given_up(state: State, record: StepRecord) -> bool:
-    """Whether the step failed, or the run was ended because each attempt at it was lost."""
-    lost = state.closed is not None and record.status == "waiting" and record.lost >= LOST_IN_A_ROW
-    return lost or record.status == "failed"
-
-
-def _forget_failed(question: QuestionRecord, state: State) -> QuestionRecord:
-    """Withdraw what is open about a step that was given up: starting the run again is the answer."""
-    record = state.steps.get(question.inquiry.step)
-    forgotten = record is not None and _is_given_up(state, record)
-    return evolve(question, withdrawn=True) if forgotten and question.open else question
 
 
 def _run_closed(state: State, fact: Fact, _: Structure) -> State:
@@ -84,21 +82,28 @@ def _run_closed(state: State, fact: Fact, _: Structure) -> State:
     )
 
 
-def _observed(state: State, fact: Fact, structure: Structure) -> State:
+def _project_observed(state: State, fact: Fact, structure: Structure) -> State:
     return evolve(state, seen=structure(fact.data, Snapshot))
 
 
+def _control_asked(state: State, fact: Fact, _: Structure) -> State:
+    return evolve(state, stop_asked=fact.data.get("what") == "stop" or state.stop_asked)
+
+
+# Attempts
+
+
 def _attempt_started(state: State, fact: Fact, _: Structure) -> State:
-    step = StepId.parse(fact.step)
-    record = state.steps.get(fact.step) or StepRecord(id=step, status="running", base=fact.seq)
-    if record.status in ("completed", "skipped"):
-        record = _afresh(record, fact.seq)
+    record = state.steps.get(fact.step)
+    if record is None:
+        record = StepRecord(id=StepId.parse(fact.step), status="running", base=fact.seq)
+    elif record.status in ("completed", "skipped"):
+        record = _start_over(record, fact.seq)
     record = evolve(
         record,
         status="running",
         attempt=fact.attempt,
         epoch=fact.epoch,
-        effect="reenter",
         until=None,
         for_gaps=bool(fact.data.get("for_gaps")),
         started_at=record.started_at or fact.at,
@@ -109,14 +114,11 @@ def _attempt_started(state: State, fact: Fact, _: Structure) -> State:
     return _with(state, record)
 
 
-def _attempt_declared(state: State, fact: Fact, _: Structure) -> State:
-    return _with(state, evolve(state.steps[fact.step], effect=fact.data["effect"]))
-
-
 def _attempt_lost(state: State, fact: Fact, _: Structure) -> State:
     record = state.steps[fact.step]
     if fact.data.get("questions"):
         return _with(state, evolve(record, status="parked"))
+    # A stop on request is not a crash.
     counts = fact.data.get("why") != "stopped"
     return _with(state, evolve(record, status="waiting", lost=record.lost + counts))
 
@@ -135,37 +137,47 @@ def _timer_fired(state: State, fact: Fact, _: Structure) -> State:
     return _with(state, evolve(state.steps[fact.step], until=None))
 
 
-def _progressed(state: State, fact: Fact, _: Structure) -> State:
-    """What an attempt got done before it was lost is not a loss in a row."""
+def _task_committed(state: State, fact: Fact, _: Structure) -> State:
+    """An attempt that makes progress before it is lost does not count as lost in a row."""
     record = state.steps.get(fact.step)
     return _with(state, evolve(record, lost=0)) if record else state
 
 
 def _agent_closed(state: State, fact: Fact, structure: Structure) -> State:
-    return state if fact.data.get("ended") == "lost" else _progressed(state, fact, structure)
+    return state if fact.data.get("ended") == "lost" else _task_committed(state, fact, structure)
+
+
+# Steps
 
 
 def _step_result(state: State, fact: Fact, _: Structure) -> State:
-    record = evolve(state.steps[fact.step], status="result", result=fact.seq, lost=0)
-    failed = tuple(fact.data.get("failed_detectors") or ())
-    return _with(state, evolve(record, gaps=tuple(fact.data.get("gaps") or ()), failed_detectors=failed))
+    record = evolve(
+        state.steps[fact.step],
+        status="result",
+        result=fact.seq,
+        lost=0,
+        gaps=tuple(fact.data.get("gaps") or ()),
+        failed_detectors=tuple(fact.data.get("failed_detectors") or ()),
+    )
+    return _with(state, record)
 
 
 def _step_completed(state: State, fact: Fact, _: Structure) -> State:
     record = state.steps[fact.step]
-    done = evolve(
+    record = evolve(
         record, status="completed", completed=record.completed + 1, ended_at=fact.at, lost=0, failure=None
     )
-    state = _with(state, done)
-    if done.id.kind != "verify":
+    state = _with(state, record)
+    if record.id.kind != VERIFY:
         return state
-    phase = state.seen.phase(done.id.phase) if state.seen else None
+    phase = state.seen.phase(record.id.phase) if state.seen else None
     covered = tuple(plan.id for plan in phase.plans if plan.summary) if phase else ()
-    return evolve(state, verified={**state.verified, done.id.phase: covered})
+    return evolve(state, verified={**state.verified, record.id.phase: covered})
 
 
 def _step_failed(state: State, fact: Fact, structure: Structure) -> State:
     failure = structure(fact.data["error"], Failure)
+    # A wrapper may fail before the first attempt.
     record = state.steps.get(fact.step) or StepRecord(id=StepId.parse(fact.step), status="failed")
     return _with(state, evolve(record, status="failed", failure=failure, until=None, ended_at=fact.at))
 
@@ -178,6 +190,9 @@ def _step_skipped(state: State, fact: Fact, _: Structure) -> State:
     return evolve(state, skipped=tuple(dict.fromkeys([*state.skipped, *skipped])))
 
 
+# Questions
+
+
 def _question_asked(state: State, fact: Fact, structure: Structure) -> State:
     inquiry: Inquiry = structure(fact.data["inquiry"], Inquiry)
     record = QuestionRecord(inquiry=inquiry, occasion=fact.data.get("occasion", ""), at=fact.at)
@@ -186,12 +201,12 @@ def _question_asked(state: State, fact: Fact, structure: Structure) -> State:
 
 def _question_answered(state: State, fact: Fact, structure: Structure) -> State:
     answer: Answer = structure(fact.data["answer"], Answer)
-    for key, question in state.inquiries.items():
-        if any(q.id == answer.question for q in question.inquiry.questions):
-            answers = {**question.answers, answer.question: answer}
-            state = evolve(state, inquiries={**state.inquiries, key: evolve(question, answers=answers)})
-            if question.inquiry.kind == "escalation":
-                state = _decide(state, question.inquiry.step, answer, fact.seq)
+    for key, record in state.inquiries.items():
+        if any(question.id == answer.question for question in record.inquiry.questions):
+            record = evolve(record, answers={**record.answers, answer.question: answer})
+            state = evolve(state, inquiries={**state.inquiries, key: record})
+            if record.inquiry.kind == "escalation":
+                state = _decide(state, record.inquiry.step, answer, fact.seq)
     return state
 
 
@@ -203,12 +218,8 @@ def _question_withdrawn(state: State, fact: Fact, _: Structure) -> State:
     return evolve(state, inquiries={**state.inquiries, key: withdrawn})
 
 
-def _control_asked(state: State, fact: Fact, _: Structure) -> State:
-    return evolve(state, stop_asked=fact.data.get("what") == "stop" or state.stop_asked)
-
-
 def _decide(state: State, step: str, answer: Answer, seq: int) -> State:
-    """Carry out what was chosen in an escalation: retry, skip or abort."""
+    """Do what a human chose in an escalation: retry, skip or abort."""
     record = state.steps.get(step)
     choice = answer.words.strip().lower()
     if record is None:
@@ -217,29 +228,55 @@ def _decide(state: State, step: str, answer: Answer, seq: int) -> State:
         return evolve(state, aborted=step)
     if choice.startswith("skip"):
         return _skip_phase(state, record)
-    if record.id.kind == "verify" and record.status == "completed":
-        grant = Allowance(
-            rounds=len(gap_rounds(state, record.id.phase)) + 1,
-            verifications=sum(r.completed for r in state.of("verify", record.id.phase)) + 1,
+    if record.id.kind == VERIFY and record.status == "completed":
+        # The question was about gaps: allow one more round and verification than there were so far.
+        # Without this, the answer would lead straight back to the same question.
+        phase = record.id.phase
+        allowance = Allowance(
+            rounds=len(gap_rounds(state, phase)) + 1,
+            verifications=sum(r.completed for r in state.of(VERIFY, phase)) + 1,
         )
-        return evolve(state, grants={**state.grants, record.id.phase: grant})
-    inquiries = {key: _forget_failed(question, state) for key, question in state.inquiries.items()}
-    return _with(evolve(state, inquiries=inquiries), _afresh(record, seq))
+        return evolve(state, allowances={**state.allowances, phase: allowance})
+    return _with(evolve(state, inquiries=_withdraw_given_up(state)), _start_over(record, seq))
 
 
 def _skip_phase(state: State, record: StepRecord) -> State:
-    """Leave the phase, and all that depends on it; a step without a phase cannot be skipped."""
+    """Skip the step's phase and all that depend on it; a step without a phase aborts the run instead."""
     if not record.id.phase:
         return evolve(state, aborted=str(record.id))
     skipped = [*state.skipped, record.id.phase]
     phases = state.seen.phases if state.seen else ()
+    # Each pass adds the phases that depend directly on what is skipped by now.
     for _ in phases:
         skipped += [p.number for p in phases if set(p.depends_on) & set(skipped)]
     state = _with(state, evolve(record, status="skipped"))
     return evolve(state, skipped=tuple(dict.fromkeys(skipped)))
 
 
-def _afresh(record: StepRecord, seq: int) -> StepRecord:
+# Shared
+
+
+def _is_given_up(state: State, record: StepRecord) -> bool:
+    """Whether the step failed, or the run was closed because every attempt at it was lost."""
+    lost = state.closed is not None and record.status == "waiting" and record.lost >= LOST_IN_A_ROW
+    return lost or record.status == "failed"
+
+
+def _withdraw_given_up(state: State) -> dict[str, QuestionRecord]:
+    """Return the inquiries, with the open ones about given-up steps withdrawn: these steps start over."""
+
+    def is_obsolete(question: QuestionRecord) -> bool:
+        record = state.steps.get(question.inquiry.step)
+        return question.open and record is not None and _is_given_up(state, record)
+
+    return {
+        key: evolve(question, withdrawn=True) if is_obsolete(question) else question
+        for key, question in state.inquiries.items()
+    }
+
+
+def _start_over(record: StepRecord, seq: int) -> StepRecord:
+    """Return the record with its next generation, which begins at *seq*."""
     return evolve(
         record,
         status="waiting",
@@ -258,18 +295,19 @@ def _with(state: State, record: StepRecord) -> State:
     return evolve(state, steps={**state.steps, str(record.id): record})
 
 
+# "attempt.declared" is missing on purpose: only old journals have it, and it decided nothing.
 _HANDLERS: dict[str, Fold] = {
     "run.started": _run_started,
     "run.opened": _run_opened,
     "run.closed": _run_closed,
-    "project.observed": _observed,
+    "project.observed": _project_observed,
+    "control.asked": _control_asked,
     "attempt.started": _attempt_started,
-    "attempt.declared": _attempt_declared,
     "attempt.lost": _attempt_lost,
     "attempt.failed": _attempt_failed,
     "timer.set": _timer_set,
     "timer.fired": _timer_fired,
-    "task.committed": _progressed,
+    "task.committed": _task_committed,
     "agent.closed": _agent_closed,
     "step.result": _step_result,
     "step.completed": _step_completed,
@@ -278,6 +316,6 @@ _HANDLERS: dict[str, Fold] = {
     "question.asked": _question_asked,
     "question.answered": _question_answered,
     "question.withdrawn": _question_withdrawn,
-    "control.asked": _control_asked,
 }
 FACT_KINDS: frozenset[str] = frozenset(_HANDLERS)
+"""The kinds of facts that the state of a run is derived from."""

@@ -1,4 +1,4 @@
-"""The machine's state: what the journal's facts say, folded."""
+"""The machine's state: the values that the journal's facts are folded into."""
 
 from __future__ import annotations
 
@@ -6,19 +6,23 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeAlias
 
-from attrs import field, frozen
+import attrs
 
 from gsd_core.model.ids import StepId, StepKind
 from gsd_core.model.question import Answer, Inquiry
 
 StepStatus: TypeAlias = Literal["running", "parked", "waiting", "result", "completed", "failed", "skipped"]
 RunOutcome: TypeAlias = Literal["done", "failed", "blocked", "stopped", "gaps", "budget"]
+
 LOST_IN_A_ROW = 3
-"""So many attempts lost, with nothing done between, and a human is asked."""
+"""After this many lost attempts at a step, with no progress in between, a human is asked.
+
+Otherwise a step that kills its process would be started, and paid for, again and again.
+"""
 
 
 class Fact(Protocol):
-    """A fact as the journal keeps it."""
+    """A fact as the journal stores it; the machine does not import the journal."""
 
     @property
     def seq(self) -> int: ...
@@ -38,9 +42,9 @@ class Fact(Protocol):
     def data(self) -> Mapping[str, Any]: ...
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class PlanSnapshot:
-    """A plan as it lies on disk; one that ROADMAP lists and that is missing is not *on_disk*."""
+    """A plan; one that only ROADMAP.md lists is not *on_disk*. *summary*: it is executed."""
 
     id: str
     on_disk: bool = True
@@ -49,9 +53,13 @@ class PlanSnapshot:
     wave: int = 1
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class PhaseSnapshot:
-    """A phase as it lies on disk; *gaps* are the keys of those in its verdict."""
+    """A phase in the planning files.
+
+    *ticked* is its check mark in ROADMAP.md. *verdict* is the status in VERIFICATION.md, *gaps* the keys of
+    the gaps in it; the verdict is *stale* if a summary was committed later.
+    """
 
     number: str
     name: str = ""
@@ -65,9 +73,9 @@ class PhaseSnapshot:
     gaps: tuple[str, ...] = ()
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Snapshot:
-    """What the disk says: the digest of ``.planning/`` that lies in ``project.observed``."""
+    """What the planning files say, as far as it decides what is due; the data of ``project.observed``."""
 
     milestone: str = ""
     phases: tuple[PhaseSnapshot, ...] = ()
@@ -77,9 +85,9 @@ class Snapshot:
         return next((phase for phase in self.phases if phase.number == number), None)
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Options:
-    """What the user asked of this process: *phases* in range (``None``: all), and what to leave out."""
+    """What the user asked of this process: the *phases* in range (``None``: all), and what to skip."""
 
     phases: tuple[str, ...] | None = None
     skip_verify: bool = False
@@ -87,9 +95,9 @@ class Options:
     gap_rounds: int = 3
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Failure:
-    """Why an attempt failed: the error's class, its text, the way out, and when to try again."""
+    """Why an attempt failed: the error's class, message and hint, and when to try again."""
 
     kind: str
     message: str
@@ -97,15 +105,17 @@ class Failure:
     until: datetime | None = None
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class StepRecord:
     """What is known of one step.
 
-    *epoch* is that of the process that owns the running attempt. *generation* counts the times
-    that the step began afresh (after a failure, a skip, or because its work was undone): recorded
-    agent calls of an earlier generation are not used again. *base* is where *generation* began (seq).
-    *lost* counts lost attempts in a row. *gaps* are what a verify step found, *failed_detectors*
-    why that is not all; *for_gaps*: a plan step that plans gaps.
+    *epoch* is that of the process that runs the attempt. *generation* counts how often the step was started
+    over (after a failure, or because its result was undone), and *base* is the seq where the current
+    generation began: recorded agent calls from before it are not reused. *completed* counts
+    completions, *lost* the attempts lost in a row. *result* is the seq of the recorded result. *until* is
+    when a waiting step may continue. *gaps* and *failed_detectors* are those that a verify step reported;
+    *for_gaps* marks a plan step that plans gaps. *base_commit* and *dirty_before* are HEAD and the
+    uncommitted paths when the work began.
     """
 
     id: StepId
@@ -116,7 +126,6 @@ class StepRecord:
     base: int = 0
     completed: int = 0
     lost: int = 0
-    effect: str = "reenter"
     failure: Failure | None = None
     until: datetime | None = None
     result: int = 0
@@ -129,36 +138,38 @@ class StepRecord:
     dirty_before: tuple[str, ...] = ()
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class QuestionRecord:
-    """An inquiry that was asked; *answers* by question id, as far as they are there."""
+    """An inquiry that was asked, with the *answers* so far by question id; *occasion* is its key."""
 
     inquiry: Inquiry
     occasion: str = ""
     at: datetime
-    answers: Mapping[str, Answer] = field(factory=dict[str, Answer])
+    answers: Mapping[str, Answer] = attrs.field(factory=dict[str, Answer])
     withdrawn: bool = False
 
     @property
     def open(self) -> bool:
-        """Something of it is still unanswered."""
+        """Whether at least one question has no answer yet."""
         return not self.withdrawn and any(q.id not in self.answers for q in self.inquiry.questions)
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Allowance:
-    """What a human allowed a phase beyond the limits: so many gap rounds and verifications in all."""
+    """How many gap rounds and verifications a human has allowed for a phase in all, beyond the limits."""
 
     rounds: int = 0
     verifications: int = 0
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class State:
-    """Everything that decides what is due. Maps are never changed in place.
+    """Everything that decides what is due; its mappings are never changed in place.
 
-    *inquiries* by the ids of their questions, joined. *grants*: what a human allowed beyond the limits.
-    *verified*: for each phase the plans whose SUMMARY was there when it was verified last.
+    *seen* is the last snapshot of the planning files, *steps* has the records by step id, *inquiries* those
+    by :func:`inquiry_key`, *allowances* those by phase. *verified*: for each phase, the plans that
+    had a SUMMARY when it was verified last. *skipped* are phases. *aborted* is the step at which a human
+    chose to abort. *seq* is the last fact that was folded.
     """
 
     run: str = ""
@@ -171,28 +182,28 @@ class State:
     closed: RunOutcome | None = None
     exit: int = 0
     reason: str = ""
-    options: Options = field(factory=Options)
+    options: Options = attrs.field(factory=Options)
     seen: Snapshot | None = None
-    steps: Mapping[str, StepRecord] = field(factory=dict[str, StepRecord])
-    inquiries: Mapping[str, QuestionRecord] = field(factory=dict[str, QuestionRecord])
-    grants: Mapping[str, Allowance] = field(factory=dict[str, "Allowance"])
-    verified: Mapping[str, tuple[str, ...]] = field(factory=dict[str, tuple[str, ...]])
+    steps: Mapping[str, StepRecord] = attrs.field(factory=dict[str, StepRecord])
+    inquiries: Mapping[str, QuestionRecord] = attrs.field(factory=dict[str, QuestionRecord])
+    allowances: Mapping[str, Allowance] = attrs.field(factory=dict[str, Allowance])
+    verified: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
     skipped: tuple[str, ...] = ()
     aborted: str = ""
     stop_asked: bool = False
     seq: int = 0
 
     def of(self, kind: StepKind, phase: str) -> tuple[StepRecord, ...]:
-        """Return the records of the steps of that kind in a phase, by round."""
+        """Return the records of a phase's steps of one kind, by round."""
         found = [r for r in self.steps.values() if r.id.kind == kind and r.id.phase == phase]
         return tuple(sorted(found, key=lambda record: (record.id.round, record.id.detail)))
 
 
 def gap_rounds(state: State, phase: str) -> tuple[StepRecord, ...]:
-    """Return the steps that planned gaps of a phase and are done."""
+    """Return the completed steps that planned gaps of a phase."""
     return tuple(r for r in state.of("plan", phase) if r.for_gaps and r.completed)
 
 
 def inquiry_key(inquiry: Inquiry) -> str:
-    """Return what an inquiry is known by: the ids of its questions."""
+    """Return the key of an inquiry: the ids of its questions."""
     return " ".join(question.id for question in inquiry.questions)

@@ -10,13 +10,19 @@ import re
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 from attrs import frozen
 
 StepKind: TypeAlias = Literal[
     "init", "discuss", "plan", "execute", "verify", "complete", "survey", "research", "audit", "close"
 ]
+INIT: Final = "init"
+DISCUSS: Final = "discuss"
+PLAN: Final = "plan"
+EXECUTE: Final = "execute"
+VERIFY: Final = "verify"
+COMPLETE: Final = "complete"
 KINDS: tuple[StepKind, ...] = get_args(StepKind)
 _KINDS: dict[str, StepKind] = {kind: kind for kind in KINDS}
 

@@ -131,15 +131,15 @@ async def place(request: RunRequest, git: Git) -> Path:
     """Return the folder of the journal and the lock; raise ``ProjectError`` if git cannot be used."""
     if not await git.is_repository():
         raise ProjectError(f"{request.root} is no git repository", hint="run `git init` there first")
-    if (top := await git.top()).resolve() != request.root.resolve():
+    if await git.is_ignored("."):
         raise ProjectError(
-            f"{request.root} lies inside the repository {top}",
-            hint="name the repository's own folder with -C, or run `git init` here to make it a project",
+            f"{request.root} is ignored by the git repository {await git.top()}, so it cannot be committed",
+            hint="run `git init` there to make it a repository of its own",
         )
     if await git.identity() is None:
         hint = 'git config --global user.name "…" and git config --global user.email "…"'
         raise ProjectError("git does not know who you are, so it cannot commit", hint=hint)
-    return await git.common_dir() / "gsd"
+    return await git.data_directory()
 
 
 def last_run(directory: Path, request: RunRequest) -> Found:

@@ -12,7 +12,7 @@ Run = Callable[..., str]
 
 @pytest.fixture(autouse=True)
 def _own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """git must not see the settings of the machine."""
+    """Keep the machine's git configuration out of the tests."""
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
 
@@ -33,7 +33,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sh(root: Path) -> Run:
-    """Plain git in the repository, as a user would call it."""
+    """Plain git in the repository, as a user would run it."""
 
     def run(*arguments: str) -> str:
         done = subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True)

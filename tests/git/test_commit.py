@@ -1,4 +1,4 @@
-"""Commits hold exactly what they are meant to hold."""
+"""Commits contain exactly what they are meant to contain."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def names(sh: Run, commit: str = "HEAD") -> set[str]:
     return set(filter(None, sh("show", "-z", "--format=", "--name-only", commit).split("\0")))
 
 
-def test_the_first_commit_of_a_repository_can_be_ours(root: Path, sh: Run) -> None:
+def test_the_first_commit_of_a_repository_can_be_made(root: Path, sh: Run) -> None:
     write(root, "a")
 
     sha = commit(root, "a")
@@ -51,7 +51,7 @@ def test_the_first_commit_of_a_repository_can_be_ours(root: Path, sh: Run) -> No
     assert names(sh) == {"a"}
 
 
-def test_a_commit_says_subject_body_and_trailers(root: Path, sh: Run) -> None:
+def test_a_message_consists_of_subject_body_and_trailers(root: Path, sh: Run) -> None:
     write(root, "a")
     git = Git(root)
     asyncio.run(
@@ -65,7 +65,7 @@ def test_a_commit_says_subject_body_and_trailers(root: Path, sh: Run) -> None:
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
-def test_a_path_is_taken_literally_whatever_it_looks_like(root: Path, sh: Run, name: str) -> None:
+def test_a_path_is_literal_even_if_it_looks_like_a_pattern(root: Path, sh: Run, name: str) -> None:
     write(root, name)
     write(root, "aXbYc")
     write(root, "x")
@@ -116,7 +116,7 @@ def test_a_folder_stands_for_everything_in_it(root: Path, sh: Run) -> None:
     assert names(sh) == {"in/a", "in/deep/b"}
 
 
-def test_nothing_that_differs_makes_no_commit(root: Path, sh: Run) -> None:
+def test_without_a_difference_there_is_no_commit(root: Path, sh: Run) -> None:
     write(root, "a")
     first = commit(root, "a")
 
@@ -124,7 +124,7 @@ def test_nothing_that_differs_makes_no_commit(root: Path, sh: Run) -> None:
     assert sh("rev-parse", "HEAD") == first
 
 
-def test_ignored_paths_are_passed_over(root: Path, sh: Run) -> None:
+def test_ignored_paths_are_skipped(root: Path, sh: Run) -> None:
     write(root, ".gitignore", "secret\n")
     write(root, "secret")
 
@@ -144,7 +144,7 @@ def test_a_repository_inside_is_not_committed_as_a_link(root: Path, sh: Run) -> 
 
 
 @pytest.mark.parametrize("born", [True, False])
-def test_an_empty_commit_takes_nothing_that_is_staged(root: Path, sh: Run, born: bool) -> None:
+def test_an_empty_commit_leaves_what_is_staged(root: Path, sh: Run, born: bool) -> None:
     if born:
         write(root, "a")
         commit(root, "a")
@@ -175,7 +175,7 @@ def hook(root: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def test_a_hook_that_refuses_is_an_error_with_its_words(root: Path) -> None:
+def test_a_hook_that_fails_is_an_error_with_its_output(root: Path) -> None:
     hook(root, "echo 'line 1 is too long' >&2; exit 1")
     write(root, "a")
 
@@ -185,13 +185,13 @@ def test_a_hook_that_refuses_is_an_error_with_its_words(root: Path) -> None:
     assert caught.value.output == "line 1 is too long"
 
 
-def test_a_hook_may_mend_what_is_committed(root: Path, sh: Run) -> None:
-    hook(root, "echo mended > a; git add a")
+def test_a_hook_may_change_what_is_committed(root: Path, sh: Run) -> None:
+    hook(root, "echo fixed > a; git add a")
     write(root, "a")
 
     commit(root, "a", verify=True)
 
-    assert sh("show", "HEAD:a") == "mended"
+    assert sh("show", "HEAD:a") == "fixed"
 
 
 def test_without_verify_no_hook_runs(root: Path, sh: Run) -> None:
@@ -201,7 +201,7 @@ def test_without_verify_no_hook_runs(root: Path, sh: Run) -> None:
     assert commit(root, "a", verify=False) == sh("rev-parse", "HEAD")
 
 
-def test_a_missing_identity_is_said_with_the_way_out(root: Path, sh: Run) -> None:
+def test_a_missing_identity_is_an_error_with_a_hint(root: Path, sh: Run) -> None:
     sh("config", "--unset", "user.email")
     sh("config", "user.useConfigOnly", "true")
     write(root, "a")
@@ -212,7 +212,7 @@ def test_a_missing_identity_is_said_with_the_way_out(root: Path, sh: Run) -> Non
     assert "git config --global user.email" in caught.value.hint
 
 
-def test_another_git_that_has_the_index_is_waited_for(root: Path, sh: Run) -> None:
+def test_a_commit_waits_for_another_git_that_holds_the_index(root: Path, sh: Run) -> None:
     write(root, "a")
     lock = root / ".git/index.lock"
     lock.touch()
@@ -229,14 +229,14 @@ def test_another_git_that_has_the_index_is_waited_for(root: Path, sh: Run) -> No
     assert len(waited) == 2
 
 
-def test_another_git_that_keeps_the_index_is_named(root: Path) -> None:
+def test_another_git_that_keeps_the_index_is_an_error_with_a_hint(root: Path) -> None:
     write(root, "a")
     (root / ".git/index.lock").touch()
 
     with pytest.raises(GitError) as caught:
         commit_now(Command(root=root, sleep=lambda _: None), ["a"], "x", trailers=TRAILERS, verify=False)
 
-    assert "another git is at work" in caught.value.hint
+    assert "another git" in caught.value.hint
 
 
 def wait_for(path: Path) -> None:
@@ -260,7 +260,7 @@ def test_a_commit_that_is_cancelled_is_finished_first(root: Path, sh: Run) -> No
     asyncio.run(cancel_in_the_hook())
 
 
-def test_git_is_not_led_astray_by_the_git_that_called_us(
+def test_the_variables_of_a_calling_git_are_ignored(
     root: Path, sh: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere/index")

@@ -1,4 +1,4 @@
-"""Commits are found by their trailers, and files ordered by their commits."""
+"""Commits are found by their trailers, and files are ordered by their commits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gsd_core.git import DiffStat, Git, TrailedCommit
+from gsd_core.git import Git, TrailedCommit
 
 Run = Callable[..., str]
 
@@ -21,7 +21,7 @@ def commit(root: Path, path: str, text: str = "x\n", **trailers: str) -> str:
     return asyncio.run(Git(root).commit([path], f"add {path}", trailers=named, verify=False))
 
 
-def test_a_step_and_its_tasks_are_told_apart(root: Path) -> None:
+def test_the_commits_of_a_step_and_of_its_tasks_are_distinguished(root: Path) -> None:
     task = commit(root, "a", run="r-1", step="1/execute/01-01", task="01-01/1")
     commit(root, "b", run="r-1", step="1/execute/01-01", task="01-01/10")
     step = commit(root, "c", run="r-1", step="1/execute/01-01")
@@ -34,7 +34,7 @@ def test_a_step_and_its_tasks_are_told_apart(root: Path) -> None:
     assert asyncio.run(git.find({"GSD-Run": "r-1", "GSD-Step": "1/execute"})) is None
 
 
-def test_a_message_that_only_speaks_of_trailers_is_not_found(root: Path, sh: Run) -> None:
+def test_a_message_that_only_mentions_a_trailer_is_not_found(root: Path, sh: Run) -> None:
     (root / "a").touch()
     sh("add", "a")
     sh("commit", "-qm", "docs: x\n\nGSD-Run: r-1 is what we write\n\nand this is the end")
@@ -57,7 +57,7 @@ def test_a_run_lists_its_commits_oldest_first(root: Path, sh: Run) -> None:
     assert [commit.run for commit in asyncio.run(git.trailed())] == ["r-1", "r-10", "r-1"]
 
 
-def test_what_head_does_not_reach_is_not_found(root: Path, sh: Run) -> None:
+def test_a_commit_that_head_does_not_reach_is_not_found(root: Path, sh: Run) -> None:
     commit(root, "a", run="r-1")
     sh("checkout", "-q", "-b", "side")
     aside = commit(root, "b", run="r-2")
@@ -76,7 +76,7 @@ def test_a_repository_without_a_commit_has_no_history(root: Path) -> None:
     assert asyncio.run(git.order(".")) == {}
 
 
-def test_a_verdict_older_than_a_summary_can_be_told(root: Path) -> None:
+def test_a_verdict_older_than_a_summary_is_recognized(root: Path) -> None:
     commit(root, "phases/01-x/01-VERIFICATION.md")
     commit(root, "elsewhere")
     commit(root, "phases/01-x/01-01-SUMMARY.md")
@@ -99,7 +99,7 @@ def _latest(root: Path) -> str:
     return max(order, key=lambda path: order[path])
 
 
-def test_files_that_are_not_committed_are_newest_and_deleted_ones_gone(root: Path) -> None:
+def test_uncommitted_files_are_newest_and_deleted_ones_are_missing(root: Path) -> None:
     for name in ("edited", "deleted", "kept"):
         commit(root, f"d/{name}")
     (root / ".gitignore").write_text("ignored\n")
@@ -113,18 +113,7 @@ def test_files_that_are_not_committed_are_newest_and_deleted_ones_gone(root: Pat
     assert order["d/edited"] == order["d/new"] == order["d/ignored"] > order["d/kept"]
 
 
-def test_the_size_of_a_difference_is_counted(root: Path) -> None:
-    first = commit(root, "a", "1\n2\n")
-    (root / "bin").write_bytes(bytes(range(256)))
-    commit(root, "a", "1\n3\n4\n")
-    asyncio.run(Git(root).commit(["bin"], "x", trailers={}, verify=False))
-    git = Git(root)
-
-    assert asyncio.run(git.diff_stat(first)) == DiffStat(files=2, insertions=2, deletions=1)
-    assert asyncio.run(git.diff_stat(None, first)) == DiffStat(files=1, insertions=2)
-
-
-def test_a_commit_knows_when_it_was_made(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_of_a_commit_is_in_utc(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-01-31T12:00:00+02:00")
     sha = commit(root, "a")
 

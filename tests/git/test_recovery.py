@@ -1,4 +1,4 @@
-"""Nothing uncommitted is lost, and no lock of a killed git stays in the way."""
+"""Nothing uncommitted is lost, and no lock file of a killed git remains."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_everything_uncommitted_is_kept_without_touching_anything(root: Path, sh
     assert sh("rev-parse", f"{ref}^1") == sh("rev-parse", "HEAD")
 
 
-def test_the_work_in_a_repository_without_a_commit_is_kept(root: Path, sh: Run) -> None:
+def test_work_in_a_repository_without_a_commit_is_kept(root: Path, sh: Run) -> None:
     (root / "a").write_text("1\n")
     sh("config", "--unset", "user.name")
 
@@ -66,12 +66,12 @@ def test_the_work_in_a_repository_without_a_commit_is_kept(root: Path, sh: Run) 
     assert sh("status", "--porcelain") == "?? a"
 
 
-def test_nothing_to_keep_makes_no_ref(root: Path, sh: Run) -> None:
+def test_without_changes_no_ref_is_created(root: Path, sh: Run) -> None:
     assert asyncio.run(Git(root).save_recovery("x")) == ""
     assert sh("for-each-ref") == ""
 
 
-def test_a_second_recovery_of_a_name_leaves_the_first(root: Path, sh: Run) -> None:
+def test_a_second_recovery_of_the_same_name_leaves_the_first(root: Path, sh: Run) -> None:
     (root / "a").write_text("1\n")
     first = asyncio.run(Git(root).save_recovery("x"))
     (root / "a").write_text("2\n")
@@ -81,7 +81,7 @@ def test_a_second_recovery_of_a_name_leaves_the_first(root: Path, sh: Run) -> No
     assert (sh("show", f"{first}:a"), sh("show", f"{second}:a")) == ("1", "2")
 
 
-def test_locks_are_swept_wherever_git_leaves_them_and_nothing_else(root: Path, sh: Run) -> None:
+def test_every_lock_file_of_git_is_removed_and_nothing_else(root: Path, sh: Run) -> None:
     sh("commit", "-q", "--allow-empty", "-m", "base")
     sh("worktree", "add", "-q", "../tree")
     common = root / ".git"
@@ -123,10 +123,8 @@ asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
 """
 
 
-def test_a_killed_commit_leaves_nothing_that_sweeping_does_not_mend(
-    root: Path, sh: Run, tmp_path: Path
-) -> None:
-    """Kill the committer and its git at random moments; then sweep, look, and go on where it stood.
+def test_after_a_killed_commit_sweeping_is_enough_to_continue(root: Path, sh: Run, tmp_path: Path) -> None:
+    """Kill the committer and its git at random moments; then sweep the locks and continue where it was.
 
     The hooks widen the moments in which git holds the index and the refs.
     """
@@ -149,11 +147,11 @@ def test_a_killed_commit_leaves_nothing_that_sweeping_does_not_mend(
     assert steps == [f"1/execute/{number}" for number in range(len(steps))]
     assert len(steps) > KILLS / 4
     assert sh("fsck", "--no-dangling", "--no-progress") == ""
-    assert swept > KILLS / 4, "too few kills hit a commit: the test shows nothing"
+    assert swept > KILLS / 4, "too few kills hit a commit, so the test shows nothing"
 
 
 def kill_while_committing(root: Path, first: int, mark: str, seconds: float) -> None:
-    """Kill without warning the committer and the git it runs, which is in a session of its own."""
+    """Kill the committer and its git, which is in a session of its own, by SIGKILL."""
     command = [sys.executable, "-c", COMMITTER, str(root), str(first), mark]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "GSD_RUN": mark}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, start_new_session=True)

@@ -1,4 +1,4 @@
-"""What is not committed is seen, whatever it is called and wherever the project lies."""
+"""Uncommitted changes are found, whatever the files are called and wherever the project is."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def base(root: Path, sh: Run) -> Path:
     return root
 
 
-def test_tracked_and_untracked_changes_are_told_apart(base: Path, sh: Run) -> None:
+def test_tracked_and_untracked_changes_are_distinguished(base: Path, sh: Run) -> None:
     (base / "a").unlink()
     (base / "in/b").write_text("2\n")
     (base / 'we"ird\nnäme').touch()
@@ -38,7 +38,7 @@ def test_tracked_and_untracked_changes_are_told_apart(base: Path, sh: Run) -> No
     assert asyncio.run(git.untracked()) == ('we"ird\nnäme',)
 
 
-def test_what_changed_leaves_out_what_was_dirty_at_the_start(base: Path) -> None:
+def test_changes_do_not_include_what_was_dirty_at_the_start(base: Path) -> None:
     (base / "a").write_text("theirs\n")
     git = Git(base)
     before = asyncio.run(git.dirty())
@@ -48,11 +48,11 @@ def test_what_changed_leaves_out_what_was_dirty_at_the_start(base: Path) -> None
     assert asyncio.run(git.changed(before)) == ("c", "in/b")
 
 
-def test_a_clean_repository_has_nothing_to_tell(base: Path) -> None:
+def test_a_clean_repository_has_no_changes(base: Path) -> None:
     assert asyncio.run(Git(base).changed()) == ()
 
 
-def test_ignored_files_are_not_seen(base: Path) -> None:
+def test_ignored_files_are_not_listed(base: Path) -> None:
     (base / ".gitignore").write_text("build/\n")
     (base / "build").mkdir()
     (base / "build/x").touch()
@@ -65,7 +65,7 @@ def test_ignored_files_are_not_seen(base: Path) -> None:
     assert not asyncio.run(git.is_ignored("buil?/x"))
 
 
-def test_a_project_in_a_folder_of_a_repository_sees_itself_only(base: Path, sh: Run) -> None:
+def test_a_project_in_a_subfolder_sees_only_its_own_files(base: Path, sh: Run) -> None:
     (base / "a").write_text("outside\n")
     (base / "in/b").write_text("2\n")
     (base / "in/new").touch()
@@ -79,7 +79,7 @@ def test_a_project_in_a_folder_of_a_repository_sees_itself_only(base: Path, sh: 
     assert sh("status", "--porcelain") == " M a"
 
 
-def test_a_worktree_works_like_a_repository_and_shares_its_folder(base: Path, sh: Run) -> None:
+def test_a_worktree_works_like_a_repository_and_shares_its_directory(base: Path, sh: Run) -> None:
     sh("worktree", "add", "-q", "../tree", "-b", "side")
     git = Git(base.parent / "tree")
     (base.parent / "tree/a").write_text("2\n")
@@ -92,7 +92,7 @@ def test_a_worktree_works_like_a_repository_and_shares_its_folder(base: Path, sh
     assert git_common_dir(base.parent / "tree") == git_common_dir(base)
 
 
-def test_a_folder_without_a_repository_says_so_and_becomes_one(tmp_path: Path) -> None:
+def test_a_folder_without_a_repository_is_recognized_and_can_become_one(tmp_path: Path) -> None:
     git = Git(tmp_path)
 
     assert not asyncio.run(git.is_repository())
@@ -102,7 +102,7 @@ def test_a_folder_without_a_repository_says_so_and_becomes_one(tmp_path: Path) -
     assert asyncio.run(git.head()) is None
 
 
-def test_making_a_repository_twice_leaves_it_as_it_is(base: Path, sh: Run) -> None:
+def test_initializing_a_repository_twice_changes_nothing(base: Path, sh: Run) -> None:
     head = sh("rev-parse", "HEAD")
 
     asyncio.run(Git(base).init())
@@ -110,32 +110,32 @@ def test_making_a_repository_twice_leaves_it_as_it_is(base: Path, sh: Run) -> No
     assert asyncio.run(Git(base).head()) == head
 
 
-def test_the_identity_is_what_git_was_told(base: Path, sh: Run) -> None:
+def test_the_identity_is_the_configured_one(base: Path, sh: Run) -> None:
     assert asyncio.run(Git(base).identity()) == "Ada <ada@example.org>"
     sh("config", "--unset", "user.email")
     assert asyncio.run(Git(base).identity()) is None
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(ProjectError, match="nowhere"):
         asyncio.run(Git(tmp_path / "nowhere").head())
 
 
-def test_git_that_is_not_installed_is_said(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_git_is_reported(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(base))
 
     with pytest.raises(ProjectError, match="git is not installed"):
         asyncio.run(Git(base).head())
 
 
-def test_what_git_says_is_in_the_error(base: Path) -> None:
-    with pytest.raises(GitError, match="bad revision") as caught:
-        asyncio.run(Git(base).diff_stat("nonsense"))
+def test_an_error_contains_the_output_of_git(base: Path) -> None:
+    with pytest.raises(GitError, match="nonsense") as caught:
+        asyncio.run(Git(base).time_of("nonsense"))
 
     assert caught.value.exit == 128
 
 
-def test_the_processes_of_git_carry_the_mark(base: Path) -> None:
+def test_the_processes_of_git_are_marked(base: Path) -> None:
     hook = base / ".git/hooks/pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text('#!/bin/sh\nprintf %s "$GSD_RUN" > seen\n')
@@ -148,7 +148,7 @@ def test_the_processes_of_git_carry_the_mark(base: Path) -> None:
     assert (base / "seen").read_text() == "r-7"
 
 
-def test_settings_of_the_user_do_not_change_what_we_read(base: Path, sh: Run) -> None:
+def test_the_users_git_configuration_does_not_change_the_results(base: Path, sh: Run) -> None:
     for name, value in (
         ("status.showUntrackedFiles", "no"),
         ("status.relativePaths", "false"),
@@ -170,10 +170,10 @@ def test_settings_of_the_user_do_not_change_what_we_read(base: Path, sh: Run) ->
     sha = asyncio.run(git.commit(["ü"], "# x", trailers={"GSD-Run": "r"}, verify=True))
     assert asyncio.run(git.find({"GSD-Run": "r"})) == sha
     assert [commit.subject for commit in asyncio.run(git.trailed("r"))] == ["# x"]
-    assert asyncio.run(git.diff_stat(None)).files == 3
+    assert asyncio.run(git.paths_of(sha)) == ("ü",)
 
 
-def test_a_submodules_pointer_counts_and_its_dirt_does_not(base: Path, sh: Run, tmp_path: Path) -> None:
+def test_changes_inside_a_submodule_do_not_count(base: Path, sh: Run, tmp_path: Path) -> None:
     sub = tmp_path / "sub"
     subprocess.run(["git", "clone", "-q", str(base), str(sub)], check=True)
     sh("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(sub), "mod")

@@ -1,4 +1,4 @@
-"""Every word passes through JSON and comes back the same."""
+"""Every public value passes through JSON unchanged."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ JSON = st.recursive(
     max_leaves=4,
 )
 ZONES = st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30)), timezone(timedelta(hours=-8))])
-WORDS: list[Any] = sorted(
-    {word for name in gsd_core.__all__ if attrs.has(word := getattr(gsd_core, name))},
-    key=lambda word: word.__name__,
+CLASSES: list[Any] = sorted(
+    {cls for name in gsd_core.__all__ if attrs.has(cls := getattr(gsd_core, name))},
+    key=lambda cls: cls.__name__,
 )
 UNIONS: list[Any] = [Outcome, Change, Permission]
 
@@ -53,7 +53,7 @@ st.register_type_strategy(Path, st.text("ab./ ü", min_size=1).map(Path))
 
 
 def values(kind: Any) -> st.SearchStrategy[Any]:
-    """Any value of a word, by the types of its fields."""
+    """Return a strategy for values of a class, from the types of its fields."""
     if not attrs.has(kind):
         return st.one_of([values(member) for member in get_args(kind)])
     attrs.resolve_types(kind)
@@ -91,8 +91,8 @@ def through_json(value: Any, kind: Any) -> Any:
     return structure(json.loads(json.dumps(unstructure(value, kind))), kind)
 
 
-@pytest.mark.parametrize("kind", WORDS, ids=lambda kind: kind.__name__)
-def test_every_word_comes_back_the_same(kind: Any) -> None:
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_every_public_class_comes_back_the_same(kind: Any) -> None:
     @given(values(kind))
     # There are many classes, so each one gets few examples.
     @settings(max_examples=settings().max_examples // 8)
@@ -120,7 +120,7 @@ def test_collections_of_a_union_come_back() -> None:
     assert through_json(changes, tuple[Change, ...]) == changes
 
 
-def test_what_lies_on_disk_is_readable() -> None:
+def test_the_stored_data_is_readable() -> None:
     result = StepResult(
         subject="docs: verify",
         outcome=Verified(report=GapReport(gaps=(Gap(truth="It works", reason="it does not"),))),
@@ -133,7 +133,7 @@ def test_what_lies_on_disk_is_readable() -> None:
     assert data["changes"] == [{"type": "TickPhase", "phase": "1", "date": "2026-01-01"}]
 
 
-def test_units_on_disk_are_seconds_text_dollars_and_aware_times() -> None:
+def test_the_stored_units_are_seconds_dollars_as_text_and_aware_times() -> None:
     limits = Limits(dollars=Decimal("1.10"), idle=timedelta(minutes=1, milliseconds=5))
     answer = Answer(question="q", at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
 
@@ -141,7 +141,7 @@ def test_units_on_disk_are_seconds_text_dollars_and_aware_times() -> None:
     assert unstructure(answer)["at"] == "2026-01-02T03:04:05+00:00"
 
 
-def test_a_key_of_a_newer_version_is_passed_over() -> None:
+def test_a_key_of_a_newer_version_is_ignored() -> None:
     assert structure({"turns": 3, "colour": "blue"}, Usage) == Usage(turns=3)
 
 
@@ -164,7 +164,7 @@ def test_a_missing_outcome_is_the_default_one() -> None:
         ({"subject": "x", "files": [{"path": "a", "text": 1}]}, StepResult, "$.files[0].text"),
     ],
 )
-def test_what_does_not_fit_is_named_by_its_path(data: Any, kind: Any, where: str) -> None:
+def test_a_mismatch_is_named_by_its_path(data: Any, kind: Any, where: str) -> None:
     with pytest.raises(JournalError) as caught:
         structure(data, kind)
 
@@ -183,7 +183,7 @@ def test_a_time_without_a_zone_is_not_written() -> None:
         unstructure(Answer(question="q", at=datetime(2026, 1, 2)))  # noqa: DTZ001 - the mistake itself
 
 
-def test_a_task_for_all_tools_is_not_one_for_none() -> None:
+def test_all_tools_and_no_tools_are_distinguished() -> None:
     task = AgentTask(step="s", role="planner", prompt="p", tree=Path("x"), tools=None)
 
     assert through_json(task, AgentTask).tools is None

@@ -1,4 +1,4 @@
-"""Another process reaches the run, and each thing it wants happens once."""
+"""Other processes reach the run, and each of their messages is handled once."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_putting_the_same_key_again_has_no_effect(path: Path, journal: Journal) 
         assert journal.take_inbox() == ()
 
 
-def test_a_fact_and_the_item_that_it_settles_are_one_step(path: Path, journal: Journal) -> None:
+def test_a_fact_and_the_item_that_it_settles_are_one_transaction(path: Path, journal: Journal) -> None:
     with journal:
         item = put(path, "answer", {}, "ada")
         journal.append("question.answered", {}, run="r", consumes=[item])
@@ -69,7 +69,7 @@ def test_a_fact_and_the_item_that_it_settles_are_one_step(path: Path, journal: J
         assert journal.last_seq() == 1
 
 
-def test_an_item_is_not_consumed_by_a_fact_that_was_refused(path: Path, journal: Journal) -> None:
+def test_a_rejected_fact_does_not_consume_the_item(path: Path, journal: Journal) -> None:
     with journal, Journal.open(path, clock=lambda: NOW) as newer:
         item = put(path, "answer", {}, "ada")
         newer.raise_epoch("r")
@@ -99,7 +99,7 @@ def test_many_processes_may_put_while_the_run_writes(path: Path, journal: Journa
         ]
 
 
-def test_nothing_waits_where_nothing_was_run(path: Path) -> None:
+def test_without_a_journal_nothing_can_be_put(path: Path) -> None:
     with pytest.raises(JournalError, match="no journal"):
         put(path, "answer", {}, "ada")
 

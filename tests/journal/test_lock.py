@@ -1,4 +1,4 @@
-"""One run at a time, and the kernel frees the lock of one that was killed."""
+"""One run at a time; the kernel releases the lock of a killed process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ signal.pause()
 
 @pytest.fixture
 def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that holds the project."""
+    """Another process that holds the project's lock."""
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-c", HOLD, str(tmp_path)]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
@@ -41,9 +41,7 @@ def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     process.communicate()
 
 
-def test_a_second_process_is_told_who_holds_the_project(
-    tmp_path: Path, holder: subprocess.Popen[str]
-) -> None:
+def test_a_second_process_learns_who_holds_the_lock(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
     began = datetime.now(UTC)
     with pytest.raises(Locked) as caught:
         ProjectLock(tmp_path).acquire()
@@ -56,7 +54,7 @@ def test_a_second_process_is_told_who_holds_the_project(
     assert "gsd run idea.md" in str(caught.value)
 
 
-def test_a_kill_frees_the_lock(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+def test_a_kill_releases_the_lock(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
     assert owner(tmp_path) is not None
     holder.kill()
     holder.wait()
@@ -69,7 +67,7 @@ def test_a_kill_frees_the_lock(tmp_path: Path, holder: subprocess.Popen[str]) ->
         assert by.pid == os.getpid()
 
 
-def test_the_owner_is_there_while_the_lock_is_held(tmp_path: Path) -> None:
+def test_the_owner_is_known_while_the_lock_is_held(tmp_path: Path) -> None:
     directory = tmp_path / "not" / "yet"
     assert owner(directory) is None
 
@@ -93,13 +91,13 @@ def test_children_do_not_keep_the_lock(tmp_path: Path) -> None:
         child.communicate()
 
 
-def test_asking_for_the_owner_disturbs_nobody(tmp_path: Path) -> None:
+def test_asking_for_the_owner_does_not_disturb_it(tmp_path: Path) -> None:
     with ProjectLock(tmp_path) as lock:
         assert [owner(tmp_path) is not None for _ in range(3)] == [True, True, True]
         assert lock.held
 
 
-def test_an_owner_that_cannot_be_read_is_unknown_not_nobody(tmp_path: Path) -> None:
+def test_a_held_lock_with_a_damaged_owner_file_has_an_unknown_owner(tmp_path: Path) -> None:
     with ProjectLock(tmp_path):
         (tmp_path / "owner.json").write_text("{")
 
@@ -110,7 +108,7 @@ def test_an_owner_that_cannot_be_read_is_unknown_not_nobody(tmp_path: Path) -> N
             ProjectLock(tmp_path).acquire()
 
 
-def test_giving_back_what_is_not_held_does_nothing(tmp_path: Path) -> None:
+def test_releasing_a_lock_that_is_not_held_does_nothing(tmp_path: Path) -> None:
     with ProjectLock(tmp_path):
         ProjectLock(tmp_path).release()
 

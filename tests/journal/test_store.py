@@ -1,4 +1,4 @@
-"""What was recorded stays recorded, in order, whatever happens to the process or the disk."""
+"""What is recorded stays recorded, in order, whatever happens to the process or the disk."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_fact_comes_back_as_it_was(path: Path) -> None:
         ]
 
 
-def test_facts_are_there_for_another_process_at_once(path: Path) -> None:
+def test_facts_are_visible_to_another_process_at_once(path: Path) -> None:
     with writer(path) as journal, reader(path) as other:
         assert journal.append("a", {}, run="r") == 1
         assert kinds(other) == ["a"]
@@ -71,7 +71,7 @@ def test_facts_are_there_for_another_process_at_once(path: Path) -> None:
         assert other.last_seq() == journal.last_seq() == 2
 
 
-def test_records_are_chosen_by_cursor_run_and_kind(path: Path) -> None:
+def test_records_are_selected_by_cursor_run_and_kind(path: Path) -> None:
     with writer(path) as journal:
         journal.append("a", {}, run="r-1")
         journal.append("b", {}, run="r-2")
@@ -108,7 +108,7 @@ def test_activity_is_on_disk_before_the_next_fact(path: Path) -> None:
         assert (expected, fact) == (1, 2)
 
 
-def test_activity_reaches_the_disk_by_itself(path: Path) -> None:
+def test_activity_is_committed_without_another_fact(path: Path) -> None:
     with writer(path) as journal, reader(path) as other:
         journal.activity("log.line", {}, run="r")
         deadline = datetime.now(UTC) + timedelta(seconds=10)
@@ -127,11 +127,11 @@ def test_activity_is_on_disk_after_closing(path: Path) -> None:
 
 
 def test_a_fact_cannot_be_noted_as_activity(path: Path) -> None:
-    with writer(path) as journal, pytest.raises(ValueError, match="append it"):
+    with writer(path) as journal, pytest.raises(ValueError, match="append"):
         journal.activity("step.result", {}, run="r")
 
 
-def test_what_is_not_json_is_refused_before_anything_is_written(path: Path) -> None:
+def test_data_that_is_not_json_is_rejected_before_anything_is_written(path: Path) -> None:
     with writer(path) as journal:
         for data in ({"path": Path("x")}, {"n": float("nan")}):
             with pytest.raises(JournalError, match="not JSON"):
@@ -140,7 +140,7 @@ def test_what_is_not_json_is_refused_before_anything_is_written(path: Path) -> N
         assert journal.last_seq() == 0
 
 
-def test_a_process_that_was_overtaken_can_write_no_more_about_the_run(path: Path) -> None:
+def test_a_process_with_an_old_epoch_can_no_longer_write_about_the_run(path: Path) -> None:
     with writer(path) as old, writer(path) as new:
         assert old.raise_epoch("r-1") == 1
         old.append("a", {}, run="r-1")
@@ -184,7 +184,7 @@ def test_threads_may_write_at_once(path: Path) -> None:
         assert [record.seq for record in journal.events()] == list(range(1, 401))
 
 
-def test_a_journal_that_is_not_there_reads_as_empty_and_is_not_made(path: Path) -> None:
+def test_a_missing_journal_reads_as_empty_and_is_not_created(path: Path) -> None:
     with reader(path) as journal:
         assert list(journal.events()) == []
         assert journal.last_seq() == 0
@@ -204,7 +204,7 @@ def test_a_reader_writes_nothing(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_an_empty_file_is_a_journal_that_was_never_begun(path: Path) -> None:
+def test_an_empty_file_is_an_empty_journal(path: Path) -> None:
     path.parent.mkdir()
     path.touch()
 
@@ -215,9 +215,9 @@ def test_an_empty_file_is_a_journal_that_was_never_begun(path: Path) -> None:
 
 
 @pytest.mark.parametrize("open_", [writer, reader])
-def test_a_file_of_something_else_is_left_as_it_is(path: Path, open_: Callable[[Path], Journal]) -> None:
+def test_a_file_that_is_no_database_is_not_changed(path: Path, open_: Callable[[Path], Journal]) -> None:
     path.parent.mkdir()
-    path.write_text("This is a text, and it is longer than SQLite's header.\n" * 20)
+    path.write_text("This is text, and it is longer than SQLite's header.\n" * 20)
     before = path.read_bytes()
 
     with pytest.raises(JournalError, match=str(path)) as caught:
@@ -228,7 +228,7 @@ def test_a_file_of_something_else_is_left_as_it_is(path: Path, open_: Callable[[
 
 
 @pytest.mark.parametrize("open_", [writer, reader])
-def test_a_database_of_something_else_is_left_as_it_is(path: Path, open_: Callable[[Path], Journal]) -> None:
+def test_another_database_is_not_changed(path: Path, open_: Callable[[Path], Journal]) -> None:
     path.parent.mkdir()
     sql(path, "CREATE TABLE cookies(x)")
     before = path.read_bytes()
@@ -239,7 +239,7 @@ def test_a_database_of_something_else_is_left_as_it_is(path: Path, open_: Callab
     assert path.read_bytes() == before
 
 
-def test_a_damaged_file_is_named_with_the_way_out(path: Path) -> None:
+def test_a_damaged_file_is_an_error_with_a_hint(path: Path) -> None:
     with writer(path) as journal:
         for _ in range(200):
             journal.append("a", {"text": "x" * 500}, run="r")
@@ -275,7 +275,7 @@ def test_a_newer_journal_can_be_read_and_is_not_written(path: Path) -> None:
     assert caught.value.hint.startswith("upgrade")
 
 
-def test_old_payloads_are_made_current_step_by_step(path: Path) -> None:
+def test_old_payloads_are_upgraded_version_by_version(path: Path) -> None:
     with writer(path) as journal:
         journal.append("a", {"n": 1}, run="r")
         journal.append("a", {"count": 2}, run="r", v=2)
@@ -293,7 +293,7 @@ def test_old_payloads_are_made_current_step_by_step(path: Path) -> None:
         ]
 
 
-def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(JournalError, match="journal"):
@@ -328,7 +328,7 @@ except JournalError as error:
 
 
 def test_a_full_disk_is_an_error_and_what_was_recorded_stays(path: Path) -> None:
-    """A limit on the file's size is what a process can have of a full disk."""
+    """A limit on the size of files is as close as a test gets to a full disk."""
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY
     written, after = map(int, run(FULL_DISK, str(path)).split())
 
@@ -352,7 +352,7 @@ while True:
 
 
 def test_no_fact_is_lost_to_a_kill(path: Path) -> None:
-    told: list[int] = []
+    reported: list[int] = []
     for round_ in range(1, 6):
         process = subprocess.Popen(
             [sys.executable, "-c", KILLED, str(path)],
@@ -361,17 +361,19 @@ def test_no_fact_is_lost_to_a_kill(path: Path) -> None:
             text=True,
         )
         assert process.stdout is not None
-        told += [int(process.stdout.readline()) for _ in range(20 * round_)]
+        reported += [int(process.stdout.readline()) for _ in range(20 * round_)]
         process.send_signal(signal.SIGKILL)
         # The last line may have been cut by the kill.
-        told += [int(line) for line in process.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
+        reported += [
+            int(line) for line in process.stdout.read().splitlines(keepends=True) if line.endswith("\n")
+        ]
         process.communicate()
 
     with reader(path) as journal:
         facts = [record.seq for record in journal.events(facts_only=True)]
         assert [record.seq for record in journal.events()] == list(range(1, journal.last_seq() + 1))
-    assert set(told) <= set(facts)
-    assert len(facts) - len(told) <= 5
+    assert set(reported) <= set(facts)
+    assert len(facts) - len(reported) <= 5
 
 
 def run(code: str, *arguments: str) -> str:

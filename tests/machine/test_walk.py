@@ -1,4 +1,4 @@
-"""Walk the machine: every state that is not the end has something due, and an end can be reached."""
+"""Walk through the machine's states: each has something due, and each can reach an end."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from gsd_core.machine.due import End, Start, due
 from gsd_core.machine.state import State
 
-from .world import World, carry_on, new_world, ways
+from .world import World, new_world, run_to_the_end, successors
 
 
 def shape(world: World) -> Any:
-    """Return what decides the future of a world: without times, sequence numbers and attempts."""
+    """Return what decides the future of a world: everything but times, sequence numbers and attempts."""
     steps = {
         key: evolve(r, attempt=0, epoch=0, base=0, result=0, started_at=None, ended_at=None, generation=0)
         for key, r in world.state.steps.items()
@@ -29,35 +29,35 @@ def shape(world: World) -> Any:
     return repr(state), open_, world.disk
 
 
-def walk(start: World, troubles: int, crashes: int) -> dict[Any, World]:
-    """Return every world within the bound of troubles and crashes, by its shape and by breadth."""
-    found, queue = {_place(start): start}, deque([start])
+def walk(start: World, problems: int, crashes: int) -> dict[Any, World]:
+    """Return every world that is reached with so many problems and crashes, by its shape."""
+    found, queue = {_key(start): start}, deque([start])
     while queue:
-        for after in ways(queue.popleft()):
-            if after.trouble > troubles or after.crashes > crashes:
+        for after in successors(queue.popleft()):
+            if after.problems > problems or after.crashes > crashes:
                 continue
-            if (key := _place(after)) not in found:
+            if (key := _key(after)) not in found:
                 found[key] = after
                 queue.append(after)
     return found
 
 
-def _place(world: World) -> Any:
-    return shape(world), world.trouble, world.crashes
+def _key(world: World) -> Any:
+    return shape(world), world.problems, world.crashes
 
 
 def check_each_has_an_end(worlds: dict[Any, World]) -> None:
-    """Let all go well from each world on, but not twice from the same."""
+    """Check that each world reaches an end if nothing else goes wrong."""
     ended: set[Any] = set()
     for (key, _, _), world in worlds.items():
         assert due(world.state), " > ".join(world.path)
         if key not in ended:
-            carry_on(world)
+            run_to_the_end(world)
             ended.add(key)
 
 
 @pytest.mark.parametrize(
-    ("troubles", "crashes", "skip_verify", "least"),
+    ("problems", "crashes", "skip_verify", "least"),
     [
         (1, 1, False, 2_000),
         (1, 1, True, 150),
@@ -66,18 +66,18 @@ def check_each_has_an_end(worlds: dict[Any, World]) -> None:
     ],
 )
 def test_every_state_within_the_bound_has_something_due_and_can_reach_an_end(
-    troubles: int, crashes: int, skip_verify: bool, least: int
+    problems: int, crashes: int, skip_verify: bool, least: int
 ) -> None:
     start = new_world(options={"skip_verify": skip_verify, "gap_rounds": 1})
 
-    worlds = walk(start, troubles, crashes)
+    worlds = walk(start, problems, crashes)
 
     check_each_has_an_end(worlds)
-    assert len(worlds) >= least, f"walked {len(worlds)} states only: the world does not let enough happen"
+    assert len(worlds) >= least, f"walked {len(worlds)} states only: not enough can happen in the world"
 
 
-def test_a_project_without_trouble_is_done_with_every_step_once() -> None:
-    world, end = carry_on(new_world())
+def test_a_project_without_problems_is_done_with_every_step_once() -> None:
+    world, end = run_to_the_end(new_world())
 
     assert isinstance(end, End)
     assert (end.outcome, end.exit) == ("done", 0)
@@ -102,29 +102,29 @@ def test_a_project_without_trouble_is_done_with_every_step_once() -> None:
 def test_whatever_happens_an_end_can_be_reached(choices: list[int]) -> None:
     world = new_world()
     for choice in choices:
-        after = list(ways(world))
+        after = list(successors(world))
         if not after:
             break
         world = after[choice % len(after)]
 
     assert due(world.state)
-    _, end = carry_on(world)
+    _, end = run_to_the_end(world)
     assert isinstance(end, End)
 
 
-def test_gaps_are_planned_executed_and_verified_again_also_after_the_last_round() -> None:
+def test_gaps_are_planned_executed_and_verified_even_after_the_last_round() -> None:
     world = evolve(new_world(1), disk=new_world(1).disk)
     steps: list[str] = []
     rounds = iter([("a", "b", "c", "d"), ("b", "c", "d"), ("c", "d"), ("d",)])
     while True:
         item = due(world.state)[0]
         if not isinstance(item, Start):
-            if due_is_the_end(world.state):
+            if is_over(world.state):
                 break
-            world = next(ways(world))
+            world = next(successors(world))
             continue
         steps.append(str(item.step))
-        world = next(ways(world))
+        world = next(successors(world))
         if item.step.kind == "verify":
             gaps = next(rounds)
             record = evolve(world.state.steps[str(item.step)], gaps=gaps)
@@ -137,5 +137,13 @@ def test_gaps_are_planned_executed_and_verified_again_also_after_the_last_round(
     assert due(world.state)[0].__class__.__name__ == "Escalate"
 
 
-def due_is_the_end(state: State) -> bool:
+def is_over(state: State) -> bool:
     return due(state)[0].__class__.__name__ in ("Escalate", "End")
+
+
+def test_facts_that_only_older_or_newer_versions_write_change_nothing() -> None:
+    world = new_world(1).record("attempt.started", {"phase": "1"}, "1/discuss", 1)
+
+    for kind in ("attempt.declared", "something.new"):
+        after = world.record(kind, {"effect": "once"}, "1/discuss", 1)
+        assert after.state == world.state

@@ -1,4 +1,4 @@
-"""A small world to walk the machine in: a disk, a journal of facts, and all that may happen next."""
+"""A model of the world around the machine: planning files, facts, and everything that may happen next."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot, State
 from gsd_core.model.ids import StepId, question_id
 from gsd_core.model.question import Answer, Inquiry, Option, Question
 
-BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @frozen(kw_only=True)
 class Fact:
-    """A fact as the journal would give it."""
+    """A fact as the journal returns it."""
 
     seq: int
     run: str = "r"
@@ -34,21 +34,21 @@ class Fact:
 
 @frozen(kw_only=True)
 class World:
-    """A state, the disk under it, and how it came about."""
+    """A state, the planning files, and what happened so far (*path*)."""
 
     state: State
     disk: Snapshot
     epoch: int = 1
     crashes: int = 0
-    trouble: int = 0
+    problems: int = 0
     path: tuple[str, ...] = field(default=(), eq=False)
 
-    def tell(self, kind: str, data: Mapping[str, Any], step: str = "", attempt: int = 0) -> World:
+    def record(self, kind: str, data: Mapping[str, Any], step: str = "", attempt: int = 0) -> World:
         """Return the world after one more fact."""
         fact = Fact(
             seq=self.state.seq + 1,
             epoch=self.epoch,
-            at=BEGAN + timedelta(seconds=self.state.seq),
+            at=STARTED + timedelta(seconds=self.state.seq),
             kind=kind,
             step=step,
             attempt=attempt,
@@ -57,8 +57,10 @@ class World:
         return evolve(self, state=fold(self.state, [fact], structure))
 
     def observed(self) -> World:
-        """Return the world after the disk was looked at."""
-        return self if self.state.seen == self.disk else self.tell("project.observed", unstructure(self.disk))
+        """Return the world after the planning files were read."""
+        if self.state.seen == self.disk:
+            return self
+        return self.record("project.observed", unstructure(self.disk))
 
     def named(self, what: str) -> World:
         """Return the world with *what* noted in its path."""
@@ -66,10 +68,10 @@ class World:
 
 
 def new_world(phases: int = 0, *, depends: bool = True, options: Mapping[str, Any] | None = None) -> World:
-    """Return a run that has just been opened on a project with so many empty phases."""
+    """Return a run that was just opened, in a project with that many empty phases."""
     world = World(state=State(), disk=Snapshot(phases=make_phases(phases, depends=depends)))
-    world = world.tell("run.started", {"idea": {"name": "idea", "sha256": "x"}})
-    return world.tell("run.opened", {"options": dict(options or {})}).observed()
+    world = world.record("run.started", {"idea": {"name": "idea", "sha256": "x"}})
+    return world.record("run.opened", {"options": dict(options or {})}).observed()
 
 
 def make_phases(count: int, *, depends: bool = True) -> tuple[PhaseSnapshot, ...]:
@@ -80,15 +82,17 @@ def make_phases(count: int, *, depends: bool = True) -> tuple[PhaseSnapshot, ...
     )
 
 
-def ways(world: World) -> Iterator[World]:
-    """Yield every world that may come next."""
+def successors(world: World) -> Iterator[World]:
+    """Yield every world that may come next, the one without problems first."""
     item = due(world.state)[0]
     match item:
         case ApplyResult():
-            yield landed(world, item)
-            yield trouble(world).tell("step.failed", error("Permanent"), item.step).named("not landed")
+            yield applied(world, item)
+            yield (
+                with_problem(world).record("step.failed", error("Permanent"), item.step).named("not applied")
+            )
         case Settle():
-            yield world.tell("attempt.lost", {"why": "gone"}, item.step, item.attempt).named("settled")
+            yield world.record("attempt.lost", {"why": "gone"}, item.step, item.attempt).named("settled")
         case Start():
             yield from started(world, item)
         case Escalate():
@@ -97,43 +101,43 @@ def ways(world: World) -> Iterator[World]:
             yield answered(world, item.inquiry).named("answered")
             yield closed(world, 3).named("unanswered")
         case Wait():
-            yield world.tell("timer.fired", {}, item.step).named("timer")
+            yield world.record("timer.fired", {}, item.step).named("timer")
         case End():
             return
 
 
 def started(world: World, item: Start) -> Iterator[World]:
-    """Yield what may come of an attempt: each verdict, each failure, a question, a crash."""
+    """Yield the possible ends of an attempt: each verdict, each failure, a question, a crash."""
     step, record = str(item.step), world.state.steps.get(str(item.step))
     attempt = record.attempt + 1 if record else 1
     data = {"phase": item.step.phase, "for_gaps": item.for_gaps}
-    begun = world.tell("attempt.started", data, step, attempt).named(f"start {step}")
+    begun = world.record("attempt.started", data, step, attempt).named(f"start {step}")
     for gaps in ((), ("a",), ("a", "b")) if item.step.kind == "verify" else ((),):
         result: dict[str, object] = {"gaps": list(gaps), "result": {}}
-        yield begun.tell("step.result", result, step, attempt).named(f"result {len(gaps)}")
+        yield begun.record("step.result", result, step, attempt).named(f"result {len(gaps)}")
     yield crashed(begun)
-    bad = trouble(begun)
+    bad = with_problem(begun)
     yield (
-        bad.tell("attempt.failed", error("Permanent"), step, attempt)
-        .tell("step.failed", error("Permanent"), step, attempt)
+        bad.record("attempt.failed", error("Permanent"), step, attempt)
+        .record("step.failed", error("Permanent"), step, attempt)
         .named("failed")
     )
-    until = (BEGAN + timedelta(hours=1)).isoformat()
-    yield bad.tell("timer.set", {"until": until}, step, attempt).named("limit")
+    until = (STARTED + timedelta(hours=1)).isoformat()
+    yield bad.record("timer.set", {"until": until}, step, attempt).named("limit")
     yield parked(bad, step, attempt)
 
 
 def error(kind: str) -> dict[str, Any]:
-    """Return an error as it stands in a fact."""
-    return {"error": {"kind": kind, "message": "it broke", "hint": "mend it", "until": None}}
+    """Return the data of a fact about an error."""
+    return {"error": {"kind": kind, "message": "it broke", "hint": "fix it", "until": None}}
 
 
 def parked(world: World, step: str, attempt: int) -> World:
     """Return the world with the step parked on a question, and the run closed for it."""
     inquiry = inquiry_of(step, "decision", f"? {attempt}")
-    world = world.tell("question.asked", {"inquiry": unstructure(inquiry), "occasion": "x"}, step)
+    world = world.record("question.asked", {"inquiry": unstructure(inquiry), "occasion": "x"}, step)
     ids = [question.id for question in inquiry.questions]
-    world = world.tell("attempt.lost", {"why": "parked", "questions": ids}, step, attempt)
+    world = world.record("attempt.lost", {"why": "parked", "questions": ids}, step, attempt)
     return closed(world, 3).named("parked")
 
 
@@ -148,14 +152,14 @@ def answered(world: World, inquiry: Inquiry, label: str = "Retry") -> World:
     """Return the world with every question of *inquiry* answered."""
     for question in inquiry.questions:
         answer = Answer(question=question.id, chosen=(label,))
-        world = world.tell("question.answered", {"answer": unstructure(answer)})
+        world = world.record("question.answered", {"answer": unstructure(answer)})
     return world
 
 
 def escalated(world: World, item: Escalate) -> Iterator[World]:
-    """Yield each answer to an escalation, and a run that ends for want of one."""
+    """Yield each answer to an escalation, and a run that ends because there is none."""
     inquiry = inquiry_of(item.step, "escalation", f"{item.cause} {item.generation}")
-    asked = trouble(world).tell("question.asked", {"inquiry": unstructure(inquiry)}, item.step)
+    asked = with_problem(world).record("question.asked", {"inquiry": unstructure(inquiry)}, item.step)
     for label in ("Retry", "Skip", "Abort"):
         yield answered(asked, inquiry, label).named(label)
     yield closed(asked, 1).named("unanswered")
@@ -163,38 +167,38 @@ def escalated(world: World, item: Escalate) -> Iterator[World]:
 
 def closed(world: World, code: int) -> World:
     """Return the world after the run was closed and opened again by the user."""
-    world = world.tell("run.closed", {"outcome": "blocked", "exit": code})
+    world = world.record("run.closed", {"outcome": "blocked", "exit": code})
     return crashed(world)
 
 
 def crashed(world: World) -> World:
     """Return the world as a new process finds it."""
     world = evolve(world, epoch=world.epoch + 1, crashes=world.crashes + 1)
-    return world.tell("run.opened", {"options": unstructure(world.state.options)}).observed().named("again")
+    return world.record("run.opened", {"options": unstructure(world.state.options)}).observed().named("again")
 
 
-def trouble(world: World) -> World:
-    """Count one more thing that went wrong."""
-    return evolve(world, trouble=world.trouble + 1)
+def with_problem(world: World) -> World:
+    """Return the world with one more problem counted."""
+    return evolve(world, problems=world.problems + 1)
 
 
-def landed(world: World, item: ApplyResult) -> World:
-    """Return the world with what the step returned on disk."""
+def applied(world: World, item: ApplyResult) -> World:
+    """Return the world after the step's result is applied."""
     record = world.state.steps[item.step]
-    world = evolve(world, disk=written(world.disk, record.id, record.gaps)).observed()
-    return world.tell("step.completed", {"commit": "c"}, item.step, record.attempt).named("landed")
+    world = evolve(world, disk=with_files(world.disk, record.id, record.gaps)).observed()
+    return world.record("step.completed", {"commit": "c"}, item.step, record.attempt).named("applied")
 
 
-def written(disk: Snapshot, step: StepId, gaps: tuple[str, ...]) -> Snapshot:
-    """Return the disk after a step's files."""
+def with_files(disk: Snapshot, step: StepId, gaps: tuple[str, ...]) -> Snapshot:
+    """Return the planning files after a step wrote its own."""
     if step.kind == "init":
         return evolve(disk, phases=make_phases(2))
     return evolve(
-        disk, phases=tuple(_written(p, step, gaps) if p.number == step.phase else p for p in disk.phases)
+        disk, phases=tuple(_with_files(p, step, gaps) if p.number == step.phase else p for p in disk.phases)
     )
 
 
-def _written(phase: PhaseSnapshot, step: StepId, gaps: tuple[str, ...]) -> PhaseSnapshot:
+def _with_files(phase: PhaseSnapshot, step: StepId, gaps: tuple[str, ...]) -> PhaseSnapshot:
     match step.kind:
         case "discuss":
             return evolve(phase, context=True)
@@ -212,11 +216,11 @@ def _written(phase: PhaseSnapshot, step: StepId, gaps: tuple[str, ...]) -> Phase
             return phase
 
 
-def carry_on(world: World, limit: int = 200) -> tuple[World, Due]:
-    """Let all go well from here on, and return the end."""
+def run_to_the_end(world: World, limit: int = 200) -> tuple[World, Due]:
+    """Let everything go well from here on, and return the last world and its end."""
     for _ in range(limit):
         item = due(world.state)[0]
         if isinstance(item, End):
             return world, item
-        world = next(ways(world))
+        world = next(successors(world))
     raise AssertionError(f"no end after {limit} steps: {' > '.join(world.path[-30:])}")
