@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias, cast
 
@@ -129,10 +129,10 @@ def _load(source: str, path: str) -> dict[str, Value]:
 
 
 def _parse(source: str, path: str) -> dict[str, Value]:
-    if not _is_simple(source):
-        _reject_costly(source, path)
     try:
         loaded: Any = _yaml().load(source)
+    except _LimitError as error:
+        raise PlanningError(error.problem, path=path, line=error.line, hint=error.hint) from None
     except (AssertionError, AttributeError, RecursionError, TypeError, ValueError) as error:
         # ruamel raises these too: ValueError for "\U00FFFFFF", TypeError for a list as a key.
         raise _invalid(error, path) from error
@@ -142,43 +142,6 @@ def _parse(source: str, path: str) -> dict[str, Value]:
         hint = "write it as lines 'key: value'"
         raise PlanningError("the frontmatter has no keys", path=path, line=2, hint=hint)
     return cast("dict[str, Value]", loaded)
-
-
-def _is_simple(source: str) -> bool:
-    """Whether *source* can neither be deeply nested nor contain aliases.
-
-    True of nearly all files, which are then parsed only once.
-    """
-    return (
-        "&" not in source
-        and "*" not in source
-        and source.count("[") + source.count("{") <= MAX_DEPTH
-        and re.search(r"^ {20}|(?:[-?:] +){5}", source, re.MULTILINE) is None
-    )
-
-
-def _reject_costly(source: str, path: str) -> None:
-    """Raise :class:`PlanningError` for aliases and deep nesting, before any value is built.
-
-    A few nested aliases can expand to gigabytes. An alias without an anchor is only a text that lacks
-    its quotes (``*.py``): parsing fails on it later, and it is repaired.
-    """
-    from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
-
-    depth, anchors = 0, set[str]()
-    events: Iterator[Any] = _yaml().parse(source)
-    for event in events:
-        kind = cast("type[object]", type(event))
-        anchor = str(getattr(event, "anchor", None) or "")
-        line = _line(event.start_mark)
-        if kind is AliasEvent and anchor in anchors:
-            hint = "repeat the value instead"
-            raise PlanningError("YAML aliases are not allowed", path=path, line=line, hint=hint)
-        anchors.add(anchor)
-        depth += issubclass(kind, CollectionStartEvent) - issubclass(kind, CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            hint = "GSD's keys are at most four levels deep"
-            raise PlanningError("nested too deeply", path=path, line=line, hint=hint)
 
 
 _ENTRY = re.compile(r"^(\s*(?:- +)*(?:[\w.-]+:(?=\s)|- ))\s*(\S.*)$")
@@ -228,23 +191,54 @@ def _line(mark: Any) -> int:
     return int(mark.line) + 2 if mark is not None else 2
 
 
+class _LimitError(Exception):
+    """The YAML is valid and exceeds a limit; unlike a ``YAMLError``, nothing is repaired."""
+
+    def __init__(self, problem: str, line: int, hint: str) -> None:
+        super().__init__(problem, line, hint)
+        self.problem, self.line, self.hint = problem, line, hint
+
+
 def _yaml() -> Any:
     from ruamel.yaml import YAML
 
     yaml: Any = YAML(typ="safe", pure=True)
-    yaml.Constructor = _text_constructor()
+    yaml.Composer, yaml.Constructor = _yaml_classes()
     return yaml
 
 
 @cache
-def _text_constructor() -> Any:
-    """Return a class that builds text from every scalar.
-
-    ruamel's own loader for that (``typ="base"``) accepts unknown tags and drops them: ``!important x``
-    would become ``x``. Here it is an error, so the line is repaired and keeps its text.
-    """
+def _yaml_classes() -> tuple[Any, Any]:
+    """Return a composer that limits nesting, and a constructor that builds text from every scalar."""
+    from ruamel.yaml.composer import Composer
     from ruamel.yaml.constructor import SafeConstructor
+    from ruamel.yaml.events import AliasEvent, CollectionStartEvent
 
+    base: Any = Composer
+
+    class LimitedComposer(Composer):
+        """Rejects aliases and deep nesting before any value is built: a few aliases can be gigabytes."""
+
+        nesting = 0
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            composer: Any = self
+            event: Any = composer.parser.peek_event()
+            anchor, line = event.anchor, _line(event.start_mark)
+            # An alias without an anchor is a text that lacks its quotes, such as *.py, and is repaired.
+            if isinstance(event, AliasEvent) and anchor in composer.anchors:
+                raise _LimitError("YAML aliases are not allowed", line, "repeat the value instead")
+            is_collection = isinstance(event, CollectionStartEvent)
+            self.nesting += is_collection
+            if self.nesting > MAX_DEPTH:
+                hint = "GSD's keys are at most four levels deep"
+                raise _LimitError("nested too deeply", line, hint)
+            node: Any = base.compose_node(self, parent, index)
+            self.nesting -= is_collection
+            return node
+
+    # Not ruamel's own loader of texts (typ="base"): it accepts unknown tags and drops them, so that
+    # `!important x` would become `x`. Here such a tag is an error, the line is repaired, and nothing is lost.
     class TextConstructor(SafeConstructor):
         pass
 
@@ -258,7 +252,7 @@ def _text_constructor() -> Any:
     for tag in ("bool", "float", "int", "timestamp", "binary"):
         constructors.add_constructor(f"tag:yaml.org,2002:{tag}", text)
     constructors.add_constructor("tag:yaml.org,2002:null", nothing)
-    return constructors
+    return LimitedComposer, constructors
 
 
 # Writing
