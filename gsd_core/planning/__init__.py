@@ -1,1 +1,1 @@
-"""GSD's planning files: read, edit, render and check them."""
+"""GSD's planning files: one module for each file of ``.planning/`` reads, edits and renders it."""

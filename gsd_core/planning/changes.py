@@ -1,56 +1,57 @@
-"""Changes to the shared planning files (ROADMAP, REQUIREMENTS, STATE), as data.
+"""Changes to the planning files that all steps share (ROADMAP, REQUIREMENTS, STATE), as values.
 
-A step returns them; only the core's lander applies them, one writer for one file.
-Each can be applied again without effect. Dates are ISO text (``2026-01-31``), given by the step
-so that a change is the same whenever it is applied.
+A step returns changes instead of new texts, so that steps that run at the same time cannot overwrite one
+another; only the core applies them, with :func:`gsd_core.planning.edit.apply_changes`. The journal stores
+them, and after a crash they may be applied again: that has no effect. Dates are ISO text (``2026-01-31``)
+and part of the change, so that it does not matter when it is applied.
 """
 
 from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from attrs import frozen
+import attrs
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class ListPlans:
-    """ROADMAP: the phase has these plans (id, what it does), added to those listed before."""
+    """ROADMAP: add plans to those listed for the phase; each is a pair of an id and a short description."""
 
     phase: str
     plans: tuple[tuple[str, str], ...]
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class TickPlan:
-    """ROADMAP: this plan is done; ticks its line and counts it in the progress table."""
+    """ROADMAP: a plan is done; ticks its line and counts it in the progress table."""
 
     phase: str
     plan: str
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class TickPhase:
-    """ROADMAP: this phase is complete since *date*: its checkbox and its row of the progress table."""
+    """ROADMAP: a phase is complete since *date*; sets its checkbox and its row of the progress table."""
 
     phase: str
     date: str
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class MapRequirement:
-    """REQUIREMENTS: *status* of a requirement in the traceability table; ``Complete`` ticks it too."""
+    """REQUIREMENTS: set a requirement's status in the traceability table; ``Complete`` also ticks it."""
 
     requirement: str
     phase: str
     status: Literal["Pending", "In Progress", "Complete", "Blocked"]
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class SetPosition:
-    """STATE: where the project stands.
+    """STATE: set the current position.
 
-    *plan* is the number of plans done of *plans* in the phase; *percent* is of all plans, and
-    *done* is how many of all plans are, if that is known.
+    *plan* of the phase's *plans* are done. *percent* and *done* are about the plans of all phases;
+    *done* is ``None`` if it is not known.
     """
 
     phase: str
@@ -65,9 +66,9 @@ class SetPosition:
     done: int | None = None
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class AddDecisions:
-    """STATE: decisions made in a phase, under Accumulated Context; known ones are not added again."""
+    """STATE: add decisions of a phase under Accumulated Context, except those that are there already."""
 
     phase: str
     decisions: tuple[str, ...]

@@ -1,4 +1,9 @@
-"""Checks plans and roadmaps in code, before a token is spent on them."""
+"""Checks plans and roadmaps in code, before any tokens are spent on them.
+
+Source: the dimensions of GSD's plan checker that need no judgment (requirement coverage, task
+completeness, dependency correctness, scope sanity, must-haves), with its limits: 4 tasks are a warning,
+5 tasks or 15 files a blocker. Planners and users see the descriptions and hints verbatim.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Literal, TypeAlias
 
-from attrs import frozen
+import attrs
 
 from gsd_core.model.ids import normal_phase
 
@@ -18,12 +23,15 @@ from .waves import cycle
 
 Severity: TypeAlias = Literal["blocker", "warning", "info"]
 
-_ID = re.compile(r"[A-Z][A-Z0-9]*-\d+")
+_REQUIREMENT_ID = re.compile(r"[A-Z][A-Z0-9]*-\d+")
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Issue:
-    """Something wrong with a plan (or a roadmap: *plan* is empty); *task* counts from 1, 0 for none."""
+    """A problem of a plan, or of a roadmap if *plan* is empty; *task* counts from 1, 0 if it is about none.
+
+    *description* completes a sentence that begins with the plan: "01-02: has no tasks".
+    """
 
     plan: str = ""
     dimension: str
@@ -33,8 +41,33 @@ class Issue:
     fix_hint: str = ""
 
 
+def _issue(
+    dimension: str,
+    description: str,
+    fix_hint: str,
+    *,
+    plan: str = "",
+    task: int = 0,
+    severity: Severity = "blocker",
+) -> Issue:
+    return Issue(
+        plan=plan,
+        dimension=dimension,
+        severity=severity,
+        description=description,
+        task=task,
+        fix_hint=fix_hint,
+    )
+
+
+# Plans
+
+
 def check_plans(phase: PhaseView, plans: Sequence[Plan], requirements: Sequence[str]) -> tuple[Issue, ...]:
-    """Check new *plans* of a phase against each other, its earlier plans and its *requirements*."""
+    """Check new *plans* of a phase: each by itself, and against one another and the phase's earlier plans.
+
+    *requirements* are those that the phase has to cover; the earlier plans count too.
+    """
     new = {plan.id for plan in plans}
     earlier = [plan for plan in phase.plans if plan.id not in new]
     issues = [*_coverage([*earlier, *plans], requirements), *_dependencies(earlier, plans)]
@@ -42,41 +75,14 @@ def check_plans(phase: PhaseView, plans: Sequence[Plan], requirements: Sequence[
     return (*issues, *_overlap(plans))
 
 
-def check_roadmap(phases: Sequence[PlannedPhase], requirements: Sequence[Requirement]) -> tuple[Issue, ...]:
-    """Check that a roadmap builds each v1 requirement in exactly one phase, in a possible order."""
-    if not phases:
-        return (_issue("phases", "the roadmap has no phase", "divide the work into phases"),)
-    return (
-        *_ids(requirements),
-        *_mapping(phases, requirements),
-        *_order(phases),
-        *(issue for phase in phases for issue in _substance(phase)),
-    )
-
-
-def _issue(dimension: str, description: str, fix_hint: str = "", *, plan: str = "", task: int = 0) -> Issue:
-    return Issue(plan=plan, dimension=dimension, description=description, task=task, fix_hint=fix_hint)
-
-
-def _warning(dimension: str, description: str, fix_hint: str = "", *, plan: str = "", task: int = 0) -> Issue:
-    return Issue(
-        plan=plan,
-        dimension=dimension,
-        severity="warning",
-        description=description,
-        task=task,
-        fix_hint=fix_hint,
-    )
-
-
 def _coverage(plans: Sequence[Plan], requirements: Sequence[str]) -> Iterator[Issue]:
-    covered = {identity for plan in plans for identity in plan.requirements}
-    for identity in requirements:
-        if identity not in covered:
+    covered = {name for plan in plans for name in plan.requirements}
+    for name in requirements:
+        if name not in covered:
             yield _issue(
                 "requirement_coverage",
-                f"no plan covers requirement {identity}",
-                f"add tasks for {identity} and list it in that plan's requirements",
+                f"no plan covers requirement {name}",
+                f"add tasks for {name} and list it in that plan's requirements",
             )
 
 
@@ -84,40 +90,43 @@ def _dependencies(earlier: Sequence[Plan], plans: Sequence[Plan]) -> Iterator[Is
     known = {plan.id: plan for plan in (*earlier, *plans)}
     if circle := cycle({plan.id: plan.depends_on for plan in known.values()}):
         yield _issue(
-            "dependency_correctness", f"plans depend on each other: {' → '.join(circle)}", plan=circle[0]
+            "dependency_correctness",
+            f"plans depend on each other: {' → '.join(circle)}",
+            "remove one of these dependencies",
+            plan=circle[0],
         )
     for plan in plans:
-        own = [name for name in plan.depends_on if _same_phase(name, plan)]
-        for name in own:
+        in_phase = [name for name in plan.depends_on if _is_same_phase(name, plan)]
+        for name in in_phase:
             if name not in known:
                 yield _issue(
                     "dependency_correctness",
-                    f"depends on {name!r}, which is no plan of this phase",
-                    f"plans: {', '.join(known)}",
+                    f"depends on {name!r}, which is not a plan of this phase",
+                    f"the plans of this phase are {', '.join(known)}",
                     plan=plan.id,
                 )
-        yield from _wave(plan, [known[name].wave for name in own if name in known])
+        earliest = 1 + max((known[name].wave for name in in_phase if name in known), default=0)
+        if plan.wave < earliest:
+            yield _issue(
+                "dependency_correctness",
+                f"is in wave {plan.wave}, but depends on a plan in wave {earliest - 1}",
+                f"set wave to {earliest}",
+                plan=plan.id,
+            )
+        elif plan.wave > earliest:
+            yield _issue(
+                "dependency_correctness",
+                f"is in wave {plan.wave}, but could run in wave {earliest}",
+                f"set wave to {earliest}",
+                plan=plan.id,
+                severity="warning",
+            )
 
 
-def _same_phase(name: str, plan: Plan) -> bool:
-    """Say whether a dependency is meant to be in the plan's own phase; others were done before."""
-    head, dash, _ = name.rpartition("-")
-    return not dash or normal_phase(head) == normal_phase(plan.phase)
-
-
-def _wave(plan: Plan, before: Sequence[int]) -> Iterator[Issue]:
-    earliest = max(before, default=0) + 1
-    if plan.wave < earliest:
-        yield _issue(
-            "dependency_correctness",
-            f"is in wave {plan.wave}, but what it depends on is in wave {earliest - 1}",
-            f"set wave to {earliest}",
-            plan=plan.id,
-        )
-    elif plan.wave > earliest:
-        yield _warning(
-            "dependency_correctness", f"could run in wave {earliest}, not {plan.wave}", plan=plan.id
-        )
+def _is_same_phase(name: str, plan: Plan) -> bool:
+    """Whether a dependency is in the plan's own phase; plans of other phases were executed before."""
+    phase, hyphen, _ = name.rpartition("-")
+    return not hyphen or normal_phase(phase) == normal_phase(plan.phase)
 
 
 def _plan(plan: Plan, requirements: Sequence[str]) -> Iterator[Issue]:
@@ -126,56 +135,63 @@ def _plan(plan: Plan, requirements: Sequence[str]) -> Iterator[Issue]:
         yield from _task(plan, task)
     yield from _paths(plan)
     if not plan.must_haves.truths:
-        yield _issue("must_haves", "has no truths", "say what can be observed when it is done", plan=plan.id)
+        hint = "list what can be observed when the plan is done"
+        yield _issue("must_haves", "has no truths", hint, plan=plan.id)
     if not plan.must_haves.artifacts:
-        yield _warning("must_haves", "has no artifacts", "name the files that must exist", plan=plan.id)
-    if unknown := [identity for identity in plan.requirements if identity not in requirements]:
-        yield _warning(
-            "requirement_coverage", f"names requirements of no concern: {', '.join(unknown)}", plan=plan.id
+        hint = "list the files that must exist when the plan is done"
+        yield _issue("must_haves", "has no artifacts", hint, plan=plan.id, severity="warning")
+    if unknown := [name for name in plan.requirements if name not in requirements]:
+        yield _issue(
+            "requirement_coverage",
+            f"lists requirements that do not belong to this phase: {', '.join(unknown)}",
+            "remove them from the plan's requirements",
+            plan=plan.id,
+            severity="warning",
         )
 
 
 def _size(plan: Plan) -> Iterator[Issue]:
-    count, files = len(plan.tasks), len(_files(plan))
-    hint = "split the plan: 2 or 3 tasks each"
-    if count == 0:
-        yield _issue("task_completeness", "has no tasks", plan=plan.id)
-    if count >= 5:
-        yield _issue("scope_sanity", f"has {count} tasks", hint, plan=plan.id)
-    elif count == 4:
-        yield _warning("scope_sanity", "has 4 tasks", hint, plan=plan.id)
+    tasks, files = len(plan.tasks), len(_files(plan))
+    hint = "split the plan: two or three tasks each"
+    if tasks == 0:
+        yield _issue("task_completeness", "has no tasks", "add two or three tasks", plan=plan.id)
+    if tasks >= 4:
+        severity: Severity = "blocker" if tasks >= 5 else "warning"
+        yield _issue("scope_sanity", f"has {tasks} tasks", hint, plan=plan.id, severity=severity)
     if files >= 15:
-        yield _issue("scope_sanity", f"touches {files} files", hint, plan=plan.id)
+        yield _issue("scope_sanity", f"changes {files} files", hint, plan=plan.id)
 
 
 def _task(plan: Plan, task: Task) -> Iterator[Issue]:
     if not task.name:
-        yield _issue("task_completeness", "a task without a name", plan=plan.id, task=task.number)
+        hint = "name what the task does"
+        yield _issue("task_completeness", "the task has no name", hint, plan=plan.id, task=task.number)
     if task.type != "auto":
         return
     parts = {
-        "files": bool(task.files),
-        "action": bool(task.action),
-        "verify or check": bool(task.verify or task.check),
-        "done": bool(task.done),
+        "files": task.files,
+        "action": task.action,
+        "verify or check": task.verify or task.check,
+        "done": task.done,
     }
-    if missing := [name for name, there in parts.items() if not there]:
+    if missing := [name for name, value in parts.items() if not value]:
         yield _issue(
             "task_completeness",
-            f"task {task.name!r} lacks {', '.join(missing)}",
-            "every task says which files, what to do, how it is proved and when it is done",
+            f"task {task.name!r} is incomplete; missing: {', '.join(missing)}",
+            "state which files the task changes, what to do, how to verify it, and when it is done",
             plan=plan.id,
             task=task.number,
         )
 
 
 def _paths(plan: Plan) -> Iterator[Issue]:
-    named = [(path, 0) for path in plan.files_modified]
-    named += [(path, task.number) for task in plan.tasks for path in task.files]
-    named += [(artifact.path, 0) for artifact in plan.must_haves.artifacts]
-    for path, task in dict.fromkeys(named):
+    paths = [(path, 0) for path in plan.files_modified]
+    paths += [(path, task.number) for task in plan.tasks for path in task.files]
+    paths += [(artifact.path, 0) for artifact in plan.must_haves.artifacts]
+    for path, task in dict.fromkeys(paths):
         if reason := refused(path):
-            yield _issue("paths", f"{path!r} {reason}", "name a file of the project", plan=plan.id, task=task)
+            hint = "use the path of a file that belongs to the project"
+            yield _issue("paths", f"{path!r} {reason}", hint, plan=plan.id, task=task)
 
 
 def _files(plan: Plan) -> set[str]:
@@ -189,56 +205,83 @@ def _overlap(plans: Sequence[Plan]) -> Iterator[Issue]:
             yield _issue(
                 "file_overlap",
                 f"changes {', '.join(shared)} in the same wave as {one.id}",
-                f"let it depend on {one.id}, or divide the files",
+                f"make it depend on {one.id}, or let only one of the two plans change these files",
                 plan=other.id,
             )
 
 
-def _ids(requirements: Sequence[Requirement]) -> Iterator[Issue]:
-    for identity, count in Counter(requirement.id for requirement in requirements).items():
-        if not _ID.fullmatch(identity):
-            yield _issue("ids", f"{identity!r} is no requirement id", "write it like AUTH-01")
+# Roadmaps
+
+
+def check_roadmap(phases: Sequence[PlannedPhase], requirements: Sequence[Requirement]) -> tuple[Issue, ...]:
+    """Check that a roadmap covers each v1 requirement in exactly one phase, in an order that is possible."""
+    if not phases:
+        return (_issue("phases", "the roadmap has no phases", "divide the work into phases"),)
+    return (
+        *_requirement_ids(requirements),
+        *_mapping(phases, requirements),
+        *_order(phases),
+        *(issue for phase in phases for issue in _substance(phase)),
+    )
+
+
+def _requirement_ids(requirements: Sequence[Requirement]) -> Iterator[Issue]:
+    for name, count in Counter(requirement.id for requirement in requirements).items():
+        if not _REQUIREMENT_ID.fullmatch(name):
+            hint = "write it like AUTH-01"
+            yield _issue("ids", f"{name!r} is not a valid requirement id", hint)
         if count > 1:
-            yield _issue("ids", f"requirement {identity} stands {count} times", "give each its own id")
+            hint = "give each requirement an id of its own"
+            yield _issue("ids", f"requirement {name} appears {count} times", hint)
 
 
 def _mapping(phases: Sequence[PlannedPhase], requirements: Sequence[Requirement]) -> Iterator[Issue]:
-    homes: dict[str, list[str]] = {}
+    phases_of: dict[str, list[str]] = {}
     for phase in phases:
-        for identity in dict.fromkeys(phase.requirements):
-            homes.setdefault(identity, []).append(phase.number)
+        for name in dict.fromkeys(phase.requirements):
+            phases_of.setdefault(name, []).append(phase.number)
     known = {requirement.id for requirement in requirements}
-    for identity in (one.id for one in requirements if one.version == "v1" and one.id not in homes):
-        yield _issue("requirement_coverage", f"no phase has requirement {identity}", "give it to one phase")
-    for identity, numbers in homes.items():
+    for name in (one.id for one in requirements if one.version == "v1" and one.id not in phases_of):
+        yield _issue("requirement_coverage", f"no phase covers requirement {name}", "add it to one phase")
+    for name, numbers in phases_of.items():
         if len(numbers) > 1:
-            where = ", ".join(numbers)
-            yield _issue("requirement_coverage", f"{identity} is in phases {where}", "leave it in one phase")
-        if identity not in known:
-            yield _issue("requirement_coverage", f"phase {numbers[0]} has unknown requirement {identity!r}")
+            problem = f"requirement {name} is in several phases: {', '.join(numbers)}"
+            yield _issue("requirement_coverage", problem, "keep it in one phase")
+        if name not in known:
+            problem = f"phase {numbers[0]} lists {name!r}, which is not a known requirement"
+            yield _issue("requirement_coverage", problem, "correct the id, or remove it from the phase")
 
 
 def _order(phases: Sequence[PlannedPhase]) -> Iterator[Issue]:
     numbers = [phase.number for phase in phases]
     for number, count in Counter(numbers).items():
         if count > 1:
-            yield _issue("phases", f"there are {count} phases {number}")
+            hint = "give each phase a number of its own"
+            yield _issue("phases", f"{count} phases have the number {number}", hint)
     for phase in phases:
         for name in phase.depends_on:
             if name not in numbers:
                 yield _issue(
                     "dependency_correctness",
-                    f"phase {phase.number} depends on {name!r}, which is no phase",
-                    f"phases: {', '.join(numbers)}",
+                    f"phase {phase.number} depends on {name!r}, which is not a phase",
+                    f"the phases are {', '.join(numbers)}",
                 )
     if circle := cycle({phase.number: phase.depends_on for phase in phases}):
-        yield _issue("dependency_correctness", f"phases depend on each other: {' → '.join(circle)}")
+        problem = f"phases depend on each other: {' → '.join(circle)}"
+        yield _issue("dependency_correctness", problem, "remove one of these dependencies")
 
 
 def _substance(phase: PlannedPhase) -> Iterator[Issue]:
-    if not phase.name.strip() or not phase.goal.strip():
-        yield _issue("phases", f"phase {phase.number} lacks a name or a goal")
+    missing = [name for name in ("name", "goal") if not getattr(phase, name).strip()]
+    if missing:
+        problem = f"phase {phase.number} has no {' and no '.join(missing)}"
+        yield _issue("phases", problem, "give it a name, and state what it achieves as its goal")
     if not phase.criteria:
-        yield _warning("phases", f"phase {phase.number} has no success criteria")
+        hint = "list what must be true when the phase is complete"
+        problem = f"phase {phase.number} has no success criteria"
+        yield _issue("phases", problem, hint, severity="warning")
     if not phase.requirements:
-        yield _warning("requirement_coverage", f"phase {phase.number} has no requirements")
+        problem = f"phase {phase.number} has no requirements"
+        yield _issue(
+            "requirement_coverage", problem, "list the requirements that it covers", severity="warning"
+        )

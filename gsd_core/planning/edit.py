@@ -1,8 +1,14 @@
-"""Applies changes to the texts of the shared planning files; what is not meant stays byte for byte."""
+"""Applies changes to the texts of ROADMAP.md, REQUIREMENTS.md and STATE.md.
+
+The changes themselves are values in :mod:`gsd_core.planning.changes`, which steps return and the journal
+stores. They are a module of their own, below the modules of the files: those import the changes that they
+apply, and this module imports them in turn.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import assert_never
 
 from gsd_core.errors import PlanningError
@@ -16,38 +22,35 @@ ROADMAP, REQUIREMENTS, STATE = "ROADMAP.md", "REQUIREMENTS.md", "STATE.md"
 
 
 def apply_changes(texts: Mapping[str, str], changes: Sequence[Change]) -> dict[str, str]:
-    """Return the files (by name) that differ after *changes*; applied again, they change nothing.
+    """Return the texts, by file name, that differ after *changes*; all other bytes stay as they are.
 
-    Raises :class:`PlanningError` if a change has no place in its file. STATE.md and the progress
-    table are told what they have a place for, and no more.
+    Applying the same changes again has no effect. Raises :class:`PlanningError` if a change does not find
+    its place in ROADMAP.md or REQUIREMENTS.md. STATE.md and the progress table only repeat what other
+    files say: there, what is missing is skipped.
     """
     edited = dict(texts)
     for change in changes:
-        name, edit = _edit(change)
+        match change:
+            case ListPlans():
+                name, edit = ROADMAP, partial(list_plans, change=change)
+            case TickPlan():
+                name, edit = ROADMAP, partial(tick_plan, change=change)
+            case TickPhase():
+                name, edit = ROADMAP, partial(tick_phase, change=change)
+            case MapRequirement():
+                name, edit = REQUIREMENTS, partial(map_requirement, change=change)
+            case SetPosition():
+                name, edit = STATE, partial(set_position, change=change)
+            case AddDecisions():
+                name, edit = STATE, partial(add_decisions, change=change)
+            case _:
+                assert_never(change)
         if name in edited:
             edited[name] = edit(edited[name])
         elif name != STATE:
             raise PlanningError(
-                f"is missing, so {type(change).__name__} has no place",
+                f"is missing, so {type(change).__name__} cannot be applied",
                 path=f".planning/{name}",
-                hint="restore the file from git, or start with a new project",
+                hint="restore the file from git",
             )
     return {name: text for name, text in edited.items() if text != texts[name]}
-
-
-def _edit(change: Change) -> tuple[str, Callable[[str], str]]:
-    match change:
-        case ListPlans():
-            return ROADMAP, lambda text: list_plans(text, change)
-        case TickPlan():
-            return ROADMAP, lambda text: tick_plan(text, change)
-        case TickPhase():
-            return ROADMAP, lambda text: tick_phase(text, change)
-        case MapRequirement():
-            return REQUIREMENTS, lambda text: map_requirement(text, change)
-        case SetPosition():
-            return STATE, lambda text: set_position(text, change)
-        case AddDecisions():
-            return STATE, lambda text: add_decisions(text, change)
-        case _:
-            assert_never(change)

@@ -1,69 +1,74 @@
-"""The YAML between two ``---`` lines at the head of a planning file.
+"""Frontmatter: the YAML between two ``---`` lines at the beginning of a planning file.
 
-Every scalar is text: a phase ``2.10`` must not become 2.1, a plan ``01`` not 1.
-
-Writes YAML for a frontmatter, one line for each scalar, so that no text can end it.
+Reading yields text for every scalar: to YAML, phase ``2.10`` is the number 2.1 and plan ``01`` is 1.
+Writing puts every scalar on one line, quoted where needed, so that no text can end the frontmatter.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias, cast
 
-from attrs import field, frozen
+import attrs
 
 from gsd_core.errors import PlanningError
 
+# Limits on what is given to ruamel, which is slow on large input and recursive on nested input.
 MAX_CHARACTERS = 30_000
 MAX_LINES = 1_500
 MAX_DEPTH = 20
-MENDED_LINES = 600
+MAX_REPAIRED_LINES = 600
+"""A longer frontmatter is not repaired, because every line of it is parsed on its own."""
 
 Value: TypeAlias = "str | list[Value] | dict[str, Value]"
+"""A value that was read."""
 
-_ENTRY = re.compile(r"^(\s*(?:- +)*(?:[\w.-]+:(?=\s)|- ))\s*(\S.*)$")
+Node: TypeAlias = "str | int | bool | Sequence[Node] | Mapping[str, Node]"
+"""A value to be written."""
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Frontmatter:
-    """The keys of a frontmatter; *body* is the text after it; *found* says if there was one."""
+    """The keys of a frontmatter; *body* is the text below it; *found* is false if the file has none."""
 
-    values: dict[str, Value] = field(factory=dict[str, Value])
+    values: dict[str, Value] = attrs.field(factory=dict[str, Value])
     body: str = ""
     found: bool = False
 
     def get(self, *names: str) -> Value:
-        """Return the value of the first of *names* that is there, or an empty text."""
+        """Return the value of the first of *names* that exists, else an empty text."""
         return next((self.values[name] for name in names if name in self.values), "")
 
     def text(self, *names: str) -> str:
-        """Return a scalar's text, empty if it is missing or no scalar."""
+        """Return a scalar's text; empty if it is missing or not a scalar."""
         return as_text(self.get(*names))
 
     def texts(self, *names: str) -> tuple[str, ...]:
-        """Return a list of texts; a single scalar counts as a list of one."""
+        """Return a list of texts; a single scalar is split at its commas."""
         return as_texts(self.get(*names))
 
 
 def read_frontmatter(text: str, *, path: str) -> Frontmatter:
-    """Split *text* and read its frontmatter; raise :class:`PlanningError` if it is broken."""
+    """Read the frontmatter of *text*; raise :class:`PlanningError` if it is invalid.
+
+    *path* is for error messages only.
+    """
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     if lines[0].rstrip() != "---":
         return Frontmatter(body="\n".join(lines))
     end = next((i for i, line in enumerate(lines) if i and line.rstrip() == "---"), 0)
     if not end:
-        raise PlanningError(
-            "the frontmatter is never closed", path=path, line=1, hint="end it with a line '---'"
-        )
+        hint = "end it with a line '---'"
+        raise PlanningError("the frontmatter is never closed", path=path, line=1, hint=hint)
     values = _load("\n".join(lines[1:end]), path)
     return Frontmatter(values=values, body="\n".join(lines[end + 1 :]), found=True)
 
 
 def as_text(value: Value) -> str:
-    """Return a value as one text; ``Works: yes``, read as a map of one key, is that text again."""
+    """Return a value as one text; ``Works: yes``, which YAML reads as a map of one key, is text too."""
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, dict) and len(value) == 1:
@@ -73,7 +78,7 @@ def as_text(value: Value) -> str:
 
 
 def as_texts(value: Value) -> tuple[str, ...]:
-    """Return the texts of a list; a comma separates those of a single scalar."""
+    """Return the texts of a list; a single scalar is split at its commas."""
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     if isinstance(value, dict):
@@ -81,18 +86,27 @@ def as_texts(value: Value) -> tuple[str, ...]:
     return tuple(text for item in value if (text := as_text(item)))
 
 
+def as_list(value: Value) -> list[Value]:
+    """Return a list; a single value is a list of one, and empty items are left out."""
+    return [item for item in (value if isinstance(value, list) else [value]) if item]
+
+
 def as_maps(value: Value) -> tuple[dict[str, Value], ...]:
-    """Return the maps of a list, without anything else that stands in it."""
-    items = value if isinstance(value, list) else [value]
-    return tuple(item for item in items if isinstance(item, dict))
+    """Return the maps of a list; other items are left out."""
+    return tuple(item for item in as_list(value) if isinstance(item, dict))
 
 
 def as_map(value: Value) -> dict[str, Value]:
-    """Return a map, or an empty one if the value is none."""
+    """Return a map; empty if the value is something else."""
     return value if isinstance(value, dict) else {}
 
 
+# Reading
+
+
 def _load(source: str, path: str) -> dict[str, Value]:
+    """Parse the YAML; if that fails, repair it line by line and parse it once more."""
+    # ruamel is imported only when a frontmatter is read, because `gsd --help` must start quickly.
     from ruamel.yaml.error import YAMLError
 
     lines = source.count("\n") + 1
@@ -101,92 +115,60 @@ def _load(source: str, path: str) -> dict[str, Value]:
             f"the frontmatter is larger than {MAX_CHARACTERS // 1000} kB or {MAX_LINES} lines",
             path=path,
             line=lines,
-            hint="move what is long into the text below it",
+            hint="move long texts below the frontmatter",
         )
     try:
         return _parse(source, path)
     except YAMLError as error:
-        if lines > MENDED_LINES or (mended := _mend(source)) == source:
-            raise _broken(error, path) from error
+        if lines > MAX_REPAIRED_LINES or (repaired := _repair(source)) == source:
+            raise _invalid(error, path) from error
     try:
-        return _parse(mended, path)
+        return _parse(repaired, path)
     except YAMLError as error:
-        raise _broken(error, path) from error
+        raise _invalid(error, path) from error
 
 
 def _parse(source: str, path: str) -> dict[str, Value]:
-    if not _is_plain(source):
-        _measure(source, path)
     try:
         loaded: Any = _yaml().load(source)
+    except _LimitError as error:
+        raise PlanningError(error.problem, path=path, line=error.line, hint=error.hint) from None
     except (AssertionError, AttributeError, RecursionError, TypeError, ValueError) as error:
-        raise _broken(error, path) from error
+        # ruamel raises these too: ValueError for "\U00FFFFFF", TypeError for a list as a key.
+        raise _invalid(error, path) from error
     if loaded is None or loaded == "":
         return {}
     if not isinstance(loaded, dict):
-        raise PlanningError(
-            "the frontmatter holds no keys", path=path, line=2, hint="write it as lines 'key: value'"
-        )
+        hint = "write it as lines 'key: value'"
+        raise PlanningError("the frontmatter has no keys", path=path, line=2, hint=hint)
     return cast("dict[str, Value]", loaded)
 
 
-def _is_plain(source: str) -> bool:
-    """Say whether nothing in the source can be deep or unfold: few brackets, and no mark of an alias."""
-    return (
-        "&" not in source
-        and "*" not in source
-        and source.count("[") + source.count("{") <= MAX_DEPTH
-        and re.search(r"^ {20}|(?:[-?:] +){5}", source, re.MULTILINE) is None
+_ENTRY = re.compile(r"^(\s*(?:- +)*(?:[\w.-]+:(?=\s)|- ))\s*(\S.*)$")
+
+
+def _repair(source: str) -> str:
+    """Return *source* with the usual mistakes of models corrected: tabs, and values that need quotes."""
+    lines = source.replace("\0", "").split("\n")
+    return "\n".join(
+        _repair_line(re.sub(r"^[ \t]+", lambda indent: indent[0].replace("\t", "  "), line)) for line in lines
     )
 
 
-def _measure(source: str, path: str) -> None:
-    """Refuse what would be deep or would unfold, before anything is built of it.
-
-    An alias of nothing is text that lacks its quotes: reading it fails, and so it is mended.
-    """
-    from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
-
-    depth, anchors = 0, set[str]()
-    events: Iterator[Any] = _yaml().parse(source)
-    for event in events:
-        kind = cast("type[object]", type(event))
-        anchor = str(getattr(event, "anchor", None) or "")
-        if kind is AliasEvent and anchor in anchors:
-            raise _refused("YAML aliases are not allowed", event, path, "write the value out")
-        anchors.add(anchor)
-        depth += issubclass(kind, CollectionStartEvent) - issubclass(kind, CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            raise _refused("nested too deeply", event, path, "GSD's keys are at most four levels deep")
-
-
-def _refused(problem: str, event: Any, path: str, hint: str) -> PlanningError:
-    return PlanningError(problem, path=path, line=_line(event.start_mark), hint=hint)
-
-
-def _mend(source: str) -> str:
-    lines = source.replace("\0", "").split("\n")
-    return "\n".join(_mended(re.sub(r"^[ \t]+", _spaces, line)) for line in lines)
-
-
-def _spaces(indent: re.Match[str]) -> str:
-    return indent[0].replace("\t", "  ")
-
-
-def _mended(line: str) -> str:
-    """Make YAML of a value that is none by itself: ``"a\\.b"``, ``{p: "a\\.b"}``, ``@scope/name``."""
+def _repair_line(line: str) -> str:
+    """Quote a value that is not valid by itself: ``"a\\.b"``, ``{p: "a\\.b"}``, ``@scope/name``."""
     match = _ENTRY.match(line.rstrip())
-    if not match or _readable(match[2]):
+    if not match or _is_valid(match[2]):
         return line
     value = match[2]
     if value[0] == value[-1] == '"' and len(value) > 1:
         value = value[1:-1].replace('\\"', '"')
-    elif value[0] in "{[" and _readable(escaped := re.sub(r'\\(?![\\"])', r"\\\\", value)):
+    elif value[0] in "{[" and _is_valid(escaped := re.sub(r'\\(?![\\"])', r"\\\\", value)):
         return f"{match[1]} {escaped}"
     return f"{match[1]} " + "'" + value.replace("'", "''") + "'"
 
 
-def _readable(value: str) -> bool:
+def _is_valid(value: str) -> bool:
     from ruamel.yaml.error import YAMLError
 
     try:
@@ -196,33 +178,69 @@ def _readable(value: str) -> bool:
     return True
 
 
-def _broken(error: Exception, path: str) -> PlanningError:
+def _invalid(error: Exception, path: str) -> PlanningError:
     mark: Any = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     problem: object = getattr(error, "problem", None) or type(error).__name__
     first = str(problem).strip().splitlines()[0]
-    hint = "quote texts that hold ': ' or begin with one of @ ` [ { * & ! | >"
-    return PlanningError(f"broken frontmatter: {first}", path=path, line=_line(mark), hint=hint)
+    hint = "quote texts that contain ': ' or begin with one of @ ` [ { * & ! | >"
+    return PlanningError(f"invalid frontmatter: {first}", path=path, line=_line(mark), hint=hint)
 
 
 def _line(mark: Any) -> int:
-    """Return the line in the file of a mark in the YAML, which begins at the second line."""
+    """Return the line in the file for a position in the YAML, which begins on the file's second line."""
     return int(mark.line) + 2 if mark is not None else 2
+
+
+class _LimitError(Exception):
+    """The YAML is valid and exceeds a limit; unlike a ``YAMLError``, nothing is repaired."""
+
+    def __init__(self, problem: str, line: int, hint: str) -> None:
+        super().__init__(problem, line, hint)
+        self.problem, self.line, self.hint = problem, line, hint
 
 
 def _yaml() -> Any:
     from ruamel.yaml import YAML
 
     yaml: Any = YAML(typ="safe", pure=True)
-    yaml.Constructor = _constructor()
+    yaml.Composer, yaml.Constructor = _yaml_classes()
     return yaml
 
 
 @cache
-def _constructor() -> Any:
+def _yaml_classes() -> tuple[Any, Any]:
+    """Return a composer that limits nesting, and a constructor that builds text from every scalar."""
+    from ruamel.yaml.composer import Composer
     from ruamel.yaml.constructor import SafeConstructor
+    from ruamel.yaml.events import AliasEvent, CollectionStartEvent
 
+    base: Any = Composer
+
+    class LimitedComposer(Composer):
+        """Rejects aliases and deep nesting before any value is built: a few aliases can be gigabytes."""
+
+        nesting = 0
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            composer: Any = self
+            event: Any = composer.parser.peek_event()
+            anchor, line = event.anchor, _line(event.start_mark)
+            # An alias without an anchor is a text that lacks its quotes, such as *.py, and is repaired.
+            if isinstance(event, AliasEvent) and anchor in composer.anchors:
+                raise _LimitError("YAML aliases are not allowed", line, "repeat the value instead")
+            is_collection = isinstance(event, CollectionStartEvent)
+            self.nesting += is_collection
+            if self.nesting > MAX_DEPTH:
+                hint = "GSD's keys are at most four levels deep"
+                raise _LimitError("nested too deeply", line, hint)
+            node: Any = base.compose_node(self, parent, index)
+            self.nesting -= is_collection
+            return node
+
+    # Not ruamel's own loader of texts (typ="base"): it accepts unknown tags and drops them, so that
+    # `!important x` would become `x`. Here such a tag is an error, the line is repaired, and nothing is lost.
     class TextConstructor(SafeConstructor):
-        """Builds text from every scalar."""
+        pass
 
     def text(constructor: Any, node: Any) -> str:
         return str(constructor.construct_scalar(node))
@@ -230,63 +248,57 @@ def _constructor() -> Any:
     def nothing(constructor: Any, node: Any) -> str:
         return ""
 
-    build: Any = TextConstructor
+    constructors: Any = TextConstructor
     for tag in ("bool", "float", "int", "timestamp", "binary"):
-        build.add_constructor(f"tag:yaml.org,2002:{tag}", text)
-    build.add_constructor("tag:yaml.org,2002:null", nothing)
-    return build
+        constructors.add_constructor(f"tag:yaml.org,2002:{tag}", text)
+    constructors.add_constructor("tag:yaml.org,2002:null", nothing)
+    return LimitedComposer, constructors
 
 
-Node: TypeAlias = "str | int | bool | Sequence[Node] | Mapping[str, Node]"
+# Writing
 
 _PLAIN = re.compile(r"(?:[A-Za-z_/]|\d[\d.]*-[A-Za-z])[A-Za-z0-9_./-]*")
-_WORDS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
+_RESERVED = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
 _UNPRINTABLE = re.compile("[\x7f-\x9f\xa0\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 
 
-def scalar(value: str | int | bool) -> str:
-    """Return a scalar on one line, quoted wherever a reader might take it for something else.
-
-    Backslashes stand in single quotes where they can: early readers do not undo escapes.
-    """
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
-        return value
-    if "\\" in value and "'" not in value and value.isprintable():
-        return f"'{value}'"
-    return _UNPRINTABLE.sub(lambda m: f"\\u{ord(m[0]):04x}", json.dumps(value, ensure_ascii=False))
+def render_frontmatter(values: Mapping[str, Node]) -> str:
+    """Return a whole frontmatter, including its two ``---`` lines."""
+    lines = [line for key, value in values.items() for line in _entry(key, value)]
+    return "\n".join(["---", *lines, "---", ""])
 
 
-def flow(values: Sequence[str]) -> str:
-    """Return a list of scalars on one line."""
-    return f"[{', '.join(scalar(value) for value in values)}]"
-
-
-def block(key: str, value: Node, indent: int = 0) -> list[str]:
-    """Return the lines of ``key: value``; lists hang under their key, two spaces deeper."""
+def _entry(key: str, value: Node, indent: int = 0) -> list[str]:
+    """Return the lines of ``key: value``; a list is indented by two more spaces, as in GSD's templates."""
     head = f"{' ' * indent}{key}:"
     if isinstance(value, (str, int)):
-        return [f"{head} {scalar(value)}"]
+        return [f"{head} {_scalar(value)}"]
     if not value:
         return [f"{head} {'{}' if isinstance(value, Mapping) else '[]'}"]
     if isinstance(value, Mapping):
-        return [head, *(line for k, v in value.items() for line in block(k, v, indent + 2))]
+        return [head, *(line for k, v in value.items() for line in _entry(k, v, indent + 2))]
     return [head, *(line for item in value for line in _item(item, indent + 2))]
-
-
-def frontmatter(values: Mapping[str, Node]) -> str:
-    """Return a whole frontmatter, with both of its lines."""
-    lines = [line for key, value in values.items() for line in block(key, value)]
-    return "\n".join(["---", *lines, "---", ""])
 
 
 def _item(value: Node, indent: int) -> list[str]:
     if isinstance(value, (str, int)):
-        return [f"{' ' * indent}- {scalar(value)}"]
+        return [f"{' ' * indent}- {_scalar(value)}"]
     if not isinstance(value, Mapping):
-        raise TypeError("a list inside of a list")
-    lines = [line for key, inner in value.items() for line in block(key, inner, indent + 2)]
+        raise TypeError("a frontmatter cannot contain a list inside of a list")
+    lines = [line for key, inner in value.items() for line in _entry(key, inner, indent + 2)]
     return [f"{' ' * indent}- {lines[0].lstrip()}", *lines[1:]] if lines else []
+
+
+def _scalar(value: str | int | bool) -> str:
+    """Return a scalar on one line, quoted unless every reader takes it for the same text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if _PLAIN.fullmatch(value) and value.lower() not in _RESERVED:
+        return value
+    if "\\" in value and "'" not in value and value.isprintable():
+        # Single quotes need no escapes, which the YAML reader of early GSD versions does not undo.
+        return f"'{value}'"
+    # A JSON string is a YAML string, apart from the characters that YAML does not call printable.
+    return _UNPRINTABLE.sub(lambda m: f"\\u{ord(m[0]):04x}", json.dumps(value, ensure_ascii=False))

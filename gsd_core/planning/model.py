@@ -1,7 +1,7 @@
-"""What stands in ``.planning/``, as values. Source: GSD v1.20.5's files (the planning format).
+"""The content of ``.planning/`` as values; the modules of the files read and write them.
 
-Paths are POSIX text relative to the project's root. Phase numbers are text without leading
-zeros (``2.1``); plan ids have them (``02.1-03``).
+Source: the files of GSD v1.20.5. Paths are POSIX text relative to the project's root. Phase numbers are
+text without leading zeros (``2.1``); plan ids have them (``02.1-03``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from attrs import field, frozen
+import attrs
 
 from gsd_core.model.checks import TaskCheck
 from gsd_core.model.gap import Gap, HumanCheck
@@ -21,17 +21,20 @@ TaskType: TypeAlias = Literal[
 ]
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Truth:
-    """Something observable that must be true; *id* is ``01-02:T1``, the first truth of plan 01-02."""
+    """Something observable that must be true; *id* is ``01-02:T1`` for the first truth of plan 01-02."""
 
     id: str
     text: str
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Artifact:
-    """A file that must exist, be no stub, have *min_lines*, name its *exports*, hold *contains*."""
+    """A file that must exist and must not be a stub.
+
+    It must have at least *min_lines* lines, define its *exports*, and contain the text *contains*.
+    """
 
     path: str
     provides: str = ""
@@ -40,11 +43,11 @@ class Artifact:
     contains: str = ""
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class KeyLink:
-    """A connection that must be there: *source* (``from``) refers to *target* (``to``).
+    """A connection that must exist: *source* (``from``) refers to *target* (``to``).
 
-    *pattern* is a regular expression that must match in *source*.
+    *pattern* is a regular expression that must match in *source*; *via* describes the connection.
     """
 
     source: str
@@ -53,7 +56,7 @@ class KeyLink:
     pattern: str = ""
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class MustHaves:
     """What must hold when a plan is done."""
 
@@ -62,11 +65,11 @@ class MustHaves:
     key_links: tuple[KeyLink, ...] = ()
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Task:
-    """One task of a plan; *number* counts from 1; *check* is the command that proves it, if any.
+    """One task of a plan; *number* counts from 1; *check* is the command that verifies it, if any.
 
-    A checkpoint has its own texts in *details* (``what-built``, ``how-to-verify``, ``decision``,
+    A checkpoint has texts of its own in *details* (``what-built``, ``how-to-verify``, ``decision``,
     ``options`` …), by the name of their element.
     """
 
@@ -78,12 +81,15 @@ class Task:
     verify: str = ""
     check: str = ""
     done: str = ""
-    details: Mapping[str, str] = field(factory=dict[str, str])
+    details: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Plan:
-    """One plan; *path* where it lies, *text* the whole file, *summary* the path of its SUMMARY or empty."""
+    """One plan, with the *text* of its file at *path*.
+
+    *summary* is the path of its SUMMARY.md, empty if the plan has not been executed.
+    """
 
     id: str
     phase: str
@@ -95,7 +101,7 @@ class Plan:
     files_modified: tuple[str, ...] = ()
     autonomous: bool = True
     requirements: tuple[str, ...] = ()
-    must_haves: MustHaves = field(factory=MustHaves)
+    must_haves: MustHaves = attrs.field(factory=MustHaves)
     tasks: tuple[Task, ...] = ()
     gap_closure: bool = False
     path: str = ""
@@ -103,11 +109,11 @@ class Plan:
     text: str = ""
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Requirement:
-    """One line of REQUIREMENTS.md; *phase* and *status* from the traceability table.
+    """One line of REQUIREMENTS.md; *phase* and *status* are from the traceability table.
 
-    *version* is ``v1``, ``v2`` or whatever the section's heading says.
+    *version* is ``v1``, ``v2`` or another name from the section's heading.
     """
 
     id: str
@@ -119,9 +125,9 @@ class Requirement:
     status: str = "Pending"
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Verdict:
-    """What a VERIFICATION.md says; *stale* if a SUMMARY of the phase is newer; *path* where it lies."""
+    """The verdict in the VERIFICATION.md at *path*; *stale* if a SUMMARY.md of the phase is newer."""
 
     status: VerdictStatus
     score: str = ""
@@ -132,14 +138,15 @@ class Verdict:
     path: str = ""
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class PhaseView:
     """A phase as its detectors see it.
 
-    *project* is the tree to look at (a workspace, perhaps), *directory* the phase's folder in it.
-    *listed* are the ids of the plans that ROADMAP.md names, *plans* those that are on disk.
-    *context*, *research*: the texts of the files, empty if there are none.
-    *checks*: what the commands of the executed plans did just now (verify only; the core ran them).
+    *project* is the root of the tree to examine (perhaps a workspace), *directory* the phase's folder in
+    it. *listed* are the ids of the plans that ROADMAP.md names, *plans* the plans that exist on disk.
+    *context* and *research* are the texts of the files, empty if they do not exist. *checks* are the
+    current results of the commands of all executed plans (only in verify; the core runs them). *ticked*
+    is the phase's checkbox in ROADMAP.md.
     """
 
     number: str
@@ -160,12 +167,12 @@ class PhaseView:
     milestone: str = ""
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Planning:
-    """A project's ``.planning/`` as a whole, for the milestone in progress.
+    """A project's whole ``.planning/``, for the milestone in progress.
 
     *documents* are the texts of the root files that exist, by name (``PROJECT.md``).
-    *config* is ``config.json`` as it stands, legacy keys and all.
+    *config* is the unchanged content of ``config.json``, including legacy keys.
     """
 
     name: str = ""
@@ -174,17 +181,17 @@ class Planning:
     milestone_name: str = ""
     phases: tuple[PhaseView, ...] = ()
     requirements: tuple[Requirement, ...] = ()
-    config: Mapping[str, Any] = field(factory=dict[str, Any])
-    documents: Mapping[str, str] = field(factory=dict[str, str])
+    config: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
+    documents: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
     def phase(self, number: str) -> PhaseView | None:
         """Return the phase with that number, compared as text (``1`` is not ``1.1``)."""
         return next((phase for phase in self.phases if phase.number == number), None)
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class PlannedPhase:
-    """A phase as a roadmap is made of it, before there is anything on disk."""
+    """A phase of a roadmap that is about to be written, before anything of it exists on disk."""
 
     number: str
     name: str

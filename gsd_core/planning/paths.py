@@ -1,4 +1,4 @@
-"""Paths that a plan may name: files of the project, and nothing that is not its business."""
+"""Paths that a plan may name: files of the project that agents may change."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ DENIED = (".git", ".planning", ".gsd", ".claude", "gsd.toml")
 
 
 def refused(path: str) -> str:
-    """Say why a plan may not touch *path*; empty if it may."""
+    """Return the reason why a plan may not change *path*; empty if it may."""
     parts = PurePosixPath(path.replace("\\", "/")).parts
     if not path.strip() or not parts:
-        return "is no path"
+        return "is not a path"
     if any(not character.isprintable() for character in path):
-        return "holds control characters"
+        return "contains control characters"
     if parts[0] == "/" or parts[0].startswith("~") or re.match(r"[A-Za-z]:", path) or ".." in parts:
-        return "leaves the project"
+        return "is outside the project"
     lowered = [part.lower() for part in parts]
     if lowered[0] in DENIED or ".git" in lowered:
-        return "is not for agents to change"
+        return "is protected: agents may not change it"
     return ""

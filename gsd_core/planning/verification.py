@@ -1,6 +1,9 @@
-"""Reads VERIFICATION.md. A verdict that cannot be read is ``unknown``, never a pass.
+"""VERIFICATION.md: reads and writes the verdict on a phase.
 
-Writes VERIFICATION.md; :func:`gsd_core.planning.verification.parse_verdict` reads it back.
+Source: the verifications of GSD v1.20.5. The frontmatter has the keys ``phase``, ``verified``, ``status``
+(``passed``, ``gaps_found`` or ``human_needed``), ``score`` and perhaps ``re_verification``, ``gaps`` and
+``human_verification``. The body repeats them in tables for people. The keys ``about``, ``found_by``,
+``evidence`` and ``failed_detectors`` are ours; GSD ignores them.
 """
 
 from __future__ import annotations
@@ -10,23 +13,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
-from attrs import evolve
+import attrs
 
 from gsd_core.errors import PlanningError
 from gsd_core.model.gap import BadArtifact, Gap, GapReport, GapStatus, HumanCheck
 from gsd_core.model.ids import padded
 
-from .frontmatter import Frontmatter, Node, Value, as_maps, as_text, as_texts, frontmatter, read_frontmatter
-from .markdown import cell, clipped, inline, paragraphs, title
-from .model import PhaseView, Verdict, VerdictStatus
-from .must_haves import (
-    Coverage,
-    MustHaveResult,
-    MustHaveResults,
-    MustHaveStatus,
-    coverage_of,
-    must_have_results,
+from .frontmatter import (
+    Frontmatter,
+    Node,
+    Value,
+    as_list,
+    as_maps,
+    as_text,
+    as_texts,
+    read_frontmatter,
+    render_frontmatter,
 )
+from .markdown import cell, inline, paragraphs, title
+from .model import PhaseView, Verdict, VerdictStatus
+from .must_haves import Coverage, MustHaveResult, MustHaveResults, MustHaveStatus, coverage_of, results_of
+
+# Reading
 
 _STATUSES: dict[str, VerdictStatus] = {
     "passed": "passed",
@@ -39,32 +47,37 @@ _BODY_STATUS = re.compile(r"^\*\*Status:?\*\*:?[ \t]*(.*)$", re.MULTILINE)
 
 
 def parse_verdict(text: str, *, path: str) -> Verdict:
-    """Read what a VERIFICATION.md says; broken frontmatter gives the status ``unknown``."""
+    """Read a VERIFICATION.md.
+
+    A verdict that cannot be read has the status ``unknown``: it is never taken for a pass, and the phase
+    is verified again.
+    """
     try:
         head = read_frontmatter(text, path=path)
     except PlanningError:
         return Verdict(status="unknown", path=path)
     return Verdict(
-        status=_status(head),
+        status=_read_status(head),
         score=head.text("score"),
         verified=head.text("verified"),
-        gaps=tuple(gap for item in as_maps(head.get("gaps")) if (gap := _gap(item))),
-        human=tuple(check for item in _human(head) if (check := _check(item))),
+        gaps=tuple(gap for item in as_maps(head.get("gaps")) if (gap := _read_gap(item))),
+        human=tuple(check for item in _human_items(head) if (check := _read_human_check(item))),
         path=path,
     )
 
 
-def _status(head: Frontmatter) -> VerdictStatus:
+def _read_status(head: Frontmatter) -> VerdictStatus:
     if head.found:
         stated = head.text("status")
     else:
         match = _BODY_STATUS.search(head.body)
         stated = match[1] if match else ""
+    # Bodies have the same words in other forms, such as "Gaps found" or "✓ PASSED".
     words = re.sub(r"[^a-z]+", "_", stated.lower()).strip("_")
     return _STATUSES.get(words, "unknown")
 
 
-def _gap(item: dict[str, Value]) -> Gap | None:
+def _read_gap(item: dict[str, Value]) -> Gap | None:
     status = as_text(item.get("status", "")).lower()
     truth = as_text(item.get("truth", item.get("gap", "")))
     if status in _CLOSED or not truth:
@@ -74,32 +87,28 @@ def _gap(item: dict[str, Value]) -> Gap | None:
         reason=as_text(item.get("reason", "")),
         about=as_text(item.get("about", "")),
         status=_GAP_STATUSES.get(status, "failed"),
-        artifacts=tuple(_artifact(value) for value in _listed(item.get("artifacts", ""))),
-        missing=tuple(text for value in _listed(item.get("missing", "")) if (text := as_text(value))),
+        artifacts=tuple(_read_artifact(value) for value in as_list(item.get("artifacts", ""))),
+        missing=tuple(text for value in as_list(item.get("missing", "")) if (text := as_text(value))),
         evidence=as_text(item.get("evidence", "")),
         found_by=as_text(item.get("found_by", "")),
     )
 
 
-def _listed(value: Value) -> list[Value]:
-    items = value if isinstance(value, list) else [value]
-    return [item for item in items if item]
-
-
-def _artifact(value: Value) -> BadArtifact:
+def _read_artifact(value: Value) -> BadArtifact:
     if isinstance(value, dict) and "path" in value:
         return BadArtifact(path=as_text(value["path"]), issue=as_text(value.get("issue", "")))
     return BadArtifact(path=as_text(value), issue="")
 
 
-def _human(head: Frontmatter) -> tuple[dict[str, Value], ...]:
+def _human_items(head: Frontmatter) -> tuple[dict[str, Value], ...]:
+    """Return the manual checks as maps; one that is not a map is only the test."""
     value = head.get("human_verification", "human-verification")
     if isinstance(value, list):
         return tuple(item if isinstance(item, dict) else {"test": item} for item in value)
     return as_maps(value) or tuple({"test": text} for text in as_texts(value))
 
 
-def _check(item: dict[str, Value]) -> HumanCheck | None:
+def _read_human_check(item: dict[str, Value]) -> HumanCheck | None:
     test = as_text(item.get("test", item.get("name", "")))
     if not test:
         return None
@@ -111,10 +120,12 @@ def _check(item: dict[str, Value]) -> HumanCheck | None:
     )
 
 
-MAX_TOLD = 14_000
-"""Characters about all gaps in the frontmatter; readers refuse a frontmatter that is much larger."""
+# Writing
 
-_TRUTH: dict[MustHaveStatus, str] = {
+MAX_GAP_CHARACTERS = 14_000
+"""For the texts of all gaps in the frontmatter: readers reject a frontmatter that is much larger."""
+
+_TRUTH_LABELS: dict[MustHaveStatus, str] = {
     "holds": "✓ VERIFIED",
     "fails": "✗ FAILED",
     "missing": "✗ FAILED",
@@ -123,22 +134,20 @@ _TRUTH: dict[MustHaveStatus, str] = {
     "human": "? NEEDS HUMAN",
     "open": "? UNCERTAIN",
 }
-_ARTIFACT: dict[MustHaveStatus, str] = {
-    **_TRUTH,
+_ARTIFACT_LABELS: dict[MustHaveStatus, str] = {
+    **_TRUTH_LABELS,
     "fails": "✗ STUB",
     "missing": "✗ MISSING",
     "partial": "✗ STUB",
 }
-_LINK: dict[MustHaveStatus, str] = {
-    **_TRUTH,
+_LINK_LABELS: dict[MustHaveStatus, str] = {
+    **_TRUTH_LABELS,
     "holds": "✓ WIRED",
     "fails": "✗ NOT_WIRED",
     "missing": "✗ NOT_WIRED",
     "partial": "✗ PARTIAL",
 }
-
-
-_COVERED = {
+_COVERAGE_LABELS = {
     "satisfied": "✓ SATISFIED",
     "blocked": "✗ BLOCKED",
     "human": "? NEEDS HUMAN",
@@ -154,68 +163,83 @@ def render_verification(
     now: datetime,
     previous: Verdict | None = None,
 ) -> str:
-    """Return the text of a phase's verdict.
+    """Return the text of a phase's VERIFICATION.md; :func:`parse_verdict` reads the verdict back.
 
-    The status is ``gaps_found`` also if a detector failed: what was not looked at did not pass.
+    *previous* is the verdict that this one replaces, if any.
     """
+    results = results_of(phase, report)
+    status = _status(report)
     stamp = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    findings = must_have_results(phase, report)
     head: dict[str, Node] = {
         "phase": PurePosixPath(phase.directory).name or padded(phase.number),
         "verified": stamp,
-        "status": status_of(report),
-        "score": findings.score,
-        **_again(report, previous),
-        **({"failed_detectors": report.failed_detectors} if report.failed_detectors else {}),
-        **({"gaps": [_render_verdict_gap(gap) for gap in _fitting(report.gaps)]} if report.gaps else {}),
-        **(
-            {"human_verification": [_render_verdict_human(check) for check in report.human]}
-            if report.human
-            else {}
-        ),
+        "status": status,
+        "score": results.score,
     }
-    parts = [*_intro(phase, stamp, status_of(report), previous), *_tables(phase, findings)]
-    return frontmatter(head) + "\n" + "\n\n".join([*parts, *_open_points(report)]) + "\n"
+    if previous is not None:
+        head["re_verification"] = _re_verification(report, previous)
+    if report.failed_detectors:
+        head["failed_detectors"] = report.failed_detectors
+    if report.gaps:
+        head["gaps"] = [_gap_node(gap) for gap in _shortened(report.gaps)]
+    if report.human:
+        head["human_verification"] = [_human_check_node(check) for check in report.human]
+    if previous is None:
+        verified_again = "No — initial verification"
+    elif previous.gaps:
+        verified_again = "Yes — after gap closure"
+    else:
+        verified_again = f"Yes — the previous status was {previous.status}"
+    parts = [
+        f"# Phase {phase.number}: {title(phase.name)} Verification Report",
+        f"**Phase Goal:** {inline(phase.goal)}\n**Verified:** {stamp}\n**Status:** {status}\n"
+        f"**Re-verification:** {verified_again}",
+        *_result_tables(phase, results),
+        *_human_checks(report.human),
+        *_gaps_summary(report),
+    ]
+    return render_frontmatter(head) + "\n" + "\n\n".join(parts) + "\n"
 
 
-def status_of(report: GapReport) -> VerdictStatus:
-    """Return what a report comes to."""
+def _status(report: GapReport) -> VerdictStatus:
+    # What a failed detector would have found is unknown, so that the phase did not pass.
     if report.gaps or report.failed_detectors:
         return "gaps_found"
     return "human_needed" if report.human else "passed"
 
 
-def _again(report: GapReport, previous: Verdict | None) -> dict[str, Node]:
-    if previous is None:
-        return {}
+def _re_verification(report: GapReport, previous: Verdict) -> Node:
     before = {gap.key: gap.truth for gap in previous.gaps}
     now = {gap.key: gap.truth for gap in report.gaps}
     return {
-        "re_verification": {
-            "previous_status": previous.status,
-            "previous_score": previous.score,
-            "gaps_closed": [text for key, text in before.items() if key not in now],
-            "gaps_remaining": [text for key, text in now.items() if key in before],
-            "regressions": [text for key, text in now.items() if key not in before],
-        }
+        "previous_status": previous.status,
+        "previous_score": previous.score,
+        "gaps_closed": [text for key, text in before.items() if key not in now],
+        "gaps_remaining": [text for key, text in now.items() if key in before],
+        "regressions": [text for key, text in now.items() if key not in before],
     }
 
 
-def _fitting(gaps: Sequence[Gap]) -> Iterator[Gap]:
-    """Shorten what is told of gaps, so that the frontmatter of many can be read; the text has it all."""
-    room = max(MAX_TOLD // max(len(gaps), 1) // 4, 40)
+def _shortened(gaps: Sequence[Gap]) -> Iterator[Gap]:
+    """Shorten the texts of *gaps* so that the frontmatter stays readable; the body has them in full."""
+    # Four texts for each gap: reason, evidence, missing and artifacts; the last two are lists.
+    limit = max(MAX_GAP_CHARACTERS // max(len(gaps), 1) // 4, 40)
     for gap in gaps:
-        each = max(room // max(len(gap.missing), len(gap.artifacts), 1), 40)
-        yield evolve(
+        item_limit = max(limit // max(len(gap.missing), len(gap.artifacts), 1), 40)
+        yield attrs.evolve(
             gap,
-            reason=clipped(gap.reason, room),
-            evidence=clipped(gap.evidence, room),
-            missing=tuple(clipped(text, each) for text in gap.missing),
-            artifacts=tuple(evolve(bad, issue=clipped(bad.issue, each)) for bad in gap.artifacts),
+            reason=_cut(gap.reason, limit),
+            evidence=_cut(gap.evidence, limit),
+            missing=tuple(_cut(text, item_limit) for text in gap.missing),
+            artifacts=tuple(attrs.evolve(bad, issue=_cut(bad.issue, item_limit)) for bad in gap.artifacts),
         )
 
 
-def _render_verdict_gap(gap: Gap) -> dict[str, Node]:
+def _cut(text: str, characters: int) -> str:
+    return text if len(text) <= characters else f"{text[:characters].rstrip()}…"
+
+
+def _gap_node(gap: Gap) -> dict[str, Node]:
     values: dict[str, Node] = {
         "truth": gap.truth,
         "status": gap.status,
@@ -229,7 +253,7 @@ def _render_verdict_gap(gap: Gap) -> dict[str, Node]:
     return {key: value for key, value in values.items() if value or key == "reason"}
 
 
-def _render_verdict_human(check: HumanCheck) -> dict[str, Node]:
+def _human_check_node(check: HumanCheck) -> dict[str, Node]:
     values = {
         "test": check.test,
         "expected": check.expected,
@@ -239,62 +263,58 @@ def _render_verdict_human(check: HumanCheck) -> dict[str, Node]:
     return {key: value for key, value in values.items() if value or key != "about"}
 
 
-def _intro(phase: PhaseView, stamp: str, status: str, previous: Verdict | None) -> Iterator[str]:
-    yield f"# Phase {phase.number}: {title(phase.name)} Verification Report"
-    yield (
-        f"**Phase Goal:** {inline(phase.goal)}\n**Verified:** {stamp}\n**Status:** {status}\n"
-        f"**Re-verification:** {_which(previous)}"
-    )
-
-
-def _which(previous: Verdict | None) -> str:
-    if previous is None:
-        return "No — initial verification"
-    return "Yes — after gap closure" if previous.gaps else f"Yes — the verdict was {previous.status}"
-
-
-def _tables(phase: PhaseView, findings: MustHaveResults) -> Iterator[str]:
+def _result_tables(phase: PhaseView, results: MustHaveResults) -> Iterator[str]:
+    truths = [(str(n), *_row(result, _TRUTH_LABELS)) for n, result in enumerate(results.truths, start=1)]
     yield "## Goal Achievement\n\n### Observable Truths"
-    truths = [(str(n), *_row(one, _TRUTH)) for n, one in enumerate(findings.truths, start=1)]
     yield _table(("#", "Truth", "Status", "Evidence"), truths)
-    yield f"**Score:** {findings.score}"
-    if artifacts := [_row(one, _ARTIFACT, _details(one)) for one in findings.artifacts]:
+    yield f"**Score:** {results.score}"
+    if results.artifacts:
+        artifacts = [_row(result, _ARTIFACT_LABELS, _details(result)) for result in results.artifacts]
         head = ("Artifact", "Expected", "Status", "Details")
         yield "### Required Artifacts\n\n" + _table(head, artifacts)
-    if links := [_link(one) for one in findings.links]:
+    if results.links:
+        links = [_link_row(result) for result in results.links]
         yield "### Key Link Verification\n\n" + _table(("From", "To", "Via", "Status", "Details"), links)
-    if coverage := coverage_of(phase, findings):
+    if coverage := coverage_of(phase, results):
         head = ("Requirement", "Source Plan", "Status", "Evidence")
-        yield "### Requirements Coverage\n\n" + _table(head, [_covered(one) for one in coverage])
+        yield "### Requirements Coverage\n\n" + _table(head, [_coverage_row(one) for one in coverage])
 
 
-def _row(finding: MustHaveResult, words: Mapping[MustHaveStatus, str], *between: str) -> tuple[str, ...]:
-    return (cell(finding.promise.text), *between, words[finding.became], cell(finding.proof))
+def _row(result: MustHaveResult, labels: Mapping[MustHaveStatus, str], *details: str) -> tuple[str, ...]:
+    return (cell(result.must_have.text), *details, labels[result.status], cell(result.proof))
 
 
-def _link(finding: MustHaveResult) -> tuple[str, ...]:
-    source, _, target = finding.promise.text.partition(" -> ")
-    return (cell(source), cell(target), _details(finding), _LINK[finding.became], cell(finding.proof))
+def _link_row(result: MustHaveResult) -> tuple[str, ...]:
+    source, _, target = result.must_have.text.partition(" -> ")
+    return cell(source), cell(target), _details(result), _LINK_LABELS[result.status], cell(result.proof)
 
 
-def _details(finding: MustHaveResult) -> str:
-    return cell("; ".join(finding.promise.details))
+def _details(result: MustHaveResult) -> str:
+    return cell("; ".join(result.must_have.details))
 
 
-def _covered(coverage: Coverage) -> tuple[str, ...]:
-    status = _COVERED[coverage.status]
-    return cell(coverage.requirement), cell(", ".join(coverage.plans)), status, cell(coverage.proof)
+def _coverage_row(coverage: Coverage) -> tuple[str, ...]:
+    plans, status = ", ".join(coverage.plans), _COVERAGE_LABELS[coverage.status]
+    return cell(coverage.requirement), cell(plans), status, cell(coverage.proof)
 
 
-def _open_points(report: GapReport) -> Iterator[str]:
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _human_checks(checks: Sequence[HumanCheck]) -> Iterator[str]:
     yield "## Human Verification Required"
-    if not report.human:
+    if not checks:
         yield "None."
-    for number, check in enumerate(report.human, start=1):
+    for number, check in enumerate(checks, start=1):
         yield (
             f"### {number}. {title(check.test)}\n\n**Test:** {inline(check.test)}\n"
             f"**Expected:** {inline(check.expected)}\n**Why human:** {inline(check.why)}"
         )
+
+
+def _gaps_summary(report: GapReport) -> Iterator[str]:
     yield "## Gaps Summary"
     if not report.gaps and not report.failed_detectors:
         yield "**No gaps found.**"
@@ -303,8 +323,3 @@ def _open_points(report: GapReport) -> Iterator[str]:
         yield f"{number}. **{title(gap.truth)}**\n   - Reason: {inline(gap.reason)}{missing}"
     for name in report.failed_detectors:
         yield paragraphs(f"The detector {name} failed, so this report is incomplete.")
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,82 +1,78 @@
-"""Dependencies: which wave a thing belongs to, and whether they run in a circle.
+"""Waves: which plans of a phase can run at the same time, by what they depend on.
 
-Which wave each plan of a phase belongs to, by what it depends on.
-
-Source: ``phase-plan-index`` of gsd-core 1.14. A declared wave counts only where a circle leaves none.
+Source: ``phase-plan-index`` of gsd-core 1.14. The wave that a plan declares counts only if its
+dependencies form a cycle, because then none can be computed.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
 
 from .model import Plan
+
+_WAVE_ZERO = re.compile(r"^wave:[ \t]*[\"']?0[\"']?[ \t]*\r?$", re.MULTILINE)
 
 
 def waves(dependencies: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """Return the wave of each key: 1 without dependencies, else one after its last dependency.
 
-    Names that are no keys do not count. What lies on a circle, or behind one, has no wave.
+    Unknown names are ignored. A key on a cycle, or one that depends on a cycle, has no wave.
     """
-    known = {key: _known(dependencies, key) for key in dependencies}
-    found: dict[str, int] = {}
-    while ready := [key for key in known if key not in found and all(n in found for n in known[key])]:
-        for key in ready:
-            found[key] = 1 + max((found[name] for name in known[key]), default=0)
+    sorter, found, wave = _sorter(dependencies), dict[str, int](), 0
+    # After this error the sorter still yields all keys that do not depend on the cycle.
+    with suppress(CycleError):
+        sorter.prepare()
+    while ready := sorter.get_ready():
+        wave += 1
+        found |= dict.fromkeys(ready, wave)
+        sorter.done(*ready)
     return {key: found[key] for key in dependencies if key in found}
 
 
 def cycle(dependencies: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return one circle of dependencies (``("a", "b", "a")``), or nothing if there is none."""
-    placed = waves(dependencies)
-    stuck = {
-        key: [name for name in _known(dependencies, key) if name not in placed]
-        for key in dependencies
-        if key not in placed
-    }
-    if not stuck:
-        return ()
-    path = [next(iter(stuck))]
-    while (following := stuck[path[-1]][0]) not in path:
-        path.append(following)
-    return (*path[path.index(following) :], following)
+    """Return one cycle of dependencies, such as ``("a", "b", "a")``; empty if there is none."""
+    try:
+        _sorter(dependencies).prepare()
+    except CycleError as error:
+        # graphlib lists what comes first first; a reader expects "a depends on b".
+        return tuple(reversed(error.args[1]))
+    return ()
 
 
-def _known(dependencies: Mapping[str, Sequence[str]], key: str) -> list[str]:
-    return [name for name in dependencies[key] if name in dependencies]
-
-
-_ZERO = re.compile(r"^wave:[ \t]*[\"']?0[\"']?[ \t]*\r?$", re.MULTILINE)
+def _sorter(dependencies: Mapping[str, Sequence[str]]) -> TopologicalSorter[str]:
+    return TopologicalSorter(
+        {key: [name for name in names if name in dependencies] for key, names in dependencies.items()}
+    )
 
 
 def plan_waves(plans: Sequence[Plan]) -> dict[str, int]:
-    """Return each plan's wave: one after that of the last plan of the phase that it depends on.
+    """Return the wave of each of a phase's plans, by plan id.
 
-    A phase with a wave 0 (what must be there first) begins with it.
+    The first wave is 1, or 0 if a plan declares ``wave: 0`` (for what must exist before all else).
     """
-    known = resolved(plans)
-    found = waves({plan.id: known[plan.id] for plan in plans})
-    first = 0 if any(_ZERO.search(plan.text[:4000]) for plan in plans) else 1
+    found = waves(_dependencies(plans))
+    # `Plan.wave` is at least 1, so that only the text knows; the frontmatter is at its beginning.
+    first = 0 if any(_WAVE_ZERO.search(plan.text[:4000]) for plan in plans) else 1
     return {plan.id: found[plan.id] + first - 1 if plan.id in found else plan.wave for plan in plans}
 
 
-def resolved(plans: Sequence[Plan]) -> dict[str, tuple[str, ...]]:
-    """Return the plans of the same phase that each plan depends on, by their ids."""
-    names = _names(plans)
+def _dependencies(plans: Sequence[Plan]) -> dict[str, tuple[str, ...]]:
+    """Return, by plan id, the ids of the plans of the same phase that each plan depends on."""
+    ids: dict[str, str] = {}
+    for plan in plans:
+        # A plan `01-02-login` may be referred to as `01-02`; the full id of another plan goes first.
+        if short := re.match(r"\d+[A-Za-z]?(?:\.\d+)*-\d{2}[A-Za-z]?(?=-)", plan.id):
+            ids.setdefault(short[0].lower(), plan.id)
+    ids |= {plan.id.lower(): plan.id for plan in plans}
     return {
-        plan.id: tuple(dict.fromkeys(names[key] for name in plan.depends_on if (key := _key(name)) in names))
+        plan.id: tuple(dict.fromkeys(ids[key] for name in plan.depends_on if (key := _key(name)) in ids))
         for plan in plans
     }
 
 
-def _names(plans: Sequence[Plan]) -> Mapping[str, str]:
-    """Return the names by which a plan may be meant: its id, or the number that its id begins with."""
-    names: dict[str, str] = {}
-    for plan in plans:
-        if short := re.match(r"\d+[A-Za-z]?(?:\.\d+)*-\d{2}[A-Za-z]?(?=-)", plan.id):
-            names.setdefault(short[0].lower(), plan.id)
-    return names | {plan.id.lower(): plan.id for plan in plans}
-
-
 def _key(name: str) -> str:
+    """Return the plan's id in a reference, which may be the path or the name of its file."""
     return re.sub(r"(?:-PLAN)?(?:\.md)?$", "", name.rpartition("/")[2], flags=re.IGNORECASE).lower()

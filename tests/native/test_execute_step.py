@@ -146,7 +146,7 @@ def test_the_summary_lists_user_setup_and_open_issues() -> None:
     text = run(a_step(a_plan(STORE, key)), host).files[0].text
 
     assert "## User Setup Required\n\n- Get a key\n" in text
-    assert "## Next Phase Readiness\nEvery task is done, and the issues above are left.\n" in text
+    assert "issues above" in text.partition("## Next Phase Readiness\n")[2]
     assert "*Phase: 01-notes*\n" in text
 
 

@@ -28,10 +28,17 @@ from gsd_core import (
     TickPlan,
     Truth,
 )
-from gsd_core.planning import render
-from gsd_core.planning.config import default_config
+from gsd_core.planning.config import default_config, render_config
+from gsd_core.planning.context import render_context
 from gsd_core.planning.edit import apply_changes
+from gsd_core.planning.plan import render_plan
+from gsd_core.planning.project import render_project
+from gsd_core.planning.requirements import render_requirements
+from gsd_core.planning.roadmap import render_roadmap
+from gsd_core.planning.state import render_state
+from gsd_core.planning.summary import render_summary
 from gsd_core.planning.survey import read_planning
+from gsd_core.planning.verification import render_verification
 from tests.peer.reader import ask_gsd, needs_gsd
 
 DATE = "2026-01-31"
@@ -102,15 +109,15 @@ PLANS = (plan_of(PHASES[0], 1), plan_of(PHASES[0], 2, "01-01"), plan_of(PHASES[1
 def planned_documents() -> dict[str, str]:
     """Return the root files of a project that has just been planned."""
     return {
-        "PROJECT.md": render.render_project(
+        "PROJECT.md": render_project(
             "Tasks", "A list of tasks.", "Nothing is lost", REQUIREMENTS, (), (("Sync", "later"),), (), DATE
         ),
-        "REQUIREMENTS.md": render.render_requirements(
+        "REQUIREMENTS.md": render_requirements(
             "Tasks", "Nothing is lost", REQUIREMENTS, (), (("Sync", "later"),), PHASES, DATE
         ),
-        "ROADMAP.md": render.render_roadmap("Tasks", "First store, then show.", PHASES, DATE),
-        "STATE.md": render.render_state(core_value="Nothing is lost", phases=PHASES, date=DATE),
-        "config.json": render.render_config(default_config()),
+        "ROADMAP.md": render_roadmap("Tasks", "First store, then show.", PHASES, DATE),
+        "STATE.md": render_state(core_value="Nothing is lost", phases=PHASES, date=DATE),
+        "config.json": render_config(default_config()),
     }
 
 
@@ -151,7 +158,7 @@ def finished(tmp_path: Path) -> Path:
     for name, text in texts.items():
         write(tmp_path, f".planning/{name}", text)
     for plan in PLANS:
-        write(tmp_path, plan.path, render.render_plan(plan))
+        write(tmp_path, plan.path, render_plan(plan))
         write(tmp_path, plan.path.replace("PLAN", "SUMMARY"), summary_of(plan))
     for view in read_planning(tmp_path).phases:
         evidence = tuple(
@@ -159,14 +166,14 @@ def finished(tmp_path: Path) -> Path:
             for plan in view.plans
             for truth in plan.must_haves.truths
         )
-        text = render.render_verification(view, GapReport(evidence=evidence), now=NOW)
+        text = render_verification(view, GapReport(evidence=evidence), now=NOW)
         write(tmp_path, f"{view.directory}/0{view.number}-VERIFICATION.md", text)
         write(tmp_path, f"{view.directory}/0{view.number}-CONTEXT.md", context_of(view))
     return tmp_path
 
 
 def summary_of(plan: Plan) -> str:
-    return render.render_summary(
+    return render_summary(
         plan,
         date=DATE,
         duration=timedelta(minutes=3),
@@ -181,7 +188,7 @@ def summary_of(plan: Plan) -> str:
 
 
 def context_of(view: PhaseView) -> str:
-    return render.render_context(view, [("Storage", "One file"), ("Storage", "JSON")], ["Names"], DATE)
+    return render_context(view, [("Storage", "One file"), ("Storage", "JSON")], ["Names"], DATE)
 
 
 def test_our_reader_reads_a_finished_project_as_complete(finished: Path) -> None:

@@ -196,7 +196,7 @@ def test_a_verification_with_gaps_cannot_be_turned_into_a_pass(text: str) -> Non
 
 
 @with_hostile_text
-def test_a_summary_has_no_other_values_than_the_current(text: str) -> None:
+def test_a_summary_has_only_the_given_values(text: str) -> None:
     plan = view(text).plans[0]
     written = render_summary(
         plan,

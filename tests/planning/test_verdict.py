@@ -111,7 +111,7 @@ def test_the_score_counts_the_truths_files_and_links_that_were_examined() -> Non
     assert score(text) == "2/3 must-haves verified"
 
 
-def test_a_gap_that_is_no_must_have_lowers_the_score() -> None:
+def test_a_gap_that_is_not_about_a_must_have_lowers_the_score() -> None:
     gap = Gap(truth="The check of task 2 passes", reason="exit code 1", about="01-01/2")
     text = rendered(a_phase(a_plan("It runs")), gap, evidence=holds("01-01:T1"))
 
