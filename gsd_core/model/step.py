@@ -18,7 +18,6 @@ from .gap import GapReport
 from .ids import StepKind
 from .question import Answer, Inquiry
 
-Effect: TypeAlias = Literal["reenter", "observe", "manual"]
 Profile: TypeAlias = Literal["quality", "balanced", "budget"]
 Depth: TypeAlias = Literal["quick", "standard", "comprehensive"]
 
@@ -149,10 +148,6 @@ class StepHost(Protocol):
 
     async def check(self, command: str) -> CheckResult:
         """Run a command in the tree, through the permission gate."""
-        ...
-
-    async def declare(self, effect: Effect) -> None:
-        """Say what to do with this attempt after a crash; ``reenter`` unless declared otherwise."""
         ...
 
 
