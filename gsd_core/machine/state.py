@@ -134,7 +134,7 @@ class QuestionRecord:
     """An inquiry that was asked; *answers* by question id, as far as they are there."""
 
     inquiry: Inquiry
-    occasion: str = ""
+    key: str = ""
     at: datetime
     answers: Mapping[str, Answer] = field(factory=dict[str, Answer])
     withdrawn: bool = False

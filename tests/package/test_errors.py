@@ -80,8 +80,8 @@ def test_the_documented_tree_has_every_error_of_the_core_with_its_parent_and_exi
 
 @pytest.mark.parametrize("kind", error_classes(), ids=lambda kind: kind.__name__)
 def test_the_journal_keeps_the_exit_code_of_an_error(kind: type[GsdError]) -> None:
-    derived = type("FromAPlugin", (kind,), {"__module__": "some_plugin"})
-    both = type("AlsoAValueError", (ValueError, kind), {"__module__": "some_plugin"})
+    derived: Any = type("FromAPlugin", (kind,), {"__module__": "some_plugin"})
+    both: Any = type("AlsoAValueError", (ValueError, kind), {"__module__": "some_plugin"})
     for error in (example(kind), derived.__new__(derived), both.__new__(both)):
         assert exit_code_of_kind(error_kind(error)) == exit_code(error) == exit_code(example(kind))
 
