@@ -169,7 +169,7 @@ EXIT_CODE_MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.OK: "every phase in range is complete and verified "
     "(or verification was skipped; the summary says so)",
     ExitCode.FAILED: "a step failed permanently, or gsd itself failed",
-    ExitCode.USAGE: "something has to be fixed first: the command line, the settings, the idea, "
+    ExitCode.USAGE: "something has to be fixed first: the command line, the settings, the idea "
     "or the project; or another run is active in the project",
     ExitCode.QUESTION: "a question is open, and nobody could answer it",
     ExitCode.CREDENTIALS: "the agent has no valid credentials, or its checks failed",
