@@ -122,7 +122,7 @@ def test_protected_and_outside_paths_are_refused(path: str) -> None:
     assert refused(path)
 
 
-@pytest.mark.parametrize("path", ["a.py", "src/.gitignore", "docs/gsd-toml.md", ".github/x.yml", "a..b", "x~"])
+@pytest.mark.parametrize("path", ["a.py", "src/.gitignore", "docs/gsd.md", ".github/x.yml", "a..b", "x~"])
 def test_ordinary_paths_are_accepted(path: str) -> None:
     assert refused(path) == ""
 
