@@ -75,12 +75,14 @@ from .planning.model import (
     Truth,
     Verdict,
 )
+from .protected import PROTECTED_NAMES, fold_name, is_secret_name, protected_part
 from .settings import bind_settings, setting, settings_of
 
 __version__ = "0.1.0"
 
 __all__ = [
     "EVENT_NAMES",
+    "PROTECTED_NAMES",
     "Activity",
     "AddDecisions",
     "AgentFunction",
@@ -161,10 +163,13 @@ __all__ = [
     "Verdict",
     "Verified",
     "bind_settings",
+    "fold_name",
     "implements",
+    "is_secret_name",
     "normal_phase",
     "padded",
     "phase_order",
+    "protected_part",
     "refusal",
     "setting",
     "settings_of",

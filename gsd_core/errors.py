@@ -1,23 +1,25 @@
-"""What can go wrong, named by what the caller should do about it.
+"""Errors, named after what the caller should do about them, and the one table of exit codes.
+
+A class has the exit code of its parent unless it has its own. That includes classes that plugins derive.
 
 ::
 
-    GsdError                      every error of ours; carries a ``hint``: the way out
-      StepError                   a plugin says why its attempt failed; reaches the core unchanged
-        Transient                 try again, not before ``until``
+    GsdError                      every error of gsd; its ``hint`` says how to fix it (exit 1)
+      StepError                   an attempt failed; the error reaches the core unchanged
+        Transient                 try again, no earlier than ``until`` if that is set (exit 75)
         Permanent                 do not try again
           Credentials             log in first (exit 4)
-          Exhausted               a budget or limit is used up (exit 5)
-        Parked                    a human has to answer first: the core enters the step again
+          Exhausted               a budget or a usage limit is used up (exit 5)
+        Parked                    a human has to answer first, then the core runs the step again (exit 3)
       PluginError                 a plugin broke its contract: report it, never retry
       UserError                   the user has to change something first (exit 2)
-        ConfigError               settings, flags, or what is installed
+        ConfigError               settings, flags, or the set of installed plugins
         IdeaError                 the idea document
         ProjectError              the project's folder or repository
-        PlanningError             a planning file: where, at which line
-        Locked                    another run holds the project
+        PlanningError             a planning file; names the file and the line
+        Locked                    another run is active in the project
       JournalError                the journal cannot be read or written
-        Fenced                    a newer process has taken the run over
+        Fenced                    a newer process has taken over the run
 """
 
 from __future__ import annotations
@@ -29,22 +31,23 @@ from typing import Any
 
 
 class GsdError(Exception):
-    """The root; its data and its text survive pickling, whatever ``__init__`` takes."""
+    """The base class. An error can be pickled with all its attributes, whatever its ``__init__`` takes."""
 
     hint: str = ""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _revive, (type(self), self.args, self.__dict__)
+        return _restore, (type(self), self.args, self.__dict__)
 
 
-def _revive(kind: type[GsdError], args: tuple[Any, ...], state: dict[str, Any]) -> GsdError:
-    error = kind.__new__(kind, *args)
-    error.__dict__.update(state)
+def _restore(cls: type[GsdError], args: tuple[Any, ...], attributes: dict[str, Any]) -> GsdError:
+    # Pickle would call the class with `args`, which are not what an own `__init__` takes.
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(attributes)
     return error
 
 
 class StepError(GsdError):
-    """Why an attempt failed, in the plugin's words; the core notes ``plugin``."""
+    """An attempt at a step failed; the core sets ``plugin`` to the plugin that raised it."""
 
     plugin: str = ""
 
@@ -54,7 +57,7 @@ class StepError(GsdError):
 
 
 class Transient(StepError):
-    """Trying again may help, at *until* (aware UTC) at the earliest."""
+    """Trying again may help; if *until* (aware, UTC) is given, not before then."""
 
     def __init__(self, message: str, until: datetime | None = None, *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -74,7 +77,7 @@ class Exhausted(Permanent):
 
 
 class Parked(StepError):
-    """Nobody can answer *questions* (ids) now; the step is entered again when they are answered."""
+    """Nobody can answer *questions* (ids) now. Once they are answered, the core runs the step again."""
 
     def __init__(self, message: str, questions: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -82,21 +85,24 @@ class Parked(StepError):
 
 
 class PluginError(GsdError):
-    """A plugin's implementation of a hook broke; *cause_text* outlives ``__cause__``."""
+    """A plugin's implementation of *hook* failed in a way that its contract does not allow.
+
+    *cause_text* describes the cause; unlike ``__cause__``, it survives pickling.
+    """
 
     def __init__(self, plugin: str, hook: str, cause_text: str) -> None:
         super().__init__(plugin, hook, cause_text)
         self.plugin = plugin
         self.hook = hook
         self.cause_text = cause_text
-        self.hint = f"run with -p no:{plugin} to go on without it"
+        self.hint = f"run with -p no:{plugin} to continue without it"
 
     def __str__(self) -> str:
         return f"plugin {self.plugin!r} failed in {self.hook}: {self.cause_text}"
 
 
 class UserError(GsdError):
-    """Something that the user has to change before a run makes sense."""
+    """The user has to change something before a run can continue."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -104,7 +110,7 @@ class UserError(GsdError):
 
 
 class ConfigError(UserError):
-    """What the settings ask for and what is installed do not fit."""
+    """A setting is invalid, or asks for something that is not installed."""
 
 
 class IdeaError(UserError):
@@ -112,15 +118,15 @@ class IdeaError(UserError):
 
 
 class ProjectError(UserError):
-    """The project's folder or its repository is not in a state to work in."""
+    """The project's folder or its repository is in a state that a run cannot work with."""
 
 
 class Locked(UserError):
-    """Another process is running on this project."""
+    """Another run is active in this project."""
 
 
 class PlanningError(UserError):
-    """A planning file cannot be read: *path*, *line* (1-based; 0 if unknown)."""
+    """A planning file is invalid: *path*, and *line* (from 1; 0 if unknown)."""
 
     def __init__(self, message: str, *, path: str = "", line: int = 0, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -141,7 +147,7 @@ class JournalError(GsdError):
 
 
 class Fenced(JournalError):
-    """A newer process has taken this run over; this one must stop writing."""
+    """A newer process has taken over this run; this one must not write any more."""
 
 
 class ExitCode(IntEnum):
@@ -163,7 +169,7 @@ EXIT_CODE_MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.OK: "every phase in range is complete and verified "
     "(or verification was skipped; the summary says so)",
     ExitCode.FAILED: "a step failed permanently, or gsd itself failed",
-    ExitCode.USAGE: "something has to be fixed first: the command line, the settings, the idea, "
+    ExitCode.USAGE: "something has to be fixed first: the command line, the settings, the idea "
     "or the project; or another run is active in the project",
     ExitCode.QUESTION: "a question is open, and nobody could answer it",
     ExitCode.CREDENTIALS: "the agent has no valid credentials, or its checks failed",
@@ -174,36 +180,45 @@ EXIT_CODE_MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.TERMINATED: "stopped by SIGTERM",
 }
 
-_EXIT_CODES: Mapping[type[GsdError], ExitCode] = {
-    UserError: ExitCode.USAGE,
+_EXIT_CODES: Mapping[type, ExitCode] = {
+    GsdError: ExitCode.FAILED,
+    Transient: ExitCode.TRANSIENT,
+    Parked: ExitCode.QUESTION,
     Credentials: ExitCode.CREDENTIALS,
     Exhausted: ExitCode.EXHAUSTED,
-    Transient: ExitCode.TRANSIENT,
+    UserError: ExitCode.USAGE,
 }
-
-
-def error_kind(error: BaseException) -> str:
-    """Return the name of the nearest class of this module: what the journal keeps of an error.
-
-    A plugin may derive its own classes; readers of the journal know only ours.
-    """
-    return next(cls.__name__ for cls in type(error).__mro__ if cls.__module__ in (__name__, "builtins"))
+"""Of the classes of an error, the nearest one that is listed here decides."""
 
 
 def exit_code(error: BaseException) -> ExitCode:
-    """Return the exit code of an error that ends a run."""
-    return next((code for kind, code in _EXIT_CODES.items() if isinstance(error, kind)), ExitCode.FAILED)
+    """Return the exit code of *error* if it ends a run."""
+    return _exit_code_of(type(error))
+
+
+def error_kind(error: BaseException) -> str:
+    """Return the name under which the journal records the class of *error*.
+
+    A plugin may derive its own classes, but a reader of the journal may not have that plugin. So this
+    is the nearest class of this module, or else the nearest built-in one.
+    """
+    classes = [cls for cls in type(error).__mro__ if cls.__module__ in (__name__, "builtins")]
+    return next((cls for cls in classes if issubclass(cls, GsdError)), classes[0]).__name__
 
 
 def exit_code_of_kind(kind: str, *, limited: bool = False) -> ExitCode:
-    """Return the exit code for the name of an error class, as the journal keeps it.
+    """Return the exit code for an error that the journal recorded as *kind* (see :func:`error_kind`).
 
-    *limited*: the failure says when to try again, as a usage limit does; then waiting is the user's
-    decision, and the limit counts as exhausted.
+    *limited*: the error said when to try again, as a usage limit does. If the run ended nonetheless,
+    nobody waited for that, so the limit counts as exhausted.
     """
     cls = globals().get(kind)
     if not (isinstance(cls, type) and issubclass(cls, GsdError)):
         return ExitCode.FAILED
     if limited and issubclass(cls, Transient):
         return ExitCode.EXHAUSTED
-    return next((code for base, code in _EXIT_CODES.items() if issubclass(cls, base)), ExitCode.FAILED)
+    return _exit_code_of(cls)
+
+
+def _exit_code_of(cls: type) -> ExitCode:
+    return next((_EXIT_CODES[base] for base in cls.__mro__ if base in _EXIT_CODES), ExitCode.FAILED)

@@ -1,19 +1,20 @@
-"""Foreign text: the one border between what agents, files and people say and our terminal and logs."""
+"""Make untrusted text safe to show and to store: remove control characters, redact secrets, shorten it.
+
+Whatever comes from an agent, a file or a person passes through here before it reaches a terminal, a
+commit message or the journal.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 REDACTED = "[redacted]"
-MIN_SECRET = 8
-"""Shorter values of secret-looking variables are left: redacting ``1`` or ``true`` would destroy texts."""
 
 _SEQUENCE = re.compile(
     r"""
     (?:\x1b\]|\x9d) [^\x07\x1b\x9c\r\n]* (?:\x07|\x1b\\|\x9c)?      # OSC: titles, links (8), clipboard (52)
     | (?:\x1b[PX^_]|[\x90\x98\x9e\x9f]) [^\x1b\x9c\r\n]* (?:\x1b\\|\x9c)?   # DCS, SOS, PM, APC
-    | (?:\x1b\[|\x9b) [0-?]* [ -/]* [@-~]?                          # CSI: colours, cursor, clear
+    | (?:\x1b\[|\x9b) [0-?]* [ -/]* [@-~]?                          # CSI: colors, cursor, clear
     | \x1b [ -/]* [0-~]?                                            # everything else that ESC begins
     """,
     re.VERBOSE,
@@ -32,15 +33,16 @@ _INVISIBLE = re.compile(
 
 
 _SELECTORS = re.compile("[\ufe00-\ufe0f]{2,}")
-"""One variation selector makes an emoji; a run of them carries hidden text."""
+"""One variation selector makes an emoji; a series of them can carry hidden text."""
 
 
 def sanitize(text: str, *, multiline: bool = True) -> str:
-    """Return *text* without anything that a terminal obeys or a reader cannot see.
+    """Return *text* without anything that controls a terminal or that a reader cannot see.
 
-    Removed are escape sequences (colours, clipboard, links, titles), control characters, bidi and
-    zero-width characters, Unicode tags and lone surrogates. Tabs and newlines stay if *multiline*,
-    else they become spaces. A carriage return becomes a newline, so that no line hides another.
+    Removes escape sequences (colors, clipboard, links, titles), control characters, bidirectional and
+    zero-width characters, Unicode tags and lone surrogates. If *multiline*, tabs and newlines stay;
+    otherwise they become spaces. A carriage return becomes a newline, so that no line can overwrite
+    another one.
     """
     text = _SELECTORS.sub("", _INVISIBLE.sub("", _SEQUENCE.sub("", text)))
     text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -48,13 +50,15 @@ def sanitize(text: str, *, multiline: bool = True) -> str:
 
 
 def one_line(text: str, width: int) -> str:
-    """Return *text* sanitized, on one line, its spaces single, and cut to *width* characters."""
+    """Return *text* sanitized, on one line with single spaces, and cut to *width* characters."""
     line = " ".join(sanitize(text).split())
-    return line if len(line) <= width else line[: max(width - 1, 0)] + "…" if width > 0 else ""
+    if len(line) <= width:
+        return line
+    return line[: width - 1] + "…" if width > 0 else ""
 
 
 def clip(text: str, characters: int) -> str:
-    """Return the beginning of *text*; a text that is longer is cut and says how much is missing."""
+    """Return at most *characters* of *text*; if it is cut, the result says how much is missing."""
     if len(text) <= characters:
         return text
     return f"{text[:characters]}… [{len(text) - characters} more characters]"
@@ -63,7 +67,6 @@ def clip(text: str, characters: int) -> str:
 _NAME = (
     r"[A-Za-z0-9_.-]*(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|API_?KEY|[_-]KEY|PRIVATE_?KEY)"
 )
-_SECRET_NAME = re.compile(rf"{_NAME}\Z", re.IGNORECASE)
 
 _SHAPES = re.compile(
     r"""
@@ -80,6 +83,7 @@ _SHAPES = re.compile(
 )
 _AUTHORIZATION = re.compile(r"\b(bearer|basic)(\s+)[A-Za-z0-9._~+/=-]{12,}", re.IGNORECASE)
 _URL_PASSWORD = re.compile(r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,200}):[^\s/@]{1,500}@", re.IGNORECASE)
+# Variables (`$X`), booleans and short numbers are not secrets: `API_KEY=$OTHER`, `primary_key=True`.
 _ASSIGNMENT = re.compile(
     rf"""
     (?<![A-Za-z0-9_.-])({_NAME}["']?\s{{0,4}}[:=]\s{{0,4}})
@@ -98,27 +102,12 @@ _SECRETS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def redact(text: str) -> str:
-    """Return *text* with what looks like a secret replaced by ``[redacted]``; sanitize it first.
+    """Return *text* with everything that looks like a secret replaced by ``[redacted]``.
 
-    Keys of the usual services, JWTs, bearer tokens, private keys, passwords in URLs, and the values
-    of names like ``*_TOKEN``, ``*_KEY``, ``*_SECRET`` and ``PASSWORD``.
+    That is: API keys of common services, JWTs, bearer tokens, private keys, passwords in URLs, and the
+    values of names such as ``*_TOKEN``, ``*_KEY``, ``*_SECRET`` and ``PASSWORD``. Sanitize the text
+    first: an invisible character inside a secret would hide it.
     """
     for pattern, replacement in _SECRETS:
         text = pattern.sub(replacement, text)
     return text
-
-
-class Redactor:
-    """Redacts, besides what looks like a secret, the values of the secret-looking variables of *env*."""
-
-    def __init__(self, env: Mapping[str, str]) -> None:
-        values = {
-            value for name, value in env.items() if _SECRET_NAME.match(name) and len(value) >= MIN_SECRET
-        }
-        # The longest first: one secret may be the beginning of another.
-        longest_first = sorted(values, key=lambda value: (-len(value), value))
-        self._values = re.compile("|".join(map(re.escape, longest_first))) if values else None
-
-    def __call__(self, text: str) -> str:
-        """Return *text* without secrets."""
-        return redact(self._values.sub(REDACTED, text) if self._values else text)

@@ -1,15 +1,11 @@
-"""Make a setting's value of what a file, a variable or a flag says.
+"""Settings: the classes that declare them, the sources of their values, and their conversion.
 
-Settings as plugins see them: classes with defaults, bound to a run.
+The first source that sets a value wins: flag, ``GSD_*`` variable, the options of the run that is
+resumed, the project's ``gsd.toml``, ``.planning/config.json``, the user's own ``config.toml``, default.
 
-Two runs may share a process, so there is no module-level state: the values are found through
-a context variable that the run sets before it calls any plugin.
-
-Settings in layers: flag > ``GSD_*`` > project ``gsd.toml`` > ``.planning/config.json`` > user > default.
-
-Each plugin contributes classes (``gsd_settings``); a class's section in the files is the plugin's
-name, its variables are ``GSD_SECTION_FIELD`` (``GSD_FIELD`` for the core's own section ``run``).
-Unknown keys are errors with a suggestion, all of them at once.
+Each plugin contributes attrs classes (``gsd_settings``). Their section in the files is the plugin's
+name; their variables are ``GSD_SECTION_FIELD``, or ``GSD_FIELD`` for the core's own section ``run``.
+All errors are reported together.
 """
 
 from __future__ import annotations
@@ -18,110 +14,35 @@ import os
 import re
 import tomllib
 import types
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin
 
 import attrs
-from attrs import field, frozen
 
 from .errors import ConfigError
 from .model.step import Depth, Profile
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
-
-
-def structure_setting(value: Any, kind: Any) -> Any:
-    """Return *value* as *kind* (a field's type); raise ``ValueError`` saying what was expected."""
-    origin = get_origin(kind)
-    if origin is Literal:
-        return _one_of(value, get_args(kind))
-    if origin is tuple:
-        return tuple(structure_setting(part, get_args(kind)[0]) for part in _parts(value))
-    if origin in (Union, types.UnionType):
-        inner = [k for k in get_args(kind) if k is not type(None)]
-        return None if value is None or value == "" else structure_setting(value, inner[0])
-    return _scalar(value, kind)
-
-
-def _parts(value: Any) -> Sequence[Any]:
-    if isinstance(value, str):
-        return [part.strip() for part in value.split(",") if part.strip()]
-    if not isinstance(value, list | tuple):
-        raise ValueError(f"expected a list, not {value!r}")
-    return cast("Sequence[Any]", value)
-
-
-def _one_of(value: Any, allowed: tuple[Any, ...]) -> Any:
-    if value not in allowed:
-        raise ValueError(f"expected one of {', '.join(map(repr, allowed))}, not {value!r}")
-    return value
-
-
-def _scalar(value: Any, kind: Any) -> Any:
-    if kind is bool:
-        return _boolean(value)
-    if kind is timedelta:
-        return _duration(value)
-    if kind is Decimal:
-        return _decimal(value)
-    if kind is str:
-        if not isinstance(value, str | int | float) or isinstance(value, bool):
-            raise ValueError(f"expected a text, not {value!r}")
-        return str(value)
-    if kind is int:
-        if isinstance(value, bool) or not re.fullmatch(r"-?\d+", str(value)):
-            raise ValueError(f"expected a whole number, not {value!r}")
-        return int(value)
-    if kind is float:
-        return float(value)
-    return Path(value) if kind is Path else value
-
-
-def _boolean(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    word = str(value).strip().lower()
-    if word in _TRUE or word in _FALSE:
-        return word in _TRUE
-    raise ValueError(f"expected true or false, not {value!r}")
-
-
-def _duration(value: Any) -> timedelta:
-    if isinstance(value, timedelta):
-        return value
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", str(value).strip())
-    if not match:
-        raise ValueError(f"expected seconds or a time like '10m', not {value!r}")
-    return timedelta(seconds=float(match[1]) * _UNITS[match[2] or "s"])
-
-
-def _decimal(value: Any) -> Decimal:
-    try:
-        number = Decimal(str(value))
-    except InvalidOperation:
-        raise ValueError(f"expected a number, not {value!r}") from None
-    if not number.is_finite() or number < 0:
-        raise ValueError(f"expected an amount, not {value!r}")
-    return number
-
+if TYPE_CHECKING:
+    from cattrs import Converter
 
 T = TypeVar("T")
 
+# Two runs may share a process, so the values cannot be in a module-level variable.
 _bound: ContextVar[Mapping[type, object] | None] = ContextVar("gsd_settings", default=None)
 
 
 def setting(default: Any, *, flag: str = "", help: str = "") -> Any:  # noqa: A002 - click's own word
     """Declare a field of a settings class: its *default*, and its *flag* on ``gsd run``, if any.
 
-    *default* may be a callable, called for each instance. A flag's values are those of the
-    field's type; a tuple's flag may be repeated.
+    *default* may be a callable; it is called for each instance. A flag takes a value of the field's
+    type; the flag of a tuple may be repeated.
     """
     metadata = {"flag": flag, "help": help}
     if callable(default):
@@ -130,14 +51,14 @@ def setting(default: Any, *, flag: str = "", help: str = "") -> Any:  # noqa: A0
 
 
 def settings_of(kind: type[T]) -> T:
-    """Return the run's values of the settings class *kind*; its defaults outside any run."""
+    """Return the run's values of the settings class *kind*; outside a run, its defaults."""
     values = _bound.get() or {}
     return cast("T", values[kind]) if kind in values else kind()
 
 
 @contextmanager
 def bind_settings(values: Mapping[type, object]) -> Generator[None]:
-    """Let :func:`settings_of` find *values*, by their class, in this context and its tasks."""
+    """Make :func:`settings_of` return *values*, by class, in this context and the tasks it starts."""
     token = _bound.set(values)
     try:
         yield
@@ -145,40 +66,42 @@ def bind_settings(values: Mapping[type, object]) -> Generator[None]:
         _bound.reset(token)
 
 
-Section: TypeAlias = Mapping[str, Any]
-
-
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class RunSettings:
-    """The core's own settings, section ``run``.
+    """The core's settings for a run, section ``run``.
 
-    *agent*, *execute*, *workspace*: the plugins to ask, in that order. *phases*: a range like
-    ``1-3,5,7.1``.
+    *agent*, *execute*, *workspace*: the plugins to use; a later one is called if those before it
+    decline. *phases*: a range such as ``1-3,5,7.1``. *gap_rounds*: how often a phase may be planned
+    again for the gaps that its verification found. *wait_for_answers*: how long a run that nobody is
+    watching waits for an answer before it exits.
     """
 
-    agent: tuple[str, ...] = setting(("claude",), flag="--agent", help="who does the work")
+    agent: tuple[str, ...] = setting(("claude",), flag="--agent", help="agent plugin to use")
     execute: tuple[str, ...] = setting(("native",))
     workspace: tuple[str, ...] = setting(("inplace",))
-    phases: str = setting("", flag="--phases", help="phases to do, e.g. 1-3,5,7.1")
-    only: str = setting("", flag="--only", help="the one phase to do")
-    skip_verify: bool = setting(False, flag="--skip-verify", help="do not verify (said in the last line)")
+    phases: str = setting("", flag="--phases", help="phases to run, such as 1-3,5,7.1")
+    only: str = setting("", flag="--only", help="run this phase only")
+    skip_verify: bool = setting(False, flag="--skip-verify", help="skip verification (noted in the summary)")
     skip_discuss: bool = setting(False)
-    depth: Depth = setting("standard", flag="--depth", help="how finely to divide the work")
+    depth: Depth = setting("standard", flag="--depth", help="how finely to divide the work into phases")
     profile: Profile = setting("balanced")
-    model: str = setting("", flag="--model", help="one model for every step")
+    model: str = setting("", flag="--model", help="model to use for every step")
     gap_rounds: int = setting(3)
     commit_docs: bool = setting(True)
-    allow_dirty: bool = setting(False, flag="--allow-dirty", help="start although tracked files are changed")
+    allow_dirty: bool = setting(
+        False, flag="--allow-dirty", help="start even with uncommitted changes to tracked files"
+    )
     wait_for_answers: timedelta = setting(timedelta(0))
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class LimitSettings:
-    """How long things may take, section ``limits``; times in seconds or ``10m``.
+    """Timeouts, section ``limits``, in seconds or written like ``10m``.
 
-    *idle*, *hard*: an agent without a sign of life; any agent call. *check*, *detector*: a plan's
-    command; a gap detector. *max_wait*: for a usage limit to pass. *park_after*: how long an
-    agent's process lives while a human is asked; then it is ended, and resumed with the answer.
+    *idle*: an agent call that reports no activity. *hard*: an agent call as a whole. *check*: a command
+    of a plan. *detector*: a gap detector. *max_wait*: the longest wait for a usage limit to reset.
+    *park_after*: how long an agent's process is kept while it waits for a human; after that it is ended,
+    and its conversation is resumed with the answer.
     """
 
     idle: timedelta = setting(timedelta(minutes=10))
@@ -192,63 +115,154 @@ class LimitSettings:
 CORE_SECTIONS: tuple[tuple[str, type], ...] = (("run", RunSettings), ("limits", LimitSettings))
 
 
-@frozen(kw_only=True)
+COMMAND_LINE = "command line"
+ENVIRONMENT = "environment"
+
+Section: TypeAlias = Mapping[str, Any]
+
+
+@attrs.frozen(kw_only=True)
 class Layer:
-    """Where values come from, and the values by section; *strict*: an unknown key is an error."""
+    """The values of one source, by section and key; if *strict*, an unknown key is an error."""
 
     origin: str
     sections: Mapping[str, Section]
     strict: bool = True
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Settings:
-    """The values by their class, and the origin of each value that is not a default (``run.model``)."""
+    """The values by class, and the origin of each value that is not a default (``run.model``)."""
 
     values: Mapping[type, object]
-    origins: Mapping[str, str] = field(factory=dict[str, str])
+    origins: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
     def of(self, kind: type[Any]) -> Any:
         """Return the value of a settings class."""
-        return self.values.get(kind) or kind()
+        return self.values[kind] if kind in self.values else kind()
+
+
+def environment_layer(classes: Sequence[tuple[str, type]], environ: Mapping[str, str]) -> Layer:
+    """Return the values of the ``GSD_*`` variables."""
+    sections: dict[str, dict[str, Any]] = {}
+    for section, kind in classes:
+        for attribute in attrs.fields(kind):
+            if (name := _variable(section, attribute.name)) in environ:
+                sections.setdefault(section, {})[attribute.name] = environ[name]
+    return Layer(origin=ENVIRONMENT, sections=sections)
+
+
+def _variable(section: str, key: str) -> str:
+    return f"GSD_{key.upper()}" if section == "run" else f"GSD_{section.upper()}_{key.upper()}"
+
+
+def toml_layer(path: Path, origin: str) -> Layer:
+    """Return the values of a TOML file; none if it does not exist."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Layer(origin=origin, sections={})
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+        raise ConfigError(f"cannot read {origin}: {exc}", hint="fix the file, or move it away") from exc
+    if loose := [key for key, value in data.items() if not isinstance(value, dict)]:
+        raise ConfigError(f"{origin}: {loose[0]!r} is not in a section", hint="put it under [run]")
+    return Layer(origin=origin, sections=data)
+
+
+def planning_layer(config: Mapping[str, Any]) -> Layer:
+    """Return the values that GSD's own ``config.json`` has for settings of ours."""
+    workflow, planning = _table(config, "workflow"), _table(config, "planning")
+    depths = {"coarse": "quick", "fine": "comprehensive"}
+    depth = config.get("depth", config.get("granularity"))
+    values: dict[str, Any] = {
+        "depth": depths.get(str(depth), depth),
+        "profile": config.get("model_profile"),
+        "skip_verify": True if workflow.get("verifier", config.get("verifier")) is False else None,
+        "skip_discuss": workflow.get("skip_discuss"),
+        "commit_docs": planning.get("commit_docs", config.get("commit_docs")),
+    }
+    run = {key: value for key, value in values.items() if value is not None}
+    return Layer(origin=".planning/config.json", sections={"run": run})
+
+
+def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = config.get(name)
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def user_config() -> Path:
+    """Return the path of the user's own settings file."""
+    if override := os.environ.get("GSD_CONFIG"):
+        return Path(override)
+    import platformdirs
+
+    return platformdirs.user_config_path("gsd") / "config.toml"
 
 
 def resolve(
     classes: Sequence[tuple[str, type]], layers: Sequence[Layer], *, tolerated: Sequence[str] = ()
 ) -> Settings:
-    """Merge *layers*, the strongest first, into the settings *classes* (section, class).
+    """Merge *layers*, the strongest first, into instances of the settings *classes* (section, class).
 
-    *tolerated* are sections of plugins that are installed but not loaded.
-    Raises ``ConfigError`` that lists every unknown key and every value of a wrong type.
+    *tolerated* are sections of plugins that are installed but not loaded. Raises ``ConfigError`` with
+    every unknown key, every value of a wrong type, and every class that refuses its values.
     """
-    known: dict[str, dict[str, attrs.Attribute[Any]]] = {}
-    for section, kind in classes:
-        known.setdefault(section, {}).update({a.name: a for a in attrs.fields(attrs.resolve_types(kind))})
-    problems = [p for layer in layers if layer.strict for p in _unknown(layer, known, tolerated)]
-    found: dict[str, Any] = {}
+    known, problems = _fields(classes)
+    unresolved = {section for section, _ in classes} - set(known)
+    invalid = set(unresolved)
+    found: dict[str, dict[str, Any]] = {}
     origins: dict[str, str] = {}
-    for layer in reversed(layers):
-        for section, key, value in _items(layer, known):
+    written: dict[str, str] = {}
+    for layer in layers:
+        if layer.strict:
+            problems += _unknown(layer, known, {*tolerated, *unresolved})
+        for section, values in layer.sections.items():
+            for key in [key for key in values if key in known.get(section, {})]:
+                attribute, name = known[section][key], f"{section}.{key}"
+                where = _where(layer, section, attribute)
+                # A value that a stronger layer overrides is checked too: without that layer it would count.
+                try:
+                    value = _converter().structure(values[key], attribute.type or Any)
+                except Exception as exc:
+                    problems += _conversion_errors(exc, where)
+                    invalid.add(section)
+                    continue
+                if name not in origins:
+                    found.setdefault(section, {})[key] = value
+                    origins[name], written[name] = layer.origin, where
+    instances: dict[type, object] = {}
+    for section, kind in classes:
+        if section not in invalid:
             try:
-                found[f"{section}.{key}"] = _structure(value, known[section][key].type)
-                origins[f"{section}.{key}"] = layer.origin
-            except (ValueError, TypeError, ArithmeticError) as exc:
-                problems.append(f"{layer.origin}: {section}.{key}: {exc}")
+                instances[kind] = _instance(kind, found.get(section, {}))
+            except _Refused as refused:
+                where = written.get(f"{section}.{refused.key}", f"section {section!r}")
+                problems.append(f"{where}: {refused}{_owner(section)}")
     if problems:
-        raise ConfigError("; ".join(problems), hint="the reference of settings lists every key")
-    return Settings(
-        values={kind: _instance(section, kind, found) for section, kind in classes}, origins=origins
-    )
+        lines = problems if len(problems) == 1 else [f"{len(problems)} settings are invalid", *problems]
+        raise ConfigError("\n  ".join(lines), hint="the settings reference lists every key and its type")
+    return Settings(values=instances, origins=origins)
 
 
-def _items(layer: Layer, known: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, Any]]:
-    for section, values in layer.sections.items():
-        for key, value in values.items():
-            if key in known.get(section, {}):
-                yield section, key, value
+def _fields(
+    classes: Sequence[tuple[str, type]],
+) -> tuple[dict[str, dict[str, attrs.Attribute[Any]]], list[str]]:
+    """Return the fields of each section, and the problems with classes whose annotations are invalid."""
+    known: dict[str, dict[str, attrs.Attribute[Any]]] = {}
+    problems: list[str] = []
+    for section, kind in classes:
+        try:
+            fields = attrs.fields(attrs.resolve_types(kind))
+        except Exception as exc:
+            problems.append(f"section {section!r}: {_message(exc)}{_owner(section)}")
+        else:
+            known.setdefault(section, {}).update({field.name: field for field in fields if field.init})
+    return known, problems
 
 
-def _unknown(layer: Layer, known: Mapping[str, Mapping[str, Any]], tolerated: Sequence[str]) -> Iterator[str]:
+def _unknown(
+    layer: Layer, known: Mapping[str, Mapping[str, Any]], tolerated: Collection[str]
+) -> Iterator[str]:
     for section, values in layer.sections.items():
         if section in tolerated:
             continue
@@ -265,69 +279,208 @@ def _suggest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
     return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(sorted(known)) or 'none'}"
 
 
-def _instance(section: str, kind: type, found: Mapping[str, Any]) -> object:
-    given = {
-        a.name: found[f"{section}.{a.name}"] for a in attrs.fields(kind) if f"{section}.{a.name}" in found
-    }
-    return kind(**given)
+def _where(layer: Layer, section: str, attribute: attrs.Attribute[Any]) -> str:
+    """Return what the user typed to set a value: a flag, a variable, or a key of a file."""
+    if layer.origin == COMMAND_LINE and (flag := attribute.metadata.get("flag")):
+        return str(flag)
+    if layer.origin == ENVIRONMENT:
+        return _variable(section, attribute.name)
+    return f"{layer.origin}: {section}.{attribute.name}"
 
 
-def _structure(value: Any, kind: Any) -> Any:
-
-    return structure_setting(value, kind)
-
-
-def environment_layer(classes: Sequence[tuple[str, type]], environ: Mapping[str, str]) -> Layer:
-    """Return what ``GSD_*`` variables say."""
-    sections: dict[str, dict[str, Any]] = {}
-    for section, kind in classes:
-        prefix = "GSD_" if section == "run" else f"GSD_{section.upper()}_"
-        for attribute in attrs.fields(kind):
-            name = prefix + attribute.name.upper()
-            if name in environ:
-                sections.setdefault(section, {})[attribute.name] = environ[name]
-    return Layer(origin="environment", sections=sections)
+def _owner(section: str) -> str:
+    is_core = section in (name for name, _ in CORE_SECTIONS)
+    return "" if is_core else f" (plugin {section!r}; -p no:{section} runs without it)"
 
 
-def toml_layer(path: Path, origin: str) -> Layer:
-    """Return what a TOML file says; an absent one says nothing."""
+class _Refused(Exception):
+    """A settings class raised an exception when it was built; *key* is the field to blame, if known."""
+
+    def __init__(self, message: str, key: str = "") -> None:
+        super().__init__(message)
+        self.key = key
+
+
+def _instance(kind: type, values: Mapping[str, Any]) -> object:
+    """Return an instance of a settings class; raise ``_Refused`` if its own code raises anything."""
+
+    def build(names: Collection[str]) -> object:
+        fields = [field for field in attrs.fields(kind) if field.name in names]
+        try:
+            return kind(**{field.alias: values[field.name] for field in fields})
+        except KeyboardInterrupt:
+            raise
+        except BaseException as exc:  # It may even call sys.exit().
+            raise _Refused(_message(exc)) from exc
+
+    def fails_alike(names: Collection[str], refused: _Refused) -> bool:
+        try:
+            build(names)
+        except _Refused as other:
+            return str(other) == str(refused)
+        return False
+
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return Layer(origin=origin, sections={})
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
-        raise ConfigError(f"{origin}: {path.name}: {exc}", hint="mend the file, or move it away") from exc
-    loose = [key for key, value in data.items() if not isinstance(value, dict)]
-    if loose:
-        raise ConfigError(f"{origin}: {loose[0]!r} stands outside a section", hint="put it under [run]")
-    return Layer(origin=origin, sections=data)
+        return build(values)
+    except _Refused as refused:
+        # An exception rarely says which field it is about: it is the one that fails alone as well.
+        alone = [key for key in values if fails_alike([key], refused)]
+        if len(alone) == 1 and not fails_alike([], refused):
+            raise _Refused(str(refused), alone[0]) from refused
+        raise
 
 
-def planning_layer(config: Mapping[str, Any]) -> Layer:
-    """Return what GSD's own ``config.json`` says about things that are settings of ours too."""
-    workflow, planning = _table(config, "workflow"), _table(config, "planning")
-    depths = {"coarse": "quick", "fine": "comprehensive"}
-    depth = config.get("depth", config.get("granularity"))
-    said: dict[str, Any] = {
-        "depth": depths.get(str(depth), depth),
-        "profile": config.get("model_profile"),
-        "skip_verify": True if workflow.get("verifier", config.get("verifier")) is False else None,
-        "skip_discuss": workflow.get("skip_discuss"),
-        "commit_docs": planning.get("commit_docs", config.get("commit_docs")),
-    }
-    run = {key: value for key, value in said.items() if value is not None}
-    return Layer(origin=".planning/config.json", sections={"run": run})
+def _message(exc: BaseException) -> str:
+    """Return what an exception says; attrs's validators put the field and the value into ``args`` too."""
+    try:
+        text = exc.args[0] if exc.args and isinstance(exc.args[0], str) else str(exc)
+    except Exception:  # It is a plugin's exception: its __str__ may raise.
+        text = ""
+    return text if text and isinstance(exc, ValueError) else f"{type(exc).__name__}: {text}".rstrip(": ")
 
 
-def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:
-    value = config.get(name)
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+# Conversion of what a file, a variable or a flag contains.
 
 
-def user_config() -> Path:
-    """Return where the user's own settings lie."""
-    if override := os.environ.get("GSD_CONFIG"):
-        return Path(override)
-    import platformdirs
+def _conversion_errors(exc: Exception, where: str) -> list[str]:
+    """Return every error in one value, each with *where* it is: ``gsd.toml: run.agent[1]: expected …``."""
+    from cattrs import transform_error
+    from cattrs.v import format_exception
 
-    return platformdirs.user_config_path("gsd") / "config.toml"
+    def describe(error: BaseException, kind: type | None) -> str:
+        return _message(error) if isinstance(error, ValueError) else format_exception(error, kind)
+
+    # cattrs appends the path of the part that is wrong: `expected … @ [1]`.
+    lines = transform_error(exc, "", describe)
+    return [f"{where}{path}: {message}" for message, _, path in (line.rpartition(" @ ") for line in lines)]
+
+
+@cache
+def _converter() -> Converter:
+    # Importing cattrs takes longer than `gsd --help` should.
+    from cattrs import Converter
+    from cattrs.cols import list_structure_factory
+
+    converter = Converter(forbid_extra_keys=True)
+    for kind, function in _SCALARS.items():
+        converter.register_structure_hook(kind, _without_type(function))
+    converter.register_structure_hook_func(_is_literal, _one_of)
+
+    def collection(kind: Any, converter: Converter) -> Callable[[Any, Any], Any]:
+        origin: Any = get_origin(kind)
+        list_type: Any = types.GenericAlias(list, get_args(kind)[:1])
+        to_list = list_structure_factory(list_type, converter)
+        return lambda value, _: origin(to_list(_items(value), list_type))
+
+    def optional(kind: Any, converter: Converter) -> Callable[[Any, Any], Any]:
+        [inner] = [part for part in get_args(kind) if part is not type(None)]
+        return lambda value, _: None if value in (None, "") else converter.structure(value, inner)
+
+    converter.register_structure_hook_factory(_is_collection, collection)
+    converter.register_structure_hook_factory(_is_optional, optional)
+    return converter
+
+
+def _without_type(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda value, _: function(value)
+
+
+def _is_literal(kind: Any) -> bool:
+    origin: Any = get_origin(kind)
+    return origin is Literal
+
+
+def _is_collection(kind: Any) -> bool:
+    """Whether *kind* is a list, a set, or a tuple of any length."""
+    origin: Any = get_origin(kind)
+    return origin in (list, set, frozenset) or (origin is tuple and get_args(kind)[1:] == (...,))
+
+
+def _is_optional(kind: Any) -> bool:
+    return (
+        get_origin(kind) in (Union, types.UnionType)
+        and type(None) in get_args(kind)
+        and len(get_args(kind)) == 2
+    )
+
+
+def _items(value: Any) -> Sequence[Any]:
+    if isinstance(value, str):  # from a variable
+        return [part.strip() for part in value.split(",") if part.strip()]
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"expected a list, got {value!r}")
+    return cast("Sequence[Any]", value)
+
+
+def _one_of(value: Any, kind: Any) -> Any:
+    allowed = get_args(kind)
+    if value not in allowed:
+        raise ValueError(f"expected one of {', '.join(map(repr, allowed))}, got {value!r}")
+    return value
+
+
+def _string(value: Any) -> str:
+    # `phases = 3` is understood, although it is not a string in TOML.
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        raise ValueError(f"expected a string, got {value!r}")
+    return str(value)
+
+
+def _path(value: Any) -> Path:
+    if not isinstance(value, str | Path):
+        raise ValueError(f"expected a path, got {value!r}")
+    return Path(value)
+
+
+def _boolean(value: Any) -> bool:
+    word = str(value).strip().lower()
+    if word in ("1", "true", "yes", "on"):
+        return True
+    if word in ("0", "false", "no", "off", ""):
+        return False
+    raise ValueError(f"expected true or false, got {value!r}")
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not re.fullmatch(r"-?\d+", str(value)):
+        raise ValueError(f"expected an integer, got {value!r}")
+    return int(value)
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"expected a number, got {value!r}") from None
+
+
+def _decimal(value: Any) -> Decimal:
+    """Return an amount of dollars."""
+    try:
+        number = Decimal(str(value))
+    except InvalidOperation:
+        raise ValueError(f"expected a number, got {value!r}") from None
+    if not number.is_finite() or number < 0:
+        raise ValueError(f"expected a number of at least 0, got {value!r}")
+    return number
+
+
+def _duration(value: Any) -> timedelta:
+    if isinstance(value, timedelta):
+        return value
+    units = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", str(value).strip())
+    if not match:
+        raise ValueError(f"expected seconds or a duration such as '10m', got {value!r}")
+    return timedelta(seconds=float(match[1]) * units[match[2]])
+
+
+_SCALARS: Mapping[type, Callable[[Any], Any]] = {
+    str: _string,
+    bool: _boolean,
+    int: _integer,
+    float: _float,
+    Decimal: _decimal,
+    timedelta: _duration,
+    Path: _path,
+}

@@ -195,7 +195,7 @@ def _step_skipped(state: State, fact: Fact, _: Structure) -> State:
 
 def _question_asked(state: State, fact: Fact, structure: Structure) -> State:
     inquiry: Inquiry = structure(fact.data["inquiry"], Inquiry)
-    record = QuestionRecord(inquiry=inquiry, occasion=fact.data.get("occasion", ""), at=fact.at)
+    record = QuestionRecord(inquiry=inquiry, key=fact.data.get("occasion", ""), at=fact.at)
     return evolve(state, inquiries={**state.inquiries, inquiry_key(inquiry): record})
 
 

@@ -143,7 +143,7 @@ class QuestionRecord:
     """An inquiry that was asked, with the *answers* so far by question id; *occasion* is its key."""
 
     inquiry: Inquiry
-    occasion: str = ""
+    key: str = ""
     at: datetime
     answers: Mapping[str, Answer] = attrs.field(factory=dict[str, Answer])
     withdrawn: bool = False

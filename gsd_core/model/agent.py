@@ -1,4 +1,4 @@
-"""A piece of work for a model, what it came to, and what an agent may do meanwhile."""
+"""Agent calls: the task for a model, its result, and what the agent may do while it works."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
-from attrs import field, frozen
+import attrs
 
 from .question import Answer, Question
 from .usage import Usage
@@ -17,12 +17,12 @@ Role: TypeAlias = Literal["roadmapper", "planner", "executor", "verifier", "rese
 Ended: TypeAlias = Literal["done", "turns", "dollars", "lost"]
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Limits:
-    """How much one call may use; ``None`` is no limit.
+    """How much one call may use; ``None`` means no limit.
 
-    The core stops a call that reports no activity for *idle*, or runs for *hard*;
-    neither clock runs while a human is asked. *dollars* and *turns* are the agent's to keep.
+    The core stops a call that reports no activity for *idle* or takes longer than *hard*; neither
+    timeout runs while a human is being asked. The agent itself has to keep to *dollars* and *turns*.
     """
 
     dollars: Decimal | None = None
@@ -31,34 +31,37 @@ class Limits:
     hard: timedelta = timedelta(hours=1)
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Conversation:
-    """An agent's conversation: its *id* (a UUID), the *cwd* it belongs to, and whether to resume it."""
+    """A conversation with an agent: its *id* (a UUID), its working directory, and whether to resume it."""
 
     id: str
     cwd: str
     resume: bool = False
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class AgentFunction:
-    """A tool of ours that the agent may call; *schema* is the JSON schema of its arguments."""
+    """A function of the step that the agent may call as a tool.
+
+    *schema* is the JSON schema of its arguments.
+    """
 
     name: str
     description: str
     schema: Mapping[str, Any]
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class AgentTask:
-    """One piece of work for a model.
+    """One task for a model.
 
-    *tools* are Claude Code's names of the tools that the work needs; ``None`` is all of them.
+    *tools* are the tools that the task needs, by Claude Code's names; ``None`` means all of them.
     *schema*, if any, is the JSON schema of the value to return.
-    *model* is an alias (opus, sonnet, haiku), a model's id, or empty for the agent's default.
-    *writable*: whether the work may change files in *tree*.
-    *user_settings*: whether the user's own settings of the agent are loaded (slash commands).
-    *conversation* is stamped by the core.
+    *model* is an alias (opus, sonnet, haiku), the id of a model, or empty for the agent's default.
+    *tree* is the working directory; *writable*: whether the agent may change files in it.
+    *user_settings*: whether to load the user's own settings of the agent, such as slash commands.
+    The core sets *conversation*.
     """
 
     step: str
@@ -71,27 +74,34 @@ class AgentTask:
     model: str = ""
     tree: Path
     writable: bool = False
-    limits: Limits = field(factory=Limits)
+    limits: Limits = attrs.field(factory=Limits)
     conversation: Conversation | None = None
     user_settings: bool = False
     run: str = ""
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class AgentResult:
-    """What an agent came to; *value* is the structured value if the task has a schema."""
+    """The result of a task; *value* is the structured value if the task has a schema.
+
+    *ended* says how the call ended: ``turns`` and ``dollars`` are limits, ``lost`` is set by the core
+    if the process ended during the call.
+    """
 
     text: str = ""
     value: Any = None
     conversation: str = ""
     model: str = ""
-    usage: Usage = field(factory=Usage)
+    usage: Usage = attrs.field(factory=Usage)
     ended: Ended = "done"
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class ToolUse:
-    """A tool that is about to be used, with its input, by an agent or by a plan's check."""
+    """A tool that an agent, or a check of a plan, is about to use, with its input.
+
+    A plan's check is a use of ``Bash``.
+    """
 
     step: str
     name: str
@@ -101,21 +111,21 @@ class ToolUse:
     writable: bool = True
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Allow:
-    """The use is fine."""
+    """The tool may be used."""
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Deny:
-    """The use is refused; *reason* is told to the agent."""
+    """The tool may not be used; the agent gets the *reason*."""
 
     reason: str
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Ask:
-    """A human has to say."""
+    """A human has to decide; *reason* says why."""
 
     reason: str
 
@@ -123,9 +133,9 @@ class Ask:
 Permission: TypeAlias = Allow | Deny | Ask
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Activity:
-    """One thing an agent was seen doing: *kind* with a short *text*, and the *tool* if it used one."""
+    """A sign of activity of an agent: its *kind*, a short *text*, and the *tool* if it used one."""
 
     kind: Literal["text", "tool", "result", "retry", "start"]
     text: str = ""
@@ -133,33 +143,36 @@ class Activity:
 
 
 class AgentHost(Protocol):
-    """What an agent may do; its clocks stop while a human is asked."""
+    """What an agent plugin may ask of the core during a call. Timeouts pause while a human is being asked."""
 
     async def permit(self, use: ToolUse) -> Permission:
-        """Ask the policies about a tool's use; ``Ask``: call :meth:`confirm`. Waits for no human."""
+        """Ask the permission policies; never waits for a human. After ``Ask``, call :meth:`confirm`."""
         ...
 
     async def confirm(self, use: ToolUse, reason: str) -> Permission:
-        """Ask a human about a tool's use; returns ``Allow`` or ``Deny``."""
+        """Ask a human whether a tool may be used; return ``Allow`` or ``Deny``."""
         ...
 
     async def ask(self, questions: Sequence[Question]) -> Sequence[Answer]:
-        """Ask a human; an answer for each question, in their order."""
+        """Ask a human; return one answer for each question, in the same order."""
         ...
 
     async def call(self, function: str, arguments: Mapping[str, Any]) -> str:
-        """Call one of the task's functions; returns the text for the model."""
+        """Call one of the task's functions; return the text for the model."""
         ...
 
     async def progress(self, activity: Activity, usage: Usage | None = None) -> None:
-        """Report that the agent is alive; *usage* is that of one turn, given once for each turn."""
+        """Report activity, which restarts the inactivity timeout. Give the *usage* of each turn once."""
         ...
 
     def started(self, pid: int) -> None:
-        """Report the agent's process, so that a later start can end it if we are killed."""
+        """Report the id of the agent's process, for the journal."""
         ...
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Variables that every process of the agent must carry (``GSD_RUN`` among them)."""
+        """Environment variables that every process of the agent must have.
+
+        ``GSD_RUN`` is one of them: if gsd is killed, the next start finds the processes by it and ends them.
+        """
         ...

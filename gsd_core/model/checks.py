@@ -1,13 +1,13 @@
-"""Commands that prove something, and what they did."""
+"""Results of the commands that check a task or a phase."""
 
 from __future__ import annotations
 
-from attrs import frozen
+import attrs
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class CheckResult:
-    """What a command did: *exit* code (``None`` if it was refused or timed out), *output* (its end)."""
+    """A command's *exit* code (``None`` if it was refused or timed out) and the end of its *output*."""
 
     command: str
     exit: int | None
@@ -15,13 +15,13 @@ class CheckResult:
 
     @property
     def ok(self) -> bool:
-        """The command ran and succeeded."""
+        """Whether the command ran and succeeded."""
         return self.exit == 0
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class TaskCheck:
-    """The check of one task of a plan (``01-02``, task 1), as it came out just now."""
+    """The current result of the check of one *task* (its number) of a *plan* (its id, such as ``01-02``)."""
 
     plan: str
     task: int

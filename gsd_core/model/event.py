@@ -1,4 +1,4 @@
-"""Events: the public, documented subset of what a run tells of itself."""
+"""Events: the public, documented part of what a run records."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args
 
-from attrs import field, frozen
+import attrs
 
 EventName: TypeAlias = Literal[
     "run.started",
@@ -34,11 +34,11 @@ EventName: TypeAlias = Literal[
 EVENT_NAMES: tuple[EventName, ...] = get_args(EventName)
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Event:
-    """Something that happened; *seq* orders events and is a cursor into the journal.
+    """Something that happened in a run; *seq* orders events and is a position in the journal.
 
-    *data* is JSON data; its fields for each name are listed in the reference of events.
+    *data* is JSON data; the reference of events lists its fields for each *name*.
     """
 
     seq: int
@@ -46,4 +46,4 @@ class Event:
     at: datetime
     run: str
     step: str = ""
-    data: Mapping[str, Any] = field(factory=dict[str, Any])
+    data: Mapping[str, Any] = attrs.field(factory=dict[str, Any])

@@ -1,28 +1,28 @@
-"""Gaps: truths that a phase promised and that do not hold."""
+"""Gaps: must-haves of a phase that its current tree does not meet."""
 
 from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from attrs import field, frozen
+import attrs
 
 GapStatus: TypeAlias = Literal["failed", "partial", "unverified"]
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class BadArtifact:
-    """A file that has to do with a gap, and what is wrong with it."""
+    """A file that is part of a gap, and what is wrong with it."""
 
     path: str
     issue: str
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Gap:
-    """A truth that does not hold; only *truth* and *reason* are required.
+    """A *truth* that does not hold, and the *reason*; the other fields are optional.
 
-    *about* names what the gap is about, so that two rounds can be compared without comparing
-    words: a truth's id (``01-02:T1``), a path, a requirement. *found_by* is stamped by the core.
+    *about* identifies the gap across rounds, whatever its wording: the id of a truth (``01-02:T1``), a
+    path, or a requirement. *missing* lists what has to be added. The core sets *found_by*.
     """
 
     truth: str
@@ -36,13 +36,13 @@ class Gap:
 
     @property
     def key(self) -> str:
-        """What the gap is known by from round to round."""
+        """The identity of the gap across rounds."""
         return self.about or self.truth
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Evidence:
-    """What is known of one truth or must-have: *about* as in :class:`Gap`; *holds*; the proof."""
+    """Whether a truth or must-have *holds*, with the *proof*; *about* is as in :class:`Gap`."""
 
     about: str
     holds: bool
@@ -50,9 +50,9 @@ class Evidence:
     by: str = ""
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class HumanCheck:
-    """Something only a human can verify."""
+    """Something that only a human can verify."""
 
     test: str
     expected: str
@@ -60,16 +60,16 @@ class HumanCheck:
     about: str = ""
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class GapReport:
-    """What all detectors and the verifier found about a phase as it is now."""
+    """What the detectors and the verifier found about a phase in its current state."""
 
     gaps: tuple[Gap, ...] = ()
-    failed_detectors: tuple[str, ...] = field(default=())
+    failed_detectors: tuple[str, ...] = ()
     human: tuple[HumanCheck, ...] = ()
     evidence: tuple[Evidence, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """No gap, no detector that failed, nothing left for a human."""
+        """Whether there is no gap, no failed detector, and nothing left for a human to verify."""
         return not (self.gaps or self.failed_detectors or self.human)

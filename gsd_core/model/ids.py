@@ -1,6 +1,7 @@
-"""Ids that lie in users' repositories: phases, plans, steps, runs and questions.
+"""Ids of phases, steps, runs and questions.
 
-The shapes are frozen: step ids stand in commit trailers (``GSD-Step``) and in the journal.
+Their format must not change: users' repositories contain them, in file names, in commit trailers
+(``GSD-Step``) and in journals.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeAlias, get_args
 
-from attrs import frozen
+import attrs
 
 StepKind: TypeAlias = Literal[
     "init", "discuss", "plan", "execute", "verify", "complete", "survey", "research", "audit", "close"
@@ -33,7 +34,8 @@ _PART = re.compile(r"(\d{1,9})([A-Za-z]?)")
 def normal_phase(text: str) -> str:
     """Return a phase number without leading zeros: ``"02.1"`` → ``"2.1"``, ``"12a"`` → ``"12A"``.
 
-    In a number with its milestone (``"02-1"`` → ``"2-01"``) the part after the hyphen keeps two digits.
+    If the number includes the milestone (``"02-1"`` → ``"2-01"``), the part after the hyphen has two
+    digits. Anything that is not a phase number is returned as it is.
     """
     match = _PHASE.fullmatch(text.strip())
     if not match:
@@ -50,22 +52,23 @@ def phase_order(number: str) -> tuple[tuple[int, str], ...]:
 
 
 def padded(number: str) -> str:
-    """Return a phase number as it stands in file names: ``"2.1"`` → ``"02.1"``."""
+    """Return a phase number as it is written in file names: ``"2.1"`` → ``"02.1"``."""
     normal = normal_phase(number)
     return f"0{normal}" if re.match(r"\d(?!\d)", normal) else normal
 
 
 def slug(name: str) -> str:
-    """Return *name* as it stands in a folder's name: lower case, digits and hyphens, at most 40."""
+    """Return *name* in the form used in folder names: lower case, digits, hyphens; at most 40 characters."""
     words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     return words[:40].rstrip("-") or "phase"
 
 
-@frozen
+@attrs.frozen
 class StepId:
-    """What a step is about, written ``2.1/execute/02.1-03`` or ``2.1/verify/r2`` or ``init``.
+    """The id of a step, written like ``2.1/execute/02.1-03``, ``2.1/verify/r2`` or ``init``.
 
-    *detail* is a plan's id (execute) or a milestone's version (audit, close).
+    *detail* is the id of a plan (execute) or the version of a milestone (audit, close). *round* counts
+    the rounds of planning and verification for gaps.
     """
 
     kind: StepKind
@@ -81,7 +84,7 @@ class StepId:
 
     @classmethod
     def parse(cls, text: str) -> StepId:
-        """Read a step's id; raise ``ValueError`` if it is none."""
+        """Return the step id that *text* is; raise ``ValueError`` if it is not one."""
         parts = text.split("/")
         if first := _KINDS.get(parts[0]):
             return cls(kind=first, detail="/".join(parts[1:]))
@@ -99,7 +102,10 @@ def new_run_id(now: datetime) -> str:
     return f"r-{now.astimezone(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
 
 
-def question_id(run: str, step: str, occasion: str, text: str, options: Sequence[str]) -> str:
-    """Return the id under which the same question, asked again, finds its answer."""
-    digest = hashlib.sha256("\0".join([run, step, occasion, text, *options]).encode())
+def question_id(run: str, step: str, key: str, text: str, options: Sequence[str]) -> str:
+    """Return the id of a question; the same question, asked again after a crash, gets the same id.
+
+    *key* tells apart questions with the same words that a step asks at different points.
+    """
+    digest = hashlib.sha256("\0".join([run, step, key, text, *options]).encode())
     return f"q-{digest.hexdigest()[:10]}"

@@ -1,20 +1,20 @@
-"""Notices: what is worth telling someone who is not watching."""
+"""Notifications for someone who is not watching the run."""
 
 from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from attrs import frozen
+import attrs
 
 Level: TypeAlias = Literal["info", "warning", "error"]
 NoticeType: TypeAlias = Literal["question", "progress", "error", "complete", "crash"]
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Notice:
-    """One message; *key* is the same for the same occasion, so nobody is told twice.
+    """One notification. The core sends it once for each *key*, even if the run is resumed.
 
-    *answer_with* is a command line that answers *question*, if it is about one.
+    If it is about a *question* (an id), *answer_with* is a command line that answers it.
     """
 
     key: str

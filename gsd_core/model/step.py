@@ -1,4 +1,4 @@
-"""Steps: what is asked of an executor, what it returns, and what it may do meanwhile."""
+"""Steps: the request to an executor, its result, and what the executor may do while it works."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
-from attrs import field, frozen
+import attrs
 
 from gsd_core.planning.changes import Change
 from gsd_core.planning.model import PhaseView, Plan, Planning, Task
@@ -18,29 +18,28 @@ from .gap import GapReport
 from .ids import StepKind
 from .question import Answer, Inquiry
 
-Effect: TypeAlias = Literal["reenter", "observe", "manual"]
 Profile: TypeAlias = Literal["quality", "balanced", "budget"]
 Depth: TypeAlias = Literal["quick", "standard", "comprehensive"]
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Idea:
-    """The idea document; *sha256* in hex is its identity."""
+    """The idea document; *sha256* (hex) of its text identifies it."""
 
     name: str
     text: str
     sha256: str
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class StepRequest:
-    """One attempt at one step; *id* and *run* are its identity, *attempt* (from 1) is stamped by the core.
+    """One attempt at one step; the core counts *attempt* from 1.
 
-    *project* is the project's root, *tree* the folder to work in (the same unless a workspace
-    plugin made one). *report* is what detectors found (verify) or the gaps to plan for
-    (plan, later rounds). *tasks_done* are the numbers of the plan's tasks that are committed.
-    *now* is when the attempt began (aware UTC): the only clock a step needs; *began* is when the
-    first attempt did, unless that is unknown.
+    *project* is the root of the project, *tree* the folder to work in: the same, unless a workspace
+    plugin created another one. *report* is what the detectors found (verify), or the gaps to plan for
+    (plan, from the second round on). *tasks_done* are the numbers of the plan's committed tasks.
+    *now* is the start of this attempt (aware, UTC); use it instead of the clock, so that a step can be
+    repeated. *began* is the start of the first attempt, if known.
     """
 
     id: str
@@ -58,27 +57,27 @@ class StepRequest:
     profile: Profile = "balanced"
     depth: Depth = "standard"
     model: str = ""
-    planning: Planning = field(factory=Planning)
+    planning: Planning = attrs.field(factory=Planning)
     now: datetime
     began: datetime | None = None
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class FileWrite:
-    """A whole file that the step owns; *path* is relative to the project's root."""
+    """A complete file that the step returns; *path* is relative to the root of the project."""
 
     path: str
     text: str
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Done:
-    """The step did what it was for."""
+    """The step succeeded."""
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Verified:
-    """A verify step's verdict; it passes only if the *report* does."""
+    """The outcome of a verify step; the phase passes only if its *report* does."""
 
     report: GapReport
 
@@ -86,21 +85,21 @@ class Verified:
 Outcome: TypeAlias = Done | Verified
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class StepResult:
-    """What a step produced; the core writes it. *subject* is the commit's first line."""
+    """What a step produced. The core writes and commits it; *subject* is the first line of the message."""
 
     subject: str
-    outcome: Outcome = field(factory=Done)
+    outcome: Outcome = attrs.field(factory=Done)
     files: tuple[FileWrite, ...] = ()
     changes: tuple[Change, ...] = ()
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class TaskCommit:
-    """What became of a task: its *commit*, or why there is none (*problem*, for the agent to mend).
+    """The *commit* of a task, or the *problem* that prevented it, in words for the agent that has to fix it.
 
-    *paths* are what the commit changed, *created* those of them that are new, *at* is when it was made.
+    *paths* are the files that the commit changed, *created* those of them that are new; *at* is its time.
     """
 
     commit: str = ""
@@ -116,47 +115,45 @@ Functions: TypeAlias = Mapping[str, Callable[[Mapping[str, Any]], Awaitable[str]
 
 
 class StepHost(Protocol):
-    """What a step may do; every call is recorded before its result is used.
+    """What an executor may ask of the core. Every result is recorded before the executor gets it.
 
-    Calls are keyed: asked again after a crash, the answer is the record.
+    An attempt that starts again after a crash makes the same calls and gets the recorded results.
     """
 
     async def run_agent(
         self, key: str, task: AgentTask, accept: Accept | None = None, functions: Functions | None = None
     ) -> AgentResult:
-        """Have an agent do *task*; *key* names the call within the step (``plan``, ``revise-1``).
+        """Have an agent do *task*; *key* identifies the call within the step (``plan``, ``revise-1``).
 
-        *accept* returns complaints about the answer (none: it is fine). They go back into the
-        same conversation, at most twice; then the call is ``Permanent``ly rejected.
-        *functions* are the implementations of ``task.functions``.
+        *accept* returns what is wrong with the result; nothing means it is accepted. The complaints go
+        back into the same conversation, at most twice; then a fresh conversation is tried. If that does
+        not help either, the call fails with ``Permanent``.
+        *functions* implement ``task.functions``, by name.
         """
         ...
 
     async def ask(self, inquiry: Inquiry) -> Sequence[Answer]:
-        """Ask a human (or whoever answers); an answer for each question, in their order.
+        """Ask a human, or a plugin that answers; return one answer for each question, in the same order.
 
-        Does not return if nobody can answer: the step is parked and entered again later.
+        If nobody can answer now, it raises an exception that ends the attempt: do not catch it. The step
+        runs again when there are answers.
         """
         ...
 
     async def commit_task(self, task: Task, subject: str, paths: Sequence[str]) -> TaskCommit:
-        """Run the task's check; if it passes, commit what changed with the task's trailers.
+        """Run the task's check; if it passes, commit what changed, with the task's trailers.
 
-        A task that is committed already returns its commit. *paths* are what the agent says it
-        changed; the core stages what did change.
+        If the task is committed already, return that commit. *paths* are the files that the agent says
+        it changed; the core commits those that did change.
         """
         ...
 
     async def check(self, command: str) -> CheckResult:
-        """Run a command in the tree, through the permission gate."""
-        ...
-
-    async def declare(self, effect: Effect) -> None:
-        """Say what to do with this attempt after a crash; ``reenter`` unless declared otherwise."""
+        """Run a command in the tree if the permission policies allow it."""
         ...
 
 
 class RunStep(Protocol):
-    """The rest of the chain around a step."""
+    """The next wrapper around a step, or the step itself."""
 
     def __call__(self, step: StepRequest, /) -> Awaitable[StepResult]: ...

@@ -1,21 +1,21 @@
-"""What an agent call used: tokens, turns and money."""
+"""Usage of agent calls (tokens, turns, dollars) and what a budget policy decides about it."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
-from attrs import frozen
+import attrs
 
 Basis: TypeAlias = Literal["reported", "priced", "unknown"]
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Usage:
-    """The use of one call, never of a whole conversation.
+    """What one call used, not the whole conversation.
 
-    *dollars* is ``None`` if nobody knows it; *basis* says whether the agent reported it
-    or we priced its turns.
+    *dollars* is ``None`` if unknown. *basis* says where it comes from: ``reported`` by the agent, or
+    ``priced`` by the core from the tokens of each turn.
     """
 
     input_tokens: int = 0
@@ -40,16 +40,19 @@ class Usage:
 
 
 def _weaker(one: Usage, other: Usage) -> Basis:
-    """Return the weaker basis of the two; what used nothing has no say."""
-    spoken = {usage.basis for usage in (one, other) if usage != Usage(basis=usage.basis)}
-    if "unknown" in spoken or not spoken:
+    """Return the less reliable basis of the two; a usage of nothing does not count."""
+    bases = {usage.basis for usage in (one, other) if usage != Usage(basis=usage.basis)}
+    if "unknown" in bases or not bases:
         return "unknown"
-    return "priced" if "priced" in spoken else "reported"
+    return "priced" if "priced" in bases else "reported"
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Spend:
-    """What a run has spent, and what the next call may spend at most (dollars)."""
+    """What a run has spent so far, in dollars, and what the next call may spend at most (*reserved*).
+
+    *unknown_calls* are calls whose cost is unknown; *spent* does not include them.
+    """
 
     run: str
     step: str
@@ -59,15 +62,15 @@ class Spend:
     unknown_calls: int = 0
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Stop:
-    """A budget policy's verdict: spend nothing more in this run."""
+    """The decision of a budget policy to spend nothing more in this run."""
 
     reason: str
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Pause:
-    """A budget policy's verdict: ask a human before spending more."""
+    """The decision of a budget policy to ask a human before spending more."""
 
     reason: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-DENIED = (".git", ".planning", ".gsd", ".claude", "gsd.toml")
+from gsd_core.protected import protected_part
 
 
 def refused(path: str) -> str:
@@ -17,7 +17,6 @@ def refused(path: str) -> str:
         return "contains control characters"
     if parts[0] == "/" or parts[0].startswith("~") or re.match(r"[A-Za-z]:", path) or ".." in parts:
         return "is outside the project"
-    lowered = [part.lower() for part in parts]
-    if lowered[0] in DENIED or ".git" in lowered:
+    if protected_part(path):
         return "is protected: agents may not change it"
     return ""

@@ -137,7 +137,7 @@ def _with_answers(call: AgentCall, task: AgentTask) -> str:
     answered = [
         f"- {question.text}\n  Answer: {record.answers[question.id].words}"
         for record in call.run.state.inquiries.values()
-        if record.inquiry.step == call.step and record.occasion == call.key and not record.withdrawn
+        if record.inquiry.step == call.step and record.key == call.key and not record.withdrawn
         for question in record.inquiry.questions
         if question.id in record.answers
     ]

@@ -21,12 +21,13 @@ from gsd_core.planning.changes import (
     TickPlan,
 )
 from gsd_core.planning.edit import apply_changes
+from gsd_core.protected import protected_part
 from gsd_core.sanitize import clip, sanitize
 
 from .observe import observe
 from .runtime import Run
 from .step import failure
-from .tasks import DENIED_FILES, trailers
+from .tasks import trailers
 
 SHARED = ("ROADMAP.md", "REQUIREMENTS.md", "STATE.md")
 _TARGETS: dict[type[Change], str] = {
@@ -101,9 +102,9 @@ def _read(root: Path, name: str, whole: set[str]) -> str | None:
 def _refuse_outside(root: Path, path: str) -> None:
     """Raise ``Permanent`` for a path that an executor must not write."""
     pure = PurePosixPath(path)
-    denied = {".git", ".gsd", ".claude"} & {part.lower() for part in pure.parts}
+    denied = protected_part(path.removeprefix(".planning/"))
     inside = (root / path).resolve().is_relative_to(root.resolve())
-    if pure.is_absolute() or ".." in pure.parts or denied or not inside or pure.name in DENIED_FILES:
+    if pure.is_absolute() or ".." in pure.parts or denied or not inside:
         raise Permanent(f"a step may not write {path!r}", hint="the executor returned a path it must not own")
 
 

@@ -117,7 +117,7 @@ async def _escalate(run: Run, item: Escalate) -> End | None:
 
 
 async def _ask_again(run: Run, item: AskAgain) -> End | None:
-    occasion = next(q.occasion for q in run.state.inquiries.values() if q.inquiry == item.inquiry)
+    occasion = next(q.key for q in run.state.inquiries.values() if q.inquiry == item.inquiry)
     try:
         await ask(run, item.inquiry, step=item.step, occasion=occasion)
     except Parked:

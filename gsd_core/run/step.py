@@ -33,7 +33,7 @@ from gsd_core.model.checks import CheckResult
 from gsd_core.model.gap import GapReport
 from gsd_core.model.ids import StepId
 from gsd_core.model.question import Answer, Inquiry
-from gsd_core.model.step import Accept, Effect, Functions, StepRequest, StepResult, TaskCommit, Verified
+from gsd_core.model.step import Accept, Functions, StepRequest, StepResult, TaskCommit, Verified
 from gsd_core.planning.model import Plan, Task
 from gsd_core.plugins.contexts import PluginContext, entered
 from gsd_core.plugins.isolation import in_core
@@ -123,10 +123,6 @@ class Host:
         """See :class:`gsd_core.StepHost`."""
         with self._at_work():
             return await check(self.gate, command, self.tree, self.run.limits.check)
-
-    async def declare(self, effect: Effect) -> None:
-        """See :class:`gsd_core.StepHost`."""
-        self.run.record("attempt.declared", {"effect": effect}, step=self.step.id, attempt=self.step.attempt)
 
 
 @frozen(kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
@@ -12,16 +12,14 @@ from gsd_core.errors import GsdError
 from gsd_core.git import TrailedCommit
 from gsd_core.model.step import StepRequest, TaskCommit
 from gsd_core.planning.model import Plan, Task
+from gsd_core.protected import is_secret_name, protected_part
 from gsd_core.sanitize import clip, redact, sanitize
 
 from .permission import Gate
 from .runtime import Run
 from .verification import check
 
-DENIED = (".git", ".planning", ".gsd", ".claude")
-DENIED_FILES = ("gsd.toml", ".mcp.json")
 LEFT_OUT = ("__pycache__", "node_modules", ".venv", ".pytest_cache", ".mypy_cache", ".ruff_cache")
-SECRETS = (".env", "id_rsa", "id_ed25519")
 
 
 async def commit_task(
@@ -147,19 +145,5 @@ async def _changed(run: Run, step: StepRequest) -> tuple[str, ...]:
 def may_commit(path: str) -> bool:
     """Whether a task may commit *path*."""
     parts = PurePosixPath(path).parts
-    name = parts[-1].lower()
-    return not (
-        _has(parts[:1], DENIED)
-        or _has(parts, (".git", *LEFT_OUT))
-        or name in DENIED_FILES
-        or _is_secret(name)
-    )
-
-
-def _is_secret(name: str) -> bool:
-    shown = name.endswith(("example", "sample", "template"))
-    return name in SECRETS or (name.startswith(".env.") and not shown)
-
-
-def _has(parts: Collection[str], names: Collection[str]) -> bool:
-    return any(part.lower() in names for part in parts)
+    is_left_out = any(part.lower() in LEFT_OUT for part in parts)
+    return not (protected_part(path) or is_left_out or is_secret_name(parts[-1]))

@@ -20,7 +20,7 @@ from gsd_core.model.checks import CheckResult
 from gsd_core.model.ids import question_id
 from gsd_core.model.notice import Notice
 from gsd_core.model.question import Answer, Inquiry, Question
-from gsd_core.model.step import Accept, Effect, Functions, TaskCommit
+from gsd_core.model.step import Accept, Functions, TaskCommit
 from gsd_core.model.usage import Usage
 from gsd_core.planning.model import Task
 
@@ -106,7 +106,6 @@ class FakeHost:
     inquiries: list[Inquiry] = attrs.field(factory=list[Inquiry], init=False)
     commits: list[Commit] = attrs.field(factory=list[Commit], init=False)
     commands: list[str] = attrs.field(factory=list[str], init=False)
-    effects: list[Effect] = attrs.field(factory=list[Effect], init=False)
     _results: dict[str, AgentResult] = attrs.field(factory=dict[str, AgentResult], init=False)
     _answered: dict[str, Answer] = attrs.field(factory=dict[str, Answer], init=False)
 
@@ -219,10 +218,6 @@ class FakeHost:
         exits = self.checks.get(command, (0,))
         exit_code = exits[min(self.commands.count(command), len(exits)) - 1]
         return CheckResult(command=command, exit=exit_code, output="" if exit_code == 0 else "it failed")
-
-    async def declare(self, effect: Effect) -> None:
-        """Record the effect."""
-        self.effects.append(effect)
 
 
 def _allow(use: ToolUse) -> Permission:

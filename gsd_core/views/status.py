@@ -209,7 +209,7 @@ def _asked(record: QuestionRecord) -> Iterator[Asked]:
                 step=record.inquiry.step,
                 reason=record.inquiry.reason,
                 at=record.at,
-                occasion=record.occasion,
+                occasion=record.key,
             )
 
 

@@ -13,7 +13,9 @@ from gsd_core.errors import (
     GsdError,
     JournalError,
     Locked,
+    Parked,
     Permanent,
+    PlanningError,
     PluginError,
     Transient,
     UserError,
@@ -26,6 +28,8 @@ from gsd_core.errors import (
     [
         (UserError("x"), 2),
         (Locked("x"), 2),
+        (PlanningError("x", path="ROADMAP.md", line=3), 2),
+        (Parked("x"), 3),
         (Credentials("x"), 4),
         (Exhausted("x"), 5),
         (Transient("x"), 75),

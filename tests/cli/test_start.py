@@ -121,7 +121,7 @@ def test_a_typed_value_of_the_wrong_kind_is_an_error(bench: Bench, idea: Path) -
     result = call("run", idea, "-C", bench.root, "--max-budget-usd", "lots")
 
     assert result.exit_code == 2
-    assert "command line: budget." in result.stderr
+    assert "--max-budget-usd: expected a number, got 'lots'" in result.stderr
 
 
 def test_two_ways_to_choose_phases_exclude_each_other(bench: Bench, idea: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from tests.package.source import ROOT, Import, Module, imports, modules
 
 LAYERS: dict[str, tuple[str, ...]] = {
-    "values": ("errors", "model", "planning.model", "planning.changes"),
+    "values": ("errors", "model", "protected", "planning.model", "planning.changes"),
     "storage": ("planning", "machine", "journal", "git", "sanitize", "processes", "settings"),
     "plugin boundary": ("", "markers", "hookspecs", "plugins"),
     "engine": ("run",),
@@ -49,7 +49,8 @@ LIBRARIES: dict[str, set[str]] = {
     "pluggy": {"markers", "hookspecs", "plugins"},
     "apsw": {"journal"},
     "filelock": {"journal"},
-    "cattrs": {"journal"},
+    "cattrs": {"journal", "settings"},
+    "psutil": {"processes"},
     "ruamel": {"planning"},
     "platformdirs": {"settings"},
     "pytest": {"testing"},
@@ -188,6 +189,7 @@ VALUE_IMPORTS = {
     "hashlib",
 }
 VALUE_IMPORTS |= {"secrets"}  # For random ids.
+VALUE_IMPORTS |= {"fnmatch", "unicodedata"}  # For comparing names.
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,7 @@ def test_a_plan_may_depend_on_a_plan_of_an_earlier_round() -> None:
             "sub/.git/x",
             ".claude/x.json",
             "gsd.toml",
+            "docs/gsd.toml",
             ".gsd/plugins/x.py",
         ),
     ],
@@ -121,7 +122,7 @@ def test_protected_and_outside_paths_are_refused(path: str) -> None:
     assert refused(path)
 
 
-@pytest.mark.parametrize("path", ["a.py", "src/.gitignore", "docs/gsd.toml", ".github/x.yml", "a..b", "x~"])
+@pytest.mark.parametrize("path", ["a.py", "src/.gitignore", "docs/gsd.md", ".github/x.yml", "a..b", "x~"])
 def test_ordinary_paths_are_accepted(path: str) -> None:
     assert refused(path) == ""
 

@@ -1,4 +1,4 @@
-"""What an earlier run left behind is ended, and nothing else."""
+"""Processes that an earlier run left behind are ended, and no others."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
+import psutil
 import pytest
 
 from gsd_core.errors import ProjectError
-from gsd_core.processes import Process, boot_id, by_ps, end_marked, processes, start_time
+from gsd_core.processes import Process, boot_id, end_marked, processes, start_time
 
 STUBBORN = """
 import os, signal, subprocess, sys
@@ -77,7 +78,7 @@ def test_a_marked_process_is_ended(started: Started, name: str) -> None:
     assert process.wait() == -signal.SIGTERM
 
 
-def test_one_that_ignores_sigterm_is_killed(started: Started, name: str) -> None:
+def test_a_process_that_ignores_sigterm_is_killed(started: Started, name: str) -> None:
     process = start(started, STUBBORN, {name: "r-1"})
     said(process)
 
@@ -105,14 +106,14 @@ def test_another_runs_processes_are_left_alone(started: Started, name: str) -> N
     assert other.poll() is None
 
 
-def test_any_run_is_meant_if_none_is_named(started: Started, name: str) -> None:
+def test_processes_of_any_run_are_ended_if_no_run_is_named(started: Started, name: str) -> None:
     process = start(started, "print('ready', flush=True); import signal; signal.pause()", {name: "r-9"})
     said(process)
 
     assert end_marked(None, env_name=name) == (process.pid,)
 
 
-def test_those_to_spare_are_left_alone(started: Started, name: str) -> None:
+def test_spared_processes_are_left_alone(started: Started, name: str) -> None:
     process = start(started, STUBBORN, {name: "r-1"})
     said(process)
 
@@ -120,7 +121,9 @@ def test_those_to_spare_are_left_alone(started: Started, name: str) -> None:
     assert process.poll() is None
 
 
-def test_we_and_our_ancestors_are_never_ended_though_we_carry_the_mark(started: Started, name: str) -> None:
+def test_the_process_itself_and_its_ancestors_are_never_ended_even_if_marked(
+    started: Started, name: str
+) -> None:
     call = f"print(end_marked(['r-1'], env_name={name!r}), flush=True)"
     inner = f"from gsd_core.processes import end_marked; {call}"
     outer = f"import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-c', {inner!r}]).returncode)"
@@ -131,30 +134,62 @@ def test_we_and_our_ancestors_are_never_ended_though_we_carry_the_mark(started: 
     assert process.wait() == 0
 
 
+class Reused(psutil.Process):  # type: ignore[misc]
+    """A handle from before another process took over the id."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return hash(self.pid)
+
+
 def test_a_process_that_took_over_an_id_is_not_ended(started: Started, name: str) -> None:
     process = start(started, STUBBORN, {name: "r-1"})
     said(process)
 
-    before = Process(pid=process.pid, parent=1, owner=os.geteuid(), start="long ago", mark="r-1")
-    looks = iter([[before]])
+    before = Process(handle=Reused(process.pid), parent=1, mark="r-1")
+    scans = iter([[before]])
 
     def outdated(env_name: str) -> Iterable[Process]:
-        """The first look is from before the id was used again."""
-        return next(looks, ())
+        """List the earlier process in the first scan only."""
+        return next(scans, ())
 
-    assert end_marked(["r-1"], env_name=name, table=outdated) == ()
+    assert end_marked(["r-1"], env_name=name, listed=outdated) == ()
+    assert not before.is_running()
     assert process.poll() is None
 
 
-def test_one_that_cannot_be_ended_is_an_error_that_names_it(name: str) -> None:
+class Immortal(psutil.Process):  # type: ignore[misc]
+    """A process that no signal ends."""
+
+    def send_signal(self, sig: int) -> None:
+        """Do nothing."""
+
+
+def test_a_process_that_cannot_be_ended_is_an_error_that_names_it(started: Started, name: str) -> None:
+    process = start(started, STUBBORN, {})
+    said(process)
+
     def immortal(env_name: str) -> Iterable[Process]:
-        yield Process(pid=2**22 + 1, parent=1, owner=os.geteuid(), start="1", mark="r-1")
+        yield Process(handle=Immortal(process.pid), parent=1, mark="r-1")
 
-    with pytest.raises(ProjectError, match=str(2**22 + 1)):
-        end_marked(["r-1"], env_name=name, grace=timedelta(seconds=0.05), table=immortal)
+    with pytest.raises(ProjectError, match=str(process.pid)):
+        end_marked(["r-1"], env_name=name, grace=timedelta(seconds=0.05), listed=immortal)
 
 
-def test_a_start_time_is_that_of_the_process_and_gone_with_it(started: Started) -> None:
+def test_another_users_processes_are_left_alone(
+    started: Started, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = start(started, STUBBORN, {name: "r-1"})
+    said(process)
+    monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
+
+    assert end_marked(["r-1"], env_name=name) == ()
+    assert process.poll() is None
+
+
+def test_a_process_has_one_start_time_while_it_runs(started: Started) -> None:
     process = start(started, STUBBORN, {})
     said(process)
     first = start_time(process.pid)
@@ -171,19 +206,33 @@ def test_a_boot_has_one_id() -> None:
     assert boot_id() == boot_id()
 
 
-def test_ps_tells_the_environment_from_the_command_line(started: Started, name: str) -> None:
+def test_a_mark_on_the_command_line_does_not_count(started: Started, name: str) -> None:
     marked = start(started, STUBBORN, {name: "r-1"})
     said(marked)
     mentions = start(started, STUBBORN + f"# {name}=r-1", {})
     said(mentions)
 
-    found = {process.pid: process.mark for process in by_ps(name)}
+    found = {process.pid: process.mark for process in processes(name)}
 
     assert found[marked.pid] == "r-1"
     assert found[mentions.pid] is None
 
 
-def test_we_see_ourselves_with_our_parent() -> None:
+def test_a_process_has_ended_although_its_parent_has_not_noticed(started: Started, name: str) -> None:
+    process = start(started, STUBBORN, {name: "r-1"})
+    said(process)
+    [seen] = [each for each in processes(name) if each.pid == process.pid]
+    assert seen.is_running()
+
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+
+    assert not seen.is_running()
+    assert start_time(process.pid) is None
+    assert process.pid not in {each.pid for each in processes(name)}
+
+
+def test_the_own_process_is_listed_with_its_parent() -> None:
     found = {process.pid: process for process in processes("PATH")}
 
     assert found[os.getpid()].parent == os.getppid()

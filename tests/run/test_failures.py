@@ -101,6 +101,26 @@ def test_what_cannot_help_is_not_tried_again_and_has_its_exit(
     assert str(error) in end.reason
 
 
+class Busy(Transient):
+    """A plugin's own kind of transient failure."""
+
+
+class LoggedOut(TimeoutError, Credentials):
+    """A plugin's own kind of permanent failure."""
+
+
+@pytest.mark.parametrize(("error", "code", "kind"), [(Busy, 75, "Transient"), (LoggedOut, 4, "Credentials")])
+def test_an_error_that_a_plugin_derives_has_the_exit_of_the_class_it_is_derived_from(
+    tmp_path: Path, error: type[Exception], code: int, kind: str
+) -> None:
+    root, agent = h.repository(tmp_path / "project"), failing(lambda: error("no"))
+
+    end = do(root, agent)
+
+    assert end.exit == code
+    assert h.facts(root, "step.failed")[-1].data["error"]["kind"] == kind
+
+
 def test_a_usage_limit_is_waited_for_by_a_timer(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     began = h.now()

@@ -10,34 +10,19 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-import unicodedata
 from fnmatch import fnmatch
 from pathlib import Path, PurePath
 from typing import TypeAlias
 
 import attrs
 
-from gsd_core import Ask, Deny
+from gsd_core import PROTECTED_NAMES, Ask, Deny, fold_name, is_secret_name, protected_part
 
 from .lexer import UNKNOWN, Word
-from .programs import EXCLUDING_OPTIONS, names
-
-# Names that no agent may change, at any place in a path.
-PROTECTED = names(
-    """
-    .git git~1 .planning .gsd gsd.toml .claude .mcp.json .claude.json .bashrc .bash_profile .bash_login
-    .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc
-    .inputrc .envrc .gitconfig .ssh .netrc
-    """
-)
+from .programs import EXCLUDING_OPTIONS
 
 DEVICES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", "/dev/full"})
 
-SECRET_NAMES = (
-    *(".env", ".env.*", ".netrc", ".pgpass", ".git-credentials", ".pypirc", ".htpasswd"),
-    *("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "*.keystore"),
-)
-SHARED_EXAMPLES = frozenset({"example", "sample", "template", "dist", "test", "defaults"})
 SECRET_FOLDERS = (
     *(".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker/config.json", ".config/gcloud", ".config/gh"),
     *(".claude.json", ".claude/.credentials.json", ".npmrc", ".cargo/credentials", ".cargo/credentials.toml"),
@@ -92,9 +77,9 @@ class PathPolicy:
             return None
         for place in (lexical, real):
             if name := self.protected(place):
-                return Deny(reason=f"agents may not change {name}")
+                return Deny(reason=f"agents may not change {name}: {PROTECTED_NAMES[fold_name(name)]}")
         if self._inside(real):
-            return Ask(reason=f"{path} usually contains secrets") if _is_secret_name(real.name) else None
+            return Ask(reason=f"{path} usually contains secrets") if is_secret_name(real.name) else None
         if self.is_scratch(real):
             return None
         return Deny(reason=f"{path} is outside the project")
@@ -110,8 +95,7 @@ class PathPolicy:
 
     def protected(self, path: Path) -> str:
         """Return the part of a path that no agent may change; empty if there is none."""
-        parts = path.relative_to(self.tree).parts if path.is_relative_to(self.tree) else path.parts
-        return next((part for part in parts if folded(part) in PROTECTED), "")
+        return protected_part(path.relative_to(self.tree) if path.is_relative_to(self.tree) else path)
 
     def is_scratch(self, path: Path) -> bool:
         """Whether a path is in a temporary folder, except the one that contains the project."""
@@ -142,27 +126,12 @@ class PathPolicy:
         return "tool-results" in path.parts or any(path.is_relative_to(folder) for folder in folders)
 
     def _is_secret(self, path: Path) -> bool:
-        if _is_secret_name(path.name) or any(fnmatch(str(path), pattern) for pattern in SYSTEM_SECRETS):
+        if is_secret_name(path.name) or any(fnmatch(str(path), pattern) for pattern in SYSTEM_SECRETS):
             return True
-        below = {folded(str(PurePath(*path.parts[i:]))) for i in range(len(path.parts))}
+        below = {fold_name(str(PurePath(*path.parts[i:]))) for i in range(len(path.parts))}
         return not self._inside(path) and any(
             part == folder or part.startswith(f"{folder}/") for part in below for folder in SECRET_FOLDERS
         )
-
-
-def folded(name: str) -> str:
-    """Return a name as a file system sees it that ignores case and invisible characters."""
-    visible = "".join(
-        char for char in unicodedata.normalize("NFKC", name) if unicodedata.category(char) != "Cf"
-    )
-    return visible.casefold().rstrip(" .") or visible
-
-
-def _is_secret_name(name: str) -> bool:
-    plain = folded(name)
-    if plain.startswith(".env.") and plain.rsplit(".", 1)[-1] in SHARED_EXAMPLES:
-        return False
-    return any(fnmatch(plain, pattern) for pattern in SECRET_NAMES)
 
 
 @attrs.define
@@ -207,7 +176,7 @@ class PathContext:
         if "://" in word.text:
             return ""
         for part in (word.pattern or word.text).replace(UNKNOWN, "*").split("/"):
-            for name in PROTECTED:
+            for name in PROTECTED_NAMES:
                 if _may_be(name, part) and (name.startswith(".") or part == name or self._exists(name)):
                     return name
         return self._inside_protected()
@@ -240,7 +209,7 @@ def without_excluded(words: list[Word]) -> list[Word]:
 
 def _may_be(name: str, part: str) -> bool:
     """Whether a part of a pattern may match *name*; a lone ``*`` or ``$x`` is too vague to count."""
-    plain = folded(part)
+    plain = fold_name(part)
     if not any(char in plain for char in "*?["):
         return plain == name
     if len(plain.replace("*", "").replace("?", "")) < 2 and plain not in (".*", ".?*", ".??*"):
