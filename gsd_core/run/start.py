@@ -256,7 +256,7 @@ async def _enter_lifespans(run: Run, stack: AsyncExitStack) -> None:
 async def _lifespan(run: Run, guest: PluginContext) -> AsyncGenerator[None]:
     """Have a plugin's resource; one that does not come ends the run, one that does not go is named."""
     try:
-        await guest.come(min(run.limits.idle, OPEN))
+        await guest.enter(min(run.limits.idle, OPEN))
     except (PluginError, StepError) as exc:
         report_failure(run.hooks.report, guest.plugin, guest.hook, exc)
         hint = f"run with -p no:{guest.plugin} to go on without it"
@@ -264,7 +264,7 @@ async def _lifespan(run: Run, guest: PluginContext) -> AsyncGenerator[None]:
     try:
         yield
     finally:
-        if fault := await guest.go(None, run.hooks.grace):
+        if fault := await guest.exit(None, run.hooks.grace):
             report_failure(run.hooks.report, guest.plugin, guest.hook, fault)
 
 

@@ -27,9 +27,10 @@ from gsd_core.model.question import Answer, Inquiry, refusal
 from gsd_core.model.step import RunStep, StepHost, StepRequest, StepResult
 from gsd_core.model.usage import Pause, Spend, Stop
 from gsd_core.planning.model import PhaseView
-from gsd_core.plugins.call_group import Outcome, end_tasks
+from gsd_core.plugins.call_group import Outcome
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.isolation import PluginFailure
+from gsd_core.plugins.plugin_task import end_tasks
 
 from .registry import make_hooks
 
@@ -80,8 +81,8 @@ def check_wrap_step(plugin: object, step: StepRequest, call_next: RunStep) -> St
 
 def check_find_gaps(plugin: object, phase: PhaseView) -> Sequence[Gap] | GapReport:
     """Check ``gsd_find_gaps``; it must find the same gaps in the same tree again."""
-    first: Sequence[Gap] | GapReport = _check_call(plugin, specs.gsd_find_gaps, phase, limit=MINUTE)
-    second: Sequence[Gap] | GapReport = _check_call(plugin, specs.gsd_find_gaps, phase, limit=MINUTE)
+    first: Sequence[Gap] | GapReport = _check_call(plugin, specs.gsd_find_gaps, phase, limit=MINUTE) or ()
+    second: Sequence[Gap] | GapReport = _check_call(plugin, specs.gsd_find_gaps, phase, limit=MINUTE) or ()
     before, after = _gap_keys(first), _gap_keys(second)
     _require(before == after, f"found {before} at first, but {after} in the same tree later")
     return first
@@ -199,7 +200,7 @@ class Invocation:
         """Call it twice at once; raise ``AssertionError`` if a call fails."""
 
         async def call() -> None:
-            calls = [self.hooks().fan_out(self.spec, self.limit, *args) for _ in range(2)]
+            calls = [self.hooks().try_out(self.spec, self.limit, *args) for _ in range(2)]
             for [outcome] in await asyncio.gather(*calls):
                 _value(outcome)
 
@@ -227,7 +228,7 @@ class Invocation:
 
         ticking = asyncio.create_task(tick())
         try:
-            [outcome] = await self.hooks().fan_out(self.spec, self.limit, *args)
+            [outcome] = await self.hooks().try_out(self.spec, self.limit, *args)
         finally:
             ticking.cancel()
             await asyncio.wait([ticking])
@@ -240,12 +241,12 @@ class Invocation:
         failures: list[PluginFailure] = []
         hooks = attrs.evolve(self.hooks(), report=failures.append)
         # The limit must not end the call before the cancellation does.
-        task = asyncio.create_task(hooks.fan_out(self.spec, timedelta(hours=1), *args))
+        task = asyncio.create_task(hooks.try_out(self.spec, timedelta(hours=1), *args))
         for _ in range(turns):
             await asyncio.sleep(0)
         task.cancel()
         await asyncio.wait([task])
-        stuck = any("ignores its cancellation" in failure.error for failure in failures)
+        stuck = any(failure.reason == "ignored cancellation" for failure in failures)
         _require(not stuck, f"{self.spec.__name__} did not stop within {GRACE} when canceled")
 
 

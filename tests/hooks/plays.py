@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 
 from gsd_core import (
+    AgentTask,
     Answer,
     Event,
     Inquiry,
@@ -30,9 +31,11 @@ from gsd_core.hookspecs import (
     gsd_answer,
     gsd_find_gaps,
     gsd_on_event,
+    gsd_run_agent,
     gsd_wrap_step,
     gsd_write_config,
 )
+from gsd_core.plugins.call_group import Outcome
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.isolation import PluginFailure
 from gsd_core.testing import make_hooks
@@ -44,6 +47,8 @@ INQUIRY = Inquiry(questions=(Question(id="q", text="?"),))
 STEP = StepRequest(id="1/plan", run="r", kind="plan", project=HERE, tree=HERE, now=NOW)
 DONE = StepResult(subject="done")
 PHASE = PhaseView(number="1", name="one", project=HERE)
+TASK = AgentTask(step="s", role="planner", prompt="hi", tree=HERE)
+HOST: Any = None
 PROJECT = ProjectInfo(root=HERE)
 NOTICE = Notice(key="k", type="progress", title="t")
 
@@ -173,11 +178,18 @@ async def heard(hooks: Hooks, run: Callable[[Hooks], Awaitable[Any]]) -> Told:
     return Told(tuple(failures), value=value)
 
 
+async def pick_answers(hooks: Hooks, *names: str) -> Outcome[Sequence[Answer]] | None:
+    """Pick, with answers for results: the behaviours are the same for every way."""
+    kind: Any = Sequence
+    won: Any = await hooks.pick(gsd_run_agent, names, kind, task=TASK, host=HOST)
+    return won
+
+
 async def pick(p: Behaviour, grace: timedelta = HOUR) -> Told:
     async def run(hooks: Hooks) -> Any:
-        return await hooks.pick(gsd_answer, ("p",), SEQUENCE, inquiry=INQUIRY)
+        return await pick_answers(hooks, "p")
 
-    return await heard(make(gsd_answer, grace, p=p), run)
+    return await heard(make(gsd_run_agent, grace, p=p), run)
 
 
 async def wrap(p: Behaviour, grace: timedelta = HOUR) -> Told:
@@ -271,12 +283,11 @@ async def watch(hooks: Hooks) -> None:
         await hangs()
 
 
-SEQUENCE: Any = Sequence
 Ask = Callable[[Hooks], Awaitable[Any]]
 
 # Each way with nobody but ``p``, so that nothing ends it but our own cancellation.
 ALONE: dict[str, tuple[Callable[..., Any], Ask]] = {
-    "pick": (gsd_answer, lambda hooks: hooks.pick(gsd_answer, ("p",), SEQUENCE, inquiry=INQUIRY)),
+    "pick": (gsd_run_agent, lambda hooks: pick_answers(hooks, "p")),
     "wrap": (gsd_wrap_step, lambda hooks: hooks.wrap(gsd_wrap_step, core, StepResult)(STEP)),
     "fan_out": (gsd_find_gaps, lambda hooks: hooks.fan_out(gsd_find_gaps, HOUR, PHASE)),
     "race": (gsd_answer, lambda hooks: hooks.race(gsd_answer, valid, inquiry=INQUIRY)),

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import attrs
 import click
@@ -35,6 +35,7 @@ from gsd_core import (
     ToolUse,
     hookspecs,
 )
+from gsd_core.markers import Mode, mode_of
 from gsd_core.plugins.validation import HOOKS
 from gsd_core.testing import FakeClock, RecordingNotifier, ScriptedHuman, conformance, make_hooks
 from tests.hooks import plays
@@ -248,8 +249,18 @@ def test_specs_have_at_most_two_parameters_without_defaults() -> None:
 @pytest.mark.parametrize("name", HOOKS)
 def test_every_spec_says_all_that_an_author_needs(name: str) -> None:
     text = inspect.getdoc(getattr(hookspecs, name)) or ""
-    for word in ("When:", "Return:", "Calling:", "Failure:", "Since:", "Example::", f"@implements({name})"):
+    for word in ("When:", "Return:", "Failure:", "Since:", "Example::", f"@implements({name})"):
         assert word in text
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_every_spec_declares_a_mode_that_fits_its_signature(name: str) -> None:
+    spec = getattr(hookspecs, name)
+    mode = mode_of(spec)
+
+    assert mode in get_args(Mode)
+    assert inspect.iscoroutinefunction(spec) == (mode != "collect")
+    assert ("call_next" in inspect.signature(spec).parameters) == (mode == "wrap")
 
 
 def test_a_phase_with_gaps_is_found_to_have_them() -> None:

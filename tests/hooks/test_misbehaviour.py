@@ -135,7 +135,7 @@ def test_nonsense_from_one_that_only_watches_harms_nothing() -> None:
 
 def test_a_list_of_nonsense_is_no_report_of_gaps() -> None:
     [failure] = told(plays.fan_out, plays.lies_in_a_list).failures
-    assert failure.error == "returned list of int, not Sequence[Gap] | GapReport"
+    assert failure.error == "returned list of int, not Sequence[Gap] | GapReport | None"
 
 
 @pytest.mark.parametrize("way", plays.ALONE)

@@ -96,9 +96,9 @@ def loaded(manager: Registry, choice: Choice, trusted: Collection[str] = ()) -> 
             HEAD + "async def gsd_notfy(notice): ...",
             "there is no hook 'gsd_notfy'; did you mean 'gsd_notify'?",
         ),
-        (HEAD + "def gsd_notify(notice): ...", "gsd_notify has to be declared with 'async def'"),
-        (HEAD + "async def gsd_settings(): ...", "gsd_settings has to be declared with 'def'"),
-        (HEAD + "async def gsd_settings():\n    yield", "gsd_settings has to be declared with 'def'"),
+        (HEAD + "def gsd_notify(notice): ...", "gsd_notify must be declared with 'async def'"),
+        (HEAD + "async def gsd_settings(): ...", "gsd_settings must be declared with 'def'"),
+        (HEAD + "async def gsd_settings():\n    yield", "gsd_settings must be declared with 'def'"),
         (
             "async def gsd_notify(notice): ...",
             "gsd_notify is not marked; put @implements(gsd_notify) above it",
@@ -106,7 +106,7 @@ def loaded(manager: Registry, choice: Choice, trusted: Collection[str] = ()) -> 
         ("async def gsd_notfy(notice): ...", "there is no hook 'gsd_notfy'; did you mean 'gsd_notify'?"),
         (
             HEAD.replace("@hookimpl", "@hookimpl(wrapper=True)") + "def gsd_doctor():\n    yield",
-            "wrappers are not used",
+            "wrappers are not supported",
         ),
         ("", "implements no hook"),
     ],

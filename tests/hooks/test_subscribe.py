@@ -101,7 +101,7 @@ def test_one_that_fails_again_and_again_is_told_no_more_so_that_reports_do_not_g
             await until(lambda: len(failures) == 4)
         return failures
 
-    assert asyncio.run(main()) == ["ValueError('boom')"] * 3 + ["failed 3 times and is told no more events"]
+    assert asyncio.run(main()) == ["ValueError('boom')"] * 3 + ["failed 3 times and receives no more events"]
     assert calls == [0, 1, 2]
 
 

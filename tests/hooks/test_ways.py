@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import attrs
 import pytest
@@ -21,6 +21,8 @@ from gsd_core import (
     GapReport,
     PluginError,
     StepRequest,
+    StepResult,
+    hookspecs,
     implements,
     settings_of,
 )
@@ -33,14 +35,16 @@ from gsd_core.hookspecs import (
     gsd_workspace,
     gsd_write_config,
 )
+from gsd_core.markers import Mode, mode_of
 from gsd_core.plugins.call_group import Outcome
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.isolation import PluginFailure
 from gsd_core.plugins.loading import collect_settings
+from gsd_core.plugins.validation import HOOKS
 from gsd_core.settings import bind_settings
 from gsd_core.testing import make_hooks
 from tests.hooks import plays
-from tests.hooks.plays import HOUR, INQUIRY, INSTANT, NOTICE, PHASE, PROJECT, SEQUENCE, make, says, valid
+from tests.hooks.plays import HOUR, INQUIRY, INSTANT, NOTICE, PHASE, PROJECT, make, says, valid
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -49,22 +53,22 @@ if TYPE_CHECKING:
 def test_pick_asks_the_listed_only_in_their_order_until_one_does_not_decline() -> None:
     asked: list[str] = []
     behave = {name: says(name, asked) for name in ("a", "unlisted", "c")}
-    hooks = make(gsd_answer, none=says(None, asked), **behave)
+    hooks = make(gsd_run_agent, none=says(None, asked), **behave)
 
-    won = asyncio.run(hooks.pick(gsd_answer, ("none", "c", "a"), SEQUENCE, inquiry=INQUIRY))
+    won = asyncio.run(plays.pick_answers(hooks, "none", "c", "a"))
 
     assert won is not None
     assert (won.plugin, asked) == ("c", ["None", "c"])
-    assert asyncio.run(hooks.pick(gsd_answer, ("none",), SEQUENCE, inquiry=INQUIRY)) is None
+    assert asyncio.run(plays.pick_answers(hooks, "none")) is None
 
 
 def test_pick_names_a_listed_plugin_that_is_not_loaded_and_what_is() -> None:
-    hooks = make(gsd_answer, rehearsal=says("r"), claude=says("c"))
+    hooks = make(gsd_run_agent, rehearsal=says("r"), claude=says("c"))
 
     with pytest.raises(ConfigError) as caught:
-        asyncio.run(hooks.pick(gsd_answer, ("claude", "claud"), SEQUENCE, inquiry=INQUIRY))
+        asyncio.run(plays.pick_answers(hooks, "claude", "claud"))
 
-    assert str(caught.value) == "unknown plugin 'claud' for gsd_answer; installed: 'claude', 'rehearsal'"
+    assert str(caught.value) == "unknown plugin 'claud' for gsd_run_agent; installed: 'claude', 'rehearsal'"
 
 
 def test_a_workspace_is_picked_and_entered() -> None:
@@ -105,6 +109,32 @@ def test_order_is_first_then_by_name_then_last_however_they_were_registered(name
     options = {"first": {"tryfirst": True}, "last": {"trylast": True}}
     made = {n: plays.plugin(gsd_answer, says(n), **options.get(n, {})) for n in names}
     assert make_hooks(**made).plugins_of(gsd_answer) == ("first", "a", "b", "last")
+
+
+async def _call_every_way(hooks: Hooks, spec: Any, way: str) -> None:
+    match way:
+        case "collect":
+            hooks.collect(spec, str)
+        case "pick":
+            await hooks.pick(spec, (), Sequence)
+        case "race":
+            await hooks.race(spec, bool)
+        case "fan_out":
+            await hooks.fan_out(spec, HOUR)
+        case "wrap":
+            hooks.wrap(spec, plays.core, StepResult)
+        case _:
+            async with hooks.subscribe(spec):
+                pass
+
+
+@pytest.mark.parametrize("way", get_args(Mode))
+@pytest.mark.parametrize("name", HOOKS)
+def test_a_hook_is_called_in_no_other_way_than_it_declares(name: str, way: Mode) -> None:
+    spec = getattr(hookspecs, name)
+    if mode_of(spec) != way:
+        with pytest.raises(TypeError, match=f"{name} declares the mode '{mode_of(spec)}'"):
+            asyncio.run(_call_every_way(make_hooks(), spec, way))
 
 
 def test_race_that_nobody_wins_is_none() -> None:
@@ -164,7 +194,7 @@ def test_plugins_see_the_settings_of_the_run_that_calls_them() -> None:
 
     async def run(word: str) -> str:
         with bind_settings({Mine: Mine(word)}):
-            won = await make(gsd_answer, p=behave).pick(gsd_answer, ("p",), SEQUENCE, inquiry=INQUIRY)
+            won = await plays.pick_answers(make(gsd_run_agent, p=behave), "p")
         assert won is not None
         return str(won.value[0].text) if won.value else ""
 
@@ -220,13 +250,13 @@ def test_settings_classes_come_with_their_plugin_and_those_that_need_arguments_a
 
 def test_a_failure_that_passes_several_borders_is_reported_once() -> None:
     failures: list[PluginFailure] = []
-    inner = attrs.evolve(make(gsd_answer, inner=plays.raises(ValueError("boom"))), report=failures.append)
+    inner = attrs.evolve(make(gsd_run_agent, inner=plays.raises(ValueError("boom"))), report=failures.append)
 
     async def asks_again() -> Any:
-        return await inner.pick(gsd_answer, ("inner",), SEQUENCE, inquiry=INQUIRY)
+        return await plays.pick_answers(inner, "inner")
 
-    outer: Hooks = attrs.evolve(make(gsd_answer, outer=asks_again), report=failures.append)
+    outer: Hooks = attrs.evolve(make(gsd_run_agent, outer=asks_again), report=failures.append)
     with pytest.raises(PluginError, match="plugin 'inner' failed"):
-        asyncio.run(outer.pick(gsd_answer, ("outer",), SEQUENCE, inquiry=INQUIRY))
+        asyncio.run(plays.pick_answers(outer, "outer"))
 
     assert [failure.plugin for failure in failures] == ["inner"]

@@ -13,12 +13,12 @@ import pytest
 
 from gsd_core import PluginError, RunStep, StepRequest, StepResult, Transient
 from gsd_core.errors import Fenced
-from gsd_core.hookspecs import gsd_answer, gsd_wrap_step
-from gsd_core.plugins.call_group import end_tasks
+from gsd_core.hookspecs import gsd_run_agent, gsd_wrap_step
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.isolation import PluginFailure, in_core
+from gsd_core.plugins.plugin_task import end_tasks
 from tests.hooks import plays
-from tests.hooks.plays import DONE, HOUR, INQUIRY, INSTANT, SEQUENCE, STEP, make, passes
+from tests.hooks.plays import DONE, HOUR, INSTANT, STEP, make, passes
 
 Inner = Callable[[StepRequest], Awaitable[Any]]
 
@@ -79,7 +79,7 @@ def test_wrap_refuses_to_run_what_is_not_a_step() -> None:
     async def confuses(step: StepRequest, call_next: Any) -> Any:
         return await call_next("1/plan")
 
-    with pytest.raises(PluginError, match="call_next wants a StepRequest, not '1/plan'"):
+    with pytest.raises(PluginError, match="call_next expects a StepRequest, got '1/plan'"):
         wrapped(plays.core, confuses=confuses)
 
 
@@ -212,9 +212,9 @@ def test_a_host_says_that_the_core_is_at_work_and_its_errors_pass() -> None:
                 trace.append("recorded")
 
     async def main(grace: Any, *, fail: bool) -> Any:
-        hooks = make(gsd_answer, grace, p=partial(host_call, fail=fail))
+        hooks = make(gsd_run_agent, grace, p=partial(host_call, fail=fail))
         async with asyncio.timeout(0.01):
-            return await hooks.pick(gsd_answer, ("p",), SEQUENCE, inquiry=INQUIRY)
+            return await plays.pick_answers(hooks, "p")
 
     with pytest.raises(TimeoutError):
         asyncio.run(main(INSTANT, fail=False))
@@ -223,14 +223,18 @@ def test_a_host_says_that_the_core_is_at_work_and_its_errors_pass() -> None:
         asyncio.run(main(HOUR, fail=True))
 
 
-def test_the_end_of_the_loop_waits_for_nobody() -> None:
+def test_the_end_of_the_loop_waits_for_no_task_that_a_plugin_left_behind() -> None:
+    left: list[asyncio.Task[None]] = []
+
+    async def leaves_tasks(step: StepRequest, call_next: RunStep) -> StepResult:
+        left.append(asyncio.create_task(plays.swallows(), name="p:own task"))
+        left.append(asyncio.create_task(plays.hangs(), name="obeys"))
+        return await call_next(step)
+
     async def main() -> tuple[str, ...]:
-        task = asyncio.create_task(plays.swallows(), name="p:own task")
-        other = asyncio.create_task(plays.hangs(), name="obeys")
-        await asyncio.sleep(0)
-        left = await end_tasks(INSTANT)
-        assert other.cancelled()
-        assert not task.done()
-        return left
+        await run_step(make(gsd_wrap_step, p=leaves_tasks), plays.core)
+        assert not any(task.done() for task in left)
+        return await end_tasks(INSTANT)
 
     assert asyncio.run(main()) == ("p:own task",)
+    assert all(task.cancelled() for task in left)
