@@ -23,7 +23,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Seque
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
-from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
 
 import attrs
 import pluggy
@@ -197,7 +197,11 @@ class Hooks:
         return core
 
     def _wrapped(
-        self, spec: Callable[..., Any], impl: pluggy.HookImpl, inner: Callable[[A], Awaitable[R]], result: type[R]
+        self,
+        spec: Callable[..., Any],
+        impl: pluggy.HookImpl,
+        inner: Callable[[A], Awaitable[R]],
+        result: type[R],
     ) -> Callable[[A], Awaitable[R]]:
         async def run(request: A, /) -> R:
             call_next = NextCall(request, inner)
@@ -218,8 +222,7 @@ class Hooks:
                 outcome = group.outcome(call)
                 if outcome.error:
                     raise outcome.error
-                value: R = outcome.value
-                return value
+                return cast("R", outcome.value)
 
         return run
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -100,8 +102,22 @@ async def exits() -> None:
     sys.exit(7)
 
 
+async def interrupts() -> None:
+    raise KeyboardInterrupt
+
+
 async def exits_in_a_task() -> None:
     await asyncio.create_task(exits())
+
+
+async def interrupts_in_a_task() -> None:
+    await asyncio.create_task(interrupts())
+
+
+async def interrupts_in_a_group() -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(interrupts())
+        group.create_task(hangs())
 
 
 async def exits_in_a_group() -> None:
@@ -128,6 +144,16 @@ async def swallows() -> None:
             await hangs()
         except asyncio.CancelledError:
             continue
+
+
+async def swallows_in_a_task() -> None:
+    await asyncio.create_task(swallows())
+
+
+async def presses_ctrl_c() -> None:
+    """Do what the user's terminal does, and wait."""
+    os.kill(os.getpid(), signal.SIGINT)
+    await hangs()
 
 
 async def returns_when_cancelled() -> Sequence[Any]:
@@ -180,8 +206,9 @@ async def heard(hooks: Hooks, run: Callable[[Hooks], Awaitable[Any]]) -> Told:
 
 async def pick_answers(hooks: Hooks, *names: str) -> Outcome[Sequence[Answer]] | None:
     """Pick, with answers for results: the behaviours are the same for every way."""
-    kind: Any = Sequence
-    won: Any = await hooks.pick(gsd_run_agent, names, kind, task=TASK, host=HOST)
+    untyped: Any = hooks
+    won: Outcome[Sequence[Answer]] | None
+    won = await untyped.pick(gsd_run_agent, names, Sequence, task=TASK, host=HOST)
     return won
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import logging
+import signal
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import attrs
@@ -44,7 +47,9 @@ def told(way: Way, p: Behaviour, *more: Any) -> Told:
         (plays.raises(BaseException("boom")), "BaseException('boom')"),
         (plays.raises(TimeoutError()), "TimeoutError()"),
         (plays.raises_group(ValueError("one"), OSError("two")), "ExceptionGroup"),
+        (plays.raises(GeneratorExit()), "GeneratorExit()"),
         (plays.exits, "SystemExit(7)"),
+        (plays.interrupts, "KeyboardInterrupt()"),
     ],
 )
 def test_what_a_plugin_raises_is_named_and_reported_once(way: Way, p: Behaviour, words: str) -> None:
@@ -64,10 +69,18 @@ def test_what_a_plugin_raises_is_named_and_reported_once(way: Way, p: Behaviour,
 
 
 @pytest.mark.parametrize("way", [plays.pick, plays.wrap, plays.fan_out, plays.race])
-@pytest.mark.parametrize("p", [plays.exits_in_a_task, plays.exits_in_a_group])
-def test_a_task_of_a_plugin_that_exits_does_not_end_the_run(way: Way, p: Behaviour) -> None:
+@pytest.mark.parametrize(
+    ("p", "error"),
+    [
+        (plays.exits_in_a_task, "SystemExit(7)"),
+        (plays.exits_in_a_group, "SystemExit(7)"),
+        (plays.interrupts_in_a_task, "KeyboardInterrupt()"),
+        (plays.interrupts_in_a_group, "KeyboardInterrupt()"),
+    ],
+)
+def test_a_task_of_a_plugin_that_exits_does_not_end_the_run(way: Way, p: Behaviour, error: str) -> None:
     [failure] = told(way, p).failures
-    assert (failure.plugin, failure.error) == ("p", "SystemExit(7)")
+    assert (failure.plugin, failure.error) == ("p", error)
 
 
 def test_a_task_of_a_plugin_tells_its_state_as_any_other() -> None:
@@ -144,8 +157,33 @@ def test_one_that_hangs_is_cancelled_with_the_run_and_leaves_no_task(way: str) -
 
 
 @pytest.mark.parametrize("way", plays.ALONE)
-def test_one_that_swallows_our_cancellation_is_named_and_the_loop_ends_without_it(way: str) -> None:
-    assert _failures_when_cancelled(way, plays.swallows) == {("p", "ignores its cancellation")}
+@pytest.mark.parametrize("p", [plays.swallows, plays.swallows_in_a_task])
+def test_one_that_swallows_our_cancellation_is_named_and_the_loop_ends_without_it(
+    way: str, p: Behaviour
+) -> None:
+    assert _failures_when_cancelled(way, p) == {("p", "ignores its cancellation")}
+
+
+def test_the_code_of_one_that_swallows_our_cancellation_is_ended_as_well() -> None:
+    ended: list[str] = []
+
+    async def cleans_up() -> None:
+        try:
+            await plays.swallows()
+        finally:
+            ended.append("p")
+
+    assert told(plays.fan_out, cleans_up, INSTANT, INSTANT).raised is None
+    assert ended == ["p"]
+
+
+def test_one_that_ignores_even_the_end_of_its_coroutine_does_not_keep_the_loop() -> None:
+    async def ignores_everything() -> None:
+        for _ in range(3):
+            with contextlib.suppress(BaseException):
+                await plays.hangs()
+
+    assert told(plays.fan_out, ignores_everything, INSTANT, INSTANT).raised is None
 
 
 def _failures_when_cancelled(way: str, p: Behaviour) -> set[tuple[str, str]]:
@@ -206,10 +244,39 @@ def test_a_step_error_where_nobody_retries_is_reported(way: Way) -> None:
     assert (failure.plugin, failure.error) == ("p", "Transient: busy")
 
 
-@pytest.mark.parametrize("way", [*ASYNC_WAYS, plays.collect])
-def test_ctrl_c_passes(way: Way) -> None:
+@pytest.mark.parametrize("way", plays.ALONE)
+def test_a_real_ctrl_c_ends_the_call_and_nobody_is_blamed(way: str) -> None:
+    spec, ask = plays.ALONE[way]
+    reports: list[PluginFailure] = []
+    hooks = attrs.evolve(plays.make(spec, INSTANT, p=plays.presses_ctrl_c), report=reports.append)
+
+    async def main() -> None:
+        await ask(hooks)
+
     with pytest.raises(KeyboardInterrupt):
-        told(way, plays.raises(KeyboardInterrupt()))
+        asyncio.run(main())
+    assert reports == []
+
+
+def test_ctrl_c_during_a_plain_function_passes_where_no_loop_handles_it() -> None:
+    def contributes(project: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+
+    hooks = plays.make(gsd_write_config, p=contributes)
+    with pytest.raises(KeyboardInterrupt):
+        hooks.collect(gsd_write_config, lambda value: value.key, plays.PROJECT)
+
+
+def test_a_keyboard_interrupt_in_another_thread_is_the_plugins_own() -> None:
+    def contributes(project: Any) -> Any:
+        raise KeyboardInterrupt
+
+    hooks = plays.make(gsd_write_config, p=contributes)
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(hooks.collect, gsd_write_config, lambda value: value.key, plays.PROJECT)
+    assert [str(failure) for failure in call.result().failures] == [
+        "plugin 'p' failed in gsd_write_config: KeyboardInterrupt()"
+    ]
 
 
 def test_a_plugin_that_cannot_say_what_is_wrong_is_named_all_the_same() -> None:

@@ -19,9 +19,11 @@ from gsd_core import (
     ConfigValue,
     Gap,
     GapReport,
+    Notice,
     PluginError,
     StepRequest,
     StepResult,
+    hookimpl,
     hookspecs,
     implements,
     settings_of,
@@ -104,6 +106,46 @@ def test_a_method_can_implement_a_hook() -> None:
     assert won == Outcome(plugin="agent", value=AgentResult(text="hi"))
 
 
+class PluggyPlugin:
+    """Written as pluggy's documentation has it: functions with the hooks' names, and fewer arguments."""
+
+    def __init__(self) -> None:
+        self.notices: list[Notice] = []
+
+    @hookimpl
+    def gsd_settings(self) -> Iterable[type]:
+        return [Word]
+
+    @hookimpl(trylast=True)
+    async def gsd_notify(self, notice: Notice) -> None:
+        self.notices.append(notice)
+
+    @hookimpl
+    async def gsd_find_gaps(self) -> Sequence[Gap]:
+        return [Gap(truth="t", reason="r")]
+
+    @hookimpl(optionalhook=True)
+    async def gsd_from_the_future(self, moon: object) -> None:
+        raise AssertionError
+
+
+@attrs.frozen
+class Word:
+    word: str = "default"
+
+
+def test_a_plugin_may_use_pluggys_own_marker_and_conventions() -> None:
+    plugin = PluggyPlugin()
+    hooks = make_hooks(pluggy_plugin=plugin)
+
+    asyncio.run(hooks.fan_out(gsd_notify, HOUR, NOTICE))
+    [outcome] = asyncio.run(hooks.fan_out(gsd_find_gaps, HOUR, PHASE))
+
+    assert plugin.notices == [NOTICE]
+    assert outcome.value == [Gap(truth="t", reason="r")]
+    assert collect_settings(hooks) == (("pluggy_plugin", Word),)
+
+
 @pytest.mark.parametrize("names", [("b", "last", "a", "first"), ("first", "a", "b", "last")])
 def test_order_is_first_then_by_name_then_last_however_they_were_registered(names: tuple[str, ...]) -> None:
     options = {"first": {"tryfirst": True}, "last": {"trylast": True}}
@@ -116,7 +158,7 @@ async def _call_every_way(hooks: Hooks, spec: Any, way: str) -> None:
         case "collect":
             hooks.collect(spec, str)
         case "pick":
-            await hooks.pick(spec, (), Sequence)
+            await hooks.pick(spec, (), StepResult)
         case "race":
             await hooks.race(spec, bool)
         case "fan_out":
@@ -178,6 +220,15 @@ def test_fan_out_gives_an_outcome_for_each_in_their_order() -> None:
     outcomes = asyncio.run(make(gsd_find_gaps, b=reports, a=finds).fan_out(gsd_find_gaps, HOUR, PHASE))
 
     assert outcomes == [Outcome(plugin="a", value=(gap,)), Outcome(plugin="b", value=report)]
+
+
+def test_a_detector_that_returns_none_found_nothing_and_did_not_fail() -> None:
+    async def finds_none(phase: object) -> None:
+        return None
+
+    [outcome] = asyncio.run(make(gsd_find_gaps, a=finds_none).fan_out(gsd_find_gaps, HOUR, PHASE))
+
+    assert outcome == Outcome(plugin="a", value=None, error=None)
 
 
 def test_nobody_to_ask_is_no_outcome() -> None:

@@ -63,6 +63,7 @@ WAYS = [
     pytest.param(plays.lies, id="lies"),
     pytest.param(raises, id="raises", marks=slow),
     pytest.param(plays.exits, id="exits", marks=slow),
+    pytest.param(plays.interrupts, id="interrupts", marks=slow),
     pytest.param(plays.cancels_itself, id="cancels itself", marks=slow),
     pytest.param(plays.swallows, id="swallows", marks=slow),
     pytest.param(plays.hangs, id="hangs", marks=slow),
@@ -159,10 +160,19 @@ def test_an_executor_writes_nothing_that_is_not_its_own(tmp_path: Path, path: st
     assert not (tmp_path / "out.txt").exists()
 
 
-@pytest.mark.parametrize("hook", ["gsd_write_config", "gsd_settings", "gsd_lifespan"])
-@pytest.mark.parametrize(
-    "behave", [raises, pytest.param(plays.exits, marks=slow), pytest.param(plays.lies, marks=slow)]
-)
+CONTRIBUTIONS = [
+    *((hook, raises) for hook in ("gsd_write_config", "gsd_settings", "gsd_lifespan")),
+    *(
+        pytest.param(hook, behave, marks=slow)
+        for hook in ("gsd_write_config", "gsd_settings", "gsd_lifespan")
+        for behave in (plays.exits, plays.lies)
+    ),
+    # The settings are collected before the run handles signals: there it may be the user's Ctrl-C.
+    *(pytest.param(hook, plays.interrupts, marks=slow) for hook in ("gsd_write_config", "gsd_lifespan")),
+]
+
+
+@pytest.mark.parametrize(("hook", "behave"), CONTRIBUTIONS)
 def test_a_plugin_that_fails_to_contribute_is_dropped(
     tmp_path: Path, hook: str, behave: Callable[[], Any]
 ) -> None:
@@ -207,6 +217,7 @@ def resource(begin: Callable[[], Any] | None, end: Callable[[], Any] | None) -> 
 RESOURCES = [
     pytest.param(raises, id="raises"),
     pytest.param(plays.exits, id="exits", marks=slow),
+    pytest.param(plays.interrupts, id="interrupts"),
     pytest.param(plays.hangs, id="hangs", marks=slow),
     pytest.param(plays.cancels_itself, id="cancels itself", marks=slow),
     pytest.param(plays.swallows, id="swallows", marks=slow),
