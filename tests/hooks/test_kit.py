@@ -200,6 +200,29 @@ def test_the_kit_finds_one_that_does_not_stop(monkeypatch: pytest.MonkeyPatch) -
         check("notify", stubborn, NOTICE)
 
 
+def test_a_detector_that_returns_none_keeps_the_contract() -> None:
+    assert check("find_gaps", always(None), PHASE) == ()
+
+
+@pytest.mark.parametrize("when", ["enter", "exit"])
+@pytest.mark.parametrize("behave", [plays.raises(ValueError("boom")), plays.exits, plays.swallows])
+def test_the_kit_finds_a_resource_that_cannot_be_entered_or_exited(
+    monkeypatch: pytest.MonkeyPatch, when: str, behave: plays.Behaviour
+) -> None:
+    monkeypatch.setattr(conformance, "GRACE", INSTANT)
+
+    @asynccontextmanager
+    async def resource() -> AsyncGenerator[None, None]:
+        if when == "enter":
+            await behave()
+        yield
+        if when == "exit":
+            await behave()
+
+    with pytest.raises(AssertionError, match=r"gsd_lifespan: (ValueError|SystemExit|did not (start|exit))"):
+        check("lifespan", lambda run: [resource()], RUN)
+
+
 def test_the_kit_says_that_a_plugin_does_not_implement_the_hook() -> None:
     with pytest.raises(AssertionError, match="does not implement gsd_answer"):
         conformance.check_answer(RecordingNotifier(), INQUIRY)
