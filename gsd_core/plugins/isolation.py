@@ -34,13 +34,13 @@ _MAX_DESCRIPTION = 1000  # characters
 class PluginFailure:
     """A plugin failed in a hook: what the journal keeps of it (``plugin.failed``).
 
-    *error* is a text for people, *reason* is for code; it is empty for anything but a failed call.
+    *error* is a text for people, *reason* is for code; it is empty if no single call failed.
     """
 
     plugin: str
     hook: str
     error: str
-    reason: Reason | Literal[""] = attrs.field(default="", eq=False)
+    reason: Reason | Literal[""] = ""
 
 
 @attrs.define(eq=False)
