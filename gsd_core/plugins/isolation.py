@@ -204,15 +204,15 @@ def _without_current_task() -> Generator[None, None, None]:
     "Extending asyncio" in spite of their underscores.
     """
     try:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    except RuntimeError:
+        task = asyncio.current_task()
+    except RuntimeError:  # no event loop
         task = None
     if task is None:
         yield
         return
     leave, enter = (getattr(asyncio.tasks, name) for name in ("_leave_task", "_enter_task"))
-    leave(loop, task)
+    leave(task.get_loop(), task)
     try:
         yield
     finally:
-        enter(loop, task)
+        enter(task.get_loop(), task)

@@ -109,13 +109,12 @@ class PluginTask:
     async def _end(self) -> bool:
         grace = self.grace.total_seconds()
         while not self.task.done():
+            left = max(self._stopped_at or 0, self.call.returned_at) + grace - time.monotonic()
             # A plugin that waits for the core is not late: its grace starts again when that returns.
-            since = time.monotonic() if self.call.depth else max(self._stopped_at or 0, self.call.returned_at)
-            left = since + grace - time.monotonic()
-            if left <= 0:
+            if left <= 0 and not self.call.depth:
                 await close_tasks(*self.call.tasks)
                 return False
-            await asyncio.wait({self.task}, timeout=max(left, 0.01))
+            await asyncio.wait({self.task}, timeout=max(grace if self.call.depth else left, 0.01))
         return True
 
 

@@ -25,9 +25,8 @@ from gsd_core.machine.due import End
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import State
 from gsd_core.model.notice import Notice
-from gsd_core.plugins.call_group import report_failure
 from gsd_core.plugins.contexts import PluginContext
-from gsd_core.plugins.isolation import PluginFailure
+from gsd_core.plugins.isolation import PluginFailure, report_failure
 from gsd_core.plugins.watchdog import Blocked, Watchdog
 from gsd_core.processes import boot_id, start_time
 from gsd_core.sanitize import clip, redact, sanitize

@@ -221,8 +221,11 @@ def test_the_kit_finds_a_resource_that_cannot_be_entered_or_exited(
         if when == "exit":
             await behave()
 
+    def contribute(run: RunInfo) -> Iterable[AbstractAsyncContextManager[object]]:
+        yield resource()
+
     with pytest.raises(AssertionError, match=r"gsd_lifespan: (ValueError|SystemExit|did not (start|exit))"):
-        check("lifespan", lambda run: [resource()], RUN)
+        check("lifespan", contribute, RUN)
 
 
 def test_the_kit_reports_that_a_plugin_does_not_implement_the_hook() -> None:
