@@ -24,6 +24,7 @@ from gsd_core.cli.app import COMMANDS, gsd
 from gsd_core.cli.options import LOADED, classes_of
 from gsd_core.cli.plugin_loading import Loaded, load_plugins
 from gsd_core.journal.schema import SCHEMA, TABLES
+from gsd_core.markers import mode_of
 from gsd_core.plugins.discovery import Choice
 
 FOLDER = Path(__file__).parent / "reference"
@@ -51,14 +52,15 @@ def built_in() -> Loaded:
 
 # Hooks and values, for authors of plugins.
 
-_PART = re.compile(r"^(When|Return|Calling|Failure|Since): ", re.M)
+_PART = re.compile(r"^(Mode|When|Return|Calling|Failure|Since): ", re.M)
 
 
 def _hooks() -> Iterator[str]:
     yield from _head(
         "Hooks",
         "Every point at which the core calls plugins.",
-        "Mark a function with `@implements(gsd_…)`, so that a type checker compares the signatures.",
+        "Mark a function with `@implements(gsd_…)`, so that a type checker compares the signatures; "
+        "pluggy's own marker is available as `gsd_core.hookimpl`.",
         "A hook that decides something gets at most two arguments: a frozen request, and a host that has "
         "the operations it may use.",
         "[Values](values.md) describes the arguments and results; the "
@@ -96,8 +98,10 @@ def _parameters(spec: Any) -> str:
 
 def _documented(spec: Any) -> Iterator[str]:
     text, _, example = (inspect.getdoc(spec) or "").partition("Example::")
+    mode = mode_of(spec).replace("_", " ")
+    text = text.replace("When: ", f"Mode: [{mode}](../explanation/architecture.md#calling-modes)\nWhen: ", 1)
     for paragraph in text.strip().split("\n\n"):
-        yield _PART.sub(r"- **\1**: ", _marked(paragraph)).replace("\n- ", "\n- ")
+        yield _PART.sub(r"- **\1**: ", _marked(paragraph))
         yield ""
     yield f"```python\n{inspect.cleandoc(example)}\n```"
     yield ""

@@ -1,6 +1,13 @@
 """GSD: from an idea document to verified, committed software, phase by phase.
 
-What a plugin's author needs is here; the hooks themselves are in :mod:`gsd_core.hookspecs`.
+Everything that a plugin needs can be imported from here; the hooks are in :mod:`gsd_core.hookspecs`. Mark
+a function with :func:`implements`, or with pluggy's own :data:`hookimpl` if you prefer its conventions::
+
+    @implements(gsd_notify)            # any name; a type checker compares the signatures
+    async def beep(notice: Notice) -> None: ...
+
+    @hookimpl                          # the hook's name; only the names of the arguments are checked
+    async def gsd_notify(notice: Notice) -> None: ...
 """
 
 from .errors import (
@@ -16,7 +23,7 @@ from .errors import (
     UserError,
 )
 from .hookspecs import ConfigValue, Finding, ProjectInfo, RunInfo
-from .markers import implements
+from .markers import hookimpl, implements
 from .model.agent import (
     Activity,
     AgentFunction,
@@ -164,6 +171,7 @@ __all__ = [
     "Verified",
     "bind_settings",
     "fold_name",
+    "hookimpl",
     "implements",
     "is_secret_name",
     "normal_phase",

@@ -1,7 +1,8 @@
-"""The hooks: every place where the core asks plugins. Marked by the way they are called.
+"""The hooks: every point at which the core calls plugins, in the order of a run.
 
-A deciding hook takes at most a frozen request and a host. A hook grows by a field with a
-default, never by a parameter.
+Each hook declares its mode, which says how it is called; :mod:`gsd_core.plugins.calling` describes the
+modes. A hook that decides something takes at most a frozen request and a host. New data becomes a field
+with a default of the request, never a parameter, so that existing plugins keep working.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from attrs import field, frozen
+import attrs
 
 from .markers import PROJECT, Mark, hookimpl, hookspec, implements
 from .model.agent import AgentHost, AgentResult, AgentTask, Permission, ToolUse
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import click
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class ConfigValue:
     """One value for GSD's ``config.json``; *key* is dotted (``workflow.research``), *value* is JSON data."""
 
@@ -36,9 +37,9 @@ class ConfigValue:
     reason: str = ""
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Finding:
-    """Something that ``gsd doctor`` would tell: *ok*, what was looked at, and how to mend it."""
+    """The result of a check of the environment: what was checked, whether it is *ok*, and how to fix it."""
 
     name: str
     ok: bool
@@ -46,11 +47,11 @@ class Finding:
     fix: str = ""
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class RunInfo:
-    """A run as plugins see it when it starts: its id, the project's root, and who may be asked.
+    """A run as plugins see it when it starts: its id, the project's root, and how it was started.
 
-    *interactive*: a terminal is there and may be used. *yes*, *no_input*: the flags.
+    *interactive*: a terminal is available for questions. *yes* and *no_input* are the flags.
     """
 
     id: str
@@ -65,66 +66,117 @@ class RunInfo:
     seed: int | None = None
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class ProjectInfo:
-    """A project as config writers see it: its root and its ``config.json`` as it stands."""
+    """A project as config writers see it: its root and the current content of its ``config.json``."""
 
     root: Path
-    config: dict[str, Any] = field(factory=dict[str, Any])
+    config: dict[str, Any] = attrs.field(factory=dict[str, Any])
     yes: bool = False
 
 
-@hookspec
-async def gsd_execute_step(step: StepRequest, host: StepHost) -> StepResult | None:
-    """Turn a step into files, changes and an outcome.
+@hookspec(mode="collect")
+def gsd_cli_commands() -> Iterable[click.Command]:
+    """Contribute subcommands of ``gsd``.
 
-    When: once for each attempt at a step, inside every ``gsd_wrap_step``.
-    Return: the result, which the core lands; ``None`` leaves the step to the next plugin listed.
-    Calling: pick, in the order of the setting ``run.execute``.
-    Failure: ``Transient`` is tried again, ``Permanent`` escalates; anything else is named and escalates.
-    Since: 0.1, provisional.
-
-    Do no I/O of your own: read ``step.planning``, use *host*, return files.
+    When: only when the subcommand is not built in.
+    Return: click commands; two plugins cannot contribute the same name.
+    Failure: the plugin is left out and named.
+    Since: 0.1.
 
     Example::
 
-        @implements(gsd_execute_step)
-        async def write_licence(step: StepRequest, host: StepHost) -> StepResult | None:
-            if step.kind != "complete":
-                return None
-            return StepResult(subject="docs: add a licence", files=(FileWrite(path="LICENSE", text="…"),))
+        @implements(gsd_cli_commands)
+        def commands() -> Iterable[click.Command]:
+            yield click.Command("hello", callback=lambda: click.echo("hello"))
     """
+    return ()
 
 
-@hookspec
-async def gsd_run_agent(task: AgentTask, host: AgentHost) -> AgentResult | None:
-    """Have a model do a task.
+@hookspec(mode="collect")
+def gsd_settings() -> Iterable[type[Any]]:
+    """Contribute settings: attrs classes whose fields all have defaults.
 
-    When: for each agent call of a step, after the budget was checked and the call was journaled.
-    Return: text or value with the usage of this call; ``None`` leaves it to the next plugin listed.
-    Calling: pick, in the order of the setting ``run.agent``.
-    Failure: as ``gsd_execute_step``. When cancelled, end your processes within the grace (5 s).
-    Since: 0.1, provisional.
-
-    Ask ``host.permit`` before every use of a tool, report each turn by ``host.progress``, give
-    ``host.environment`` to every process.
+    When: once, before the settings are read.
+    Return: classes; their section in ``gsd.toml`` is the plugin's name. Read them with
+    ``settings_of(Class)``. A field may declare a flag of ``gsd run``:
+    ``setting(default, flag="--notify", help="…")``.
+    Failure: the plugin's settings are left out, and the plugin is named.
+    Since: 0.1.
 
     Example::
 
-        @implements(gsd_run_agent)
-        async def echo(task: AgentTask, host: AgentHost) -> AgentResult | None:
-            return AgentResult(text=task.prompt)
+        @implements(gsd_settings)
+        def settings() -> Iterable[type]:
+            yield SlackSettings
     """
+    return ()
 
 
-@hookspec
+@hookspec(mode="collect")
+def gsd_doctor() -> Iterable[Finding]:
+    """Check whether the environment and the settings allow the plugin to work.
+
+    When: before a run, for the agents that the setting ``run.agent`` lists; nothing has been written.
+    Return: findings; one that is not ``ok`` ends the start with exit code 4.
+    Failure: the plugin's findings are left out, and the plugin is named.
+    Since: 0.1.
+
+    Example::
+
+        @implements(gsd_doctor)
+        def has_git() -> Iterable[Finding]:
+            yield Finding(name="git", ok=shutil.which("git") is not None, message="git", fix="install git")
+    """
+    return ()
+
+
+@hookspec(mode="collect")
+def gsd_lifespan(run: RunInfo) -> Iterable[AbstractAsyncContextManager[object]]:
+    """Contribute resources that live as long as a run: clients, sockets, a display.
+
+    When: entered before the first step, exited after the last one, in reverse order.
+    Return: async context managers.
+    Failure: a plugin that does not return any is left out and named; one whose resource cannot be
+    entered within 30 s ends the start with exit code 2; one that fails on exit is only named.
+    Since: 0.1.
+
+    Example::
+
+        @implements(gsd_lifespan)
+        def client(run: RunInfo) -> Iterable[AbstractAsyncContextManager[object]]:
+            yield open_client()
+    """
+    return ()
+
+
+@hookspec(mode="collect")
+def gsd_write_config(project: ProjectInfo) -> Iterable[ConfigValue]:
+    """Propose values for GSD's ``config.json``.
+
+    When: once, when a run starts or resumes.
+    Return: values; those in the user's own file win. The same key from two plugins is an error that
+    names both.
+    Failure: the plugin's values are left out, and the plugin is named.
+    Since: 0.1.
+
+    Example::
+
+        @implements(gsd_write_config)
+        def quiet(project: ProjectInfo) -> Iterable[ConfigValue]:
+            yield ConfigValue(key="workflow.research", value=False)
+    """
+    return ()
+
+
+@hookspec(mode="wrap")
 async def gsd_wrap_step(step: StepRequest, call_next: RunStep) -> StepResult:
-    """Do something around running a step: retry, time, log.
+    """Do something around running a step: retry, measure, log.
 
     When: around each step; ``call_next(step)`` is one attempt.
-    Return: a result; normally that of ``call_next``.
-    Calling: wrap; ``tryfirst`` is outermost. The step's identity cannot be changed.
-    Failure: propagates with the plugin's name; never retry a cancellation.
+    Return: a result, normally that of ``call_next``.
+    Calling: ``tryfirst`` is outermost. The step's identity cannot be changed.
+    Failure: the error names the plugin and fails the step. Never retry a cancellation.
     Since: 0.1.
 
     Example::
@@ -140,18 +192,38 @@ async def gsd_wrap_step(step: StepRequest, call_next: RunStep) -> StepResult:
     return await call_next(step)
 
 
-@hookspec
-async def gsd_find_gaps(phase: PhaseView) -> Sequence[Gap] | GapReport:
-    """Find what the phase promised and the tree as it is now does not hold.
+@hookspec(mode="pick")
+async def gsd_workspace(step: StepRequest) -> AbstractAsyncContextManager[Path] | None:
+    """Provide the folder that a step works in.
+
+    When: once for each attempt.
+    Return: an async context manager that yields the folder's path; ``None`` leaves the step to the next
+    plugin listed.
+    Calling: in the order of the setting ``run.workspace``.
+    Failure: the error names the plugin and fails the attempt.
+    Since: 0.1, provisional.
+
+    Example::
+
+        @implements(gsd_workspace)
+        async def here(step: StepRequest) -> AbstractAsyncContextManager[Path] | None:
+            return nullcontext(step.project)
+    """
+    return None
+
+
+@hookspec(mode="fan_out")
+async def gsd_find_gaps(phase: PhaseView) -> Sequence[Gap] | GapReport | None:
+    """Report the phase's promises that the current tree does not meet.
 
     When: before each verify step, and by ``gsd gaps``.
-    Return: gaps (empty: you saw nothing missing), or a report if you also have evidence that
-    truths hold or checks that only a human can make.
-    Calling: fan out, at most 10 minutes for each plugin.
-    Failure: a detector that failed makes the report incomplete: the phase does not pass.
+    Return: gaps, or a report if you also have evidence that truths hold, or checks that only a human can
+    do. Nothing, or ``None``, means that you found no gap.
+    Calling: at most 10 minutes for each plugin (setting ``limits.detector``).
+    Failure: the report is incomplete, and the phase does not pass.
     Since: 0.1.
 
-    Look at ``phase.project``; never at an earlier verdict.
+    Look at ``phase.project``, never at an earlier verdict.
 
     Example::
 
@@ -164,72 +236,77 @@ async def gsd_find_gaps(phase: PhaseView) -> Sequence[Gap] | GapReport:
     return ()
 
 
-@hookspec
-async def gsd_answer(inquiry: Inquiry) -> Sequence[Answer] | None:
-    """Answer questions, as a human's channel or in a human's place.
+@hookspec(mode="pick")
+async def gsd_execute_step(step: StepRequest, host: StepHost) -> StepResult | None:
+    """Turn a step into files, changes and an outcome.
 
-    When: whenever a run has to know something; again with the rest after a partial answer.
-    Return: answers to some or all of the questions; ``None`` at once if you cannot answer any.
-    Calling: race; the first valid answer wins, the others are cancelled: retract your prompt then.
-    Failure: logged and recorded; the others go on.
+    When: once for each attempt at a step, inside every ``gsd_wrap_step``.
+    Return: the result, which the core applies; ``None`` leaves the step to the next plugin listed.
+    Calling: in the order of the setting ``run.execute``.
+    Failure: ``Transient`` is retried; anything else fails the step and names the plugin.
+    Since: 0.1, provisional.
+
+    Do no I/O of your own: read ``step.planning``, use *host*, return files.
+
+    Example::
+
+        @implements(gsd_execute_step)
+        async def write_licence(step: StepRequest, host: StepHost) -> StepResult | None:
+            if step.kind != "complete":
+                return None
+            return StepResult(subject="docs: add a licence", files=(FileWrite(path="LICENSE", text="…"),))
+    """
+
+
+@hookspec(mode="fan_out")
+async def gsd_check_budget(spend: Spend) -> Stop | Pause | None:
+    """Decide whether the run may continue to spend.
+
+    When: before each agent call, and after each turn that reports its usage.
+    Return: ``Stop(reason)`` ends the run (exit code 5), ``Pause(reason)`` asks a human, ``None`` allows.
+    Calling: at most 2 s for each plugin; Stop beats Pause.
+    Failure: fails closed, as Stop.
     Since: 0.1.
 
     Example::
 
-        @implements(gsd_answer)
-        async def always_postgres(inquiry: Inquiry) -> Sequence[Answer] | None:
-            found = [q for q in inquiry.questions if "database" in q.text]
-            return [Answer(question=q.id, text="PostgreSQL", how="policy") for q in found] or None
+        @implements(gsd_check_budget)
+        async def ten_calls(spend: Spend) -> Stop | Pause | None:
+            return Stop(reason="ten calls are enough") if spend.calls >= 10 else None
     """
     return None
 
 
-@hookspec
-async def gsd_notify(notice: Notice) -> None:
-    """Tell someone that something happened.
+@hookspec(mode="pick")
+async def gsd_run_agent(task: AgentTask, host: AgentHost) -> AgentResult | None:
+    """Have a model do a task.
 
-    When: a question is open, a phase is done, something failed, the run ended or crashed.
-    Return: nothing.
-    Calling: fan out, at most 10 s for each plugin; a run never waits for it.
-    Failure: logged and recorded; the run goes on.
-    Since: 0.1.
+    When: for each agent call of a step, after the budget was checked and the call was recorded.
+    Return: text or value with the usage of this call; ``None`` leaves the task to the next plugin listed.
+    Calling: in the order of the setting ``run.agent``.
+    Failure: as ``gsd_execute_step``. When cancelled, end your processes within 5 s.
+    Since: 0.1, provisional.
 
-    Example::
-
-        @implements(gsd_notify)
-        async def beep(notice: Notice) -> None:
-            if notice.type == "question":
-                print("\\a", end="", file=sys.stderr)
-    """
-
-
-@hookspec
-def gsd_write_config(project: ProjectInfo) -> Iterable[ConfigValue]:
-    """Propose values for GSD's ``config.json``.
-
-    When: once when a run opens, and when init writes the file.
-    Return: values; what the user's own file says wins over them.
-    Calling: collect; the same key from two plugins is an error that names both.
-    Failure: the plugin is dropped and named.
-    Since: 0.1.
+    Ask ``host.permit`` before every use of a tool, report each turn with ``host.progress``, and pass
+    ``host.environment`` to every process.
 
     Example::
 
-        @implements(gsd_write_config)
-        def quiet(project: ProjectInfo) -> Iterable[ConfigValue]:
-            yield ConfigValue(key="workflow.research", value=False)
+        @implements(gsd_run_agent)
+        async def echo(task: AgentTask, host: AgentHost) -> AgentResult | None:
+            return AgentResult(text=task.prompt)
     """
-    return ()
 
 
-@hookspec
+@hookspec(mode="fan_out")
 async def gsd_permit_tool(use: ToolUse) -> Permission | None:
-    """Say whether a tool may be used as it is about to be.
+    """Decide whether a tool may be used in this way.
 
     When: before each use of a tool by an agent, and before each command of a plan.
-    Return: ``Allow()``, ``Deny(reason)`` or ``Ask(reason)``; ``None`` for no opinion.
-    Calling: fan out, at most 2 s for each plugin; Deny beats Ask beats Allow; no opinion at all is Ask.
-    Failure: fails closed, as Deny; three times in a row parks the step with the plugin's name.
+    Return: ``Allow()``, ``Deny(reason)`` or ``Ask(reason)``; ``None`` if you have no opinion.
+    Calling: at most 2 s for each plugin; Deny beats Ask beats Allow. If no plugin has an opinion, a human
+    is asked.
+    Failure: fails closed, as Deny; three failures in a row fail the step and name the plugin.
     Since: 0.1.
 
     Example::
@@ -243,52 +320,35 @@ async def gsd_permit_tool(use: ToolUse) -> Permission | None:
     return None
 
 
-@hookspec
-async def gsd_check_budget(spend: Spend) -> Stop | Pause | None:
-    """Say whether the run may go on spending.
+@hookspec(mode="race")
+async def gsd_answer(inquiry: Inquiry) -> Sequence[Answer] | None:
+    """Answer questions: bring them to a human, or decide in a human's place.
 
-    When: before each agent call.
-    Return: ``Stop(reason)`` ends the run (exit 5), ``Pause(reason)`` asks a human, ``None`` goes on.
-    Calling: fan out; Stop beats Pause.
-    Failure: fails closed, as Stop.
+    When: whenever a run needs an answer; again with the remaining questions after a partial answer.
+    Return: answers to some or all of the questions; ``None`` at once if you cannot answer any.
+    Calling: the first valid answer wins. The others are cancelled: withdraw your prompt then.
+    Failure: recorded; the other plugins continue.
     Since: 0.1.
 
     Example::
 
-        @implements(gsd_check_budget)
-        async def ten_calls(spend: Spend) -> Stop | Pause | None:
-            return Stop(reason="ten calls are enough") if spend.calls >= 10 else None
+        @implements(gsd_answer)
+        async def always_postgres(inquiry: Inquiry) -> Sequence[Answer] | None:
+            found = [q for q in inquiry.questions if "database" in q.text]
+            return [Answer(question=q.id, text="PostgreSQL", how="policy") for q in found] or None
     """
     return None
 
 
-@hookspec
-async def gsd_workspace(step: StepRequest) -> AbstractAsyncContextManager[Path] | None:
-    """Make the tree that a step works in.
-
-    When: once for each attempt.
-    Return: an async context manager that gives the tree's path; ``None`` leaves it to the next plugin listed.
-    Calling: pick, in the order of the setting ``run.workspace``.
-    Failure: propagates, naming the plugin; a tree is kept, and its path reported, if the step fails.
-    Since: 0.1, provisional.
-
-    Example::
-
-        @implements(gsd_workspace)
-        async def here(step: StepRequest) -> AbstractAsyncContextManager[Path] | None:
-            return nullcontext(step.project)
-    """
-    return None
-
-
-@hookspec
+@hookspec(mode="subscribe")
 async def gsd_on_event(event: Event) -> None:
-    """Watch a run.
+    """Observe a run.
 
-    When: for each public event, in their order.
+    When: for each public event, in order.
     Return: nothing.
-    Calling: subscribe; a bounded queue for each plugin. If you are slow you miss events: see ``seq``.
-    Failure: logged; the run goes on.
+    Calling: each plugin has a queue of limited size; a slow plugin misses events, see ``seq``.
+    Failure: recorded; the run continues. After three failures in a row, or ten in all, the plugin
+    receives no more events.
     Since: 0.1.
 
     Example::
@@ -300,81 +360,23 @@ async def gsd_on_event(event: Event) -> None:
     """
 
 
-@hookspec
-def gsd_lifespan(run: RunInfo) -> Iterable[AbstractAsyncContextManager[object]]:
-    """Contribute resources that live as long as a run: clients, sockets, a screen.
+@hookspec(mode="fan_out")
+async def gsd_notify(notice: Notice) -> None:
+    """Notify someone.
 
-    When: entered before the first step, left after the last, in reverse order.
-    Return: async context managers.
-    Calling: collect.
-    Failure: the plugin is dropped and named.
+    When: a question is open, a phase is done, something failed, the run ended or crashed.
+    Return: nothing.
+    Calling: at most 10 s for each plugin; no step waits for it.
+    Failure: recorded; the run continues.
     Since: 0.1.
 
     Example::
 
-        @implements(gsd_lifespan)
-        def client(run: RunInfo) -> Iterable[AbstractAsyncContextManager[object]]:
-            yield open_client()
+        @implements(gsd_notify)
+        async def beep(notice: Notice) -> None:
+            if notice.type == "question":
+                print("\\a", end="", file=sys.stderr)
     """
-    return ()
-
-
-@hookspec
-def gsd_settings() -> Iterable[type[Any]]:
-    """Contribute settings: attrs classes whose fields all have defaults.
-
-    When: before a run, once.
-    Return: classes; their section in ``gsd.toml`` is the plugin's name.
-    Calling: collect; read them by ``settings_of(Class)``. A field may declare a flag of ``gsd run``
-    by ``setting(default, flag="--notify", help="…")``.
-    Failure: the plugin is dropped and named.
-    Since: 0.1.
-
-    Example::
-
-        @implements(gsd_settings)
-        def settings() -> Iterable[type]:
-            yield SlackSettings
-    """
-    return ()
-
-
-@hookspec
-def gsd_cli_commands() -> Iterable[click.Command]:
-    """Contribute subcommands of ``gsd``.
-
-    When: only if a verb is none of ours.
-    Return: click commands; a name belongs to one plugin only.
-    Calling: collect.
-    Failure: the plugin is dropped and named.
-    Since: 0.1.
-
-    Example::
-
-        @implements(gsd_cli_commands)
-        def commands() -> Iterable[click.Command]:
-            yield click.Command("hello", callback=lambda: click.echo("hello"))
-    """
-    return ()
-
-
-@hookspec
-def gsd_doctor() -> Iterable[Finding]:
-    """Say what is wrong with this machine or these settings, and how to mend it.
-
-    When: before a run whose settings list the plugin, before anything is written; and by the doctor.
-    Return: findings; one that is not ``ok`` for a listed agent ends the start with exit 4.
-    Calling: collect.
-    Failure: the plugin is dropped and named.
-    Since: 0.1.
-
-    Example::
-
-        @implements(gsd_doctor)
-        def has_git() -> Iterable[Finding]:
-            yield Finding(name="git", ok=shutil.which("git") is not None, message="git", fix="install git")
-    """
-    return ()
 
 
 __all__ = [

@@ -1,20 +1,48 @@
-"""Mark a function as a hook's specification, or as an implementation of one."""
+"""Decorators for hooks: one that specifies a hook, and two that mark its implementations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 
 import pluggy
 
 PROJECT = "gsd"
 
+Mode: TypeAlias = Literal["collect", "pick", "race", "fan_out", "wrap", "subscribe"]
+"""How the core calls a hook; see :mod:`gsd_core.plugins.calling`."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
+F = TypeVar("F", bound=Callable[..., Any])
 
-hookspec = pluggy.HookspecMarker(PROJECT)
+_MODE = f"{PROJECT}_mode"
+_hookspec = pluggy.HookspecMarker(PROJECT)
+
 hookimpl = pluggy.HookimplMarker(PROJECT)
+"""pluggy's own marker: mark a function that has the hook's name as its implementation.
+
+Use :func:`implements` instead if you can: it takes the hook itself, so that a type checker compares the
+signatures, and the function may have any name. Use this one if you know pluggy, if the hook is known by
+name only, or for pluggy's other options, such as ``optionalhook=True`` for a hook that only some versions
+of GSD have.
+"""
+
+
+def hookspec(*, mode: Mode) -> Callable[[F], F]:
+    """Mark a function as the specification of a hook that the core calls in that *mode*."""
+
+    def mark(function: F) -> F:
+        setattr(function, _MODE, mode)
+        return _hookspec(function)
+
+    return mark
+
+
+def mode_of(spec: Callable[..., Any]) -> Mode:
+    """Return the mode that the hook *spec* declares."""
+    return cast("Mode", getattr(spec, _MODE))
 
 
 class Mark(Protocol[P, R]):
@@ -29,8 +57,12 @@ class Mark(Protocol[P, R]):
 
 
 def implements(spec: Callable[P, R], *, tryfirst: bool = False, trylast: bool = False) -> Mark[P, R]:
-    """Mark a function or method as implementing *spec*; a type checker checks that it does."""
-    name: str = getattr(spec, "__name__")  # noqa: B009 - a ParamSpec callable has no __name__ for the type checkers
+    """Mark a function or method as an implementation of the hook *spec*.
+
+    The function may have any name; a type checker compares its signature with the hook's. Plugins are
+    called in the order of their names; *tryfirst* and *trylast* put one before or after the others.
+    """
+    name: str = getattr(spec, "__name__")  # noqa: B009 - a ParamSpec callable has no __name__ for type checkers
 
     def mark(function: Any, /) -> Any:
         return hookimpl(function, specname=name, tryfirst=tryfirst, trylast=trylast)

@@ -1,1 +1,1 @@
-"""Everything between the core and its plugins: finding, loading, checking and calling them."""
+"""Everything between the core and its plugins: discovery, loading, validation, calling and isolation."""

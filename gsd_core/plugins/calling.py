@@ -1,42 +1,50 @@
-"""What plugins contribute through hooks that are plain functions.
-
-Call pluggy's hooks from asyncio, by their spec function.
+"""Call plugins, in the mode that each hook declares.
 
 ========= ======================= ==============================================================
-collect   ``def`` → items         merge what all contribute
+mode      implementation          what the core does
+========= ======================= ==============================================================
+collect   ``def`` → items         merge the items of all plugins
 pick      ``async`` → value, None ask the plugins that the settings list until one does not decline
-race      ``async`` → value, None ask all at once, the first acceptable answer wins
-fan_out   ``async`` → value       all at once, each within a limit, an outcome for each
-wrap      ``async``, ``call_next`` an onion around a step
-subscribe ``async`` (event)       a bounded queue and a pump for each plugin
+race      ``async`` → value, None ask all at once; the first acceptable answer wins
+fan_out   ``async`` → value       call all at once, each within a limit; an outcome for each
+wrap      ``async``, ``call_next`` middleware around a step
+subscribe ``async`` (event)       a bounded queue and a task for each plugin
 ========= ======================= ==============================================================
 
-pluggy finds implementations and checks their arguments. It cannot await, so awaiting, racing,
-isolating and timing out happen here; what may leave a plugin is said in :mod:`gsd_core.plugins.isolation`.
+pluggy finds implementations and checks the names of their arguments. It cannot await, so awaiting,
+racing, isolating and timing out happen here; :mod:`gsd_core.plugins.isolation` says what can come out
+of a plugin.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
-from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
 
 import attrs
 import pluggy
 
 from gsd_core.errors import ConfigError, PluginError, StepError
+from gsd_core.markers import Mode, mode_of
 from gsd_core.model.step import StepRequest
 
-from .call_group import CallGroup, Check, Given, Outcome, Report, declared_arguments, report_failure
-from .isolation import Call, Fault, PluginFailure, call_blocking, in_core
-from .middleware import wrap_call
-from .subscriptions import Subscription, drained
-from .validation import validate_item, validate_result
+from .call_group import Arguments, CallGroup, Check, Outcome, Report, declared_arguments
+from .isolation import Call, Fault, PluginFailure, call_blocking, in_core, report_failure
+from .middleware import NextCall
+from .subscriptions import Subscription, delivering
+from .validation import validate_item, validate_result, validate_type
 
+P = ParamSpec("P")
 R = TypeVar("R")
+A = TypeVar("A", bound=StepRequest)
+E = TypeVar("E")
+CollectSpec: TypeAlias = Callable[P, Iterable[R]]
+AsyncSpec: TypeAlias = Callable[P, Awaitable[R]]
+DecliningSpec: TypeAlias = Callable[P, Awaitable[R | None]]
 
 
 @attrs.frozen(kw_only=True)
@@ -47,85 +55,22 @@ class Collected(Generic[R]):
     failures: tuple[Fault, ...]
 
 
-def gather(
-    spec: Callable[..., Any],
-    impls: Sequence[pluggy.HookImpl],
-    given: Given,
-    name: Callable[[Any], str],
-    report: Report,
-) -> Collected[Any]:
-    """Merge what *impls* contribute; the same *name* twice is a ``ConfigError``."""
-    offers = [_offer(spec, impl, given, name, report) for impl in impls]
-    _refuse_twins(spec.__name__, ((o.plugin, key) for o in offers for key, _ in o.value or ()))
-    return Collected(
-        items=tuple((o.plugin, item) for o in offers for _, item in o.value or ()),
-        failures=tuple(offer.error for offer in offers if offer.error),
-    )
-
-
-def _offer(
-    spec: Callable[..., Any],
-    impl: pluggy.HookImpl,
-    given: Given,
-    name: Callable[[Any], str],
-    report: Report,
-) -> Outcome[list[tuple[str, Any]]]:
-    """Pair what one plugin contributes with its names, all of it or nothing."""
-    call = Call(impl.plugin_name, spec.__name__)
-    try:
-        items = call_blocking(call, lambda: _named_items(spec, impl, given, name, call))
-    except (StepError, PluginError) as exc:
-        report_failure(report, call.plugin, call.hook, exc)
-        return Outcome(plugin=call.plugin, error=exc)
-    return Outcome(plugin=call.plugin, value=items)
-
-
-def _named_items(
-    spec: Callable[..., Any], impl: pluggy.HookImpl, given: Given, name: Callable[[Any], str], call: Call
-) -> list[tuple[str, Any]]:
-    function: Any = impl.function
-    items = list(function(**declared_arguments(impl, given)) or ())
-    for item in items:
-        if problem := validate_item(spec, item):
-            raise PluginError(call.plugin, call.hook, problem)
-    return [(name(item), item) for item in items]
-
-
-def _refuse_twins(hook: str, names: Iterable[tuple[str, str]]) -> None:
-    """Check that no two of the pairs of plugin and name share the name."""
-    owners: dict[str, str] = {}
-    for plugin, name in names:
-        if name in owners:
-            both = f"{owners[name]!r} and {plugin!r}"
-            hint = f"block one of them: -p no:{plugin}"
-            raise ConfigError(f"{both} both contribute {name!r} to {hook}", hint=hint)
-        owners[name] = plugin
-
-
-P = ParamSpec("P")
-A = TypeVar("A", bound=StepRequest)
-E = TypeVar("E")
-Offers: TypeAlias = Callable[P, Iterable[R]]
-Runs: TypeAlias = Callable[P, Awaitable[R]]
-Asks: TypeAlias = Callable[P, Awaitable[R | None]]
-
-
-def _nobody(failure: PluginFailure) -> None:
-    """Report to nobody; the log has it."""
+def _ignore(failure: PluginFailure) -> None:
+    """Report nothing: the log has it."""
 
 
 @attrs.frozen(kw_only=True)
 class Hooks:
-    """The ways to call.
+    """The hooks, with the plugins of *manager*, ready to call.
 
-    *grace* is how long a cancelled plugin may clean up; then it is named and left behind.
+    *grace* is how long a cancelled plugin may clean up; then it is ended and named.
     *report* is called once for every failure of a plugin and every refused answer.
     *strict*: a plugin that fails to contribute is a ``ConfigError``.
     """
 
     manager: pluggy.PluginManager
     grace: timedelta = timedelta(seconds=5)
-    report: Report = _nobody
+    report: Report = _ignore
     strict: bool = False
 
     def plugins_of(self, spec: Callable[..., Any]) -> tuple[str, ...]:
@@ -133,23 +78,55 @@ class Hooks:
         return tuple(impl.plugin_name for impl in self._impls(spec))
 
     def collect(
-        self, spec: Offers[P, R], name: Callable[[R], str], /, *args: P.args, **kwargs: P.kwargs
+        self, spec: CollectSpec[P, R], key: Callable[[R], str], /, *args: P.args, **kwargs: P.kwargs
     ) -> Collected[R]:
-        """Merge what all contribute; the same *name* twice is a ``ConfigError``."""
-        given = bind(spec, *args, **kwargs)
-        found = gather(spec, self._impls(spec), given, name, self.report)
-        if self.strict and found.failures:
-            raise ConfigError("; ".join(map(str, found.failures)), hint=found.failures[0].hint)
-        return found
+        """Merge what all plugins contribute; the same *key* twice is a ``ConfigError``."""
+        _check_mode(spec, "collect")
+        hook, arguments = _name(spec), bind(spec, *args, **kwargs)
+        items: list[tuple[str, R]] = []
+        failures: list[Fault] = []
+        owners: dict[str, str] = {}
+        for impl in self._impls(spec):
+            plugin = impl.plugin_name
+            call = Call(plugin, hook)
+            try:
+                keyed = call_blocking(call, partial(_contributions, spec, impl, arguments, key, call))
+            except (StepError, PluginError) as exc:
+                report_failure(self.report, plugin, hook, exc)
+                failures.append(exc)
+                continue
+            for name, item in keyed:
+                if name in owners:
+                    both = f"{owners[name]!r} and {plugin!r}"
+                    hint = f"block one of them: -p no:{plugin}"
+                    raise ConfigError(f"{both} both contribute {name!r} to {hook}", hint=hint)
+                owners[name] = plugin
+                items.append((plugin, item))
+        if self.strict and failures:
+            raise ConfigError("; ".join(map(str, failures)), hint=failures[0].hint)
+        return Collected(items=tuple(items), failures=tuple(failures))
 
     async def pick(
-        self, spec: Asks[P, R], names: tuple[str, ...], result: type[R], /, *args: P.args, **kwargs: P.kwargs
+        self,
+        spec: DecliningSpec[P, R],
+        names: tuple[str, ...],
+        result: type[R],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> Outcome[R] | None:
         """Ask the plugins *names*, in that order, until one does not decline; check its *result*."""
+        _check_mode(spec, "pick")
         with in_core():
-            given, check = bind(spec, *args, **kwargs), partial(_other_than, result, None)
-            for impl in _listed(_name(spec), self._impls(spec), names):
-                outcome = await self._ask(spec, impl, given, check, deciding=True)
+            arguments, check = bind(spec, *args, **kwargs), partial(_validate_optional, result)
+            installed = self.plugins_of(spec)
+            for name in names:
+                if name not in installed:
+                    known = ", ".join(map(repr, sorted(installed))) or "none"
+                    raise ConfigError(f"unknown plugin {name!r} for {_name(spec)}; installed: {known}")
+            impls = self._impls(spec)
+            for impl in [impl for name in names for impl in impls if impl.plugin_name == name]:
+                outcome = await self._call(spec, impl, arguments, check, deciding=True)
                 if outcome.error:
                     raise outcome.error
                 if outcome.value is not None:
@@ -158,7 +135,7 @@ class Hooks:
 
     async def race(
         self,
-        spec: Asks[P, R],
+        spec: DecliningSpec[P, R],
         accept: Callable[[R], bool | str],
         won: Callable[[Outcome[R]], Awaitable[None]] | None = None,
         /,
@@ -168,26 +145,43 @@ class Hooks:
         """Ask all at once; the first answer for which *accept* returns ``True`` wins.
 
         Anything else that *accept* returns is why the answer is refused.
-        The losers are cancelled, then *won* is awaited, then the losers get their grace.
+        The losers are cancelled, then *won* is awaited, then the losers get their grace: a winner is
+        recorded before anything else can happen.
         """
+        _check_mode(spec, "race")
+
+        def check(value: Any) -> str:
+            if value is None:
+                return ""
+            if problem := validate_result(spec, value):
+                return problem
+            verdict = accept(value)
+            return "" if verdict is True else f"answer refused: {verdict or 'not acceptable'}"
+
         with in_core():
-            given, check = bind(spec, *args, **kwargs), partial(_refused, spec, accept)
-            async with self._start(spec, given, check) as heat:
-                winner = await heat.first()
-                heat.stop()
+            async with self._start_all(spec, bind(spec, *args, **kwargs), check) as group:
+                winner = await group.first()
+                group.stop()
                 if winner and won:
                     await won(winner)
         return winner
 
     async def fan_out(
-        self, spec: Runs[P, R], limit: timedelta, /, *args: P.args, **kwargs: P.kwargs
+        self, spec: AsyncSpec[P, R], limit: timedelta, /, *args: P.args, **kwargs: P.kwargs
     ) -> list[Outcome[R]]:
-        """Run all at once, each within *limit*; none can spoil or delay another."""
+        """Call all at once, each within *limit*; none can spoil or delay another."""
+        _check_mode(spec, "fan_out")
+        return await self.try_out(spec, limit, *args, **kwargs)
+
+    async def try_out(
+        self, spec: AsyncSpec[P, R], limit: timedelta, /, *args: P.args, **kwargs: P.kwargs
+    ) -> list[Outcome[R]]:
+        """Call all at once, whatever mode the hook declares: to check plugins, not to run them."""
         with in_core():
-            given, check = bind(spec, *args, **kwargs), partial(validate_result, spec)
-            async with self._start(spec, given, check) as heat:
-                await heat.all(limit)
-            return [heat.outcome(task) for task in heat.calls]
+            check = partial(validate_result, spec)
+            async with self._start_all(spec, bind(spec, *args, **kwargs), check) as group:
+                await group.all(limit)
+            return [group.outcome(call) for call in group.calls]
 
     def wrap(
         self,
@@ -196,77 +190,100 @@ class Hooks:
         result: type[R],
         /,
     ) -> Callable[[A], Awaitable[R]]:
-        """Return *core* inside every plugin's layer, the first layer outermost."""
+        """Return *core* inside every plugin's wrapper, the first plugin outermost."""
+        _check_mode(spec, "wrap")
         for impl in reversed(self._impls(spec)):
-            core = wrap_call(
-                partial(self._heat, spec, deciding=True),
-                impl,
-                core,
-                partial(_other_than, result),
-                partial(bind, spec),
-            )
+            core = self._wrapped(spec, impl, core, result)
         return core
+
+    def _wrapped(
+        self,
+        spec: Callable[..., Any],
+        impl: pluggy.HookImpl,
+        inner: Callable[[A], Awaitable[R]],
+        result: type[R],
+    ) -> Callable[[A], Awaitable[R]]:
+        async def run(request: A, /) -> R:
+            call_next = NextCall(request, inner)
+
+            def check(value: Any) -> str:
+                # What the core returned is the core's business, and needs no check here.
+                returned = any(value is known for known in call_next.results)
+                return "" if returned else validate_type(result, value)
+
+            with in_core():
+                async with self._group(spec, deciding=True) as group:
+                    call = group.add(impl, bind(spec, request, call_next), check)
+                    try:
+                        await group.all()
+                    finally:
+                        group.stop()
+                        await call_next.end()
+                outcome = group.outcome(call)
+                if outcome.error:
+                    raise outcome.error
+                return cast("R", outcome.value)
+
+        return run
 
     @asynccontextmanager
     async def subscribe(
         self, spec: Callable[[E], Awaitable[None]], size: int = 1000, /
     ) -> AsyncGenerator[Callable[[E], None], None]:
-        """Give a function that tells every plugin an event, at once and in order.
+        """Yield a function that queues an event for every plugin, in order, and does not wait.
 
-        A plugin that falls more than *size* events behind misses the oldest. On leaving, each
-        has the grace to take in what is left.
+        A plugin that falls more than *size* events behind misses the oldest. On leaving, each has the
+        grace to process what is left.
         """
-        pumps = [
-            Subscription(impl.plugin_name, _name(spec), size, self._teller(spec, impl), self.report)
+        _check_mode(spec, "subscribe")
+
+        async def deliver(impl: pluggy.HookImpl, event: Any) -> Fault | None:
+            outcome = await self._call(spec, impl, bind(spec, event), partial(validate_result, spec))
+            return outcome.error
+
+        subscriptions = [
+            Subscription(impl.plugin_name, _name(spec), size, partial(deliver, impl), self.report)
             for impl in self._impls(spec)
         ]
 
-        def tell_all(event: E) -> None:
-            for pump in pumps:
-                pump.put(event)
+        def publish(event: E) -> None:
+            for subscription in subscriptions:
+                subscription.put(event)
 
-        async with drained(pumps, self.grace):
-            yield tell_all
-
-    def _teller(
-        self, spec: Callable[..., Any], impl: pluggy.HookImpl
-    ) -> Callable[[Any], Awaitable[Fault | None]]:
-        async def tell_one(event: Any) -> Fault | None:
-            outcome = await self._ask(spec, impl, bind(spec, event), partial(validate_result, spec))
-            return outcome.error
-
-        return tell_one
+        async with delivering(subscriptions, self.grace):
+            yield publish
 
     def _impls(self, spec: Callable[..., Any]) -> Sequence[pluggy.HookImpl]:
         caller: pluggy.HookCaller = getattr(self.manager.hook, _name(spec))
-        return sorted(caller.get_hookimpls(), key=_rank)
+        # By name, so that the order does not depend on what was installed or loaded first.
+        return sorted(caller.get_hookimpls(), key=lambda i: (i.trylast - i.tryfirst, i.plugin_name))
 
-    def _heat(self, spec: Callable[..., Any], *, deciding: bool = False) -> CallGroup:
+    def _group(self, spec: Callable[..., Any], *, deciding: bool = False) -> CallGroup:
         return CallGroup(_name(spec), self.grace, self.report, deciding)
 
-    def _start(self, spec: Callable[..., Any], given: Given, check: Check) -> CallGroup:
-        heat = self._heat(spec)
+    def _start_all(self, spec: Callable[..., Any], arguments: Arguments, check: Check) -> CallGroup:
+        group = self._group(spec)
         for impl in self._impls(spec):
-            heat.add(impl, given, check)
-        return heat
+            group.add(impl, arguments, check)
+        return group
 
-    async def _ask(
+    async def _call(
         self,
         spec: Callable[..., Any],
         impl: pluggy.HookImpl,
-        given: Given,
+        arguments: Arguments,
         check: Check,
         *,
         deciding: bool = False,
     ) -> Outcome[Any]:
-        async with self._heat(spec, deciding=deciding) as heat:
-            task = heat.add(impl, given, check)
-            await heat.all()
-        return heat.outcome(task)
+        async with self._group(spec, deciding=deciding) as group:
+            call = group.add(impl, arguments, check)
+            await group.all()
+        return group.outcome(call)
 
 
 def bind(spec: Callable[..., Any], /, *args: Any, **kwargs: Any) -> dict[str, Any]:
-    """Name the arguments; a wrong call is the core's own ``TypeError``, no plugin's."""
+    """Return the arguments by name; a wrong call is the core's own ``TypeError``, not a plugin's."""
     return inspect.signature(spec).bind(*args, **kwargs).arguments
 
 
@@ -274,32 +291,27 @@ def _name(spec: Callable[..., Any]) -> str:
     return spec.__name__
 
 
-def _rank(impl: pluggy.HookImpl) -> tuple[int, str]:
-    return (-1 if impl.tryfirst else 1 if impl.trylast else 0), impl.plugin_name
+def _check_mode(spec: Callable[..., Any], mode: Mode) -> None:
+    declared = mode_of(spec)
+    if declared != mode:
+        raise TypeError(f"{_name(spec)} declares the mode {declared!r} and cannot be called by {mode!r}")
 
 
-def _listed(hook: str, impls: Sequence[pluggy.HookImpl], names: Collection[str]) -> list[pluggy.HookImpl]:
-    """Return the implementations of the plugins *names*, in that order."""
-    installed = {impl.plugin_name for impl in impls}
-    for name in names:
-        if name not in installed:
-            known = ", ".join(map(repr, sorted(installed))) or "none"
-            raise ConfigError(f"unknown plugin {name!r} for {hook}; installed: {known}")
-    return [impl for name in names for impl in impls if impl.plugin_name == name]
+def _contributions(
+    spec: Callable[..., Any],
+    impl: pluggy.HookImpl,
+    arguments: Arguments,
+    key: Callable[[Any], str],
+    call: Call,
+) -> list[tuple[str, Any]]:
+    """Return the items of one plugin with their keys, all of them or none."""
+    function: Any = impl.function
+    items = list(function(**declared_arguments(impl, arguments)) or ())
+    for item in items:
+        if problem := validate_item(spec, item):
+            raise call.error(problem)
+    return [(key(item), item) for item in items]
 
 
-def _other_than(result: type[Any], *values: Any) -> str:
-    """Say that the last of *values* is no *result*, nor any of the others; empty if it is one."""
-    *others, value = values
-    if isinstance(value, result) or any(value is other for other in others):
-        return ""
-    return f"returned {type(value).__name__}, not {result.__name__}"
-
-
-def _refused(spec: Callable[..., Any], accept: Callable[[Any], bool | str], value: Any) -> str:
-    if value is None:
-        return ""
-    if problem := validate_result(spec, value):
-        return problem
-    verdict = accept(value)
-    return "" if verdict is True else f"answer refused: {verdict or 'not acceptable'}"
+def _validate_optional(result: type[Any], value: Any) -> str:
+    return "" if value is None else validate_type(result, value)

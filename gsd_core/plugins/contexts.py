@@ -1,65 +1,62 @@
-"""Plugins' contexts: each lives in a task of its own, so that none hangs, exits or breaks the run."""
+"""Plugins' context managers (lifespans, workspaces): each lives in a task of its own.
+
+So none of them can hang, exit or cancel the run, and each is entered and exited in the same task, as
+anyio's cancel scopes require.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from contextvars import copy_context
 from datetime import timedelta
 from typing import Any
 
-from attrs import define, field
+import attrs
 
-from gsd_core.errors import PluginError
-
-from .call_group import abandon_task
-from .isolation import Call, Fault, classify_exception, enter_call, guard_tasks
+from .isolation import Call, Fault, classify_exception
+from .plugin_task import PluginTask
 
 
-@define(eq=False, kw_only=True)
+@attrs.define(eq=False, kw_only=True)
 class PluginContext:
-    """The context that *plugin* gave for *hook*; *grace* is what it gets to clean up once it is cancelled."""
+    """The context manager that *plugin* returned from *hook*; *grace*: see :class:`PluginTask`."""
 
     plugin: str
     hook: str
     context: AbstractAsyncContextManager[Any]
     grace: timedelta
-    _entered: asyncio.Future[Any] = field(init=False)
-    _leave: asyncio.Future[BaseException | None] = field(init=False)
-    _task: asyncio.Task[Fault | None] = field(init=False)
+    _entered: asyncio.Future[Any] = attrs.field(init=False)
+    _exiting: asyncio.Future[BaseException | None] = attrs.field(init=False)
+    _running: PluginTask = attrs.field(init=False)
 
-    async def come(self, limit: timedelta) -> Any:
-        """Return what the context gives; raise the plugin's fault if it gives nothing within *limit*."""
+    async def enter(self, limit: timedelta) -> Any:
+        """Return what the context yields; raise the plugin's fault if that takes longer than *limit*."""
         loop = asyncio.get_running_loop()
-        self._entered, self._leave = loop.create_future(), loop.create_future()
-        self._task = self._start(loop)
-        waiting: set[asyncio.Future[Any]] = {self._task, self._entered}
+        self._entered, self._exiting = loop.create_future(), loop.create_future()
+        call = Call(self.plugin, self.hook)
+        self._running = PluginTask.start(call, self._live(call), self.grace)
+        # Not the name of a hook's call: this task lives on while other calls of the hook are made.
+        self._running.task.set_name(f"{call.name} context")
+        waiting: set[asyncio.Future[Any]] = {self._running.task, self._entered}
         try:
             await asyncio.wait(waiting, timeout=limit.total_seconds(), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
-            await self._end()
+            await self._running.end()
             raise
         if self._entered.done():
             return self._entered.result()
-        raise await self._end(f"did not begin within {limit}") or self._error("gave nothing")
+        raise await self._end(f"did not start within {limit}") or call.error("yielded nothing")
 
-    async def go(self, error: BaseException | None, limit: timedelta) -> Fault | None:
-        """Leave the context, because of *error* if there is one; return what the plugin did wrong."""
-        if not self._leave.done():
-            self._leave.set_result(error)
+    async def exit(self, error: BaseException | None, limit: timedelta) -> Fault | None:
+        """Exit the context, with *error* if given; return the plugin's fault, if any."""
+        if not self._exiting.done():
+            self._exiting.set_result(error)
         try:
-            await asyncio.wait({self._task}, timeout=limit.total_seconds())
+            await asyncio.wait({self._running.task}, timeout=limit.total_seconds())
         finally:
-            fault = await self._end(f"did not end within {limit}")
+            fault = await self._end(f"did not exit within {limit}")
         return fault
-
-    def _start(self, loop: asyncio.AbstractEventLoop) -> asyncio.Task[Fault | None]:
-        call = Call(self.plugin, self.hook)
-        context = copy_context()
-        context.run(enter_call, call)
-        guard_tasks(loop)
-        return loop.create_task(self._live(call), name=f"{call.name} context", context=context)
 
     async def _live(self, call: Call) -> Fault | None:
         error: BaseException | None = None
@@ -67,35 +64,33 @@ class PluginContext:
             async with self.context as value:
                 if not self._entered.done():
                     self._entered.set_result(value)
-                error = await self._leave
+                error = await self._exiting
                 if error is not None:
                     raise error
         except BaseException as exc:
             return None if exc is error else classify_exception(exc, call)
         return None
 
-    async def _end(self, why: str = "was interrupted") -> Fault | None:
-        """Have the task end, for the grace at most; return its fault, or *why* we had to end it."""
-        if self._task.done():
-            return self._error("cancelled itself") if self._task.cancelled() else self._task.result()
-        self._task.cancel()
-        await asyncio.wait({self._task}, timeout=self.grace.total_seconds())
-        if not self._task.done():
-            abandon_task(self._task)
-        return self._error(why)
-
-    def _error(self, why: str) -> PluginError:
-        return PluginError(self.plugin, self.hook, why)
+    async def _end(self, why: str) -> Fault | None:
+        """Return the fault of the ended task; end it because of *why* if it is still running."""
+        task, call = self._running.task, self._running.call
+        if not task.done():
+            await self._running.end()
+            return call.error(why)
+        if task.cancelled():
+            return call.error("cancelled itself")
+        fault: Fault | None = task.result()
+        return fault
 
 
 @asynccontextmanager
-async def entered(guest: PluginContext, limit: timedelta) -> AsyncGenerator[Any]:
-    """Enter and leave a plugin's context, each within *limit*; raise the plugin's fault."""
-    value = await guest.come(limit)
+async def entered(context: PluginContext, limit: timedelta) -> AsyncGenerator[Any]:
+    """Enter and exit a plugin's context, each within *limit*; raise the plugin's fault."""
+    value = await context.enter(limit)
     try:
         yield value
     except BaseException as exc:
-        await guest.go(exc, limit)
+        await context.exit(exc, limit)
         raise
-    if fault := await guest.go(None, limit):
+    if fault := await context.exit(None, limit):
         raise fault

@@ -1,4 +1,4 @@
-"""Which plugins there are, and which of them the user wants; nothing is imported here."""
+"""Which plugins exist, and which of them the user wants; nothing is imported here."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ DEFAULT_PLUGINS: tuple[str, ...] = (
 class Choice:
     """Which plugins the user wants.
 
-    *named*: the values of ``-p`` in their order, ``NAME`` or ``no:NAME``; the last word counts.
-    *directories*: those of ``--plugins-dir``. *project*: the project's root, if its own plugins
-    may be loaded at all. *allowed*: the names in ``GSD_PLUGINS``; ``None`` allows every one.
-    *strict*: a plugin that is broken is a ``ConfigError``.
+    *named*: the values of ``-p``, in order: ``NAME`` or ``no:NAME``; the last one for a name counts.
+    *directories*: those of ``--plugins-dir``. *project*: the project's root, if its own plugins may be
+    loaded at all. *allowed*: the names in ``GSD_PLUGINS``; ``None`` allows all.
+    *strict*: a broken plugin is a ``ConfigError``. *defaults*: the modules of the built-in plugins.
     """
 
     named: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Choice:
         directories: Iterable[Path] = (),
         project: Path | None = None,
     ) -> Choice:
-        """Join the command line with ``GSD_PLUGINS`` and ``GSD_STRICT_PLUGINS``."""
+        """Combine the command line with ``GSD_PLUGINS`` and ``GSD_STRICT_PLUGINS``."""
         listed = environ.get("GSD_PLUGINS")
         return cls(
             named=tuple(named),
@@ -70,32 +70,32 @@ class Choice:
 
     @property
     def wanted(self) -> dict[str, bool]:
-        """Each name that ``-p`` speaks of, and whether it is wanted."""
+        """Each name given with ``-p``, and whether the plugin is wanted."""
         return {name.removeprefix("no:"): not name.startswith("no:") for name in self.named}
 
     def reason_to_block(self, candidate: Candidate, *, replaces: bool) -> str:
-        """Say why *candidate* is not to be loaded; *replaces*: a blocked built-in has its name."""
+        """Return why *candidate* must not be loaded, or an empty string.
+
+        *replaces*: it has the name of a blocked built-in plugin, so ``-p no:NAME`` meant that one.
+        """
         wanted = self.wanted.get(candidate.name)
         if wanted is False and not replaces:
             return f"-p no:{candidate.name}"
-        if (
-            self.allowed is None
-            or wanted
-            or replaces
-            or candidate.asked_for
-            or candidate.name in self.allowed
-        ):
+        if self.allowed is None or candidate.name in self.allowed:
             return ""
-        return "not in GSD_PLUGINS"
+        return "" if wanted or replaces or candidate.asked_for else "not in GSD_PLUGINS"
 
 
 def discover(choice: Choice, installed: Iterable[EntryPoint] = ()) -> list[Candidate]:
-    """Return every plugin there is, in the order of loading; nothing is imported."""
+    """Return every plugin that exists, in the order of loading.
+
+    The plugins that only ``-p`` names come after the built-in ones, before those that are installed.
+    """
     found = list(_discover(choice, installed))
     known = {candidate.name for candidate in found}
     extra = [_named(name, known) for name, wanted in choice.wanted.items() if wanted and name not in known]
-    ours = len(choice.defaults)
-    return [*found[:ours], *extra, *found[ours:]]
+    built_in = len(choice.defaults)
+    return [*found[:built_in], *extra, *found[built_in:]]
 
 
 def _discover(choice: Choice, installed: Iterable[EntryPoint]) -> Iterator[Candidate]:
@@ -117,18 +117,15 @@ def _files(directory: Path, *, trusted: bool) -> Iterator[Candidate]:
 
 
 def _named(name: str, known: Collection[str]) -> Candidate:
-    """Find what ``-p NAME`` means if it is none of the known plugins: a file, or a module."""
+    """Return what ``-p NAME`` means if no known plugin has that name: a file, or a module."""
     path = Path(name)
     if path.suffix == ".py" and path.is_file():
         return Candidate(name=path.stem, source="file", target=path)
-    if _is_importable(name):
-        return Candidate(name=name.rpartition(".")[2], source="module", target=name)
-    hint = "a plugin's name, a module, or a file that ends in .py"
-    raise ConfigError(f"unknown plugin {name!r}{nearest(name, tuple(known))}", hint=hint)
-
-
-def _is_importable(name: str) -> bool:
     try:
-        return importlib.util.find_spec(name) is not None
+        is_module = importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
-        return False
+        is_module = False
+    if is_module:
+        return Candidate(name=name.rpartition(".")[2], source="module", target=name)
+    hint = "give a plugin's name, a module, or a file that ends in .py"
+    raise ConfigError(f"unknown plugin {name!r}{nearest(name, tuple(known))}", hint=hint)

@@ -1,128 +1,144 @@
-"""The border between the core and its plugins.
+"""The boundary between the core and its plugins.
 
-What leaves a plugin's call is a value, a ``StepError`` as the plugin raised it, or a
-``PluginError`` with the plugin's name. What the core itself raised while a plugin had called it
-passes untouched, and so do our own cancellation and Ctrl-C.
-
-Keep ``SystemExit`` in a task that a plugin started from ending the loop.
+A call of a plugin ends with a value, with a ``StepError`` as the plugin raised it, or with a
+``PluginError`` that names the plugin. Two things pass the boundary untouched: what the core itself
+raised while the plugin was calling it, and the core's own cancellation.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import signal
 import threading
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
+from weakref import WeakSet
 
 import attrs
 
 from gsd_core.errors import PluginError, StepError
 
-Fault: TypeAlias = StepError | PluginError
+log = logging.getLogger(__name__)
 
-_LONGEST = 1000  # characters of a foreign exception's text
+Fault: TypeAlias = StepError | PluginError
+Reason: TypeAlias = Literal["raised", "invalid", "timeout", "cancelled itself", "ignored cancellation"]
+
+_MAX_DESCRIPTION = 1000  # characters
 
 
 @attrs.frozen(kw_only=True)
 class PluginFailure:
-    """A plugin failed in a hook: what the journal keeps of it (``plugin.failed``)."""
+    """A plugin failed in a hook: what the journal keeps of it (``plugin.failed``).
+
+    *error* is a text for people, *reason* is for code; it is empty if no single call failed.
+    """
 
     plugin: str
     hook: str
     error: str
+    reason: Reason | Literal[""] = ""
 
 
 @attrs.define(eq=False)
 class Call:
     """One plugin's call of one hook, while it lasts.
 
-    *depth* counts how often the plugin has called back into the core, *left* is the monotonic time
-    when the core last gave the word back, *came_out* is what the core raised meanwhile.
+    *depth* counts how often the plugin has called back into the core, *returned_at* is the monotonic
+    time at which the core last returned to it, *raised_by_core* is what the core raised meanwhile.
+    *tasks* are those that the plugin's code runs in.
     """
 
     plugin: str
     hook: str
     depth: int = 0
-    left: float = 0.0
-    came_out: list[BaseException] = attrs.field(factory=list[BaseException])
+    returned_at: float = 0.0
+    raised_by_core: list[BaseException] = attrs.field(factory=list[BaseException])
+    tasks: WeakSet[asyncio.Task[Any]] = attrs.field(factory=WeakSet[asyncio.Task[Any]])
 
     @property
     def name(self) -> str:
         """``plugin:hook``, the name of the call's task."""
         return f"{self.plugin}:{self.hook}"
 
+    def error(self, problem: str) -> PluginError:
+        """Return the error that says that this call failed because of *problem*."""
+        return PluginError(self.plugin, self.hook, problem)
 
-_inside: ContextVar[Call | None] = ContextVar("gsd_plugin_call", default=None)
-_blocking: dict[int, str] = {}  # by thread: a hook that is a plain def is running, and whose
+    def is_from_core(self, exc: BaseException) -> bool:
+        """Return whether the core raised *exc* while the plugin was calling it."""
+        return any(exc is raised for raised in self.raised_by_core)
 
 
-def enter_call(call: Call) -> None:
-    """Let this context belong to *call*."""
-    _inside.set(call)
-
-
-def current_call() -> Call | None:
-    """Return the plugin's call that this context belongs to; none while the core is at work."""
-    return _inside.get()
+current_call: ContextVar[Call | None] = ContextVar("gsd_plugin_call", default=None)
+"""The call that this context belongs to; ``None`` while the core is at work."""
 
 
 @contextmanager
 def in_core() -> Generator[None, None, None]:
-    """Mark a callback into the core: the plugin that called it is not to blame meanwhile.
+    """Mark a callback into the core, during which the plugin that made it is not to blame.
 
-    The grace of a cancelled plugin does not run, and what is raised passes the border untouched.
-    Hosts enter it in each of their methods; outside of plugins it does nothing.
+    The grace period of a cancelled plugin is suspended, and exceptions pass the boundary untouched.
+    Hosts enter this in each of their methods; outside of plugins it does nothing.
     """
-    call = _inside.get()
+    call = current_call.get()
     if call is None:
         yield
         return
-    token = _inside.set(None)
+    token = current_call.set(None)
     call.depth += 1
     try:
         yield
     except BaseException as exc:
-        call.came_out.append(exc)
+        call.raised_by_core.append(exc)
         raise
     finally:
         call.depth -= 1
-        call.left = time.monotonic()
-        _inside.reset(token)
+        call.returned_at = time.monotonic()
+        current_call.reset(token)
 
 
 def classify_exception(exc: BaseException, call: Call) -> Fault:
-    """Return the fault that *exc* is, with the plugin's name; raise it if it is not the plugin's.
+    """Return the fault for *exc*, with the plugin's name; raise what is not the plugin's.
 
-    A group that holds exactly one fault, or one error of the core, is that one.
+    A group with exactly one ``StepError``, ``PluginError`` or error of the core counts as that one:
+    a plugin may use a ``TaskGroup`` without losing what its caller has to know.
     """
-    if isinstance(exc, KeyboardInterrupt | GeneratorExit) or _is_our_cancellation(exc):
+    if (isinstance(exc, asyncio.CancelledError) and _is_being_cancelled()) or may_be_ctrl_c(exc):
         raise exc
-    telling = [leaf for leaf in _leaves(exc) if isinstance(leaf, Fault) or _is_known(leaf, call)]
-    if len(telling) != 1:
-        error = PluginError(call.plugin, call.hook, describe_exception(exc))
+    known = [leaf for leaf in _leaves(exc) if isinstance(leaf, Fault) or call.is_from_core(leaf)]
+    if len(known) != 1:
+        error = call.error(describe_exception(exc))
         error.__cause__ = exc
         return error
-    if _is_known(telling[0], call) or not isinstance(telling[0], Fault):
-        raise telling[0]
-    telling[0].plugin = telling[0].plugin or call.plugin
-    return telling[0]
+    [leaf] = known
+    if call.is_from_core(leaf) or not isinstance(leaf, Fault):
+        raise leaf
+    leaf.plugin = leaf.plugin or call.plugin
+    return leaf
 
 
-def _is_known(exc: BaseException, call: Call) -> bool:
-    return any(exc is known for known in call.came_out)
+def may_be_ctrl_c(exc: BaseException) -> bool:
+    """Return whether *exc* may come from the user and not from the code that raised it.
+
+    Python raises ``KeyboardInterrupt`` in whatever code the main thread runs, but only while its own
+    SIGINT handler is installed. ``asyncio.run`` and a run's signal handling install theirs, which
+    cancel; so while they are active, a ``KeyboardInterrupt`` is the plugin's.
+    """
+    return (
+        isinstance(exc, KeyboardInterrupt)
+        and threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
 
 
-def _is_our_cancellation(exc: BaseException) -> bool:
-    return isinstance(exc, asyncio.CancelledError) and _cancelling()
-
-
-def _cancelling() -> bool:
+def _is_being_cancelled() -> bool:
     try:
         task = asyncio.current_task()
-    except RuntimeError:
+    except RuntimeError:  # no event loop
         return False
     return task is not None and task.cancelling() > 0
 
@@ -136,100 +152,67 @@ def _leaves(exc: BaseException) -> Iterator[BaseException]:
 
 
 def describe_exception(exc: BaseException) -> str:
-    """Return ``repr(exc)``, clipped; a ``repr`` that raises is the class's name."""
+    """Return ``repr(exc)``, truncated; the name of the class if ``repr`` raises."""
     try:
-        return repr(exc)[:_LONGEST]
+        return repr(exc)[:_MAX_DESCRIPTION]
     except Exception:
         return type(exc).__name__
 
 
-def call_blocking(call: Call, function: Callable[[], Any]) -> Any:
-    """Call *function*, a hook that is a plain ``def``; raise a :data:`Fault` if it fails.
-
-    It sees no current task, so that it cannot cancel the one that called it.
-    """
-    thread = threading.get_ident()
-    outer = _blocking.get(thread, "")
-    _blocking[thread] = call.name
-    try:
-        with _no_current_task():
-            return _judged(call, function)
-    finally:
-        _blocking[thread] = outer
+def report_failure(
+    report: Callable[[PluginFailure], None], plugin: str, hook: str, error: Fault, reason: Reason = "raised"
+) -> None:
+    """Log and report a failure once, even if it passes the boundaries of several plugins."""
+    if error.__dict__.get("reported"):
+        return
+    error.__dict__["reported"] = True
+    log.warning("%s: %s", plugin, error, exc_info=error.__cause__)
+    text = error.cause_text if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
+    report(PluginFailure(plugin=plugin, hook=hook, error=text, reason=reason))
 
 
-def _judged(call: Call, function: Callable[[], Any]) -> Any:
-    try:
-        return function()
-    except BaseException as exc:
-        error = classify_exception(exc, call)
-    raise error
+_blocking: dict[int, str] = {}  # thread → the ``plugin:hook`` that it runs as a plain function
 
 
 def blocking_call(thread: int) -> str:
-    """Return the ``plugin:hook`` that runs as a plain function in *thread*, or an empty text."""
+    """Return the ``plugin:hook`` that *thread* runs as a plain function; empty if none."""
     return _blocking.get(thread, "")
 
 
-@contextmanager
-def _no_current_task() -> Generator[None, None, None]:
+def call_blocking(call: Call, function: Callable[[], Any]) -> Any:
+    """Call *function*, a hook that is a plain ``def``; raise a :data:`Fault` if it fails."""
+    thread = threading.get_ident()
+    outer = blocking_call(thread)
+    _blocking[thread] = call.name
     try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
+        with _without_current_task():
+            return function()
+    except BaseException as exc:
+        fault = classify_exception(exc, call)
+    finally:
+        _blocking[thread] = outer
+    raise fault
+
+
+@contextmanager
+def _without_current_task() -> Generator[None, None, None]:
+    """Hide the current task from a plain function, which could cancel it otherwise.
+
+    The task is that of the run. Before Python 3.13 a cancellation that was requested cannot be taken
+    back (``Task.uncancel`` only counts), and a function that is called directly cannot get a task of its
+    own. So this needs two of asyncio's functions for task implementers, which are documented in
+    "Extending asyncio" in spite of their underscores.
+    """
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no event loop
+        task = None
+    if task is None:
         yield
         return
-    if (task := asyncio.current_task()) is None:
-        yield
-        return
-    # Documented for event loops and task types ("Extending asyncio"), underscores or not.
-    leave, come_back = (getattr(asyncio.tasks, name) for name in ("_leave_task", "_enter_task"))
-    leave(loop, task)
+    leave, enter = (getattr(asyncio.tasks, name) for name in ("_leave_task", "_enter_task"))
+    leave(task.get_loop(), task)
     try:
         yield
     finally:
-        come_back(loop, task)
-
-
-def guard_tasks(loop: asyncio.AbstractEventLoop) -> None:
-    """Let *loop* watch the tasks that plugins start, unless it has a task factory already."""
-    if loop.get_task_factory() is None:
-        loop.set_task_factory(_make_task)
-
-
-def _make_task(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
-    call = current_call()
-    if call is not None and asyncio.iscoroutine(coro):
-        coro = _Guarded(coro, call)
-    return asyncio.Task(coro, loop=loop, **options)
-
-
-class _Guarded(Coroutine[Any, Any, Any]):
-    """A plugin's coroutine; asyncio would let its ``SystemExit`` out of the loop.
-
-    No coroutine around it: one that is cancelled before it starts never awaits what it holds.
-    """
-
-    def __init__(self, coro: Coroutine[Any, Any, Any], call: Call) -> None:
-        self._coro, self._call = coro, call
-
-    def send(self, value: Any, /) -> Any:
-        return self._step(self._coro.send, value)
-
-    def throw(self, *exc: Any) -> Any:
-        return self._step(self._coro.throw, *exc)
-
-    def close(self) -> None:
-        self._coro.close()
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        return self._coro.__await__()
-
-    def __getattr__(self, name: str) -> Any:
-        """Look like the coroutine itself: anyio asks for its state."""
-        return getattr(self._coro, name)
-
-    def _step(self, step: Callable[..., Any], *args: Any) -> Any:
-        try:
-            return step(*args)
-        except SystemExit as exc:
-            raise PluginError(self._call.plugin, self._call.hook, describe_exception(exc)) from exc
+        enter(task.get_loop(), task)

@@ -1,8 +1,8 @@
 """Find, load and describe plugins.
 
-In this order: our own, those that the command line names, installed packages (entry points of
-the group ``gsd``), the folders of ``--plugins-dir``, the project's ``.gsd/plugins``. Of two with
-one name the first is loaded; a built-in makes room if it is blocked.
+In this order: the built-in ones, those that only the command line names, installed packages (entry
+points of the group ``gsd``), the folders of ``--plugins-dir``, and the project's ``.gsd/plugins``. Of two
+plugins with the same name the first is loaded; a built-in one can be blocked to be replaced.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from gsd_core.errors import ConfigError
 
 from .calling import Hooks
 from .discovery import ENTRY_POINT_GROUP, Choice, discover
-from .importing import Candidate, Source, Untrusted, import_candidate, read
-from .isolation import PluginFailure, describe_exception
+from .importing import Candidate, Source, import_candidate, read
+from .isolation import PluginFailure, describe_exception, may_be_ctrl_c
 from .validation import hooks_of, validate_plugin
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ Status: TypeAlias = Literal["active", "blocked", "broken", "untrusted"]
 
 @attrs.frozen(kw_only=True)
 class PluginInfo:
-    """One row of ``gsd plugins``; only a file has a *sha256*, only what is not active a *reason*."""
+    """One row of ``gsd plugins``; *reason* says why a plugin is not active, only a file has a *sha256*."""
 
     name: str
     source: Source
@@ -46,7 +46,7 @@ class PluginInfo:
 
 
 class Registry(pluggy.PluginManager):
-    """pluggy's manager, knowing the hooks and where installed plugins are found."""
+    """pluggy's manager, with the hooks and a way to find installed plugins."""
 
     def __init__(self) -> None:
         super().__init__(hookspecs.PROJECT)
@@ -65,7 +65,7 @@ def build_manager() -> Registry:
 def load(
     manager: Registry, choice: Choice | None = None, trusted: Collection[str] = ()
 ) -> tuple[PluginInfo, ...]:
-    """Register what loads, and report on everything.
+    """Register the plugins that can be loaded, and describe all of them.
 
     A file of the project is imported only if its SHA-256, in hex, is among *trusted*. A blocked
     plugin is not imported.
@@ -73,28 +73,11 @@ def load(
     choice = choice or Choice()
     infos: list[PluginInfo] = []
     for candidate in discover(choice, manager.installed()):
-        info = _load_one(manager, candidate, choice, trusted, infos)
-        infos.append(info)
+        infos.append(_load_one(manager, candidate, choice, trusted, infos))
     broken = [info for info in infos if info.status == "broken"]
     if choice.strict and broken:
         raise ConfigError("; ".join(f"plugin {info.name!r} is broken: {info.reason}" for info in broken))
     return tuple(infos)
-
-
-def with_failures(infos: Iterable[PluginInfo], failures: Iterable[PluginFailure]) -> tuple[PluginInfo, ...]:
-    """Return *infos* with the active plugins among them that failed to contribute marked as broken."""
-    why = {failure.plugin: f"{failure.hook}: {failure.error}" for failure in failures}
-    return tuple(
-        attrs.evolve(info, status="broken", reason=why[info.name])
-        if info.status == "active" and info.name in why
-        else info
-        for info in infos
-    )
-
-
-def collect_settings(hooks: Hooks) -> tuple[tuple[str, type[Any]], ...]:
-    """Return the settings classes of the plugins, each with the plugin's name."""
-    return hooks.collect(hookspecs.gsd_settings, _settings_name).items
 
 
 def _load_one(
@@ -102,48 +85,27 @@ def _load_one(
     candidate: Candidate,
     choice: Choice,
     trusted: Collection[str],
-    before: Collection[PluginInfo],
+    earlier: Collection[PluginInfo],
 ) -> PluginInfo:
-    twins = [info for info in before if info.name == candidate.name]
-    replaces = any(twin.source == "default" and twin.status == "blocked" for twin in twins)
     info = _describe(candidate)
+    namesakes = [other for other in earlier if other.name == candidate.name]
+    replaces = any(other.source == "default" and other.status == "blocked" for other in namesakes)
     if reason := choice.reason_to_block(candidate, replaces=replaces):
         return attrs.evolve(info, status="blocked", reason=reason)
-    if taken := next((twin for twin in twins if twin.status != "blocked"), None):
-        return _broken(info, _name_is_taken(taken))
-    return _import_and_register(manager, candidate, info, trusted)
-
-
-def _name_is_taken(by: PluginInfo) -> str:
-    if by.source == "default":
-        return f"the built-in {by.name!r} has this name; block it by -p no:{by.name} to replace it"
-    return f"another plugin has this name: {by.distribution or by.path or by.source}"
-
-
-def _import_and_register(
-    manager: Registry, candidate: Candidate, info: PluginInfo, trusted: Collection[str]
-) -> PluginInfo:
+    if other := next((other for other in namesakes if other.status != "blocked"), None):
+        return _broken(info, _name_is_taken(other))
     try:
         content, sha256 = read(candidate)
         info = attrs.evolve(info, sha256=sha256)
         if not candidate.trusted and sha256 not in trusted:
-            raise Untrusted(sha256)
+            return attrs.evolve(info, status="untrusted", reason="a file of the project, not trusted yet")
         plugin = import_candidate(candidate, content)
         manager.register(plugin, name=candidate.name)
-    except KeyboardInterrupt:
-        raise
-    except Untrusted:
-        return attrs.evolve(
-            info, status="untrusted", reason="a file of the project; nobody has trusted it yet"
-        )
-    except BaseException as exc:
+    except BaseException as exc:  # code that is being imported may raise anything, SystemExit included
+        if may_be_ctrl_c(exc):
+            raise
         return _broken(info, describe_exception(exc))
-    return _checked(manager, plugin, info)
-
-
-def _checked(manager: Registry, plugin: object, info: PluginInfo) -> PluginInfo:
-    problem = validate_plugin(manager, plugin)
-    if problem:
+    if problem := validate_plugin(manager, plugin):
         manager.unregister(plugin)
         return _broken(info, problem)
     return attrs.evolve(info, hooks=hooks_of(manager, plugin))
@@ -152,28 +114,47 @@ def _checked(manager: Registry, plugin: object, info: PluginInfo) -> PluginInfo:
 def _describe(candidate: Candidate) -> PluginInfo:
     distribution, version = candidate.distribution
     if candidate.source == "default":
-        distribution, version = "gsd-core", _version()
+        from gsd_core import __version__
+
+        distribution, version = "gsd-core", __version__
     path = str(candidate.target) if isinstance(candidate.target, Path) else ""
     return PluginInfo(
         name=candidate.name, source=candidate.source, distribution=distribution, version=version, path=path
     )
 
 
-def _version() -> str:
-    from gsd_core import __version__
-
-    return __version__
-
-
 def _broken(info: PluginInfo, reason: str) -> PluginInfo:
-    log.warning("plugin %r (%s) did not load: %s", info.name, info.source, reason)
+    log.warning("plugin %r (%s) was not loaded: %s", info.name, info.source, reason)
     return attrs.evolve(info, status="broken", reason=reason)
 
 
-def _settings_name(kind: type[Any]) -> str:
-    """Return what tells a settings class from others; refuse one that does not stand by itself."""
+def _name_is_taken(by: PluginInfo) -> str:
+    if by.source == "default":
+        return f"the built-in plugin {by.name!r} has the same name; to replace it, block it: -p no:{by.name}"
+    return f"another plugin has the same name: {by.distribution or by.path or by.source}"
+
+
+def with_failures(infos: Iterable[PluginInfo], failures: Iterable[PluginFailure]) -> tuple[PluginInfo, ...]:
+    """Return *infos* with those active plugins marked as broken that failed to contribute."""
+    reasons = {failure.plugin: f"{failure.hook}: {failure.error}" for failure in failures}
+    return tuple(
+        attrs.evolve(info, status="broken", reason=reasons[info.name])
+        if info.status == "active" and info.name in reasons
+        else info
+        for info in infos
+    )
+
+
+def collect_settings(hooks: Hooks) -> tuple[tuple[str, type[Any]], ...]:
+    """Return the settings classes of the plugins, each with the plugin's name."""
+    return hooks.collect(hookspecs.gsd_settings, _settings_key).items
+
+
+def _settings_key(kind: type[Any]) -> str:
+    """Return the full name of a settings class; raise ``TypeError`` if it cannot be used as one."""
     if not attrs.has(kind):
         raise TypeError(f"{kind.__name__} is not an attrs class")
-    if bare := [field.name for field in attrs.fields(kind) if field.init and field.default is attrs.NOTHING]:
-        raise TypeError(f"{kind.__name__}.{bare[0]} has no default")
+    for field in attrs.fields(kind):
+        if field.init and field.default is attrs.NOTHING:
+            raise TypeError(f"{kind.__name__}.{field.name} has no default")
     return f"{kind.__module__}.{kind.__qualname__}"

@@ -1,106 +1,56 @@
-"""One plugin's layer around a step.
+"""The ``call_next`` of a step wrapper.
 
-The rest of the chain runs in a task of the core's, so that no plugin can lose it: when the
-layer ends, or is cancelled, what it called has ended too.
+The rest of the chain runs in a task of the core's, so that no plugin can lose it: when the wrapper
+has ended or was cancelled, what it called has ended too.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 import attrs
-import pluggy
 
 from gsd_core.model.step import StepRequest
 
-from .call_group import CallGroup, Given
 from .isolation import in_core
+from .plugin_task import finish
 
 A = TypeVar("A", bound=StepRequest)
 R = TypeVar("R")
 
 
-def wrap_call(
-    heat: Callable[[], CallGroup],
-    impl: pluggy.HookImpl,
-    inner: Callable[[A], Awaitable[R]],
-    other_than_result: Callable[..., str],
-    bind: Callable[..., Given],
-) -> Callable[[A], Awaitable[R]]:
-    """Return *inner* inside the layer of *impl*."""
-
-    async def run(request: A, /) -> R:
-        rest = NextCall(request, inner)
-        with in_core():
-            value: R = await _settled(heat(), impl, bind(request, rest), rest, other_than_result)
-            return value
-
-    return run
-
-
-async def _settled(
-    heat: CallGroup,
-    impl: pluggy.HookImpl,
-    given: Given,
-    rest: NextCall[Any, Any],
-    other_than_result: Callable[..., str],
-) -> Any:
-    async with heat:
-        task = heat.add(impl, given, lambda value: other_than_result(*rest.came_out, value))
-        try:
-            await heat.all()
-        finally:
-            heat.stop()
-            await rest.end()
-    outcome = heat.outcome(task)
-    if outcome.error:
-        raise outcome.error
-    return outcome.value
-
-
 @attrs.frozen
 class NextCall(Generic[A, R]):
-    """The ``call_next`` of one layer; keeps the request's identity and what came out."""
+    """Calls *inner* with the identity of *request*, whatever the wrapper changed; keeps the results."""
 
     request: A
     inner: Callable[[A], Awaitable[R]]
-    came_out: list[R] = attrs.field(factory=list[Any])
-    running: set[asyncio.Task[R]] = attrs.field(factory=set[asyncio.Task[Any]])
+    results: list[R] = attrs.field(factory=list[Any])
+    _tasks: list[asyncio.Task[R]] = attrs.field(factory=list[Any])
 
     async def __call__(self, request: A, /) -> R:
-        same = self._same(request)
+        mine = self.request
+        if not isinstance(request, type(mine)):
+            raise TypeError(f"call_next expects a {type(mine).__name__}, got {request!r}")
+        request = attrs.evolve(request, id=mine.id, run=mine.run, kind=mine.kind, project=mine.project)
+
+        async def call() -> R:
+            return await self.inner(request)
+
         with in_core():
-            task = asyncio.create_task(_awaited(partial(self.inner, same)), name="core")
-            self.running.add(task)
-            task.add_done_callback(_look_at)
+            task = asyncio.create_task(call(), name="core")
+            self._tasks.append(task)
             value = await task
-        self.came_out.append(value)
+        self.results.append(value)
         return value
 
     async def end(self) -> None:
-        """Cancel what still runs, unless that is under way, and wait for it."""
-        running = {task for task in self.running if not task.done()}
-        for task in running:
-            if not task.cancelling():
+        """Cancel the calls that are still running, unless they are being cancelled, and wait for them."""
+        for task in self._tasks:
+            if not task.done() and not task.cancelling():
                 task.cancel()
-        if running:
-            await asyncio.wait(running)
-
-    def _same(self, request: A) -> A:
-        if not isinstance(request, type(self.request)):
-            raise TypeError(f"call_next wants a {type(self.request).__name__}, not {request!r}")
-        mine = self.request
-        return attrs.evolve(request, id=mine.id, run=mine.run, kind=mine.kind, project=mine.project)
-
-
-async def _awaited(call: Callable[[], Awaitable[R]]) -> R:
-    return await call()
-
-
-def _look_at(task: asyncio.Task[Any]) -> None:
-    """Retrieve the exception, for a plugin need not."""
-    if not task.cancelled():
-        task.exception()
+        if self._tasks:
+            # Each exception is retrieved here, because the plugin may have dropped the call.
+            await finish(asyncio.gather(*self._tasks, return_exceptions=True))

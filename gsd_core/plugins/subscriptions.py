@@ -1,4 +1,4 @@
-"""Telling plugins events: a bounded queue and a pump for each, so that a slow one slows nobody."""
+"""Plugins that receive events: a bounded queue and a task for each, so that a slow one delays nobody."""
 
 from __future__ import annotations
 
@@ -14,94 +14,85 @@ import attrs
 
 from .call_group import Report
 from .isolation import Fault, PluginFailure
+from .plugin_task import finish
 
 log = logging.getLogger(__name__)
 
-_IN_A_ROW, _IN_ALL = 3, 10  # failures
+_MAX_FAILURES_IN_A_ROW, _MAX_FAILURES = 3, 10
 
 
 @attrs.define(eq=False)
 class Subscription:
-    """One plugin's queue, and the task that empties it.
+    """One plugin's queue of at most *size* events, which :meth:`run` delivers one after the other.
 
-    After three failures in a row, or ten in all, it is told nothing any more: a report of a
-    failure is an event too, and would come back for ever.
+    A plugin that fails too often is unsubscribed: the report of a failure is an event as well, and
+    would come back to it forever.
     """
 
     plugin: str
     hook: str
     size: int
-    tell: Callable[[Any], Awaitable[Fault | None]]
+    deliver: Callable[[Any], Awaitable[Fault | None]]
     report: Report
     queue: deque[Any] = attrs.field(factory=deque[Any])
-    news: asyncio.Event = attrs.field(factory=asyncio.Event)
+    changed: asyncio.Event = attrs.field(factory=asyncio.Event)
     closed: bool = False
     dropped: int = 0
-    in_a_row: int = 0
-    in_all: int = 0
+    failures: int = 0
+    failures_in_a_row: int = 0
 
     def put(self, event: Any) -> None:
-        """Queue *event*; drop the oldest if there are too many."""
+        """Queue *event*; drop the oldest one if the queue is full."""
         if self.closed:
             return
         if len(self.queue) >= self.size:
             self.queue.popleft()
             self.dropped += 1
             if self.dropped == 1:
-                self._say(f"is slow: more than {self.size} events behind, it misses the oldest")
+                self._report(f"is slow: more than {self.size} events behind, it misses the oldest")
         self.queue.append(event)
-        self.news.set()
+        self.changed.set()
 
     def close(self) -> None:
-        """Take no more events; the pump ends when the queue is empty."""
+        """Take no more events; :meth:`run` returns once the queue is empty."""
         self.closed = True
-        self.news.set()
+        self.changed.set()
 
     async def run(self) -> None:
-        """Tell one event after the other."""
+        """Deliver events until the subscription is closed."""
         while self.queue or not self.closed:
-            if self.queue:
-                self._count(await self.tell(self.queue.popleft()))
+            if not self.queue:
+                self.changed.clear()
+                await self.changed.wait()
                 continue
-            self.news.clear()
-            await self.news.wait()
+            if await self.deliver(self.queue.popleft()) is None:
+                self.failures_in_a_row = 0
+                continue
+            self.failures += 1
+            self.failures_in_a_row += 1
+            if self.failures_in_a_row == _MAX_FAILURES_IN_A_ROW or self.failures == _MAX_FAILURES:
+                self.close()
+                self.queue.clear()
+                self._report(f"failed {self.failures} times and receives no more events")
 
-    def _count(self, error: Fault | None) -> None:
-        self.in_a_row = self.in_a_row + 1 if error else 0
-        self.in_all += 1 if error else 0
-        if error and (self.in_a_row == _IN_A_ROW or self.in_all == _IN_ALL):
-            self.close()
-            self.queue.clear()
-            self._say(f"failed {self.in_all} times and is told no more events")
-
-    def _say(self, problem: str) -> None:
+    def _report(self, problem: str) -> None:
         log.warning("plugin %r %s (%s)", self.plugin, problem, self.hook)
         self.report(PluginFailure(plugin=self.plugin, hook=self.hook, error=problem))
 
 
 @asynccontextmanager
-async def drained(pumps: Sequence[Subscription], grace: timedelta) -> AsyncGenerator[None, None]:
-    """Run *pumps*; on leaving, let each take in what is left, for *grace* at most."""
-    tasks = [asyncio.create_task(pump.run(), name=f"pump of {pump.plugin}") for pump in pumps]
+async def delivering(subscriptions: Sequence[Subscription], grace: timedelta) -> AsyncGenerator[None, None]:
+    """Run *subscriptions*; on leaving, let each deliver what is left, for *grace* at most."""
+    tasks = [asyncio.create_task(sub.run(), name=f"events for {sub.plugin}") for sub in subscriptions]
     try:
         yield
     finally:
-        await _finish(pumps, tasks, grace)
-
-
-async def _finish(
-    pumps: Sequence[Subscription], tasks: Sequence[asyncio.Task[None]], grace: timedelta
-) -> None:
-    for pump in pumps:
-        pump.close()
-    try:
-        await _ended(tasks, grace.total_seconds())
-    finally:
-        for task in tasks:
-            task.cancel()
-        await _ended(tasks)
-
-
-async def _ended(tasks: Sequence[asyncio.Task[None]], seconds: float | None = None) -> None:
-    if tasks:
-        await asyncio.wait(tasks, timeout=seconds)
+        for sub in subscriptions:
+            sub.close()
+        try:
+            if tasks:
+                await asyncio.wait(tasks, timeout=grace.total_seconds())
+        finally:
+            for task in tasks:
+                task.cancel()
+            await finish(asyncio.gather(*tasks, return_exceptions=True))

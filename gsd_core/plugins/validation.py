@@ -1,8 +1,7 @@
-"""Whether a plugin fits the hooks: pluggy checks the names of arguments only.
+"""Whether a plugin fits the hooks, and whether what it returned fits its hook.
 
-Whether what a plugin returned is what its hook's annotation promises.
-
-Whether what a plugin returned can be kept: every field, down to the last, is what its type says.
+pluggy checks only the names of a plugin's arguments. Each ``validate_*`` function returns a text that
+says what is wrong, or an empty string.
 """
 
 from __future__ import annotations
@@ -26,10 +25,9 @@ HOOKS: tuple[str, ...] = tuple(sorted(name for name in vars(hookspecs) if name.s
 
 
 def validate_plugin(manager: pluggy.PluginManager, plugin: object) -> str:
-    """Say what is wrong with the registered *plugin*; empty if nothing is."""
-    problems = [*_unmarked(plugin), *_wrong_implementations(manager, plugin)]
-    if problems:
-        return problems[0]
+    """Say what is wrong with the registered *plugin*."""
+    for problem in (*_unmarked_functions(plugin), *_wrong_implementations(manager, plugin)):
+        return problem
     if not hooks_of(manager, plugin):
         return "implements no hook; mark functions with @implements(…) of gsd_core"
     return ""
@@ -41,64 +39,75 @@ def hooks_of(manager: pluggy.PluginManager, plugin: object) -> tuple[str, ...]:
 
 
 def nearest(name: str, known: tuple[str, ...]) -> str:
-    """Return a question after the most similar of *known*, to end a message with."""
+    """Return ``; did you mean …?`` with the most similar of *known*, to end a message with."""
     found = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def _unmarked_functions(plugin: object) -> Iterator[str]:
+    """Describe functions that look like hooks, but that pluggy does not see."""
+    for name, value in inspect.getmembers_static(plugin):
+        if not name.startswith("gsd_") or not inspect.isfunction(value):
+            continue
+        # An imported spec, or a marked implementation.
+        if any(hasattr(value, f"{hookspecs.PROJECT}_{kind}") for kind in ("spec", "impl")):
+            continue
+        if name in HOOKS:
+            yield f"{name} is not marked; put @implements({name}) above it"
+        else:
+            yield f"there is no hook {name!r}{nearest(name, HOOKS)}"
 
 
 def _wrong_implementations(manager: pluggy.PluginManager, plugin: object) -> Iterator[str]:
     name = manager.get_name(plugin)
     for caller in manager.get_hookcallers(plugin) or ():
         for impl in caller.get_hookimpls():
-            if impl.plugin_name == name and (problem := _wrong(caller, impl)):
-                yield problem
-
-
-def _wrong(caller: pluggy.HookCaller, impl: pluggy.HookImpl) -> str:
-    if impl.wrapper or impl.hookwrapper:
-        return f"{caller.name}: pluggy's wrappers are not used here; for steps there is gsd_wrap_step"
-    if caller.spec is None:
-        return "" if impl.optionalhook else f"there is no hook {caller.name!r}{nearest(caller.name, HOOKS)}"
-    wanted = inspect.iscoroutinefunction(caller.spec.function)
-    if inspect.iscoroutinefunction(impl.function) != wanted or inspect.isasyncgenfunction(impl.function):
-        return f"{caller.name} has to be declared with {'async def' if wanted else 'def'!r}"
-    return ""
-
-
-def _unmarked(plugin: object) -> Iterator[str]:
-    """Name functions that look like hooks and that pluggy does not see."""
-    for name, value in inspect.getmembers_static(plugin):
-        if name.startswith("gsd_") and inspect.isfunction(value) and not _is_known(value):
-            hint = "" if name in HOOKS else f"there is no hook {name!r}{nearest(name, HOOKS)}"
-            yield hint or f"{name} is not marked; put @implements({name}) above it"
-
-
-def _is_known(function: Any) -> bool:
-    """A spec that was imported, or a marked implementation."""
-    return hasattr(function, f"{hookspecs.PROJECT}_impl") or hasattr(function, f"{hookspecs.PROJECT}_spec")
+            if impl.plugin_name != name:
+                continue
+            if impl.wrapper or impl.hookwrapper:
+                # pluggy would run a wrapper around all plugins at once, and outside of the isolation.
+                yield f"{caller.name}: pluggy's wrappers are not supported; to wrap steps, use gsd_wrap_step"
+            elif caller.spec is None:
+                if not impl.optionalhook:
+                    yield f"there is no hook {caller.name!r}{nearest(caller.name, HOOKS)}"
+            else:
+                is_async = inspect.iscoroutinefunction(caller.spec.function)
+                same = inspect.iscoroutinefunction(impl.function) == is_async
+                if not same or inspect.isasyncgenfunction(impl.function):
+                    yield f"{caller.name} must be declared with {'async def' if is_async else 'def'!r}"
 
 
 def validate_result(spec: Callable[..., Any], value: object) -> str:
-    """Say what is wrong with *value* as the result of *spec*; empty if nothing is.
-
-    What a hook that returns nothing returns is nobody's business.
-    """
-    hint = promised(spec)
+    """Say what is wrong with *value* as the result of *spec*."""
+    hint = return_type(spec)
+    # What a hook without a result returns is ignored.
     if hint is types.NoneType or fits(value, hint):
         return ""
     return f"returned {_describe(value)}, not {_written(spec)}"
 
 
+def validate_type(kind: type[Any], value: object) -> str:
+    """Say that *value* is not a *kind*."""
+    return "" if isinstance(value, kind) else f"returned {type(value).__name__}, not {kind.__name__}"
+
+
 def validate_item(spec: Callable[..., Any], item: object) -> str:
-    """Say what is wrong with *item* as one of those that *spec* collects; empty if nothing is."""
-    arguments: tuple[Any, ...] = get_args(promised(spec)) or (Any,)
-    if fits(item, arguments[0]):
-        return ""
-    return f"contributed {_describe(item)} to {_written(spec)}"
+    """Say what is wrong with *item* as one of those that *spec* collects."""
+    arguments: tuple[Any, ...] = get_args(return_type(spec)) or (Any,)
+    return "" if fits(item, arguments[0]) else f"contributed {_describe(item)} to {_written(spec)}"
+
+
+def validate_storable(value: Any, kind: type[Any]) -> str:
+    """Say why *value*, a *kind*, would not come back from the journal as it went: every field counts."""
+    try:
+        structure(json.loads(json.dumps(unstructure(value, kind))), kind)
+    except Exception as exc:  # a plugin may have put anything into a field
+        return f"returned a {kind.__name__} that cannot be stored: {describe_exception(exc)}"
+    return ""
 
 
 def fits(value: object, hint: Any) -> bool:
-    """Compare *value*, and the items of a sequence, with a type annotation."""
+    """Return whether *value*, and the items of a sequence, match a type annotation."""
     if hint is Any:
         return True
     origin: Any = get_origin(hint)
@@ -107,42 +116,36 @@ def fits(value: object, hint: Any) -> bool:
     if origin is None:
         return not isinstance(hint, type) or isinstance(value, hint)
     if origin is Sequence:
-        return _is_row(value) and all(fits(item, get_args(hint)[0]) for item in _items(value))
+        return _is_sequence(value) and all(fits(item, get_args(hint)[0]) for item in _items(value))
     return isinstance(value, origin)
 
 
 @cache
-def promised(spec: Callable[..., Any]) -> Any:
-    """Return the annotation of what *spec* returns; ``Any`` if it names what is not imported."""
+def return_type(spec: Callable[..., Any]) -> Any:
+    """Return the annotation of what *spec* returns; ``Any`` if it names something that is not imported.
+
+    ``click`` is imported for type checking only, to keep the start fast.
+    """
     try:
         return get_type_hints(spec).get("return", Any)
     except NameError:
         return Any
 
 
-def _is_row(value: object) -> bool:
+def _is_sequence(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
-def _items(row: Any) -> Sequence[object]:
-    return cast("Sequence[object]", row)
+def _items(value: Any) -> Sequence[object]:
+    return cast("Sequence[object]", value)
 
 
 def _describe(value: object) -> str:
     kind = type(value).__name__
-    if _is_row(value):
+    if _is_sequence(value):
         return f"{kind} of {', '.join(sorted({type(item).__name__ for item in _items(value)})) or 'nothing'}"
     return kind
 
 
 def _written(spec: Callable[..., Any]) -> str:
     return str(spec.__annotations__.get("return", "Any"))
-
-
-def validate_storable(value: Any, kind: type[Any]) -> str:
-    """Say why *value* is no good *kind*; empty if it is one, and comes back from the journal as it went."""
-    try:
-        structure(json.loads(json.dumps(unstructure(value, kind))), kind)
-    except Exception as exc:  # whatever a plugin may have put into a field
-        return f"returned a {kind.__name__} that cannot be kept: {describe_exception(exc)}"
-    return ""

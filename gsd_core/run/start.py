@@ -25,9 +25,8 @@ from gsd_core.machine.due import End
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import State
 from gsd_core.model.notice import Notice
-from gsd_core.plugins.call_group import report_failure
 from gsd_core.plugins.contexts import PluginContext
-from gsd_core.plugins.isolation import PluginFailure
+from gsd_core.plugins.isolation import PluginFailure, report_failure
 from gsd_core.plugins.watchdog import Blocked, Watchdog
 from gsd_core.processes import boot_id, start_time
 from gsd_core.sanitize import clip, redact, sanitize
@@ -256,7 +255,7 @@ async def _enter_lifespans(run: Run, stack: AsyncExitStack) -> None:
 async def _lifespan(run: Run, guest: PluginContext) -> AsyncGenerator[None]:
     """Have a plugin's resource; one that does not come ends the run, one that does not go is named."""
     try:
-        await guest.come(min(run.limits.idle, OPEN))
+        await guest.enter(min(run.limits.idle, OPEN))
     except (PluginError, StepError) as exc:
         report_failure(run.hooks.report, guest.plugin, guest.hook, exc)
         hint = f"run with -p no:{guest.plugin} to go on without it"
@@ -264,7 +263,7 @@ async def _lifespan(run: Run, guest: PluginContext) -> AsyncGenerator[None]:
     try:
         yield
     finally:
-        if fault := await guest.go(None, run.hooks.grace):
+        if fault := await guest.exit(None, run.hooks.grace):
             report_failure(run.hooks.report, guest.plugin, guest.hook, fault)
 
 

@@ -213,7 +213,7 @@ async def find_gaps(hooks: Hooks, limit: timedelta, phase: PhaseView) -> GapRepo
     )
 
 
-def _report(hooks: Hooks, outcome: Outcome[Sequence[Gap] | GapReport]) -> GapReport:
+def _report(hooks: Hooks, outcome: Outcome[Sequence[Gap] | GapReport | None]) -> GapReport:
     """Return one detector's report, stamped with its name; nonsense is a failed detector."""
     if outcome.error is not None:
         return _failed(outcome.plugin, str(outcome.error))

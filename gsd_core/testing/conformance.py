@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 
 from gsd_core import hookspecs as specs
+from gsd_core.errors import PluginError, StepError
 from gsd_core.hookspecs import ConfigValue, Finding, ProjectInfo, RunInfo
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask, Permission, ToolUse
 from gsd_core.model.event import Event
@@ -27,9 +28,11 @@ from gsd_core.model.question import Answer, Inquiry, refusal
 from gsd_core.model.step import RunStep, StepHost, StepRequest, StepResult
 from gsd_core.model.usage import Pause, Spend, Stop
 from gsd_core.planning.model import PhaseView
-from gsd_core.plugins.call_group import Outcome, end_tasks
+from gsd_core.plugins.call_group import Outcome
 from gsd_core.plugins.calling import Hooks
+from gsd_core.plugins.contexts import PluginContext, entered
 from gsd_core.plugins.isolation import PluginFailure
+from gsd_core.plugins.plugin_task import end_tasks
 
 from .registry import make_hooks
 
@@ -80,11 +83,11 @@ def check_wrap_step(plugin: object, step: StepRequest, call_next: RunStep) -> St
 
 def check_find_gaps(plugin: object, phase: PhaseView) -> Sequence[Gap] | GapReport:
     """Check ``gsd_find_gaps``; it must find the same gaps in the same tree again."""
-    first: Sequence[Gap] | GapReport = _check_call(plugin, specs.gsd_find_gaps, phase, limit=MINUTE)
-    second: Sequence[Gap] | GapReport = _check_call(plugin, specs.gsd_find_gaps, phase, limit=MINUTE)
+    first: Sequence[Gap] | GapReport | None
+    first, second = (_check_call(plugin, specs.gsd_find_gaps, phase, limit=MINUTE) for _ in range(2))
     before, after = _gap_keys(first), _gap_keys(second)
     _require(before == after, f"found {before} at first, but {after} in the same tree later")
-    return first
+    return () if first is None else first
 
 
 def check_answer(plugin: object, inquiry: Inquiry, *, declines: Inquiry | None = None) -> Sequence[Answer]:
@@ -130,7 +133,7 @@ def check_workspace(plugin: object, step: StepRequest, *, declines: StepRequest 
         [tree] = yielded
         _require(isinstance(tree, Path) and tree.is_dir(), f"the workspace {tree!r} is not a folder")
 
-    [tree] = _check_contexts([context], during=check_folder)
+    [tree] = _check_contexts(specs.gsd_workspace, [context], during=check_folder)
     return Path(str(tree))
 
 
@@ -141,7 +144,7 @@ def check_on_event(plugin: object, event: Event) -> None:
 
 def check_lifespan(plugin: object, run: RunInfo) -> None:
     """Check ``gsd_lifespan``: its context managers can be entered and exited, and leave no task."""
-    _check_contexts(_contributions(plugin, specs.gsd_lifespan, run))
+    _check_contexts(specs.gsd_lifespan, _contributions(plugin, specs.gsd_lifespan, run))
 
 
 def check_write_config(plugin: object, project: ProjectInfo) -> tuple[ConfigValue, ...]:
@@ -199,7 +202,7 @@ class Invocation:
         """Call it twice at once; raise ``AssertionError`` if a call fails."""
 
         async def call() -> None:
-            calls = [self.hooks().fan_out(self.spec, self.limit, *args) for _ in range(2)]
+            calls = [self.hooks().try_out(self.spec, self.limit, *args) for _ in range(2)]
             for [outcome] in await asyncio.gather(*calls):
                 _value(outcome)
 
@@ -227,7 +230,7 @@ class Invocation:
 
         ticking = asyncio.create_task(tick())
         try:
-            [outcome] = await self.hooks().fan_out(self.spec, self.limit, *args)
+            [outcome] = await self.hooks().try_out(self.spec, self.limit, *args)
         finally:
             ticking.cancel()
             await asyncio.wait([ticking])
@@ -240,12 +243,12 @@ class Invocation:
         failures: list[PluginFailure] = []
         hooks = attrs.evolve(self.hooks(), report=failures.append)
         # The limit must not end the call before the cancellation does.
-        task = asyncio.create_task(hooks.fan_out(self.spec, timedelta(hours=1), *args))
+        task = asyncio.create_task(hooks.try_out(self.spec, timedelta(hours=1), *args))
         for _ in range(turns):
             await asyncio.sleep(0)
         task.cancel()
         await asyncio.wait([task])
-        stuck = any("ignores its cancellation" in failure.error for failure in failures)
+        stuck = any(failure.reason == "ignored cancellation" for failure in failures)
         _require(not stuck, f"{self.spec.__name__} did not stop within {GRACE} when canceled")
 
 
@@ -266,18 +269,26 @@ def _check_declines(plugin: object, spec: Callable[..., Any], *args: object) -> 
 
 
 def _check_contexts(
+    spec: Callable[..., Any],
     contexts: Iterable[AbstractAsyncContextManager[object]],
     during: Callable[[Sequence[object]], None] = lambda _: None,
 ) -> Sequence[object]:
     """Enter and exit *contexts*; return what they yielded."""
 
     async def enter() -> Sequence[object]:
-        async with asyncio.timeout(2 * GRACE.total_seconds()), AsyncExitStack() as stack:
-            yielded = [await stack.enter_async_context(context) for context in contexts]
+        async with AsyncExitStack() as stack:
+            yielded: list[object] = []
+            for context in contexts:
+                # As a run does it: so even a context that ignores its cancellation ends.
+                isolated = PluginContext(plugin="plugin", hook=spec.__name__, context=context, grace=GRACE)
+                yielded.append(await stack.enter_async_context(entered(isolated, 2 * GRACE)))
             during(yielded)
         return yielded
 
-    yielded: Sequence[object] = _run(enter())
+    try:
+        yielded: Sequence[object] = _run(enter())
+    except (PluginError, StepError) as exc:
+        raise AssertionError(f"{spec.__name__}: {getattr(exc, 'cause_text', exc)}") from exc
     return yielded
 
 
@@ -315,8 +326,8 @@ def _value(outcome: Outcome[Any]) -> Any:
     return outcome.value
 
 
-def _gap_keys(found: Sequence[Gap] | GapReport) -> list[str]:
-    gaps = found.gaps if isinstance(found, GapReport) else found
+def _gap_keys(found: Sequence[Gap] | GapReport | None) -> list[str]:
+    gaps = found.gaps if isinstance(found, GapReport) else found or ()
     return sorted(gap.key for gap in gaps)
 
 

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import attrs
 import click
@@ -35,10 +35,11 @@ from gsd_core import (
     ToolUse,
     hookspecs,
 )
+from gsd_core.markers import Mode, mode_of
 from gsd_core.plugins.validation import HOOKS
 from gsd_core.testing import FakeClock, RecordingNotifier, ScriptedHuman, conformance, make_hooks
-from tests.hooks import plays
-from tests.hooks.plays import DONE, HERE, INQUIRY, INSTANT, NOTICE, PHASE, PROJECT, STEP, event
+from tests.hooks import behaviors
+from tests.hooks.behaviors import DONE, HERE, INQUIRY, INSTANT, NOTICE, PHASE, PROJECT, STEP, event
 
 HOST = cast("Any", None)
 TASK = AgentTask(step="s", role="planner", prompt="hi", tree=HERE)
@@ -74,9 +75,9 @@ def cases() -> Iterable[tuple[str, Any, tuple[Any, ...]]]:
     """Every hook with a function that keeps its contract, and arguments for its check."""
     yield "execute_step", always(DONE), (STEP, HOST)
     yield "run_agent", always(AgentResult(text="x")), (TASK, HOST)
-    yield "wrap_step", plays.passes, (STEP, plays.core)
-    yield "find_gaps", plays.finds_nothing, (PHASE,)
-    yield "answer", plays.says("ok"), (INQUIRY,)
+    yield "wrap_step", behaviors.passes, (STEP, behaviors.core)
+    yield "find_gaps", behaviors.finds_nothing, (PHASE,)
+    yield "answer", behaviors.answers_with("ok"), (INQUIRY,)
     yield "notify", always(None), (NOTICE,)
     yield "write_config", contributes(ConfigValue(key="a", value=1)), (PROJECT,)
     yield "permit_tool", always(Allow()), (USE,)
@@ -98,7 +99,7 @@ CASES = list(cases())
 
 def check(name: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     spec = getattr(hookspecs, f"gsd_{name}")
-    return getattr(conformance, f"check_{name}")(plays.plugin(spec, function), *args, **options)
+    return getattr(conformance, f"check_{name}")(behaviors.plugin(spec, function), *args, **options)
 
 
 def test_there_is_a_check_for_every_hook() -> None:
@@ -114,14 +115,14 @@ def test_a_plugin_that_keeps_the_contract_passes(name: str, function: Any, args:
 def test_every_check_finds_nonsense_or_an_error(name: str) -> None:
     args = next(args for other, _, args in CASES if other == name)
     with pytest.raises(AssertionError, match="failed in gsd_"):
-        check(name, plays.raises(ValueError("boom")), *args)
+        check(name, behaviors.raises(ValueError("boom")), *args)
     if name not in ("notify", "on_event"):
         with pytest.raises(AssertionError, match="returned int, not"):
-            check(name, plays.lies, *args)
+            check(name, behaviors.returns_nonsense, *args)
 
 
 async def leaves_a_task() -> None:
-    LEFT.append(asyncio.create_task(plays.hangs(), name="forgotten"))
+    LEFT.append(asyncio.create_task(behaviors.hangs(), name="forgotten"))
 
 
 LEFT: list[asyncio.Task[None]] = []
@@ -139,7 +140,7 @@ def only_the_first_call(behave: Callable[[], Any]) -> Callable[[], Any]:
 
 COMPLAINTS: list[tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
     ("notify", leaves_a_task, (NOTICE,), {}, "left tasks behind: forgotten"),
-    ("answer", plays.says("ok"), (INQUIRY,), {"declines": INQUIRY}, "gsd_answer should decline"),
+    ("answer", behaviors.answers_with("ok"), (INQUIRY,), {"declines": INQUIRY}, "gsd_answer should decline"),
     (
         "answer",
         always([Answer(question="z", text="")]),
@@ -148,7 +149,7 @@ COMPLAINTS: list[tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any],
         "answered 'z', which was not asked",
     ),
     ("answer", always([Answer(question="q", text="")]), (INQUIRY,), {}, "an empty answer"),
-    ("find_gaps", only_the_first_call(plays.finds_nothing_at_all), (PHASE,), {}, "in the same tree"),
+    ("find_gaps", only_the_first_call(behaviors.finds_nothing_at_all), (PHASE,), {}, "in the same tree"),
     (
         "execute_step",
         always(attrs.evolve(DONE, files=(FileWrite(path="../x", text=""),))),
@@ -178,14 +179,14 @@ COMPLAINTS: list[tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any],
 
 
 @pytest.mark.parametrize(("name", "function", "args", "options", "words"), COMPLAINTS)
-def test_the_kit_says_what_is_wrong(
+def test_the_kit_explains_what_is_wrong(
     name: str, function: Any, args: tuple[Any, ...], options: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(AssertionError, match=words):
         check(name, function, *args, **options)
 
 
-def test_the_kit_finds_one_that_does_not_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kit_finds_a_plugin_that_does_not_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conformance, "GRACE", INSTANT)
     monkeypatch.setattr(conformance, "DECLINE_LIMIT", INSTANT)
 
@@ -193,18 +194,46 @@ def test_the_kit_finds_one_that_does_not_stop(monkeypatch: pytest.MonkeyPatch) -
         try:
             await asyncio.sleep(0.01)
         except asyncio.CancelledError:
-            await plays.swallows()
+            await behaviors.ignores_cancellation()
 
     with pytest.raises(AssertionError, match="gsd_notify did not stop within"):
         check("notify", stubborn, NOTICE)
 
 
-def test_the_kit_says_that_a_plugin_does_not_implement_the_hook() -> None:
+def test_a_detector_that_returns_none_keeps_the_contract() -> None:
+    assert check("find_gaps", always(None), PHASE) == ()
+
+
+@pytest.mark.parametrize("when", ["enter", "exit"])
+@pytest.mark.parametrize(
+    "behave", [behaviors.raises(ValueError("boom")), behaviors.exits, behaviors.ignores_cancellation]
+)
+def test_the_kit_finds_a_resource_that_cannot_be_entered_or_exited(
+    monkeypatch: pytest.MonkeyPatch, when: str, behave: behaviors.Behavior
+) -> None:
+    monkeypatch.setattr(conformance, "GRACE", INSTANT)
+
+    @asynccontextmanager
+    async def resource() -> AsyncGenerator[None, None]:
+        if when == "enter":
+            await behave()
+        yield
+        if when == "exit":
+            await behave()
+
+    def contribute(run: RunInfo) -> Iterable[AbstractAsyncContextManager[object]]:
+        yield resource()
+
+    with pytest.raises(AssertionError, match=r"gsd_lifespan: (ValueError|SystemExit|did not (start|exit))"):
+        check("lifespan", contribute, RUN)
+
+
+def test_the_kit_reports_that_a_plugin_does_not_implement_the_hook() -> None:
     with pytest.raises(AssertionError, match="does not implement gsd_answer"):
         conformance.check_answer(RecordingNotifier(), INQUIRY)
 
 
-def test_a_scripted_human_answers_what_the_script_knows_and_leaves_the_rest_open() -> None:
+def test_a_scripted_human_answers_what_the_script_contains_and_leaves_the_rest_open() -> None:
     questions = (
         Question(
             id="1", text="Which database?", options=(Option(label="PostgreSQL"), Option(label="SQLite"))
@@ -223,14 +252,14 @@ def test_a_scripted_human_answers_what_the_script_knows_and_leaves_the_rest_open
     assert questions[3] in human.asked
 
 
-def test_a_recording_notifier_keeps_what_it_is_told() -> None:
+def test_a_recording_notifier_keeps_the_notices() -> None:
     notifier = RecordingNotifier()
     asyncio.run(make_hooks(notifier).fan_out(hookspecs.gsd_notify, timedelta(seconds=1), NOTICE))
     assert notifier.notices == [NOTICE]
     assert make_hooks(notifier).plugins_of(hookspecs.gsd_notify) == ("RecordingNotifier",)
 
 
-def test_a_fake_clock_passes_while_someone_sleeps() -> None:
+def test_a_fake_clock_advances_while_code_sleeps() -> None:
     clock = FakeClock()
     began = clock.now()
     asyncio.run(clock.sleep(90))
@@ -246,13 +275,23 @@ def test_specs_have_at_most_two_parameters_without_defaults() -> None:
 
 
 @pytest.mark.parametrize("name", HOOKS)
-def test_every_spec_says_all_that_an_author_needs(name: str) -> None:
+def test_every_hook_is_documented_in_full(name: str) -> None:
     text = inspect.getdoc(getattr(hookspecs, name)) or ""
-    for word in ("When:", "Return:", "Calling:", "Failure:", "Since:", "Example::", f"@implements({name})"):
+    for word in ("When:", "Return:", "Failure:", "Since:", "Example::", f"@implements({name})"):
         assert word in text
 
 
-def test_a_phase_with_gaps_is_found_to_have_them() -> None:
+@pytest.mark.parametrize("name", HOOKS)
+def test_every_spec_declares_a_mode_that_fits_its_signature(name: str) -> None:
+    spec = getattr(hookspecs, name)
+    mode = mode_of(spec)
+
+    assert mode in get_args(Mode)
+    assert inspect.iscoroutinefunction(spec) == (mode != "collect")
+    assert ("call_next" in inspect.signature(spec).parameters) == (mode == "wrap")
+
+
+def test_the_gaps_of_a_phase_are_returned() -> None:
     async def finds(phase: PhaseView) -> Sequence[Gap]:
         return [Gap(truth="t", reason=phase.name)]
 

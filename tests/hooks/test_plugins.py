@@ -21,7 +21,7 @@ from gsd_core.plugins.importing import Trust
 from gsd_core.plugins.isolation import PluginFailure
 from gsd_core.plugins.loading import PluginInfo, Registry, build_manager, load, with_failures
 from gsd_core.testing import make_manager
-from tests.hooks.plays import HOUR
+from tests.hooks.behaviors import HOUR
 
 HEAD = "from gsd_core.hookspecs import hookimpl\n@hookimpl\n"
 GOOD = HEAD + "async def gsd_notify(notice): ...\n"
@@ -96,9 +96,9 @@ def loaded(manager: Registry, choice: Choice, trusted: Collection[str] = ()) -> 
             HEAD + "async def gsd_notfy(notice): ...",
             "there is no hook 'gsd_notfy'; did you mean 'gsd_notify'?",
         ),
-        (HEAD + "def gsd_notify(notice): ...", "gsd_notify has to be declared with 'async def'"),
-        (HEAD + "async def gsd_settings(): ...", "gsd_settings has to be declared with 'def'"),
-        (HEAD + "async def gsd_settings():\n    yield", "gsd_settings has to be declared with 'def'"),
+        (HEAD + "def gsd_notify(notice): ...", "gsd_notify must be declared with 'async def'"),
+        (HEAD + "async def gsd_settings(): ...", "gsd_settings must be declared with 'def'"),
+        (HEAD + "async def gsd_settings():\n    yield", "gsd_settings must be declared with 'def'"),
         (
             "async def gsd_notify(notice): ...",
             "gsd_notify is not marked; put @implements(gsd_notify) above it",
@@ -106,12 +106,12 @@ def loaded(manager: Registry, choice: Choice, trusted: Collection[str] = ()) -> 
         ("async def gsd_notfy(notice): ...", "there is no hook 'gsd_notfy'; did you mean 'gsd_notify'?"),
         (
             HEAD.replace("@hookimpl", "@hookimpl(wrapper=True)") + "def gsd_doctor():\n    yield",
-            "wrappers are not used",
+            "wrappers are not supported",
         ),
         ("", "implements no hook"),
     ],
 )
-def test_what_does_not_fit_is_broken_with_the_reason_and_is_never_called(
+def test_an_invalid_plugin_is_broken_with_the_reason_and_is_never_called(
     tmp_path: Path, text: str, reason: str
 ) -> None:
     manager = Installed()
@@ -128,7 +128,7 @@ def test_a_strict_start_refuses_a_broken_plugin(tmp_path: Path) -> None:
         loaded(Installed(), choice)
 
 
-def test_a_file_that_the_user_pointed_at_is_loaded_and_described(tmp_path: Path) -> None:
+def test_a_file_in_a_folder_given_by_the_user_is_loaded_and_described(tmp_path: Path) -> None:
     [info] = loaded(Installed(), Choice(directories=(write(tmp_path, good=GOOD, _part="x"),))).values()
     assert info == PluginInfo(
         name="good",
@@ -151,7 +151,7 @@ def test_the_projects_own_plugins_are_not_imported_before_they_are_trusted(tmp_p
     assert infos["trap"].sha256 == sha(TRAP)
 
 
-def test_reading_commands_do_not_even_look_at_them(tmp_path: Path) -> None:
+def test_the_projects_own_plugins_are_not_found_if_no_project_is_given(tmp_path: Path) -> None:
     write(tmp_path / ".gsd" / "plugins", trap=TRAP)
     assert loaded(Installed(), Choice()) == {}
 
@@ -175,7 +175,7 @@ def test_a_trusted_file_that_was_changed_is_untrusted_again(tmp_path: Path) -> N
     assert loaded(Installed(), Choice(project=tmp_path), {sha(LICENCE)})["license"].status == "untrusted"
 
 
-def test_the_bytes_that_were_hashed_are_run_and_no_cached_ones(tmp_path: Path) -> None:
+def test_the_bytes_that_were_hashed_are_run_and_not_cached_ones(tmp_path: Path) -> None:
     folder = write(tmp_path / ".gsd" / "plugins", license=LICENCE)
     cached = folder / "__pycache__"
     cached.mkdir()
@@ -189,12 +189,12 @@ def test_a_blocked_plugin_is_not_imported(tmp_path: Path) -> None:
     assert (info.status, info.reason) == ("blocked", "-p no:trap")
 
 
-def test_the_last_word_about_a_plugin_counts(tmp_path: Path) -> None:
+def test_the_last_flag_for_a_plugin_counts(tmp_path: Path) -> None:
     choice = Choice(directories=(write(tmp_path, good=GOOD),), named=("no:good", "good"))
     assert loaded(Installed(), choice)["good"].status == "active"
 
 
-def test_the_allow_list_names_what_may_come_from_packages_and_projects(modules: Path) -> None:
+def test_the_allow_list_limits_the_plugins_of_packages_and_projects(modules: Path) -> None:
     write(modules, one_mod=GOOD, two_mod=TRAP, three_mod=GOOD)
     manager = Installed(one="one_mod", two="two_mod", three="three_mod")
 
@@ -208,7 +208,7 @@ def test_the_allow_list_names_what_may_come_from_packages_and_projects(modules: 
     assert infos["two"].reason == "not in GSD_PLUGINS"
 
 
-def test_an_empty_allow_list_leaves_the_built_ins(modules: Path) -> None:
+def test_an_empty_allow_list_leaves_the_built_in_plugins(modules: Path) -> None:
     write(modules, ours=GOOD, theirs=TRAP)
     choice = attrs.evolve(Choice.of({"GSD_PLUGINS": ""}), defaults=("ours",))
     infos = loaded(Installed(x="theirs"), choice)
@@ -228,23 +228,24 @@ def test_a_plugin_may_be_named_by_its_module_or_its_file(modules: Path) -> None:
     }
 
 
-def test_a_name_that_means_nothing_is_an_error_with_a_suggestion(modules: Path) -> None:
+def test_an_unknown_name_is_an_error_with_a_suggestion(modules: Path) -> None:
     write(modules, one_mod=GOOD)
     with pytest.raises(ConfigError, match="unknown plugin 'licence'; did you mean 'license'\\?"):
         loaded(Installed(license="one_mod"), Choice(named=("licence",)))
 
 
-def test_a_built_in_keeps_its_name_unless_it_is_blocked(modules: Path) -> None:
+def test_a_built_in_plugin_keeps_its_name_unless_it_is_blocked(modules: Path) -> None:
     write(modules, ours=GOOD, theirs=GOOD + "# theirs")
     for named, statuses in [((), ["active", "broken"]), (("no:ours",), ["blocked", "active"])]:
         choice = Choice(named=named, defaults=("ours",))
         infos = load(Installed(ours="theirs"), choice)
         assert [info.status for info in infos] == statuses
     broken = load(Installed(ours="theirs"), Choice(defaults=("ours",)))[1]
-    assert broken.reason == "the built-in 'ours' has this name; block it by -p no:ours to replace it"
+    assert "built-in plugin 'ours'" in broken.reason
+    assert "-p no:ours" in broken.reason
 
 
-def test_of_two_installed_ones_with_a_name_the_second_is_broken(modules: Path) -> None:
+def test_of_two_plugins_with_the_same_name_the_second_is_broken(modules: Path) -> None:
     write(modules, one_mod=GOOD)
     folder = write(modules / "more", twin=TRAP)
     infos = load(Installed(twin="one_mod"), Choice(directories=(folder,), defaults=()))
@@ -254,7 +255,7 @@ def test_of_two_installed_ones_with_a_name_the_second_is_broken(modules: Path) -
     ]
 
 
-def test_a_missing_built_in_is_broken_and_the_others_load(modules: Path) -> None:
+def test_a_missing_built_in_plugin_is_broken_and_the_others_are_loaded(modules: Path) -> None:
     write(modules, ours=GOOD)
     infos = load(Installed(), Choice(defaults=("no_such_package.gone", "ours")))
     assert [(info.name, info.status) for info in infos] == [("gone", "broken"), ("ours", "active")]
@@ -270,17 +271,17 @@ def test_a_plugin_that_failed_to_contribute_is_listed_as_broken() -> None:
     )
 
 
-def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is not a folder"):
         loaded(Installed(), Choice(directories=(tmp_path / "none",)))
 
 
-def test_the_manager_of_tests_refuses_to_look_for_plugins() -> None:
+def test_the_manager_for_tests_refuses_to_look_for_installed_plugins() -> None:
     with pytest.raises(AssertionError, match="installed plugins"):
         load(make_manager())
     with pytest.raises(AssertionError, match="entry points of 'gsd'"):
         make_manager().load_setuptools_entrypoints("gsd")
 
 
-def test_the_manager_finds_what_is_installed() -> None:
+def test_the_manager_finds_installed_plugins() -> None:
     assert {point.group for point in build_manager().installed()} <= {"gsd"}

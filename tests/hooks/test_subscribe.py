@@ -12,8 +12,8 @@ from gsd_core import Event
 from gsd_core.hookspecs import gsd_on_event
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.isolation import PluginFailure
-from tests.hooks import plays
-from tests.hooks.plays import HOUR, INSTANT, event, make
+from tests.hooks import behaviors
+from tests.hooks.behaviors import HOUR, INSTANT, event, make
 
 
 def listening(grace: Any = HOUR, /, **named: Callable[..., Any]) -> tuple[Hooks, list[PluginFailure]]:
@@ -22,15 +22,15 @@ def listening(grace: Any = HOUR, /, **named: Callable[..., Any]) -> tuple[Hooks,
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Let the others run until it holds."""
+    """Let the other tasks run until the condition holds."""
     for _ in range(1000):
         if holds():
             return
         await asyncio.sleep(0)
-    raise AssertionError("it never came to hold")
+    raise AssertionError("the condition never held")
 
 
-def test_every_plugin_hears_every_event_in_order_before_the_end() -> None:
+def test_every_plugin_receives_every_event_in_order_before_the_end() -> None:
     seen: list[tuple[str, int]] = []
 
     def notes(name: str) -> Any:
@@ -51,7 +51,7 @@ def test_every_plugin_hears_every_event_in_order_before_the_end() -> None:
     assert sorted(seen) == [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1), ("b", 2)]
 
 
-def test_a_slow_one_misses_the_oldest_is_named_once_and_delays_nobody() -> None:
+def test_a_slow_plugin_misses_the_oldest_events_is_named_once_and_delays_nobody() -> None:
     seen: dict[str, list[int]] = {"slow": [], "quick": []}
 
     async def main() -> list[PluginFailure]:
@@ -79,7 +79,7 @@ def test_a_slow_one_misses_the_oldest_is_named_once_and_delays_nobody() -> None:
     )
 
 
-def test_one_that_fails_again_and_again_is_told_no_more_so_that_reports_do_not_go_round() -> None:
+def test_a_plugin_that_keeps_failing_is_unsubscribed_so_that_reports_do_not_loop() -> None:
     calls: list[int] = []
 
     async def fails(event: Event) -> None:
@@ -101,13 +101,13 @@ def test_one_that_fails_again_and_again_is_told_no_more_so_that_reports_do_not_g
             await until(lambda: len(failures) == 4)
         return failures
 
-    assert asyncio.run(main()) == ["ValueError('boom')"] * 3 + ["failed 3 times and is told no more events"]
+    assert asyncio.run(main()) == ["ValueError('boom')"] * 3 + ["failed 3 times and receives no more events"]
     assert calls == [0, 1, 2]
 
 
-def test_one_that_hangs_costs_the_end_no_more_than_its_grace() -> None:
+def test_a_plugin_that_hangs_delays_the_end_by_its_grace_at_most() -> None:
     async def main() -> int:
-        hooks, _ = listening(INSTANT, p=plays.hangs)
+        hooks, _ = listening(INSTANT, p=behaviors.hangs)
         async with hooks.subscribe(gsd_on_event) as tell:
             tell(event(1))
         return len(asyncio.all_tasks())

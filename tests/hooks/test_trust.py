@@ -1,4 +1,4 @@
-"""Remembering whom a user has trusted."""
+"""The list of trusted plugin files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from gsd_core.plugins.importing import Trust
 
 
-def test_what_was_trusted_is_remembered(tmp_path: Path) -> None:
+def test_trusted_files_are_remembered(tmp_path: Path) -> None:
     path = tmp_path / "gsd" / "trust.json"
     Trust(path).add("aa", "license")
     Trust(path).add("bb", "other")

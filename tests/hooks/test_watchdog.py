@@ -1,4 +1,4 @@
-"""Code that does not give the loop back is named, from outside."""
+"""Code that blocks the event loop is named, from another thread."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from typing import Any
 from gsd_core.hookspecs import gsd_find_gaps, gsd_write_config
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.watchdog import Blocked, Watchdog
-from tests.hooks.plays import HOUR, INSTANT, PHASE, PROJECT, finds_nothing, make
+from tests.hooks.behaviors import HOUR, INSTANT, PHASE, PROJECT, finds_nothing, make
 
 SOON = timedelta(milliseconds=20)
 
 
 def watched(run: Any) -> Blocked:
-    """Block until the watchdog has spoken."""
+    """Block until the watchdog has reported."""
     seen: list[Blocked] = []
-    spoken = threading.Event()
+    reported = threading.Event()
 
     def report(blocked: Blocked) -> None:
         seen.append(blocked)
-        spoken.set()
+        reported.set()
 
     async def main() -> None:
         with Watchdog(report, limit=SOON, pause=INSTANT):
-            await run(lambda: spoken.wait(30))
+            await run(lambda: reported.wait(30))
 
     asyncio.run(main())
     [blocked] = seen
     return blocked
 
 
-def test_a_plugin_that_blocks_the_loop_is_named_with_the_place() -> None:
+def test_a_plugin_that_blocks_the_loop_is_named_with_file_and_line() -> None:
     async def run(block: Any) -> None:
         async def blocks(phase: object) -> list[Any]:
             block()
@@ -59,7 +59,7 @@ def test_a_plain_function_that_blocks_is_named_too() -> None:
     assert (blocked.plugin, blocked.hook) == ("p", "gsd_write_config")
 
 
-def test_the_core_itself_is_not_blamed_on_a_plugin() -> None:
+def test_no_plugin_is_blamed_if_the_core_blocks_the_loop() -> None:
     async def run(block: Any) -> None:
         block()
 
@@ -68,7 +68,7 @@ def test_the_core_itself_is_not_blamed_on_a_plugin() -> None:
     assert str(blocked).startswith(f"task {blocked.task!r} has blocked the event loop")
 
 
-def test_a_loop_that_is_given_back_is_not_reported() -> None:
+def test_a_loop_that_is_not_blocked_is_not_reported() -> None:
     seen: list[Blocked] = []
 
     async def main(hooks: Hooks) -> None:

@@ -1,4 +1,4 @@
-"""Layers around a step, and the core's work while a plugin waits for it."""
+"""Step wrappers, and the core's work while a plugin waits for it."""
 
 from __future__ import annotations
 
@@ -13,77 +13,77 @@ import pytest
 
 from gsd_core import PluginError, RunStep, StepRequest, StepResult, Transient
 from gsd_core.errors import Fenced
-from gsd_core.hookspecs import gsd_answer, gsd_wrap_step
-from gsd_core.plugins.call_group import end_tasks
+from gsd_core.hookspecs import gsd_run_agent, gsd_wrap_step
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.isolation import PluginFailure, in_core
-from tests.hooks import plays
-from tests.hooks.plays import DONE, HOUR, INQUIRY, INSTANT, SEQUENCE, STEP, make, passes
+from gsd_core.plugins.plugin_task import end_tasks
+from tests.hooks import behaviors
+from tests.hooks.behaviors import DONE, HOUR, INSTANT, STEP, make, passes
 
 Inner = Callable[[StepRequest], Awaitable[Any]]
 
 
-def wrapped(inner: Inner, /, **layers: Callable[..., Any]) -> Any:
-    return asyncio.run(run_step(make(gsd_wrap_step, **layers), inner))
+def wrapped(inner: Inner, /, **wrappers: Callable[..., Any]) -> Any:
+    return asyncio.run(run_step(make(gsd_wrap_step, **wrappers), inner))
 
 
 async def run_step(hooks: Hooks, inner: Inner) -> Any:
     return await hooks.wrap(gsd_wrap_step, inner, StepResult)(STEP)
 
 
-def test_wrap_names_the_layer_whose_own_code_raised() -> None:
+def test_wrap_names_the_plugin_whose_own_code_raised() -> None:
     async def buggy(step: StepRequest, call_next: RunStep) -> StepResult:
         raise AttributeError(str(await call_next(step)))
 
     with pytest.raises(PluginError, match="plugin 'buggy' failed in gsd_wrap_step: AttributeError"):
-        wrapped(plays.core, buggy=buggy, outer=passes)
+        wrapped(behaviors.core, buggy=buggy, outer=passes)
 
 
 @pytest.mark.parametrize(
     "error", [OSError("disk"), Transient("busy"), Fenced("newer"), asyncio.CancelledError()]
 )
-def test_wrap_lets_what_came_out_of_call_next_pass_untouched(error: BaseException) -> None:
+def test_an_error_from_call_next_passes_unchanged(error: BaseException) -> None:
     with pytest.raises(type(error)) as caught:
-        wrapped(lambda _: plays.raises(error)(), inner=passes, outer=passes)
+        wrapped(lambda _: behaviors.raises(error)(), inner=passes, outer=passes)
 
     assert caught.value is error or isinstance(error, asyncio.CancelledError)
     assert getattr(error, "plugin", "") == ""
 
 
-def test_wrap_lets_it_pass_even_in_a_group() -> None:
+def test_an_error_from_call_next_passes_even_in_a_group() -> None:
     async def grouped(step: StepRequest, call_next: RunStep) -> StepResult:
         async with asyncio.TaskGroup() as group:
             task = group.create_task(_awaited(call_next(step)))
         return task.result()
 
     with pytest.raises(OSError, match="disk"):
-        wrapped(lambda _: plays.raises(OSError("disk"))(), grouped=grouped)
-    assert wrapped(plays.core, grouped=grouped) is DONE
+        wrapped(lambda _: behaviors.raises(OSError("disk"))(), grouped=grouped)
+    assert wrapped(behaviors.core, grouped=grouped) is DONE
 
 
 async def _awaited(result: Awaitable[StepResult]) -> StepResult:
     return await result
 
 
-def test_wrap_refuses_what_is_not_a_result() -> None:
+def test_wrap_rejects_a_value_that_is_not_a_result() -> None:
     async def forgets(step: StepRequest, call_next: RunStep) -> None:
         await call_next(step)
 
     with pytest.raises(
         PluginError, match="'forgets' failed in gsd_wrap_step: returned NoneType, not StepResult"
     ):
-        wrapped(plays.core, forgets=forgets)
+        wrapped(behaviors.core, forgets=forgets)
 
 
-def test_wrap_refuses_to_run_what_is_not_a_step() -> None:
+def test_call_next_rejects_a_request_that_is_not_a_step() -> None:
     async def confuses(step: StepRequest, call_next: Any) -> Any:
         return await call_next("1/plan")
 
-    with pytest.raises(PluginError, match="call_next wants a StepRequest, not '1/plan'"):
-        wrapped(plays.core, confuses=confuses)
+    with pytest.raises(PluginError, match="call_next expects a StepRequest, got '1/plan'"):
+        wrapped(behaviors.core, confuses=confuses)
 
 
-def test_wrap_nests_in_order_and_restores_the_identity_that_a_layer_changed() -> None:
+def test_wrappers_nest_in_order_and_cannot_change_the_identity_of_the_step() -> None:
     seen: list[StepRequest] = []
 
     async def changes(step: StepRequest, call_next: RunStep) -> StepResult:
@@ -103,7 +103,7 @@ def test_wrap_nests_in_order_and_restores_the_identity_that_a_layer_changed() ->
     assert seen == [attrs.evolve(STEP, attempt=3)]
 
 
-def test_a_layer_may_run_the_rest_again() -> None:
+def test_a_wrapper_may_call_the_rest_again() -> None:
     tries: list[int] = []
 
     async def twice(step: StepRequest, call_next: RunStep) -> StepResult:
@@ -122,7 +122,7 @@ def test_a_layer_may_run_the_rest_again() -> None:
     assert len(tries) == 2
 
 
-def test_a_time_out_of_the_layers_own_ends_the_rest_and_is_the_layers() -> None:
+def test_a_timeout_of_a_wrapper_ends_the_rest_and_is_its_own_failure() -> None:
     ended: list[str] = []
 
     async def impatient(step: StepRequest, call_next: RunStep) -> StepResult:
@@ -131,7 +131,7 @@ def test_a_time_out_of_the_layers_own_ends_the_rest_and_is_the_layers() -> None:
 
     async def slow(step: StepRequest, /) -> StepResult:
         try:
-            await plays.hangs()
+            await behaviors.hangs()
         finally:
             ended.append("rest")
         return DONE
@@ -154,12 +154,12 @@ async def lets_go(step: StepRequest, call_next: RunStep) -> StepResult:
 
 
 @pytest.mark.parametrize("sloppy", [shields, lets_go, passes])
-def test_no_layer_can_keep_the_rest_from_our_cancellation_or_lose_it(sloppy: Callable[..., Any]) -> None:
+def test_no_wrapper_can_shield_the_rest_from_our_cancellation_or_lose_it(sloppy: Callable[..., Any]) -> None:
     ended: list[str] = []
 
     async def slow(step: StepRequest, /) -> StepResult:
         try:
-            await plays.hangs()
+            await behaviors.hangs()
         finally:
             await asyncio.sleep(0)
             ended.append("rest")
@@ -182,7 +182,7 @@ def test_the_grace_of_a_plugin_does_not_run_while_the_core_works_for_it() -> Non
 
     async def lands(step: StepRequest, /) -> StepResult:
         try:
-            await plays.hangs()
+            await behaviors.hangs()
         finally:
             await asyncio.sleep(0.05)
             trace.append("landed")
@@ -198,7 +198,7 @@ def test_the_grace_of_a_plugin_does_not_run_while_the_core_works_for_it() -> Non
     assert (trace, failures) == (["landed"], [])
 
 
-def test_a_host_says_that_the_core_is_at_work_and_its_errors_pass() -> None:
+def test_the_grace_does_not_run_during_a_host_call_and_its_errors_pass() -> None:
     trace: list[str] = []
 
     async def host_call(*, fail: bool) -> None:
@@ -206,15 +206,15 @@ def test_a_host_says_that_the_core_is_at_work_and_its_errors_pass() -> None:
             if fail:
                 raise Fenced("newer")
             try:
-                await plays.hangs()
+                await behaviors.hangs()
             finally:
                 await asyncio.sleep(0.05)
                 trace.append("recorded")
 
     async def main(grace: Any, *, fail: bool) -> Any:
-        hooks = make(gsd_answer, grace, p=partial(host_call, fail=fail))
+        hooks = make(gsd_run_agent, grace, p=partial(host_call, fail=fail))
         async with asyncio.timeout(0.01):
-            return await hooks.pick(gsd_answer, ("p",), SEQUENCE, inquiry=INQUIRY)
+            return await behaviors.pick_answers(hooks, "p")
 
     with pytest.raises(TimeoutError):
         asyncio.run(main(INSTANT, fail=False))
@@ -223,14 +223,18 @@ def test_a_host_says_that_the_core_is_at_work_and_its_errors_pass() -> None:
         asyncio.run(main(HOUR, fail=True))
 
 
-def test_the_end_of_the_loop_waits_for_nobody() -> None:
+def test_the_end_of_the_loop_waits_for_no_task_that_a_plugin_left_behind() -> None:
+    left: list[asyncio.Task[None]] = []
+
+    async def leaves_tasks(step: StepRequest, call_next: RunStep) -> StepResult:
+        left.append(asyncio.create_task(behaviors.ignores_cancellation(), name="p:own task"))
+        left.append(asyncio.create_task(behaviors.hangs(), name="obeys"))
+        return await call_next(step)
+
     async def main() -> tuple[str, ...]:
-        task = asyncio.create_task(plays.swallows(), name="p:own task")
-        other = asyncio.create_task(plays.hangs(), name="obeys")
-        await asyncio.sleep(0)
-        left = await end_tasks(INSTANT)
-        assert other.cancelled()
-        assert not task.done()
-        return left
+        await run_step(make(gsd_wrap_step, p=leaves_tasks), behaviors.core)
+        assert not any(task.done() for task in left)
+        return await end_tasks(INSTANT)
 
     assert asyncio.run(main()) == ("p:own task",)
+    assert all(task.cancelled() for task in left)

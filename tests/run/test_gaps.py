@@ -19,7 +19,7 @@ from gsd_core.planning.model import PhaseView
 from gsd_core.planning.survey import read_planning
 from gsd_core.testing import ScriptedHuman
 from gsd_plugins import native
-from tests.hooks import plays
+from tests.hooks import behaviors
 
 from . import harness as h
 
@@ -176,11 +176,11 @@ async def hangs(_: PhaseView) -> Any:
 
 
 async def swallows(_: PhaseView) -> Any:
-    await plays.swallows()
+    await behaviors.ignores_cancellation()
 
 
 async def exits(_: PhaseView) -> Any:
-    await plays.exits()
+    await behaviors.exits()
 
 
 async def lies(_: PhaseView) -> Any:

@@ -1,4 +1,4 @@
-"""A plugin that misbehaves, in each hook and each way: the run ends with a name, never with a crash."""
+"""A plugin that misbehaves, in each hook and in each way: the run names it and never crashes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gsd_core.model.step import FileWrite, StepResult
 from gsd_core.run import RunEnd, run_project
 from gsd_core.testing import ScriptedHuman
 from gsd_plugins.rehearsal import Scenario
-from tests.hooks import plays
+from tests.hooks import behaviors
 
 from . import harness as h
 
@@ -53,19 +53,20 @@ LISTED = {"gsd_execute_step": "execute", "gsd_run_agent": "agent", "gsd_workspac
 UNNAMED = {
     ("gsd_answer", "hangs"),
     ("gsd_on_event", "hangs"),
-    ("gsd_notify", "lies"),
-    ("gsd_on_event", "lies"),
+    ("gsd_notify", "returns nonsense"),
+    ("gsd_on_event", "returns nonsense"),
 }
-"""A human who thinks and a watcher that is slow are no failures; where nothing is returned, nothing lies."""
+"""A human who thinks and a slow subscriber have not failed; the result of the last two hooks is ignored."""
 
 slow = pytest.mark.slow
 WAYS = [
-    pytest.param(plays.lies, id="lies"),
+    pytest.param(behaviors.returns_nonsense, id="returns nonsense"),
     pytest.param(raises, id="raises", marks=slow),
-    pytest.param(plays.exits, id="exits", marks=slow),
-    pytest.param(plays.cancels_itself, id="cancels itself", marks=slow),
-    pytest.param(plays.swallows, id="swallows", marks=slow),
-    pytest.param(plays.hangs, id="hangs", marks=slow),
+    pytest.param(behaviors.exits, id="exits", marks=slow),
+    pytest.param(behaviors.interrupts, id="interrupts", marks=slow),
+    pytest.param(behaviors.cancels_itself, id="cancels itself", marks=slow),
+    pytest.param(behaviors.ignores_cancellation, id="ignores cancellation", marks=slow),
+    pytest.param(behaviors.hangs, id="hangs", marks=slow),
 ]
 
 
@@ -122,20 +123,20 @@ def nonsense() -> dict[str, Callable[[], Any]]:
 
 
 @pytest.mark.parametrize("hook", list(nonsense()))
-def test_nonsense_in_a_value_s_fields_is_no_value(tmp_path: Path, hook: str) -> None:
+def test_nonsense_in_the_fields_of_a_result_is_rejected(tmp_path: Path, hook: str) -> None:
     root = h.repository(tmp_path / "project")
     run = {LISTED[hook]: ["bad"]} if hook in LISTED else {}
 
-    async def lies() -> Any:
+    async def returns_nonsense() -> Any:
         return nonsense()[hook]()
 
-    end = do(root, run, bad=bad(hook, lies))
+    end = do(root, run, bad=bad(hook, returns_nonsense))
 
     assert end.exit in EXITS[hook], end
     assert "bad" in named(root) or "bad" in end.reason, end
 
 
-def test_a_step_that_is_parked_on_what_nobody_asked_fails(tmp_path: Path) -> None:
+def test_a_step_that_is_parked_on_a_question_nobody_asked_fails(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
 
     end = do(root, {"execute": ["bad"]}, bad=bad("gsd_execute_step", parks))
@@ -147,7 +148,7 @@ PATHS = ["../out.txt", *(pytest.param(p, marks=slow) for p in ("/tmp/out.txt", "
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_an_executor_writes_nothing_that_is_not_its_own(tmp_path: Path, path: str) -> None:
+def test_an_executor_cannot_write_protected_files(tmp_path: Path, path: str) -> None:
     root = h.repository(tmp_path / "project")
 
     async def writes() -> Any:
@@ -159,11 +160,20 @@ def test_an_executor_writes_nothing_that_is_not_its_own(tmp_path: Path, path: st
     assert not (tmp_path / "out.txt").exists()
 
 
-@pytest.mark.parametrize("hook", ["gsd_write_config", "gsd_settings", "gsd_lifespan"])
-@pytest.mark.parametrize(
-    "behave", [raises, pytest.param(plays.exits, marks=slow), pytest.param(plays.lies, marks=slow)]
-)
-def test_a_plugin_that_fails_to_contribute_is_dropped(
+CONTRIBUTIONS = [
+    *((hook, raises) for hook in ("gsd_write_config", "gsd_settings", "gsd_lifespan")),
+    *(
+        pytest.param(hook, behave, marks=slow)
+        for hook in ("gsd_write_config", "gsd_settings", "gsd_lifespan")
+        for behave in (behaviors.exits, behaviors.returns_nonsense)
+    ),
+    # The settings are collected before the run handles signals: there it may be the user's Ctrl-C.
+    *(pytest.param(hook, behaviors.interrupts, marks=slow) for hook in ("gsd_write_config", "gsd_lifespan")),
+]
+
+
+@pytest.mark.parametrize(("hook", "behave"), CONTRIBUTIONS)
+def test_a_plugin_that_fails_to_contribute_is_left_out(
     tmp_path: Path, hook: str, behave: Callable[[], Any]
 ) -> None:
     root = h.repository(tmp_path / "project")
@@ -206,15 +216,16 @@ def resource(begin: Callable[[], Any] | None, end: Callable[[], Any] | None) -> 
 
 RESOURCES = [
     pytest.param(raises, id="raises"),
-    pytest.param(plays.exits, id="exits", marks=slow),
-    pytest.param(plays.hangs, id="hangs", marks=slow),
-    pytest.param(plays.cancels_itself, id="cancels itself", marks=slow),
-    pytest.param(plays.swallows, id="swallows", marks=slow),
+    pytest.param(behaviors.exits, id="exits", marks=slow),
+    pytest.param(behaviors.interrupts, id="interrupts"),
+    pytest.param(behaviors.hangs, id="hangs", marks=slow),
+    pytest.param(behaviors.cancels_itself, id="cancels itself", marks=slow),
+    pytest.param(behaviors.ignores_cancellation, id="ignores cancellation", marks=slow),
 ]
 
 
 @pytest.mark.parametrize("behave", RESOURCES)
-def test_a_resource_that_does_not_come_ends_the_run_naming_its_plugin(
+def test_a_resource_that_cannot_be_entered_ends_the_run_and_names_its_plugin(
     tmp_path: Path, behave: Callable[[], Any]
 ) -> None:
     root = h.repository(tmp_path / "project")
@@ -227,7 +238,7 @@ def test_a_resource_that_does_not_come_ends_the_run_naming_its_plugin(
 
 
 @pytest.mark.parametrize("behave", RESOURCES)
-def test_a_resource_that_does_not_go_is_named_and_the_run_is_done(
+def test_a_resource_that_cannot_be_exited_is_named_and_the_run_is_done(
     tmp_path: Path, behave: Callable[[], Any]
 ) -> None:
     root = h.repository(tmp_path / "project")
@@ -253,7 +264,9 @@ def workspace(begin: Callable[[], Any] | None, end: Callable[[], Any] | None, ro
 
 
 @pytest.mark.parametrize("begins", [True, False])
-@pytest.mark.parametrize("behave", [*RESOURCES, pytest.param(plays.lies, id="lies")])
+@pytest.mark.parametrize(
+    "behave", [*RESOURCES, pytest.param(behaviors.returns_nonsense, id="returns nonsense")]
+)
 def test_a_workspace_that_misbehaves_fails_its_step(
     tmp_path: Path, behave: Callable[[], Any], begins: bool
 ) -> None:
@@ -262,12 +275,12 @@ def test_a_workspace_that_misbehaves_fails_its_step(
 
     end = do(root, {"workspace": ["bad"]}, bad=context)
 
-    fine = behave is plays.lies and not begins
+    fine = behave is behaviors.returns_nonsense and not begins
     assert (end.exit, fine or "'bad'" in end.reason) == (0 if fine else 1, True), end
 
 
 @slow
-def test_two_runs_in_one_loop_do_not_meet(tmp_path: Path) -> None:
+def test_two_runs_in_one_loop_are_independent(tmp_path: Path) -> None:
     roots = [h.repository(tmp_path / name / "project") for name in ("a", "b")]
     asked = [h.request(root, h.one_phase(), given=h.idea()) for root in roots]
 

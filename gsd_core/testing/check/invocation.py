@@ -202,12 +202,12 @@ class CaseCheck:
         error = outcome.error
         if not isinstance(error, PluginError):
             return "", ""
-        if "ran out of time" in error.cause_text:
+        if outcome.reason == "timeout":
             limit = self.case.limit.total_seconds()
             return ("", "") if self.case.may_wait else ("prompt", f"no result within {limit:g} s")
-        if "ignores its cancellation" in error.cause_text:
+        if outcome.reason == "ignored cancellation":
             return "cancels", "keeps running when canceled"
-        if error.__cause__ is None and error.cause_text.startswith("returned "):
+        if outcome.reason == "invalid":
             return "returns", error.cause_text
         return "names-errors", error.cause_text
 

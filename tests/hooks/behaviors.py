@@ -1,8 +1,10 @@
-"""Plugins that behave and misbehave, for each way of calling."""
+"""Plugins that behave and misbehave, and one call of them in each mode."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -12,6 +14,7 @@ from typing import Any
 import attrs
 
 from gsd_core import (
+    AgentTask,
     Answer,
     Event,
     Inquiry,
@@ -30,9 +33,11 @@ from gsd_core.hookspecs import (
     gsd_answer,
     gsd_find_gaps,
     gsd_on_event,
+    gsd_run_agent,
     gsd_wrap_step,
     gsd_write_config,
 )
+from gsd_core.plugins.call_group import Outcome
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.isolation import PluginFailure
 from gsd_core.testing import make_hooks
@@ -44,16 +49,17 @@ INQUIRY = Inquiry(questions=(Question(id="q", text="?"),))
 STEP = StepRequest(id="1/plan", run="r", kind="plan", project=HERE, tree=HERE, now=NOW)
 DONE = StepResult(subject="done")
 PHASE = PhaseView(number="1", name="one", project=HERE)
+TASK = AgentTask(step="s", role="planner", prompt="hi", tree=HERE)
+HOST: Any = None
 PROJECT = ProjectInfo(root=HERE)
 NOTICE = Notice(key="k", type="progress", title="t")
 
-Behaviour = Callable[[], Awaitable[Any]]
-Way = Callable[[Behaviour], Awaitable["Told"]]
+Behavior = Callable[[], Awaitable[Any]]
 
 
 @attrs.frozen
-class Told:
-    """What a call with one misbehaving plugin, ``p``, came to."""
+class CallResult:
+    """The result of a call with one misbehaving plugin, ``p``."""
 
     failures: tuple[PluginFailure, ...]
     raised: BaseException | None = None
@@ -71,7 +77,7 @@ def make(hook: Callable[..., Any], grace: timedelta = HOUR, /, **named: Callable
     return attrs.evolve(made, grace=grace)
 
 
-def says(text: str | None, asked: list[str] | None = None) -> Behaviour:
+def answers_with(text: str | None, asked: list[str] | None = None) -> Behavior:
     async def behave() -> Sequence[Answer] | None:
         if asked is not None:
             asked.append(str(text))
@@ -80,14 +86,14 @@ def says(text: str | None, asked: list[str] | None = None) -> Behaviour:
     return behave
 
 
-def raises(error: BaseException) -> Behaviour:
+def raises(error: BaseException) -> Behavior:
     async def behave() -> None:
         raise error
 
     return behave
 
 
-def raises_group(*errors: Exception) -> Behaviour:
+def raises_group(*errors: Exception) -> Behavior:
     return raises(ExceptionGroup("several", [ExceptionGroup("inner", errors)]))
 
 
@@ -95,8 +101,22 @@ async def exits() -> None:
     sys.exit(7)
 
 
+async def interrupts() -> None:
+    raise KeyboardInterrupt
+
+
 async def exits_in_a_task() -> None:
     await asyncio.create_task(exits())
+
+
+async def interrupts_in_a_task() -> None:
+    await asyncio.create_task(interrupts())
+
+
+async def interrupts_in_a_group() -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(interrupts())
+        group.create_task(hangs())
 
 
 async def exits_in_a_group() -> None:
@@ -116,13 +136,23 @@ async def hangs() -> None:
     await asyncio.Event().wait()
 
 
-async def swallows() -> None:
+async def ignores_cancellation() -> None:
     """Ignores every cancellation."""
     while True:
         try:
             await hangs()
         except asyncio.CancelledError:
             continue
+
+
+async def ignores_cancellation_in_a_task() -> None:
+    await asyncio.create_task(ignores_cancellation())
+
+
+async def presses_ctrl_c() -> None:
+    """Do what the user's terminal does, and wait."""
+    os.kill(os.getpid(), signal.SIGINT)
+    await hangs()
 
 
 async def returns_when_cancelled() -> Sequence[Any]:
@@ -147,11 +177,11 @@ async def cancels_itself_from_a_task_of_its_own() -> None:
     await hangs()
 
 
-async def lies() -> Any:
+async def returns_nonsense() -> Any:
     return 42
 
 
-async def lies_in_a_list() -> Any:
+async def returns_nonsense_in_a_list() -> Any:
     return [42]
 
 
@@ -163,50 +193,58 @@ def valid(answers: Sequence[Answer]) -> bool | str:
     return answers[0].text.isalpha() or "letters only"
 
 
-async def heard(hooks: Hooks, run: Callable[[Hooks], Awaitable[Any]]) -> Told:
-    """Run, and tell what was reported and raised; only our own cancellation passes."""
+async def recorded(hooks: Hooks, run: Callable[[Hooks], Awaitable[Any]]) -> CallResult:
+    """Return what was reported and raised; only our own cancellation passes."""
     failures: list[PluginFailure] = []
     try:
         value = await run(attrs.evolve(hooks, report=failures.append))
     except Exception as exc:
-        return Told(tuple(failures), raised=exc)
-    return Told(tuple(failures), value=value)
+        return CallResult(tuple(failures), raised=exc)
+    return CallResult(tuple(failures), value=value)
 
 
-async def pick(p: Behaviour, grace: timedelta = HOUR) -> Told:
+async def pick_answers(hooks: Hooks, *names: str) -> Outcome[Sequence[Answer]] | None:
+    """Pick, with answers for results: the behaviors are the same for every mode."""
+    untyped: Any = hooks
+    won: Outcome[Sequence[Answer]] | None
+    won = await untyped.pick(gsd_run_agent, names, Sequence, task=TASK, host=HOST)
+    return won
+
+
+async def pick(p: Behavior, grace: timedelta = HOUR) -> CallResult:
     async def run(hooks: Hooks) -> Any:
-        return await hooks.pick(gsd_answer, ("p",), SEQUENCE, inquiry=INQUIRY)
+        return await pick_answers(hooks, "p")
 
-    return await heard(make(gsd_answer, grace, p=p), run)
+    return await recorded(make(gsd_run_agent, grace, p=p), run)
 
 
-async def wrap(p: Behaviour, grace: timedelta = HOUR) -> Told:
+async def wrap(p: Behavior, grace: timedelta = HOUR) -> CallResult:
     async def run(hooks: Hooks) -> Any:
         return await hooks.wrap(gsd_wrap_step, core, StepResult)(STEP)
 
-    return await heard(make(gsd_wrap_step, grace, p=p), run)
+    return await recorded(make(gsd_wrap_step, grace, p=p), run)
 
 
-async def fan_out(p: Behaviour, grace: timedelta = HOUR, limit: timedelta = HOUR) -> Told:
+async def fan_out(p: Behavior, grace: timedelta = HOUR, limit: timedelta = HOUR) -> CallResult:
     async def run(hooks: Hooks) -> Any:
         bad, good = sorted(await hooks.fan_out(gsd_find_gaps, limit, PHASE), key=lambda o: o.plugin != "p")
         assert good.value == []
         return bad.error
 
-    return await heard(make(gsd_find_gaps, grace, p=p, good=finds_nothing), run)
+    return await recorded(make(gsd_find_gaps, grace, p=p, good=finds_nothing), run)
 
 
-async def race(p: Behaviour, grace: timedelta = HOUR) -> Told:
+async def race(p: Behavior, grace: timedelta = HOUR) -> CallResult:
     async def run(hooks: Hooks) -> Any:
         won = await hooks.race(gsd_answer, valid, inquiry=INQUIRY)
         assert won is not None
         assert won.plugin == "slower"
         return won
 
-    return await heard(make(gsd_answer, grace, p=p, slower=says_slowly), run)
+    return await recorded(make(gsd_answer, grace, p=p, slower=answers_slowly), run)
 
 
-async def subscribe(p: Behaviour, grace: timedelta = HOUR) -> Told:
+async def subscribe(p: Behavior, grace: timedelta = HOUR) -> CallResult:
     seen: list[int] = []
 
     async def watches(event: Event) -> None:
@@ -218,11 +256,11 @@ async def subscribe(p: Behaviour, grace: timedelta = HOUR) -> Told:
             tell(event(2))
         assert seen == [1, 2]
 
-    return await heard(make(gsd_on_event, grace, p=p, watches=watches), run)
+    return await recorded(make(gsd_on_event, grace, p=p, watches=watches), run)
 
 
-async def collect(p: Behaviour) -> Told:
-    """The behaviours are asynchronous, this hook is not: run each by hand, one step."""
+async def collect(p: Behavior) -> CallResult:
+    """The behaviors are asynchronous, this hook is not: run each by hand, one step."""
 
     def contributes(project: ProjectInfo) -> Iterable[ConfigValue]:
         try:
@@ -240,7 +278,7 @@ async def collect(p: Behaviour) -> Told:
         assert [name for name, _ in found.items] == ["good"]
         return found.failures
 
-    return await heard(make(gsd_write_config, p=contributes, good=good), run)
+    return await recorded(make(gsd_write_config, p=contributes, good=good), run)
 
 
 async def finds_nothing(phase: PhaseView) -> Sequence[Any]:
@@ -251,7 +289,7 @@ async def finds_nothing_at_all() -> Sequence[Any]:
     return []
 
 
-async def says_slowly() -> Sequence[Answer]:
+async def answers_slowly() -> Sequence[Answer]:
     for _ in range(5):
         await asyncio.sleep(0)
     return [Answer(question="q", text="ok")]
@@ -271,12 +309,11 @@ async def watch(hooks: Hooks) -> None:
         await hangs()
 
 
-SEQUENCE: Any = Sequence
 Ask = Callable[[Hooks], Awaitable[Any]]
 
-# Each way with nobody but ``p``, so that nothing ends it but our own cancellation.
+# Each mode with no plugin but ``p``, so that only our own cancellation ends it.
 ALONE: dict[str, tuple[Callable[..., Any], Ask]] = {
-    "pick": (gsd_answer, lambda hooks: hooks.pick(gsd_answer, ("p",), SEQUENCE, inquiry=INQUIRY)),
+    "pick": (gsd_run_agent, lambda hooks: pick_answers(hooks, "p")),
     "wrap": (gsd_wrap_step, lambda hooks: hooks.wrap(gsd_wrap_step, core, StepResult)(STEP)),
     "fan_out": (gsd_find_gaps, lambda hooks: hooks.fan_out(gsd_find_gaps, HOUR, PHASE)),
     "race": (gsd_answer, lambda hooks: hooks.race(gsd_answer, valid, inquiry=INQUIRY)),
