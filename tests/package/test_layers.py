@@ -19,7 +19,7 @@ from tests.package.source import ROOT, Import, Module, imports, modules
 LAYERS: dict[str, tuple[str, ...]] = {
     "values": ("errors", "model", "planning.model", "planning.changes"),
     "storage": ("planning", "machine", "journal", "git", "sanitize", "processes", "settings"),
-    "plugin boundary": ("", "markers", "hookspecs", "plugins"),
+    "plugin boundary": ("", "api", "markers", "hookspecs", "plugins"),
     "engine": ("run",),
     "interfaces": ("views", "testing", "cli", "__main__"),
 }

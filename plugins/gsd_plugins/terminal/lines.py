@@ -9,7 +9,7 @@ from typing import Any, TextIO, TypeAlias
 
 import attrs
 
-from gsd_core import Event
+from gsd_core import Event, Option
 
 Data: TypeAlias = Mapping[str, Any]
 Segments: TypeAlias = "list[tuple[str, str]]"
@@ -107,16 +107,10 @@ def _error_lines(what: str, error: Data, level: Level, style: str) -> list[Line]
 def _question_lines(question: Data) -> list[Line]:
     lines = [Line("question", str(question["text"]), Level.QUIET, "bold")]
     options: Iterable[Data] = question.get("options") or ()
-    for number, option in enumerate(options, 1):
-        marked = is_marked_recommended(str(option["label"]))
-        recommended = " (recommended)" if option.get("recommended") and not marked else ""
-        lines.append(Line("", f"{number}. {option['label']}{recommended}", Level.QUIET))
+    for number, data in enumerate(options, 1):
+        option = Option(label=str(data["label"]), recommended=bool(data.get("recommended")))
+        lines.append(Line("", f"{number}. {option.label}{option.recommended_note}", Level.QUIET))
     return [*lines, Line("", f"answer with: gsd answer {question['id']} …", Level.QUIET)]
-
-
-def is_marked_recommended(label: str) -> bool:
-    """Whether an option's own label says that it is recommended; some models write that."""
-    return "(recommended)" in label.casefold()
 
 
 def _gap_lines(data: Data) -> list[Line]:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, TextIO
 
 import attrs
 
-from gsd_core import Answer, Event, Inquiry, Notice, PhaseView, PlanningError, Question, RunInfo
+from gsd_core import Answer, Event, Inquiry, Notice, PhaseView, PlanningError, Question, RunInfo, UserError
 
-from .lines import Level, Line, glyphs_for, lines_of
-from .prompt import Readable, can_read, discard_typed, parse_answer, prompt_lines, read_line
+from .lines import Level, Line, glyphs_for, lines_of, visible
+from .prompt import Readable, can_read, discard_typed, parse_line, prompt_lines, read_line
 
 if TYPE_CHECKING:
     from .output import LineOutput
@@ -145,10 +145,10 @@ class TerminalSession:
         discard_typed(self._stdin)
         print_styled(self._err, prompt_lines(inquiry, question, glyphs_for(self._err)))
         while (typed := await self._read()) is not None:
-            answer = parse_answer(question, typed)
-            if isinstance(answer, Answer):
-                return answer
-            print_styled(self._err, [[(f"invalid answer: {answer}", "")]])
+            try:
+                return parse_line(question, typed)
+            except UserError as error:
+                print_styled(self._err, [[(f"invalid answer: {visible(str(error))}", "")]])
         return None
 
     async def _read(self) -> str | None:
