@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import gsd_core
-from gsd_core.cli import refusal_of
-from gsd_core.cli.app import COMMANDS
+from gsd_core.cli import why_unsupported
+from gsd_core.cli.commands import COMMANDS
 from tests.cli.bench import Bench, call
 
 HEAVY = {
@@ -122,12 +122,12 @@ def test_a_plugin_can_bring_a_command(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("platform", ["win32", "cygwin"])
 def test_native_windows_is_refused_and_wsl_is_named(platform: str) -> None:
-    assert "WSL" in refusal_of(platform)
+    assert "WSL" in why_unsupported(platform)
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin"])
 def test_linux_and_macos_are_welcome(platform: str) -> None:
-    assert refusal_of(platform) == ""
+    assert why_unsupported(platform) == ""
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(bench: Bench) -> None:

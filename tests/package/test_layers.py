@@ -45,7 +45,6 @@ VIEWS_USE = {*LAYERS["values"], "machine", "journal", "planning", "sanitize"}
 LIBRARIES: dict[str, set[str]] = {
     "click": {"cli", "testing"},
     "rich": {"cli"},
-    "rich_click": {"cli"},
     "pluggy": {"markers", "hookspecs", "plugins"},
     "apsw": {"journal"},
     "filelock": {"journal"},
@@ -68,7 +67,7 @@ PUBLIC = re.compile(r"gsd_core(\.hookspecs|\.planning(\.\w+)*|\.testing(\.\w+)*)
 PLUGIN_ROOT = re.compile(r"gsd_plugins(\.\w+)?")
 """What a built-in plugin may import from another one: its top-level module or package."""
 
-DISTRIBUTIONS = {"claude-agent-sdk": "claude_agent_sdk", "rich-click": "rich_click", "ruamel.yaml": "ruamel"}
+DISTRIBUTIONS = {"claude-agent-sdk": "claude_agent_sdk", "ruamel.yaml": "ruamel"}
 """Import names of dependencies, where replacing ``-`` by ``_`` does not yield it."""
 
 PARTS = {part: name for name, parts in LAYERS.items() for part in parts}

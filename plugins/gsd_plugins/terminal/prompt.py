@@ -47,7 +47,7 @@ def _instructions(question: Question) -> str:
 
 
 def parse_line(question: Question, typed: str) -> Answer:
-    """Return the answer; an empty line takes the recommended options. Raise ``UserError`` if it is invalid."""
+    """Return the answer, for an empty line the recommended options; raise ``UserError`` if it is invalid."""
     if not typed.strip() and (recommended := _recommended(question)):
         return Answer(question=question.id, chosen=recommended)
     return parse_typed_answer(question, typed)
