@@ -50,7 +50,8 @@ class Finding:
 class RunInfo:
     """A run as plugins see it when it starts: its id, the project's root, and who may be asked.
 
-    *interactive*: a terminal is there and may be used. *yes*, *no_input*: the flags.
+    *interactive*: a terminal is there and may be used. *yes*, *no_input*: the flags. *command* is how to
+    call gsd for this project in hints for the user: ``gsd`` or ``gsd -C DIR``.
     """
 
     id: str
@@ -63,6 +64,7 @@ class RunInfo:
     agent: str = ""
     idea: str = ""
     seed: int | None = None
+    command: str = "gsd"
 
 
 @frozen(kw_only=True)

@@ -1,4 +1,8 @@
-"""The command line: one module for each subcommand. No other package uses click or rich."""
+"""The command line: one module for each subcommand. No other package uses click or rich.
+
+The modules of subcommands import what is slow to import, such as the journal, inside their functions, so
+that `--help` need not wait for it.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from typing import TYPE_CHECKING
 
 import attrs
 import click
@@ -15,7 +16,9 @@ from .commands import with_global_options
 from .global_options import global_options, global_options_of
 from .help import Command
 from .output import json_flag, print_json, print_line
-from .project import ProjectState, journal_path, load
+
+if TYPE_CHECKING:
+    from .project import ProjectState
 
 
 @click.command("answer", cls=Command)
@@ -32,6 +35,8 @@ def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_jso
     """
     from gsd_core.journal.codec import unstructure
     from gsd_core.journal.inbox import put
+
+    from .project import journal_path, load
 
     options = global_options_of(ctx)
     project = load(options)

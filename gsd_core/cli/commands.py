@@ -41,6 +41,11 @@ LOAD_PLUGINS = ("run", "resume", "gaps", "plugins")
 _MENTION = re.compile(rf"\bgsd (?={'|'.join(COMMANDS)}\b)(\w+)")
 
 
+def base_command(options: GlobalOptions) -> str:
+    """Return how to call gsd for the project of *options*: ``gsd`` or ``gsd -C DIR``."""
+    return shlex.join(["gsd", *(["-C", str(options.directory)] if options.directory_given else [])])
+
+
 def with_global_options(text: str, options: GlobalOptions) -> str:
     """Return *text* with the global options the user gave in every gsd command that it mentions.
 
@@ -48,10 +53,10 @@ def with_global_options(text: str, options: GlobalOptions) -> str:
     """
 
     def complete(match: re.Match[str]) -> str:
-        words = ["-C", str(options.directory)] if options.directory_given else []
+        plugins: list[str] = []
         if match[1] in LOAD_PLUGINS:
-            words += [word for name in options.plugins for word in ("-p", name)]
-            words += [word for folder in options.plugin_dirs for word in ("--plugins-dir", str(folder))]
-        return shlex.join(["gsd", *words, match[1]])
+            plugins += [word for name in options.plugins for word in ("-p", name)]
+            plugins += [word for folder in options.plugin_dirs for word in ("--plugins-dir", str(folder))]
+        return " ".join([base_command(options), *map(shlex.quote, plugins), match[1]])
 
     return _MENTION.sub(complete, text)

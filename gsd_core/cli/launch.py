@@ -44,7 +44,7 @@ from gsd_core.settings import (
 from gsd_core.views.state_file import StateFileWriter
 from gsd_core.views.status import SCHEMA_VERSION, History
 
-from .commands import with_global_options
+from .commands import base_command, with_global_options
 from .dry_run import plan_json, show_plan
 from .global_options import GlobalOptions
 from .options import classes_of, origin_of, parse_phases, value_of
@@ -147,6 +147,7 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
             verbosity=options.verbosity,
             agent=", ".join(settings.of(RunSettings).agent),
             seed=options.seed,
+            command=base_command(options.global_options),
         ),
         options=_machine_options(root, settings),
         clock=now,

@@ -61,10 +61,10 @@ def command(ctx: click.Context, hook: str, as_json: bool) -> None:
     help="where to create the package's folder [default: current folder]",
 )
 def new(name: str, hook: str, directory: Path) -> None:
-    """Create a package gsd-plugin-NAME with an example plugin that implements HOOK.
+    """Create a package with an example plugin.
 
-    The example is small but useful, and passes its own tests: change it into your plugin. Existing files
-    are never overwritten.
+    The package is called gsd-plugin-NAME, and its plugin implements HOOK. The example is small but useful,
+    and passes its own tests: change it into your plugin. Existing files are never overwritten.
     """
     from gsd_core.testing.new import NewPackage, write_package
 
@@ -82,10 +82,11 @@ def new(name: str, hook: str, directory: Path) -> None:
 @json_flag
 @click.pass_context
 def check(ctx: click.Context, target: str, run_agent: bool, as_json: bool) -> None:
-    """Check a plugin: TARGET is an installed plugin, a module, a .py file, or the folder of a package.
+    """Check a plugin.
 
-    Imports the plugin and calls its hooks, in a separate process and in an empty project. The exit code is
-    1 if a rule is broken.
+    TARGET is an installed plugin, a module, a .py file, or the folder of a package. The command imports the
+    plugin and calls its hooks, in a separate process and in an empty project. The exit code is 1 if a rule
+    is broken.
     """
     from gsd_core.testing.check import check_plugin, find_target
 

@@ -14,7 +14,6 @@ from .commands import with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command
 from .output import json_flag, print_json, print_line, styled
-from .project import load
 
 
 @click.command("questions", cls=Command)
@@ -23,6 +22,8 @@ from .project import load
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
     """List the open questions, each with the command that answers it."""
+    from .project import load
+
     options = global_options_of(ctx)
     project = load(options)
     questions = open_questions(project.state)

@@ -15,7 +15,6 @@ from .commands import with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command
 from .output import can_show, counted, json_flag, print_json, print_line, styled
-from .project import load
 
 SIGNS = {"completed": "✓", "in_progress": "▸", "failed": "✗", "skipped": "-", "pending": "·"}
 ASCII_SIGNS = {"completed": "+", "in_progress": ">", "failed": "x", "skipped": "-", "pending": "."}
@@ -28,6 +27,8 @@ STYLES = {"completed": "green", "in_progress": "cyan", "failed": "red", "skipped
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
     """Show the run's phases, current step, open questions and cost."""
+    from .project import load
+
     options = global_options_of(ctx)
     project = load(options)
     status = status_of(project.state, project.history, project.holder, project.pending_answers)

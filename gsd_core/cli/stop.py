@@ -12,7 +12,6 @@ from .commands import with_global_options
 from .global_options import global_options, global_options_of
 from .help import Command
 from .output import json_flag, print_json, print_line
-from .project import holder_of, journal_path, project_root
 
 
 @click.command("stop", cls=Command)
@@ -25,6 +24,8 @@ def command(ctx: click.Context, as_json: bool) -> None:
     It finishes what it is writing and then ends; continue it later with 'gsd resume'.
     """
     from gsd_core.journal.inbox import put
+
+    from .project import holder_of, journal_path, project_root
 
     options = global_options_of(ctx)
     root = project_root(options)

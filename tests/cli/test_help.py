@@ -6,10 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 import gsd_core
 from gsd_core.cli import why_unsupported
+from gsd_core.cli.app import gsd
 from gsd_core.cli.commands import COMMANDS
 from tests.cli.bench import Bench, call
 
@@ -67,6 +69,13 @@ def test_every_command_has_a_help_text(command: str) -> None:
 
     assert result.exit_code == 0
     assert "Usage: gsd" in result.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_summary_of_a_command_is_the_first_sentence_of_its_help(command: str) -> None:
+    help_text = gsd.get_command(click.Context(gsd), command).help or ""
+
+    assert help_text.split("\n\n")[0].strip() == COMMANDS[command].summary
 
 
 def test_the_help_lists_every_command() -> None:

@@ -79,7 +79,7 @@ def test_status_tells_of_a_run_that_was_killed(bench: Bench) -> None:
     result = call("status", "-C", bench.root)
 
     assert "interrupted" in result.stdout
-    assert "waits for gsd resume" in result.stdout
+    assert f"continue with: gsd -C {bench.root} resume" in result.stdout
 
 
 def test_status_tells_of_a_run_that_ended(bench: Bench) -> None:
@@ -98,8 +98,8 @@ def test_status_shows_each_open_question_with_the_command_that_answers_it(bench:
     shown = call("status", "-C", bench.root).stdout
 
     assert "? Which database?" in shown
-    assert "gsd answer q-1 CHOICE" in shown
-    assert "waits for an answer to q-1" in shown
+    assert f"gsd -C {bench.root} answer q-1 CHOICE" in shown
+    assert "waiting for an answer to q-1" in shown
 
 
 def test_only_the_last_run_is_shown(bench: Bench) -> None:
@@ -121,7 +121,7 @@ def test_questions_are_shown_whole(bench: Bench) -> None:
         "reason: the plan leaves it open",
         "  1. SQLite (recommended): one file",
         "  2. PostgreSQL",
-        "answer with: gsd answer q-1 CHOICE",
+        f"answer with: gsd -C {bench.root} answer q-1 CHOICE",
         "",
     ]
 

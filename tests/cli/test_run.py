@@ -48,6 +48,32 @@ def test_an_idea_becomes_a_finished_project_and_stdout_stays_empty(tmp_path: Pat
     assert said("status", "-C", tmp_path / "new")["progress"] == 100
 
 
+def test_a_folder_with_nothing_but_the_idea_becomes_a_repository(tmp_path: Path) -> None:
+    root = tmp_path / "greeter"
+    plugin = root / ".gsd" / "plugins" / "local.py"
+    plugin.parent.mkdir(parents=True)
+    plugin.write_text("")
+    for name in ("idea.md", "gsd.toml", ".DS_Store", "idea.md~"):
+        (root / name).write_text("# A greeter\n" if name == "idea.md" else "")
+
+    done = _gsd("run", root / "idea.md", "-C", root, *FAKE, "--no-input", "--dry-run")
+    (root / "notes.txt").write_text("…")
+    refused = _gsd("run", root / "idea.md", "-C", root, *FAKE, "--no-input", "--dry-run")
+
+    assert done.returncode == 0, done.stderr
+    assert "a git repository would be created" in done.stdout
+    assert (refused.returncode, "notes.txt" in refused.stderr) == (2, True)
+
+
+def test_with_yes_a_folder_with_other_files_becomes_a_repository(tmp_path: Path, idea: Path) -> None:
+    (tmp_path / "notes.txt").write_text("…")
+
+    done = _gsd("run", idea, "-C", tmp_path, *FAKE, "--yes")
+
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "notes.txt").read_text() == "…"
+
+
 def test_json_is_one_object_at_the_end(tmp_path: Path, idea: Path) -> None:
     done = _gsd("run", idea, "-C", tmp_path / "new", *FAKE, "--yes", "--output-format", "json")
 
@@ -74,7 +100,7 @@ def test_a_question_that_nobody_answers_ends_the_run_and_resume_goes_on(tmp_path
     resumed = _gsd("resume", "-C", root, *FAKE[:2])
 
     assert asked.returncode == 3, asked.stderr
-    assert f"gsd answer {question['id']}" in asked.stderr
+    assert f"answer {question['id']}" in asked.stderr
     assert answered.returncode == 0, answered.stderr
     assert resumed.returncode == 0, resumed.stderr
     assert said("status", "-C", root)["status"] == "done"
@@ -138,7 +164,7 @@ def test_an_answer_from_another_terminal_is_seen_at_this_one(tmp_path: Path, ide
         screen.until("answered elsewhere")
         screen.until("done: 1 phase complete")
 
-    assert "takes it now" in answered.stdout
+    assert "will use it" in answered.stdout
 
 
 def test_a_run_that_waits_for_a_human_can_be_stopped_from_elsewhere(tmp_path: Path, idea: Path) -> None:
@@ -151,7 +177,7 @@ def test_a_run_that_waits_for_a_human_can_be_stopped_from_elsewhere(tmp_path: Pa
 
     assert "asked pid" in stopped.stdout
     assert code == 130
-    assert "waits for" in _gsd("status", "-C", root).stdout
+    assert "waiting for" in _gsd("status", "-C", root).stdout
 
 
 def test_ctrl_c_at_the_prompt_ends_the_run_and_resume_asks_again(tmp_path: Path, idea: Path) -> None:
@@ -159,7 +185,7 @@ def test_ctrl_c_at_the_prompt_ends_the_run_and_resume_asks_again(tmp_path: Path,
     with on_a_terminal("gsd_core", "run", str(idea), "-C", str(root), *FAKE, **SMALL, NO_COLOR="1") as screen:
         screen.until("\n> ")
         screen.type("\x03")
-        screen.until("hint: go on with `gsd resume`")
+        screen.until("hint: continue with `gsd")
         code = screen.ended()
     with on_a_terminal("gsd_core", "resume", "-C", str(root), *FAKE[:2], **SMALL, NO_COLOR="1") as screen:
         screen.until("\n> ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import time
@@ -70,14 +71,55 @@ def test_an_unknown_agent_is_refused_with_those_that_are_there(tmp_path: Path, i
     assert not (tmp_path / "new").exists()
 
 
-def test_a_folder_with_files_and_no_repository_is_refused(tmp_path: Path, idea: Path) -> None:
+def test_a_folder_with_other_files_does_not_become_a_repository_without_consent(
+    tmp_path: Path, idea: Path
+) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
     before = _files(tmp_path)
 
     result = call("run", idea, "-C", tmp_path, "--agent", "rehearsal")
 
     assert result.exit_code == 2
+    assert "is not a git repository and contains 1 other file: thesis.tex" in result.stderr
     assert "git init" in result.stderr
+    assert "--yes" in result.stderr
     assert _files(tmp_path) == before
+
+
+def test_a_human_at_a_terminal_is_asked_before_a_folder_becomes_a_repository(
+    tmp_path: Path, idea: Path
+) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    command = ("gsd_core", "run", str(idea), "-C", str(tmp_path), "--agent", "rehearsal")
+    with on_a_terminal(*command, NO_COLOR="1") as screen:
+        shown = screen.until("[y/N]: ")
+        screen.type("n\n")
+        screen.until("is not a git repository")
+        code = screen.ended()
+
+    assert "1 other file: thesis.tex" in shown.replace("\r\n", "")
+    assert code == 2
+    assert not (tmp_path / ".git").exists()
+
+
+def test_a_file_of_the_project_cannot_consent_for_the_user(tmp_path: Path, idea: Path) -> None:
+    (tmp_path / "gsd.toml").write_text("[yolo]\nyes = true\n")
+    (tmp_path / "thesis.tex").write_text("years of work")
+
+    result = call("run", idea, "-C", tmp_path, "--agent", "rehearsal")
+
+    assert result.exit_code == 2
+    assert "is not a git repository" in result.stderr
+
+
+def test_a_file_of_the_project_cannot_trust_the_projects_plugins(bench: Bench, idea: Path) -> None:
+    (bench.root / "gsd.toml").write_text("[yolo]\nyes = true\n")
+    _with_local_plugin(bench.root)
+
+    result = call("run", idea, "-C", bench.root, "--agent", "local")
+
+    assert "is not trusted" in result.stderr
+    assert Trust(bench.root / ".git" / "gsd" / "trust.json").trusted() == frozenset()
 
 
 def test_an_agent_without_credentials_ends_the_start_at_once(tmp_path: Path, idea: Path) -> None:
@@ -124,11 +166,11 @@ def test_a_typed_value_of_the_wrong_kind_is_an_error(bench: Bench, idea: Path) -
     assert "command line: budget." in result.stderr
 
 
-def test_two_ways_to_choose_phases_exclude_each_other(bench: Bench, idea: Path) -> None:
+def test_two_ways_to_choose_phases_cannot_be_combined(bench: Bench, idea: Path) -> None:
     result = call("run", idea, "-C", bench.root, "--phases", "1-3", "--only", "2", "--agent", "rehearsal")
 
     assert result.exit_code == 2
-    assert "--phases and --only exclude each other" in result.stderr
+    assert "--phases and --only cannot be combined" in result.stderr
 
 
 def test_there_is_nothing_to_resume_in_a_fresh_project(bench: Bench) -> None:
@@ -137,7 +179,7 @@ def test_there_is_nothing_to_resume_in_a_fresh_project(bench: Bench) -> None:
     assert result.exit_code == 2
     assert result.stderr.splitlines() == [
         "error: nothing to resume in this project",
-        "hint: start with: gsd run IDEA",
+        f"hint: start with: gsd -C {bench.root} run IDEA",
     ]
 
 
@@ -228,7 +270,7 @@ def test_an_untrusted_plugin_of_the_project_stays_out(bench: Bench, idea: Path) 
     result = call("run", idea, "-C", bench.root, "--agent", "local", "--no-input")
 
     assert result.exit_code == 2
-    assert "warning: plugin local" in result.stderr
+    assert "is not trusted" in result.stderr
     assert "unknown agent 'local'" in result.stderr
 
 
@@ -240,6 +282,43 @@ def test_yes_trusts_the_projects_plugins_and_remembers_it(bench: Bench, idea: Pa
     assert result.exit_code == 4
     assert "agent 'local' cannot work: not logged in" in result.stderr
     assert len(Trust(bench.root / ".git" / "gsd" / "trust.json").trusted()) == 1
+
+
+def test_a_trusted_plugin_of_the_project_adds_its_flags(bench: Bench) -> None:
+    path = _with_local_plugin(bench.root)
+    path.write_text(
+        "import attrs\n"
+        "from gsd_core import implements, setting\n"
+        "from gsd_core.hookspecs import gsd_settings\n"
+        "@attrs.frozen(kw_only=True)\n"
+        "class Local:\n"
+        "    colour: str = setting('', flag='--colour', help='a colour')\n"
+        "@implements(gsd_settings)\n"
+        "def settings():\n"
+        "    yield Local\n"
+    )
+    before = call("run", "--help", "-C", bench.root).stdout
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    Trust(bench.root / ".git" / "gsd" / "trust.json").add(sha256, "local")
+
+    assert "--colour" not in before
+    assert "--colour" in call("run", "--help", "-C", bench.root).stdout
+
+
+def test_a_plugin_is_imported_once(bench: Bench, idea: Path) -> None:
+    (bench.root / "counter.py").write_text(
+        "from pathlib import Path\n"
+        "with Path(__file__).with_suffix('.log').open('a') as log:\n"
+        "    log.write('imported\\n')\n" + LOGGED_OUT
+    )
+    _with_local_plugin(bench.root)
+
+    result = call(
+        "run", idea, "-C", bench.root, "-p", bench.root / "counter.py", "--agent", "counter", "--yes"
+    )
+
+    assert result.exit_code == 4, result.stderr
+    assert (bench.root / "counter.log").read_text() == "imported\n"
 
 
 def test_a_human_at_a_terminal_is_asked_whether_to_trust_a_plugin(bench: Bench, idea: Path) -> None:
@@ -292,7 +371,7 @@ def test_a_range_holds_the_phases_between_its_ends(text: str, numbers: tuple[str
 
 
 @pytest.mark.parametrize("text", ["a", "3-1", "1-", "-2", "1..2", "1-2-3"])
-def test_what_is_no_range_is_refused(text: str) -> None:
+def test_anything_else_is_not_a_range(text: str) -> None:
     with pytest.raises(ConfigError, match="not a range of phases"):
         parse_phases(text, [])
 

@@ -79,7 +79,7 @@ class TerminalSession:
         level = Level.QUIET if run.verbosity < 0 else Level.VERBOSE if run.verbosity else Level.LOG
         dumb = environ.get("TERM", "dumb") in ("dumb", "unknown", "")
         if self._err.isatty() and run.verbosity >= 0 and not dumb:
-            return LiveView(self._err, level, self.clock)
+            return LiveView(self._err, level, self.clock, run.command)
         return LineOutput(self._err, level)
 
     async def _refresh(self) -> None:
@@ -100,9 +100,12 @@ class TerminalSession:
         if event.name == "question.asked" and self._can_ask():
             lines: list[Line] = []  # the prompt shows the question in full
         elif event.name == "question.answered" and self._answered_elsewhere(event):
-            lines = [Line("answer", "answered elsewhere", style="yellow"), *lines_of(event)]
+            lines = [
+                Line("answer", "answered elsewhere", style="yellow"),
+                *lines_of(event, self._run.command),
+            ]
         else:
-            lines = lines_of(event)
+            lines = lines_of(event, self._run.command)
         for line in lines:
             self._output.line(line)
         if event.name not in FREQUENT_EVENTS:
