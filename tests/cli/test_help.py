@@ -73,9 +73,10 @@ def test_every_command_has_a_help_text(command: str) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_summary_of_a_command_is_the_first_sentence_of_its_help(command: str) -> None:
-    help_text = gsd.get_command(click.Context(gsd), command).help or ""
+    found = gsd.get_command(click.Context(gsd), command)
 
-    assert help_text.split("\n\n")[0].strip() == COMMANDS[command].summary
+    assert found is not None
+    assert (found.help or "").split("\n\n")[0].strip() == COMMANDS[command].summary
 
 
 def test_the_help_lists_every_command() -> None:

@@ -39,8 +39,8 @@ class PhaseRow:
 class LiveState:
     """What the view shows of a run.
 
-    *command* is how the user calls gsd. *step* has been running since *since*. *dollars* is ``None`` while no cost is known. *questions*
-    are the open ones, their texts by id.
+    *command* is how the user calls gsd. *step* has been running since *since*. *dollars* is ``None``
+    while no cost is known. *questions* are the open ones, their texts by id.
     """
 
     command: str = "gsd"
