@@ -1,4 +1,4 @@
-"""Commands that reach a run from another process: answer, stop."""
+"""Commands that reach a run from another process: answer and stop."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_each_error_has_its_exit_code(error: Exception, code: int) -> None:
     assert exit_code(error) == code
 
 
-def test_an_error_is_told_with_its_cause_and_the_way_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_is_reported_with_its_cause_and_hint(capsys: pytest.CaptureFixture[str]) -> None:
     error = UserError("the plan cannot be read", hint="fix line 3")
     error.__cause__ = GsdError("line 3: no title")
 
@@ -53,12 +53,12 @@ def test_an_error_is_told_with_its_cause_and_the_way_out(capsys: pytest.CaptureF
     ]
 
 
-def test_an_interruption_is_130(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interruption_exits_with_130(capsys: pytest.CaptureFixture[str]) -> None:
     assert report_failure(KeyboardInterrupt()) == 130
     assert capsys.readouterr().err == "interrupted\n"
 
 
-def test_a_bug_is_told_in_three_lines_and_its_traceback_is_kept(
+def test_a_bug_is_reported_in_three_lines_and_its_traceback_is_saved(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -73,7 +73,7 @@ def test_a_bug_is_told_in_three_lines_and_its_traceback_is_kept(
     assert "Traceback" in saved.read_text()
 
 
-def test_an_error_cannot_act_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_message_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     report_failure(UserError("\x1b]52;c;x\x07\x1b[2Jbad", hint="\u202ebad"))
 
     assert capsys.readouterr().err == "error: bad\nhint: bad\n"

@@ -1,4 +1,4 @@
-"""A whole run from the command line, with an agent without a model, in processes of their own."""
+"""Whole runs from the command line, with a fake agent, in processes of their own."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_stream_json_is_nothing_but_events(tmp_path: Path, idea: Path) -> None:
     assert done.stderr == ""
 
 
-def test_a_question_that_nobody_answers_ends_the_run_and_resume_goes_on(tmp_path: Path, idea: Path) -> None:
+def test_an_unanswered_question_ends_the_run_and_resume_continues_it(tmp_path: Path, idea: Path) -> None:
     root = tmp_path / "new"
     asked = _gsd("run", idea, "-C", root, *FAKE, "--no-input")
     (question,) = said("questions", "-C", root)["questions"]
@@ -118,7 +118,7 @@ def test_a_human_at_a_terminal_sees_the_run_and_answers(tmp_path: Path, idea: Pa
     assert code == 0
 
 
-def test_a_closed_standard_input_harms_nothing(tmp_path: Path, idea: Path) -> None:
+def test_a_run_works_with_a_closed_standard_input(tmp_path: Path, idea: Path) -> None:
     script = 'exec "$0" -m gsd_core "$@" <&-'
     command = [
         "sh",

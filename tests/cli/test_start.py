@@ -1,4 +1,4 @@
-"""``gsd run`` and ``gsd resume`` up to the first step: what is refused, and that nothing is written."""
+"""``gsd run`` and ``gsd resume`` up to the first step: errors, after which nothing is written."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_bad_idea_is_refused_before_anything_is_written(
     assert not (tmp_path / "new").exists()
 
 
-def test_an_unknown_agent_is_refused_with_those_that_are_there(tmp_path: Path, idea: Path) -> None:
+def test_an_unknown_agent_is_an_error_that_lists_the_installed_ones(tmp_path: Path, idea: Path) -> None:
     result = call("run", idea, "-C", tmp_path / "new", "--agent", "claud")
 
     assert result.exit_code == 2
@@ -139,7 +139,7 @@ def test_an_agent_without_credentials_ends_the_start_at_once(tmp_path: Path, ide
     assert time.monotonic() - began < 5
 
 
-def test_the_doctors_of_agents_that_are_not_listed_are_not_asked(tmp_path: Path, idea: Path) -> None:
+def test_only_the_chosen_agents_are_checked(tmp_path: Path, idea: Path) -> None:
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     (plugins / "oracle.py").write_text(LOGGED_OUT)
@@ -159,7 +159,7 @@ def test_an_unknown_setting_is_an_error_with_a_suggestion(bench: Bench, idea: Pa
     assert "unknown key run.modle; did you mean 'model'?" in result.stderr
 
 
-def test_a_typed_value_of_the_wrong_kind_is_an_error(bench: Bench, idea: Path) -> None:
+def test_a_flag_with_a_value_of_the_wrong_type_is_an_error(bench: Bench, idea: Path) -> None:
     result = call("run", idea, "-C", bench.root, "--max-budget-usd", "lots")
 
     assert result.exit_code == 2
@@ -195,7 +195,7 @@ def _settings(plan: dict[str, object]) -> dict[str, tuple[str, str]]:
     return {setting["name"]: (setting["value"], setting["origin"]) for setting in settings}
 
 
-def test_a_dry_run_tells_what_is_due_and_writes_nothing(tmp_path: Path, idea: Path) -> None:
+def test_a_dry_run_shows_the_first_step_and_writes_nothing(tmp_path: Path, idea: Path) -> None:
     plan = _dry(idea, "-C", tmp_path / "new", "--agent", "rehearsal")
 
     assert plan["due"] == [{"what": "start", "step": "init", "why": ""}]
@@ -203,7 +203,7 @@ def test_a_dry_run_tells_what_is_due_and_writes_nothing(tmp_path: Path, idea: Pa
     assert not (tmp_path / "new").exists()
 
 
-def test_a_dry_run_in_words_names_plugins_and_origins(tmp_path: Path, idea: Path) -> None:
+def test_a_dry_run_as_text_shows_plugins_and_origins(tmp_path: Path, idea: Path) -> None:
     shown = call("run", idea, "-C", tmp_path / "new", "--agent", "rehearsal", "--dry-run").stdout
 
     assert "first: start init" in shown
@@ -211,7 +211,7 @@ def test_a_dry_run_in_words_names_plugins_and_origins(tmp_path: Path, idea: Path
     assert "setting: run.agent = rehearsal (command line)" in shown
 
 
-def test_what_was_not_typed_overrides_nothing(
+def test_a_flag_that_was_not_given_overrides_nothing(
     bench: Bench, idea: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (bench.root / "gsd.toml").write_text(
@@ -249,7 +249,7 @@ def test_a_resumed_run_keeps_its_agent_and_its_range(bench: Bench) -> None:
     assert found["run.skip_verify"] == ("True", "the run so far")
 
 
-def test_an_error_as_json_stands_on_stdout_too(tmp_path: Path) -> None:
+def test_with_json_output_an_error_is_also_on_stdout(tmp_path: Path) -> None:
     result = call("run", tmp_path / "none.md", "-C", tmp_path / "new", "--output-format", "json")
 
     assert result.exit_code == 2
@@ -264,7 +264,7 @@ def _with_local_plugin(root: Path) -> Path:
     return path
 
 
-def test_an_untrusted_plugin_of_the_project_stays_out(bench: Bench, idea: Path) -> None:
+def test_an_untrusted_plugin_of_the_project_is_not_loaded(bench: Bench, idea: Path) -> None:
     _with_local_plugin(bench.root)
 
     result = call("run", idea, "-C", bench.root, "--agent", "local", "--no-input")
@@ -335,7 +335,7 @@ def test_a_human_at_a_terminal_is_asked_whether_to_trust_a_plugin(bench: Bench, 
     assert len(Trust(bench.root / ".git" / "gsd" / "trust.json").trusted()) == 1
 
 
-def test_standard_input_serves_one_purpose(bench: Bench) -> None:
+def test_standard_input_can_be_used_for_one_purpose_only(bench: Bench) -> None:
     result = call("run", "-", "--answers", "-", "-C", bench.root, "--agent", "rehearsal", stdin="# idea")
 
     assert result.exit_code == 2
