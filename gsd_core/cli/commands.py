@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
 LOAD_PLUGINS = ("run", "resume", "gaps", "plugins")
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
 
-_MENTION = re.compile(rf"\bgsd (?={'|'.join(COMMANDS)}\b)(\w+)")
+_MENTION = re.compile(rf"\bgsd ({'|'.join(COMMANDS)})\b")
 
 
 def base_command(options: GlobalOptions) -> str:

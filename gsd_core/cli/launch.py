@@ -14,7 +14,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 import click
@@ -22,6 +22,7 @@ import click
 from gsd_core.errors import ConfigError, Credentials, GsdError, ProjectError, exit_code
 from gsd_core.hookspecs import RunInfo, gsd_doctor, gsd_execute_step, gsd_run_agent, gsd_workspace
 from gsd_core.machine.state import Options
+from gsd_core.model.step import Idea
 from gsd_core.planning.config import read_config
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
@@ -105,12 +106,15 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
 def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     root = options.root
     new = needs_repository(root)
-    idea = load_idea(options.idea, _stdin()) if options.idea else None
+    # A closed standard input is None.
+    idea = load_idea(options.idea, sys.stdin.buffer if sys.stdin else io.BytesIO()) if options.idea else None
     previous = load(options.global_options) if root.is_dir() else None
-    if options.resume and not _is_resumable(root, previous):
+    planned = (root / ".planning" / "ROADMAP.md").exists()
+    if options.resume and not planned and not (previous and previous.state.run):
         raise ProjectError("nothing to resume in this project", hint="start with: gsd run IDEA")
 
     settings = build_settings(options, loaded, previous)
+    # Whether the user trusts the project's own plugins can depend on the settings, and the settings on them.
     untrusted = [info for info in loaded.infos if info.status == "untrusted"]
     trusted: list[PluginInfo] = []
     if untrusted and not options.dry_run:
@@ -127,33 +131,10 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     check_plugins(loaded.hooks, settings.of(RunSettings))
     if not options.dry_run:
         check_agents(loaded.hooks, settings)
+    request = _build_request(options, loaded, settings, idea, previous)
     if new:
         _confirm_repository(options, loaded, settings)
 
-    request = RunRequest(
-        root=root,
-        idea=idea,
-        resume=options.resume,
-        settings=settings,
-        hooks=loaded.hooks,
-        plugins=loaded.infos,
-        info=RunInfo(
-            id="",
-            project=root,
-            interactive=_is_interactive(options, settings),
-            no_input=options.no_input,
-            yes=bool(value_of(settings, "--yes")),
-            output=options.output,
-            verbosity=options.verbosity,
-            agent=", ".join(settings.of(RunSettings).agent),
-            seed=options.seed,
-            command=base_command(options.global_options),
-        ),
-        options=_machine_options(root, settings),
-        clock=now,
-        typed=_flags_to_keep(options, previous),
-        observers=(StateFileWriter(root, previous.history if previous else History()),),
-    )
     if options.dry_run:
         plan = asyncio.run(plan_json(request, new=new))
         show_plan(plan) if options.output == "text" else print_json(plan)
@@ -169,13 +150,33 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     return end.exit
 
 
-def _stdin() -> BinaryIO:
-    """Return standard input; an empty one if it is closed."""
-    return sys.stdin.buffer if sys.stdin else io.BytesIO()
-
-
-def _is_resumable(root: Path, previous: ProjectState | None) -> bool:
-    return bool(previous and previous.state.run) or (root / ".planning" / "ROADMAP.md").exists()
+def _build_request(
+    options: RunOptions, loaded: Loaded, settings: Settings, idea: Idea | None, previous: ProjectState | None
+) -> RunRequest:
+    return RunRequest(
+        root=options.root,
+        idea=idea,
+        resume=options.resume,
+        settings=settings,
+        hooks=loaded.hooks,
+        plugins=loaded.infos,
+        info=RunInfo(
+            id="",
+            project=options.root,
+            interactive=_is_interactive(options, settings),
+            no_input=options.no_input,
+            yes=bool(value_of(settings, "--yes")),
+            output=options.output,
+            verbosity=options.verbosity,
+            agent=", ".join(settings.of(RunSettings).agent),
+            seed=options.seed,
+            command=base_command(options.global_options),
+        ),
+        options=_machine_options(options.root, settings),
+        clock=now,
+        typed=_flags_to_keep(options, previous),
+        observers=(StateFileWriter(options.root, previous.history if previous else History()),),
+    )
 
 
 # Settings: flags, environment, the unfinished run, and files.
