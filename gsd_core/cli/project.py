@@ -52,7 +52,7 @@ def foreign_files(root: Path, idea: Path | None) -> list[str]:
         for path in root.iterdir()
         if path.name not in kept
         and not path.name.endswith(("~", ".swp"))
-        and not (idea and idea.exists() and path.samefile(idea))
+        and not (idea and idea.exists() and path.exists() and path.samefile(idea))
     )
 
 

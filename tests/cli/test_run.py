@@ -175,7 +175,7 @@ def test_a_run_that_waits_for_a_human_can_be_stopped_from_elsewhere(tmp_path: Pa
         screen.until("stopped: stopped on request")
         code = screen.ended()
 
-    assert "asked pid" in stopped.stdout
+    assert "asked the active run" in stopped.stdout
     assert code == 130
     assert "waiting for" in _gsd("status", "-C", root).stdout
 
