@@ -28,7 +28,7 @@ def test_other_agents_do_not_get_a_made_up_identity(place: Place) -> None:
     done = place.gsd("run", EXAMPLE, *FAKE, "-C", "project", "--yes")
 
     assert done.exit == 2
-    assert "git does not know your name" in done.err
+    assert "git does not know" in done.err
     assert "git config --global user.name" in done.err
     assert not place.project.exists()
 
@@ -38,7 +38,7 @@ def test_an_existing_repository_does_not_get_a_made_up_identity(place: Place) ->
     done = place.gsd("run", EXAMPLE, *REHEARSAL, "--yes")
 
     assert done.exit == 2
-    assert "git does not know your name" in done.err
+    assert "git does not know" in done.err
     assert git(place.project, "config", "--local", "--list").find("user.") == -1
 
 
