@@ -20,9 +20,10 @@ import click
 import gsd_core
 from docs.tables import ACTIVITY, EVENTS, FACTS
 from gsd_core import errors, hookspecs
-from gsd_core.cli.app import COMMANDS, gsd
-from gsd_core.cli.options import LOADED, classes_of
-from gsd_core.cli.plugin_loading import Loaded, load_plugins
+from gsd_core.cli.app import gsd
+from gsd_core.cli.commands import COMMANDS
+from gsd_core.cli.options import classes_of
+from gsd_core.cli.plugin_loading import LOADED, Loaded, load_plugins
 from gsd_core.journal.schema import SCHEMA, TABLES
 from gsd_core.markers import mode_of
 from gsd_core.plugins.discovery import Choice

@@ -51,7 +51,8 @@ class Finding:
 class RunInfo:
     """A run as plugins see it when it starts: its id, the project's root, and how it was started.
 
-    *interactive*: a terminal is available for questions. *yes* and *no_input* are the flags.
+    *interactive*: a terminal is available for questions. *yes* and *no_input* are the flags. *command* is
+    how to call gsd for this project in hints for the user: ``gsd`` or ``gsd -C DIR``.
     """
 
     id: str
@@ -64,6 +65,7 @@ class RunInfo:
     agent: str = ""
     idea: str = ""
     seed: int | None = None
+    command: str = "gsd"
 
 
 @attrs.frozen(kw_only=True)

@@ -1,11 +1,15 @@
-"""The command line: one module for each command; click and rich stay in here."""
+"""The command line: one module for each subcommand. No other package uses click or rich.
+
+The modules of subcommands import what is slow to import, such as the journal, inside their functions, so
+that `--help` need not wait for it.
+"""
 
 from __future__ import annotations
 
 import io
 import sys
 
-WINDOWS = """\
+UNSUPPORTED = """\
 error: gsd does not run on native Windows
 cause: it needs POSIX signals, file locks and process groups
 hint: use WSL: run `wsl --install`, then install and start gsd inside it
@@ -13,27 +17,24 @@ hint: use WSL: run `wsl --install`, then install and start gsd inside it
 
 
 def main() -> None:
-    """Run ``gsd`` with the arguments of this process; does not return."""
-    if said := refusal_of(sys.platform):
-        sys.stderr.write(said)
+    """Run ``gsd`` with this process's arguments and exit."""
+    if message := why_unsupported(sys.platform):
+        sys.stderr.write(message)
         sys.exit(2)
     try:
-        _run()
+        # Imported here, so that Ctrl+C during the imports is handled too.
+        from .app import gsd
+
+        for stream in (sys.stdout, sys.stderr):
+            # A character that the terminal cannot show must not end a run.
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+        gsd.main(prog_name="gsd")
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         sys.exit(130)
 
 
-def _run() -> None:
-    from .app import gsd
-
-    for stream in (sys.stdout, sys.stderr):
-        # What a terminal cannot show must not end a run.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    gsd.main(prog_name="gsd")
-
-
-def refusal_of(platform: str) -> str:
-    """Return why *platform* (a value of ``sys.platform``) cannot be used; empty if it can."""
-    return WINDOWS if platform in ("win32", "cygwin", "msys") else ""
+def why_unsupported(platform: str) -> str:
+    """Return why gsd does not run on *platform* (a value of ``sys.platform``); empty if it does."""
+    return UNSUPPORTED if platform in ("win32", "cygwin", "msys") else ""

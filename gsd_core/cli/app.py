@@ -1,97 +1,88 @@
-"""The command ``gsd`` itself: finds the subcommand, and tells what went wrong."""
+"""The ``gsd`` command: finds the subcommand, and turns errors into messages and exit codes."""
 
 from __future__ import annotations
 
 import importlib
 import logging
 import sys
-from collections.abc import Callable, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable
 from typing import Any
 
 import click
-from rich_click import RichGroup, RichHelpConfiguration, rich_config
 
 from gsd_core import __version__
 
-from .failures import tell_failure
-from .global_options import global_options, global_options_of
-
-COMMANDS: Mapping[str, str] = {
-    "run": "run",
-    "resume": "resume",
-    "status": "status",
-    "log": "log",
-    "questions": "questions",
-    "answer": "answer",
-    "stop": "stop",
-    "phases": "phases",
-    "plans": "plans",
-    "gaps": "gaps",
-    "requirements": "requirements",
-    "health": "health",
-    "plugins": "plugins",
-}
-"""Each verb, and the module here that holds it as ``command``; in the order of ``--help``."""
-
-HELP = RichHelpConfiguration(text_markup=None, show_arguments=True, max_width=100)
+from .commands import COMMANDS
+from .global_options import GlobalOptions, global_options
+from .help import CONTEXT_SETTINGS, Group
 
 
-class Gsd(RichGroup):
-    """A group that imports a command when it is needed, and asks plugins for unknown ones."""
+class Gsd(Group):
+    """A group that imports a subcommand when it is used, and asks plugins for one that is not built in."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return our own verbs; those of plugins are not searched for a help text."""
+        """Return the built-in subcommands; listing those of plugins would import all plugins."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of that name, ours or a plugin's."""
+        """Return the subcommand *cmd_name*, built in or contributed by a plugin."""
         if cmd_name in COMMANDS:
-            return _ours(cmd_name)
-        return _from_plugins(ctx, cmd_name)
+            module = importlib.import_module(f".{COMMANDS[cmd_name].module}", __package__)
+            command: click.Command = module.command
+            return command
+        from difflib import get_close_matches
+
+        from .plugin_loading import loaded_plugins, plugin_commands
+
+        contributed = plugin_commands(loaded_plugins(ctx))
+        if cmd_name in contributed:
+            return contributed[cmd_name]
+        close = get_close_matches(cmd_name, [*COMMANDS, *contributed], 1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise click.UsageError(f"no command {cmd_name!r}{hint}", ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of built-in subcommands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the subcommand; whoever reads our output may go away when he has seen enough."""
+        """Run the subcommand."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
-            return tell_failure(error)
+            # click's main() would exit with 1, but a reader that has seen enough is no error.
+            from .failures import report_failure
+
+            return report_failure(error)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run, tell what went wrong in three lines, and exit with the code for it."""
+        """Run the command line, report an error if there is one, and exit with its code."""
         logging.getLogger("gsd_core").addHandler(logging.NullHandler())
-        alone: bool = kwargs.pop("standalone_mode", True)
         run: Callable[..., Any] = super().main
-        if not alone:
+        if not kwargs.pop("standalone_mode", True):
             return run(*args, standalone_mode=False, **kwargs)
+        options = GlobalOptions()
         try:
-            code = run(*args, standalone_mode=False, **kwargs)
+            code = run(*args, standalone_mode=False, obj=options, **kwargs)
         except BaseException as error:
-            code = tell_failure(error)
+            from .failures import report_failure
+
+            code = report_failure(error, options)
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _ours(name: str) -> click.Command:
-    command: click.Command = importlib.import_module(f".{COMMANDS[name]}", __package__).command
-    return command
-
-
-def _from_plugins(ctx: click.Context, name: str) -> click.Command | None:
-    from .plugin_loading import load_installed, plugin_commands
-
-    found = plugin_commands(load_installed(global_options_of(ctx)))
-    if name in found:
-        return found[name]
-    close = get_close_matches(name, [*COMMANDS, *found], 1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise click.UsageError(f"no command {name!r}{hint}", ctx)
-
-
 @click.group(
-    cls=Gsd, context_settings={"help_option_names": ["-h", "--help"]}, epilog="gsd COMMAND --help says more."
+    cls=Gsd, context_settings=CONTEXT_SETTINGS, epilog="Run 'gsd COMMAND --help' for details on a command."
 )
-@click.version_option(__version__, "-V", "--version", prog_name="gsd", message="%(prog)s %(version)s")
-@rich_config(help_config=HELP)
+@click.version_option(
+    __version__,
+    "-V",
+    "--version",
+    prog_name="gsd",
+    message="%(prog)s %(version)s",
+    help="show the version and exit",
+)
 @global_options
 def gsd() -> None:
-    """From an idea document to verified, committed software, phase by phase."""
+    """Turn an idea document into verified, committed software, phase by phase."""

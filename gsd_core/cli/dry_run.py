@@ -1,4 +1,4 @@
-"""``--dry-run``: what would be due first, with which plugins and settings; writes nothing."""
+"""``--dry-run``: shows a run's first step, its plugins and its settings, and writes nothing."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ from gsd_core.settings import CORE_SECTIONS
 from gsd_core.views.status import SCHEMA_VERSION
 
 from .output import print_line
-from .project import check_folder, latest_run, open_journal
+from .project import latest_run, open_journal
 
 
-async def plan_json(request: RunRequest) -> dict[str, Any]:
-    """Return what the run would begin with, as JSON data."""
-    new = check_folder(request.root)
-    state = State() if new else _recorded(request)
-    seen = Snapshot() if new else digest(await read_project(request.root, Git(request.root)))
-    first = due(attrs.evolve(state, seen=seen, options=request.options, closed=None, stop_asked=False))
+async def plan_json(request: RunRequest, *, new: bool) -> dict[str, Any]:
+    """Return how the run would start, as JSON data; *new*: it would create the repository first."""
+    state, snapshot = State(), Snapshot()
+    if not new:
+        with open_journal(request.root) as journal:
+            if run := latest_run(journal):
+                state = fold(State(), journal.events(run=run, facts_only=True), structure)
+        snapshot = digest(await read_project(request.root, Git(request.root)))
+    first = due(attrs.evolve(state, seen=snapshot, options=request.options, closed=None, stop_asked=False))
     return {
         "schema_version": SCHEMA_VERSION,
         "project": str(request.root),
@@ -39,41 +42,29 @@ async def plan_json(request: RunRequest) -> dict[str, Any]:
     }
 
 
-def _recorded(request: RunRequest) -> State:
-    with open_journal(request.root) as journal:
-        run = latest_run(journal)
-        return fold(State(), journal.events(run=run, facts_only=True), structure) if run else State()
-
-
 def _due_json(work: Due) -> dict[str, str]:
     if isinstance(work, End):
         return {"what": "end", "step": "", "why": work.reason}
-    step = str(work.step)
-    return {
-        "what": "start" if isinstance(work, Start) else type(work).__name__.lower(),
-        "step": step,
-        "why": "",
-    }
+    what = "start" if isinstance(work, Start) else type(work).__name__.lower()
+    return {"what": what, "step": str(work.step), "why": ""}
 
 
 def _settings_json(request: RunRequest) -> Iterator[dict[str, str]]:
-    """Yield every setting that is not a default, with its value and origin."""
+    """Yield each setting that is not a default, with its value and origin."""
     for section, kind in (*CORE_SECTIONS, *collect_settings(request.hooks)):
-        value = request.settings.of(kind)
+        values = request.settings.of(kind)
         for attribute in attrs.fields(kind):
             name = f"{section}.{attribute.name}"
             if origin := request.settings.origins.get(name):
-                yield {"name": name, "value": _text(getattr(value, attribute.name)), "origin": origin}
-
-
-def _text(value: Any) -> str:
-    return ", ".join(map(str, cast("tuple[object, ...]", value))) if isinstance(value, tuple) else str(value)
+                value = getattr(values, attribute.name)
+                parts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
+                yield {"name": name, "value": ", ".join(map(str, parts)), "origin": origin}
 
 
 def show_plan(plan: dict[str, Any]) -> None:
     """Print *plan* for people."""
-    made = " (would be made, with git init)" if plan["new_folder"] else ""
-    print_line(f"project: {plan['project']}{made}")
+    new = " (a git repository would be created)" if plan["new_folder"] else ""
+    print_line(f"project: {plan['project']}{new}")
     if plan["idea"]:
         print_line(f"idea: {plan['idea']['name']}, sha256 {plan['idea']['sha256'][:12]}")
     for work in plan["due"]:

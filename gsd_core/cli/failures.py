@@ -1,4 +1,4 @@
-"""Errors as text and exit codes; nowhere else are they turned into either."""
+"""Errors as messages and exit codes; no other module turns them into either."""
 
 from __future__ import annotations
 
@@ -6,75 +6,68 @@ import os
 import sys
 import tempfile
 import traceback
-from pathlib import Path
 
 import click
 
 from gsd_core.errors import ExitCode, GsdError, exit_code
 from gsd_core.sanitize import sanitize
 
-BUG = "this is a bug in gsd or in a plugin; nothing that was recorded is lost"
+from .commands import with_global_options
+from .global_options import GlobalOptions
 
 
-def tell_failure(error: BaseException) -> int:
-    """Write what went wrong to stderr and return the exit code; ``SystemExit`` passes."""
+def report_failure(error: BaseException, options: GlobalOptions | None = None) -> int:
+    """Write what went wrong to stderr and return the exit code; ``SystemExit`` is raised again.
+
+    The commands that a hint mentions get the user's global *options*.
+    """
+    options = options or GlobalOptions()
     match error:
         case SystemExit():
             raise error
         case click.Abort() | KeyboardInterrupt():
-            _write("interrupted")
+            click.echo("interrupted", err=True)
             return ExitCode.INTERRUPTED
         case click.UsageError():
-            _tell(error.format_message(), hint=_usage(error))
+            command = error.ctx.command_path if error.ctx else "gsd"
+            _write(error.format_message(), hint=f"{command} --help")
             return ExitCode.USAGE
         case click.ClickException():
-            _tell(error.format_message())
+            _write(error.format_message())
             return ExitCode.USAGE
         case BrokenPipeError():
-            _forget_stdout()
+            # The reader of our output, such as `head`, is gone. That is not an error, and Python must not
+            # report one either when it flushes stdout at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return ExitCode.OK
         case GsdError():
-            _tell(str(error), cause=_cause(error), hint=error.hint)
+            _write(str(error), cause=_cause(error), hint=with_global_options(error.hint, options))
             return exit_code(error)
         case _:
-            _tell(_bug(error), cause=BUG, hint=f"the whole story: {_save(error)}")
+            _write(
+                f"{type(error).__name__}: {error}" if str(error) else type(error).__name__,
+                cause="this is a bug in gsd or in a plugin; everything recorded so far is kept",
+                hint=f"full traceback: {_save_traceback(error)}",
+            )
             return ExitCode.FAILED
 
 
-def _tell(message: str, *, cause: str = "", hint: str = "") -> None:
+def _write(message: str, *, cause: str = "", hint: str = "") -> None:
     for name, text in (("error", message), ("cause", cause), ("hint", hint)):
         if text:
-            _write(f"{name}: {sanitize(text)}")
-
-
-def _write(line: str) -> None:
-    click.echo(line, err=True)
+            click.echo(f"{name}: {sanitize(text)}", err=True)
 
 
 def _cause(error: GsdError) -> str:
-    """Return the first cause that says something new."""
+    """Return the first cause that says more than *error* does."""
     cause = error.__cause__
     while cause is not None and (not str(cause) or str(cause) in str(error)):
         cause = cause.__cause__
     return str(cause) if isinstance(cause, GsdError) else ""
 
 
-def _usage(error: click.UsageError) -> str:
-    return f"{error.ctx.command_path} --help" if error.ctx else "gsd --help"
-
-
-def _bug(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-def _save(error: BaseException) -> str:
+def _save_traceback(error: BaseException) -> str:
     handle, name = tempfile.mkstemp(prefix="gsd-crash-", suffix=".txt")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write("".join(traceback.format_exception(error)))
-    return str(Path(name))
-
-
-def _forget_stdout() -> None:
-    """Whoever read our output has gone: say nothing more, not even when Python flushes at its end."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
+    return name

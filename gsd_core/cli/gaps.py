@@ -1,19 +1,18 @@
-"""``gsd gaps``: what a phase's verdict says, and what the detectors see in the tree now."""
+"""``gsd gaps``: shows the gaps in a phase's verdict, and those that the detectors find now."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+import attrs
 import click
-from attrs import evolve
-from rich_click import RichCommand
 
 from gsd_core.sanitize import one_line, sanitize
 
-from .global_options import GlobalOptions, global_options, global_options_of
+from .global_options import global_options, global_options_of
+from .help import Command
 from .output import json_flag, print_json, print_line, styled
 
 if TYPE_CHECKING:
@@ -21,51 +20,63 @@ if TYPE_CHECKING:
     from gsd_core.planning.model import PhaseView
     from gsd_core.views.planning import GapsSeen
 
+    from .launch import RunOptions
+    from .plugin_loading import Loaded
 
-@click.command("gaps", cls=RichCommand)
+
+@click.command("gaps", cls=Command)
 @global_options
 @click.argument("phase")
-@click.option("--read-only", is_flag=True, help="only the verdict on disk; asks no detector")
+@click.option("--read-only", is_flag=True, help="show only the verdict on disk; run no detector")
 @click.option(
-    "--run-checks",
-    is_flag=True,
-    help="run the commands of executed plans first, as the permission gate allows",
+    "--run-checks", is_flag=True, help="first run the commands of executed plans, as the policies permit"
 )
 @json_flag
 @click.pass_context
 def command(ctx: click.Context, phase: str, read_only: bool, run_checks: bool, as_json: bool) -> None:
-    """Show what PHASE lacks: by its VERIFICATION.md, and by the detectors.
+    """Show the gaps of PHASE.
 
-    Nothing is written. Commands of plans run only with --run-checks; where the policies would ask,
-    a human at the terminal is asked, and without a terminal the answer is no.
+    They come from the phase's VERIFICATION.md and from the gap detectors, which check the current files.
+    Nothing is written. The plans' commands run only with --run-checks; if a policy wants a human to
+    decide, you are asked at the terminal, and without a terminal the command does not run.
     """
     from gsd_core.planning.survey import survey
+    from gsd_core.settings import Layer
+    from gsd_core.views.planning import gaps_json
 
+    from .launch import RunOptions
+    from .plugin_loading import loaded_plugins, trusted_hashes
     from .project import project_root
 
     if read_only and run_checks:
-        raise click.UsageError("--read-only and --run-checks exclude each other", ctx)
-    where = evolve(global_options_of(ctx), directory=project_root(global_options_of(ctx)))
-    view = survey(where.directory).view(phase)
-    seen = asyncio.run(_seen(where, view, read_only=read_only, run_checks=run_checks))
-    if as_json:
-        from gsd_core.views.planning import gaps_json
-
-        print_json(gaps_json(seen))
-        for failed in seen.failed:
-            click.echo(f"warning: a detector failed: {sanitize(one_line(failed, 300))}", err=True)
-    else:
+        raise click.UsageError("--read-only and --run-checks cannot be combined", ctx)
+    root = project_root(global_options_of(ctx))
+    options = RunOptions(
+        global_options=attrs.evolve(global_options_of(ctx), directory=root),
+        flags=Layer(origin="command line", sections={}),
+    )
+    view = survey(root).view(phase)
+    loaded = None if read_only else loaded_plugins(ctx, trusted=trusted_hashes(root))
+    seen = asyncio.run(_find_gaps(options, loaded, view, run_checks=run_checks))
+    if not as_json:
         _show(view, seen)
+        return
+    print_json(gaps_json(seen))
+    for failed in seen.failed:
+        _warn(f"a detector failed: {one_line(failed, 300)}")
 
 
-async def _seen(where: GlobalOptions, phase: PhaseView, *, read_only: bool, run_checks: bool) -> GapsSeen:
+async def _find_gaps(
+    options: RunOptions, loaded: Loaded | None, phase: PhaseView, *, run_checks: bool
+) -> GapsSeen:
+    """Return the gaps of *phase*; without *loaded* plugins only those on disk."""
     from gsd_core.model.gap import GapReport
     from gsd_core.run.verification import unique, with_verdict
     from gsd_core.views.planning import GapsSeen, verdict_status
 
     phase = await with_verdict(phase)
     verdict = phase.verdict
-    report = GapReport() if read_only else await _report(where, phase, run_checks=run_checks)
+    report = await _detect(options, loaded, phase, run_checks=run_checks) if loaded else GapReport()
     return GapsSeen(
         status=verdict_status(verdict),
         gaps=unique([*(verdict.gaps if verdict else ()), *report.gaps]),
@@ -74,42 +85,38 @@ async def _seen(where: GlobalOptions, phase: PhaseView, *, read_only: bool, run_
     )
 
 
-async def _report(where: GlobalOptions, phase: PhaseView, *, run_checks: bool) -> GapReport:
+async def _detect(options: RunOptions, loaded: Loaded, phase: PhaseView, *, run_checks: bool) -> GapReport:
     from gsd_core.run.verification import InteractiveGate, examine
-    from gsd_core.settings import Layer, LimitSettings, bind_settings
+    from gsd_core.settings import LimitSettings, bind_settings
 
-    from .launch import RunOptions, settings_for
-    from .plugin_loading import choice_of, load_plugins, trust_of
+    from .launch import build_settings
+    from .project import load
 
-    loaded = load_plugins(choice_of(where), trust_of(where.directory))
-    wish = RunOptions(where=where, flags=Layer(origin="the command line", sections={}))
-    settings = settings_for(wish, where.directory, loaded)
-    desk = (
-        InteractiveGate(hooks=loaded.hooks, confirm=_confirm, step=f"{phase.number}/verify")
-        if run_checks
-        else None
-    )
+    settings = build_settings(options, loaded, load(options.global_options))
+    step = f"{phase.number}/verify"
+    gate = InteractiveGate(hooks=loaded.hooks, confirm=_confirm, step=step) if run_checks else None
     with bind_settings(settings.values):
-        report, refused = await examine(loaded.hooks, settings.of(LimitSettings), phase, desk)
-    _tell_refused(refused)
+        report, refused = await examine(loaded.hooks, settings.of(LimitSettings), phase, gate)
+    for command_line in refused:
+        _warn(f"not run, or stopped: {one_line(command_line, 200)}")
     return report
 
 
-def _confirm(command: str, reason: str) -> bool:
+def _confirm(command_line: str, reason: str) -> bool:
     """Ask the human at the terminal; without one the answer is no."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
         return False
-    click.echo(f"{sanitize(reason)}:\n{command}", err=True)
-    return click.confirm("run it?", default=False, err=True)
+    # The permission gate has sanitized the command; nothing of it is cut, so that no part can hide.
+    click.echo(f"{sanitize(reason)}:\n{command_line}", err=True)
+    return click.confirm("Run it?", default=False, err=True)
 
 
-def _tell_refused(commands: Collection[str]) -> None:
-    for refused in commands:
-        click.echo(f"warning: not run, or stopped: {sanitize(one_line(refused, 200))}", err=True)
+def _warn(text: str) -> None:
+    click.echo(f"warning: {sanitize(text)}", err=True)
 
 
 def _show(phase: PhaseView, seen: GapsSeen) -> None:
-    print_line(f"phase {phase.number} {phase.name}: verdict {seen.status}")
+    print_line(f"phase {phase.number} {phase.name}: verdict {seen.status.replace('_', ' ')}")
     for gap in seen.gaps:
         finder = f" ({gap.found_by})" if gap.found_by else ""
         print_line(styled(f"  {gap.status}: {one_line(gap.truth, 200)}{finder}", "red"))
@@ -119,7 +126,7 @@ def _show(phase: PhaseView, seen: GapsSeen) -> None:
         for missing in gap.missing:
             print_line(f"    missing: {one_line(missing, 200)}")
     for check in seen.human:
-        print_line(f"  for a human: {one_line(check.test, 200)}")
+        print_line(f"  for a human to check: {one_line(check.test, 200)}")
     for failed in seen.failed:
         print_line(styled(f"  a detector failed: {one_line(failed, 300)}", "yellow"))
     if not (seen.gaps or seen.human or seen.failed):

@@ -1,4 +1,4 @@
-"""What may stand before or after the verb: ``-C DIR``, ``-p NAME``, ``--plugins-dir DIR``."""
+"""The options that can be given before or after the subcommand: ``-C``, ``-p`` and ``--plugins-dir``."""
 
 from __future__ import annotations
 
@@ -6,43 +6,45 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import attrs
 import click
-from attrs import define, field
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@define(kw_only=True)
+@attrs.define(kw_only=True)
 class GlobalOptions:
-    """The project and the plugins that the command line names, from both sides of the verb."""
+    """The project and the plugins that the command line names, on both sides of the subcommand."""
 
-    directory: Path = field(factory=Path)
+    directory: Path = attrs.field(factory=Path)
+    directory_given: bool = False
     plugins: tuple[str, ...] = ()
     plugin_dirs: tuple[Path, ...] = ()
 
 
 def global_options_of(ctx: click.Context) -> GlobalOptions:
-    """Return what the command line has said so far."""
+    """Return the global options that have been parsed so far."""
     return ctx.find_root().ensure_object(GlobalOptions)
 
 
 def global_options(command: F) -> F:
-    """Give *command* the options that may stand on either side of the verb."""
+    """Add the global options to *command*."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
-def _directory(ctx: click.Context, _: click.Parameter, value: Path | None) -> None:
+def _set_directory(ctx: click.Context, _: click.Parameter, value: Path | None) -> None:
     if value is not None:
-        global_options_of(ctx).directory = value
+        options = global_options_of(ctx)
+        options.directory, options.directory_given = value, True
 
 
-def _plugins(ctx: click.Context, _: click.Parameter, value: tuple[str, ...]) -> None:
+def _add_plugins(ctx: click.Context, _: click.Parameter, value: tuple[str, ...]) -> None:
     global_options_of(ctx).plugins += value
 
 
-def _plugin_dirs(ctx: click.Context, _: click.Parameter, value: tuple[Path, ...]) -> None:
+def _add_plugin_dirs(ctx: click.Context, _: click.Parameter, value: tuple[Path, ...]) -> None:
     global_options_of(ctx).plugin_dirs += value
 
 
@@ -53,8 +55,8 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         type=click.Path(path_type=Path),
         metavar="DIR",
         expose_value=False,
-        callback=_directory,
-        help="the project's folder instead of the current one",
+        callback=_set_directory,
+        help="project folder (default: the current folder)",
     ),
     click.option(
         "-p",
@@ -62,8 +64,8 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         multiple=True,
         metavar="NAME",
         expose_value=False,
-        callback=_plugins,
-        help="use this plugin too; no:NAME leaves one out (repeatable)",
+        callback=_add_plugins,
+        help="also load this plugin; no:NAME leaves one out (repeatable)",
     ),
     click.option(
         "--plugins-dir",
@@ -72,7 +74,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         type=click.Path(path_type=Path),
         metavar="DIR",
         expose_value=False,
-        callback=_plugin_dirs,
-        help="load the plugins of this folder (repeatable)",
+        callback=_add_plugin_dirs,
+        help="load the plugins in this folder (repeatable)",
     ),
 )

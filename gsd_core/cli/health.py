@@ -1,4 +1,4 @@
-"""``gsd health``: is the project's ``.planning/`` whole, and what can be repaired?"""
+"""``gsd health``: checks the files in ``.planning/``, and repairs some of them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich_click import RichCommand
 
 from gsd_core.errors import ProjectError
 from gsd_core.sanitize import sanitize
 
-from .global_options import global_options, global_options_of
+from .commands import with_global_options
+from .global_options import GlobalOptions, global_options, global_options_of
+from .help import Command
 from .output import json_flag, print_json, print_line, styled
 
 if TYPE_CHECKING:
@@ -21,76 +22,74 @@ if TYPE_CHECKING:
 STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 
 
-@click.command("health", cls=RichCommand)
+@click.command("health", cls=Command)
 @global_options
-@click.option("--repair", is_flag=True, help="show as a diff what can be repaired, and ask before each")
-@click.option("--yes", is_flag=True, help="with --repair: apply without asking")
+@click.option("--repair", is_flag=True, help="show each possible repair as a diff, and ask before writing it")
+@click.option("--yes", is_flag=True, help="with --repair: write without asking")
 @json_flag
 @click.pass_context
 def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
-    """Check .planning/ with GSD's codes: E001-E005, W001-W007, I001.
+    """Check the files in .planning/ and repair some of them.
 
-    --repair rebuilds STATE.md and config.json, and nothing else. Without a terminal and without
-    --yes the diffs are only shown. Exit code 1: something is broken.
+    Issues have GSD's codes: E001-E005, W001-W007, I001. --repair rebuilds STATE.md and config.json only;
+    without a terminal and without --yes it shows the diffs and writes nothing. The exit code is 1 if there
+    are errors.
     """
     from gsd_core.planning.health import examine, standing
 
     from .project import project_root
 
-    root = project_root(global_options_of(ctx))
-    ailments = examine(root)
-    done = _repaired(root, ailments, yes=yes, quiet=as_json) if repair else []
+    options = global_options_of(ctx)
+    root = project_root(options)
+    issues = examine(root)
+    done = _repair(root, issues, yes=yes, quiet=as_json) if repair else []
     if any(applied for _, applied in done):
-        ailments = examine(root)
+        issues = examine(root)
     if as_json:
-        print_json(_json(ailments, done))
+        print_json(_json(issues, done))
     else:
-        _show(ailments)
-    return 1 if standing(ailments) == "broken" else 0
+        _show(issues, options)
+    return 1 if standing(issues) == "broken" else 0
 
 
-def _repaired(
-    root: Path, ailments: tuple[HealthIssue, ...], *, yes: bool, quiet: bool
+def _repair(
+    root: Path, issues: tuple[HealthIssue, ...], *, yes: bool, quiet: bool
 ) -> list[tuple[Repair, bool]]:
-    """Show each repair, apply those that are wanted, and return whether each was."""
+    """Show each possible repair, write it if the user agrees, and return whether it was written."""
     from gsd_core.planning.health import apply, repairs
 
     from .project import holder_of, now
 
     if holder := holder_of(root):
-        raise ProjectError(f"a run works on the project (pid {holder.pid})", hint="stop it first: gsd stop")
+        message = f"another run is active in this project (pid {holder.pid})"
+        raise ProjectError(message, hint="stop it first: gsd stop")
     done: list[tuple[Repair, bool]] = []
-    for repair in repairs(root, ailments, now().date().isoformat()):
+    for repair in repairs(root, issues, now().date().isoformat()):
         if not quiet:
             print_line(sanitize(repair.diff()))
-        wanted = yes or (not quiet and _agreed(repair))
-        if wanted:
+        can_ask = not quiet and sys.stdin is not None and sys.stdin.isatty()
+        write = yes or (can_ask and click.confirm(f"Write {repair.path}?", default=False, err=True))
+        if write:
             apply(root, repair)
-        done.append((repair, wanted))
+        done.append((repair, write))
         if not quiet:
-            print_line(f"{repair.path}: {'repaired' if wanted else 'left as it is'}")
+            print_line(f"{repair.path}: {'repaired' if write else 'not changed'}")
     if not quiet and not done:
-        print_line("nothing can be repaired")
+        print_line("nothing to repair automatically")
     return done
 
 
-def _agreed(repair: Repair) -> bool:
-    if not (sys.stdin and sys.stdin.isatty()):
-        return False
-    return click.confirm(f"write {repair.path}?", default=False, err=True)
-
-
-def _json(ailments: tuple[HealthIssue, ...], done: list[tuple[Repair, bool]]) -> dict[str, Any]:
+def _json(issues: tuple[HealthIssue, ...], done: list[tuple[Repair, bool]]) -> dict[str, Any]:
     from gsd_core.planning.health import standing
     from gsd_core.views.status import SCHEMA_VERSION
 
     return {
         "schema_version": SCHEMA_VERSION,
-        "status": standing(ailments),
-        "errors": [_ailment(one) for one in ailments if one.severity == "error"],
-        "warnings": [_ailment(one) for one in ailments if one.severity == "warning"],
-        "info": [_ailment(one) for one in ailments if one.severity == "info"],
-        "repairable_count": sum(one.repairable for one in ailments),
+        "status": standing(issues),
+        "errors": [_issue_json(issue) for issue in issues if issue.severity == "error"],
+        "warnings": [_issue_json(issue) for issue in issues if issue.severity == "warning"],
+        "info": [_issue_json(issue) for issue in issues if issue.severity == "info"],
+        "repairable_count": sum(issue.repairable for issue in issues),
         "repairs": [
             {"path": repair.path, "codes": list(repair.cures), "diff": repair.diff(), "applied": applied}
             for repair, applied in done
@@ -98,24 +97,30 @@ def _json(ailments: tuple[HealthIssue, ...], done: list[tuple[Repair, bool]]) ->
     }
 
 
-def _ailment(one: HealthIssue) -> dict[str, Any]:
+def _issue_json(issue: HealthIssue) -> dict[str, Any]:
     return {
-        "code": one.code,
-        "path": one.path,
-        "line": one.line or None,
-        "message": one.message,
-        "fix": one.fix,
-        "repairable": one.repairable,
+        "code": issue.code,
+        "path": issue.path,
+        "line": issue.line or None,
+        "message": issue.message,
+        "fix": issue.fix,
+        "repairable": issue.repairable,
     }
 
 
-def _show(ailments: tuple[HealthIssue, ...]) -> None:
+def _show(issues: tuple[HealthIssue, ...], options: GlobalOptions) -> None:
     from gsd_core.planning.health import standing
 
-    print_line(styled(standing(ailments), "bold"))
-    for one in ailments:
-        place = f"{one.path}:{one.line}" if one.line and one.path not in one.message else one.path
-        text = one.message if one.message.startswith(one.path) else f"{place}: {one.message}"
-        fix = " (--repair)" if one.repairable else ""
-        print_line(styled(f"  {one.code} {sanitize(text, multiline=False)}{fix}", STYLES[one.severity]))
-        print_line(styled(f"       {sanitize(one.fix, multiline=False)}", "dim"))
+    print_line(styled(standing(issues), "bold"))
+    for issue in issues:
+        # Many messages begin with the path already.
+        location = (
+            f"{issue.path}:{issue.line}" if issue.line and issue.path not in issue.message else issue.path
+        )
+        text = issue.message if issue.message.startswith(issue.path) else f"{location}: {issue.message}"
+        repair = " (--repair)" if issue.repairable else ""
+        print_line(
+            styled(f"  {issue.code} {sanitize(text, multiline=False)}{repair}", STYLES[issue.severity])
+        )
+        fix = with_global_options(sanitize(issue.fix, multiline=False), options)
+        print_line(styled(f"       {fix}", "dim"))

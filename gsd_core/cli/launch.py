@@ -1,6 +1,6 @@
-"""From what was typed to a run: plugins, settings, agents, idea; nothing is written before all is well.
+"""A run from the command line to its end: options, plugins, settings, checks, request, run, summary.
 
-Carry a run out, and say how it ended.
+Everything is checked before anything is written: a start that fails leaves no folder and no file behind.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TextIO, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 import click
-from attrs import frozen
 
 from gsd_core.errors import ConfigError, Credentials, GsdError, ProjectError, exit_code
 from gsd_core.hookspecs import RunInfo, gsd_doctor, gsd_execute_step, gsd_run_agent, gsd_workspace
 from gsd_core.machine.state import Options
+from gsd_core.model.step import Idea
 from gsd_core.planning.config import read_config
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
-from gsd_core.plugins.loading import build_manager
+from gsd_core.plugins.loading import PluginInfo, build_manager
 from gsd_core.run import RunEnd, run_project
 from gsd_core.run.preflight import load_idea, merged
 from gsd_core.run.runtime import RunRequest
@@ -42,25 +42,38 @@ from gsd_core.settings import (
     toml_layer,
     user_config,
 )
-from gsd_core.views.state_file import Projection
+from gsd_core.views.state_file import StateFileWriter
 from gsd_core.views.status import SCHEMA_VERSION, History
 
+from .commands import base_command, with_global_options
 from .dry_run import plan_json, show_plan
 from .global_options import GlobalOptions
-from .options import classes_of, parse_phases, value_of
-from .output import print_json
-from .plugin_loading import Loaded, choice_of, load_plugins, trust_of, vouched_for
-from .project import ProjectState, check_folder, load, make_folder, now
+from .options import classes_of, origin_of, parse_phases, value_of
+from .output import counted, print_json
+from .plugin_loading import Loaded, confirm_trust, remember_trust, with_trusted
+from .project import ProjectState, foreign_files, load, make_repository, needs_repository, now
 
-SAID_FOR_ONE_PROCESS = ("yolo", "answers", "apprise")
 Output: TypeAlias = Literal["text", "json", "stream-json"]
 
+PROJECT_SETTINGS = "gsd.toml"
+NOT_CONTINUED = ("yolo", "answers", "apprise")
+"""Sections whose flags hold for one process only: consent, and who answers or is notified."""
+MAX_REASON = 400
+MAX_FILES_SHOWN = 5
+NEXT_STEPS = {
+    "blocked": "list the open questions with `gsd questions`, answer them, then run `gsd resume`",
+    "stopped": "continue with `gsd resume`",
+    "failed": "see what happened with `gsd log`, then run `gsd resume`",
+    "gaps": "see what is missing in the phase's VERIFICATION.md, then run `gsd resume`",
+    "budget": "raise the limit, then run `gsd resume`",
+}
 
-@frozen(kw_only=True)
+
+@attrs.frozen(kw_only=True)
 class RunOptions:
-    """What the command line asks for; *flags* are the settings that were typed."""
+    """What the command line asks for; *flags* are the settings given as flags."""
 
-    where: GlobalOptions
+    global_options: GlobalOptions
     flags: Layer
     idea: Path | None = None
     resume: bool = False
@@ -68,174 +81,159 @@ class RunOptions:
     output: Output = "text"
     verbosity: int = 0
     seed: int | None = None
-    dry: bool = False
+    dry_run: bool = False
+
+    @property
+    def root(self) -> Path:
+        """The project's folder."""
+        return self.global_options.directory.resolve()
 
 
-def prepare(wish: RunOptions) -> RunRequest:
-    """Return the request for the run; raise what is wrong with it. Only trust is written, if given."""
-    root = wish.where.directory.resolve()
-    check_folder(root)
-    idea = load_idea(wish.idea, _stdin()) if wish.idea else None
-    loaded, settings = _load(wish, root)
-    if str(wish.idea) == "-" and value_of(settings, "--answers") == "-":
+def execute_run(options: RunOptions, loaded: Loaded) -> int:
+    """Run, or show what a run would do, and return the exit code."""
+    try:
+        return _execute_run(options, loaded)
+    except GsdError as error:
+        if options.output == "json":
+            hint = with_global_options(error.hint, options.global_options)
+            about = {"kind": type(error).__name__, "message": str(error), "hint": hint}
+            click.echo(
+                json.dumps({"schema_version": SCHEMA_VERSION, "error": about, "exit": exit_code(error)})
+            )
+        raise
+
+
+def _execute_run(options: RunOptions, loaded: Loaded) -> int:
+    root = options.root
+    new = needs_repository(root)
+    # A closed standard input is None.
+    idea = load_idea(options.idea, sys.stdin.buffer if sys.stdin else io.BytesIO()) if options.idea else None
+    previous = load(options.global_options) if root.is_dir() else None
+    planned = (root / ".planning" / "ROADMAP.md").exists()
+    if options.resume and not planned and not (previous and previous.state.run):
+        raise ProjectError("nothing to resume in this project", hint="start with: gsd run IDEA")
+
+    settings = build_settings(options, loaded, previous)
+    # Whether the user trusts the project's own plugins can depend on the settings, and the settings on them.
+    untrusted = [info for info in loaded.infos if info.status == "untrusted"]
+    trusted: list[PluginInfo] = []
+    if untrusted and not options.dry_run:
+        ask = _is_interactive(options, settings)
+        trusted = confirm_trust(untrusted, yes=_has_consent(loaded, settings), ask=ask)
+        remember_trust(root, trusted)
+        loaded = with_trusted(loaded, frozenset(info.sha256 for info in trusted))
+        settings = build_settings(options, loaded, previous)
+
+    if str(options.idea) == "-" and value_of(settings, "--answers") == "-":
         raise ConfigError(
-            "standard input cannot be both the idea and the answers", hint="put one into a file"
+            "standard input cannot be both the idea and the answers", hint="put one of them into a file"
         )
-    check_listed(loaded.hooks, settings.of(RunSettings))
-    if not wish.dry:
+    check_plugins(loaded.hooks, settings.of(RunSettings))
+    if not options.dry_run:
         check_agents(loaded.hooks, settings)
+    request = _build_request(options, loaded, settings, idea, previous)
+    if new:
+        _confirm_repository(options, loaded, settings)
+
+    if options.dry_run:
+        plan = asyncio.run(plan_json(request, new=new))
+        show_plan(plan) if options.output == "text" else print_json(plan)
+        return 0
+
+    if new:
+        make_repository(root, settings.of(RunSettings).agent)
+        # Trust is stored in the repository, which a new project has only now.
+        remember_trust(root, trusted)
+    with _warnings_on_stderr():
+        end = asyncio.run(run_project(request))
+    _show_end(end, options)
+    return end.exit
+
+
+def _build_request(
+    options: RunOptions, loaded: Loaded, settings: Settings, idea: Idea | None, previous: ProjectState | None
+) -> RunRequest:
     return RunRequest(
-        root=root,
+        root=options.root,
         idea=idea,
-        resume=wish.resume,
+        resume=options.resume,
         settings=settings,
         hooks=loaded.hooks,
         plugins=loaded.infos,
-        info=_info(wish, root, settings),
-        options=_options(root, settings),
+        info=RunInfo(
+            id="",
+            project=options.root,
+            interactive=_is_interactive(options, settings),
+            no_input=options.no_input,
+            yes=bool(value_of(settings, "--yes")),
+            output=options.output,
+            verbosity=options.verbosity,
+            agent=", ".join(settings.of(RunSettings).agent),
+            seed=options.seed,
+            command=base_command(options.global_options),
+        ),
+        options=_machine_options(options.root, settings),
         clock=now,
-        typed=_lasting(wish),
-        observers=(Projection(root, _before(wish.where)),),
+        typed=_flags_to_keep(options, previous),
+        observers=(StateFileWriter(options.root, previous.history if previous else History()),),
     )
 
 
-def _stdin() -> BinaryIO:
-    """Return standard input; an empty one if it is closed."""
-    return sys.stdin.buffer if sys.stdin else io.BytesIO()
+# Settings: flags, environment, the unfinished run, and files.
 
 
-def _load(wish: RunOptions, root: Path) -> tuple[Loaded, Settings]:
-    """Load the plugins, again if the project's own are trusted now, and resolve the settings."""
-    choice = choice_of(attrs.evolve(wish.where, directory=root))
-    loaded = load_plugins(choice, trust_of(root))
-    settings = settings_for(wish, root, loaded)
-    untrusted = [info for info in loaded.infos if info.status == "untrusted"]
-    if not untrusted or wish.dry:
-        return loaded, settings
-    ask = _interactive(wish, settings)
-    trusted = vouched_for(root, untrusted, yes=bool(value_of(settings, "--yes")), ask=ask)
-    loaded = load_plugins(choice, trusted)
-    return loaded, settings_for(wish, root, loaded)
-
-
-def settings_for(wish: RunOptions, root: Path, loaded: Loaded) -> Settings:
-    """Merge what was typed, the environment, the project's files and the user's own."""
-    classes = classes_of(loaded)
+def build_settings(options: RunOptions, loaded: Loaded, previous: ProjectState | None) -> Settings:
+    """Merge the flags, the environment, the unfinished run's options, and the files."""
+    root, classes = options.root, classes_of(loaded)
     layers = [
-        wish.flags,
+        options.flags,
         environment_layer(classes, os.environ),
-        so_far(wish),
-        toml_layer(root / "gsd.toml", "gsd.toml"),
+        _previous_layer(_continued(options, previous)),
+        toml_layer(root / "gsd.toml", PROJECT_SETTINGS),
         planning_layer(read_config(root)),
         toml_layer(user_config(), str(user_config())),
     ]
-    absent = [info.name for info in loaded.infos if info.status != "active"]
-    return resolve(classes, layers, tolerated=absent)
+    not_loaded = [info.name for info in loaded.infos if info.status != "active"]
+    return resolve(classes, layers, tolerated=not_loaded)
 
 
-def so_far(wish: RunOptions) -> Layer:
-    """Return what the run was started with, if this goes on with it: its agent, range, caps and models."""
-    reading = _continued(wish)
-    if reading is None:
-        return Layer(origin="the run so far", sections={}, strict=False)
-    options, typed = reading.state.options, reading.history.typed
-    run: dict[str, Any] = {"skip_verify": options.skip_verify, "skip_discuss": options.skip_discuss}
-    if options.phases and not {"phases", "only"} & set(typed.get("run", ())):
-        run["phases"] = ",".join(options.phases)
-    if reading.history.agents:
-        run["agent"] = reading.history.agents
-    sections = {**typed, "run": run | dict(typed.get("run", {}))}
+def _continued(options: RunOptions, previous: ProjectState | None) -> ProjectState | None:
+    """Return the run that this one continues: an unfinished one, or with ``gsd resume`` any."""
+    if previous is None or not previous.state.run:
+        return None
+    return previous if options.resume or previous.state.closed != "done" else None
+
+
+def _previous_layer(continued: ProjectState | None) -> Layer:
+    """Return the agent, range, limits and models with which the run was started."""
+    sections: dict[str, Any] = {}
+    if continued:
+        machine, typed = continued.state.options, continued.history.typed
+        run: dict[str, Any] = {"skip_verify": machine.skip_verify, "skip_discuss": machine.skip_discuss}
+        if machine.phases and not {"phases", "only"} & set(typed.get("run", ())):
+            run["phases"] = ",".join(machine.phases)
+        if continued.history.agents:
+            run["agent"] = continued.history.agents
+        sections = {**typed, "run": run | dict(typed.get("run", {}))}
     return Layer(origin="the run so far", sections=sections, strict=False)
 
 
-def _continued(wish: RunOptions) -> ProjectState | None:
-    """Return the run that this goes on with: an unfinished one, or any if the user says resume."""
-    if not wish.where.directory.is_dir():
-        return None
-    reading = load(wish.where)
-    return reading if reading.state.run and (wish.resume or reading.state.closed != "done") else None
-
-
-def _lasting(wish: RunOptions) -> dict[str, Any]:
-    """Return the flags that hold for the whole run: not consent, nor who answers or is told."""
-    before = _continued(wish)
-    lasting = {
+def _flags_to_keep(options: RunOptions, previous: ProjectState | None) -> dict[str, Any]:
+    """Return the flags that also hold for later processes of this run; consent does not."""
+    kept = {
         section: {key: value for key, value in values.items() if (section, key) != ("run", "allow_dirty")}
-        for section, values in wish.flags.sections.items()
-        if section not in SAID_FOR_ONE_PROCESS
+        for section, values in options.flags.sections.items()
+        if section not in NOT_CONTINUED
     }
-    return merged(before.history.typed if before else {}, lasting)
+    continued = _continued(options, previous)
+    return merged(continued.history.typed if continued else {}, kept)
 
 
-def _before(where: GlobalOptions) -> History:
-    """Return what the project's last run did so far."""
-    return load(where).history if where.directory.is_dir() else History()
-
-
-def check_listed(hooks: Hooks, settings: RunSettings) -> None:
-    """Raise ``ConfigError`` if a plugin that the settings list is not there, or has not that hook."""
-    listed = (
-        ("agent", gsd_run_agent, settings.agent),
-        ("executor", gsd_execute_step, settings.execute),
-        ("workspace", gsd_workspace, settings.workspace),
-    )
-    for what, spec, names in listed:
-        known = hooks.plugins_of(spec)
-        for name in names:
-            if name not in known:
-                installed = ", ".join(map(repr, sorted(known))) or "none"
-                raise ConfigError(f"unknown {what} {name!r}; installed: {installed}", hint="gsd plugins")
-        if not names:
-            raise ConfigError(f"no {what} is chosen", hint=f"installed: {', '.join(known) or 'none'}")
-
-
-def check_agents(hooks: Hooks, settings: Settings) -> None:
-    """Raise ``Credentials`` if one of the agents that the settings list says that it cannot work."""
-    names: Sequence[str] = settings.of(RunSettings).agent
-    with bind_settings(settings.values):
-        found = _only(hooks, names).collect(gsd_doctor, lambda finding: str(id(finding)))
-    for plugin, finding in found.items:
-        if not finding.ok:
-            raise Credentials(f"agent {plugin!r} cannot work: {finding.message}", hint=finding.fix)
-
-
-def _only(hooks: Hooks, names: Sequence[str]) -> Hooks:
-    """Return the hooks of some plugins only: the others' doctors need not run."""
-    manager = build_manager()
-    for name in names:
-        manager.register(hooks.manager.get_plugin(name), name=name)
-    return attrs.evolve(hooks, manager=manager)
-
-
-def _interactive(wish: RunOptions, settings: Settings) -> bool:
-    """Whether a human sits at the terminal and standard input is not needed for something else."""
-    taken = str(wish.idea) == "-" or value_of(settings, "--answers") == "-"
-    return _is_terminal(sys.stdin) and _is_terminal(sys.stderr) and not wish.no_input and not taken
-
-
-def _is_terminal(stream: TextIO | None) -> bool:
-    """Whether *stream* is a terminal; a closed one is ``None``."""
-    return stream is not None and stream.isatty()
-
-
-def _info(wish: RunOptions, root: Path, settings: Settings) -> RunInfo:
-    return RunInfo(
-        id="",
-        project=root,
-        interactive=_interactive(wish, settings),
-        no_input=wish.no_input,
-        yes=bool(value_of(settings, "--yes")),
-        output=wish.output,
-        verbosity=wish.verbosity,
-        agent=", ".join(settings.of(RunSettings).agent),
-        seed=wish.seed,
-    )
-
-
-def _options(root: Path, settings: Settings) -> Options:
+def _machine_options(root: Path, settings: Settings) -> Options:
     run: RunSettings = settings.of(RunSettings)
-    if run.phases and run.only and "run.only" in settings.origins:
-        _refuse_both(settings.origins)
+    phases, only = settings.origins.get("run.phases"), settings.origins.get("run.only")
+    if run.phases and run.only and phases == only:
+        raise ConfigError("--phases and --only cannot be combined", hint="pass only one of them")
     known = [phase.number for phase in read_planning(root).phases] if root.is_dir() else []
     return Options(
         phases=parse_phases(run.only or run.phases, known),
@@ -245,50 +243,74 @@ def _options(root: Path, settings: Settings) -> Options:
     )
 
 
-def _refuse_both(origins: Mapping[str, str]) -> None:
-    if origins.get("run.phases") == origins["run.only"]:
-        raise ConfigError("--phases and --only exclude each other", hint="name one of them")
+# Checks and confirmations.
 
 
-LONGEST = 400
-NEXT = {
-    "blocked": "see what waits with `gsd questions`, or `gsd status`; then go on with `gsd resume`",
-    "stopped": "go on with `gsd resume`",
-    "failed": "see what happened with `gsd log`; go on with `gsd resume`",
-    "gaps": "see what is missing in the VERIFICATION.md of the phase; go on with `gsd resume`",
-    "budget": "raise the limit, then go on with `gsd resume`",
-}
+def _is_interactive(options: RunOptions, settings: Settings) -> bool:
+    """Whether a human can be asked: at a terminal, with standard input not needed for anything else."""
+    taken = str(options.idea) == "-" or value_of(settings, "--answers") == "-"
+    # A closed stream is None.
+    terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+    return terminal and not options.no_input and not taken
 
 
-def execute_run(wish: RunOptions) -> int:
-    """Run, or say what would be run; return the exit code."""
-    try:
-        return _carry_out(wish)
-    except GsdError as error:
-        if wish.output == "json":
-            _tell_json(error)
-        raise
+def _has_consent(loaded: Loaded, settings: Settings) -> bool:
+    """Whether the user passed ``--yes``; a repository's own ``gsd.toml`` cannot consent for the user."""
+    given_by_project = origin_of(settings, classes_of(loaded), "--yes") == PROJECT_SETTINGS
+    return bool(value_of(settings, "--yes")) and not given_by_project
 
 
-def _carry_out(wish: RunOptions) -> int:
-    if wish.resume:
-        _check_resumable(wish)
-    request = prepare(wish)
-    if wish.dry:
-        plan = asyncio.run(plan_json(request))
-        show_plan(plan) if wish.output == "text" else print_json(plan)
-        return 0
-    if check_folder(request.root):
-        make_folder(request.root, request.settings.of(RunSettings).agent)
-    with _warnings_shown():
-        end = asyncio.run(run_project(request))
-    _tell_end(end, wish)
-    return end.exit
+def check_plugins(hooks: Hooks, settings: RunSettings) -> None:
+    """Raise ``ConfigError`` if a plugin that the settings list is missing or lacks the hook."""
+    for kind, spec, names in (
+        ("agent", gsd_run_agent, settings.agent),
+        ("executor", gsd_execute_step, settings.execute),
+        ("workspace", gsd_workspace, settings.workspace),
+    ):
+        known = hooks.plugins_of(spec)
+        installed = ", ".join(map(repr, sorted(known))) or "none"
+        if not names:
+            raise ConfigError(f"no {kind} is chosen", hint=f"installed: {installed}")
+        for name in names:
+            if name not in known:
+                raise ConfigError(f"unknown {kind} {name!r}; installed: {installed}", hint="gsd plugins")
+
+
+def check_agents(hooks: Hooks, settings: Settings) -> None:
+    """Raise ``Credentials`` if one of the chosen agents reports that it cannot work."""
+    # A manager with these agents only, because the checks of other plugins do not matter here.
+    manager = build_manager()
+    for name in settings.of(RunSettings).agent:
+        manager.register(hooks.manager.get_plugin(name), name=name)
+    with bind_settings(settings.values):
+        findings = attrs.evolve(hooks, manager=manager).collect(gsd_doctor, lambda finding: str(id(finding)))
+    for plugin, finding in findings.items:
+        if not finding.ok:
+            raise Credentials(f"agent {plugin!r} cannot work: {finding.message}", hint=finding.fix)
+
+
+def _confirm_repository(options: RunOptions, loaded: Loaded, settings: Settings) -> None:
+    """Ask before a folder with other files becomes a repository; raise ``ProjectError`` if it may not."""
+    files = foreign_files(options.root, options.idea)
+    if not files or _has_consent(loaded, settings):
+        return
+    more = ", …" if len(files) > MAX_FILES_SHOWN else ""
+    contents = f"{counted(len(files), 'other file')}: {', '.join(files[:MAX_FILES_SHOWN])}{more}"
+    if options.dry_run or not _is_interactive(options, settings):
+        raise ProjectError(
+            f"{str(options.root)!r} is not a git repository and contains {contents}",
+            hint="if this is the project, run `git init` there, or pass --yes to let gsd do it",
+        )
+    question = f"Initialize a git repository in {options.root}? It contains {contents}"
+    if not click.confirm(one_line(question, MAX_REASON), default=False, err=True):
+        raise ProjectError(
+            f"{str(options.root)!r} is not a git repository", hint="run `git init` there first"
+        )
 
 
 @contextmanager
-def _warnings_shown() -> Generator[None]:
-    """Show what cannot be told as an event: a plugin that blocks the loop keeps those back as well."""
+def _warnings_on_stderr() -> Generator[None]:
+    """Print the run's warnings directly: a plugin that blocks the event loop also holds up all events."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("warning: %(message)s"))
     log = logging.getLogger("gsd_core.run")
@@ -299,15 +321,9 @@ def _warnings_shown() -> Generator[None]:
         log.removeHandler(handler)
 
 
-def _check_resumable(wish: RunOptions) -> None:
-    reading = load(wish.where)
-    planned = (reading.root / ".planning" / "ROADMAP.md").exists()
-    if not reading.state.run and not planned:
-        raise ProjectError("nothing to resume in this project", hint="start with: gsd run IDEA")
-
-
-def _tell_end(end: RunEnd, wish: RunOptions) -> None:
-    if wish.output == "json":
+def _show_end(end: RunEnd, options: RunOptions) -> None:
+    """Print how the run ended; ``stream-json`` has said so in its last event."""
+    if options.output == "json":
         print_json(
             {
                 "schema_version": SCHEMA_VERSION,
@@ -319,18 +335,11 @@ def _tell_end(end: RunEnd, wish: RunOptions) -> None:
                 "commits": end.commits,
             }
         )
-    if wish.output == "text":
-        _tell_people(end)
-
-
-def _tell_people(end: RunEnd) -> None:
-    cost = f", ${end.dollars}" if end.dollars else ""
-    reason = one_line(end.reason, LONGEST)
-    click.echo(f"{end.outcome}: {reason} ({end.commits} commits{cost}, run {end.run})", err=True)
-    if hint := NEXT.get(end.outcome):
-        click.echo(f"hint: {hint}", err=True)
-
-
-def _tell_json(error: GsdError) -> None:
-    said = {"kind": type(error).__name__, "message": str(error), "hint": error.hint}
-    click.echo(json.dumps({"schema_version": SCHEMA_VERSION, "error": said, "exit": exit_code(error)}))
+    elif options.output == "text":
+        cost = f", ${end.dollars}" if end.dollars else ""
+        reason = with_global_options(one_line(end.reason, MAX_REASON), options.global_options)
+        click.echo(
+            f"{end.outcome}: {reason} ({counted(end.commits, 'commit')}{cost}, run {end.run})", err=True
+        )
+        if hint := NEXT_STEPS.get(end.outcome):
+            click.echo(f"hint: {with_global_options(hint, options.global_options)}", err=True)

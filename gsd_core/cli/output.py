@@ -1,6 +1,7 @@
-"""What commands print: text for people, JSON for programs, on stdout.
+"""What commands print on stdout: text and tables for people, JSON for programs.
 
-Tables for people: foreign words in cells, on terminals of any width and any character set.
+Much of it was written by a model or comes from a cloned repository, so nothing of it may control the
+terminal.
 """
 
 from __future__ import annotations
@@ -20,27 +21,35 @@ from rich.text import Text
 from gsd_core.sanitize import sanitize
 
 F = TypeVar("F")
-PLAIN_WIDTH = 160
+Column: TypeAlias = str
+
+PIPE_WIDTH = 160
+ASCII_SIGNS = str.maketrans({"✓": "+", "✗": "x", "·": "."})
 
 
 def json_flag(command: F) -> F:
-    """Give a reading command ``--json``."""
-    option = click.option("--json", "as_json", is_flag=True, help="print JSON (with schema_version) instead")
+    """Add ``--json`` to a command that only reads."""
+    option = click.option("--json", "as_json", is_flag=True, help="print JSON instead")
     return option(command)  # type: ignore[type-var]  # click types decorators by their callable
 
 
 def print_json(data: Mapping[str, Any]) -> None:
-    """Print *data* as one line of JSON on a pipe, indented on a terminal; in ASCII, so nothing acts."""
+    """Print *data* as JSON: one line in a pipe, indented on a terminal. It is ASCII, so it is inert."""
     click.echo(json.dumps(data, indent=2 if sys.stdout.isatty() else None))
 
 
 def print_line(line: str | Text = "") -> None:
-    """Print one line of foreign or own words, without what a terminal would obey."""
+    """Print one line, sanitized."""
     console().print(styled(line), soft_wrap=True)
 
 
+def counted(number: int, noun: str) -> str:
+    """Return ``1 commit`` or ``2 commits``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def can_show(signs: str) -> bool:
-    """Whether stdout has these characters."""
+    """Whether the encoding of stdout has these characters."""
     try:
         signs.encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -49,45 +58,41 @@ def can_show(signs: str) -> bool:
 
 
 def styled(line: str | Text, style: str = "") -> Text:
-    """Return *line* as text to print: no markup, sanitized."""
+    """Return *line* as text to print: sanitized, without markup."""
     return line if isinstance(line, Text) else Text(sanitize(line), style=style)
 
 
 class Output(Console):
-    """A console that leaves a closed pipe to the command: it is no failure."""
+    """A console that leaves a closed pipe to the command, because that is no error."""
 
     def on_broken_pipe(self) -> None:
-        """Let the error of the write pass, where rich would exit with 1."""
+        """Raise again what rich would turn into exit code 1."""
         raise BrokenPipeError
 
 
 def console() -> Console:
-    """Return a console on stdout; NO_COLOR beats FORCE_COLOR, and nothing is cut where nobody looks."""
-    width = None if sys.stdout.isatty() else PLAIN_WIDTH
-    plain = bool(os.environ.get("NO_COLOR"))
+    """Return a console for stdout. NO_COLOR overrides FORCE_COLOR; only a terminal limits the width."""
+    no_color = bool(os.environ.get("NO_COLOR"))
+    terminal = sys.stdout.isatty()
     return Output(
         file=sys.stdout,
-        width=width,
+        width=None if terminal else PIPE_WIDTH,
         highlight=False,
         markup=False,
         emoji=False,
-        no_color=plain,
-        force_terminal=sys.stdout.isatty() if plain else None,
-        color_system=None if plain else "auto",
+        no_color=no_color,
+        force_terminal=terminal if no_color else None,
+        color_system=None if no_color else "auto",
     )
 
 
-Column: TypeAlias = str
-SIGNS = str.maketrans({"✓": "+", "✗": "x", "·": "."})
-
-
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], styles: Mapping[str, str]) -> None:
-    """Print *rows*; a cell whose whole text is in *styles* is printed so."""
-    plain = not can_show("✓✗·")
-    table = Table(box=box.ASCII if plain else box.SIMPLE, pad_edge=False, highlight=False)
+    """Print *rows*; *styles* maps the whole text of a cell to its style."""
+    ascii_only = not can_show("✓✗·")
+    table = Table(box=box.ASCII if ascii_only else box.SIMPLE, pad_edge=False, highlight=False)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        cells = [cell.translate(SIGNS) if plain else cell for cell in row]
+        cells = [cell.translate(ASCII_SIGNS) if ascii_only else cell for cell in row]
         table.add_row(*(styled(cell, styles.get(cell, "")) for cell in cells))
     console().print(table)

@@ -1,33 +1,38 @@
-"""``gsd phases``: what a project's roadmap says, and how far each phase is on disk."""
+"""``gsd phases``: lists the phases of the roadmap and the state of their files."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import click
-from rich_click import RichCommand
 
 from gsd_core.sanitize import one_line
 
 from .global_options import global_options, global_options_of
+from .help import Command
 from .output import Column, json_flag, print_json, print_line, print_table
 
 if TYPE_CHECKING:
-    from gsd_core.planning.survey import Survey, Surveyed
+    from gsd_core.planning.survey import Surveyed
 
 COLUMNS: tuple[Column, ...] = ("phase", "name", "depends on", "plans", "status", "milestone")
-STYLES = {"complete": "green", "partial": "cyan", "planned": "cyan", "no_directory": "dim", "empty": "dim"}
+STYLES = {"complete": "green", "partial": "cyan", "planned": "cyan", "not started": "dim", "empty": "dim"}
+STATUS_TEXTS = {"no_directory": "not started"}
+"""Statuses that read differently in the table than in JSON."""
 
 
-@click.command("phases", cls=RichCommand)
+@click.command("phases", cls=Command)
 @global_options
-@click.option("--all", "every", is_flag=True, help="the phases of every milestone, shipped ones too")
+@click.option(
+    "--all", "every", is_flag=True, help="list the phases of every milestone, including shipped ones"
+)
 @json_flag
 @click.pass_context
 def command(ctx: click.Context, every: bool, as_json: bool) -> None:
-    """List the phases of the milestone in progress; of the last one, when none is.
+    """List the phases of the current milestone.
 
-    A check mark is the roadmap's word, the status is what lies in the phase's folder.
+    If no milestone is in progress, it is the last one. A check mark means that ROADMAP.md marks the phase
+    as complete; the status is derived from the files in the phase's folder.
     """
     from gsd_core.planning.survey import survey
     from gsd_core.views.planning import phases_json
@@ -39,18 +44,14 @@ def command(ctx: click.Context, every: bool, as_json: bool) -> None:
     if as_json:
         print_json(phases_json(found, phases))
         return
-    _show(found, phases, every=every)
-
-
-def _show(found: Survey, phases: tuple[Surveyed, ...], *, every: bool) -> None:
     for milestone in found.milestones:
         if every or milestone.version == found.current:
             state = "shipped" if milestone.shipped else "in progress" if milestone.running else "planned"
             print_line(f"{milestone.version} {one_line(milestone.name, 80)} ({state})".replace("  ", " "))
-    if not phases:
-        print_line("no phases; a roadmap names them in .planning/ROADMAP.md")
-        return
-    print_table(COLUMNS, [_row(phase) for phase in phases], STYLES)
+    if phases:
+        print_table(COLUMNS, [_row(phase) for phase in phases], STYLES)
+    else:
+        print_line("no phases in .planning/ROADMAP.md")
 
 
 def _row(phase: Surveyed) -> tuple[str, ...]:
@@ -59,6 +60,6 @@ def _row(phase: Surveyed) -> tuple[str, ...]:
         one_line(phase.name, 60),
         ", ".join(phase.depends_on),
         f"{phase.summaries}/{phase.plans}" if phase.plans else "",
-        phase.status,
+        STATUS_TEXTS.get(phase.status, phase.status),
         phase.milestone,
     )

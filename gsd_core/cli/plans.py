@@ -1,26 +1,27 @@
-"""``gsd plans``: the plans of a phase."""
+"""``gsd plans``: lists the plans of a phase."""
 
 from __future__ import annotations
 
 import click
-from rich_click import RichCommand
 
 from .global_options import global_options, global_options_of
+from .help import Command
 from .output import Column, json_flag, print_json, print_line, print_table
 
 COLUMNS: tuple[Column, ...] = ("plan", "wave", "depends on", "tasks", "requirements", "files", "summary")
 STYLES = {"yes": "green"}
 
 
-@click.command("plans", cls=RichCommand)
+@click.command("plans", cls=Command)
 @global_options
 @click.argument("phase")
 @json_flag
 @click.pass_context
 def command(ctx: click.Context, phase: str, as_json: bool) -> None:
-    """List the plans of PHASE, by its number: 1 is neither 10 nor 1.1.
+    """List the plans of PHASE.
 
-    A wave is counted from what the plan depends on, whatever its frontmatter says.
+    PHASE must match exactly: 1 is not 1.1. Waves are computed from the plans' dependencies; the wave in a
+    plan's frontmatter is ignored.
     """
     from gsd_core.planning.survey import survey
     from gsd_core.planning.waves import plan_waves

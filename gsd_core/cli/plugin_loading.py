@@ -1,7 +1,4 @@
-"""Whether the project's own plugins may run: asked once for each content of a file.
-
-Plugins for the command line: which are loaded when, and what they contribute to it.
-"""
+"""The plugins of a command: loaded once, and which of the project's own may run."""
 
 from __future__ import annotations
 
@@ -9,76 +6,79 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import attrs
 import click
-from attrs import frozen
 
 from gsd_core.git import git_common_dir
 from gsd_core.hookspecs import gsd_cli_commands
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.discovery import Choice
 from gsd_core.plugins.importing import Trust
-from gsd_core.plugins.loading import PluginInfo, build_manager, load
+from gsd_core.plugins.loading import PluginInfo, Registry, build_manager, load
 from gsd_core.sanitize import sanitize
 
-from .global_options import GlobalOptions
+from .global_options import GlobalOptions, global_options_of
+
+LOADED = "gsd.loaded"
+"""The key in a click context's ``meta`` under which the command's plugins are kept."""
 
 
-def vouched_for(root: Path, untrusted: Sequence[PluginInfo], *, yes: bool, ask: bool) -> frozenset[str]:
-    """Return the hashes that may be loaded: those trusted before, and those trusted now.
-
-    With *yes* all are; with *ask* the user is asked at the terminal, once for each; else nobody
-    is, and the files stay out of the run.
-    """
-    for info in untrusted:
-        if yes or (ask and _agreed(info)):
-            _remember(root, info)
-        else:
-            _say_untrusted(info)
-    return trust_of(root)
-
-
-def _agreed(info: PluginInfo) -> bool:
-    """Ask at the terminal. Code from a repository runs with all the rights that its user has."""
-    about = f"{info.name} ({info.path}, sha256 {info.sha256[:12]})"
-    click.echo(f"the project brings its own plugin: {sanitize(about, multiline=False)}", err=True)
-    return click.confirm("it may do whatever you may do. Trust it?", default=False, err=True)
-
-
-def _remember(root: Path, info: PluginInfo) -> None:
-    if trust := trust_file(root):
-        trust.add(info.sha256, info.name)
-
-
-def _say_untrusted(info: PluginInfo) -> None:
-    about = f"{info.name} ({info.path}, sha256 {info.sha256[:12]})"
-    line = f"warning: plugin {about} is not trusted and stays out; read it, then start with --yes to trust it"
-    click.echo(sanitize(line, multiline=False), err=True)
-
-
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Loaded:
-    """The plugins that are there, and the way to call those that are active."""
+    """The plugins that were found, and the hooks of those that are active."""
 
     hooks: Hooks
+    manager: Registry
     infos: tuple[PluginInfo, ...]
     choice: Choice
 
 
-def load_installed(where: GlobalOptions) -> Loaded:
-    """Load built-in, installed and named plugins; those of the project are listed, not imported."""
-    return load_plugins(choice_of(where), frozenset())
+def loaded_plugins(
+    ctx: click.Context, options: GlobalOptions | None = None, *, trusted: frozenset[str] = frozenset()
+) -> Loaded:
+    """Return the plugins of this command, loading them the first time.
+
+    *options* replaces the global options of *ctx* while those after the subcommand are not parsed yet. A
+    plugin in the project's ``.gsd/plugins`` is imported only if its hash is *trusted*.
+    """
+    if LOADED not in ctx.meta:
+        ctx.meta[LOADED] = load_plugins(choose_plugins(options or global_options_of(ctx)), trusted)
+    loaded: Loaded = ctx.meta[LOADED]
+    return loaded
 
 
-def choice_of(where: GlobalOptions) -> Choice:
-    """Return which plugins the user wants."""
-    return Choice.of(os.environ, named=where.plugins, directories=where.plugin_dirs, project=where.directory)
+def choose_plugins(options: GlobalOptions) -> Choice:
+    """Return which plugins the command line and the environment ask for."""
+    return Choice.of(
+        os.environ,
+        named=options.plugins,
+        directories=options.plugin_dirs,
+        project=options.directory.resolve(),
+    )
 
 
 def load_plugins(choice: Choice, trusted: frozenset[str]) -> Loaded:
-    """Load what *choice* wants into a manager of its own."""
+    """Load the plugins of *choice* into a manager of their own."""
     manager = build_manager()
     infos = load(manager, choice, trusted)
-    return Loaded(hooks=Hooks(manager=manager, strict=choice.strict), infos=infos, choice=choice)
+    hooks = Hooks(manager=manager, strict=choice.strict)
+    return Loaded(hooks=hooks, manager=manager, infos=infos, choice=choice)
+
+
+def with_trusted(loaded: Loaded, hashes: frozenset[str]) -> Loaded:
+    """Return *loaded* with the project's own plugins that *hashes* trust, loaded into the same manager."""
+    added = {i.name for i in loaded.infos if i.status == "untrusted" and i.sha256 in hashes}
+    if not added:
+        return loaded
+    # The other plugins keep their state, and a file is never executed twice, so only these are loaded.
+    only = attrs.evolve(
+        loaded.choice, named=(), directories=(), defaults=(), allowed=frozenset(added), strict=False
+    )
+    found = {
+        i.name: i for i in load(loaded.manager, only, hashes) if i.name in added and i.status != "blocked"
+    }
+    infos = tuple(found.get(i.name, i) if i.status == "untrusted" else i for i in loaded.infos)
+    return attrs.evolve(loaded, infos=infos)
 
 
 def plugin_commands(loaded: Loaded) -> Mapping[str, click.Command]:
@@ -87,13 +87,44 @@ def plugin_commands(loaded: Loaded) -> Mapping[str, click.Command]:
     return {command.name or "": command for _, command in found.items}
 
 
-def trust_of(root: Path) -> frozenset[str]:
-    """Return the hashes that the user vouched for in the project in *root*."""
-    trust = trust_file(root)
+def confirm_trust(untrusted: Sequence[PluginInfo], *, yes: bool, ask: bool) -> list[PluginInfo]:
+    """Return the project's own plugins that the user trusts now.
+
+    With *yes* all of them; with *ask* the user is asked at the terminal for each; otherwise none, and a
+    warning says so.
+    """
+    trusted: list[PluginInfo] = []
+    for info in untrusted:
+        about = sanitize(f"{info.name} ({info.path}, sha256 {info.sha256[:12]})", multiline=False)
+        if not yes and not ask:
+            click.echo(
+                f"warning: the project's plugin {about} is not trusted and was not loaded; "
+                "read it, then pass --yes to trust it",
+                err=True,
+            )
+            continue
+        if not yes:
+            click.echo(f"the project has its own plugin: {about}", err=True)
+        # A plugin from a cloned repository is code that runs with all the user's rights.
+        question = "It can do everything that you can do. Trust it?"
+        if yes or click.confirm(question, default=False, err=True):
+            trusted.append(info)
+    return trusted
+
+
+def remember_trust(root: Path, trusted: Sequence[PluginInfo]) -> None:
+    """Store that the user trusts these plugins; without a repository in *root* nothing is stored."""
+    if trust := _trust_file(root):
+        for info in trusted:
+            trust.add(info.sha256, info.name)
+
+
+def trusted_hashes(root: Path) -> frozenset[str]:
+    """Return the hashes of the project's plugins that the user has trusted."""
+    trust = _trust_file(root)
     return trust.trusted() if trust else frozenset()
 
 
-def trust_file(root: Path) -> Trust | None:
-    """Return where trust in the project's plugins is remembered; ``None`` without a repository."""
+def _trust_file(root: Path) -> Trust | None:
     common = git_common_dir(root) if root.is_dir() else None
     return Trust(common / "gsd" / "trust.json") if common else None

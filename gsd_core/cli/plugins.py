@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 from rich.table import Table
-from rich_click import RichCommand, RichGroup
 
 from gsd_core.plugins.loading import PluginInfo
 from gsd_core.views.status import SCHEMA_VERSION
 
-from .global_options import GlobalOptions, global_options, global_options_of
+from .global_options import global_options, global_options_of
+from .help import Command, Group
 from .output import console, json_flag, print_json, print_line, styled
 
 if TYPE_CHECKING:
@@ -25,20 +25,20 @@ PLUGIN_STYLES = {"active": "green", "blocked": "dim", "broken": "red", "untruste
 RULE_STYLES = {"holds": "green", "broken": "red", "skipped": "dim"}
 
 
-@click.group("plugins", cls=RichGroup, invoke_without_command=True)
+@click.group("plugins", cls=Group, invoke_without_command=True)
 @global_options
 @click.option("--hook", metavar="NAME", default="", help="list only plugins that implement this hook")
 @json_flag
 @click.pass_context
 def command(ctx: click.Context, hook: str, as_json: bool) -> None:
-    """List plugins with their source, status, version and hooks; or create or check one.
+    """List plugins, create a new one, or check one.
 
     Plugins in the project's .gsd/plugins folder are listed without importing them, so their hooks are not
     shown.
     """
     if ctx.invoked_subcommand is not None:
         return
-    infos = _load_infos(global_options_of(ctx))
+    infos = _load_infos(ctx)
     if hook:
         from gsd_core.testing.new import full_hook
 
@@ -50,7 +50,7 @@ def command(ctx: click.Context, hook: str, as_json: bool) -> None:
         console().print(_info_table(infos))
 
 
-@click.command("new", cls=RichCommand)
+@click.command("new", cls=Command)
 @click.argument("name")
 @click.option("--hook", required=True, metavar="HOOK", help="hook to implement, such as find_gaps")
 @click.option(
@@ -61,10 +61,10 @@ def command(ctx: click.Context, hook: str, as_json: bool) -> None:
     help="where to create the package's folder [default: current folder]",
 )
 def new(name: str, hook: str, directory: Path) -> None:
-    """Create a package gsd-plugin-NAME with an example plugin that implements HOOK.
+    """Create a package with an example plugin.
 
-    The example is small but useful, and passes its own tests: change it into your plugin. Existing files
-    are never overwritten.
+    The package is called gsd-plugin-NAME, and its plugin implements HOOK. The example is small but useful,
+    and passes its own tests: change it into your plugin. Existing files are never overwritten.
     """
     from gsd_core.testing.new import NewPackage, write_package
 
@@ -76,20 +76,21 @@ def new(name: str, hook: str, directory: Path) -> None:
     print_line(f"Next: cd {folder} && pip install -e '.[dev]' && pytest && gsd plugins check .")
 
 
-@click.command("check", cls=RichCommand)
+@click.command("check", cls=Command)
 @click.argument("target")
 @click.option("--run-agent", is_flag=True, help="also call the plugin's agent, which may cost money")
 @json_flag
 @click.pass_context
 def check(ctx: click.Context, target: str, run_agent: bool, as_json: bool) -> None:
-    """Check a plugin: TARGET is an installed plugin, a module, a .py file, or the folder of a package.
+    """Check a plugin.
 
-    Imports the plugin and calls its hooks, in a separate process and in an empty project. The exit code is
-    1 if a rule is broken.
+    TARGET is an installed plugin, a module, a .py file, or the folder of a package. The command imports the
+    plugin and calls its hooks, in a separate process and in an empty project. The exit code is 1 if a rule
+    is broken.
     """
     from gsd_core.testing.check import check_plugin, find_target
 
-    from .app import COMMANDS
+    from .commands import COMMANDS
 
     found = find_target(target)
     results = check_plugin(found, commands=COMMANDS, run_agent=run_agent)
@@ -104,15 +105,15 @@ command.add_command(new)
 command.add_command(check)
 
 
-def _load_infos(where: GlobalOptions) -> list[PluginInfo]:
-    from .plugin_loading import load_installed, trust_of
+def _load_infos(ctx: click.Context) -> list[PluginInfo]:
+    from .plugin_loading import loaded_plugins, trusted_hashes
 
-    trusted = trust_of(where.directory)
+    trusted = trusted_hashes(global_options_of(ctx).directory)
     return [
         attrs.evolve(info, status="active", reason="trusted; loaded only by gsd run")
         if info.status == "untrusted" and info.sha256 in trusted
         else info
-        for info in load_installed(where).infos
+        for info in loaded_plugins(ctx).infos
     ]
 
 

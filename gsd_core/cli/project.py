@@ -1,7 +1,4 @@
-"""The project's folder: one that is there and a repository, or a new one that becomes one.
-
-What reading commands know: the project's journal, folded; nothing is written, nothing imported.
-"""
+"""The project's folder, and what its journal says; nothing here writes to the journal."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from attrs import frozen
+import attrs
 
 from gsd_core.errors import ProjectError
 from gsd_core.git import Git, data_directory, git_common_dir
@@ -19,100 +16,116 @@ from gsd_core.journal.lock import owner
 from gsd_core.journal.store import Journal
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import State
-from gsd_core.views.status import History, Holder, tell
+from gsd_core.views.status import History, Holder, fold_history
 
 from .global_options import GlobalOptions
 
-
-def check_folder(root: Path) -> bool:
-    """Return whether *root* has yet to be made; raise ``ProjectError`` if it can be no project."""
-    if not root.exists():
-        return True
-    if not root.is_dir():
-        raise ProjectError(f"{str(root)!r} is not a folder", hint="name the project's folder after -C")
-    if git_common_dir(root):
-        return False
-    if any(root.iterdir()):
-        hint = "look at what is in it; if it is the project, run `git init` there first"
-        raise ProjectError(f"{str(root)!r} is not empty and no git repository", hint=hint)
-    return True
-
-
-REHEARSED = ("rehearsal",)
-REHEARSER = ("GSD rehearsal", "rehearsal@localhost")
-"""Who commits in a repository that is made for a rehearsal, where git knows nobody: it is nobody's work."""
-
-
-def make_folder(root: Path, agents: Sequence[str]) -> None:
-    """Make *root* a repository for *agents* to work in; refuse first if nobody could commit there."""
-    asyncio.run(_make(root, rehearsed=tuple(agents) == REHEARSED))
-
-
-async def _make(root: Path, *, rehearsed: bool) -> None:
-    nearest = next(parent for parent in (root, *root.parents) if parent.is_dir())
-    unknown = await Git(nearest).identity() is None
-    if unknown and not rehearsed:
-        hint = 'git config --global user.name "…" and git config --global user.email "…"'
-        raise ProjectError("git does not know who you are, so it cannot commit", hint=hint)
-    await asyncio.to_thread(root.mkdir, parents=True, exist_ok=True)
-    await Git(root).init()
-    if unknown:
-        await Git(root).identify(*REHEARSER)
-
-
 JOURNAL = "journal.db"
+OWN_FILES = frozenset({".gsd", "gsd.toml", ".planning"})
+"""What gsd itself reads or writes in a project's folder."""
+IGNORED_FILES = frozenset({".DS_Store", "Thumbs.db", "desktop.ini", ".idea", ".vscode", ".directory"})
+"""What file managers and editors create on their own."""
+REHEARSAL_AGENTS = ("rehearsal",)
+REHEARSAL_IDENTITY = ("GSD rehearsal", "rehearsal@localhost")
+"""The author of commits in a repository made for a rehearsal, if git does not know the user."""
 
 
 def now() -> datetime:
-    """Return the time, aware, in UTC."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
-def project_root(where: GlobalOptions) -> Path:
-    """Return the project's folder; raise ``ProjectError`` if there is none."""
-    root = where.directory.resolve()
+def needs_repository(root: Path) -> bool:
+    """Whether *root* is missing or in no repository; raise ``ProjectError`` if it cannot be a project."""
+    if root.exists() and not root.is_dir():
+        raise ProjectError(f"{str(root)!r} is not a folder", hint="pass the project's folder to -C")
+    return git_common_dir(root) is None if root.exists() else True
+
+
+def foreign_files(root: Path, idea: Path | None) -> list[str]:
+    """Return the files and folders in *root* that do not belong to a new project with this *idea*."""
+    if not root.exists():
+        return []
+    kept = OWN_FILES | IGNORED_FILES
+    return sorted(
+        path.name
+        for path in root.iterdir()
+        if path.name not in kept
+        and not path.name.endswith(("~", ".swp"))
+        and not (idea and idea.exists() and path.exists() and path.samefile(idea))
+    )
+
+
+def make_repository(root: Path, agents: Sequence[str]) -> None:
+    """Create *root* as a repository for *agents*; raise ``ProjectError`` if nobody could commit there."""
+    asyncio.run(_make_repository(root, rehearsal=tuple(agents) == REHEARSAL_AGENTS))
+
+
+async def _make_repository(root: Path, *, rehearsal: bool) -> None:
+    nearest = next(parent for parent in (root, *root.parents) if parent.is_dir())
+    unknown = await Git(nearest).identity() is None
+    if unknown and not rehearsal:
+        raise ProjectError(
+            "git does not know your name and email, so it cannot commit",
+            hint='git config --global user.name "…" and git config --global user.email "…"',
+        )
+    await asyncio.to_thread(root.mkdir, parents=True, exist_ok=True)
+    await Git(root).init()
+    if unknown:
+        await Git(root).identify(*REHEARSAL_IDENTITY)
+
+
+def project_root(options: GlobalOptions) -> Path:
+    """Return the project's folder; raise ``ProjectError`` if it does not exist."""
+    root = options.directory.resolve()
     if not root.is_dir():
-        raise ProjectError(f"no folder {str(where.directory)!r}", hint="name the project's folder after -C")
+        raise ProjectError(f"no folder {str(options.directory)!r}", hint="pass the project's folder to -C")
     return root
 
 
 def core_folder(root: Path) -> Path | None:
-    """Return where the journal and the lock of the project in *root* lie; ``None`` without a repository."""
+    """Return the folder with the journal and the lock; ``None`` if *root* is in no repository."""
     return data_directory(root)
 
 
-def open_journal(root: Path) -> Journal:
-    """Open the project's journal for reading; an empty one if nothing has been run."""
-    return Journal.open(journal_path(root), clock=now, writable=False)
-
-
 def journal_path(root: Path) -> Path:
-    """Return where the journal of the project in *root* lies, or would lie."""
+    """Return the path of the journal, which need not exist."""
     return (core_folder(root) or root / ".git" / "gsd") / JOURNAL
 
 
-@frozen(kw_only=True)
+def open_journal(root: Path) -> Journal:
+    """Open the journal for reading; it is empty if there was no run yet."""
+    return Journal.open(journal_path(root), clock=now, writable=False)
+
+
+@attrs.frozen(kw_only=True)
 class ProjectState:
-    """A project as its journal tells it: the latest run, who holds the lock, and which questions
-    have an answer that no run has taken yet (*given*)."""
+    """The latest run according to the journal, and the process that runs now.
+
+    *pending_answers* are the ids of the questions whose answers no run has taken yet.
+    """
 
     root: Path
     state: State
     history: History
     holder: Holder | None
-    given: frozenset[str] = frozenset()
+    pending_answers: frozenset[str] = frozenset()
 
 
-def load(where: GlobalOptions) -> ProjectState:
-    """Fold the latest run of the project."""
-    root = project_root(where)
+def load(options: GlobalOptions) -> ProjectState:
+    """Read the state of the project's latest run."""
+    root = project_root(options)
     with open_journal(root) as journal:
         run = latest_run(journal)
         facts = list(journal.events(run=run, facts_only=True)) if run else []
-        given = frozenset(str(i.data.get("question")) for i in journal.take_inbox() if i.kind == "answer")
-    state = fold(State(), facts, structure)
-    history = tell(History(), facts, structure)
-    return ProjectState(root=root, state=state, history=history, holder=holder_of(root), given=given)
+        answers = [item for item in journal.take_inbox() if item.kind == "answer"]
+    return ProjectState(
+        root=root,
+        state=fold(State(), facts, structure),
+        history=fold_history(History(), facts, structure),
+        holder=holder_of(root),
+        pending_answers=frozenset(str(item.data.get("question")) for item in answers),
+    )
 
 
 def latest_run(journal: Journal) -> str:
@@ -122,7 +135,7 @@ def latest_run(journal: Journal) -> str:
 
 
 def holder_of(root: Path) -> Holder | None:
-    """Return the process that runs on the project now."""
+    """Return the process that runs in the project now, if any."""
     folder = core_folder(root)
     held = owner(folder) if folder else None
     return Holder(pid=held.pid, host=held.host, since=held.since) if held else None

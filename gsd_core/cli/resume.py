@@ -1,4 +1,4 @@
-"""``gsd resume``: go on with the run that is under way."""
+"""``gsd resume``: continues the unfinished run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from .global_options import global_options
 from .options import StartCommand
-from .run import begin, start_options
+from .run import start, start_options
 
 
 @click.command("resume", cls=StartCommand)
@@ -16,5 +16,8 @@ from .run import begin, start_options
 @start_options
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:
-    """Go on with the run under way, by the same agent and in the same range unless said otherwise."""
-    begin(ctx, None, resume=True, given=given)
+    """Resume the unfinished run.
+
+    It keeps its agent, its phases and its other options, unless you pass new ones.
+    """
+    start(ctx, None, resume=True, given=given)

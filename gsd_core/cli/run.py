@@ -1,4 +1,4 @@
-"""``gsd run``: from an idea to verified, committed code."""
+"""``gsd run``: turns an idea into verified, committed code."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any
 import click
 
 from .global_options import global_options, global_options_of
-from .options import LOADED, StartCommand, classes_of, typed
+from .options import StartCommand, classes_of, typed_settings
+from .plugin_loading import loaded_plugins
 
 IDEA = click.Path(path_type=Path, allow_dash=True)
 OUTPUTS = click.Choice(["text", "json", "stream-json"])
 
 
 def start_options(command: Any) -> Any:
-    """Give a command that starts a run the options that are no settings."""
+    """Add the options of a command that starts a run, as far as they are not settings."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -23,13 +24,13 @@ def start_options(command: Any) -> Any:
 
 _OPTIONS = (
     click.option("--no-input", is_flag=True, help="never ask at this terminal"),
+    click.option("--dry-run", is_flag=True, help="show the first step, plugins and settings; write nothing"),
     click.option(
-        "--dry-run", is_flag=True, help="say what would be done first, and with what; write nothing"
+        "--seed", type=int, default=None, metavar="N", help="random seed, for agents that support one"
     ),
-    click.option("--seed", type=int, default=None, metavar="N", help="make an agent that has one repeatable"),
-    click.option("--output-format", type=OUTPUTS, default="text", help="what stdout gets (default: text)"),
+    click.option("--output-format", type=OUTPUTS, default="text", help="format of stdout (default: text)"),
     click.option("-v", "--verbose", count=True, help="show more (repeatable)"),
-    click.option("-q", "--quiet", is_flag=True, help="show questions, errors and the end only"),
+    click.option("-q", "--quiet", is_flag=True, help="show only questions, errors and the summary"),
 )
 
 
@@ -39,29 +40,28 @@ _OPTIONS = (
 @start_options
 @click.pass_context
 def command(ctx: click.Context, /, idea: Path | None, **given: Any) -> None:
-    """Take IDEA, a text file or - for stdin, to verified, committed code; go on if it is under way.
+    """Turn IDEA (a text file, or - for stdin) into verified, committed code.
 
-    IDEA is needed only where the project has no roadmap yet.
+    Resumes the project's unfinished run if there is one. IDEA is required only for a project without a
+    roadmap.
     """
-    begin(ctx, idea, resume=False, given=given)
+    start(ctx, idea, resume=False, given=given)
 
 
-def begin(ctx: click.Context, idea: Path | None, *, resume: bool, given: dict[str, Any]) -> None:
-    """Start or resume a run with what was typed; exits with the run's code."""
+def start(ctx: click.Context, idea: Path | None, *, resume: bool, given: dict[str, Any]) -> None:
+    """Start or resume a run as the command line asks, and exit with the run's code."""
     from .launch import RunOptions, execute_run
 
-    ctx.exit(
-        execute_run(
-            RunOptions(
-                where=global_options_of(ctx),
-                flags=typed(ctx, classes_of(ctx.meta[LOADED])),
-                idea=idea,
-                resume=resume,
-                no_input=given["no_input"],
-                output=given["output_format"],
-                verbosity=-1 if given["quiet"] else given["verbose"],
-                seed=given["seed"],
-                dry=given["dry_run"],
-            )
-        )
+    loaded = loaded_plugins(ctx)
+    options = RunOptions(
+        global_options=global_options_of(ctx),
+        flags=typed_settings(ctx, classes_of(loaded)),
+        idea=idea,
+        resume=resume,
+        no_input=given["no_input"],
+        output=given["output_format"],
+        verbosity=-1 if given["quiet"] else given["verbose"],
+        seed=given["seed"],
+        dry_run=given["dry_run"],
     )
+    ctx.exit(execute_run(options, loaded))

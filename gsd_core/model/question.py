@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from attrs import field, frozen
+import attrs
+
+from gsd_core.errors import UserError
 
 InquiryKind: TypeAlias = Literal["decision", "checkpoint", "permission", "escalation"]
 AnsweredHow: TypeAlias = Literal["human", "file", "policy", "timeout"]
 
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
-@frozen(kw_only=True)
+
+@attrs.frozen(kw_only=True)
 class Option:
-    """One choice; ``recommended`` is what ``--yes`` takes."""
+    """One choice; ``--yes`` takes the *recommended* one."""
 
     label: str
     description: str = ""
     recommended: bool = False
 
+    @property
+    def recommended_note(self) -> str:
+        """The text to show after the label: some models write "(recommended)" into the label themselves."""
+        return " (recommended)" if self.recommended and "(recommended)" not in self.label.casefold() else ""
 
-@frozen(kw_only=True)
+
+@attrs.frozen(kw_only=True)
 class Question:
-    """Something that has to be decided; *id* is stamped by the core (:func:`gsd_core.model.ids.question_id`).
+    """Something that has to be decided; the core sets *id* (:func:`gsd_core.model.ids.question_id`).
 
-    *multiple*: several options may be chosen. *free_text*: words of one's own will do.
-    *human_only*: no policy may answer it (a human action).
+    *multiple*: several options may be chosen. *free_text*: an answer in one's own words is accepted.
+    *human_only*: no policy may answer it, because a human has to do something.
     """
 
     text: str
@@ -36,10 +46,15 @@ class Question:
     human_only: bool = False
     id: str = ""
 
+    def find_label(self, words: str) -> str:
+        """Return the label that *words* spell, ignoring case and spacing; empty if there is none."""
+        wanted = _normalized(words)
+        return next((option.label for option in self.options if _normalized(option.label) == wanted), "")
 
-@frozen(kw_only=True)
+
+@attrs.frozen(kw_only=True)
 class Inquiry:
-    """Questions asked together, by *step*; *reason* says what waits for them."""
+    """Questions that *step* asks together; *reason* says what waits for the answers."""
 
     kind: InquiryKind = "decision"
     step: str = ""
@@ -47,12 +62,12 @@ class Inquiry:
     reason: str = ""
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Answer:
     """A reply to the question with the id *question*.
 
-    *chosen* holds labels of its options. *how* says who decided; *via* (the plugin or command)
-    and *at* are stamped by the core.
+    *chosen* contains labels of its options. *how* is the kind of source, *by* the person or file. The core
+    sets *via* (the plugin or command that passed it on) and *at*.
     """
 
     question: str
@@ -65,19 +80,19 @@ class Answer:
 
     @property
     def words(self) -> str:
-        """The answer as one text: what was chosen, and what was written."""
+        """The answer as one text: the chosen labels, then the free text."""
         return ", ".join([*self.chosen, *([self.text] if self.text else [])])
 
 
 def refusal(question: Question, answer: Answer) -> str:
-    """Say why *answer* does not fit *question*; empty if it does."""
+    """Return why *answer* is not valid for *question*; empty if it is."""
     labels = {option.label for option in question.options}
     if answer.question != question.id:
         return f"answers {answer.question!r}, not {question.id!r}"
     if unknown := [label for label in answer.chosen if label not in labels]:
         return f"no option {unknown[0]!r}; options: {', '.join(map(repr, sorted(labels))) or 'none'}"
     if len(answer.chosen) > 1 and not question.multiple:
-        return "one option only"
+        return "only one option can be chosen"
     if answer.text and not question.free_text:
         return "choose one of the options"
     if not answer.chosen and not answer.text.strip():
@@ -85,13 +100,51 @@ def refusal(question: Question, answer: Answer) -> str:
     return ""
 
 
-@frozen(kw_only=True)
+def parse_typed_answer(question: Question, typed: str) -> Answer:
+    """Return the answer that a human *typed*; raise ``UserError`` if *question* does not accept it.
+
+    An option is named by its number, counted from 1, or by its label; where several may be chosen, they
+    are separated by commas. Anything else is an answer in one's own words.
+    """
+    typed = typed.strip()
+    parts = [typed]
+    if question.multiple and not question.find_label(typed):
+        parts = [part.strip() for part in typed.split(",") if part.strip()]
+    labels = [question.find_label(part) or _numbered_label(question, part) for part in parts]
+    # A number that names no option is a typing error. "1, but without tests" is an answer in one's own words.
+    unknown = [part for part, label in zip(parts, labels, strict=True) if not label]
+    if question.options and unknown and all(map(_NUMBER.fullmatch, unknown)):
+        valid = f"choose a number from 1 to {len(question.options)}"
+        raise UserError(f"no option {unknown[0]}; {valid}", hint=_describe_choices(question))
+    chosen = tuple(dict.fromkeys(labels)) if labels and all(labels) else ()
+    answer = Answer(question=question.id, chosen=chosen, text="" if chosen else typed)
+    if why := refusal(question, answer):
+        raise UserError(why, hint=_describe_choices(question))
+    return answer
+
+
+def _numbered_label(question: Question, word: str) -> str:
+    number = int(word) if _NUMBER.fullmatch(word) else 0
+    return question.options[number - 1].label if 1 <= number <= len(question.options) else ""
+
+
+def _describe_choices(question: Question) -> str:
+    options = ", ".join(f"{number} ({option.label})" for number, option in enumerate(question.options, 1))
+    own_words = "your own words" if question.free_text else ""
+    return "answer with " + " or ".join(part for part in (options, own_words) if part)
+
+
+def _normalized(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+@attrs.frozen(kw_only=True)
 class Asked:
-    """An open question with what is needed to show and answer it."""
+    """An open question, with everything that is needed to show and answer it."""
 
     question: Question
     kind: InquiryKind
     step: str
     reason: str = ""
     at: datetime | None = None
-    occasion: str = field(default="")
+    occasion: str = ""

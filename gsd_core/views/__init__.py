@@ -1,1 +1,1 @@
-"""Folds for readers: what the journal's facts say, as values to show or to write down; pure."""
+"""What commands and files show, computed from the journal's facts and from ``.planning/``."""

@@ -1,4 +1,4 @@
-"""The journal's records as lines for readers, and as JSON."""
+"""The journal's records as lines of text and as JSON."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from gsd_core.sanitize import one_line
 from .status import SCHEMA_VERSION
 
 Data: TypeAlias = Mapping[str, Any]
-WIDEST = 2000
+
+MAX_SUMMARY = 2000
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _DURATION = re.compile(r"(\d+)([smhd])")
 
 
 def parse_since(text: str, now: datetime) -> datetime:
-    """Return the time that *text* means: ISO 8601 (without a zone: local), or ``10m`` before *now*."""
+    """Return the time that *text* means: ISO 8601, local unless it has a zone, or ``10m`` before *now*."""
     if match := _DURATION.fullmatch(text.strip()):
         return now - timedelta(**{_UNITS[match[2]]: int(match[1])})
     try:
@@ -49,20 +50,19 @@ def log_json(record: Record) -> dict[str, Any]:
 
 
 def log_line(record: Record) -> str:
-    """Return *record* as one line: its number, local time, kind, step, and what it says."""
-    say = _SAY.get(record.kind, _anything)
+    """Return *record* as one line: number, local time, kind, step, and a summary of its data."""
     try:
-        said = say(record.data)
+        summary = _SUMMARIES.get(record.kind, _as_json)(record.data)
     except (KeyError, TypeError, ValueError, AttributeError):
-        said = _anything(record.data)
+        # Written by another version: show the data as it is.
+        summary = _as_json(record.data)
     time = f"{record.at.astimezone():%H:%M:%S}"
-    parts = (f"{record.seq:>5}", time, f"{record.kind:<18}", record.step, one_line(said, WIDEST))
+    parts = (f"{record.seq:>5}", time, f"{record.kind:<18}", record.step, one_line(summary, MAX_SUMMARY))
     return "  ".join(part for part in parts if part)
 
 
-def _anything(data: Data) -> str:
-    text = json.dumps(dict(data), ensure_ascii=False, default=str)
-    return "" if text == "{}" else text
+def _as_json(data: Data) -> str:
+    return json.dumps(dict(data), ensure_ascii=False, default=str) if data else ""
 
 
 def _run_started(data: Data) -> str:
@@ -90,10 +90,6 @@ def _attempt_started(data: Data) -> str:
 def _error(data: Data) -> str:
     error = data["error"]
     return f"{error['kind']}: {error['message']}"
-
-
-def _result(data: Data) -> str:
-    return str(data.get("subject") or "")
 
 
 def _completed(data: Data) -> str:
@@ -125,7 +121,7 @@ def _asked(data: Data) -> str:
 
 def _answered(data: Data) -> str:
     answer = data["answer"]
-    words = ", ".join([*(answer.get("chosen") or ()), *([answer["text"]] if answer.get("text") else [])])
+    words = ", ".join(part for part in (*(answer.get("chosen") or ()), answer.get("text")) if part)
     return f"{answer['question']}: {words} ({answer.get('how')}, {answer.get('via') or '?'})"
 
 
@@ -145,14 +141,14 @@ def _control(data: Data) -> str:
     return f"{data['what']} by {data.get('by') or '?'}"
 
 
-_SAY: dict[str, Callable[[Data], str]] = {
+_SUMMARIES: dict[str, Callable[[Data], str]] = {
     "run.started": _run_started,
     "run.opened": _run_opened,
     "run.closed": _run_closed,
     "project.observed": _observed,
     "attempt.started": _attempt_started,
     "attempt.failed": _error,
-    "step.result": _result,
+    "step.result": lambda data: str(data.get("subject") or ""),
     "step.completed": _completed,
     "step.failed": _error,
     "step.skipped": _skipped,

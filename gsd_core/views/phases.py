@@ -1,4 +1,4 @@
-"""How far each phase is, by what lies on disk and what the run is doing."""
+"""The progress of each phase, from the files on disk and the steps of the run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from attrs import frozen
+import attrs
 
 from gsd_core.machine.due import in_range, is_stale
 from gsd_core.machine.state import PhaseSnapshot, State, StepRecord, gap_rounds
@@ -17,9 +17,9 @@ StepName: TypeAlias = Literal["discuss", "plan", "execute", "verify"]
 STEPS: tuple[StepName, ...] = ("discuss", "plan", "execute", "verify")
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class PhaseRow:
-    """One phase; *wanted*: it is in the range asked for."""
+    """The progress of one phase; *wanted*: it is in the range that the user asked for."""
 
     number: str
     name: str
@@ -34,7 +34,7 @@ class PhaseRow:
 
     @property
     def done(self) -> int:
-        """How many of its steps need no more work; a skipped step needs none."""
+        """The number of steps that need no more work, including skipped ones."""
         return sum(status in ("completed", "skipped") for status in self.steps.values())
 
 
@@ -45,17 +45,17 @@ def phase_rows(state: State) -> tuple[PhaseRow, ...]:
 
 
 def percent(rows: tuple[PhaseRow, ...]) -> int:
-    """Return how much of the wanted phases is done; steps skipped by a flag count as done."""
+    """Return how many percent of the wanted phases' steps are done, counting skipped steps as done."""
     wanted = [row for row in rows if row.wanted]
     return 100 * sum(row.done for row in wanted) // (len(wanted) * len(STEPS)) if wanted else 0
 
 
 def _row(state: State, phase: PhaseSnapshot) -> PhaseRow:
     records = [r for r in state.steps.values() if r.id.phase == phase.number]
-    steps: dict[StepName, Progress] = {name: _step(state, phase, name) for name in STEPS}
+    steps: dict[StepName, Progress] = {name: _step_progress(state, phase, name) for name in STEPS}
     started = [r.started_at for r in records if r.started_at]
     ended = [r.ended_at for r in records if r.ended_at]
-    status = _status(state, phase, records, steps)
+    status = _phase_progress(state, phase, records, steps)
     return PhaseRow(
         number=phase.number,
         name=phase.name,
@@ -70,7 +70,7 @@ def _row(state: State, phase: PhaseSnapshot) -> PhaseRow:
     )
 
 
-def _status(
+def _phase_progress(
     state: State, phase: PhaseSnapshot, records: list[StepRecord], steps: Mapping[StepName, Progress]
 ) -> Progress:
     if phase.ticked:
@@ -79,14 +79,15 @@ def _status(
         return "skipped"
     if any(record.status == "failed" for record in records):
         return "failed"
-    begun = records or any(status in ("in_progress", "completed") for status in steps.values())
-    return "in_progress" if begun else "pending"
+    started = records or any(status in ("in_progress", "completed") for status in steps.values())
+    return "in_progress" if started else "pending"
 
 
-def _step(state: State, phase: PhaseSnapshot, name: StepName) -> Progress:
+def _step_progress(state: State, phase: PhaseSnapshot, name: StepName) -> Progress:
     records = state.of(name, phase.number)
     reached = _on_disk(state, phase, name)
     if phase.ticked:
+        # A complete phase needs no more work, whatever its files say.
         return reached if reached == "completed" else "skipped"
     if any(record.status == "failed" for record in records):
         return "failed"
@@ -98,7 +99,7 @@ def _step(state: State, phase: PhaseSnapshot, name: StepName) -> Progress:
 
 
 def _on_disk(state: State, phase: PhaseSnapshot, name: StepName) -> Progress:
-    """Return how far the step is by its files alone."""
+    """Return the progress of a step according to its files alone."""
     match name:
         case "discuss":
             return "completed" if phase.context else "skipped" if state.options.skip_discuss else "pending"
@@ -107,18 +108,16 @@ def _on_disk(state: State, phase: PhaseSnapshot, name: StepName) -> Progress:
         case "execute":
             return _share(sum(plan.summary for plan in phase.plans), len(phase.plans))
         case "verify":
-            return _verified(state, phase)
+            if state.options.skip_verify:
+                return "skipped"
+            if not phase.verdict:
+                return "pending"
+            # Plans that were executed after the verdict have not been verified.
+            passed = phase.verdict == "passed" and not is_stale(state, phase)
+            return "completed" if passed else "in_progress"
 
 
 def _share(done: int, total: int) -> Progress:
     if not done:
         return "pending"
     return "completed" if done == total else "in_progress"
-
-
-def _verified(state: State, phase: PhaseSnapshot) -> Progress:
-    if state.options.skip_verify:
-        return "skipped"
-    if not phase.verdict:
-        return "pending"
-    return "completed" if phase.verdict == "passed" and not is_stale(state, phase) else "in_progress"

@@ -1,9 +1,7 @@
-"""``autopilot-state.json``: the run for tools that watch a file; a projection, never read back.
+"""The files in ``.planning/autopilot/`` for tools that watch a run. gsd never reads them back.
 
-What a run leaves in ``.planning/autopilot/`` for tools that watch files; never read back.
-
-``autopilot-state.json`` says where the run stands, ``log/PHASE-STEP.jsonl`` what each step did.
-The folder ignores itself in git.
+``autopilot-state.json`` has the state of the run, ``log/PHASE-STEP.jsonl`` the records of each step. The
+folder has a ``.gitignore`` for itself.
 """
 
 from __future__ import annotations
@@ -11,58 +9,115 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from attrs import define, field
+import attrs
 
 from gsd_core.journal.codec import structure
 from gsd_core.journal.schema import ACTIVITY, Record
-from gsd_core.machine.state import State, StepRecord
+from gsd_core.machine.state import State
 from gsd_core.model.ids import StepId
 
 from .log import log_line
-from .phases import PhaseRow, percent, phase_rows
+from .phases import percent, phase_rows
 from .status import (
     SCHEMA_VERSION,
-    ErrorSeen,
+    FailureRecord,
     History,
     current_step,
-    moment,
+    fold_history,
     open_questions,
     phase_json,
     phase_of,
     question_json,
-    tell,
+    time_json,
 )
 
 FileStatus: TypeAlias = Literal["idle", "running", "waiting_for_human", "error", "complete"]
-ERRORS = 50
-MESSAGE = 500
+
+FOLDER = Path(".planning") / "autopilot"
+MAX_ERRORS = 50
+MAX_MESSAGE = 500
+ERROR_KINDS = frozenset({"attempt.failed", "step.failed", "plugin.failed"})
+
+log = logging.getLogger(__name__)
+
+
+@attrs.define
+class StateFileWriter:
+    """Called with each fact and activity of a run; *history* is what the run did before this process."""
+
+    root: Path
+    history: History = attrs.field(factory=History)
+    _failed: bool = attrs.field(default=False, init=False)
+
+    def __call__(self, state: State, record: Record) -> None:
+        """Add *record* to the log of its step, and write the state file if the state changed."""
+        if self._failed:
+            return
+        try:
+            self._write(state, record)
+        except OSError as error:
+            # A run does not depend on these files, so one warning is enough.
+            self._failed = True
+            log.warning("cannot write %s: %s", self.root / FOLDER, error)
+
+    def _write(self, state: State, record: Record) -> None:
+        folder = self.root / FOLDER
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+        if record.step:
+            (folder / "log").mkdir(exist_ok=True)
+            path = folder / "log" / f"{record.step.replace('/', '-')}.jsonl"
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(_log_entry(record), ensure_ascii=True) + "\n")
+        if record.kind in ACTIVITY:
+            return
+        history = History() if record.kind == "run.started" else self.history
+        self.history = fold_history(history, [record], structure)
+        # Written under another name first, so that readers never see half a file.
+        new = folder / "autopilot-state.tmp"
+        new.write_text(json.dumps(state_file(state, self.history), indent=2) + "\n", encoding="utf-8")
+        new.replace(folder / "autopilot-state.json")
+
+
+def _log_entry(record: Record) -> Mapping[str, Any]:
+    step = StepId.parse(record.step)
+    return {
+        "timestamp": record.at.isoformat(),
+        "level": "error" if record.kind in ERROR_KINDS else "debug" if record.kind in ACTIVITY else "info",
+        "component": "agent" if record.kind.startswith("agent.") else "core",
+        "message": log_line(record),
+        "phase": step.phase or None,
+        "step": step.kind,
+        "meta": {"seq": record.seq, "kind": record.kind, "attempt": record.attempt or None},
+    }
 
 
 def state_file(state: State, history: History) -> dict[str, Any]:
-    """Return the file's content; its shape is documented in the reference of files."""
+    """Return the content of ``autopilot-state.json``."""
     rows = phase_rows(state)
     current = current_step(state)
+    in_progress = next((row.number for row in rows if row.status == "in_progress"), None)
     return {
         "schema_version": SCHEMA_VERSION,
         "run": state.run or None,
         "status": file_status(state),
-        "current_phase": _current_phase(rows, current),
+        "current_phase": current.id.phase if current and current.id.phase else in_progress,
         "current_step": str(current.id) if current else None,
         "progress": percent(rows),
         "phases": [{**phase_json(row), "commits": list(history.commits.get(row.number, ()))} for row in rows],
         "pending_questions": [question_json(asked) for asked in open_questions(state)],
-        "error_history": [_error(error) for error in history.errors[-ERRORS:]],
-        "started_at": moment(state.started_at),
-        "last_updated_at": moment(_last(state)),
+        "error_history": [_error_json(error) for error in history.errors[-MAX_ERRORS:]],
+        "started_at": time_json(state.started_at),
+        "last_updated_at": time_json(state.last_at or state.started_at),
     }
 
 
 def file_status(state: State) -> FileStatus:
-    """Return the run's state in one of the file's five words."""
+    """Return the run's status as one of the file's five values."""
     if state.closed == "done":
         return "complete"
     if state.run and open_questions(state):
@@ -72,106 +127,16 @@ def file_status(state: State) -> FileStatus:
     return "running" if state.run and state.closed is None else "idle"
 
 
-def _current_phase(rows: tuple[PhaseRow, ...], current: StepRecord | None) -> str | None:
-    if current and current.id.phase:
-        return current.id.phase
-    begun = [row.number for row in rows if row.status == "in_progress"]
-    return begun[0] if begun else None
-
-
-def _error(error: ErrorSeen) -> dict[str, Any]:
+def _error_json(error: FailureRecord) -> dict[str, Any]:
+    try:
+        kind = StepId.parse(error.step).kind
+    except ValueError:
+        kind = None
     return {
-        "at": moment(error.at),
+        "at": time_json(error.at),
         "phase": phase_of(error.step) or None,
-        "step": _kind(error.step),
+        "step": kind,
         "kind": error.failure.kind,
-        "message": error.failure.message[:MESSAGE],
+        "message": error.failure.message[:MAX_MESSAGE],
         "hint": error.failure.hint,
     }
-
-
-def _kind(step: str) -> str | None:
-    try:
-        return StepId.parse(step).kind
-    except ValueError:
-        return None
-
-
-def _last(state: State) -> datetime | None:
-    return state.last_at or state.started_at
-
-
-FOLDER = Path(".planning") / "autopilot"
-_ERRORS = frozenset({"attempt.failed", "step.failed", "plugin.failed"})
-
-log = logging.getLogger(__name__)
-
-
-@define
-class Projection:
-    """Called with each fact and activity of a run; *history* is what came before this process.
-
-    A folder that cannot be written is said once: a run does not depend on it.
-    """
-
-    root: Path
-    history: History = field(factory=History)
-    _broken: bool = field(default=False, init=False)
-
-    def __call__(self, state: State, record: Record) -> None:
-        """Take in a record."""
-        if self._broken:
-            return
-        try:
-            self._take(state, record)
-        except OSError as error:
-            self._broken = True
-            log.warning("cannot write %s: %s", self.root / FOLDER, error)
-
-    def _take(self, state: State, record: Record) -> None:
-        folder = self.root / FOLDER
-        if record.step:
-            _append(_made(folder / "log") / f"{_name(record.step)}.jsonl", _line(record))
-        if record.kind in ACTIVITY:
-            return
-        self.history = History() if record.kind == "run.started" else self.history
-        self.history = tell(self.history, [record], structure)
-        _replace(_made(folder) / "autopilot-state.json", state_file(state, self.history))
-
-
-def _made(folder: Path) -> Path:
-    if not folder.exists():
-        folder.mkdir(parents=True)
-        top = folder if folder.name == FOLDER.name else folder.parent
-        (top / ".gitignore").write_text("*\n", encoding="utf-8")
-    return folder
-
-
-def _name(step: str) -> str:
-    """Return a log's name: ``2.1-execute-02.1-03``."""
-    return step.replace("/", "-")
-
-
-def _line(record: Record) -> dict[str, Any]:
-    step = StepId.parse(record.step)
-    return {
-        "timestamp": record.at.isoformat(),
-        "level": "error" if record.kind in _ERRORS else "debug" if record.kind in ACTIVITY else "info",
-        "component": "agent" if record.kind.startswith("agent.") else "core",
-        "message": log_line(record),
-        "phase": step.phase or None,
-        "step": step.kind,
-        "meta": {"seq": record.seq, "kind": record.kind, "attempt": record.attempt or None},
-    }
-
-
-def _append(path: Path, line: Mapping[str, Any]) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line, ensure_ascii=True) + "\n")
-
-
-def _replace(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a whole file, so that a reader sees the old one or the new one."""
-    new = path.with_suffix(".tmp")
-    new.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    new.replace(path)

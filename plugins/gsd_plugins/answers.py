@@ -90,10 +90,10 @@ class PreparedAnswer:
 
     def answer(self, question: Question) -> Answer:
         """Return the answer to *question*; raise ``ConfigError`` if the question does not accept it."""
-        labels = {_normalized(option.label): option.label for option in question.options}
-        chosen = tuple(labels.get(_normalized(label), label) for label in self.chosen)
+        # Labels only, no numbers: the file was written before the options and their order were known.
+        chosen = tuple(question.find_label(label) or label for label in self.chosen)
         text = self.text
-        if not chosen and (label := labels.get(_normalized(text))):
+        if not chosen and (label := question.find_label(text)):
             chosen, text = (label,), ""
         answer = Answer(question=question.id, chosen=chosen, text=text, by=self.source, how="file")
         if problem := refusal(question, answer):

@@ -1,4 +1,4 @@
-"""A project with a journal that says what a test wants, and ``gsd`` in this process."""
+"""A project whose journal a test writes, and ``gsd`` in this process."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Bench:
 
     @property
     def journal(self) -> Path:
-        """Where the journal lies."""
+        """The path of the journal."""
         return self.root / ".git" / "gsd" / "journal.db"
 
     def fact(self, kind: str, step: str = "", /, *, attempt: int = 1, **data: Any) -> None:
@@ -60,7 +60,7 @@ class Bench:
             journal.append(kind, data, run=self.run, step=step, attempt=attempt)
 
     def start(self) -> None:
-        """Tell of a run with three phases: one done, one at work, one to come."""
+        """Record a run with three phases: one complete, one in progress, one pending."""
         self.fact("run.started", idea={"name": "idea.md", "text": "…", "sha256": "ab12"})
         self.fact("run.opened", pid=1, version="0.1.0", agent=["fake"], options={})
         seen = Snapshot(
@@ -77,7 +77,7 @@ class Bench:
         self.fact("project.observed", **unstructure(seen))
 
     def work(self) -> None:
-        """Tell of an execution that goes on, with a commit and what it used."""
+        """Record an execution in progress, with a commit and its usage."""
         step = "2/execute/02-02"
         self.fact("attempt.started", step, kind="execute", phase="2", plan="02-02", executor="native")
         self.fact("task.committed", step, task="02-02/1", commit="abcdef0123", paths=["a.py"])
@@ -85,12 +85,12 @@ class Bench:
         self.fact("agent.closed", step, key="execute", ended="done", usage=usage)
 
     def ask(self, *questions: Question, step: str = "2/execute/02-02") -> None:
-        """Tell of a question."""
+        """Record a question."""
         inquiry = Inquiry(step=step, questions=questions or (DATABASE,), reason="the plan leaves it open")
         self.fact("question.asked", step, inquiry=unstructure(inquiry), occasion="1")
 
     def close(self, outcome: str = "done", exit_code: int = 0, reason: str = "3 phases complete") -> None:
-        """Tell of the end."""
+        """Record the end of the run."""
         self.fact("run.closed", outcome=outcome, exit=exit_code, reason=reason, dollars="0.42", commits=1)
 
     def inbox(self) -> list[dict[str, Any]]:

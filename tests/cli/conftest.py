@@ -1,4 +1,4 @@
-"""Every test here has its own home, and nothing of the user's settings."""
+"""Every test here runs without the user's own settings."""
 
 from __future__ import annotations
 

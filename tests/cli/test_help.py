@@ -1,4 +1,4 @@
-"""``--help`` and the console script: quick, light, and clear about what is not there."""
+"""``--help`` and the console script: light imports, and clear errors for unknown commands."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 import gsd_core
-from gsd_core.cli import refusal_of
-from gsd_core.cli.app import COMMANDS
+from gsd_core.cli import why_unsupported
+from gsd_core.cli.app import gsd
+from gsd_core.cli.commands import COMMANDS
 from tests.cli.bench import Bench, call
 
 HEAVY = {
@@ -54,7 +56,7 @@ def _in_a_process(*args: str, code: str = LOADED) -> str:
 
 
 @pytest.mark.parametrize("args", [("--help",), ("--version",), ("run", "--help"), ("status", "--help")])
-def test_help_loads_nothing_heavy(args: tuple[str, ...]) -> None:
+def test_help_imports_no_heavy_library(args: tuple[str, ...]) -> None:
     loaded = set(_in_a_process(*args).rpartition("LOADED ")[2].split())
 
     assert "gsd_core" in loaded
@@ -67,6 +69,14 @@ def test_every_command_has_a_help_text(command: str) -> None:
 
     assert result.exit_code == 0
     assert "Usage: gsd" in result.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_summary_of_a_command_is_the_first_sentence_of_its_help(command: str) -> None:
+    found = gsd.get_command(click.Context(gsd), command)
+
+    assert found is not None
+    assert (found.help or "").split("\n\n")[0].strip() == COMMANDS[command].summary
 
 
 def test_the_help_lists_every_command() -> None:
@@ -85,7 +95,7 @@ def test_run_offers_the_flags_of_the_core_and_of_plugins() -> None:
     assert [flag for flag in flags.split() if flag not in shown] == []
 
 
-def test_a_plugin_that_is_left_out_takes_its_flag_along() -> None:
+def test_without_a_plugin_its_flag_is_unknown() -> None:
     assert "--notify" not in call("run", "-p", "no:apprise", "--help").stdout
 
 
@@ -99,7 +109,7 @@ def test_an_unknown_command_is_an_error_with_a_suggestion() -> None:
     ]
 
 
-def test_an_unknown_option_is_an_error_of_two_lines() -> None:
+def test_an_unknown_option_is_an_error_with_a_hint() -> None:
     result = call("status", "--jsno")
 
     assert result.exit_code == 2
@@ -107,7 +117,7 @@ def test_an_unknown_option_is_an_error_of_two_lines() -> None:
     assert result.stderr.splitlines()[-1] == "hint: gsd status --help"
 
 
-def test_a_plugin_can_bring_a_command(tmp_path: Path) -> None:
+def test_a_plugin_can_contribute_a_command(tmp_path: Path) -> None:
     (tmp_path / "greet.py").write_text(
         "import click\n"
         "from gsd_core import implements\n"
@@ -121,16 +131,16 @@ def test_a_plugin_can_bring_a_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("platform", ["win32", "cygwin"])
-def test_native_windows_is_refused_and_wsl_is_named(platform: str) -> None:
-    assert "WSL" in refusal_of(platform)
+def test_native_windows_is_refused_with_a_hint_to_wsl(platform: str) -> None:
+    assert "WSL" in why_unsupported(platform)
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin"])
-def test_linux_and_macos_are_welcome(platform: str) -> None:
-    assert refusal_of(platform) == ""
+def test_linux_and_macos_are_supported(platform: str) -> None:
+    assert why_unsupported(platform) == ""
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(bench: Bench) -> None:
+def test_a_closed_pipe_is_not_an_error(bench: Bench) -> None:
     bench.start()
     bench.fact("novel.kind", words="x" * 1_000_000)
     script = f"{sys.executable} -m gsd_core log --json -C {bench.root} | head -c 1; echo ${{PIPESTATUS[0]}}"

@@ -1,4 +1,4 @@
-"""The idea document: what is taken, and what is refused in clear words."""
+"""The idea document: what is accepted, and what is refused with a clear reason."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_an_idea_has_the_name_of_its_file_and_its_text(tmp_path: Path) -> None:
     assert (idea.name, idea.text) == ("idea.md", "# A calculator\nfor the shell\n")
 
 
-def test_the_same_words_from_another_editor_are_the_same_idea(tmp_path: Path) -> None:
+def test_the_same_text_saved_by_another_editor_is_the_same_idea(tmp_path: Path) -> None:
     plain = _load(tmp_path, "Ein Taschenrechner für die Shell\nklein\n".encode())
 
     edited = _load(tmp_path, b"\xef\xbb\xbf\r\n" + "Ein Taschenrechner für die Shell\r\nklein".encode())
@@ -32,7 +32,7 @@ def test_the_same_words_from_another_editor_are_the_same_idea(tmp_path: Path) ->
     assert edited.sha256 == plain.sha256
 
 
-def test_other_words_are_another_idea(tmp_path: Path) -> None:
+def test_a_different_text_is_another_idea(tmp_path: Path) -> None:
     assert _load(tmp_path, b"one").sha256 != _load(tmp_path, b"two").sha256
 
 
@@ -54,14 +54,14 @@ def test_a_dash_reads_stdin() -> None:
         (b"x" * (LIMIT_BYTES + 1), "larger than 400 kB"),
     ],
 )
-def test_what_is_no_text_is_refused(tmp_path: Path, raw: bytes, words: str) -> None:
+def test_an_idea_that_is_not_text_is_refused(tmp_path: Path, raw: bytes, words: str) -> None:
     with pytest.raises(IdeaError, match=words) as caught:
         _load(tmp_path, raw)
 
     assert caught.value.hint
 
 
-def test_the_largest_idea_is_taken(tmp_path: Path) -> None:
+def test_an_idea_of_the_maximum_size_is_accepted(tmp_path: Path) -> None:
     assert len(_load(tmp_path, b"x" * LIMIT_BYTES).text) == LIMIT_BYTES + 1
 
 
@@ -70,7 +70,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load_idea(tmp_path / "missing.md", io.BytesIO())
 
 
-def test_a_folder_is_no_idea(tmp_path: Path) -> None:
+def test_a_folder_is_not_an_idea(tmp_path: Path) -> None:
     with pytest.raises(IdeaError, match="is a folder"):
         load_idea(tmp_path, io.BytesIO())
 

@@ -1,4 +1,4 @@
-"""``gsd plugins``: the plugins that exist, and why one is not used."""
+"""``gsd plugins``: the installed plugins, and why one of them is not used."""
 
 from __future__ import annotations
 

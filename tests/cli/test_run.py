@@ -1,4 +1,4 @@
-"""A whole run from the command line, with an agent without a model, in processes of their own."""
+"""Whole runs from the command line, with a fake agent, in processes of their own."""
 
 from __future__ import annotations
 
@@ -48,6 +48,32 @@ def test_an_idea_becomes_a_finished_project_and_stdout_stays_empty(tmp_path: Pat
     assert said("status", "-C", tmp_path / "new")["progress"] == 100
 
 
+def test_a_folder_with_nothing_but_the_idea_becomes_a_repository(tmp_path: Path) -> None:
+    root = tmp_path / "greeter"
+    plugin = root / ".gsd" / "plugins" / "local.py"
+    plugin.parent.mkdir(parents=True)
+    plugin.write_text("")
+    for name in ("idea.md", "gsd.toml", ".DS_Store", "idea.md~"):
+        (root / name).write_text("# A greeter\n" if name == "idea.md" else "")
+
+    done = _gsd("run", root / "idea.md", "-C", root, *FAKE, "--no-input", "--dry-run")
+    (root / "notes.txt").write_text("…")
+    refused = _gsd("run", root / "idea.md", "-C", root, *FAKE, "--no-input", "--dry-run")
+
+    assert done.returncode == 0, done.stderr
+    assert "a git repository would be created" in done.stdout
+    assert (refused.returncode, "notes.txt" in refused.stderr) == (2, True)
+
+
+def test_with_yes_a_folder_with_other_files_becomes_a_repository(tmp_path: Path, idea: Path) -> None:
+    (tmp_path / "notes.txt").write_text("…")
+
+    done = _gsd("run", idea, "-C", tmp_path, *FAKE, "--yes")
+
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "notes.txt").read_text() == "…"
+
+
 def test_json_is_one_object_at_the_end(tmp_path: Path, idea: Path) -> None:
     done = _gsd("run", idea, "-C", tmp_path / "new", *FAKE, "--yes", "--output-format", "json")
 
@@ -65,7 +91,7 @@ def test_stream_json_is_nothing_but_events(tmp_path: Path, idea: Path) -> None:
     assert done.stderr == ""
 
 
-def test_a_question_that_nobody_answers_ends_the_run_and_resume_goes_on(tmp_path: Path, idea: Path) -> None:
+def test_an_unanswered_question_ends_the_run_and_resume_continues_it(tmp_path: Path, idea: Path) -> None:
     root = tmp_path / "new"
     asked = _gsd("run", idea, "-C", root, *FAKE, "--no-input")
     (question,) = said("questions", "-C", root)["questions"]
@@ -74,7 +100,7 @@ def test_a_question_that_nobody_answers_ends_the_run_and_resume_goes_on(tmp_path
     resumed = _gsd("resume", "-C", root, *FAKE[:2])
 
     assert asked.returncode == 3, asked.stderr
-    assert f"gsd answer {question['id']}" in asked.stderr
+    assert f"answer {question['id']}" in asked.stderr
     assert answered.returncode == 0, answered.stderr
     assert resumed.returncode == 0, resumed.stderr
     assert said("status", "-C", root)["status"] == "done"
@@ -92,7 +118,7 @@ def test_a_human_at_a_terminal_sees_the_run_and_answers(tmp_path: Path, idea: Pa
     assert code == 0
 
 
-def test_a_closed_standard_input_harms_nothing(tmp_path: Path, idea: Path) -> None:
+def test_a_run_works_with_a_closed_standard_input(tmp_path: Path, idea: Path) -> None:
     script = 'exec "$0" -m gsd_core "$@" <&-'
     command = [
         "sh",
@@ -138,7 +164,7 @@ def test_an_answer_from_another_terminal_is_seen_at_this_one(tmp_path: Path, ide
         screen.until("answered elsewhere")
         screen.until("done: 1 phase complete")
 
-    assert "takes it now" in answered.stdout
+    assert "will use it" in answered.stdout
 
 
 def test_a_run_that_waits_for_a_human_can_be_stopped_from_elsewhere(tmp_path: Path, idea: Path) -> None:
@@ -149,9 +175,9 @@ def test_a_run_that_waits_for_a_human_can_be_stopped_from_elsewhere(tmp_path: Pa
         screen.until("stopped: stopped on request")
         code = screen.ended()
 
-    assert "asked pid" in stopped.stdout
+    assert "asked the active run" in stopped.stdout
     assert code == 130
-    assert "waits for" in _gsd("status", "-C", root).stdout
+    assert "waiting for" in _gsd("status", "-C", root).stdout
 
 
 def test_ctrl_c_at_the_prompt_ends_the_run_and_resume_asks_again(tmp_path: Path, idea: Path) -> None:
@@ -159,7 +185,7 @@ def test_ctrl_c_at_the_prompt_ends_the_run_and_resume_asks_again(tmp_path: Path,
     with on_a_terminal("gsd_core", "run", str(idea), "-C", str(root), *FAKE, **SMALL, NO_COLOR="1") as screen:
         screen.until("\n> ")
         screen.type("\x03")
-        screen.until("hint: go on with `gsd resume`")
+        screen.until("hint: continue with `gsd")
         code = screen.ended()
     with on_a_terminal("gsd_core", "resume", "-C", str(root), *FAKE[:2], **SMALL, NO_COLOR="1") as screen:
         screen.until("\n> ")

@@ -1,7 +1,8 @@
-"""``gsd run`` and ``gsd resume`` up to the first step: what is refused, and that nothing is written."""
+"""``gsd run`` and ``gsd resume`` up to the first step: errors, after which nothing is written."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import time
@@ -62,7 +63,7 @@ def test_a_bad_idea_is_refused_before_anything_is_written(
     assert not (tmp_path / "new").exists()
 
 
-def test_an_unknown_agent_is_refused_with_those_that_are_there(tmp_path: Path, idea: Path) -> None:
+def test_an_unknown_agent_is_an_error_that_lists_the_installed_ones(tmp_path: Path, idea: Path) -> None:
     result = call("run", idea, "-C", tmp_path / "new", "--agent", "claud")
 
     assert result.exit_code == 2
@@ -70,14 +71,55 @@ def test_an_unknown_agent_is_refused_with_those_that_are_there(tmp_path: Path, i
     assert not (tmp_path / "new").exists()
 
 
-def test_a_folder_with_files_and_no_repository_is_refused(tmp_path: Path, idea: Path) -> None:
+def test_a_folder_with_other_files_does_not_become_a_repository_without_consent(
+    tmp_path: Path, idea: Path
+) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
     before = _files(tmp_path)
 
     result = call("run", idea, "-C", tmp_path, "--agent", "rehearsal")
 
     assert result.exit_code == 2
+    assert "is not a git repository and contains 1 other file: thesis.tex" in result.stderr
     assert "git init" in result.stderr
+    assert "--yes" in result.stderr
     assert _files(tmp_path) == before
+
+
+def test_a_human_at_a_terminal_is_asked_before_a_folder_becomes_a_repository(
+    tmp_path: Path, idea: Path
+) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    command = ("gsd_core", "run", str(idea), "-C", str(tmp_path), "--agent", "rehearsal")
+    with on_a_terminal(*command, NO_COLOR="1") as screen:
+        shown = screen.until("[y/N]: ")
+        screen.type("n\n")
+        screen.until("is not a git repository")
+        code = screen.ended()
+
+    assert "1 other file: thesis.tex" in shown.replace("\r\n", "")
+    assert code == 2
+    assert not (tmp_path / ".git").exists()
+
+
+def test_a_file_of_the_project_cannot_consent_for_the_user(tmp_path: Path, idea: Path) -> None:
+    (tmp_path / "gsd.toml").write_text("[yolo]\nyes = true\n")
+    (tmp_path / "thesis.tex").write_text("years of work")
+
+    result = call("run", idea, "-C", tmp_path, "--agent", "rehearsal")
+
+    assert result.exit_code == 2
+    assert "is not a git repository" in result.stderr
+
+
+def test_a_file_of_the_project_cannot_trust_the_projects_plugins(bench: Bench, idea: Path) -> None:
+    (bench.root / "gsd.toml").write_text("[yolo]\nyes = true\n")
+    _with_local_plugin(bench.root)
+
+    result = call("run", idea, "-C", bench.root, "--agent", "local")
+
+    assert "is not trusted" in result.stderr
+    assert Trust(bench.root / ".git" / "gsd" / "trust.json").trusted() == frozenset()
 
 
 def test_an_agent_without_credentials_ends_the_start_at_once(tmp_path: Path, idea: Path) -> None:
@@ -97,7 +139,7 @@ def test_an_agent_without_credentials_ends_the_start_at_once(tmp_path: Path, ide
     assert time.monotonic() - began < 5
 
 
-def test_the_doctors_of_agents_that_are_not_listed_are_not_asked(tmp_path: Path, idea: Path) -> None:
+def test_only_the_chosen_agents_are_checked(tmp_path: Path, idea: Path) -> None:
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     (plugins / "oracle.py").write_text(LOGGED_OUT)
@@ -117,18 +159,18 @@ def test_an_unknown_setting_is_an_error_with_a_suggestion(bench: Bench, idea: Pa
     assert "unknown key run.modle; did you mean 'model'?" in result.stderr
 
 
-def test_a_typed_value_of_the_wrong_kind_is_an_error(bench: Bench, idea: Path) -> None:
+def test_a_flag_with_a_value_of_the_wrong_type_is_an_error(bench: Bench, idea: Path) -> None:
     result = call("run", idea, "-C", bench.root, "--max-budget-usd", "lots")
 
     assert result.exit_code == 2
     assert "--max-budget-usd: expected a number, got 'lots'" in result.stderr
 
 
-def test_two_ways_to_choose_phases_exclude_each_other(bench: Bench, idea: Path) -> None:
+def test_two_ways_to_choose_phases_cannot_be_combined(bench: Bench, idea: Path) -> None:
     result = call("run", idea, "-C", bench.root, "--phases", "1-3", "--only", "2", "--agent", "rehearsal")
 
     assert result.exit_code == 2
-    assert "--phases and --only exclude each other" in result.stderr
+    assert "--phases and --only cannot be combined" in result.stderr
 
 
 def test_there_is_nothing_to_resume_in_a_fresh_project(bench: Bench) -> None:
@@ -137,7 +179,7 @@ def test_there_is_nothing_to_resume_in_a_fresh_project(bench: Bench) -> None:
     assert result.exit_code == 2
     assert result.stderr.splitlines() == [
         "error: nothing to resume in this project",
-        "hint: start with: gsd run IDEA",
+        f"hint: start with: gsd -C {bench.root} run IDEA",
     ]
 
 
@@ -153,7 +195,7 @@ def _settings(plan: dict[str, object]) -> dict[str, tuple[str, str]]:
     return {setting["name"]: (setting["value"], setting["origin"]) for setting in settings}
 
 
-def test_a_dry_run_tells_what_is_due_and_writes_nothing(tmp_path: Path, idea: Path) -> None:
+def test_a_dry_run_shows_the_first_step_and_writes_nothing(tmp_path: Path, idea: Path) -> None:
     plan = _dry(idea, "-C", tmp_path / "new", "--agent", "rehearsal")
 
     assert plan["due"] == [{"what": "start", "step": "init", "why": ""}]
@@ -161,7 +203,7 @@ def test_a_dry_run_tells_what_is_due_and_writes_nothing(tmp_path: Path, idea: Pa
     assert not (tmp_path / "new").exists()
 
 
-def test_a_dry_run_in_words_names_plugins_and_origins(tmp_path: Path, idea: Path) -> None:
+def test_a_dry_run_as_text_shows_plugins_and_origins(tmp_path: Path, idea: Path) -> None:
     shown = call("run", idea, "-C", tmp_path / "new", "--agent", "rehearsal", "--dry-run").stdout
 
     assert "first: start init" in shown
@@ -169,7 +211,7 @@ def test_a_dry_run_in_words_names_plugins_and_origins(tmp_path: Path, idea: Path
     assert "setting: run.agent = rehearsal (command line)" in shown
 
 
-def test_what_was_not_typed_overrides_nothing(
+def test_a_flag_that_was_not_given_overrides_nothing(
     bench: Bench, idea: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (bench.root / "gsd.toml").write_text(
@@ -207,7 +249,7 @@ def test_a_resumed_run_keeps_its_agent_and_its_range(bench: Bench) -> None:
     assert found["run.skip_verify"] == ("True", "the run so far")
 
 
-def test_an_error_as_json_stands_on_stdout_too(tmp_path: Path) -> None:
+def test_with_json_output_an_error_is_also_on_stdout(tmp_path: Path) -> None:
     result = call("run", tmp_path / "none.md", "-C", tmp_path / "new", "--output-format", "json")
 
     assert result.exit_code == 2
@@ -222,13 +264,13 @@ def _with_local_plugin(root: Path) -> Path:
     return path
 
 
-def test_an_untrusted_plugin_of_the_project_stays_out(bench: Bench, idea: Path) -> None:
+def test_an_untrusted_plugin_of_the_project_is_not_loaded(bench: Bench, idea: Path) -> None:
     _with_local_plugin(bench.root)
 
     result = call("run", idea, "-C", bench.root, "--agent", "local", "--no-input")
 
     assert result.exit_code == 2
-    assert "warning: plugin local" in result.stderr
+    assert "is not trusted" in result.stderr
     assert "unknown agent 'local'" in result.stderr
 
 
@@ -240,6 +282,43 @@ def test_yes_trusts_the_projects_plugins_and_remembers_it(bench: Bench, idea: Pa
     assert result.exit_code == 4
     assert "agent 'local' cannot work: not logged in" in result.stderr
     assert len(Trust(bench.root / ".git" / "gsd" / "trust.json").trusted()) == 1
+
+
+def test_a_trusted_plugin_of_the_project_adds_its_flags(bench: Bench) -> None:
+    path = _with_local_plugin(bench.root)
+    path.write_text(
+        "import attrs\n"
+        "from gsd_core import implements, setting\n"
+        "from gsd_core.hookspecs import gsd_settings\n"
+        "@attrs.frozen(kw_only=True)\n"
+        "class Local:\n"
+        "    colour: str = setting('', flag='--colour', help='a colour')\n"
+        "@implements(gsd_settings)\n"
+        "def settings():\n"
+        "    yield Local\n"
+    )
+    before = call("run", "--help", "-C", bench.root).stdout
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    Trust(bench.root / ".git" / "gsd" / "trust.json").add(sha256, "local")
+
+    assert "--colour" not in before
+    assert "--colour" in call("run", "--help", "-C", bench.root).stdout
+
+
+def test_a_plugin_is_imported_once(bench: Bench, idea: Path) -> None:
+    (bench.root / "counter.py").write_text(
+        "from pathlib import Path\n"
+        "with Path(__file__).with_suffix('.log').open('a') as log:\n"
+        "    log.write('imported\\n')\n" + LOGGED_OUT
+    )
+    _with_local_plugin(bench.root)
+
+    result = call(
+        "run", idea, "-C", bench.root, "-p", bench.root / "counter.py", "--agent", "counter", "--yes"
+    )
+
+    assert result.exit_code == 4, result.stderr
+    assert (bench.root / "counter.log").read_text() == "imported\n"
 
 
 def test_a_human_at_a_terminal_is_asked_whether_to_trust_a_plugin(bench: Bench, idea: Path) -> None:
@@ -256,7 +335,7 @@ def test_a_human_at_a_terminal_is_asked_whether_to_trust_a_plugin(bench: Bench, 
     assert len(Trust(bench.root / ".git" / "gsd" / "trust.json").trusted()) == 1
 
 
-def test_standard_input_serves_one_purpose(bench: Bench) -> None:
+def test_standard_input_can_be_used_for_one_purpose_only(bench: Bench) -> None:
     result = call("run", "-", "--answers", "-", "-C", bench.root, "--agent", "rehearsal", stdin="# idea")
 
     assert result.exit_code == 2
@@ -292,7 +371,7 @@ def test_a_range_holds_the_phases_between_its_ends(text: str, numbers: tuple[str
 
 
 @pytest.mark.parametrize("text", ["a", "3-1", "1-", "-2", "1..2", "1-2-3"])
-def test_what_is_no_range_is_refused(text: str) -> None:
+def test_anything_else_is_not_a_range(text: str) -> None:
     with pytest.raises(ConfigError, match="not a range of phases"):
         parse_phases(text, [])
 

@@ -11,8 +11,9 @@ import pytest
 
 from docs import generate, tables
 from gsd_core import EVENT_NAMES, Event, hookspecs, implements
-from gsd_core.cli.app import COMMANDS, gsd
-from gsd_core.cli.options import LOADED
+from gsd_core.cli.app import gsd
+from gsd_core.cli.commands import COMMANDS
+from gsd_core.cli.plugin_loading import LOADED
 from gsd_core.hookspecs import gsd_on_event
 from gsd_core.journal.schema import ACTIVITY
 from gsd_core.machine.fold import FACT_KINDS

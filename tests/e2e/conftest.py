@@ -1,4 +1,4 @@
-"""A place for ``gsd`` to run in; what it started and did not end is ended, and counts as a failure."""
+"""A folder for ``gsd`` to run in; a process that it leaves behind is ended and fails the test."""
 
 from __future__ import annotations
 

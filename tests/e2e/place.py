@@ -1,4 +1,4 @@
-"""``gsd`` as a process of its own, in a clean world: own home, own settings, nothing of the user's."""
+"""``gsd`` as a process of its own, with its own home and without the user's settings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Done:
 
 @define
 class Started:
-    """A ``gsd`` that runs, the leader of its own session; what it prints goes to files."""
+    """A running ``gsd``, the leader of its own session; its output goes to files."""
 
     process: subprocess.Popen[bytes]
     out: Path
@@ -59,7 +59,7 @@ class Started:
         return self.process.pid
 
     def until(self, holds: Callable[[], Any], limit: float = LIMIT) -> bool:
-        """Wait until *holds*; tell whether it came to that before the process ended."""
+        """Wait until *holds* returns true; return whether it did before the process ended."""
         end = time.monotonic() + limit
         while not holds():
             if self.process.poll() is not None:
@@ -69,12 +69,12 @@ class Started:
         return True
 
     def has_said(self, count: int) -> Callable[[], bool]:
-        """Return whether that many lines stand on its standard output by now."""
+        """Return a condition: standard output has at least *count* lines."""
         return lambda: self.out.read_bytes().count(b"\n") >= count
 
     @property
     def said(self) -> str:
-        """What it has said so far, on both streams."""
+        """Its output so far, from both streams."""
         return self.out.read_text("utf-8", "replace") + self.err.read_text("utf-8", "replace")
 
     def signal(self, number: int, *, group: bool = False) -> None:
@@ -83,7 +83,7 @@ class Started:
             os.killpg(self.pid, number) if group else os.kill(self.pid, number)
 
     def kill(self, *, group: bool = False) -> Done:
-        """End it without a warning."""
+        """Kill it."""
         self.signal(signal.SIGKILL, group=group)
         return self.wait()
 
@@ -115,15 +115,15 @@ class Place:
 
     @property
     def journal_file(self) -> Path:
-        """Where its journal lies."""
+        """The path of its journal."""
         return self.project / ".git" / "gsd" / "journal.db"
 
     def make(self) -> None:
-        """Make the project a repository with an identity."""
+        """Create the project as a repository with an identity."""
         repository(self.project)
 
     def start(self, *args: str | Path, stdin: int | bytes = subprocess.DEVNULL, **env: str) -> Started:
-        """Start ``gsd`` in the project, if it is there."""
+        """Start ``gsd`` in the project's folder, or above it if it does not exist yet."""
         out, err = (self.base / f"{len(self.started)}.{name}" for name in ("out", "err"))
         given = stdin if isinstance(stdin, int) else subprocess.PIPE
         with out.open("wb") as stdout, err.open("wb") as stderr:
@@ -148,7 +148,7 @@ class Place:
         return self.start(*args, stdin=stdin or subprocess.DEVNULL, **env).wait(limit)
 
     def said(self, *args: str | Path) -> Any:
-        """Return the JSON that a reading command prints."""
+        """Return the JSON that ``gsd … --json`` prints."""
         done = self.gsd(*args, "--json")
         assert done.exit == 0, done.err
         return json.loads(done.out)
@@ -164,7 +164,7 @@ class Place:
         return [process for process in processes("GSD_RUN") if process.mark in runs]
 
     def clear(self) -> list[Process]:
-        """End what still runs; return what nobody watched."""
+        """Kill what still runs; return the processes that gsd left behind."""
         for started in self.started:
             started.kill(group=True)
         left = self.leftovers()
@@ -191,23 +191,23 @@ class Place:
 
 @frozen
 class Gate:
-    """A program that waits while *closed* is there; *reached* is there once it has been called."""
+    """A program that blocks while the file *closed* exists; *reached* exists once it was called."""
 
     reached: Path
     closed: Path
 
     def close(self) -> None:
-        """Let the next call wait."""
+        """Block the next call."""
         self.reached.unlink(missing_ok=True)
         self.closed.touch()
 
     def open(self) -> None:
-        """Let calls pass, those that come; one that waits goes on waiting."""
+        """Let later calls through; a call that is blocked stays blocked."""
         self.closed.unlink(missing_ok=True)
 
 
 def gate(place: Place, program: str = "python3") -> Gate:
-    """Put a gate before *program*, as commands of an agent and of a plan find it."""
+    """Put a gate in front of *program* for the commands of agents and plans."""
     found = Gate(place.base / "reached", place.base / "closed")
     script = place.base / "bin" / program
     script.parent.mkdir(exist_ok=True)
@@ -231,7 +231,7 @@ def plugin(place: Place, text: str) -> tuple[str, ...]:
 
 
 def calm(**more: str) -> dict[str, str]:
-    """Return the settings for one phase without any trouble, for the fake agent and the rehearsal alike."""
+    """Return settings for one phase without problems, for the fake agent and the rehearsal."""
     trouble = {"PHASES": "1", "QUESTION": "0", "GAP": "0", "OVERLOADED": "0", **more}
     return {
         f"GSD_{agent}_{name}": value for agent in ("FAKE", "REHEARSAL") for name, value in trouble.items()
@@ -239,7 +239,7 @@ def calm(**more: str) -> dict[str, str]:
 
 
 def defects(place: Place) -> Iterator[str]:
-    """Yield whatever is wrong with a finished project."""
+    """Yield everything that is wrong with a finished project."""
     root = place.project
     found = trailed(root)
     yield from (f"committed twice: {pair}" for pair in set(found) if found.count(pair) > 1)

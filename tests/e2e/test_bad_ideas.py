@@ -1,4 +1,4 @@
-"""Ideas that are none: told what is wrong and what to do, and nothing is written."""
+"""Invalid ideas: the error says what is wrong and what to do, and nothing is written."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_idea_ends_with_a_reason_and_a_way_out_before_anything_is_written(
-    place: Place, name: str
-) -> None:
+def test_a_bad_idea_is_an_error_with_a_hint_and_nothing_is_written(place: Place, name: str) -> None:
     make, reason = BAD[name]
     idea = place.base / "idea.md"
     make(idea)
@@ -37,7 +35,7 @@ def test_a_bad_idea_ends_with_a_reason_and_a_way_out_before_anything_is_written(
     assert not place.project.exists()
 
 
-def test_no_idea_at_all_is_told_so(place: Place) -> None:
+def test_a_missing_idea_is_reported(place: Place) -> None:
     place.make()
     done = place.gsd("run", *FAKE, "--yes")
 
@@ -46,7 +44,7 @@ def test_no_idea_at_all_is_told_so(place: Place) -> None:
     assert not (place.project / ".git" / "gsd").exists()
 
 
-def test_an_empty_standard_input_is_no_idea(place: Place) -> None:
+def test_an_empty_standard_input_is_not_an_idea(place: Place) -> None:
     done = place.gsd("run", "-", *FAKE, "-C", "project", "--yes")
 
     assert done.exit == 2

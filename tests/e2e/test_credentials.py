@@ -1,4 +1,4 @@
-"""Without credentials, or with bad ones: told at once, with a way out, and nothing is written."""
+"""Missing or refused credentials: an immediate error with a hint, and nothing is written."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ CLAUDE = ("--agent", "claude")
 
 
 def listing(folder: Path) -> set[str]:
-    """Return what lies in a folder, without what a test itself and git's own init put there."""
+    """Return the files in a folder, except those of the test itself and of git's own init."""
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
 
 
-def test_without_credentials_nothing_is_made(place: Place) -> None:
+def test_without_credentials_nothing_is_created(place: Place) -> None:
     done = place.gsd("run", EXAMPLE, *CLAUDE, "-C", "project", "--yes", GIT_AUTHOR_NAME="T")
 
     assert done.exit == 4

@@ -1,4 +1,4 @@
-"""The example of the README: the rehearsal on a machine where git knows nobody."""
+"""The README's example: a rehearsal on a machine where git has no user name and email."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.e2e.place import EXAMPLE, FAKE, REHEARSAL, Place, calm, defects
 from tests.run.harness import git
 
 
-def test_a_rehearsal_makes_its_own_repository_and_claims_no_money(place: Place) -> None:
+def test_a_rehearsal_creates_its_own_repository_and_costs_nothing(place: Place) -> None:
     place.environment = calm()
     done = place.gsd("run", EXAMPLE, *REHEARSAL, "-C", "project", "--yes")
 
@@ -24,21 +24,21 @@ def test_a_rehearsal_makes_its_own_repository_and_claims_no_money(place: Place) 
     assert ", $0, run r-" in done.err.splitlines()[-1]
 
 
-def test_no_other_agent_gets_an_identity_made_up(place: Place) -> None:
+def test_other_agents_do_not_get_a_made_up_identity(place: Place) -> None:
     done = place.gsd("run", EXAMPLE, *FAKE, "-C", "project", "--yes")
 
     assert done.exit == 2
-    assert "git does not know who you are" in done.err
+    assert "git does not know" in done.err
     assert "git config --global user.name" in done.err
     assert not place.project.exists()
 
 
-def test_a_repository_that_was_there_gets_no_identity_made_up(place: Place) -> None:
+def test_an_existing_repository_does_not_get_a_made_up_identity(place: Place) -> None:
     subprocess.run(["git", "init", "-q", place.project], check=True)
     done = place.gsd("run", EXAMPLE, *REHEARSAL, "--yes")
 
     assert done.exit == 2
-    assert "git does not know who you are" in done.err
+    assert "git does not know" in done.err
     assert git(place.project, "config", "--local", "--list").find("user.") == -1
 
 

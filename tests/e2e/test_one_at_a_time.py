@@ -1,4 +1,4 @@
-"""A second ``gsd run`` on a project: told at once who has it, and harmless."""
+"""A second ``gsd run`` in a project: ends at once, names the active run, and changes nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.e2e.place import EXAMPLE, FAKE, Gate, Place, Started, calm, defects, 
 
 @pytest.fixture
 def waits(place: Place) -> Gate:
-    """Let a run wait in its first command."""
+    """Block a run in its first command."""
     place.make()
     place.environment = calm()
     found = gate(place)
@@ -24,14 +24,14 @@ def waits(place: Place) -> Gate:
 
 
 def running(place: Place, waits: Gate) -> Started:
-    """Start a run and return when it waits."""
+    """Start a run and return when it is blocked."""
     started = place.start("run", EXAMPLE, *FAKE, "--yes")
     assert started.until(waits.reached.exists), started.said
     return started
 
 
 def bare_start(place: Place) -> float:
-    """Return how long the interpreter takes to begin and end, in seconds."""
+    """Return how many seconds the bare interpreter takes."""
     began = time.monotonic()
     subprocess.run([sys.executable, "-c", ""], check=True, cwd=place.base)
     return time.monotonic() - began
@@ -79,7 +79,7 @@ def test_two_that_start_at_the_same_time_are_one_run(place: Place) -> None:
 
 
 @pytest.mark.slow
-def test_a_lock_file_that_a_killed_run_left_holds_nobody_up(place: Place, waits: Gate) -> None:
+def test_a_lock_file_left_by_a_killed_run_does_not_block_the_next(place: Place, waits: Gate) -> None:
     running(place, waits).kill(group=True)
     waits.open()
     owner = place.project / ".git" / "gsd" / "owner.json"

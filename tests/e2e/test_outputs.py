@@ -1,4 +1,4 @@
-"""What a run prints where: data on standard output, words for people on standard error."""
+"""The output of a run: data on standard output, messages for people on standard error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RUN = ("run", EXAMPLE, *FAKE, "--yes")
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, Done]:
-    """Return a finished project, and how the run ended that made it, in colour."""
+    """Return a finished project, and how the run that made it ended, with colors."""
     place = Place(tmp_path_factory.mktemp("finished"), calm())
     place.make()
     return place, place.gsd("-C", place.project, *RUN, FORCE_COLOR="1")
@@ -47,7 +47,7 @@ def test_json_is_one_object_at_the_end(finished: tuple[Place, Done]) -> None:
     assert told["run"].startswith("r-")
 
 
-def test_json_tells_an_error_as_an_object_too(finished: tuple[Place, Done]) -> None:
+def test_with_json_output_an_error_is_an_object(finished: tuple[Place, Done]) -> None:
     done = finished[0].gsd("run", "absent.md", *FAKE, "--output-format", "json")
 
     assert done.exit == json.loads(done.out)["exit"] == 2
@@ -61,7 +61,7 @@ def test_text_leaves_standard_output_empty(finished: tuple[Place, Done]) -> None
     assert done.err.splitlines()[-1].startswith("done: 1 phase complete")
 
 
-def test_colours_are_given_when_forced(finished: tuple[Place, Done]) -> None:
+def test_force_color_adds_colors(finished: tuple[Place, Done]) -> None:
     place, done = finished
 
     assert "\x1b[" in done.err
@@ -69,7 +69,7 @@ def test_colours_are_given_when_forced(finished: tuple[Place, Done]) -> None:
 
 
 @pytest.mark.parametrize("verb", [RUN, ("status",), ("log",), ("plugins",), ("--help",), ("run", "--help")])
-def test_no_color_beats_force_color(finished: tuple[Place, Done], verb: tuple[str, ...]) -> None:
+def test_no_color_overrides_force_color(finished: tuple[Place, Done], verb: tuple[str, ...]) -> None:
     done = finished[0].gsd(*verb, FORCE_COLOR="1", NO_COLOR="1")
 
     assert done.exit == 0
@@ -77,7 +77,7 @@ def test_no_color_beats_force_color(finished: tuple[Place, Done], verb: tuple[st
     assert "\x1b[9" not in done.out + done.err
 
 
-def test_the_folder_may_be_named_before_and_after_the_verb(finished: tuple[Place, Done]) -> None:
+def test_the_folder_can_be_named_before_or_after_the_command(finished: tuple[Place, Done]) -> None:
     place, _ = finished
     after = place.gsd("status", "-C", place.project, "--json")
     before = place.gsd("-C", place.project, "status", "--json")
@@ -86,7 +86,7 @@ def test_the_folder_may_be_named_before_and_after_the_verb(finished: tuple[Place
     assert json.loads(after.out)["status"] == "done"
 
 
-def test_a_reader_that_has_seen_enough_is_no_failure(finished: tuple[Place, Done]) -> None:
+def test_a_closed_pipe_is_not_a_failure(finished: tuple[Place, Done]) -> None:
     place, _ = finished
     line = f"{shlex.quote(sys.executable)} -m gsd_core log | head -1"
     piped = subprocess.run(

@@ -1,4 +1,4 @@
-"""A run is answered, watched and stopped by other processes, and goes on where it was."""
+"""A run is answered, followed and stopped by other processes, and resumed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RESUME = ("resume", *FAKE[:2])
 
 
 def asking(place: Place) -> None:
-    """Make a project whose agent asks its question."""
+    """Create a project whose agent asks its question."""
     place.make()
     place.environment = calm(QUESTION="1")
 
@@ -82,7 +82,7 @@ def test_a_run_that_waits_takes_an_answer_from_another_process(place: Place) -> 
     assert done.exit == 0, done.err
 
 
-def test_a_run_is_watched_to_its_end_and_shows_what_it_does(place: Place) -> None:
+def test_a_run_can_be_followed_to_its_end(place: Place) -> None:
     place.make()
     place.environment = calm()
     waits = gate(place)
@@ -127,8 +127,8 @@ def test_a_run_that_was_stopped_from_elsewhere_is_resumed(place: Place) -> None:
     assert list(defects(place)) == []
 
 
-def test_stop_without_a_run_says_so(place: Place) -> None:
+def test_stop_without_a_run_reports_that(place: Place) -> None:
     place.make()
     done = place.gsd("stop")
 
-    assert (done.exit, done.out) == (0, "nothing is running on this project\n")
+    assert (done.exit, done.out) == (0, "no active run in this project\n")

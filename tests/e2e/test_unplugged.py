@@ -1,4 +1,4 @@
-"""The model goes away in the middle of a run, and comes back."""
+"""The model becomes unreachable in the middle of a run, and returns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def run_agent(task, host):
 
 
 def model() -> MessagesApi:
-    """Return a scripted model for one phase without any trouble."""
+    """Return a scripted model for one phase without problems."""
     idea = EXAMPLE.read_text("utf-8").strip() + "\n"
     return MessagesApi(Replies(Scenario(idea, phases=1, question=False, gap=False, overloaded=False)))
 
@@ -37,7 +37,7 @@ def start(place: Place, api: MessagesApi, *verb: str) -> Started:
 
 
 @pytest.mark.slow
-def test_a_run_whose_model_went_away_says_so_and_goes_on_when_it_is_back(place: Place) -> None:
+def test_a_run_whose_model_is_unreachable_reports_it_and_resumes_later(place: Place) -> None:
     place.make()
     with model() as api:
         started = start(place, api, "run", str(EXAMPLE))

@@ -19,7 +19,7 @@ from tests.package.source import ROOT, Import, Module, imports, modules
 LAYERS: dict[str, tuple[str, ...]] = {
     "values": ("errors", "model", "protected", "planning.model", "planning.changes"),
     "storage": ("planning", "machine", "journal", "git", "sanitize", "processes", "settings"),
-    "plugin boundary": ("", "markers", "hookspecs", "plugins"),
+    "plugin boundary": ("", "api", "markers", "hookspecs", "plugins"),
     "engine": ("run",),
     "interfaces": ("views", "testing", "cli", "__main__"),
 }
@@ -45,7 +45,6 @@ VIEWS_USE = {*LAYERS["values"], "machine", "journal", "planning", "sanitize"}
 LIBRARIES: dict[str, set[str]] = {
     "click": {"cli", "testing"},
     "rich": {"cli"},
-    "rich_click": {"cli"},
     "pluggy": {"markers", "hookspecs", "plugins"},
     "apsw": {"journal"},
     "filelock": {"journal"},
@@ -69,7 +68,7 @@ PUBLIC = re.compile(r"gsd_core(\.hookspecs|\.planning(\.\w+)*|\.testing(\.\w+)*)
 PLUGIN_ROOT = re.compile(r"gsd_plugins(\.\w+)?")
 """What a built-in plugin may import from another one: its top-level module or package."""
 
-DISTRIBUTIONS = {"claude-agent-sdk": "claude_agent_sdk", "rich-click": "rich_click", "ruamel.yaml": "ruamel"}
+DISTRIBUTIONS = {"claude-agent-sdk": "claude_agent_sdk", "ruamel.yaml": "ruamel"}
 """Import names of dependencies, where replacing ``-`` by ``_`` does not yield it."""
 
 PARTS = {part: name for name, parts in LAYERS.items() for part in parts}

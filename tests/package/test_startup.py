@@ -35,3 +35,36 @@ def test_a_command_that_only_shows_something_loads_no_heavy_library(args: list[s
     )
 
     assert done.stderr.endswith("exit 0, loaded []"), done.stderr
+
+
+GROUP_HELP_NEEDS = {
+    "gsd_core",
+    *(f"gsd_core.cli{module}" for module in ("", ".app", ".commands", ".global_options", ".help")),
+}
+LIBRARIES_OF_GROUP_HELP = {"attr", "attrs", "click", "gsd_core"}
+
+
+def test_the_list_of_commands_imports_neither_plugins_nor_commands() -> None:
+    code = (
+        "import sys\n"
+        "before = set(sys.modules)\n"
+        "from gsd_core.cli import main\n"
+        "sys.argv = ['gsd', '--help']\n"
+        "try:\n"
+        "    main()\n"
+        "except SystemExit:\n"
+        "    print('LOADED', *sorted(set(sys.modules) - before))\n"
+    )
+    # -S: a .pth file of the environment may import anything; the paths are passed on instead.
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path!r}\n{code}"],
+        cwd=ROOT / "docs",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(done.stdout.rpartition("LOADED ")[2].split())
+    libraries = {name.partition(".")[0] for name in loaded} - set(sys.stdlib_module_names)
+
+    assert libraries - {name for name in libraries if name.startswith("_")} <= LIBRARIES_OF_GROUP_HELP
+    assert {name for name in loaded if name.partition(".")[0] == "gsd_core"} <= GROUP_HELP_NEEDS

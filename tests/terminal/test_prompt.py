@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gsd_core import Answer, Option, Question, RunInfo
-from gsd_plugins.terminal.prompt import parse_answer, read_line
+from gsd_core import Option, Question, RunInfo, UserError
+from gsd_plugins.terminal.prompt import parse_line, read_line
 from gsd_plugins.terminal.session import TerminalSession
 from tests.terminal.plays import DATABASE, inquiry, json_after, on_a_terminal
 
@@ -124,18 +124,23 @@ def test_a_line_cannot_be_awaited_from_a_file(tmp_path: Path) -> None:
     [("1,3", "Cheese, Chili"), ("olives, cheese", "Olives, Cheese"), ("2", "Olives"), ("2,2", "Olives")],
 )
 def test_several_options_are_separated_by_commas(typed: str, words: str) -> None:
-    answer = parse_answer(TOPPINGS, typed)
+    answer = parse_line(TOPPINGS, typed)
 
-    assert isinstance(answer, Answer)
     assert answer.words == words
 
 
 def test_several_options_where_only_one_is_accepted_are_free_text() -> None:
-    answer = parse_answer(DATABASE, "1,2")
+    answer = parse_line(DATABASE, "1,2")
 
-    assert isinstance(answer, Answer)
     assert (answer.chosen, answer.text) == ((), "1,2")
 
 
 def test_an_empty_line_is_invalid_if_no_option_is_recommended() -> None:
-    assert isinstance(parse_answer(TOPPINGS, ""), str)
+    with pytest.raises(UserError, match="empty"):
+        parse_line(TOPPINGS, "")
+
+
+@pytest.mark.parametrize("typed", ["0", "4", "-1", "1, 4"])
+def test_a_number_that_names_no_option_is_invalid(typed: str) -> None:
+    with pytest.raises(UserError, match="from 1 to 3"):
+        parse_line(TOPPINGS, typed)

@@ -16,7 +16,7 @@ from gsd_core.machine.state import Options, PhaseSnapshot, PlanSnapshot, Snapsho
 from gsd_core.views.log import log_line, parse_since
 from gsd_core.views.phases import PhaseRow, percent, phase_rows
 from gsd_core.views.state_file import file_status, state_file
-from gsd_core.views.status import History, tell
+from gsd_core.views.status import History, fold_history
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 QUESTION = Question(id="q-1", text="Which?", options=(Option(label="This"), Option(label="That")))
@@ -49,7 +49,7 @@ class Facts:
     @property
     def history(self) -> History:
         """The history that these facts make."""
-        return tell(History(), self.records, structure)
+        return fold_history(History(), self.records, structure)
 
 
 def _open_run(options: Options | None = None) -> Facts:

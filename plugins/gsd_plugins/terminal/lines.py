@@ -9,7 +9,7 @@ from typing import Any, TextIO, TypeAlias
 
 import attrs
 
-from gsd_core import Event
+from gsd_core import Event, Option
 
 Data: TypeAlias = Mapping[str, Any]
 Segments: TypeAlias = "list[tuple[str, str]]"
@@ -40,8 +40,8 @@ class Line:
     style: str = ""
 
 
-def lines_of(event: Event) -> list[Line]:
-    """Return the lines for *event*; many events have none."""
+def lines_of(event: Event, command: str = "gsd") -> list[Line]:
+    """Return the lines for *event*; many events have none. *command* is how to call gsd in hints."""
     data, step = event.data, event.step
     commit = str(data.get("commit") or "")[:9]
     phase, name, reason = (str(data.get(key) or "") for key in ("number", "name", "reason"))
@@ -74,7 +74,8 @@ def lines_of(event: Event) -> list[Line]:
             what = name or " ".join(data.get("paths") or ())
             return [Line("completed", f"task {data.get('task')}  {commit} {what}")]
         case "question.asked":
-            return [line for question in data["inquiry"]["questions"] for line in _question_lines(question)]
+            questions: Iterable[Data] = data["inquiry"]["questions"]
+            return [line for question in questions for line in _question_lines(question, command)]
         case "question.answered":
             by = ", ".join(str(data[key]) for key in ("by", "via") if data.get(key)) or data.get("how")
             return [Line("answer", f"{data['question']}: {data.get('words') or ''} ({by})")]
@@ -104,19 +105,13 @@ def _error_lines(what: str, error: Data, level: Level, style: str) -> list[Line]
     return lines
 
 
-def _question_lines(question: Data) -> list[Line]:
+def _question_lines(question: Data, command: str) -> list[Line]:
     lines = [Line("question", str(question["text"]), Level.QUIET, "bold")]
     options: Iterable[Data] = question.get("options") or ()
-    for number, option in enumerate(options, 1):
-        marked = is_marked_recommended(str(option["label"]))
-        recommended = " (recommended)" if option.get("recommended") and not marked else ""
-        lines.append(Line("", f"{number}. {option['label']}{recommended}", Level.QUIET))
-    return [*lines, Line("", f"answer with: gsd answer {question['id']} …", Level.QUIET)]
-
-
-def is_marked_recommended(label: str) -> bool:
-    """Whether an option's own label says that it is recommended; some models write that."""
-    return "(recommended)" in label.casefold()
+    for number, data in enumerate(options, 1):
+        option = Option(label=str(data["label"]), recommended=bool(data.get("recommended")))
+        lines.append(Line("", f"{number}. {option.label}{option.recommended_note}", Level.QUIET))
+    return [*lines, Line("", f"answer with: {command} answer {question['id']} …", Level.QUIET)]
 
 
 def _gap_lines(data: Data) -> list[Line]:

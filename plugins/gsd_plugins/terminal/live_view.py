@@ -39,10 +39,11 @@ class PhaseRow:
 class LiveState:
     """What the view shows of a run.
 
-    *step* has been running since *since*. *dollars* is ``None`` while no cost is known. *questions*
-    are the open ones, their texts by id.
+    *command* is how the user calls gsd. *step* has been running since *since*. *dollars* is ``None``
+    while no cost is known. *questions* are the open ones, their texts by id.
     """
 
+    command: str = "gsd"
     phases: Mapping[str, PhaseRow] = attrs.field(factory=dict[str, PhaseRow])
     step: str = ""
     since: datetime | None = None
@@ -112,9 +113,11 @@ class LiveView(LineOutput):
 
     wraps_lines = True
 
-    def __init__(self, stream: TextIO, level: Level, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, stream: TextIO, level: Level, clock: Callable[[], datetime], command: str = "gsd"
+    ) -> None:
         super().__init__(stream, level)
-        self.state = LiveState()
+        self.state = LiveState(command=command)
         self._stream = stream
         self._clock = clock
         self._live = self._start()
@@ -182,7 +185,7 @@ def render(state: LiveState, glyphs: Mapping[str, str], height: int, now: dateti
         step = _cut(f"{glyphs['step']} {state.step}  {elapsed_text(state.since, now)}  ", "bold cyan")
         yield step.append_text(_cut(state.activity, "not bold dim"))
     for question, text in list(state.questions.items())[:MAX_QUESTIONS]:
-        yield _cut(f"{glyphs['question']} {text}  gsd answer {question}", "bold yellow")
+        yield _cut(f"{glyphs['question']} {text}  {state.command} answer {question}", "bold yellow")
     yield _cut(cost_text(state), "dim")
 
 

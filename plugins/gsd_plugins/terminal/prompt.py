@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Protocol
 
-from gsd_core import Answer, Inquiry, Question, refusal
+from gsd_core import Answer, Inquiry, Question, parse_typed_answer
 
-from .lines import Segments, is_marked_recommended, visible
+from .lines import Segments, visible
 
 MAX_LINE_BYTES = 65_536
 TITLES = {"permission": "permission", "escalation": "needs your decision", "checkpoint": "checkpoint"}
@@ -28,8 +28,8 @@ def prompt_lines(inquiry: Inquiry, question: Question, glyphs: Mapping[str, str]
         yield [(f"reason: {visible(inquiry.reason)}", "")]
     for number, option in enumerate(question.options, 1):
         line = [(f"  {number}. {visible(option.label)}", "")]
-        if option.recommended and not is_marked_recommended(option.label):
-            line.append((" (recommended)", "green"))
+        if option.recommended_note:
+            line.append((option.recommended_note, "green"))
         if option.description:
             line.append((f"\n     {visible(option.description)}", "dim"))
         yield line
@@ -46,29 +46,16 @@ def _instructions(question: Question) -> str:
     return f"Type {choice}{own}.{enter}"
 
 
-def parse_answer(question: Question, typed: str) -> Answer | str:
-    """Return the answer, or the reason why it is invalid; an empty line takes the recommended options."""
-    typed = typed.strip()
-    chosen = _chosen(question, typed) if typed else _recommended(question)
-    answer = Answer(question=question.id, chosen=chosen, text="" if chosen else typed, how="human")
-    return refusal(question, answer) or answer
+def parse_line(question: Question, typed: str) -> Answer:
+    """Return the answer, for an empty line the recommended options; raise ``UserError`` if it is invalid."""
+    if not typed.strip() and (recommended := _recommended(question)):
+        return Answer(question=question.id, chosen=recommended)
+    return parse_typed_answer(question, typed)
 
 
 def _recommended(question: Question) -> tuple[str, ...]:
     labels = tuple(option.label for option in question.options if option.recommended)
     return labels if question.multiple else labels[:1]
-
-
-def _chosen(question: Question, typed: str) -> tuple[str, ...]:
-    """Return the labels that *typed* names, as a whole or, if several may be chosen, part by part."""
-    numbered = {str(number): option.label for number, option in enumerate(question.options, 1)}
-    named = {option.label.casefold(): option.label for option in question.options}
-    known = numbered | named
-    if label := known.get(typed.casefold()):
-        return (label,)
-    parts = typed.split(",") if question.multiple else []
-    labels = [known.get(part.strip().casefold(), "") for part in parts]
-    return tuple(dict.fromkeys(labels)) if all(labels) else ()
 
 
 class Readable(Protocol):

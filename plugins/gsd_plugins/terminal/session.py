@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, TextIO
 
 import attrs
 
-from gsd_core import Answer, Event, Inquiry, Notice, PhaseView, PlanningError, Question, RunInfo
+from gsd_core import Answer, Event, Inquiry, Notice, PhaseView, PlanningError, Question, RunInfo, UserError
 
-from .lines import Level, Line, glyphs_for, lines_of
-from .prompt import Readable, can_read, discard_typed, parse_answer, prompt_lines, read_line
+from .lines import Level, Line, glyphs_for, lines_of, visible
+from .prompt import Readable, can_read, discard_typed, parse_line, prompt_lines, read_line
 
 if TYPE_CHECKING:
     from .output import LineOutput
@@ -79,7 +79,7 @@ class TerminalSession:
         level = Level.QUIET if run.verbosity < 0 else Level.VERBOSE if run.verbosity else Level.LOG
         dumb = environ.get("TERM", "dumb") in ("dumb", "unknown", "")
         if self._err.isatty() and run.verbosity >= 0 and not dumb:
-            return LiveView(self._err, level, self.clock)
+            return LiveView(self._err, level, self.clock, run.command)
         return LineOutput(self._err, level)
 
     async def _refresh(self) -> None:
@@ -100,9 +100,12 @@ class TerminalSession:
         if event.name == "question.asked" and self._can_ask():
             lines: list[Line] = []  # the prompt shows the question in full
         elif event.name == "question.answered" and self._answered_elsewhere(event):
-            lines = [Line("answer", "answered elsewhere", style="yellow"), *lines_of(event)]
+            lines = [
+                Line("answer", "answered elsewhere", style="yellow"),
+                *lines_of(event, self._run.command),
+            ]
         else:
-            lines = lines_of(event)
+            lines = lines_of(event, self._run.command)
         for line in lines:
             self._output.line(line)
         if event.name not in FREQUENT_EVENTS:
@@ -145,10 +148,10 @@ class TerminalSession:
         discard_typed(self._stdin)
         print_styled(self._err, prompt_lines(inquiry, question, glyphs_for(self._err)))
         while (typed := await self._read()) is not None:
-            answer = parse_answer(question, typed)
-            if isinstance(answer, Answer):
-                return answer
-            print_styled(self._err, [[(f"invalid answer: {answer}", "")]])
+            try:
+                return parse_line(question, typed)
+            except UserError as error:
+                print_styled(self._err, [[(f"invalid answer: {visible(str(error))}", "")]])
         return None
 
     async def _read(self) -> str | None:

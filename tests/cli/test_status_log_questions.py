@@ -1,4 +1,4 @@
-"""Commands that only read: status, log, questions; they work without a run, and write nothing."""
+"""Commands that only read: status, log, questions. They work without a run and write nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cli.bench import BEGAN, DATABASE, EVIL, Bench, call, said
 
 
 @pytest.mark.parametrize("command", ["status", "log", "questions"])
-def test_without_a_run_they_say_so_and_write_nothing(bench: Bench, command: str) -> None:
+def test_without_a_run_commands_report_that_and_write_nothing(bench: Bench, command: str) -> None:
     before = sorted(bench.root.rglob("*"))
 
     result = call(command, "-C", bench.root)
@@ -29,7 +29,7 @@ def test_without_a_repository_there_is_no_run(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     result = call("status", "-C", tmp_path / "nowhere")
 
     assert result.exit_code == 2
@@ -37,7 +37,7 @@ def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_the_project_may_stand_before_or_after_the_verb(bench: Bench, before: bool) -> None:
+def test_the_project_can_be_named_before_or_after_the_command(bench: Bench, before: bool) -> None:
     bench.start()
     where = ("-C", bench.root)
 
@@ -46,7 +46,7 @@ def test_the_project_may_stand_before_or_after_the_verb(bench: Bench, before: bo
     assert found["run"] == "r-1"
 
 
-def test_status_tells_of_a_run_that_goes_on(bench: Bench) -> None:
+def test_status_shows_an_active_run(bench: Bench) -> None:
     bench.start()
     bench.work()
     with ProjectLock(bench.root / ".git" / "gsd"):
@@ -72,17 +72,17 @@ def test_status_tells_of_a_run_that_goes_on(bench: Bench) -> None:
     }
 
 
-def test_status_tells_of_a_run_that_was_killed(bench: Bench) -> None:
+def test_status_shows_an_interrupted_run(bench: Bench) -> None:
     bench.start()
     bench.work()
 
     result = call("status", "-C", bench.root)
 
     assert "interrupted" in result.stdout
-    assert "waits for gsd resume" in result.stdout
+    assert f"continue with: gsd -C {bench.root} resume" in result.stdout
 
 
-def test_status_tells_of_a_run_that_ended(bench: Bench) -> None:
+def test_status_shows_how_a_run_ended(bench: Bench) -> None:
     bench.start()
     bench.close("gaps", 6, "gaps remain: 02-01:T1")
 
@@ -98,8 +98,8 @@ def test_status_shows_each_open_question_with_the_command_that_answers_it(bench:
     shown = call("status", "-C", bench.root).stdout
 
     assert "? Which database?" in shown
-    assert "gsd answer q-1 CHOICE" in shown
-    assert "waits for an answer to q-1" in shown
+    assert f"gsd -C {bench.root} answer q-1 CHOICE" in shown
+    assert "waiting for an answer to q-1" in shown
 
 
 def test_only_the_last_run_is_shown(bench: Bench) -> None:
@@ -111,7 +111,7 @@ def test_only_the_last_run_is_shown(bench: Bench) -> None:
     assert said("status", "-C", bench.root)["run"] == "r-2"
 
 
-def test_questions_are_shown_whole(bench: Bench) -> None:
+def test_questions_are_shown_in_full(bench: Bench) -> None:
     bench.start()
     bench.ask()
 
@@ -121,7 +121,7 @@ def test_questions_are_shown_whole(bench: Bench) -> None:
         "reason: the plan leaves it open",
         "  1. SQLite (recommended): one file",
         "  2. PostgreSQL",
-        "answer with: gsd answer q-1 CHOICE",
+        f"answer with: gsd -C {bench.root} answer q-1 CHOICE",
         "",
     ]
 
@@ -142,7 +142,7 @@ def test_questions_as_json_have_their_options(bench: Bench) -> None:
     assert found["questions"][0]["answer_given"] is False
 
 
-def test_an_answered_question_is_open_no_more(bench: Bench) -> None:
+def test_an_answered_question_is_no_longer_open(bench: Bench) -> None:
     bench.start()
     bench.ask()
     bench.fact("question.answered", answer={"question": DATABASE.id, "chosen": ["SQLite"], "how": "human"})
@@ -185,7 +185,7 @@ def test_after_is_a_cursor_and_since_is_a_time(bench: Bench) -> None:
     assert seqs("--after", "3") == []
 
 
-def test_a_time_that_is_none_is_an_error_with_examples(bench: Bench) -> None:
+def test_an_invalid_time_is_an_error_with_examples(bench: Bench) -> None:
     result = call("log", "-C", bench.root, "--since", "yesterday")
 
     assert result.exit_code == 2
@@ -206,7 +206,7 @@ def test_follow_ends_when_the_run_does(bench: Bench, monkeypatch: pytest.MonkeyP
     assert "run.closed" in shown.splitlines()[-1]
 
 
-def test_foreign_text_cannot_act_on_the_terminal(bench: Bench) -> None:
+def test_text_from_others_cannot_control_the_terminal(bench: Bench) -> None:
     bench.start()
     bench.fact("attempt.started", "2/plan", kind="plan", phase="2", plan="", executor=EVIL)
     bench.fact("step.failed", "2/plan", error={"kind": EVIL, "message": EVIL, "hint": EVIL})
@@ -221,7 +221,7 @@ def test_foreign_text_cannot_act_on_the_terminal(bench: Bench) -> None:
         assert "\u202e" not in result.stdout
 
 
-def test_a_damaged_journal_is_named(bench: Bench) -> None:
+def test_a_damaged_journal_is_reported(bench: Bench) -> None:
     bench.start()
     bench.journal.write_bytes(b"not a database, but long enough to be looked at" * 100)
 
@@ -232,7 +232,7 @@ def test_a_damaged_journal_is_named(bench: Bench) -> None:
     assert "hint: " in result.stderr
 
 
-def test_a_journal_that_is_being_written_can_be_read(bench: Bench) -> None:
+def test_a_journal_can_be_read_while_it_is_written(bench: Bench) -> None:
     bench.start()
     with Journal.open(bench.journal, clock=lambda: BEGAN) as journal:
         journal.append("question.withdrawn", {"key": "none"}, run="r-1")

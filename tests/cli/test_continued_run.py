@@ -1,4 +1,4 @@
-"""What a later process of a run goes by: the flags of the first one, and what was answered meanwhile."""
+"""What a later process of a run takes over: the first one's flags, and answers given in between."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _settings(project: Path, verb: str, *flags: str) -> list[str]:
 
 
 @pytest.mark.parametrize("verb", ["run", "resume"])
-def test_the_caps_and_models_of_the_first_process_hold_for_the_next(project: Path, verb: str) -> None:
+def test_a_continued_run_keeps_its_limits_and_models(project: Path, verb: str) -> None:
     assert _settings(project, verb) == [
         "setting: run.agent = fake (the run so far)",
         "setting: run.model = haiku (the run so far)",
@@ -56,13 +56,13 @@ def test_the_caps_and_models_of_the_first_process_hold_for_the_next(project: Pat
     ]
 
 
-def test_a_flag_that_is_typed_now_wins(project: Path) -> None:
+def test_a_new_flag_overrides_the_earlier_one(project: Path) -> None:
     assert "setting: budget.max_usd = 7 (command line)" in _settings(
         project, "resume", "--max-budget-usd", "7"
     )
 
 
-def test_consent_is_given_to_one_process_only(project: Path) -> None:
+def test_consent_holds_for_one_process_only(project: Path) -> None:
     done = _gsd("resume", "-C", project, *FAKE, "--no-input", "--yes")
     again = _gsd("resume", "-C", project, *FAKE, "--dry-run")
 
@@ -70,7 +70,7 @@ def test_consent_is_given_to_one_process_only(project: Path) -> None:
     assert "yolo" not in "".join(line for line in again.stdout.splitlines() if line.startswith("setting"))
 
 
-def test_a_step_is_skipped_if_that_was_answered_while_no_run_was_there(tmp_path: Path) -> None:
+def test_an_answer_given_while_no_run_is_active_skips_a_step(tmp_path: Path) -> None:
     idea, root = tmp_path / "idea.md", tmp_path / "new"
     idea.write_text("# A greeter\n")
     broken = tmp_path / "plugins"
@@ -95,7 +95,7 @@ def test_a_step_is_skipped_if_that_was_answered_while_no_run_was_there(tmp_path:
     assert "skipped, not done: phase 1" in second.stderr
 
 
-def test_a_quiet_run_says_how_it_ended(project: Path) -> None:
+def test_a_quiet_run_prints_how_it_ended(project: Path) -> None:
     done = _gsd("resume", "-C", project, *FAKE, "--yes", "-q")
 
     assert done.returncode == 0

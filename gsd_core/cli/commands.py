@@ -1,0 +1,62 @@
+"""The table of subcommands, and command lines as the user has to type them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from .global_options import GlobalOptions
+
+
+class CommandEntry(NamedTuple):
+    """A built-in subcommand: the module that has it as ``command``, and its line in ``gsd --help``."""
+
+    module: str
+    summary: str
+
+
+# The summaries repeat the first sentences of the commands' docstrings, so that `gsd --help` need not
+# import the commands; a test compares them.
+COMMANDS: Mapping[str, CommandEntry] = {
+    "run": CommandEntry("run", "Turn IDEA (a text file, or - for stdin) into verified, committed code."),
+    "resume": CommandEntry("resume", "Resume the unfinished run."),
+    "status": CommandEntry("status", "Show the run's phases, current step, open questions and cost."),
+    "log": CommandEntry("log", "Show what was done, one line per record of the journal."),
+    "questions": CommandEntry("questions", "List the open questions, each with the command that answers it."),
+    "answer": CommandEntry("answer", "Answer the question ID."),
+    "stop": CommandEntry("stop", "Ask the active run to stop."),
+    "phases": CommandEntry("phases", "List the phases of the current milestone."),
+    "plans": CommandEntry("plans", "List the plans of PHASE."),
+    "gaps": CommandEntry("gaps", "Show the gaps of PHASE."),
+    "requirements": CommandEntry("requirements", "List the requirements with their phase and status."),
+    "health": CommandEntry("health", "Check the files in .planning/ and repair some of them."),
+    "plugins": CommandEntry("plugins", "List plugins, create a new one, or check one."),
+}
+
+LOAD_PLUGINS = ("run", "resume", "gaps", "plugins")
+"""The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
+
+_MENTION = re.compile(rf"\bgsd ({'|'.join(COMMANDS)})\b")
+
+
+def base_command(options: GlobalOptions) -> str:
+    """Return how to call gsd for the project of *options*: ``gsd`` or ``gsd -C DIR``."""
+    return shlex.join(["gsd", *(["-C", str(options.directory)] if options.directory_given else [])])
+
+
+def with_global_options(text: str, options: GlobalOptions) -> str:
+    """Return *text* with the global options the user gave in every gsd command that it mentions.
+
+    The core does not know how it was started, so its hints name bare commands such as ``gsd resume``.
+    """
+
+    def complete(match: re.Match[str]) -> str:
+        plugins: list[str] = []
+        if match[1] in LOAD_PLUGINS:
+            plugins += [word for name in options.plugins for word in ("-p", name)]
+            plugins += [word for folder in options.plugin_dirs for word in ("--plugins-dir", str(folder))]
+        return " ".join([base_command(options), *map(shlex.quote, plugins), match[1]])
+
+    return _MENTION.sub(complete, text)

@@ -1,0 +1,46 @@
+"""How help texts look: click's own layout, with bold headings on a terminal.
+
+rich would draw boxes, but importing it takes longer than everything else that ``gsd --help`` does.
+"""
+
+from __future__ import annotations
+
+import click
+
+MAX_WIDTH = 100
+CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": MAX_WIDTH}
+
+
+class HelpFormatter(click.HelpFormatter):
+    """A formatter whose headings stand out; click removes the styles when stdout is not a terminal."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        """Write the line with the command's arguments."""
+        super().write_usage(prog, args, click.style(prefix or "Usage:", bold=True) + " ")
+
+    def write_heading(self, heading: str) -> None:
+        """Write a heading."""
+        self.write(f"{'':>{self.current_indent}}{click.style(f'{heading}:', bold=True)}\n")
+
+
+class HelpContext(click.Context):
+    """A context that formats help with :class:`HelpFormatter`."""
+
+    formatter_class = HelpFormatter
+
+
+class Command(click.Command):
+    """A subcommand of ``gsd``."""
+
+    context_class = HelpContext
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Return ``--help``, worded like our own options."""
+        option = super().get_help_option(ctx)
+        if option:
+            option.help = "show this help and exit"
+        return option
+
+
+class Group(Command, click.Group):
+    """A subcommand of ``gsd`` that has subcommands of its own."""
