@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 import attrs
-import pluggy
 
 from gsd_core.errors import PluginError, StepError
 from gsd_core.journal.codec import unstructure
@@ -24,6 +23,7 @@ from gsd_core.model.step import Accept, Functions
 from gsd_core.plugins.call_group import CallGroup, report_failure
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.isolation import Call, call_blocking, describe_exception
+from gsd_core.plugins.validation import fits
 from gsd_core.sanitize import clip, sanitize
 
 from .timeouts import InactivityTimeout
@@ -54,15 +54,13 @@ class Callbacks:
         if accept is None:
             return ()
         try:
-            found: object = call_blocking(Call(self.plugin, HOOK), lambda: accept(result))
+            found: Any = call_blocking(Call(self.plugin, HOOK), lambda: accept(result))
             if found is None:
                 return ()
-            if isinstance(found, Sequence) and not isinstance(found, str | bytes):
-                items = cast("Sequence[object]", found)
-                if all(isinstance(item, str) for item in items):
-                    return tuple(cast("Sequence[str]", items))
+            if fits(found, Sequence[str]):
+                return tuple(found)
             if inspect.iscoroutine(found):
-                found.close()
+                found.close()  # else Python warns that it was never awaited
             raise self._error(f"accept returned {type(found).__name__}, not a list of strings")
         except (PluginError, StepError) as exc:
             self._report(exc)
@@ -87,7 +85,8 @@ class Callbacks:
         timeout = InactivityTimeout(idle=self.limit, hook=HOOK, culprits=lambda: self.plugin)
         try:
             async with timeout.running(), group:
-                running = group.add(_as_implementation(self.plugin, call_function), {}, check)
+                implementation: Any = _Implementation(plugin_name=self.plugin, function=call_function)
+                running = group.add(implementation, {}, check)
                 await group.all()
             outcome = group.outcome(running)
         except PluginError as exc:
@@ -99,7 +98,7 @@ class Callbacks:
 
     def _validate(self, value: object, schema: Mapping[str, Any]) -> tuple[str, ...]:
         """Return where *value* does not match *schema*, a line for each place; empty if it does."""
-        from jsonschema.validators import validator_for  # slow to import
+        from jsonschema import validators  # slow to import
         from referencing import Registry
 
         try:
@@ -108,10 +107,11 @@ class Callbacks:
         except (TypeError, ValueError, RecursionError) as exc:
             return (f"not JSON: {describe_exception(exc)[:MAX_PROBLEM_LENGTH]}",)
         try:
-            kind: Any = validator_for(schema)
+            kind: Any = validators.validator_for(schema)
             kind.check_schema(schema)
             # An empty registry, because jsonschema downloads remote references by default.
-            errors = list(kind(schema, registry=Registry()).iter_errors(data))
+            empty: Any = Registry
+            errors = list(kind(schema, registry=empty()).iter_errors(data))
         except Exception as exc:  # also a bad pattern, a reference that leads nowhere or in a circle
             error = self._error(
                 f"passed an invalid JSON schema: {describe_exception(exc)[:MAX_PROBLEM_LENGTH]}"
@@ -131,9 +131,10 @@ class Callbacks:
             report_failure(self.hooks.report, error.plugin, error.hook, error)
 
 
-def _as_implementation(plugin: str, function: Any) -> pluggy.HookImpl:
-    """Return *function* in the form that a group of calls takes: an implementation of a hook."""
-    options = pluggy.HookimplOpts(
-        wrapper=False, hookwrapper=False, optionalhook=False, tryfirst=False, trylast=False, specname=None
-    )
-    return pluggy.HookImpl(None, plugin, function, options)
+@attrs.frozen(kw_only=True)
+class _Implementation:
+    """What a group of calls needs of a pluggy implementation; a callback has not been registered."""
+
+    plugin_name: str
+    function: Callable[[], Awaitable[str]]
+    argnames: tuple[str, ...] = ()

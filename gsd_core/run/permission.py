@@ -76,11 +76,10 @@ def strictest(outcomes: Sequence[Outcome[Permission | None]]) -> Permission:
     """
     failed = [Deny(reason=f"the policy {o.plugin!r} failed: {o.error}") for o in outcomes if o.error]
     permissions = [*failed, *(o.value for o in outcomes if o.value is not None)]
-    for kind in (Deny, Ask, Allow):
-        for permission in permissions:
-            if isinstance(permission, kind):
-                return permission
-    return Ask(reason="no policy decides about it")
+    for kind in (Deny, Ask):
+        if strict := next((each for each in permissions if isinstance(each, kind)), None):
+            return strict
+    return permissions[0] if permissions else Ask(reason="no policy decides about it")
 
 
 def shown(use: ToolUse) -> str:

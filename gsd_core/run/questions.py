@@ -43,8 +43,9 @@ async def ask(
         # "occasion" is the name of the key on disk, in all versions.
         run.record("question.asked", {"inquiry": unstructure(stamped), "occasion": key}, step=step)
     limit = run.limits.park_after if agent_waits else None
+    timeout = asyncio.timeout(limit.total_seconds() if limit is not None else None)
     try:
-        async with asyncio.timeout(limit.total_seconds() if limit is not None else None) as timeout:
+        async with timeout:
             while unanswered := _unanswered(run, stamped):
                 await _wait_for_an_answer(run, unanswered)
     except TimeoutError:

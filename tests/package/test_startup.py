@@ -9,7 +9,7 @@ import pytest
 
 from tests.package.source import ROOT
 
-HEAVY = ("claude_agent_sdk", "mcp", "apprise", "starlette", "tenacity", "cattrs", "ruamel")
+HEAVY = ("claude_agent_sdk", "mcp", "apprise", "starlette", "tenacity", "cattrs", "ruamel", "jsonschema")
 STATUS_NEEDS = {"tenacity", "cattrs", "ruamel"}
 COMMANDS = (["--help"], ["run", "--help"], ["plugins"], ["status"], ["--version"])
 SCRIPT = """

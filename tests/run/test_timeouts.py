@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 from attrs import frozen
@@ -50,8 +51,10 @@ ACTIONS = st.lists(
 LIMITS = st.integers(0, 60).map(lambda seconds: timedelta(seconds=seconds + 0.5))
 
 
-async def live(timeouts: PausableTimeouts, actions: list[Action]) -> tuple[float, GsdError]:
-    """Do *actions*, end all pauses, and hang; return when the block was ended, and by which error."""
+async def live(
+    timeouts: PausableTimeouts, actions: list[Action], *work: Coroutine[Any, Any, None]
+) -> tuple[float, GsdError]:
+    """Do *actions*, end all pauses, do *work*, and hang; return when the block was ended, and how."""
     pauses: dict[int, AbstractContextManager[None]] = {}
     try:
         async with timeouts.running():
@@ -68,6 +71,7 @@ async def live(timeouts: PausableTimeouts, actions: list[Action]) -> tuple[float
                         pauses[number].__enter__()
             for pause in pauses.values():
                 pause.__exit__(None, None, None)
+            await asyncio.gather(*work)
             await asyncio.Event().wait()
     except GsdError as error:
         return asyncio.get_running_loop().time(), error
@@ -136,11 +140,10 @@ def test_parallel_tool_calls_do_not_end_an_agent_that_has_time_left() -> None:
 
     async def main() -> float:
         timeouts = AgentTimeouts(idle=timedelta(minutes=10), hard=timedelta(hours=1))
-        with pytest.raises(Transient, match="no activity"):
-            async with timeouts.running():
-                await asyncio.gather(tool(timeouts, 1, 93), tool(timeouts, 2, 50), tool(timeouts, 3, 70))
-                await asyncio.Event().wait()
-        return asyncio.get_running_loop().time()
+        tools = [tool(timeouts, 1, 93), tool(timeouts, 2, 50), tool(timeouts, 3, 70)]
+        ended, error = await live(timeouts, [], *tools)
+        assert "no activity" in str(error)
+        return ended
 
     assert run_simulated(main()) == 93 + 600
 
