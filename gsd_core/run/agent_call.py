@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from gsd_core.errors import ConfigError, Permanent, PluginError
+from gsd_core.errors import ConfigError, Permanent, PluginError, RejectedAnswer
 from gsd_core.hookspecs import gsd_run_agent
 from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.schema import Record
@@ -129,6 +129,7 @@ class AgentCall:
 async def run_agent(call: AgentCall) -> AgentResult:
     """Return a valid answer: the recorded one, or that of a conversation with at most two complaints."""
     complaints: Sequence[str] = ()
+    value: Any = None
     known = _recorded_answer(call)
     for conversation in _conversations(call):
         task = attrs.evolve(call.task, conversation=conversation, run=call.run.id)
@@ -138,10 +139,11 @@ async def run_agent(call: AgentCall) -> AgentResult:
             complaints = call.callbacks.complaints(task, result)
             if not complaints:
                 return result
+            value = result.value
             listed = "\n".join(f"- {complaint}" for complaint in complaints)
             prompt = f"Your answer cannot be used yet:\n{listed}\nFix this and answer again, in full."
             task = attrs.evolve(task, prompt=prompt, conversation=attrs.evolve(conversation, resume=True))
-    raise Permanent(f"the agent's answer is still invalid: {'; '.join(complaints)}")
+    raise RejectedAnswer(f"the agent's answer is still invalid: {'; '.join(complaints)}", value)
 
 
 def _recorded_answer(call: AgentCall) -> AgentResult | None:
