@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Any, cast
@@ -157,25 +157,27 @@ async def _attempt(run: Run, step: StepRequest, start: Start) -> Attempt:
     run.record("attempt.started", data, step=step.id, attempt=step.attempt)
     step = attrs.evolve(step, began=run.step(step.id).started_at)
 
-    def record_end(kind: str, data: Mapping[str, Any]) -> None:
-        run.record(kind, data, step=step.id, attempt=step.attempt)
-
     try:
         return await _execute(run, step)
     except asyncio.CancelledError:
-        record_end("attempt.lost", {"why": "stopped"})
+        run.record("attempt.lost", {"why": "stopped"}, step=step.id, attempt=step.attempt)
         raise
     except Parked as exc:
         asked = {q.id for record in run.state.inquiries.values() for q in record.inquiry.questions}
         if asked.isdisjoint(exc.questions):
             # No answer would ever start the step again.
-            record_end("attempt.failed", {"error": failure(exc)})
+            run.record("attempt.failed", {"error": failure(exc)}, step=step.id, attempt=step.attempt)
             message = f"plugin {exc.plugin!r} waits for an answer to a question that was not asked: {exc}"
             raise Permanent(message, hint="a step is parked by asking through its host") from exc
-        record_end("attempt.lost", {"why": "parked", "questions": list(exc.questions)})
+        run.record(
+            "attempt.lost",
+            {"why": "parked", "questions": list(exc.questions)},
+            step=step.id,
+            attempt=step.attempt,
+        )
         raise
     except GsdError as exc:
-        record_end("attempt.failed", {"error": failure(exc)})
+        run.record("attempt.failed", {"error": failure(exc)}, step=step.id, attempt=step.attempt)
         raise
 
 
