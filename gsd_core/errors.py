@@ -10,6 +10,7 @@ A class has the exit code of its parent unless it has its own. That includes cla
         Permanent                 do not try again
           Credentials             log in first (exit 4)
           Exhausted               a budget or a usage limit is used up (exit 5)
+          RejectedAnswer          an agent's answer is still invalid after all complaints
         Parked                    a human has to answer first, then the core runs the step again (exit 3)
       PluginError                 a plugin broke its contract: report it, never retry
       UserError                   the user has to change something first (exit 2)
@@ -74,6 +75,14 @@ class Credentials(Permanent):
 
 class Exhausted(Permanent):
     """A budget or a usage limit is used up."""
+
+
+class RejectedAnswer(Permanent):
+    """An agent's answer is still invalid after all complaints; *value* is what it answered last."""
+
+    def __init__(self, message: str, value: Any = None) -> None:
+        super().__init__(message)
+        self.value = value
 
 
 class Parked(StepError):

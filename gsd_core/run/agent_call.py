@@ -1,4 +1,14 @@
-"""One agent call: opened, watched, settled and closed; asked again it is the record."""
+"""One agent call: a conversation with an agent until its answer is valid.
+
+A call has a key, which names it within its step, and is durable. Each exchange is recorded as
+``agent.opened`` before the agent is asked and as ``agent.closed``, with its cost and its answer, before
+the answer is used. Agents are slow and cost money: when a step runs again after a crash, a call whose answer
+is in the journal returns it without asking, and one that was interrupted resumes its conversation.
+
+The answer is checked by the schema and by the executor's ``accept``. Complaints go back into the
+conversation; if they do not help, one new conversation is tried, because an agent rarely leaves a wrong
+track on its own.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +18,14 @@ import uuid
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from attrs import define, evolve, field
+import attrs
 
-from gsd_core.errors import ConfigError, Permanent, PluginError
+from gsd_core.errors import ConfigError, Permanent, PluginError, RejectedAnswer
 from gsd_core.hookspecs import gsd_run_agent
 from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.schema import Record
 from gsd_core.model.agent import Activity, AgentResult, AgentTask, Conversation, Permission, ToolUse
 from gsd_core.model.question import Answer, Inquiry, Question
-from gsd_core.model.step import Accept, Functions
 from gsd_core.model.usage import Usage
 from gsd_core.plugins.isolation import in_core
 from gsd_core.plugins.validation import validate_storable
@@ -24,80 +33,72 @@ from gsd_core.processes import start_time
 from gsd_core.sanitize import clip, redact, sanitize
 
 from .budget import check_budget
-from .permission import Gate
-from .questions import ask_for_a_while
+from .callbacks import Callbacks
+from .permission import StepGate
+from .questions import ask
 from .runtime import Run
 from .timeouts import AgentTimeouts
 
 T = TypeVar("T")
 
-COMPLAINTS = 2
-SHOWN = 400
+MAX_COMPLAINTS = 2
+MAX_ACTIVITY_LENGTH = 400
 
 
-@define(kw_only=True)
+@attrs.define(kw_only=True)
 class AgentCall:
-    """One call of an agent within an attempt; it is the agent's host as well."""
+    """The state of one call; also the agent's host (:class:`gsd_core.AgentHost`).
+
+    *timeouts* and *used* are those of the current exchange. *failure* is set by a host method that failed.
+    """
 
     run: Run
     step: str
     attempt: int
     key: str
-    gate: Gate
-    functions: Functions
-    clocks: AgentTimeouts
-    stopped: asyncio.Future[Exception] = field(factory=lambda: asyncio.get_running_loop().create_future())
-    turns: Usage = field(factory=Usage)
+    task: AgentTask
+    gate: StepGate
+    callbacks: Callbacks
+    timeouts: AgentTimeouts = attrs.field(init=False)
+    used: Usage = attrs.field(factory=Usage, init=False)
+    failure: asyncio.Future[Exception] = attrs.field(
+        factory=lambda: asyncio.get_running_loop().create_future(), init=False
+    )
 
     async def permit(self, use: ToolUse) -> Permission:
         """See :class:`gsd_core.AgentHost`."""
-        with in_core(), self.clocks.paused():
-            return await self._or_stop(self.gate.permit(use))
+        return await self._answer(self.gate.permit(use))
 
     async def confirm(self, use: ToolUse, reason: str) -> Permission:
         """See :class:`gsd_core.AgentHost`."""
-        with in_core(), self.clocks.paused():
-            return await self._or_stop(self.gate.confirm(use, reason))
+        return await self._answer(self.gate.confirm(use, reason))
 
     async def ask(self, questions: Sequence[Question]) -> Sequence[Answer]:
         """See :class:`gsd_core.AgentHost`."""
         inquiry = Inquiry(questions=tuple(questions), reason=f"the agent of {self.step} asks")
-        with in_core(), self.clocks.paused():
-            return await self._or_stop(ask_for_a_while(self.run, inquiry, step=self.step, occasion=self.key))
+        return await self._answer(ask(self.run, inquiry, step=self.step, key=self.key, agent_waits=True))
 
     async def call(self, function: str, arguments: Mapping[str, Any]) -> str:
         """See :class:`gsd_core.AgentHost`."""
-        implementation = self.functions.get(function)
-        if implementation is None:
-            return f"there is no function {function!r}"
-        with in_core(), self.clocks.paused():
-            return await self._or_stop(implementation(arguments))
-
-    async def _or_stop(self, work: Awaitable[T]) -> T:
-        """Await *work*; what it raises ends the whole call, whatever the agent's library makes of it."""
-        try:
-            return await work
-        except Exception as exc:
-            if not self.stopped.done():
-                self.stopped.set_result(exc)
-            await asyncio.Event().wait()
-            raise AssertionError("the call is cancelled here") from exc
+        return await self._answer(self.callbacks.call(self.task, function, arguments))
 
     async def progress(self, activity: Activity, usage: Usage | None = None) -> None:
         """See :class:`gsd_core.AgentHost`."""
         with in_core():
-            self._note(activity, usage)
+            self.timeouts.beat()
+            text = clip(redact(sanitize(activity.text)), MAX_ACTIVITY_LENGTH)
+            data: dict[str, Any] = {
+                "key": self.key,
+                "kind": activity.kind,
+                "tool": activity.tool,
+                "text": text,
+            }
             if usage is not None:
-                await self._or_stop(check_budget(self.run, self.step, None, self.turns))
-
-    def _note(self, activity: Activity, usage: Usage | None) -> None:
-        self.clocks.beat()
-        text = clip(redact(sanitize(activity.text)), SHOWN)
-        data: dict[str, Any] = {"key": self.key, "kind": activity.kind, "tool": activity.tool, "text": text}
+                self.used = self.used + usage
+                data["usage"] = unstructure(usage)
+            self.run.note(data, step=self.step, attempt=self.attempt)
         if usage is not None:
-            self.turns = self.turns + usage
-            data["usage"] = unstructure(usage)
-        self.run.note(data, step=self.step, attempt=self.attempt)
+            await self._answer(check_budget(self.run, self.step, None, self.used))
 
     def started(self, pid: int) -> None:
         """See :class:`gsd_core.AgentHost`."""
@@ -109,29 +110,82 @@ class AgentCall:
         """See :class:`gsd_core.AgentHost`."""
         return {"GSD_RUN": self.run.id, "GSD_STEP": self.step}
 
+    async def _answer(self, work: Awaitable[T]) -> T:
+        """Return the result of *work*, which the agent waits for; its failure ends the whole call.
 
-async def run_agent(call: AgentCall, task: AgentTask, accept: Accept | None) -> AgentResult:
-    """Return an accepted answer: complaints go back twice, then one fresh conversation, then give up.
+        Raising it into the agent would not do: an agent's library may turn an exception in a tool into a
+        text for the model, which then continues.
+        """
+        with in_core(), self.timeouts.paused():
+            try:
+                return await work
+            except Exception as exc:
+                if not self.failure.done():
+                    self.failure.set_result(exc)
+                await asyncio.Event().wait()
+                raise AssertionError("the agent's task is cancelled here") from exc
 
-    An answer that was given before a crash is taken from the record.
-    """
+
+async def run_agent(call: AgentCall) -> AgentResult:
+    """Return a valid answer: the recorded one, or that of a conversation with at most two complaints."""
     complaints: Sequence[str] = ()
-    known = last_answer(call.run, call.step, call.key)
-    for conversation in _conversations(call, task):
-        current = evolve(task, conversation=conversation, run=call.run.id)
-        current = evolve(current, prompt=_with_answers(call, current))
-        for _ in range(1 + COMPLAINTS):
-            result, known = known or await _once(call, current), None
-            complaints = accept(result) if accept else ()
+    value: Any = None
+    known = _recorded_answer(call)
+    for conversation in _conversations(call):
+        task = attrs.evolve(call.task, conversation=conversation, run=call.run.id)
+        task = attrs.evolve(task, prompt=_with_answers(call, task))
+        for _ in range(1 + MAX_COMPLAINTS):
+            result, known = known or await _exchange(call, task), None
+            complaints = call.callbacks.complaints(task, result)
             if not complaints:
                 return result
-            going_on = evolve(conversation, resume=True)
-            current = evolve(current, prompt=_complaint(complaints), conversation=going_on)
-    raise Permanent(f"the agent's answer stays invalid: {'; '.join(complaints)}")
+            value = result.value
+            listed = "\n".join(f"- {complaint}" for complaint in complaints)
+            prompt = f"Your answer cannot be used yet:\n{listed}\nFix this and answer again, in full."
+            task = attrs.evolve(task, prompt=prompt, conversation=attrs.evolve(conversation, resume=True))
+    raise RejectedAnswer(f"the agent's answer is still invalid: {'; '.join(complaints)}", value)
+
+
+def _recorded_answer(call: AgentCall) -> AgentResult | None:
+    """Return the last answer under the call's key, unless the agent was asked again after it."""
+    last = next(reversed(_recorded_exchanges(call)), None)
+    value = last.data.get("value") if last and last.kind == "agent.closed" else None
+    return structure(value, AgentResult) if value else None
+
+
+def _recorded_exchanges(call: AgentCall) -> list[Record]:
+    # Not those before the step's last failure: a step that is retried begins afresh.
+    base = call.run.step(call.step).base
+    facts = call.run.journal.events(after=base, run=call.run.id, kinds=["agent.opened", "agent.closed"])
+    return [fact for fact in facts if fact.step == call.step and fact.data["key"] == call.key]
+
+
+def _conversations(call: AgentCall) -> Iterator[Conversation]:
+    """Yield the conversation to use (given, interrupted or new), then a second, new one.
+
+    There is no second one if the executor continues a conversation of its own: a new one would not know
+    what the prompt refers to.
+    """
+    if call.task.conversation is not None:
+        yield call.task.conversation
+        return
+    opened = [fact for fact in _recorded_exchanges(call) if fact.kind == "agent.opened"]
+    if opened:
+        yield attrs.evolve(structure(opened[-1].data["conversation"], Conversation), resume=True)
+    else:
+        yield _new_conversation(call.task)
+    yield _new_conversation(call.task)
+
+
+def _new_conversation(task: AgentTask) -> Conversation:
+    return Conversation(id=str(uuid.uuid4()), cwd=str(task.tree))
 
 
 def _with_answers(call: AgentCall, task: AgentTask) -> str:
-    """Return the prompt, after what was answered while the conversation that is resumed was away."""
+    """Return the prompt; that of a resumed conversation begins with the answers to the agent's questions.
+
+    The agent's process was ended while a human was asked, so the agent has not seen them.
+    """
     if task.conversation is None or not task.conversation.resume:
         return task.prompt
     answered = [
@@ -144,107 +198,70 @@ def _with_answers(call: AgentCall, task: AgentTask) -> str:
     if not answered:
         return task.prompt
     listed = "\n".join(answered)
-    return f"What you asked before you were interrupted is answered; go by it:\n{listed}\n\n{task.prompt}"
+    return f"Your earlier questions have been answered; follow these answers:\n{listed}\n\n{task.prompt}"
 
 
-def _complaint(complaints: Sequence[str]) -> str:
-    listed = "\n".join(f"- {complaint}" for complaint in complaints)
-    return f"Your answer cannot be used yet:\n{listed}\nMend it and answer again, in full."
-
-
-def last_answer(run: Run, step: str, key: str) -> AgentResult | None:
-    """Return what the agent answered last under *key* in this generation, unless it was asked again."""
-    last = next(reversed(_exchanges(run, step, key)), None)
-    value = last.data.get("value") if last and last.kind == "agent.closed" else None
-    return structure(value, AgentResult) if value else None
-
-
-def _exchanges(run: Run, step: str, key: str) -> list[Record]:
-    base = run.step(step).base
-    facts = run.journal.events(after=base, run=run.id, kinds=["agent.opened", "agent.closed"])
-    return [fact for fact in facts if fact.step == step and fact.data["key"] == key]
-
-
-def _conversations(call: AgentCall, task: AgentTask) -> Iterator[Conversation]:
-    """Yield the call's conversation: given, resumed after a crash, or new; then a fresh one.
-
-    A task that goes on with a conversation of its own cannot begin afresh.
-    """
-    if task.conversation is not None:
-        yield task.conversation
-        return
-    opened = [f for f in _exchanges(call.run, call.step, call.key) if f.kind == "agent.opened"]
-    if opened:
-        yield evolve(structure(opened[-1].data["conversation"], Conversation), resume=True)
-    else:
-        yield _new_conversation(task)
-    yield _new_conversation(task)
-
-
-def _new_conversation(task: AgentTask) -> Conversation:
-    return Conversation(id=str(uuid.uuid4()), cwd=str(task.tree))
-
-
-async def _once(call: AgentCall, task: AgentTask) -> AgentResult:
-    """One exchange with the agent, with its cost recorded however it ends."""
+async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
+    """Ask the agent once; its cost is recorded however the exchange ends."""
     await check_budget(call.run, call.step, task.limits.dollars)
-    _open(call, task)
-    call.turns = Usage()
+    _record_opened(call, task)
+    names = " or ".join(map(repr, call.run.settings.agent))
+    # New ones for each exchange: an agent that ignores its cancellation may leave a pause behind.
+    call.timeouts = AgentTimeouts(idle=task.limits.idle, hard=task.limits.hard, who=f"the agent {names}")
+    call.used = Usage()
     try:
-        async with call.clocks.running():
-            result = await _picked(call, task)
+        async with call.timeouts.running():
+            result = await _ask_agent(call, task)
     except BaseException as exc:
-        ended = "lost" if isinstance(exc, asyncio.CancelledError) else "failed"
-        _close(call, ended, call.turns)
+        _record_closed(call, "lost" if isinstance(exc, asyncio.CancelledError) else "failed", call.used)
         raise
-    usage = result.usage if result.usage.turns else call.turns
-    _close(call, result.ended, usage, result if result.ended == "done" else None)
+    usage = result.usage if result.usage.turns else call.used
+    _record_closed(call, result.ended, usage, result if result.ended == "done" else None)
     if result.ended in ("turns", "dollars"):
         raise Permanent(f"the agent used up its {result.ended} before it was done")
     return result
 
 
-async def _picked(call: AgentCall, task: AgentTask) -> AgentResult:
+async def _ask_agent(call: AgentCall, task: AgentTask) -> AgentResult:
+    """Call the agent plugin, until it returns or a host method fails."""
     names = call.run.settings.agent
-    work = asyncio.ensure_future(call.run.hooks.pick(gsd_run_agent, names, AgentResult, task, call))
-    waiting: set[asyncio.Future[Any]] = {work, call.stopped}
+    agent = asyncio.ensure_future(call.run.hooks.pick(gsd_run_agent, names, AgentResult, task, call))
+    waiting: set[asyncio.Future[Any]] = {agent, call.failure}
     try:
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        if call.stopped.done():
-            raise call.stopped.result()
-        outcome = await work
+        if call.failure.done():
+            raise call.failure.result()
+        outcome = await agent
     finally:
-        await _ended(work)
+        # The agent ends before we leave, whatever the reason. The hook's grace bounds how long it takes.
+        agent.cancel()
+        await asyncio.wait({agent})
+        if not agent.cancelled():
+            agent.exception()
     if outcome is None or outcome.value is None:
-        raise ConfigError(f"no agent takes the task: {', '.join(names)} declined", hint="see gsd plugins")
+        raise ConfigError(
+            f"no agent takes the task: {', '.join(names)} declined",
+            hint="'gsd plugins' lists the installed plugins",
+        )
     if why := validate_storable(outcome.value, AgentResult):
         raise PluginError(outcome.plugin, "gsd_run_agent", why)
     return outcome.value
 
 
-async def _ended(work: asyncio.Future[Any]) -> None:
-    """Have the agent end, however we leave; the plugins' border bounds how long that takes."""
-    work.cancel()
-    await asyncio.wait({work})
-    if not work.cancelled():
-        work.exception()
-
-
-def _open(call: AgentCall, task: AgentTask) -> None:
-    digest = hashlib.sha256(task.prompt.encode("utf-8", "replace")).hexdigest()
+def _record_opened(call: AgentCall, task: AgentTask) -> None:
     reserved = task.limits.dollars
     data = {
         "key": call.key,
         "conversation": unstructure(task.conversation),
         "model": task.model,
         "role": task.role,
-        "prompt_sha256": digest,
+        "prompt_sha256": hashlib.sha256(task.prompt.encode("utf-8", "replace")).hexdigest(),
         "reserved": str(reserved) if reserved else None,
     }
     call.run.record("agent.opened", data, step=call.step, attempt=call.attempt)
 
 
-def _close(call: AgentCall, ended: str, usage: Usage, value: AgentResult | None = None) -> None:
+def _record_closed(call: AgentCall, ended: str, usage: Usage, value: AgentResult | None = None) -> None:
     data = {"key": call.key, "ended": ended, "usage": unstructure(usage)}
     if value is not None:
         data["value"] = unstructure(value)

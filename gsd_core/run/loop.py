@@ -31,8 +31,8 @@ async def escalate(run: Run, item: Escalate) -> None:
     )
     question = Question(text=_text(item, step), header="What now?", options=options, free_text=False)
     inquiry = Inquiry(kind="escalation", questions=(question,), reason=_reason(item))
-    occasion = f"{item.cause} {item.generation}"
-    await ask(run, inquiry, step=item.step, occasion=occasion)
+    key = f"{item.cause} {item.generation}"
+    await ask(run, inquiry, step=item.step, key=key)
 
 
 def _retry(item: Escalate) -> str:
@@ -117,9 +117,9 @@ async def _escalate(run: Run, item: Escalate) -> End | None:
 
 
 async def _ask_again(run: Run, item: AskAgain) -> End | None:
-    occasion = next(q.key for q in run.state.inquiries.values() if q.inquiry == item.inquiry)
+    key = next(q.key for q in run.state.inquiries.values() if q.inquiry == item.inquiry)
     try:
-        await ask(run, item.inquiry, step=item.step, occasion=occasion)
+        await ask(run, item.inquiry, step=item.step, key=key)
     except Parked:
         return _waits(run, item.step)
     return None

@@ -1,4 +1,4 @@
-"""The permission gate: what policies say about a tool's use, and what a human says if they cannot."""
+"""The permission gate of a step: policy plugins decide about a tool's use, or leave it to a human."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from datetime import timedelta
 
-from attrs import define, field
+import attrs
 
 from gsd_core.errors import Permanent
 from gsd_core.hookspecs import gsd_permit_tool
@@ -15,72 +15,79 @@ from gsd_core.model.question import Inquiry, Option, Question
 from gsd_core.plugins.call_group import Outcome
 from gsd_core.sanitize import redact, sanitize
 
-from .questions import ask_for_a_while
+from .questions import ask
 from .runtime import Run
 
-LIMIT = timedelta(seconds=2)
-FAILURES_IN_A_ROW = 3
+POLICY_LIMIT = timedelta(seconds=2)
+MAX_FAILURES_IN_A_ROW = 3
 
 
-@define
-class Gate:
-    """The gate of one step; a policy that fails three times in a row ends it."""
+@attrs.define
+class StepGate:
+    """Decides about the tools that a step's agents and checks want to use.
+
+    *failures* counts failures in a row by policy. Each one denies the use, so a broken policy would make
+    the agent try one thing after the other; a few of them end the step instead.
+    """
 
     run: Run
     step: str
-    failures: dict[str, int] = field(factory=dict[str, int])
+    failures: dict[str, int] = attrs.field(factory=dict[str, int])
 
     @property
     def mark(self) -> str:
-        """By what a command that runs here is found after a crash."""
+        """What identifies the processes of permitted commands, to end those that a crash leaves behind."""
         return self.run.id
 
     async def permit(self, use: ToolUse) -> Permission:
-        """Ask the policies: Deny beats Ask beats Allow; a policy that fails denies; none at all asks."""
-        outcomes = await self.run.hooks.fan_out(gsd_permit_tool, LIMIT, use)
+        """Return what the policies say; ``Ask`` if a human has to decide."""
+        outcomes = await self.run.hooks.fan_out(gsd_permit_tool, POLICY_LIMIT, use)
         for outcome in outcomes:
-            self._count(outcome.plugin, failed=outcome.error is not None)
+            plugin = outcome.plugin
+            self.failures[plugin] = self.failures.get(plugin, 0) + 1 if outcome.error else 0
+            if self.failures[plugin] >= MAX_FAILURES_IN_A_ROW:
+                raise Permanent(
+                    f"the policy {plugin!r} failed {MAX_FAILURES_IN_A_ROW} times in a row",
+                    hint=f"fix it, or continue without it: -p no:{plugin}",
+                )
         return strictest(outcomes)
 
-    def _count(self, plugin: str, *, failed: bool) -> None:
-        self.failures[plugin] = self.failures.get(plugin, 0) + 1 if failed else 0
-        if self.failures[plugin] >= FAILURES_IN_A_ROW:
-            raise Permanent(
-                f"the policy {plugin!r} failed {FAILURES_IN_A_ROW} times in a row",
-                hint=f"mend it, or go on without it: -p no:{plugin}",
-            )
-
     async def confirm(self, use: ToolUse, reason: str) -> Permission:
-        """Ask a human; the whole input is shown, nothing of it is hidden."""
+        """Ask a human."""
         text = f"Allow {use.name}?\n{shown(use)}"
         options = (Option(label="Deny", recommended=True), Option(label="Allow"))
         question = Question(text=text, header="Permission", options=options)
         inquiry = Inquiry(kind="permission", questions=(question,), reason=reason)
-        [answer] = await ask_for_a_while(self.run, inquiry, step=self.step, occasion="permission")
+        [answer] = await ask(self.run, inquiry, step=self.step, key="permission", agent_waits=True)
         if answer.chosen == ("Allow",):
             return Allow()
         return Deny(reason=answer.text or f"{answer.by or 'a human'} said no: {reason}")
 
     async def decide(self, use: ToolUse) -> Permission:
-        """Permit, and confirm where the policies ask for it."""
-        verdict = await self.permit(use)
-        return await self.confirm(use, verdict.reason) if isinstance(verdict, Ask) else verdict
+        """Return ``Allow`` or ``Deny``: ask a human if the policies leave it open."""
+        permission = await self.permit(use)
+        return await self.confirm(use, permission.reason) if isinstance(permission, Ask) else permission
 
 
 def strictest(outcomes: Sequence[Outcome[Permission | None]]) -> Permission:
-    """Return what the policies say together."""
+    """Return what the policies say together: ``Deny`` beats ``Ask`` beats ``Allow``.
+
+    A policy that fails denies: its plugin might have. If no policy says anything, a human is asked.
+    """
     failed = [Deny(reason=f"the policy {o.plugin!r} failed: {o.error}") for o in outcomes if o.error]
-    said = [o.value for o in outcomes if o.value is not None]
-    found = sorted([*failed, *said], key=_mildness)
-    return found[0] if found else Ask(reason="no policy has an opinion")
-
-
-def _mildness(verdict: Permission) -> int:
-    return [Deny, Ask, Allow].index(type(verdict))
+    permissions = [*failed, *(o.value for o in outcomes if o.value is not None)]
+    for kind in (Deny, Ask):
+        if strict := next((each for each in permissions if isinstance(each, kind)), None):
+            return strict
+    return permissions[0] if permissions else Ask(reason="no policy decides about it")
 
 
 def shown(use: ToolUse) -> str:
-    """Return a tool's input as a human should see it: all of it, cleaned, secrets hidden."""
+    """Return a tool's input for the human who has to approve it.
+
+    All of it, because what is cut off would be approved unseen; without control characters, which could
+    hide a part; and with secrets redacted.
+    """
     command = use.input.get("command")
     text = command if isinstance(command, str) else json.dumps(dict(use.input), ensure_ascii=False, indent=1)
     return redact(sanitize(text))

@@ -1,6 +1,8 @@
-"""Ask: record the inquiry, race the answering plugins and the inbox, record the answers.
+"""Ask questions: record the inquiry, wait for answer plugins and the inbox, record the answers.
 
-What is recorded is never asked again. If nobody can answer, the step is parked.
+A question's id is derived from its text and the key of the inquiry, so the same question of a later attempt
+is the same question: what was answered is never asked again. If nobody can answer now, ``Parked`` ends
+the attempt; the answer starts the step again.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
 
-from attrs import evolve
+import attrs
 
 from gsd_core.errors import JournalError, Parked
 from gsd_core.hookspecs import gsd_answer
@@ -25,119 +27,130 @@ from gsd_core.sanitize import clip, sanitize
 from .runtime import Run
 
 POLL = timedelta(milliseconds=250)
-LONGEST = 4000
+MAX_TEXT_LENGTH = 4000
 
 
-async def ask(run: Run, inquiry: Inquiry, *, step: str, occasion: str) -> tuple[Answer, ...]:
-    """Return an answer for each question, in their order; raise ``Parked`` if nobody can answer."""
-    stamped = _stamp(run, inquiry, step, occasion)
-    if not _known(run, stamped):
-        data = {"inquiry": unstructure(stamped), "occasion": occasion}
-        run.record("question.asked", data, step=step)
-    while rest := _rest(run, stamped):
-        await _answered_by_someone(run, rest)
-    return tuple(_answer(run, question) for question in stamped.questions)
+async def ask(
+    run: Run, inquiry: Inquiry, *, step: str, key: str, agent_waits: bool = False
+) -> tuple[Answer, ...]:
+    """Return an answer to each question, in their order; raise ``Parked`` if nobody can answer.
 
-
-async def ask_for_a_while(run: Run, inquiry: Inquiry, *, step: str, occasion: str) -> tuple[Answer, ...]:
-    """Ask as :func:`ask` does, but raise ``Parked`` after a while: an agent's process is waiting."""
+    *key* tells inquiries with the same text apart. With *agent_waits*, an agent's process is kept alive for
+    the answer: then waiting is limited, and the conversation is resumed once the answer is there.
+    """
+    stamped = _stamp(run, inquiry, step, key)
+    if not all(_record_of(run, question.id) for question in stamped.questions):
+        # "occasion" is the name of the key on disk, in all versions.
+        run.record("question.asked", {"inquiry": unstructure(stamped), "occasion": key}, step=step)
+    limit = run.limits.park_after if agent_waits else None
+    timeout = asyncio.timeout(limit.total_seconds() if limit is not None else None)
     try:
-        async with asyncio.timeout(run.limits.park_after.total_seconds()):
-            return await ask(run, inquiry, step=step, occasion=occasion)
+        async with timeout:
+            while unanswered := _unanswered(run, stamped):
+                await _wait_for_an_answer(run, unanswered)
     except TimeoutError:
-        ids = tuple(question.id for question in _stamp(run, inquiry, step, occasion).questions)
-        raise Parked(f"{', '.join(ids)} took longer than {run.limits.park_after}", ids) from None
+        if not timeout.expired():
+            raise
+        ids = _ids(stamped)
+        raise Parked(f"no answer to {', '.join(ids)} within {limit}", ids) from None
+    return tuple(_answer_to(run, question.id) for question in stamped.questions)
 
 
-def _stamp(run: Run, inquiry: Inquiry, step: str, occasion: str) -> Inquiry:
-    """Give the questions their ids; what an agent wrote is cleaned before anyone sees it."""
-
-    def stamp(question: Question) -> Question:
-        clean = _clean(question)
-        labels = [option.label for option in clean.options]
-        return evolve(clean, id=question_id(run.id, step, occasion, clean.text, labels))
-
-    reason = clip(sanitize(inquiry.reason), LONGEST)
-    return evolve(inquiry, step=step, reason=reason, questions=tuple(map(stamp, inquiry.questions)))
-
-
-def _clean(question: Question) -> Question:
-    options = tuple(
-        evolve(o, label=sanitize(o.label, multiline=False), description=sanitize(o.description))
-        for o in question.options
-    )
-    text = clip(sanitize(question.text), LONGEST)
-    return evolve(question, text=text, header=sanitize(question.header, multiline=False), options=options)
-
-
-def _record_of(run: Run, question: Question) -> QuestionRecord | None:
-    """Return the inquiry that holds the question, the newest one that was not withdrawn."""
-    found = [
-        record
-        for record in run.state.inquiries.values()
-        if not record.withdrawn and any(q.id == question.id for q in record.inquiry.questions)
-    ]
-    return found[-1] if found else None
+def _stamp(run: Run, inquiry: Inquiry, step: str, key: str) -> Inquiry:
+    """Return the inquiry with ids, and with all texts sanitized: agents wrote them, people read them."""
+    questions: list[Question] = []
+    for question in inquiry.questions:
+        options = tuple(
+            attrs.evolve(o, label=sanitize(o.label, multiline=False), description=sanitize(o.description))
+            for o in question.options
+        )
+        text = clip(sanitize(question.text), MAX_TEXT_LENGTH)
+        questions.append(
+            attrs.evolve(
+                question,
+                id=question_id(run.id, step, key, text, [option.label for option in options]),
+                text=text,
+                header=sanitize(question.header, multiline=False),
+                options=options,
+            )
+        )
+    reason = clip(sanitize(inquiry.reason), MAX_TEXT_LENGTH)
+    return attrs.evolve(inquiry, step=step, reason=reason, questions=tuple(questions))
 
 
-def _known(run: Run, inquiry: Inquiry) -> bool:
-    return all(_record_of(run, question) for question in inquiry.questions)
+def _record_of(run: Run, question: str) -> QuestionRecord | None:
+    """Return the newest inquiry with that question; one that was withdrawn does not count."""
+    for record in reversed(list(run.state.inquiries.values())):
+        if not record.withdrawn and question in _ids(record.inquiry):
+            return record
+    return None
 
 
-def _answer(run: Run, question: Question) -> Answer:
+def _ids(inquiry: Inquiry) -> tuple[str, ...]:
+    return tuple(question.id for question in inquiry.questions)
+
+
+def _answer_to(run: Run, question: str) -> Answer:
     record = _record_of(run, question)
-    assert record is not None, f"{question.id} was asked"
-    return record.answers[question.id]
+    assert record is not None, f"{question} was asked"
+    return record.answers[question]
 
 
-def _rest(run: Run, inquiry: Inquiry) -> Inquiry | None:
-    """Return the inquiry with the questions that are still open."""
-    still = [q for q in inquiry.questions if not ((r := _record_of(run, q)) and q.id in r.answers)]
-    return evolve(inquiry, questions=tuple(still)) if still else None
+def _unanswered(run: Run, inquiry: Inquiry) -> Inquiry | None:
+    """Return the inquiry with its unanswered questions only; ``None`` if all are answered."""
+    left: list[Question] = []
+    for question in inquiry.questions:
+        record = _record_of(run, question.id)
+        if record is None or question.id not in record.answers:
+            left.append(question)
+    return attrs.evolve(inquiry, questions=tuple(left)) if left else None
 
 
-async def _answered_by_someone(run: Run, inquiry: Inquiry) -> None:
-    """Return when at least one question is answered; park the step if nobody can."""
+async def _wait_for_an_answer(run: Run, inquiry: Inquiry) -> None:
+    """Return once at least one question is answered; raise ``Parked`` if nobody can answer."""
+
+    async def watch_inbox() -> None:
+        while _unanswered(run, inquiry) == inquiry:
+            await asyncio.sleep(POLL.total_seconds())
+            take_answers(run)
+
     take_answers(run)
-    if _rest(run, inquiry) != inquiry:
+    if _unanswered(run, inquiry) != inquiry:
         return
-    racing = asyncio.create_task(_race(run, inquiry), name="gsd:race")
-    inbox = asyncio.create_task(_inbox(run, inquiry), name="gsd:inbox")
+    race = asyncio.create_task(_race(run, inquiry), name="gsd:race")
+    inbox = asyncio.create_task(watch_inbox(), name="gsd:inbox")
     try:
-        await asyncio.wait({racing, inbox}, return_when=asyncio.FIRST_COMPLETED)
-        if inbox.done() or await racing:
+        await asyncio.wait({race, inbox}, return_when=asyncio.FIRST_COMPLETED)
+        if inbox.done() or await race:
             return
+        # No plugin can answer. Somebody may still use `gsd answer`, if the user wants to wait for that.
         with suppress(TimeoutError):
             async with asyncio.timeout(run.settings.wait_for_answers.total_seconds()):
                 await inbox
     finally:
-        await _end(racing, inbox)
-    if _rest(run, inquiry) == inquiry:
-        ids = tuple(question.id for question in inquiry.questions)
+        race.cancel()
+        inbox.cancel()
+        await asyncio.gather(race, inbox, return_exceptions=True)
+    if _unanswered(run, inquiry) == inquiry:
+        ids = _ids(inquiry)
         raise Parked(f"nobody can answer {', '.join(ids)} now", ids)
 
 
-async def _end(*tasks: asyncio.Task[object]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
 async def _race(run: Run, inquiry: Inquiry) -> bool:
-    """Ask all answering plugins; return whether one of them answered something."""
+    """Ask all answer plugins at once; return whether one of them answered something."""
 
     def accept(answers: Sequence[Answer]) -> bool | str:
-        return refused(inquiry, answers) or bool(answers) or "no answer"
+        return _refusal(inquiry, answers) or bool(answers) or "no answer"
 
-    async def won(outcome: Outcome[Sequence[Answer]]) -> None:
+    async def record(outcome: Outcome[Sequence[Answer]]) -> None:
         for answer in outcome.value or ():
-            record_answer(run, answer, via=outcome.plugin)
+            _record_answer(run, answer, via=outcome.plugin)
 
-    return await run.hooks.race(gsd_answer, accept, won, inquiry) is not None
+    return await run.hooks.race(gsd_answer, accept, record, inquiry) is not None
 
 
-def refused(inquiry: Inquiry, answers: Sequence[Answer]) -> str:
-    """Say why *answers* do not fit; empty if they do, or if there are none."""
+def _refusal(inquiry: Inquiry, answers: Sequence[Answer]) -> str:
+    """Return why *answers* cannot be taken as answers to *inquiry*; empty if they can."""
     questions = {question.id: question for question in inquiry.questions}
     for answer in answers:
         question = questions.get(answer.question)
@@ -150,53 +163,48 @@ def refused(inquiry: Inquiry, answers: Sequence[Answer]) -> str:
     return ""
 
 
-def record_answer(run: Run, answer: Answer, *, via: str, consumes: Sequence[int] = ()) -> None:
-    """Record an answer as a fact; a second one to the same question changes nothing."""
-    stamped = evolve(answer, via=via, at=run.now())
-    steps = [r.inquiry.step for r in run.state.inquiries.values() if answer.question in _ids(r.inquiry)]
-    step = steps[-1] if steps else ""
+def _record_answer(run: Run, answer: Answer, *, via: str, consumes: Sequence[int] = ()) -> None:
+    record = _record_of(run, answer.question)
+    step = record.inquiry.step if record else ""
+    stamped = attrs.evolve(answer, via=via, at=run.now())
     run.record("question.answered", {"answer": unstructure(stamped)}, step=step, consumes=consumes)
 
 
-def _ids(inquiry: Inquiry) -> tuple[str, ...]:
-    return tuple(question.id for question in inquiry.questions)
-
-
-async def _inbox(run: Run, inquiry: Inquiry) -> None:
-    """Watch the inbox until something of *inquiry* is answered."""
-    while _rest(run, inquiry) == inquiry:
-        await asyncio.sleep(POLL.total_seconds())
-        take_answers(run)
-
-
 def take_answers(run: Run) -> None:
-    """Take what other processes put into the inbox: answers, and the wish to stop."""
+    """Take what other processes put into the inbox: answers, and requests to stop.
+
+    Of several answers to one question the last valid one counts: until a run takes it, an answer can be
+    replaced. The journal gets only that one. An invalid answer is recorded as refused, whoever wrote it.
+    """
+    valid: dict[str, list[tuple[InboxItem, Answer]]] = {}
     for item in run.journal.take_inbox():
         if item.kind == "stop":
             data = {"what": "stop", "by": item.by, "via": "inbox"}
             run.record("control.asked", data, consumes=[item.id])
         elif item.kind == "answer":
-            _take_answer(run, item)
+            try:
+                answer = structure(item.data, Answer)
+                why = _refusal_in_run(run, answer)
+            except JournalError as exc:
+                why = str(exc)
+            else:
+                if not why:
+                    valid.setdefault(answer.question, []).append((item, answer))
+                    continue
+            run.record("answer.refused", {"answer": dict(item.data), "reason": why}, consumes=[item.id])
         else:
             run.journal.consumed([item.id])
+    for given in valid.values():
+        item, answer = given[-1]
+        # In one transaction, so that a crash does not bring a replaced answer back.
+        consumes = [replaced.id for replaced, _ in given]
+        _record_answer(run, attrs.evolve(answer, by=item.by), via="inbox", consumes=consumes)
 
 
-def _take_answer(run: Run, item: InboxItem) -> None:
-    """Record an answer that fits; one that does not is refused, whoever wrote it."""
-    try:
-        answer = structure(item.data, Answer)
-        why = _unfit(run, answer)
-    except JournalError as exc:
-        answer, why = None, str(exc)
-    if answer is not None and not why:
-        record_answer(run, evolve(answer, by=item.by), via="inbox", consumes=[item.id])
-        return
-    run.record("answer.refused", {"answer": dict(item.data), "reason": why}, consumes=[item.id])
-
-
-def _unfit(run: Run, answer: Answer) -> str:
-    for record in run.state.inquiries.values():
-        if not record.withdrawn and any(q.id == answer.question for q in record.inquiry.questions):
-            why = "answered already" if answer.question in record.answers else ""
-            return why or refused(record.inquiry, [answer])
-    return "no such question in this run"
+def _refusal_in_run(run: Run, answer: Answer) -> str:
+    record = _record_of(run, answer.question)
+    if record is None:
+        return "no such question in this run"
+    if answer.question in record.answers:
+        return "answered already"
+    return _refusal(record.inquiry, [answer])

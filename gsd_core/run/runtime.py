@@ -1,15 +1,12 @@
-"""Everything durable that a run does, in one place: append, write, commit.
+"""A run in this process: what was asked for, what it holds, and how it writes.
 
-A test gives a run effects that end the process before or after any of them.
-
-What a run has spent: recorded from the journal's facts, call by call.
-
-A run in this process: what it was asked, what it holds, and how it records a fact.
+The order is that of a run: :class:`RunRequest` goes in, :class:`Run` is passed to every other module of
+this package, :class:`RunEnd` comes out. Below are the two parts of a run with logic of their own:
+:class:`Effects`, which does everything durable, and :class:`Ledger`, which adds up what was spent.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -18,7 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from attrs import Factory, define, field, frozen
+import attrs
 
 from gsd_core.git import Git
 from gsd_core.hookspecs import RunInfo
@@ -35,13 +32,148 @@ from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import PluginInfo
 from gsd_core.settings import LimitSettings, RunSettings, Settings
 
+Clock: TypeAlias = Callable[[], datetime]
+Observer: TypeAlias = Callable[[State, Record], None]
+MakeEffects: TypeAlias = Callable[[Journal, Git], "Effects"]
+
 DRAFT = (".gsd-", ".tmp")
-"""How the name of a file begins and ends while it is written."""
+"""The prefix and suffix of a file's name while it is written; recovery removes what a crash left behind."""
 
 
-@frozen(kw_only=True)
+def _make_effects(journal: Journal, git: Git) -> Effects:
+    return Effects(journal=journal, git=git)
+
+
+@attrs.frozen(kw_only=True)
+class RunRequest:
+    """What the user asks for.
+
+    *typed* are the settings given on the command line, as JSON data by section: the processes that resume
+    the run use them too. *observers* are called with each fact and activity, in order. *effects* makes what
+    writes; a test passes its own.
+    """
+
+    root: Path
+    idea: Idea | None
+    resume: bool
+    settings: Settings
+    hooks: Hooks
+    plugins: tuple[PluginInfo, ...]
+    info: RunInfo
+    options: Options
+    clock: Clock
+    typed: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict[str, Mapping[str, Any]])
+    observers: tuple[Observer, ...] = ()
+    effects: MakeEffects = _make_effects
+
+
+@attrs.frozen(kw_only=True)
+class RunEnd:
+    """How a run ended, with its exit code; *dollars* is its total cost as far as it is known, else empty."""
+
+    outcome: RunOutcome
+    exit: int
+    reason: str
+    run: str
+    dollars: str = ""
+    commits: int = 0
+
+
+@attrs.define(kw_only=True)
+class Run:
+    """A run that this process owns.
+
+    *state* and *ledger* are derived from the journal's facts, one by one, and from nothing else: so a
+    process that resumes the run decides as this one would. *planning* is what was last read from disk.
+    """
+
+    id: str
+    request: RunRequest
+    journal: Journal
+    git: Git
+    effects: Effects
+    state: State
+    idea: Idea | None
+    listeners: list[Observer] = attrs.field(factory=list[Observer])
+    planning: Planning = attrs.field(factory=Planning)
+    proposals: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
+    ledger: Ledger = attrs.field(factory=lambda: Ledger())
+
+    @property
+    def root(self) -> Path:
+        """The project's root."""
+        return self.request.root
+
+    @property
+    def hooks(self) -> Hooks:
+        """The plugins' hooks."""
+        return self.request.hooks
+
+    @property
+    def settings(self) -> RunSettings:
+        """The settings of section ``run``."""
+        found: RunSettings = self.request.settings.of(RunSettings)
+        return found
+
+    @property
+    def limits(self) -> LimitSettings:
+        """The settings of section ``limits``."""
+        found: LimitSettings = self.request.settings.of(LimitSettings)
+        return found
+
+    def now(self) -> datetime:
+        """Return the time, aware, in UTC."""
+        return self.request.clock()
+
+    def step(self, step: str) -> StepRecord:
+        """Return what is known of a step."""
+        return self.state.steps.get(step) or StepRecord(id=StepId.parse(step), status="waiting")
+
+    def record(
+        self,
+        kind: str,
+        data: Mapping[str, Any],
+        *,
+        step: str = "",
+        attempt: int = 0,
+        consumes: Collection[int] = (),
+    ) -> Record:
+        """Commit a fact to the journal, update the state by it, and notify the observers."""
+        fact = self.effects.append(kind, data, run=self.id, step=step, attempt=attempt, consumes=consumes)
+        self.state = fold(self.state, [fact], structure)
+        self.ledger.add(fact)
+        self._notify(fact)
+        return fact
+
+    def note(self, data: Mapping[str, Any], *, step: str, attempt: int) -> None:
+        """Note an agent's activity: observers see it, but it is not a fact and may be lost in a crash."""
+        kind = "agent.activity"
+        seq = self.journal.activity(kind, data, run=self.id, step=step, attempt=attempt)
+        self._notify(
+            Record(
+                seq=seq,
+                run=self.id,
+                epoch=self.state.epoch,
+                at=self.now(),
+                kind=kind,
+                v=1,
+                step=step,
+                attempt=attempt,
+                data=data,
+            )
+        )
+
+    def _notify(self, record: Record) -> None:
+        for observer in (*self.request.observers, *self.listeners):
+            observer(self.state, record)
+
+
+@attrs.frozen(kw_only=True)
 class Effects:
-    """The journal's facts, the project's files and its commits."""
+    """Everything durable that a run does: the journal's facts, the project's files, its commits.
+
+    In one place so that tests can end the process before and after each effect.
+    """
 
     journal: Journal
     git: Git
@@ -56,12 +188,12 @@ class Effects:
         attempt: int,
         consumes: Collection[int] = (),
     ) -> Record:
-        """Commit a fact and return it as it lies in the journal."""
+        """Commit a fact and return it as the journal stores it."""
         seq = self.journal.append(kind, data, run=run, step=step, attempt=attempt, consumes=consumes)
         return next(self.journal.events(after=seq - 1))
 
     def write(self, path: Path, text: str) -> None:
-        """Write a whole file, so that a reader or a crash sees the old one or the new one."""
+        """Replace a file as a whole: a reader, also after a crash, sees the old or the new version."""
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=DRAFT[0], suffix=DRAFT[1])
         try:
@@ -69,6 +201,7 @@ class Effects:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
+            # mkstemp makes the file readable by its owner only.
             os.chmod(name, path.stat().st_mode & 0o777 if path.exists() else 0o644)  # noqa: PTH101
             Path(name).replace(path)
         except BaseException:
@@ -84,187 +217,57 @@ class Effects:
         verify: bool,
         empty: bool = False,
     ) -> str:
-        """Commit exactly *paths* and return the commit; without a change there is none unless *empty*."""
+        """Commit exactly *paths* and return the commit; without changes there is none unless *empty*."""
         return await self.git.commit(paths, subject, trailers=trailers, verify=verify, allow_empty=empty)
 
 
-@define
+@attrs.define
 class Ledger:
-    """Sums of the run's closed agent calls; a reservation stands for a call that is under way."""
+    """The sums of the run's agent calls; *reserved* is what the calls under way may use at most.
 
-    total: Usage = field(factory=Usage)
+    Reservations are what keeps calls that run at the same time from each spending what is left.
+    """
+
+    total: Usage = attrs.field(factory=Usage)
     calls: int = 0
     unknown_calls: int = 0
-    reserved: dict[str, Decimal] = field(factory=dict[str, Decimal])
+    reserved: dict[str, Decimal] = attrs.field(factory=dict[str, Decimal])
 
     def add(self, fact: Record) -> None:
         """Take a fact into account."""
-        if fact.kind == "agent.opened" and fact.data.get("reserved"):
-            self.reserved[_call(fact)] = Decimal(fact.data["reserved"])
-        if fact.kind == "agent.closed":
-            self.reserved.pop(_call(fact), None)
-            usage = structure(fact.data["usage"], Usage)
-            self.calls += 1
-            self.unknown_calls += usage.basis == "unknown" and usage != Usage()
-            self.total = self.total + usage
+        if fact.kind not in ("agent.opened", "agent.closed"):
+            return
+        call = f"{fact.step} {fact.data['key']}"
+        if fact.kind == "agent.opened":
+            if fact.data.get("reserved"):
+                self.reserved[call] = Decimal(fact.data["reserved"])
+            return
+        self.reserved.pop(call, None)
+        usage = structure(fact.data["usage"], Usage)
+        self.calls += 1
+        self.unknown_calls += usage.basis == "unknown" and usage != Usage()
+        self.total = self.total + usage
 
     def spend(self, run: str, step: str, reserve: Decimal | None, running: Usage) -> Spend:
-        """Return what a budget policy has to know: before the next call, or of the one that is *running*."""
+        """Return what budget policies need to know.
+
+        *reserve* is the limit of the call that is about to begin, *running* the usage of the one under way.
+        """
         held = sum(self.reserved.values(), reserve or Decimal(0))
-        spent = (self.total + running).dollars or Decimal(0)
         return Spend(
             run=run,
             step=step,
-            spent=spent,
+            spent=(self.total + running).dollars or Decimal(0),
             reserved=held or None,
             calls=self.calls,
             unknown_calls=self.unknown_calls,
         )
 
 
-def _call(fact: Record) -> str:
-    return f"{fact.step} {fact.data['key']}"
-
-
 def read_ledger(records: Iterable[Record]) -> Ledger:
-    """Return the ledger of a run's facts."""
+    """Return the ledger of a run that is resumed: no call is under way any more."""
     ledger = Ledger()
     for record in records:
         ledger.add(record)
     ledger.reserved.clear()
     return ledger
-
-
-Clock: TypeAlias = Callable[[], datetime]
-Observer: TypeAlias = Callable[[State, Record], None]
-MakeEffects: TypeAlias = Callable[[Journal, Git], Effects]
-
-
-def _effects(journal: Journal, git: Git) -> Effects:
-    return Effects(journal=journal, git=git)
-
-
-@frozen(kw_only=True)
-class RunRequest:
-    """What the user asks for.
-
-    *typed* are the settings of the command line that a later process of the run goes by as well, as
-    JSON data by section. *observers* are called with each fact and activity, in order (projections
-    for readers). *effects* makes what writes; a test gives its own.
-    """
-
-    root: Path
-    idea: Idea | None
-    resume: bool
-    settings: Settings
-    hooks: Hooks
-    plugins: tuple[PluginInfo, ...]
-    info: RunInfo
-    options: Options
-    clock: Clock
-    typed: Mapping[str, Mapping[str, Any]] = field(factory=dict[str, Mapping[str, Any]])
-    observers: tuple[Observer, ...] = ()
-    effects: MakeEffects = _effects
-
-
-@frozen(kw_only=True)
-class RunEnd:
-    """How a run ended, with its exit code; *dollars* is what it spent in all, as far as is known."""
-
-    outcome: RunOutcome
-    exit: int
-    reason: str
-    run: str
-    dollars: str = ""
-    commits: int = 0
-
-
-@define(kw_only=True)
-class Run:
-    """A run that this process owns. Its state is what the journal says, fact by fact."""
-
-    id: str
-    request: RunRequest
-    journal: Journal
-    git: Git
-    effects: Effects
-    state: State
-    idea: Idea | None
-    listeners: list[Observer] = field(factory=list[Observer])
-    planning: Planning = field(factory=Planning)
-    proposals: Mapping[str, Any] = field(factory=dict[str, Any])
-    ledger: Ledger = field(factory=Ledger)
-    changed: asyncio.Event = Factory(asyncio.Event)
-
-    @property
-    def root(self) -> Path:
-        """The project's root."""
-        return self.request.root
-
-    @property
-    def hooks(self) -> Hooks:
-        """The plugins."""
-        return self.request.hooks
-
-    @property
-    def settings(self) -> RunSettings:
-        """The core's settings."""
-        found: RunSettings = self.request.settings.of(RunSettings)
-        return found
-
-    @property
-    def limits(self) -> LimitSettings:
-        """How long and how much things may take."""
-        found: LimitSettings = self.request.settings.of(LimitSettings)
-        return found
-
-    def now(self) -> datetime:
-        """The time, aware, in UTC."""
-        return self.request.clock()
-
-    def record(
-        self,
-        kind: str,
-        data: Mapping[str, Any],
-        *,
-        step: str = "",
-        attempt: int = 0,
-        consumes: Collection[int] = (),
-    ) -> Record:
-        """Commit a fact, fold it into the state, and tell who listens."""
-        fact = self.effects.append(kind, data, run=self.id, step=step, attempt=attempt, consumes=consumes)
-        self.state = fold(self.state, [fact], structure)
-        self.ledger.add(fact)
-        self._tell(fact)
-        self.changed.set()
-        return fact
-
-    def note(self, data: Mapping[str, Any], *, step: str, attempt: int) -> None:
-        """Note an agent's activity: no promise, no fact, but part of what is told."""
-        seq = self.journal.activity("agent.activity", data, run=self.id, step=step, attempt=attempt)
-        self._tell(
-            Record(
-                seq=seq,
-                run=self.id,
-                epoch=self.state.epoch,
-                at=self.now(),
-                kind="agent.activity",
-                v=1,
-                step=step,
-                attempt=attempt,
-                data=data,
-            )
-        )
-
-    def _tell(self, fact: Record) -> None:
-        for listen in (*self.request.observers, *self.listeners):
-            listen(self.state, fact)
-
-    def step(self, step: str) -> StepRecord:
-        """Return what is known of a step."""
-        return self.state.steps.get(step) or StepRecord(id=StepId.parse(step), status="waiting")
-
-    async def until_changed(self) -> None:
-        """Wait for the next fact."""
-        self.changed.clear()
-        await self.changed.wait()

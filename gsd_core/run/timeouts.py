@@ -1,136 +1,173 @@
-"""The clocks of one agent call: idle and hard; neither runs while a human is asked.
+"""Time limits that can be paused: for an agent at work, and for plugins that decide about a step.
 
-Patience with plugins that decide: how long one may neither return nor call the core.
+A limit counts only the time that its owner uses. While the core works for the owner (runs a check, waits
+for a human), the limit is paused. Agents call tools in parallel, so pauses overlap. That is why there is
+one clock for each owner, which stops with the first pause and continues with the end of the last one, and
+the limits are read off that clock. A remaining time that each pause saves and restores on its own is wrong
+as soon as two overlap: the second one saves that of a stopped clock.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any
 
-from attrs import define, field
+import attrs
 
-from gsd_core.errors import PluginError, Transient
+from gsd_core.errors import GsdError, PluginError, Transient
 from gsd_core.plugins.calling import Hooks
+from gsd_core.plugins.isolation import in_core
 
 
-@define
-class AgentTimeouts:
-    """Two time-outs around an agent call; :meth:`paused` stops them, :meth:`beat` restarts the idle one."""
+@attrs.define(eq=False, kw_only=True)
+class PausableTimeouts:
+    """Ends a block after *idle* without a beat, or after *hard* in all; pauses do not count.
+
+    For one block: a pause that outlives the block must not affect the next one.
+    """
 
     idle: timedelta
-    hard: timedelta
-    who: str = "the agent"
-    _idle: asyncio.Timeout | None = field(default=None, init=False)
-    _hard: asyncio.Timeout | None = field(default=None, init=False)
-    _pauses: int = field(default=0, init=False)
+    hard: timedelta = timedelta.max
+    _timeout: asyncio.Timeout | None = attrs.field(default=None, init=False)
+    _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
+    _error: GsdError | None = attrs.field(default=None, init=False)
+    _pauses: int = attrs.field(default=0, init=False)
+    # The clock, in seconds: what it shows while it stands, and the loop's time since which it runs.
+    _counted: float = attrs.field(default=0.0, init=False)
+    _running_since: float | None = attrs.field(default=None, init=False)
+    _last_beat: float = attrs.field(default=0.0, init=False)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Raise ``Transient`` when one of the clocks runs out."""
-        try:
-            async with asyncio.timeout(self.hard.total_seconds()) as self._hard:
-                async with asyncio.timeout(self.idle.total_seconds()) as self._idle:
-                    yield
-        except TimeoutError as exc:
-            if self._idle and self._idle.expired():
-                raise Transient(f"{self.who} gave no sign of life for {self.idle}") from exc
-            if self._hard and self._hard.expired():
-                raise Transient(f"{self.who} took longer than {self.hard}") from exc
-            raise
-
-    def beat(self) -> None:
-        """The agent is alive."""
-        if self._idle and not self._pauses:
-            _set(self._idle, _now() + self.idle.total_seconds())
-
-    @contextmanager
-    def paused(self) -> Generator[None]:
-        """Stop both clocks; what was left of the hard one is left afterwards."""
-        left = (self._hard.when() or _now()) - _now() if self._hard and not self._pauses else 0.0
-        self._pauses += 1
-        _set(self._idle, None)
-        _set(self._hard, None)
-        try:
-            yield
-        finally:
-            self._pauses -= 1
-            if not self._pauses:
-                _set(self._hard, _now() + left)
-                self.beat()
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
-
-
-def _set(timeout: asyncio.Timeout | None, when: float | None) -> None:
-    """Reschedule a time-out that is still running: one that is over cannot be."""
-    if timeout and not timeout.expired():
-        with suppress(RuntimeError):
-            timeout.reschedule(when)
-
-
-@define(eq=False)
-class InactivityTimeout:
-    """Ends a call of *hook* after *limit* in which its plugins did nothing that the core knows of."""
-
-    hooks: Hooks
-    hook: Callable[..., Any]
-    limit: timedelta
-    _culprit: str = field(default="", init=False)
-    _pauses: int = field(default=0, init=False)
-    _timeout: asyncio.Timeout | None = field(default=None, init=False)
-    _timer: asyncio.TimerHandle | None = field(default=None, init=False)
-
-    @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None]:
-        """Raise ``PluginError`` with the plugin's name when the patience is at its end."""
+        """Run the block within the limits; raise the error of the one that is reached."""
         try:
             async with asyncio.timeout(None) as self._timeout:
                 self._start()
                 yield
         except TimeoutError as exc:
-            if not self._culprit:
+            if self._error is None:
                 raise
-            raise PluginError(self._culprit, self.hook.__name__, f"did nothing for {self.limit}") from exc
+            raise self._error from exc
         finally:
             self._stop()
+            self._timeout = None
+
+    def beat(self) -> None:
+        """Note a sign of life: the idle limit starts over."""
+        self._stop()
+        self._last_beat = self._counted
+        self._start()
 
     @contextmanager
     def paused(self) -> Generator[None]:
-        """Wait for the core: no plugin is to blame meanwhile."""
+        """Stop the clock; the end of a pause is a sign of life."""
         self._pauses += 1
         self._stop()
         try:
             yield
         finally:
             self._pauses -= 1
-            if not self._pauses and self._timeout is not None:
-                self._start()
+            self.beat()
 
     def _start(self) -> None:
+        if self._timeout is None or self._pauses or self._error:
+            return
         loop = asyncio.get_running_loop()
-        self._stop()
-        self._timer = loop.call_later(self.limit.total_seconds(), self._expire)
+        self._running_since = loop.time()
+        self._timer = loop.call_at(self._running_since + min(self._left()), self._expire)
 
     def _stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._timer is None or self._running_since is None:
+            return
+        self._timer.cancel()
+        self._counted += asyncio.get_running_loop().time() - self._running_since
+        self._timer = self._running_since = None
+
+    def _left(self) -> tuple[float, float]:
+        """Return how many seconds are left of the idle and of the hard limit."""
+        silent = self._counted - self._last_beat
+        return self.idle.total_seconds() - silent, self.hard.total_seconds() - self._counted
 
     def _expire(self) -> None:
-        assert self._timeout is not None, "the timer runs inside only"
-        self._culprit = under_way(self.hooks, self.hook)
+        assert self._timeout is not None, "the timer is stopped when the block ends"
+        self._stop()
+        idle, hard = self._left()
+        # Now, while the tasks that would be named still run.
+        self._error = self.error(is_idle=idle <= hard)
         self._timeout.reschedule(asyncio.get_running_loop().time())
 
+    def error(self, *, is_idle: bool) -> GsdError:
+        """Return the error for the idle or the hard limit."""
+        raise NotImplementedError
 
-def under_way(hooks: Hooks, hook: Callable[..., Any]) -> str:
-    """Return the plugin whose call of *hook* is under way, the innermost of several."""
-    plugins = hooks.plugins_of(hook)
-    names = {task.get_name() for task in asyncio.all_tasks()}
-    found = [plugin for plugin in plugins if f"{plugin}:{hook.__name__}" in names]
-    return found[-1] if found else ", ".join(plugins)
+
+@attrs.define(eq=False, kw_only=True)
+class AgentTimeouts(PausableTimeouts):
+    """The limits of one exchange with an agent; *who* names it. Both end it with ``Transient``.
+
+    An agent that hangs once often answers when it is asked again.
+    """
+
+    who: str = "the agent"
+
+    def error(self, *, is_idle: bool) -> GsdError:
+        """Return the error for the idle or the hard limit."""
+        if is_idle:
+            return Transient(f"{self.who} reported no activity for {self.idle}")
+        return Transient(f"{self.who} took longer than {self.hard}")
+
+
+@attrs.define(eq=False, kw_only=True)
+class InactivityTimeout(PausableTimeouts):
+    """The limit for plugins that decide: how long one may neither return nor call the core.
+
+    How long a whole step may take is not limited: it consists of agent calls, which are. *culprits* names
+    the plugins that are at work; it is called when the time is up.
+    """
+
+    hook: str
+    culprits: Callable[[], str]
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Run the block within the limit; calls of the core from within it pause the limit."""
+        token = _current.set(self)
+        try:
+            async with PausableTimeouts.running(self):
+                yield
+        finally:
+            _current.reset(token)
+
+    def error(self, *, is_idle: bool) -> GsdError:
+        """Return the error with the names of the plugins at work."""
+        return PluginError(self.culprits(), self.hook, f"did nothing for {self.idle}")
+
+
+# Each call of a plugin runs in a context of its own, so this is the limit of the call that is calling back:
+# a function that hangs is noticed although the executor that contributed it waits for the core.
+_current: ContextVar[InactivityTimeout | None] = ContextVar("gsd_inactivity_timeout", default=None)
+
+
+@contextmanager
+def core_at_work() -> Generator[None]:
+    """Mark a plugin's call of the core: the plugin is neither to blame nor inactive meanwhile."""
+    timeout = _current.get()
+    with in_core(), timeout.paused() if timeout else nullcontext():
+        yield
+
+
+def inactivity_of(hooks: Hooks, spec: Callable[..., Any], limit: timedelta) -> InactivityTimeout:
+    """Return the limit for a call of the hook *spec*."""
+
+    def culprits() -> str:
+        plugins = hooks.plugins_of(spec)
+        names = {task.get_name() for task in asyncio.all_tasks()}
+        running = [plugin for plugin in plugins if f"{plugin}:{spec.__name__}" in names]
+        # Of several wrappers, the innermost is the one that does not continue.
+        return running[-1] if running else ", ".join(plugins)
+
+    return InactivityTimeout(idle=limit, hook=spec.__name__, culprits=culprits)

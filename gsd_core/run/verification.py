@@ -34,7 +34,7 @@ from gsd_core.sanitize import clip, redact, sanitize
 from gsd_core.settings import LimitSettings
 
 from .observe import with_staleness
-from .permission import LIMIT, Gate, shown, strictest
+from .permission import POLICY_LIMIT, StepGate, shown, strictest
 from .runtime import Run
 
 KEPT = 4000
@@ -158,7 +158,7 @@ class InteractiveGate:
     hooks: Hooks
     confirm: Callable[[str, str], bool]
     step: str
-    limit: timedelta = LIMIT
+    limit: timedelta = POLICY_LIMIT
 
     @property
     def mark(self) -> str:
@@ -193,7 +193,7 @@ async def examine(
     return await find_gaps(hooks, limits.detector, phase), dict.fromkeys(refused)
 
 
-async def detect(run: Run, step: StepRequest, gate: Gate) -> StepRequest:
+async def detect(run: Run, step: StepRequest, gate: StepGate) -> StepRequest:
     """Return the verify step with what the commands did and what the detectors found."""
     assert step.phase is not None, "a verify step has a phase"
     phase = evolve(step.phase, project=step.tree)

@@ -52,6 +52,8 @@ LIBRARIES: dict[str, set[str]] = {
     "psutil": {"processes"},
     "ruamel": {"planning"},
     "platformdirs": {"settings"},
+    "jsonschema": {"run"},
+    "referencing": {"run"},
     "pytest": {"testing"},
 }
 """Which parts may import a third-party library at run time; attrs may be imported everywhere."""

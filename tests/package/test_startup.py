@@ -9,7 +9,17 @@ import pytest
 
 from tests.package.source import ROOT
 
-HEAVY = ("claude_agent_sdk", "mcp", "apprise", "starlette", "tenacity", "cattrs", "psutil", "ruamel")
+HEAVY = (
+    "claude_agent_sdk",
+    "mcp",
+    "apprise",
+    "starlette",
+    "tenacity",
+    "cattrs",
+    "psutil",
+    "ruamel",
+    "jsonschema",
+)
 STATUS_NEEDS = {"tenacity", "cattrs", "ruamel"}
 COMMANDS = (["--help"], ["run", "--help"], ["plugins"], ["status"], ["--version"])
 SCRIPT = """

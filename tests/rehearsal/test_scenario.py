@@ -198,7 +198,7 @@ def found_by_must_haves(scenario: Scenario, number: str, tree: Path) -> list[tup
     answers = parse_answer(PlansAnswer, scenario.plans(number)).plans
     plans = tuple(evolve(plan, summary="x") for plan in plans_from(answers, view, gap_closure=False))
     found = asyncio.run(must_haves.must_haves_hold(evolve(view, plans=plans)))
-    return [(gap.about, gap.reason) for gap in (found.gaps if isinstance(found, GapReport) else found)]
+    return [(gap.about, gap.reason) for gap in (found.gaps if isinstance(found, GapReport) else found or ())]
 
 
 @pytest.mark.parametrize("phases", [1, 2, 3])

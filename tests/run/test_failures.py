@@ -189,9 +189,9 @@ async def pauses(spend: Spend) -> Stop | Pause | None:
     return Pause(reason="three calls") if spend.calls == 2 else None
 
 
-@pytest.mark.parametrize(("answer", "code"), [("Go on", 0), ("Stop", 5)])
-def test_a_pause_asks_whether_to_go_on(tmp_path: Path, answer: str, code: int) -> None:
-    root, human = h.repository(tmp_path / "project"), ScriptedHuman({"Go on spending?": answer})
+@pytest.mark.parametrize(("answer", "code"), [("Continue", 0), ("Stop", 5)])
+def test_a_pause_asks_whether_to_continue(tmp_path: Path, answer: str, code: int) -> None:
+    root, human = h.repository(tmp_path / "project"), ScriptedHuman({"Continue spending?": answer})
 
     end = do(root, h.one_phase(), yes=False, human=human, policy=h.plugin(gsd_check_budget, pauses))
 
@@ -260,7 +260,7 @@ def test_an_invalid_answer_is_complained_of_twice_then_begun_afresh_then_given_u
         True,
         True,
     ]
-    assert (end.exit, "stays invalid" in end.reason) == (1, True)
+    assert (end.exit, "still invalid" in end.reason) == (1, True)
 
 
 async def sleeps(task: AgentTask, host: AgentHost) -> AgentResult | None:
@@ -275,7 +275,7 @@ def test_an_agent_without_a_sign_of_life_is_a_passing_failure(tmp_path: Path) ->
     end = do(root, agent, sections={**SOON, "limits": {"idle": 0.2}})
 
     assert (end.exit, len(agent.of("planner"))) == (75, 2)
-    assert "no sign of life" in end.reason
+    assert "no activity" in end.reason
 
 
 class Crash(BaseException):

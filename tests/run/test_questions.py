@@ -11,6 +11,7 @@ import pytest
 from attrs import define, field
 
 from gsd_core.hookspecs import gsd_answer, gsd_run_agent
+from gsd_core.journal.store import Journal
 from gsd_core.machine.state import Options
 from gsd_core.markers import implements
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask, Allow, Deny, Permission, ToolUse
@@ -61,6 +62,27 @@ def test_an_answer_given_between_two_runs_is_in_the_code_and_nothing_is_asked_tw
     assert f'BULLET = "{bullet}"' in code(root)
     [answered] = h.facts(root, "question.answered")
     assert (answered.data["answer"]["via"], answered.data["answer"]["by"]) == ("inbox", "tester")
+
+
+def test_an_answer_that_no_run_has_taken_yet_can_be_replaced(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    h.do(h.request(root, asking(), given=h.idea(), yes=False))
+    [question] = h.asked(root)
+    (first, _), (second, bullet) = SCENARIO.product.bullets[1:3]
+    h.answer(root, question, first)
+    h.answer(root, question, second)
+    h.answer(root, question, "Purple")
+
+    end = h.do(h.request(root, asking(), yes=False))
+
+    assert end.outcome == "done"
+    assert f'BULLET = "{bullet}"' in code(root)
+    [answered] = h.facts(root, "question.answered")
+    assert answered.data["answer"]["chosen"] == [second]
+    [refused] = h.facts(root, "answer.refused")
+    assert refused.data["answer"]["chosen"] == ["Purple"]
+    with Journal.open(h.journal(root), clock=h.now, writable=False) as journal:
+        assert journal.take_inbox() == ()
 
 
 def code(root: Path) -> str:

@@ -23,6 +23,7 @@ from gsd_core import (
     Limits,
     PhaseView,
     Question,
+    RejectedAnswer,
     StepHost,
     StepRequest,
     StepResult,
@@ -100,8 +101,8 @@ async def _ask_verifier(
         tree=step.tree,
         limits=Limits(turns=40),
     )
-    # The host rejects an answer for good after a third complaint, and the step would fail. So complain
-    # twice only, then take the answer as it is: a truth without a valid verdict becomes a gap.
+    # In the end, take the answer as it is: a truth without a valid verdict becomes a gap. The host starts
+    # a new conversation after a third complaint, which would cost as much again: so complain twice only.
     complaints_left = 2
 
     def accept(result: AgentResult) -> Sequence[str]:
@@ -111,9 +112,12 @@ async def _ask_verifier(
         complaints_left -= 1
         return tuple(_problems(truths, result.value))
 
-    result = await host.run_agent("verify", task, accept)
+    try:
+        value = (await host.run_agent("verify", task, accept)).value
+    except RejectedAnswer as error:
+        value = error.value
     for truth in truths:
-        report = _with_verdict(report, truth, _verdict_on(truth, result.value))
+        report = _with_verdict(report, truth, _verdict_on(truth, value))
     return report
 
 
