@@ -8,9 +8,7 @@ from typing import Any, cast
 import attrs
 
 from gsd_core.git import Git
-from gsd_core.journal.codec import structure
 from gsd_core.machine.due import Due, End, Start, due
-from gsd_core.machine.fold import fold
 from gsd_core.machine.state import Snapshot, State
 from gsd_core.plugins.loading import collect_settings
 from gsd_core.run.observe import digest, read_project
@@ -19,13 +17,13 @@ from gsd_core.settings import CORE_SECTIONS
 from gsd_core.views.status import SCHEMA_VERSION
 
 from .output import print_line
-from .project import check_folder, latest_run, open_journal
+from .project import check_folder
 
 
 async def plan_json(request: RunRequest) -> dict[str, Any]:
     """Return what the run would begin with, as JSON data."""
     new = check_folder(request.root)
-    state = State() if new else _recorded(request)
+    state = request.last_run.state if request.last_run else State()
     seen = Snapshot() if new else digest(await read_project(request.root, Git(request.root)))
     first = due(attrs.evolve(state, seen=seen, options=request.options, closed=None, stop_asked=False))
     return {
@@ -37,12 +35,6 @@ async def plan_json(request: RunRequest) -> dict[str, Any]:
         "plugins": [{"name": i.name, "status": i.status, "reason": i.reason} for i in request.plugins],
         "settings": list(_settings_json(request)),
     }
-
-
-def _recorded(request: RunRequest) -> State:
-    with open_journal(request.root) as journal:
-        run = latest_run(journal)
-        return fold(State(), journal.events(run=run, facts_only=True), structure) if run else State()
 
 
 def _due_json(work: Due) -> dict[str, str]:

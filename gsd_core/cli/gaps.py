@@ -80,10 +80,11 @@ async def _report(where: GlobalOptions, phase: PhaseView, *, run_checks: bool) -
 
     from .launch import RunOptions, settings_for
     from .plugin_loading import choice_of, load_plugins, trust_of
+    from .project import load
 
     loaded = load_plugins(choice_of(where), trust_of(where.directory))
     wish = RunOptions(where=where, flags=Layer(origin="the command line", sections={}))
-    settings = settings_for(wish, where.directory, loaded)
+    settings = settings_for(wish, where.directory, loaded, load(where))
     desk = (
         InteractiveGate(hooks=loaded.hooks, confirm=_confirm, step=f"{phase.number}/verify")
         if run_checks

@@ -10,6 +10,7 @@ import io
 import json
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,7 +29,8 @@ from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import build_manager
 from gsd_core.run import RunEnd, run_project
-from gsd_core.run.preflight import load_idea, merged
+from gsd_core.run.last_run import LastRun
+from gsd_core.run.preflight import load_idea, merge_config
 from gsd_core.run.runtime import RunRequest
 from gsd_core.sanitize import one_line
 from gsd_core.settings import (
@@ -71,12 +73,15 @@ class RunOptions:
     dry: bool = False
 
 
-def prepare(wish: RunOptions) -> RunRequest:
-    """Return the request for the run; raise what is wrong with it. Only trust is written, if given."""
+def prepare(wish: RunOptions, project: ProjectState | None) -> RunRequest:
+    """Return the request for the run; raise what is wrong with it. Only trust is written, if given.
+
+    *project* is read once and passed on, because folding a long journal takes a while.
+    """
     root = wish.where.directory.resolve()
     check_folder(root)
     idea = load_idea(wish.idea, _stdin()) if wish.idea else None
-    loaded, settings = _load(wish, root)
+    loaded, settings = _load(wish, root, project)
     if str(wish.idea) == "-" and value_of(settings, "--answers") == "-":
         raise ConfigError(
             "standard input cannot be both the idea and the answers", hint="put one into a file"
@@ -94,9 +99,16 @@ def prepare(wish: RunOptions) -> RunRequest:
         info=_info(wish, root, settings),
         options=_options(root, settings),
         clock=now,
-        typed=_lasting(wish),
-        observers=(Projection(root, _before(wish.where)),),
+        typed=_lasting(wish, project),
+        observers=(Projection(root, project.history if project else History()),),
+        last_run=LastRun(state=project.state, facts=project.facts, seq=project.seq) if project else None,
+        command=_command(wish.where),
     )
+
+
+def _command(where: GlobalOptions) -> str:
+    """Return how hints call this program: with the folder that the user named, if any."""
+    return "gsd" if where.directory == Path() else f"gsd -C {shlex.quote(str(where.directory))}"
 
 
 def _stdin() -> BinaryIO:
@@ -104,27 +116,27 @@ def _stdin() -> BinaryIO:
     return sys.stdin.buffer if sys.stdin else io.BytesIO()
 
 
-def _load(wish: RunOptions, root: Path) -> tuple[Loaded, Settings]:
+def _load(wish: RunOptions, root: Path, project: ProjectState | None) -> tuple[Loaded, Settings]:
     """Load the plugins, again if the project's own are trusted now, and resolve the settings."""
     choice = choice_of(attrs.evolve(wish.where, directory=root))
     loaded = load_plugins(choice, trust_of(root))
-    settings = settings_for(wish, root, loaded)
+    settings = settings_for(wish, root, loaded, project)
     untrusted = [info for info in loaded.infos if info.status == "untrusted"]
     if not untrusted or wish.dry:
         return loaded, settings
     ask = _interactive(wish, settings)
     trusted = vouched_for(root, untrusted, yes=bool(value_of(settings, "--yes")), ask=ask)
     loaded = load_plugins(choice, trusted)
-    return loaded, settings_for(wish, root, loaded)
+    return loaded, settings_for(wish, root, loaded, project)
 
 
-def settings_for(wish: RunOptions, root: Path, loaded: Loaded) -> Settings:
+def settings_for(wish: RunOptions, root: Path, loaded: Loaded, project: ProjectState | None) -> Settings:
     """Merge what was typed, the environment, the project's files and the user's own."""
     classes = classes_of(loaded)
     layers = [
         wish.flags,
         environment_layer(classes, os.environ),
-        so_far(wish),
+        so_far(wish, project),
         toml_layer(root / "gsd.toml", "gsd.toml"),
         planning_layer(read_config(root)),
         toml_layer(user_config(), str(user_config())),
@@ -133,9 +145,9 @@ def settings_for(wish: RunOptions, root: Path, loaded: Loaded) -> Settings:
     return resolve(classes, layers, tolerated=absent)
 
 
-def so_far(wish: RunOptions) -> Layer:
+def so_far(wish: RunOptions, project: ProjectState | None) -> Layer:
     """Return what the run was started with, if this goes on with it: its agent, range, caps and models."""
-    reading = _continued(wish)
+    reading = _continued(wish, project)
     if reading is None:
         return Layer(origin="the run so far", sections={}, strict=False)
     options, typed = reading.state.options, reading.history.typed
@@ -148,28 +160,22 @@ def so_far(wish: RunOptions) -> Layer:
     return Layer(origin="the run so far", sections=sections, strict=False)
 
 
-def _continued(wish: RunOptions) -> ProjectState | None:
+def _continued(wish: RunOptions, project: ProjectState | None) -> ProjectState | None:
     """Return the run that this goes on with: an unfinished one, or any if the user says resume."""
-    if not wish.where.directory.is_dir():
+    if project is None or not project.state.run:
         return None
-    reading = load(wish.where)
-    return reading if reading.state.run and (wish.resume or reading.state.closed != "done") else None
+    return project if wish.resume or project.state.closed != "done" else None
 
 
-def _lasting(wish: RunOptions) -> dict[str, Any]:
+def _lasting(wish: RunOptions, project: ProjectState | None) -> dict[str, Any]:
     """Return the flags that hold for the whole run: not consent, nor who answers or is told."""
-    before = _continued(wish)
+    before = _continued(wish, project)
     lasting = {
         section: {key: value for key, value in values.items() if (section, key) != ("run", "allow_dirty")}
         for section, values in wish.flags.sections.items()
         if section not in SAID_FOR_ONE_PROCESS
     }
-    return merged(before.history.typed if before else {}, lasting)
-
-
-def _before(where: GlobalOptions) -> History:
-    """Return what the project's last run did so far."""
-    return load(where).history if where.directory.is_dir() else History()
+    return merge_config(before.history.typed if before else {}, lasting)
 
 
 def check_listed(hooks: Hooks, settings: RunSettings) -> None:
@@ -271,9 +277,10 @@ def execute_run(wish: RunOptions) -> int:
 
 
 def _carry_out(wish: RunOptions) -> int:
-    if wish.resume:
-        _check_resumable(wish)
-    request = prepare(wish)
+    project = load(wish.where) if wish.resume or wish.where.directory.is_dir() else None
+    if wish.resume and project:
+        _check_resumable(project)
+    request = prepare(wish, project)
     if wish.dry:
         plan = asyncio.run(plan_json(request))
         show_plan(plan) if wish.output == "text" else print_json(plan)
@@ -299,8 +306,7 @@ def _warnings_shown() -> Generator[None]:
         log.removeHandler(handler)
 
 
-def _check_resumable(wish: RunOptions) -> None:
-    reading = load(wish.where)
+def _check_resumable(reading: ProjectState) -> None:
     planned = (reading.root / ".planning" / "ROADMAP.md").exists()
     if not reading.state.run and not planned:
         raise ProjectError("nothing to resume in this project", hint="start with: gsd run IDEA")

@@ -16,6 +16,7 @@ from gsd_core.errors import ProjectError
 from gsd_core.git import Git, git_common_dir
 from gsd_core.journal.codec import structure
 from gsd_core.journal.lock import owner
+from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import State
@@ -95,25 +96,39 @@ def journal_path(root: Path) -> Path:
 @frozen(kw_only=True)
 class ProjectState:
     """A project as its journal tells it: the latest run, who holds the lock, and which questions
-    have an answer that no run has taken yet (*given*)."""
+    have an answer that no run has taken yet (*given*).
+
+    *facts* are the run's facts, *seq* was the journal's newest record when it was read.
+    """
 
     root: Path
     state: State
     history: History
     holder: Holder | None
     given: frozenset[str] = frozenset()
+    facts: tuple[Record, ...] = ()
+    seq: int = 0
 
 
 def load(where: GlobalOptions) -> ProjectState:
     """Fold the latest run of the project."""
     root = project_root(where)
     with open_journal(root) as journal:
+        seq = journal.last_seq()
         run = latest_run(journal)
-        facts = list(journal.events(run=run, facts_only=True)) if run else []
+        facts = tuple(journal.events(run=run, facts_only=True)) if run else ()
         given = frozenset(str(i.data.get("question")) for i in journal.take_inbox() if i.kind == "answer")
     state = fold(State(), facts, structure)
     history = tell(History(), facts, structure)
-    return ProjectState(root=root, state=state, history=history, holder=holder_of(root), given=given)
+    return ProjectState(
+        root=root,
+        state=state,
+        history=history,
+        holder=holder_of(root),
+        given=given,
+        facts=facts,
+        seq=seq,
+    )
 
 
 def latest_run(journal: Journal) -> str:

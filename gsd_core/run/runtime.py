@@ -35,6 +35,8 @@ from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import PluginInfo
 from gsd_core.settings import LimitSettings, RunSettings, Settings
 
+from .last_run import LastRun
+
 DRAFT = (".gsd-", ".tmp")
 """How the name of a file begins and ends while it is written."""
 
@@ -150,7 +152,9 @@ class RunRequest:
 
     *typed* are the settings of the command line that a later process of the run goes by as well, as
     JSON data by section. *observers* are called with each fact and activity, in order (projections
-    for readers). *effects* makes what writes; a test gives its own.
+    for readers). *effects* makes what writes; a test gives its own. *last_run* is the project's last
+    run if the caller has read it already. *command* is how hints call this program, such as
+    ``gsd -C DIR`` if the user named a folder.
     """
 
     root: Path
@@ -165,6 +169,8 @@ class RunRequest:
     typed: Mapping[str, Mapping[str, Any]] = field(factory=dict[str, Mapping[str, Any]])
     observers: tuple[Observer, ...] = ()
     effects: MakeEffects = _effects
+    last_run: LastRun | None = None
+    command: str = "gsd"
 
 
 @frozen(kw_only=True)

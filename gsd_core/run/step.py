@@ -46,7 +46,7 @@ from .questions import ask, ask_for_a_while
 from .runtime import Run
 from .tasks import commit_task, committed_tasks
 from .timeouts import AgentTimeouts, InactivityTimeout
-from .verification import check, detect, merged
+from .verification import check, detect, merge_gaps
 
 
 @define(kw_only=True)
@@ -292,7 +292,7 @@ def _checked(step: StepRequest, result: StepResult, plugin: str, hook: str) -> S
         return result
     if not isinstance(result.outcome, Verified):
         raise PluginError(plugin, hook, "a verify step has to return Verified")
-    return merged(step, result, plugin)
+    return merge_gaps(step, result, plugin)
 
 
 def _wrapped(run: Run, made: Sequence[Attempt], result: StepResult) -> StepResult:
