@@ -74,8 +74,8 @@ def _read(path: Path, stdin: BinaryIO) -> bytes:
         raise IdeaError(f"cannot read {str(path)!r}: {why}", hint="give a readable text file") from error
 
 
-async def check_repository(request: RunRequest, git: Git) -> None:
-    """Raise ``ProjectError`` unless the project is the top of a repository in which git can commit."""
+async def check_repository(request: RunRequest, git: Git) -> Path:
+    """Return the folder of the journal and the lock; raise ``ProjectError`` if git cannot commit here."""
     root = request.root
     if not await git.is_repository():
         raise ProjectError(f"{root} is not a git repository", hint="run `git init` there first")
@@ -87,6 +87,7 @@ async def check_repository(request: RunRequest, git: Git) -> None:
     if await git.identity() is None:
         hint = 'git config --global user.name "…" and git config --global user.email "…"'
         raise ProjectError("git does not know who you are, so it cannot commit", hint=hint)
+    return await git.common_dir() / "gsd"
 
 
 async def check_project(request: RunRequest, git: Git, last: LastRun) -> None:

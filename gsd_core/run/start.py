@@ -54,8 +54,7 @@ async def run_project(request: RunRequest) -> RunEnd:
     unsuitable, and ``Locked`` if another process is running in the project.
     """
     git = Git(request.root)
-    await check_repository(request, git)
-    directory = await git.common_dir() / "gsd"
+    directory = await check_repository(request, git)
     path = directory / "journal.db"
     last = request.last_run
     if last is None:

@@ -99,6 +99,17 @@ def test_a_gap_of_a_third_party_s_detector_is_planned_and_executed_like_any_othe
     assert "LICENSE" in h.git(root, "ls-files")
 
 
+def test_a_detector_that_returns_nothing_found_no_gap(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+
+    async def silent(phase: PhaseView) -> None:
+        return None
+
+    end = h.do(h.request(root, h.one_phase(), given=h.idea(), silent=detector(silent)))
+
+    assert (end.outcome, h.facts(root, "plugin.failed")) == ("done", [])
+
+
 def test_a_gap_that_stays_stands_in_the_verdict_with_its_finder_and_ends_the_run_with_6(
     tmp_path: Path,
 ) -> None:

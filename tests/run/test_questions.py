@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 
 from gsd_core.hookspecs import gsd_answer, gsd_run_agent
 from gsd_core.machine.state import Options
@@ -34,8 +34,18 @@ def test_a_question_that_nobody_can_answer_ends_the_run_and_is_open(tmp_path: Pa
 
     [question] = h.asked(root)
     assert (end.outcome, end.exit) == ("blocked", 3)
-    assert end.reason == f"1/execute/01-01 waits for an answer: gsd answer {question} …, then gsd resume"
+    assert "1/execute/01-01" in end.reason
+    assert f"gsd answer {question} CHOICE, then gsd resume" in end.reason
     assert h.facts(root)[-1].kind == "run.closed"
+
+
+def test_a_question_s_hint_names_the_folder_that_the_user_named(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+
+    end = h.do(evolve(h.request(root, asking(), given=h.idea(), yes=False), command="gsd -C demo"))
+
+    [question] = h.asked(root)
+    assert f"gsd -C demo answer {question} CHOICE, then gsd -C demo resume" in end.reason
 
 
 def test_without_an_answer_the_agent_is_not_called_again(tmp_path: Path) -> None:
