@@ -99,7 +99,8 @@ async def _open(request: RunRequest, journal: Journal, last: LastRun) -> tuple[R
     seed = next((seed for seed in [request.info.seed, *reversed(seeds)] if seed is not None), None)
     idea_text = run.idea.text if run.idea else ""
     info = evolve(request.info, id=run_id, project=request.root, idea=idea_text, seed=seed)
-    run.request = evolve(request, info=info, hooks=evolve(request.hooks, report=_recorder(run)))
+    hooks = evolve(request.hooks, report=_recorder(run))
+    run.request = evolve(request, info=info, hooks=hooks, last_run=None)  # its facts need not stay in memory
 
     opening: list[Record] = []
     if not last.id:
@@ -233,9 +234,9 @@ def _end_by(exc: GsdError | asyncio.CancelledError, run: Run, stopper: Stopper |
     elif run.state.stop_asked:
         end = End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason="stopped on request")
     else:
-        return None  # whoever embeds the run cancels it
+        return None  # the caller of run_project cancels us
     if task := asyncio.current_task():
-        task.uncancel()  # the cancellation was our own means to an end; what follows may await again
+        task.uncancel()  # the cancellation is handled here; whoever awaits the run must not see it
     return end
 
 
@@ -284,8 +285,8 @@ def _recorder(run: Run) -> Callable[[PluginFailure], None]:
 def _record_blocked(run: Run, blocked: Blocked) -> None:
     """Record which plugin blocks the event loop.
 
-    This runs in the watchdog's thread, because the loop cannot: so the warning goes to the log at
-    once, and the fact to the journal alone. State and subscribers get it when it is read next.
+    This runs in the watchdog's thread, because the loop cannot run anything: the warning goes to the
+    log, and the fact straight to the journal, past the state and the subscribers, which are the loop's.
     """
     log.warning("%s", sanitize(str(blocked), multiline=False))
     data = {"plugin": blocked.plugin, "hook": blocked.hook, "error": sanitize(str(blocked))}
