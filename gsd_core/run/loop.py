@@ -27,23 +27,24 @@ async def loop(run: Run) -> End:
         # The files are read again before every step: a human may edit them while the run works, and
         # the disk, not our memory of it, decides which postconditions hold.
         await observe(run)
+        item = due(run.state)[0]
         end: End | None = None
-        match due(run.state)[0]:
-            case End() as item:
+        match item:
+            case End():
                 return item
-            case ApplyResult() as item:
+            case ApplyResult():
                 await apply_result(run, item.step)
-            case Settle() as item:
+            case Settle():
                 await settle(run, item)
-            case Escalate() as item:
+            case Escalate():
                 end = await _escalate(run, item)
-            case AskAgain() as item:
+            case AskAgain():
                 end = await _ask_again(run, item)
-            case Wait() as item:
+            case Wait():
                 await _wait(run, item.step, item.until)
-            case Start() as item:
+            case Start():
                 await run_step(run, item)
-            case item:
+            case _:
                 assert_never(item)
         if end is not None:
             return end
