@@ -1,4 +1,4 @@
-"""SIGKILL while git is at work: it outlives ``gsd``, and the next start ends it before it goes on."""
+"""SIGKILL while git works: git outlives ``gsd``, and the next start ends it first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ exec sleep 600
 
 
 def slow_once(place: Place, name: str) -> Path:
-    """Make a hook of git that takes long the first time; return the file that then holds its process id."""
+    """Install a git hook that takes long the first time; return the file that then has its process id."""
     place.make()
     place.environment = calm()
     seen = place.base / "seen"
@@ -49,7 +49,7 @@ def test_a_commit_that_outlived_gsd_is_ended_and_made_once(place: Place, name: s
 
 
 @SLOW
-def test_what_was_being_written_leaves_no_trace(place: Place) -> None:
+def test_a_half_written_file_leaves_no_trace(place: Place) -> None:
     place.make()
     place.environment = calm()
     started = place.start(*RUN)
