@@ -136,6 +136,16 @@ def test_a_second_idea_is_refused_in_a_finished_and_in_a_half_finished_project(t
     assert "complete for 'idea.md'" in str(after)
 
 
+def test_a_request_to_stop_an_earlier_process_does_not_stop_the_next_one(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    h.do(h.request(root, h.one_phase(question=True), given=h.idea(), yes=False))
+    h.put(h.journal(root), "stop", {}, by="tester")
+
+    end = h.do(h.request(root, h.one_phase(question=True)))
+
+    assert (end.outcome, h.facts(root, "control.asked")) == ("done", [])
+
+
 def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     h.do(h.request(root, h.one_phase(question=True), given=h.idea(), yes=False))
