@@ -8,9 +8,7 @@ from typing import Any, cast
 import attrs
 
 from gsd_core.git import Git
-from gsd_core.journal.codec import structure
 from gsd_core.machine.due import Due, End, Start, due
-from gsd_core.machine.fold import fold
 from gsd_core.machine.state import Snapshot, State
 from gsd_core.plugins.loading import collect_settings
 from gsd_core.run.observe import digest, read_project
@@ -19,16 +17,13 @@ from gsd_core.settings import CORE_SECTIONS
 from gsd_core.views.status import SCHEMA_VERSION
 
 from .output import print_line
-from .project import latest_run, open_journal
 
 
 async def plan_json(request: RunRequest, *, new: bool) -> dict[str, Any]:
     """Return how the run would start, as JSON data; *new*: it would create the repository first."""
-    state, snapshot = State(), Snapshot()
+    state = request.last_run.state if request.last_run else State()
+    snapshot = Snapshot()
     if not new:
-        with open_journal(request.root) as journal:
-            if run := latest_run(journal):
-                state = fold(State(), journal.events(run=run, facts_only=True), structure)
         snapshot = digest(await read_project(request.root, Git(request.root)))
     first = due(attrs.evolve(state, seen=snapshot, options=request.options, closed=None, stop_asked=False))
     return {

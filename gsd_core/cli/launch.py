@@ -28,7 +28,7 @@ from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import PluginInfo, build_manager
 from gsd_core.run import RunEnd, run_project
-from gsd_core.run.preflight import load_idea, merged
+from gsd_core.run.preflight import load_idea, merge_config
 from gsd_core.run.runtime import RunRequest
 from gsd_core.sanitize import one_line
 from gsd_core.settings import (
@@ -176,6 +176,7 @@ def _build_request(
         clock=now,
         typed=_flags_to_keep(options, previous),
         observers=(StateFileWriter(options.root, previous.history if previous else History()),),
+        last_run=previous.last_run if previous else None,
     )
 
 
@@ -226,7 +227,7 @@ def _flags_to_keep(options: RunOptions, previous: ProjectState | None) -> dict[s
         if section not in NOT_CONTINUED
     }
     continued = _continued(options, previous)
-    return merged(continued.history.typed if continued else {}, kept)
+    return merge_config(continued.history.typed if continued else {}, kept)
 
 
 def _machine_options(root: Path, settings: Settings) -> Options:

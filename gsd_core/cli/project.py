@@ -14,8 +14,8 @@ from gsd_core.git import Git, data_directory, git_common_dir
 from gsd_core.journal.codec import structure
 from gsd_core.journal.lock import owner
 from gsd_core.journal.store import Journal
-from gsd_core.machine.fold import fold
 from gsd_core.machine.state import State
+from gsd_core.run.last_run import LastRun, read_last_run
 from gsd_core.views.status import History, Holder, fold_history
 
 from .global_options import GlobalOptions
@@ -102,36 +102,35 @@ def open_journal(root: Path) -> Journal:
 class ProjectState:
     """The latest run according to the journal, and the process that runs now.
 
-    *pending_answers* are the ids of the questions whose answers no run has taken yet.
+    *last_run* has its facts. *pending_answers* are the ids of the questions whose answers no run has
+    taken yet.
     """
 
     root: Path
-    state: State
+    last_run: LastRun
     history: History
     holder: Holder | None
     pending_answers: frozenset[str] = frozenset()
+
+    @property
+    def state(self) -> State:
+        """The latest run's state, empty if nothing has run yet."""
+        return self.last_run.state
 
 
 def load(options: GlobalOptions) -> ProjectState:
     """Read the state of the project's latest run."""
     root = project_root(options)
     with open_journal(root) as journal:
-        run = latest_run(journal)
-        facts = list(journal.events(run=run, facts_only=True)) if run else []
+        last_run = read_last_run(journal)
         answers = [item for item in journal.take_inbox() if item.kind == "answer"]
     return ProjectState(
         root=root,
-        state=fold(State(), facts, structure),
-        history=fold_history(History(), facts, structure),
+        last_run=last_run,
+        history=fold_history(History(), last_run.facts, structure),
         holder=holder_of(root),
         pending_answers=frozenset(str(item.data.get("question")) for item in answers),
     )
-
-
-def latest_run(journal: Journal) -> str:
-    """Return the id of the run that was opened last; empty if there is none."""
-    runs = [record.run for record in journal.events(kinds=("run.started", "run.opened"))]
-    return runs[-1] if runs else ""
 
 
 def holder_of(root: Path) -> Holder | None:

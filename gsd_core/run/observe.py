@@ -1,4 +1,4 @@
-"""Read the disk: planning files and the order of commits, as the machine's digest."""
+"""Observe the project: its planning files and the order of their commits, as the machine's snapshot."""
 
 from __future__ import annotations
 
@@ -12,50 +12,53 @@ from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot
 from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.survey import read_planning
 
-from .preflight import merged
+from .preflight import merge_config
 from .runtime import Run
 
 PROJECT_FILE_LIMIT = 16_000
+"""Characters of the project's CLAUDE.md that go into prompts."""
 
 
 async def observe(run: Run) -> None:
-    """Read the project; record what is seen if it is not what was seen last."""
+    """Read the project, and record a snapshot if it differs from the last one."""
     planning = await read_project(run.root, run.git)
-    run.planning = evolve(planning, config=merged(run.proposals, planning.config))
-    seen = digest(run.planning)
-    if seen != run.state.seen:
-        run.record("project.observed", unstructure(seen))
+    run.planning = evolve(planning, config=merge_config(run.proposals, planning.config))
+    snapshot = digest(run.planning)
+    if snapshot != run.state.seen:
+        run.record("project.observed", unstructure(snapshot))
 
 
 async def read_project(root: Path, git: Git) -> Planning:
-    """Return the planning files with stale verdicts marked, and the project's own CLAUDE.md."""
+    """Return the planning files, with stale verdicts marked, and the project's own CLAUDE.md."""
     planning = read_planning(root)
     order = await git.order(".planning/phases") if planning.phases else {}
     phases = tuple(with_staleness(phase, order) for phase in planning.phases)
-    return evolve(planning, phases=phases, documents={**planning.documents, **_own_instructions(root)})
-
-
-def _own_instructions(root: Path) -> dict[str, str]:
-    path = root / "CLAUDE.md"
+    documents = dict(planning.documents)
     try:
-        return {"CLAUDE.md": path.read_text(encoding="utf-8")[:PROJECT_FILE_LIMIT]}
+        instructions = (root / "CLAUDE.md").read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        return {}
+        pass  # optional, and a human's file: an unreadable one is no reason to stop
+    else:
+        documents["CLAUDE.md"] = instructions[:PROJECT_FILE_LIMIT]
+    return evolve(planning, phases=phases, documents=documents)
 
 
 def with_staleness(phase: PhaseView, order: dict[str, int]) -> PhaseView:
-    """Mark a verdict that is older than a summary; in *order* a larger number is later."""
+    """Mark the phase's verdict as stale if a summary is newer; in *order*, a larger number is later.
+
+    The order of commits decides, not the files' times, which a checkout or a clone resets.
+    """
     verdict = phase.verdict
     if verdict is None:
         return phase
-    mine = order.get(verdict.path, 0)
-    newer = any(order.get(plan.summary, 0) > mine for plan in phase.plans if plan.summary)
+    at = order.get(verdict.path, 0)
+    newer = any(order.get(plan.summary, 0) > at for plan in phase.plans if plan.summary)
     return evolve(phase, verdict=evolve(verdict, stale=newer))
 
 
 def digest(planning: Planning) -> Snapshot:
-    """Return what the machine has to know of the planning files."""
-    return Snapshot(milestone=planning.milestone, phases=tuple(_phase(phase) for phase in planning.phases))
+    """Return what the machine needs to know of the planning files."""
+    return Snapshot(milestone=planning.milestone, phases=tuple(map(_phase, planning.phases)))
 
 
 def _phase(phase: PhaseView) -> PhaseSnapshot:
@@ -64,6 +67,7 @@ def _phase(phase: PhaseView) -> PhaseSnapshot:
         PlanSnapshot(id=plan.id, summary=bool(plan.summary), depends_on=plan.depends_on, wave=plan.wave)
         for plan in phase.plans
     ]
+    # The roadmap lists a phase's plans before their files are written: these are still to be planned.
     missing = [PlanSnapshot(id=plan, on_disk=False) for plan in phase.listed if plan not in on_disk]
     verdict = phase.verdict
     return PhaseSnapshot(

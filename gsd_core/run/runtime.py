@@ -32,6 +32,8 @@ from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import PluginInfo
 from gsd_core.settings import LimitSettings, RunSettings, Settings
 
+from .last_run import LastRun
+
 Clock: TypeAlias = Callable[[], datetime]
 Observer: TypeAlias = Callable[[State, Record], None]
 MakeEffects: TypeAlias = Callable[[Journal, Git], "Effects"]
@@ -50,7 +52,7 @@ class RunRequest:
 
     *typed* are the settings given on the command line, as JSON data by section: the processes that resume
     the run use them too. *observers* are called with each fact and activity, in order. *effects* makes what
-    writes; a test passes its own.
+    writes; a test passes its own. *last_run* is the project's last run, if the caller has read it already.
     """
 
     root: Path
@@ -65,6 +67,7 @@ class RunRequest:
     typed: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict[str, Mapping[str, Any]])
     observers: tuple[Observer, ...] = ()
     effects: MakeEffects = _make_effects
+    last_run: LastRun | None = None
 
 
 @attrs.frozen(kw_only=True)

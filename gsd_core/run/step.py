@@ -63,7 +63,7 @@ from .questions import ask
 from .runtime import Run
 from .tasks import commit_task, committed_tasks
 from .timeouts import core_at_work, inactivity_of
-from .verification import check, detect, merged
+from .verification import check, detect, merge_gaps
 
 
 @attrs.frozen(kw_only=True)
@@ -224,7 +224,7 @@ def _validate_result(step: StepRequest, result: StepResult, plugin: str, hook: s
         return result
     if not isinstance(result.outcome, Verified):
         raise PluginError(plugin, hook, "a verify step has to return Verified")
-    return merged(step, result, plugin)
+    return merge_gaps(step, result, plugin)
 
 
 def failure(exc: GsdError) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Signals: the first one finishes writing and ends the agent, a second within 3 s ends at once."""
+"""Signals: the first one stops the run in order, a second one within three seconds ends it at once."""
 
 from __future__ import annotations
 
@@ -16,16 +16,20 @@ from attrs import define, field
 
 from gsd_core.processes import end_marked
 
-AT_ONCE = 3.0
+AT_ONCE = timedelta(seconds=3)
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-ERR = 2
+STDERR = 2
 SHOW_CURSOR = b"\r\x1b[?25h"
-"""A live view hides it, and has no chance any more to show it."""
+"""A live view hides the cursor, and no longer gets the chance to show it again."""
 
 
 @define
 class Stopper:
-    """What a signal does. *received* is the first signal's number, 0 while there was none."""
+    """The handler of SIGINT and SIGTERM; *received* is the first signal's number, 0 if there was none.
+
+    It is installed with ``signal.signal`` and not with ``loop.add_signal_handler``: the event loop
+    calls its handlers only between callbacks, so a plugin that blocks it would also block the stop.
+    """
 
     run: str
     loop: asyncio.AbstractEventLoop
@@ -34,26 +38,34 @@ class Stopper:
     at: float = field(default=float("-inf"))
 
     def __call__(self, number: int, _: FrameType | None) -> None:
-        """Handle a signal; called by the interpreter even if a plugin blocks the loop in Python code."""
+        """Cancel the run's task, so that the run is closed properly; on a second signal, exit."""
         now = time.monotonic()
-        if self.received and now - self.at < AT_ONCE:
-            self._end_now(number)
+        if self.received and now - self.at < AT_ONCE.total_seconds():
+            self._exit(number)
         self.received, self.at = self.received or number, now
+        # Threadsafe, because the handler interrupts the loop anywhere, and has to wake it if it sleeps.
         self.loop.call_soon_threadsafe(self.task.cancel)
 
-    def _end_now(self, number: int) -> None:
-        """End without asking anyone; what is committed in the journal is there."""
+    def _exit(self, number: int) -> None:
+        """Exit without any cleanup in Python, which the blocking plugin would hold up.
+
+        Facts are on disk once they are recorded, so nothing is lost. The agent's processes do not end
+        with ours; the next start would find them, but the user expects them to be gone now.
+        """
         with suppress(Exception):
             end_marked([self.run], grace=timedelta(seconds=0.5))
         with suppress(OSError):
-            if os.isatty(ERR):
-                os.write(ERR, SHOW_CURSOR)
+            if os.isatty(STDERR):
+                os.write(STDERR, SHOW_CURSOR)
         os._exit(128 + number)
 
 
 @contextmanager
 def stopping(run: str) -> Generator[Stopper | None]:
-    """Handle SIGINT and SIGTERM for the current task while inside; not outside the main thread."""
+    """Handle SIGINT and SIGTERM for the current task; restore the earlier handlers on leaving.
+
+    Yields ``None`` outside the main thread, where Python cannot install handlers.
+    """
     task = asyncio.current_task()
     assert task is not None, "a run is a task"
     if threading.current_thread() is not threading.main_thread():

@@ -1,8 +1,6 @@
-"""Run a plan's commands: through the gate, in the tree, bounded, with its output's end kept.
+"""Verify a phase: run its plans' commands, ask the detectors for gaps, and merge what they found.
 
-Examine a phase without a run: is its verdict stale, and what do the detectors see?
-
-Detect gaps: run the plans' commands, ask all detectors, and keep what they found.
+``detect`` and ``merge_gaps`` serve a run's verify step; ``examine`` serves ``gsd gaps``, without a run.
 """
 
 from __future__ import annotations
@@ -10,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from attrs import define, evolve
 
@@ -23,6 +21,7 @@ from gsd_core.hookspecs import gsd_find_gaps, gsd_permit_tool
 from gsd_core.model.agent import Allow, Ask, Deny, Permission, ToolUse
 from gsd_core.model.checks import CheckResult, TaskCheck
 from gsd_core.model.gap import Gap, GapReport
+from gsd_core.model.ids import padded
 from gsd_core.model.step import FileWrite, StepRequest, StepResult, Verified
 from gsd_core.planning.model import PhaseView
 from gsd_core.planning.verification import render_verification
@@ -37,35 +36,21 @@ from .observe import with_staleness
 from .permission import POLICY_LIMIT, StepGate, shown, strictest
 from .runtime import Run
 
-KEPT = 4000
+OUTPUT_LIMIT = 4000
+"""Characters of a command's output that are kept: the last ones, where errors are reported."""
 PASSED_ON = (
-    "PATH",
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TERM",
-    "TMPDIR",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "TZ",
-    "VIRTUAL_ENV",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "JAVA_HOME",
-    "GOPATH",
-    "CARGO_HOME",
-    "RUSTUP_HOME",
-    "NVM_DIR",
-    "PYENV_ROOT",
+    *("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "TZ"),
+    *("VIRTUAL_ENV", "SSL_CERT_FILE", "SSL_CERT_DIR", "JAVA_HOME", "GOPATH", "CARGO_HOME", "RUSTUP_HOME"),
+    *("NVM_DIR", "PYENV_ROOT"),
 )
+"""The variables that a command gets. A list of what is allowed, because an agent wrote the command and
+the environment holds API keys."""
 
 
 class CommandGate(Protocol):
-    """Who says whether a command may run: the gate of a step, or one at the desk.
+    """Decides whether a command may run: the gate of a step, or a human at the terminal.
 
-    *mark* is what the command bears in its environment.
+    *mark* is the value of ``GSD_RUN`` in the command's environment.
     """
 
     step: str
@@ -78,82 +63,9 @@ class CommandGate(Protocol):
         ...
 
 
-def environment(run: str) -> dict[str, str]:
-    """Return what a command of a plan may see of ours, with the mark by which it is found after a crash."""
-    return {name: os.environ[name] for name in PASSED_ON if name in os.environ} | {"GSD_RUN": run}
-
-
-async def check(gate: CommandGate, command: str, tree: Path, limit: timedelta) -> CheckResult:
-    """Run *command* if the gate allows it; refused or too slow is a result without an exit code."""
-    use = ToolUse(step=gate.step, name="Bash", input={"command": command}, asked_by="plan", tree=tree)
-    verdict = await gate.decide(use)
-    if not isinstance(verdict, Allow):
-        return CheckResult(command=command, exit=None, output=f"refused: {verdict.reason}")
-    return await _execute(command, tree, environment(gate.mark), limit)
-
-
-async def _execute(command: str, tree: Path, env: Mapping[str, str], limit: timedelta) -> CheckResult:
-    process = await asyncio.create_subprocess_exec(
-        "/bin/sh",
-        "-c",
-        command,
-        cwd=tree,
-        env=dict(env),
-        start_new_session=True,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    tail = bytearray()
-    try:
-        async with asyncio.timeout(limit.total_seconds()):
-            await _drain(process, tail)
-            code = await process.wait()
-    except TimeoutError:
-        return CheckResult(command=command, exit=None, output=f"{_text(tail)}\nstopped after {limit}")
-    finally:
-        _kill_group(process)
-    return CheckResult(command=command, exit=code, output=_text(tail))
-
-
-async def _drain(process: asyncio.subprocess.Process, tail: bytearray) -> None:
-    assert process.stdout is not None
-    while chunk := await process.stdout.read(65536):
-        tail += chunk
-        del tail[: -2 * KEPT]
-
-
-def _kill_group(process: asyncio.subprocess.Process) -> None:
-    """End whatever the command left behind; its group is its own."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def _text(tail: bytearray) -> str:
-    return redact(sanitize(bytes(tail).decode("utf-8", "replace")))[-KEPT:].strip()
-
-
-async def check_plans(gate: CommandGate, phase: PhaseView, limit: timedelta) -> tuple[TaskCheck, ...]:
-    """Run the checks of the phase's executed plans, each command once."""
-    results: dict[str, CheckResult] = {}
-    found: list[TaskCheck] = []
-    for plan, task, command in _commands(phase):
-        if command not in results:
-            results[command] = await check(gate, command, phase.project, limit)
-        found.append(TaskCheck(plan=plan, task=task, result=results[command]))
-    return tuple(found)
-
-
-def _commands(phase: PhaseView) -> Iterator[tuple[str, int, str]]:
-    for plan in phase.plans:
-        for task in plan.tasks:
-            if plan.summary and task.check:
-                yield plan.id, task.number, task.check
-
-
 @define(kw_only=True)
 class InteractiveGate:
-    """The permission gate of a command that a human started: *confirm* asks where the policies do."""
+    """The gate for a command line without a run: where the policies say ask, *confirm* asks the user."""
 
     hooks: Hooks
     confirm: Callable[[str, str], bool]
@@ -162,43 +74,105 @@ class InteractiveGate:
 
     @property
     def mark(self) -> str:
-        """Commands of no run bear no run's id."""
-        return "desk"
+        """No run's id, so that no run ends these commands as leftovers."""
+        return "interactive"
 
     async def decide(self, use: ToolUse) -> Permission:
-        """Permit, and confirm where the policies ask for it."""
+        """Ask the policies, then the user if they say ask."""
         verdict = strictest(await self.hooks.fan_out(gsd_permit_tool, self.limit, use))
         if not isinstance(verdict, Ask):
             return verdict
         return Allow() if self.confirm(shown(use), verdict.reason) else Deny(reason=verdict.reason)
 
 
+async def detect(run: Run, step: StepRequest, gate: StepGate) -> StepRequest:
+    """Return the verify step with the results of the plans' commands and the report of the detectors."""
+    assert step.phase is not None, "a verify step has a phase"
+    phase = evolve(step.phase, project=step.tree)
+    phase = evolve(phase, checks=await check_plans(gate, phase, run.limits.check))
+    return evolve(step, phase=phase, report=await find_gaps(run.hooks, run.limits.detector, phase))
+
+
+async def examine(
+    hooks: Hooks, limits: LimitSettings, phase: PhaseView, gate: InteractiveGate | None
+) -> tuple[GapReport, Collection[str]]:
+    """Ask the detectors; with a *gate*, run the executed plans' commands first.
+
+    Returns the report, and the commands that were refused or timed out.
+    """
+    if gate:
+        phase = evolve(phase, checks=await check_plans(gate, phase, limits.check))
+    refused = [c.result.command for c in phase.checks if c.result.exit is None]
+    return await find_gaps(hooks, limits.detector, phase), dict.fromkeys(refused)
+
+
 async def with_verdict(phase: PhaseView) -> PhaseView:
-    """Return the phase with its verdict marked if a summary was committed after it."""
+    """Return the phase with its verdict marked as stale if a summary was committed after it."""
     if phase.verdict is None or git_common_dir(phase.project) is None:
         return phase
     return with_staleness(phase, await Git(phase.project).order(".planning"))
 
 
-async def examine(
-    hooks: Hooks, limits: LimitSettings, phase: PhaseView, desk: InteractiveGate | None
-) -> tuple[GapReport, Collection[str]]:
-    """Ask the detectors; with a *desk*, run the executed plans' commands before, as it allows.
-
-    Returns what was found, and the commands that were refused.
-    """
-    if desk:
-        phase = evolve(phase, checks=await check_plans(desk, phase, limits.check))
-    refused = [c.result.command for c in phase.checks if c.result.exit is None]
-    return await find_gaps(hooks, limits.detector, phase), dict.fromkeys(refused)
+# Commands
 
 
-async def detect(run: Run, step: StepRequest, gate: StepGate) -> StepRequest:
-    """Return the verify step with what the commands did and what the detectors found."""
-    assert step.phase is not None, "a verify step has a phase"
-    phase = evolve(step.phase, project=step.tree)
-    phase = evolve(phase, checks=await check_plans(gate, phase, run.limits.check))
-    return evolve(step, phase=phase, report=await find_gaps(run.hooks, run.limits.detector, phase))
+async def check_plans(gate: CommandGate, phase: PhaseView, limit: timedelta) -> tuple[TaskCheck, ...]:
+    """Run the checks of the phase's executed plans, each command once."""
+    results: dict[str, CheckResult] = {}
+    found: list[TaskCheck] = []
+    for plan in phase.plans:
+        for task in plan.tasks:
+            if not (plan.summary and task.check):
+                continue
+            if task.check not in results:
+                results[task.check] = await check(gate, task.check, phase.project, limit)
+            found.append(TaskCheck(plan=plan.id, task=task.number, result=results[task.check]))
+    return tuple(found)
+
+
+async def check(gate: CommandGate, command: str, tree: Path, limit: timedelta) -> CheckResult:
+    """Run *command* in *tree* if the gate allows it; if refused or too slow, the result has no exit code."""
+    use = ToolUse(step=gate.step, name="Bash", input={"command": command}, asked_by="plan", tree=tree)
+    verdict = await gate.decide(use)
+    if not isinstance(verdict, Allow):
+        return CheckResult(command=command, exit=None, output=f"refused: {verdict.reason}")
+    process = await asyncio.create_subprocess_exec(
+        "/bin/sh",
+        "-c",
+        command,
+        cwd=tree,
+        env=environment(gate.mark),
+        # A group of its own, so that everything the command leaves behind can be killed at once.
+        start_new_session=True,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    tail = bytearray()
+    code: int | None = None
+    timed_out = ""
+    try:
+        async with asyncio.timeout(limit.total_seconds()):
+            assert process.stdout is not None
+            while chunk := await process.stdout.read(65536):
+                tail += chunk
+                del tail[: -2 * OUTPUT_LIMIT]
+            code = await process.wait()
+    except TimeoutError:
+        timed_out = f"\ntimed out after {limit}"
+    finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    output = redact(sanitize(bytes(tail).decode("utf-8", "replace")))[-OUTPUT_LIMIT:].strip()
+    return CheckResult(command=command, exit=code, output=output + timed_out)
+
+
+def environment(mark: str) -> dict[str, str]:
+    """Return the environment of a plan's command; by the *mark* it is found after a crash."""
+    return {name: os.environ[name] for name in PASSED_ON if name in os.environ} | {"GSD_RUN": mark}
+
+
+# Gaps
 
 
 async def find_gaps(hooks: Hooks, limit: timedelta, phase: PhaseView) -> GapReport:
@@ -213,11 +187,14 @@ async def find_gaps(hooks: Hooks, limit: timedelta, phase: PhaseView) -> GapRepo
     )
 
 
-def _report(hooks: Hooks, outcome: Outcome[Sequence[Gap] | GapReport | None]) -> GapReport:
-    """Return one detector's report, stamped with its name; nonsense is a failed detector."""
+def _report(hooks: Hooks, outcome: Outcome[Any]) -> GapReport:
+    """Return one detector's report, stamped with its name; ``None`` is a report without gaps.
+
+    A detector that failed or returned an invalid report is named in it: its silence must not pass a phase.
+    """
     if outcome.error is not None:
         return _failed(outcome.plugin, str(outcome.error))
-    value = outcome.value
+    value: Sequence[Gap] | GapReport | None = outcome.value
     report = value if isinstance(value, GapReport) else GapReport(gaps=tuple(value or ()))
     if why := validate_storable(report, GapReport):
         hooks.report(PluginFailure(plugin=outcome.plugin, hook="gsd_find_gaps", error=why))
@@ -225,7 +202,7 @@ def _report(hooks: Hooks, outcome: Outcome[Sequence[Gap] | GapReport | None]) ->
     return evolve(
         report,
         gaps=tuple(evolve(_clean(gap), found_by=outcome.plugin) for gap in report.gaps),
-        evidence=tuple(evolve(e, by=outcome.plugin, proof=_gaps_text(e.proof)) for e in report.evidence),
+        evidence=tuple(evolve(e, by=outcome.plugin, proof=_clean_text(e.proof)) for e in report.evidence),
     )
 
 
@@ -234,44 +211,37 @@ def _failed(plugin: str, why: str) -> GapReport:
 
 
 def _clean(gap: Gap) -> Gap:
-    return evolve(
-        gap, truth=_gaps_text(gap.truth), reason=_gaps_text(gap.reason), evidence=_gaps_text(gap.evidence)
-    )
+    """Return the gap with its texts made safe to print: they quote output of commands and agents."""
+    truth, reason, evidence = map(_clean_text, (gap.truth, gap.reason, gap.evidence))
+    return evolve(gap, truth=truth, reason=reason, evidence=evidence)
 
 
-def _gaps_text(text: str) -> str:
+def _clean_text(text: str) -> str:
     return clip(redact(sanitize(text)), 2000)
 
 
 def unique(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
-    """Return each finder's gap once, the last that it said of it."""
+    """Return each gap of a detector once, in its last version."""
     return tuple({(gap.key, gap.found_by): gap for gap in gaps}.values())
 
 
-def merged(step: StepRequest, result: StepResult, plugin: str) -> StepResult:
-    """Return the result with every detector's gap in it, and the verdict on disk to match.
+def merge_gaps(step: StepRequest, result: StepResult, plugin: str) -> StepResult:
+    """Return the executor's result with every detector's gaps in it, and the verdict on disk to match.
 
-    A gap may be dropped by its finder only.
+    An executor can add gaps but not drop any: no agent overrules a detector about its own work.
     """
     assert isinstance(result.outcome, Verified)
     assert step.phase is not None
-    before, said = step.report or GapReport(), result.outcome.report
-    named = [gap if gap.found_by else evolve(_clean(gap), found_by=plugin) for gap in said.gaps]
+    before, after = step.report or GapReport(), result.outcome.report
+    named = [gap if gap.found_by else evolve(_clean(gap), found_by=plugin) for gap in after.gaps]
     report = evolve(
-        said,
+        after,
         gaps=unique([*before.gaps, *named]),
-        failed_detectors=tuple(dict.fromkeys([*before.failed_detectors, *said.failed_detectors])),
+        failed_detectors=tuple(dict.fromkeys([*before.failed_detectors, *after.failed_detectors])),
     )
+    # The verdict is written where the executor put it, or where it belongs.
+    paths = [file.path for file in result.files if file.path.endswith("-VERIFICATION.md")]
+    path = paths[0] if paths else f"{step.phase.directory}/{padded(step.phase.number)}-VERIFICATION.md"
     text = render_verification(step.phase, report, now=step.now, previous=step.phase.verdict)
-    path = verification_path(result, step.phase)
-    files = tuple(file for file in result.files if file.path != path)
-    verdict = FileWrite(path=path, text=text)
-    return evolve(result, outcome=Verified(report=report), files=(*files, verdict))
-
-
-def verification_path(result: StepResult, phase: PhaseView) -> str:
-    """Return where the executor puts the verdict, or where it belongs."""
-    from gsd_core.model.ids import padded
-
-    named = [file.path for file in result.files if file.path.endswith("-VERIFICATION.md")]
-    return named[0] if named else f"{phase.directory}/{padded(phase.number)}-VERIFICATION.md"
+    files = [file for file in result.files if file.path != path]
+    return evolve(result, outcome=Verified(report=report), files=(*files, FileWrite(path=path, text=text)))

@@ -48,7 +48,7 @@ def test_a_dash_reads_stdin() -> None:
         (b"", "is empty"),
         (b" \n\t\r\n ", "is empty"),
         (b"\xef\xbb\xbf", "is empty"),
-        (b"text\0more", "a NUL at byte 4"),
+        (b"text\0more", "NUL at byte 4"),
         (b"caf\xe9 noir", "not UTF-8: byte 0xe9 at 3"),
         (b"\xef\xbb\xbfcaf\xe9 noir", "not UTF-8: byte 0xe9 at 6"),
         (b"x" * (LIMIT_BYTES + 1), "larger than 400 kB"),

@@ -352,7 +352,7 @@ def test_a_dirty_tree_is_refused(bench: Bench, idea: Path) -> None:
     result = call("run", idea, "-C", bench.root, "--agent", "rehearsal")
 
     assert result.exit_code == 2
-    assert "tracked files are changed: code.py" in result.stderr
+    assert "tracked files: code.py" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A place for ``gsd`` to run in; what it started and did not end is ended, and counts as a failure."""
+"""A place for ``gsd`` to run in; processes that it leaves running are ended and fail the test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIGKILL while the real Claude Code is at work, with a scripted model: resumed, and nothing done twice."""
+"""SIGKILL while the real Claude Code works, with a scripted model: the run resumes and does nothing twice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ RUN = ("run", EXAMPLE, *REHEARSAL, "--yes", "--output-format", "stream-json")
 
 
 def while_a_command_runs(place: Place) -> Started:
-    """Start a run and return when its agent is waiting for a command of its own."""
+    """Start a run and return when its agent is waiting for a command that it started."""
     waits = gate(place)
     waits.close()
     started = place.start(*RUN)
@@ -27,7 +27,7 @@ def between_two_tasks(place: Place) -> Started:
 
 
 def assert_finished_once(place: Place) -> None:
-    """Resume the run, and hold what has come of it against what was asked for."""
+    """Resume the run, and check its result against the idea."""
     done = place.gsd("resume", "--yes")
 
     assert done.exit == 0, done.err
@@ -48,7 +48,7 @@ def test_an_agent_that_outlived_gsd_is_ended_by_the_next_start(place: Place) -> 
 
 
 @pytest.mark.slow
-def test_a_run_killed_with_its_whole_group_goes_on(place: Place) -> None:
+def test_a_run_killed_with_its_whole_process_group_resumes(place: Place) -> None:
     place.make()
     place.environment = calm(QUESTION="1")
     while_a_command_runs(place).kill(group=True)
@@ -57,7 +57,7 @@ def test_a_run_killed_with_its_whole_group_goes_on(place: Place) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_killed_between_two_tasks_goes_on_with_the_second(place: Place) -> None:
+def test_a_run_killed_between_two_tasks_resumes_with_the_second(place: Place) -> None:
     place.make()
     place.environment = calm(QUESTION="1")
     between_two_tasks(place).kill()
@@ -67,7 +67,7 @@ def test_a_run_killed_between_two_tasks_goes_on_with_the_second(place: Place) ->
 
 
 @pytest.mark.slow
-def test_a_run_that_asked_and_was_killed_before_the_answer_asks_again(place: Place) -> None:
+def test_a_run_killed_while_a_question_is_open_asks_it_again(place: Place) -> None:
     place.make()
     place.environment = calm(QUESTION="1")
     started = place.start("run", EXAMPLE, *REHEARSAL, "--no-input", GSD_WAIT_FOR_ANSWERS="10m")

@@ -1,4 +1,4 @@
-"""SIGKILL while git works: git outlives ``gsd``, and the next start ends it before it continues."""
+"""SIGKILL while git works: git outlives ``gsd``, and the next start ends it first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ exec sleep 600
 
 
 def slow_once(place: Place, name: str) -> Path:
-    """Add a git hook that hangs the first time; return the file that will contain its process id."""
+    """Install a git hook that takes long the first time; return the file that then has its process id."""
     place.make()
     place.environment = calm()
     seen = place.base / "seen"
@@ -33,7 +33,7 @@ def slow_once(place: Place, name: str) -> Path:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_git_that_outlives_gsd_is_ended_and_the_commit_is_made_once(place: Place, name: str) -> None:
+def test_a_commit_that_outlived_gsd_is_ended_and_made_once(place: Place, name: str) -> None:
     seen = slow_once(place, name)
     started = place.start(*RUN)
     assert started.until(seen.exists)
@@ -49,7 +49,7 @@ def test_a_git_that_outlives_gsd_is_ended_and_the_commit_is_made_once(place: Pla
 
 
 @SLOW
-def test_half_written_files_are_removed(place: Place) -> None:
+def test_a_half_written_file_leaves_no_trace(place: Place) -> None:
     place.make()
     place.environment = calm()
     started = place.start(*RUN)

@@ -1,4 +1,4 @@
-"""SIGKILL at random moments: whatever was begun is finished, once."""
+"""SIGKILL at random moments: everything that was started is finished, once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.e2e.place import EXAMPLE, FAKE, Place, defects
 
 SEED = 20260801
 STARTS = 60
-"""A run that is not finished by then stands still."""
+"""A run that is not finished by then hangs."""
 
 
 def run_with_kills(place: Place, chance: random.Random, kills: int) -> int:

@@ -1,4 +1,4 @@
-"""SIGKILL again and again at the same place: a human is asked, and starting again is an answer, too."""
+"""SIGKILL at the same step again and again: a human is asked, and resuming the run counts as an answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def wait(use):
 
 
 def killed_three_times(place: Place) -> None:
-    """Have the run killed three times while the first file of the plan lies about half done."""
+    """Have the run killed three times while the first file of the plan is half written."""
     place.make()
     place.environment = calm()
     reached, closed, plugin = (place.base / name for name in ("reached", "closed", "wait.py"))
@@ -50,7 +50,7 @@ def test_a_step_lost_three_times_ends_the_run_with_a_question(place: Place) -> N
     assert [option["label"] for option in asked["options"]] == ["Retry", "Skip", "Abort"]
 
 
-def test_starting_again_after_three_losses_is_an_answer(place: Place) -> None:
+def test_resuming_after_three_lost_attempts_starts_the_step_again(place: Place) -> None:
     killed_three_times(place)
     place.gsd(*RUN)
     done = place.gsd(*RUN)
@@ -60,7 +60,7 @@ def test_starting_again_after_three_losses_is_an_answer(place: Place) -> None:
 
 
 @pytest.mark.slow
-def test_retry_is_an_answer_to_three_losses(place: Place) -> None:
+def test_retry_after_three_lost_attempts_starts_the_step_again(place: Place) -> None:
     killed_three_times(place)
     place.gsd(*RUN)
     (asked,) = place.said("questions")["questions"]

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: the first one finishes writing and ends the agent, a second one ends at once."""
+"""SIGINT and SIGTERM: the first one finishes writing and ends the agent, a second one exits at once."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_control_c_twice_at_a_terminal_ends_a_blocked_run_and_shows_the_cursor(p
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["begins", "ends"])
-def test_a_signal_while_the_run_begins_or_ends_is_no_crash(place: Place, moment: str) -> None:
+def test_a_signal_while_the_run_starts_or_ends_is_not_a_crash(place: Place, moment: str) -> None:
     place.make()
     place.environment = calm()
     loads = plugin(place, LINGERING.format(moment=moment, reached=str(place.base / "reached")))
@@ -196,7 +196,7 @@ def lifespan(run):
 
 
 @pytest.mark.slow
-def test_a_notice_service_that_hangs_does_not_keep_a_stopped_run(place: Place) -> None:
+def test_a_notification_service_that_hangs_does_not_delay_a_stop(place: Place) -> None:
     place.make()
     place.environment = calm()
     reached = str(place.base / "reached")

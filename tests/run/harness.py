@@ -155,7 +155,7 @@ def request(
 
 
 def quick(asked: RunRequest) -> RunRequest:
-    """Return the request with little patience for plugins that do not end."""
+    """Return the request with a short grace period for plugins that do not end."""
     return evolve(asked, hooks=evolve(asked.hooks, grace=timedelta(seconds=0.2)))
 
 

@@ -1,4 +1,4 @@
-"""Before anything is written: what is not fit to begin with is said, and nothing is touched."""
+"""A run that cannot start is refused with a reason, before anything is written."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from gsd_core.errors import GsdError, IdeaError, JournalError, Locked, ProjectEr
 from gsd_core.machine.state import Options
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.run import RunRequest, run_project
+from tests.cli.bench import call
 
 from . import harness as h
 
@@ -25,14 +26,16 @@ OTHER = h.idea("# Ledger\n\nWho paid what.\n")
 
 
 def refused(asked: RunRequest) -> GsdError:
-    """Return the error that the run ends with before it begins."""
+    """Return the error that refuses the run."""
     with pytest.raises(GsdError) as caught:
         h.do(asked)
     return caught.value
 
 
 def contents(root: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    """Return all files, but those that SQLite makes next to the journal even for a reader."""
+    files = (path for path in root.rglob("*") if path.is_file())
+    return {str(path): path.read_bytes() for path in files if not path.name.startswith("journal.db-")}
 
 
 def dirty(root: Path) -> Path:
@@ -56,7 +59,7 @@ def test_changed_tracked_files_are_named_and_nothing_is_written(tmp_path: Path) 
     assert set(contents(root)) == set(before)
 
 
-def test_allowed_dirty_files_stay_as_they_are_and_out_of_every_commit(tmp_path: Path) -> None:
+def test_with_allow_dirty_changed_files_stay_unchanged_and_out_of_every_commit(tmp_path: Path) -> None:
     root = dirty(tmp_path / "project")
 
     end = h.do(h.request(root, h.one_phase(), given=h.idea(), run={"allow_dirty": True}))
@@ -75,7 +78,7 @@ def test_a_folder_without_a_repository_is_refused(tmp_path: Path) -> None:
     assert list((tmp_path / "project").iterdir()) == []
 
 
-def test_a_git_that_knows_no_identity_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_git_without_an_identity_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = h.repository(tmp_path / "project")
     h.git(root, "config", "--unset", "user.name")
     h.git(root, "config", "--unset", "user.email")
@@ -91,23 +94,24 @@ def test_a_git_that_knows_no_identity_is_refused(tmp_path: Path, monkeypatch: py
     assert not (root / ".git" / "gsd").exists()
 
 
-def test_without_an_idea_there_is_nothing_to_begin(tmp_path: Path) -> None:
+def test_a_first_run_needs_an_idea(tmp_path: Path) -> None:
     error = refused(h.request(h.repository(tmp_path / "project"), h.one_phase()))
 
     assert (type(error), "no idea" in str(error)) == (IdeaError, True)
 
 
-def test_another_idea_than_the_one_under_way_is_refused_naming_both(tmp_path: Path) -> None:
+def test_a_second_idea_is_refused_naming_both(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     h.do(h.request(root, h.one_phase(question=True), given=h.idea(), yes=False))
 
     error = refused(h.request(root, h.one_phase(), given=evolve(OTHER, name="ledger.md")))
 
     assert isinstance(error, IdeaError)
-    assert "'idea.md' is under way here; 'ledger.md' is another idea" in str(error)
+    assert "'idea.md'" in str(error)
+    assert "'ledger.md' is a different idea" in str(error)
 
 
-def test_the_same_idea_after_its_end_is_done_without_any_agent(tmp_path: Path) -> None:
+def test_running_a_finished_idea_again_calls_no_agent(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     h.do(h.request(root, h.one_phase(), given=h.idea()))
     agent = h.Watched(h.one_phase())
@@ -119,7 +123,7 @@ def test_the_same_idea_after_its_end_is_done_without_any_agent(tmp_path: Path) -
     assert h.git(root, "rev-list", "--count", "HEAD") == commits
 
 
-def test_another_idea_after_the_end_is_refused_and_so_is_one_after_a_part(tmp_path: Path) -> None:
+def test_a_second_idea_is_refused_in_a_finished_and_in_a_half_finished_project(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     part = Options(phases=("1",))
     h.do(h.request(root, h.one_phase(phases=2), given=h.idea(), options=part))
@@ -128,8 +132,18 @@ def test_another_idea_after_the_end_is_refused_and_so_is_one_after_a_part(tmp_pa
     h.do(h.request(root, h.one_phase(phases=2)))
     after = refused(h.request(root, h.one_phase(), given=OTHER))
 
-    assert "is under way here" in str(midway)
+    assert "is in progress here" in str(midway)
     assert "complete for 'idea.md'" in str(after)
+
+
+def test_a_request_to_stop_an_earlier_process_does_not_stop_the_next_one(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    h.do(h.request(root, h.one_phase(question=True), given=h.idea(), yes=False))
+    h.put(h.journal(root), "stop", {}, by="tester")
+
+    end = h.do(h.request(root, h.one_phase(question=True)))
+
+    assert (end.outcome, h.facts(root, "control.asked")) == ("done", [])
 
 
 def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
@@ -147,7 +161,7 @@ def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 
 
 def meanwhile(root: Path, work: Callable[[], Awaitable[None]]) -> None:
-    """Do *work* while a run is on the project."""
+    """Do *work* while a run is active in the project."""
 
     async def waits(task: AgentTask, host: AgentHost) -> AgentResult | None:
         if task.role == "planner":
@@ -157,7 +171,7 @@ def meanwhile(root: Path, work: Callable[[], Awaitable[None]]) -> None:
     h.do(h.request(root, h.Watched(h.one_phase(), waits), given=h.idea()))
 
 
-def test_a_second_run_on_the_project_ends_at_once_with_who_holds_it(tmp_path: Path) -> None:
+def test_a_second_run_in_the_project_ends_at_once_naming_the_first_one(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     errors: list[tuple[str, float]] = []
 
@@ -172,3 +186,37 @@ def test_a_second_run_on_the_project_ends_at_once_with_who_holds_it(tmp_path: Pa
     [(error, took)] = errors
     assert f"pid {os.getpid()} on {socket.gethostname()!r} since 20" in error
     assert took < 1
+
+
+FAKE = ("-p", "gsd_plugins.rehearsal.fake", "--agent", "fake", "--no-input")
+
+
+@pytest.mark.parametrize("options", [Options(), Options(phases=("1",))], ids=["finished", "unfinished"])
+@pytest.mark.parametrize(
+    "flags", [("--phases", "9"), ("--phases", "1,9"), ("--only", "9"), ("--phases", "8-9")]
+)
+def test_phases_that_do_not_exist_are_refused_naming_those_that_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: Options, flags: tuple[str, str]
+) -> None:
+    monkeypatch.setenv("GSD_CONFIG", str(tmp_path / "no-config.toml"))
+    root = h.repository(tmp_path / "project")
+    h.do(h.request(root, h.one_phase(phases=2), given=h.idea(), options=options))
+    before, facts = contents(root), h.facts(root)
+
+    result = call("run", "-C", root, *FAKE, *flags)
+
+    assert result.exit_code == 2
+    assert "9 do" in result.stderr
+    assert "the roadmap has 1, 2" in result.stderr
+    assert f"gsd -C {root} phases" in result.stderr
+    assert contents(root) == before
+    assert h.facts(root) == facts
+
+
+def test_a_range_may_go_beyond_the_last_phase(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    h.do(h.request(root, h.one_phase(phases=2), given=h.idea(), options=Options(phases=("1",))))
+
+    end = h.do(h.request(root, h.one_phase(phases=2), options=Options(phases=("2", "3", "4"))))
+
+    assert (end.outcome, end.reason) == ("done", "1 phase complete")

@@ -135,10 +135,10 @@ def of(behave: Callable[[], Any]) -> Callable[[Mapping[str, Any]], Any]:
     [
         (raises, "RuntimeError"),
         (of(behaviors.exits), "SystemExit"),
-        (of(behaviors.lies), "returned int"),
+        (of(behaviors.returns_nonsense), "returned int"),
         (of(behaviors.cancels_itself), "cancelled itself"),
         (of(behaviors.hangs), "did nothing"),
-        pytest.param(of(behaviors.swallows), "did nothing", marks=pytest.mark.slow),
+        pytest.param(of(behaviors.ignores_cancellation), "did nothing", marks=pytest.mark.slow),
         (returns("not async"), "TypeError"),
     ],
 )

@@ -25,7 +25,7 @@ class Crash(BaseException):
 
 @define
 class Fuse:
-    """Counts the points at which a process may die, and ends it at the *limit*-th."""
+    """Counts the points at which a process can die, and ends it at the *limit*-th."""
 
     limit: int | None = None
     points: list[str] = field(factory=list[str])
@@ -43,7 +43,7 @@ def _git_has_our_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @frozen(kw_only=True)
 class Mortal(Effects):
-    """Effects that end the process where the fuse says; a dead process writes nothing more."""
+    """Effects that end the process when the fuse blows; a dead process writes nothing more."""
 
     fuse: Fuse
 
@@ -97,7 +97,7 @@ def ask(root: Path, fuse: Fuse | None = None) -> RunRequest:
 
 
 def tree(root: Path) -> dict[str, str]:
-    """Return every committed file with its content, commits' ids aside, and whatever lies about."""
+    """Return every committed file with its content, without the commits' ids, and all uncommitted files."""
     paths = h.git(root, "ls-tree", "-r", "-z", "--name-only", "HEAD").split("\0")
     contents = {path: (root / path).read_text() for path in paths if path}
     found = {path: re.sub(r"\b[0-9a-f]{7,40}\b", "COMMIT", text) for path, text in contents.items()}
@@ -105,7 +105,7 @@ def tree(root: Path) -> dict[str, str]:
 
 
 def crash_at(tmp_path: Path, number: int) -> tuple[str, Path]:
-    """Let a run die at its *number*-th point and go on with it; return what died, and the project."""
+    """Let a run die at its *number*-th point and resume it; return the point, and the project."""
     root = h.repository(tmp_path / f"at-{number}" / "project")
     fuse = Fuse(limit=number)
     with pytest.raises(Crash) as crash:

@@ -1,8 +1,9 @@
-"""What watchers are told when a human has to decide."""
+"""Events and notices: what subscribers and people get when a human has to decide, and when a run resumes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from attrs import define, field
@@ -10,14 +11,15 @@ from attrs import define, field
 from gsd_core import Event, Gap, Permanent, PhaseView, RunStep, StepRequest, StepResult, implements
 from gsd_core.hookspecs import gsd_find_gaps, gsd_on_event, gsd_wrap_step
 from gsd_core.machine.state import Options
-from gsd_core.testing import ScriptedHuman
+from gsd_core.run.publishing import notice_of
+from gsd_core.testing import RecordingNotifier, ScriptedHuman
 
 from . import harness as h
 
 
 @define(eq=False)
 class Watcher:
-    """Keeps what it is told."""
+    """Keeps the events that it gets."""
 
     events: list[Event] = field(factory=list[Event])
 
@@ -43,7 +45,7 @@ class Never:
         return [Gap(truth="It can fly", reason="it cannot", about="flight")]
 
 
-def test_a_failed_step_is_told_with_its_error_and_a_skipped_phase_with_who_said_so(tmp_path: Path) -> None:
+def test_events_of_a_failed_step_and_a_skipped_phase_have_the_error_and_who_decided(tmp_path: Path) -> None:
     root, watcher = h.repository(tmp_path / "project"), Watcher()
     human = ScriptedHuman({"What now?": "Skip"})
 
@@ -64,7 +66,7 @@ def test_a_failed_step_is_told_with_its_error_and_a_skipped_phase_with_who_said_
     assert phase.data == {"number": "1", "reason": "Skip"}
 
 
-def test_gaps_that_remain_are_told_by_what_they_are_about(tmp_path: Path) -> None:
+def test_the_event_of_remaining_gaps_names_what_they_are_about(tmp_path: Path) -> None:
     root, watcher = h.repository(tmp_path / "project"), Watcher()
 
     asked = h.request(
@@ -74,3 +76,39 @@ def test_gaps_that_remain_are_told_by_what_they_are_about(tmp_path: Path) -> Non
 
     assert end.exit == 6
     assert [event.data for event in watcher.of("gap.escalated")] == [{"phase": "1", "gaps": ["flight"]}]
+
+
+def test_a_question_that_a_policy_answers_at_once_is_not_notified(tmp_path: Path) -> None:
+    root, notifier = h.repository(tmp_path / "project"), RecordingNotifier()
+
+    end = h.do(h.request(root, h.one_phase(question=True), given=h.idea(), notifier=notifier))
+
+    assert (end.outcome, len(h.asked(root))) == ("done", 1)
+    assert {notice.type for notice in notifier.notices} == {"progress", "complete"}
+
+
+def test_a_question_that_nobody_answers_is_notified_with_the_command_that_answers_it(tmp_path: Path) -> None:
+    root, notifier = h.repository(tmp_path / "project"), RecordingNotifier()
+
+    h.do(h.request(root, h.one_phase(question=True), given=h.idea(), yes=False, notifier=notifier))
+
+    [question] = h.asked(root)
+    [notice] = [notice for notice in notifier.notices if notice.type == "question"]
+    assert "1/execute/01-01 is waiting for an answer" in notice.title
+    assert (notice.question, notice.answer_with) == (question, f"gsd answer {question} CHOICE")
+
+
+def test_the_notice_of_a_crash_says_what_is_restarted() -> None:
+    recovered = Event(
+        seq=7,
+        name="recovered",
+        at=datetime(2026, 1, 2, tzinfo=UTC),
+        run="r-1",
+        data={"processes": 1, "locks": 0, "lost": ["1/execute/01-01"]},
+    )
+
+    notice = notice_of(recovered, "demo")
+
+    assert notice is not None
+    assert notice.title == "demo: resumed after a crash"
+    assert notice.body == "Restarting plan 01-01."

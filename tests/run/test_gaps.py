@@ -1,4 +1,4 @@
-"""Gaps: found by anyone, planned, executed, verified again; nothing that failed ever makes a pass."""
+"""Gaps: found, planned, executed and verified again; a detector that failed never lets a phase pass."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def verdict(root: Path) -> str:
 
 
 def steps(root: Path, kind: str) -> list[str]:
-    """Return the steps of that kind that were completed, in their order."""
+    """Return the completed steps of that kind, in order."""
     return [fact.step for fact in h.facts(root, "step.completed") if f"/{kind}" in fact.step]
 
 
-def test_a_gap_that_verification_finds_is_closed_by_a_round(tmp_path: Path) -> None:
+def test_a_gap_found_by_verification_is_closed_by_a_gap_round(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
 
     end = h.do(h.request(root, h.one_phase(gap=True), given=h.idea()))
@@ -62,7 +62,7 @@ def test_a_gap_that_verification_finds_is_closed_by_a_round(tmp_path: Path) -> N
 
 @define
 class WritesLicence:
-    """Before the agent executes a plan for gaps, writes what is missing, from the *rounds*-th plan on."""
+    """Writes the missing file before the agent executes a gap plan, from the *rounds*-th plan on."""
 
     rounds: int = 1
     prompts: list[str] = field(factory=list[str])
@@ -83,7 +83,7 @@ async def notes(task: AgentTask, host: AgentHost) -> AgentResult | None:
 
 
 def idle() -> h.Watched:
-    """Return an agent that executes the plans of gap rounds, and mends nothing."""
+    """Return an agent that executes the plans of gap rounds, but closes no gap."""
     return h.Watched(h.one_phase(), notes)
 
 
@@ -99,7 +99,18 @@ def test_a_gap_of_a_third_party_s_detector_is_planned_and_executed_like_any_othe
     assert "LICENSE" in h.git(root, "ls-files")
 
 
-def test_a_gap_that_stays_stands_in_the_verdict_with_its_finder_and_ends_the_run_with_6(
+def test_a_detector_that_returns_nothing_found_no_gap(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+
+    async def silent(phase: PhaseView) -> None:
+        return None
+
+    end = h.do(h.request(root, h.one_phase(), given=h.idea(), silent=detector(silent)))
+
+    assert (end.outcome, h.facts(root, "plugin.failed")) == ("done", [])
+
+
+def test_a_gap_that_remains_is_in_the_verdict_with_its_detector_and_the_run_exits_with_6(
     tmp_path: Path,
 ) -> None:
     root = h.repository(tmp_path / "project")
@@ -128,7 +139,7 @@ class Countdown:
 
 
 @pytest.mark.slow
-def test_there_are_three_rounds_at_most_and_the_last_one_is_verified_too(tmp_path: Path) -> None:
+def test_there_are_at_most_three_gap_rounds_and_the_last_one_is_verified_too(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
 
     end = h.do(h.request(root, idle(), given=h.idea(), counting=detector(Countdown(9))))
@@ -139,7 +150,7 @@ def test_there_are_three_rounds_at_most_and_the_last_one_is_verified_too(tmp_pat
 
 
 @pytest.mark.slow
-def test_a_human_may_allow_one_more_round(tmp_path: Path) -> None:
+def test_a_human_can_allow_one_more_gap_round(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     writes, human = WritesLicence(rounds=2), ScriptedHuman({"gaps": "Retry"})
 
@@ -157,7 +168,7 @@ def test_a_human_may_allow_one_more_round(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("choice", "reason"), [("Skip", "skipped, not done"), ("Abort", "aborted at 1/verify")]
 )
-def test_a_human_may_leave_a_phase_with_its_gaps(tmp_path: Path, choice: str, reason: str) -> None:
+def test_a_human_can_leave_a_phase_with_its_gaps(tmp_path: Path, choice: str, reason: str) -> None:
     root = h.repository(tmp_path / "project")
     human = ScriptedHuman({"gaps": choice})
 
@@ -204,7 +215,7 @@ SLOWLY_BROKEN = [hangs, swallows, exits, lies]
 @pytest.mark.parametrize(
     "broken", [*BROKEN, *(pytest.param(b, marks=pytest.mark.slow) for b in SLOWLY_BROKEN)]
 )
-def test_a_detector_that_fails_never_makes_a_pass(tmp_path: Path, broken: Finds) -> None:
+def test_a_detector_that_fails_never_lets_a_phase_pass(tmp_path: Path, broken: Finds) -> None:
     root = h.repository(tmp_path / "project")
     sections = {"limits": {"detector": 0.3}}
 
@@ -217,14 +228,14 @@ def test_a_detector_that_fails_never_makes_a_pass(tmp_path: Path, broken: Finds)
 
 
 async def drops_gaps(step: StepRequest, host: StepHost) -> StepResult | None:
-    """An executor that says of every phase that it passes."""
+    """An executor that passes every phase."""
     if step.kind != "verify":
         return await native.execute_step(step, host)
     return StepResult(subject="docs: all is well", outcome=Verified(report=GapReport()))
 
 
 async def drops_gaps_later(step: StepRequest, call_next: RunStep) -> StepResult:
-    """A wrapper that says of every phase that it passes."""
+    """A wrapper that passes every phase."""
     result = await call_next(step)
     if step.kind != "verify":
         return result
@@ -270,7 +281,7 @@ def test_a_run_without_verification_says_so(tmp_path: Path) -> None:
 
 
 def unfinished(root: Path) -> Path:
-    """Make a project that ended with a gap, and forget its journal."""
+    """Make a project that ended with a gap, and delete its journal."""
     h.do(h.request(h.repository(root), idle(), given=h.idea(), licences=detector(licence)))
     for path in (root / ".git" / "gsd").iterdir():
         path.unlink()
@@ -278,7 +289,7 @@ def unfinished(root: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_gaps_of_a_verdict_that_another_run_left_are_closed(tmp_path: Path) -> None:
+def test_gaps_in_the_verdict_of_an_earlier_run_are_closed(tmp_path: Path) -> None:
     root = unfinished(tmp_path / "project")
     writes = WritesLicence(rounds=0)
 
@@ -300,7 +311,7 @@ ANSWERS: list[Any] = [
 @pytest.mark.parametrize(
     "value", [ANSWERS[0], *(pytest.param(value, marks=pytest.mark.slow) for value in ANSWERS[1:])]
 )
-def test_a_verifier_s_answer_that_cannot_be_read_is_no_pass(tmp_path: Path, value: Any) -> None:
+def test_an_unreadable_answer_of_the_verifier_does_not_pass(tmp_path: Path, value: Any) -> None:
     root = h.repository(tmp_path / "project")
 
     async def mumbles(task: AgentTask, host: AgentHost) -> AgentResult | None:

@@ -1,4 +1,4 @@
-"""Hand edits, other tools, a lost journal: the disk says what is to be done, the history what was."""
+"""Hand edits, other tools, a lost journal: the files decide what is due, the history what is done."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from . import harness as h
 
 
 def done(root: Path, **scenario: object) -> Path:
-    """Take a project to its end."""
+    """Run a project to its end."""
     end = h.do(h.request(h.repository(root), h.one_phase(**scenario), given=h.idea()))
     assert end.outcome == "done", end
     return root
@@ -40,7 +40,7 @@ def tasks(root: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_phase_inserted_by_hand_is_done_in_its_place(tmp_path: Path) -> None:
+def test_a_phase_inserted_by_hand_is_done_in_order(tmp_path: Path) -> None:
     root = done(tmp_path / "project", phases=2)
     details = "### Phase 1.1: Polish\n**Goal**: Polish it\n**Depends on**: Phase 1\n**Requirements**: None\n"
     details += "**Success Criteria** (what must be TRUE):\n  1. It shines\n**Plans**: TBD\n\n### Phase 2:"
@@ -63,7 +63,7 @@ def only(root: Path, name: str) -> Path:
 
 
 def reopened(root: Path, name: str) -> None:
-    """Take a file of a completed phase away, and the phase's tick with it."""
+    """Delete a file of a completed phase, and untick the phase."""
     h.git(root, "rm", "-q", str(only(root, name)))
     changed(root, ".planning/ROADMAP.md", "- [x] **Phase 1", "- [ ] **Phase 1")
 
@@ -79,7 +79,7 @@ def test_a_deleted_summary_is_written_again_without_a_second_commit_of_a_task(tm
     assert tasks(root) == ["01-01/1", "01-01/2"]
 
 
-def test_a_deleted_verdict_is_given_again_without_planning_anything(tmp_path: Path) -> None:
+def test_after_its_verdict_is_deleted_a_phase_is_verified_again_but_not_planned(tmp_path: Path) -> None:
     root = done(tmp_path / "project")
     before = len(h.trailed(root))
     reopened(root, "01-VERIFICATION.md")
@@ -92,7 +92,7 @@ def test_a_deleted_verdict_is_given_again_without_planning_anything(tmp_path: Pa
 
 
 def lost(root: Path) -> None:
-    """Lose the journal."""
+    """Delete the journal."""
     shutil.rmtree(root / ".git" / "gsd")
 
 
@@ -118,7 +118,7 @@ def midway(root: Path) -> Path:
     return root
 
 
-def test_after_the_loss_of_its_journal_a_run_goes_on_without_a_second_commit_of_a_task(
+def test_without_its_journal_a_run_continues_without_committing_a_task_twice(
     tmp_path: Path,
 ) -> None:
     root = midway(tmp_path / "project")
@@ -134,7 +134,7 @@ def test_after_the_loss_of_its_journal_a_run_goes_on_without_a_second_commit_of_
     assert committed.endswith(": 1.")
 
 
-def test_after_the_loss_of_its_journal_a_completed_project_is_complete(tmp_path: Path) -> None:
+def test_without_its_journal_a_completed_project_is_still_complete(tmp_path: Path) -> None:
     root = done(tmp_path / "project")
     lost(root)
     agent = h.Watched(h.one_phase())
@@ -144,7 +144,7 @@ def test_after_the_loss_of_its_journal_a_completed_project_is_complete(tmp_path:
     assert (end.outcome, agent.tasks) == ("done", [])
 
 
-def test_a_plan_that_was_made_anew_begins_anew_whatever_the_history_holds(tmp_path: Path) -> None:
+def test_a_new_plan_starts_from_its_first_task_whatever_is_in_the_history(tmp_path: Path) -> None:
     root = midway(tmp_path / "project")
     lost(root)
     plan = only(root, "01-01-PLAN.md")
@@ -159,7 +159,7 @@ def test_a_plan_that_was_made_anew_begins_anew_whatever_the_history_holds(tmp_pa
     assert tasks(root) == ["01-01/1", "01-01/1", "01-01/2"]
 
 
-def test_a_project_that_another_tool_began_is_carried_on(tmp_path: Path) -> None:
+def test_a_project_that_another_tool_started_is_continued(tmp_path: Path) -> None:
     root = done(tmp_path / "elsewhere")
     there = h.repository(tmp_path / "project")
     shutil.copytree(root / ".planning", there / ".planning")
@@ -177,7 +177,7 @@ def test_a_project_that_another_tool_began_is_carried_on(tmp_path: Path) -> None
     assert tasks(there) == ["01-01/1", "01-01/2"]
 
 
-def test_a_range_ends_at_its_end_and_touches_nothing_beyond(tmp_path: Path) -> None:
+def test_a_range_does_only_its_own_phases(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
 
     end = h.do(h.request(root, h.one_phase(phases=2), given=h.idea(), options=Options(phases=("1",))))
@@ -188,7 +188,7 @@ def test_a_range_ends_at_its_end_and_touches_nothing_beyond(tmp_path: Path) -> N
     assert {step.split("/")[0] for step, _ in h.trailed(root)} == {"init", "1"}
 
 
-def test_a_range_whose_dependency_is_missing_is_refused_saying_so(tmp_path: Path) -> None:
+def test_a_range_without_a_phase_that_it_depends_on_is_refused(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
 
     end = h.do(h.request(root, h.one_phase(phases=2), given=h.idea(), options=Options(phases=("2",))))
@@ -220,7 +220,7 @@ def test_the_user_s_untracked_files_are_neither_committed_nor_lost(tmp_path: Pat
     assert h.git(root, "status", "--porcelain").split("\n") == ["?? drafts/", "?? todo.txt", ""]
 
 
-def test_the_user_s_files_are_spared_also_after_a_failure_and_a_retry(tmp_path: Path) -> None:
+def test_the_user_s_untracked_files_survive_a_failure_and_a_retry(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     (root / "todo.txt").write_text("mine\n")
     h.do(h.request(root, h.Watched(h.one_phase(), stops_at_second), given=h.idea()))
@@ -231,7 +231,7 @@ def test_the_user_s_files_are_spared_also_after_a_failure_and_a_retry(tmp_path: 
     assert h.git(root, "status", "--porcelain") == "?? todo.txt\n"
 
 
-def test_a_shared_file_that_is_spoilt_by_hand_fails_the_step_with_its_place_and_nothing_is_lost(
+def test_a_shared_file_that_is_broken_by_hand_fails_the_step_naming_the_line_and_nothing_is_lost(
     tmp_path: Path,
 ) -> None:
     root = h.repository(tmp_path / "project")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 
 from gsd_core.hookspecs import gsd_answer, gsd_run_agent
 from gsd_core.journal.store import Journal
@@ -35,8 +35,20 @@ def test_a_question_that_nobody_can_answer_ends_the_run_and_is_open(tmp_path: Pa
 
     [question] = h.asked(root)
     assert (end.outcome, end.exit) == ("blocked", 3)
-    assert end.reason == f"1/execute/01-01 waits for an answer: gsd answer {question} …, then gsd resume"
+    assert "1/execute/01-01" in end.reason
+    assert f"gsd answer {question} CHOICE, then gsd resume" in end.reason
     assert h.facts(root)[-1].kind == "run.closed"
+
+
+def test_a_question_s_hint_names_the_folder_that_the_user_named(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+
+    request = h.request(root, asking(), given=h.idea(), yes=False)
+
+    end = h.do(evolve(request, info=evolve(request.info, command="gsd -C demo")))
+
+    [question] = h.asked(root)
+    assert f"gsd -C demo answer {question} CHOICE, then gsd -C demo resume" in end.reason
 
 
 def test_without_an_answer_the_agent_is_not_called_again(tmp_path: Path) -> None:

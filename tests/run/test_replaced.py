@@ -1,4 +1,4 @@
-"""Every built-in can be blocked, and a third party's plugin takes its place."""
+"""Every built-in plugin can be blocked and replaced by a third party's."""
 
 from __future__ import annotations
 

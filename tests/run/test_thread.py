@@ -1,4 +1,4 @@
-"""The thread: an idea becomes verified, committed code."""
+"""A whole run: an idea becomes verified, committed code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_an_idea_becomes_a_verified_phase_with_a_commit_for_each_task(tmp_path: 
     assert h.git(root, "status", "--porcelain") == ""
 
 
-def test_a_task_is_recorded_with_the_time_of_its_commit_and_what_is_new(tmp_path: Path) -> None:
+def test_a_task_is_recorded_with_the_time_of_its_commit_and_the_files_it_created(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     h.do(h.request(root, h.one_phase(), given=h.idea()))
 

@@ -1,0 +1,37 @@
+"""The project's last run as its journal has it: read once, then passed on."""
+
+from __future__ import annotations
+
+import attrs
+
+from gsd_core.journal.codec import structure
+from gsd_core.journal.schema import Record
+from gsd_core.journal.store import Journal
+from gsd_core.machine.fold import fold
+from gsd_core.machine.state import State
+
+
+@attrs.frozen(kw_only=True)
+class LastRun:
+    """What the journal said about the project's last run; empty if nothing has run yet.
+
+    *seq* was the journal's newest record. As long as it is, nothing has to be read again.
+    """
+
+    state: State = attrs.field(factory=State)
+    facts: tuple[Record, ...] = ()
+    seq: int = 0
+
+    @property
+    def id(self) -> str:
+        """The run's id; empty if nothing has run yet."""
+        return self.state.run
+
+
+def read_last_run(journal: Journal) -> LastRun:
+    """Read the facts of the run that was started last, and fold them."""
+    # The number before the facts: a fact that is written in between is then read twice, not missed.
+    seq = journal.last_seq()
+    runs = [record.run for record in journal.events(kinds=["run.started"])]
+    facts = tuple(journal.events(run=runs[-1], facts_only=True)) if runs else ()
+    return LastRun(state=fold(State(), facts, structure), facts=facts, seq=seq)
