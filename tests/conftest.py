@@ -1,4 +1,4 @@
-"""Hypothesis profiles and coverage data for the whole suite.
+"""Hypothesis profiles, signals and coverage data for the whole suite.
 
 ``HYPOTHESIS_PROFILE=thorough pytest …`` selects one; the default is ``ci`` where ``CI`` is set, else ``dev``.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from coverage import Coverage
 from hypothesis import HealthCheck, settings
@@ -21,6 +22,11 @@ settings.register_profile(
 settings.register_profile("thorough", parent=settings.get_profile("dev"), max_examples=2000)
 
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+# A shell starts background jobs with SIGINT ignored, and every process started from here would inherit that.
+# Tests of Ctrl-C would then wait forever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionfinish() -> None:
