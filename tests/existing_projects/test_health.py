@@ -178,7 +178,7 @@ def test_a_project_with_an_active_run_is_not_repaired(tmp_path: Path) -> None:
         result = call("health", "-C", root, "--repair", "--yes")
 
     assert result.exit_code == 2
-    assert "gsd stop" in result.stderr
+    assert result.stderr.rstrip().endswith(" stop")
     assert not (root / ".planning/config.json").exists()
 
 
