@@ -22,9 +22,7 @@ def shape(world: World) -> Any:
         key: evolve(r, attempt=0, epoch=0, base=0, result=0, started_at=None, ended_at=None, generation=0)
         for key, r in world.state.steps.items()
     }
-    state = evolve(
-        world.state, seq=0, epoch=0, last_at=None, opened_at=None, started_at=None, steps=steps, inquiries={}
-    )
+    state = evolve(world.state, seq=0, epoch=0, last_at=None, started_at=None, steps=steps, inquiries={})
     open_ = tuple(key for key, question in world.state.inquiries.items() if question.open)
     return repr(state), open_, world.disk
 
