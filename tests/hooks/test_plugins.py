@@ -54,7 +54,7 @@ class Installed(Registry):
 
 @pytest.fixture
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of importable modules, forgotten afterwards."""
+    """A folder of importable modules, which are unloaded afterwards."""
     before = set(sys.modules)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     importlib.invalidate_caches()
@@ -259,6 +259,13 @@ def test_a_missing_built_in_plugin_is_broken_and_the_others_are_loaded(modules: 
     infos = load(Installed(), Choice(defaults=("no_such_package.gone", "ours")))
     assert [(info.name, info.status) for info in infos] == [("gone", "broken"), ("ours", "active")]
     assert infos[1].distribution == "gsd-core"
+
+
+def test_a_module_whose_package_cannot_be_imported_is_broken(modules: Path) -> None:
+    (modules / "bad_package").mkdir()
+    write(modules / "bad_package", __init__="raise SystemExit(3)", mod="")
+    infos = loaded(Installed(), Choice(named=("bad_package.mod",), defaults=()))
+    assert (infos["mod"].status, infos["mod"].reason) == ("broken", "SystemExit(3)")
 
 
 def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_a_project_without_problems_is_done_with_every_step_once() -> None:
 
 @given(st.lists(st.integers(0, 20), max_size=120))
 @settings(max_examples=2 * settings().max_examples)
-def test_whatever_happens_an_end_can_be_reached(choices: list[int]) -> None:
+def test_an_end_can_be_reached_after_any_events(choices: list[int]) -> None:
     world = new_world()
     for choice in choices:
         after = list(successors(world))
