@@ -91,9 +91,7 @@ def test_a_gap_of_a_third_party_s_detector_is_planned_and_executed_like_any_othe
     root = h.repository(tmp_path / "project")
     writes = WritesLicense()
 
-    end = h.do(
-        h.request(root, h.Watched(h.one_phase(), writes), given=h.idea(), licenses=detector(finds))
-    )
+    end = h.do(h.request(root, h.Watched(h.one_phase(), writes), given=h.idea(), licenses=detector(finds)))
 
     assert end.outcome == "done", end
     assert [LICENSE.truth in prompt for prompt in writes.prompts] == [False, True]
