@@ -1,4 +1,4 @@
-"""GSD: turns an idea document into verified, committed software, phase by phase.
+"""GSD turns an idea document into verified, committed software, phase by phase.
 
 Everything that a plugin needs can be imported from here; the hooks are in :mod:`gsd_core.hookspecs`. Mark
 a function with :func:`implements`, or with pluggy's own :data:`hookimpl` if you prefer its conventions::

@@ -39,7 +39,7 @@ class ConfigValue:
 
 @attrs.frozen(kw_only=True)
 class Finding:
-    """The result of a check of the environment: what was checked, whether it is *ok*, and how to fix it."""
+    """The result of one check of the environment; *fix* is what to do if it is not *ok*."""
 
     name: str
     ok: bool
@@ -83,7 +83,7 @@ def gsd_cli_commands() -> Iterable[click.Command]:
 
     When: only when the subcommand is not built in.
     Return: click commands; two plugins cannot contribute the same name.
-    Failure: the plugin is left out and named.
+    Failure: the plugin is skipped and reported.
     Since: 0.1.
 
     Example::
@@ -103,7 +103,7 @@ def gsd_settings() -> Iterable[type[Any]]:
     Return: classes; their section in ``gsd.toml`` is the plugin's name. Read them with
     ``settings_of(Class)``. A field may declare a flag of ``gsd run``:
     ``setting(default, flag="--notify", help="…")``.
-    Failure: the plugin's settings are left out, and the plugin is named.
+    Failure: the plugin's settings are skipped, and the plugin is reported.
     Since: 0.1.
 
     Example::
@@ -121,7 +121,7 @@ def gsd_doctor() -> Iterable[Finding]:
 
     When: before a run, for the agents that the setting ``run.agent`` lists; nothing has been written.
     Return: findings; one that is not ``ok`` ends the start with exit code 4.
-    Failure: the plugin's findings are left out, and the plugin is named.
+    Failure: the plugin's findings are skipped, and the plugin is reported.
     Since: 0.1.
 
     Example::
@@ -139,8 +139,8 @@ def gsd_lifespan(run: RunInfo) -> Iterable[AbstractAsyncContextManager[object]]:
 
     When: entered before the first step, exited after the last one, in reverse order.
     Return: async context managers.
-    Failure: a plugin that does not return any is left out and named; one whose resource cannot be
-    entered within 30 s ends the start with exit code 2; one that fails on exit is only named.
+    Failure: a plugin that raises is skipped and reported; a resource that cannot be entered within 30 s
+    ends the start with exit code 2; one that fails on exit is only reported.
     Since: 0.1.
 
     Example::
@@ -157,9 +157,9 @@ def gsd_write_config(project: ProjectInfo) -> Iterable[ConfigValue]:
     """Propose values for GSD's ``config.json``.
 
     When: once, when a run starts or resumes.
-    Return: values; those in the user's own file win. The same key from two plugins is an error that
-    names both.
-    Failure: the plugin's values are left out, and the plugin is named.
+    Return: values; those in the user's own file win. The same key from two plugins, or a key and one
+    below it, is an error that names both.
+    Failure: the plugin's values are skipped, and the plugin is reported.
     Since: 0.1.
 
     Example::
@@ -232,7 +232,7 @@ async def gsd_find_gaps(phase: PhaseView) -> Sequence[Gap] | GapReport | None:
         @implements(gsd_find_gaps)
         async def license_is_there(phase: PhaseView) -> Sequence[Gap]:
             if not (phase.project / "LICENSE").exists():
-                return [Gap(truth="The project has a licence", reason="no LICENSE in the root")]
+                return [Gap(truth="The project has a license", reason="no LICENSE in the root")]
             return []
     """
     return ()
@@ -248,15 +248,15 @@ async def gsd_execute_step(step: StepRequest, host: StepHost) -> StepResult | No
     Failure: ``Transient`` is retried; anything else fails the step and names the plugin.
     Since: 0.1, provisional.
 
-    Do no I/O of your own: read ``step.planning``, use *host*, return files.
+    Do not do I/O yourself: read ``step.planning``, use *host*, return files.
 
     Example::
 
         @implements(gsd_execute_step)
-        async def write_licence(step: StepRequest, host: StepHost) -> StepResult | None:
+        async def write_license(step: StepRequest, host: StepHost) -> StepResult | None:
             if step.kind != "complete":
                 return None
-            return StepResult(subject="docs: add a licence", files=(FileWrite(path="LICENSE", text="…"),))
+            return StepResult(subject="docs: add a license", files=(FileWrite(path="LICENSE", text="…"),))
     """
 
 
@@ -327,7 +327,7 @@ async def gsd_answer(inquiry: Inquiry) -> Sequence[Answer] | None:
     """Answer questions: bring them to a human, or decide in a human's place.
 
     When: whenever a run needs an answer; again with the remaining questions after a partial answer.
-    Return: answers to some or all of the questions; ``None`` at once if you cannot answer any.
+    Return: answers to some or all of the questions; ``None`` immediately if you cannot answer any.
     Calling: the first valid answer wins. The others are cancelled: withdraw your prompt then.
     Failure: recorded; the other plugins continue.
     Since: 0.1.

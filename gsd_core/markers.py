@@ -1,4 +1,4 @@
-"""Decorators for hooks: one that specifies a hook, and two that mark its implementations."""
+"""Decorators for hooks: one that declares a hook, and two that mark implementations."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 """pluggy's own marker: mark a function that has the hook's name as its implementation.
 
 Use :func:`implements` instead if you can: it takes the hook itself, so that a type checker compares the
-signatures, and the function may have any name. Use this one if you know pluggy, if the hook is known by
-name only, or for pluggy's other options, such as ``optionalhook=True`` for a hook that only some versions
-of GSD have.
+signatures, and the function may have any name. Use this one if you prefer pluggy's conventions, if only
+the hook's name is known, or for pluggy's other options, such as ``optionalhook=True`` for a hook that only
+some versions of GSD have.
 """
 
 

@@ -11,7 +11,7 @@ from gsd_core.git import Git
 from gsd_core.machine.due import Due, End, Start, due
 from gsd_core.machine.state import Snapshot, State
 from gsd_core.plugins.loading import collect_settings
-from gsd_core.run.observe import digest, read_project
+from gsd_core.run.observe import read_project, snapshot_of
 from gsd_core.run.runtime import RunRequest
 from gsd_core.settings import CORE_SECTIONS
 from gsd_core.views.status import SCHEMA_VERSION
@@ -24,7 +24,7 @@ async def plan_json(request: RunRequest, *, new: bool) -> dict[str, Any]:
     state = request.last_run.state if request.last_run else State()
     snapshot = Snapshot()
     if not new:
-        snapshot = digest(await read_project(request.root, Git(request.root)))
+        snapshot = snapshot_of(await read_project(request.root, Git(request.root)))
     first = due(attrs.evolve(state, seen=snapshot, options=request.options, closed=None, stop_asked=False))
     return {
         "schema_version": SCHEMA_VERSION,

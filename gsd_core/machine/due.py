@@ -1,17 +1,17 @@
 """What is due: the most urgent thing that a run has to do, derived from its state alone.
 
-A run is a loop: it reads the planning files, asks :func:`due`, does the first thing in the answer and
-records facts about it, which change the state. There is no list of steps to work through. A step is
+A run is a loop: it reads the planning files, calls :func:`due`, does the first thing in the result and
+records facts about it, which change the state. It does not work through a list of steps. A step is
 due because its postcondition does not hold, so a run continues correctly after a crash, after edits by
 hand, and in a project that other tools started.
 
 In order of precedence:
 
 1. Apply a recorded result. The agent's work is paid for, but its files are not written yet.
-2. Settle an attempt whose process is gone, so that what it used is counted and what it left is saved.
+2. Settle an attempt whose process is gone, so that its usage is counted and its leftover files are saved.
 3. End the run, if a human asked it to stop or chose to abort. Only after 1 and 2, so that no finished
    work is left unapplied.
-4. Ask a human about a step that failed. Nothing else is started before; if nobody answers, the run
+4. Ask a human about a step that failed. No other step is started first; without an answer, the run
    ends with the exit code of the failure.
 5. Start the step for the first postcondition that does not hold, in the first phase whose dependencies
    are complete; or wait for the time or the answer that this step needs.
@@ -22,8 +22,8 @@ plan is executed; a verification that covers all plans passed, or its gaps are c
 rounds of plan, execute and verify; the phase is marked complete.
 
 Every state of a run that is not closed has something due, and every question has an answer that
-changes the state. So no run can stand still without saying what it waits for; ``tests/machine`` walks
-through all states within a bound to show it.
+changes the state. So a run never stalls without a reason that it can show; ``tests/machine`` checks this
+by walking through all states within a bound.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from .state import (
 )
 
 REPEATS = 3
-"""After a step was completed this often and is due once more, a human is asked.
+"""If a step that was completed this often is due once more, a human is asked.
 
 Its result keeps disappearing: someone undoes it by hand, or another program does.
 """
@@ -88,7 +88,7 @@ class AskAgain:
 
 @attrs.frozen(kw_only=True)
 class Escalate:
-    """Ask a human to retry, skip or abort. *generation* makes each occasion a new question."""
+    """Ask a human to retry, skip or abort. *generation* makes each repetition a new question."""
 
     step: str
     cause: Literal["failed", "lost", "gaps", "repeats"]
@@ -128,7 +128,7 @@ Due: TypeAlias = ApplyResult | Settle | AskAgain | Escalate | Start | Wait | End
 def due(state: State) -> tuple[Due, ...]:
     """Return what is due, most urgent first; empty only for a closed run.
 
-    The run does the first and asks again. The others are what readers show as due as well.
+    The run does the first and calls this again. The others are for the status display.
     """
     if state.closed is not None:
         return ()
@@ -197,15 +197,15 @@ def _begin(state: State, start: Start) -> Due:
     if record.status == "completed":
         if record.completed >= REPEATS:
             return Escalate(step=step, cause="repeats", generation=record.completed)
-    # The step's own questions come first. An agent that is started without the answer would ask once
-    # more, or decide for itself.
+    # The step's open questions come first. An agent that is started without the answers would ask again,
+    # or decide for itself.
     elif inquiry := _open_inquiry(state, step):
         return AskAgain(step=step, inquiry=inquiry)
     return start if record.until is None else Wait(step=step, until=record.until)
 
 
 def _open_inquiry(state: State, step: str) -> Inquiry | None:
-    """Return what an earlier attempt at the step asked and nobody has answered yet."""
+    """Return the open inquiry of an earlier attempt at the step, if any."""
     for record in state.inquiries.values():
         if record.open and record.inquiry.step == step and record.inquiry.kind != "escalation":
             return record.inquiry
@@ -226,7 +226,7 @@ def _next_in(state: State, phase: PhaseSnapshot) -> Start | Escalate | None:
     if waiting := sorted((p for p in phase.plans if not p.summary), key=lambda plan: (plan.wave, plan.id)):
         names = {plan.id for plan in waiting}
         free = [plan for plan in waiting if not names & set(plan.depends_on)]
-        # Plans that depend on one another in a circle are executed all the same, in wave order.
+        # Plans that depend on each other in a cycle are executed anyway, in wave order.
         plan = (free or waiting)[0]
         return Start(step=StepId(kind=EXECUTE, phase=phase.number, detail=plan.id))
     if state.options.skip_verify:
@@ -253,7 +253,7 @@ def is_stale(state: State, phase: PhaseSnapshot) -> bool:
 
 
 def _verify(state: State, phase: PhaseSnapshot) -> Start | Escalate:
-    """Verify the phase: there is no verdict, it is stale, or its status is unknown."""
+    """Verify the phase, because its verdict is missing, stale or has an unknown status."""
     done = [record for record in state.of(VERIFY, phase.number) if record.completed]
     rounds = len(state.of(PLAN, phase.number))
     if len(done) >= max(_allowance(state, phase).verifications, rounds + SPARE_VERIFICATIONS):
@@ -262,7 +262,7 @@ def _verify(state: State, phase: PhaseSnapshot) -> Start | Escalate:
 
 
 def _complete_verification(state: State, phase: PhaseSnapshot) -> Start | Escalate:
-    """Verify again what could not be verified completely; ask a human if that did not help."""
+    """Repeat an incomplete verification; ask a human if that did not help."""
     done = [record for record in state.of(VERIFY, phase.number) if record.completed]
     if not done or sum(r.completed for r in done) < _allowance(state, phase).verifications:
         return Start(step=_round(state, VERIFY, phase))
@@ -272,7 +272,7 @@ def _complete_verification(state: State, phase: PhaseSnapshot) -> Start | Escala
 
 
 def _close_gaps(state: State, phase: PhaseSnapshot) -> Start | Escalate:
-    """Plan the gaps, unless the rounds are used up or the last round closed no gap."""
+    """Plan the gaps, unless no rounds are left or the last one closed no gap."""
     plan = _round(state, PLAN, phase)
     done = [record for record in state.of(VERIFY, phase.number) if record.completed]
     rounds = len(gap_rounds(state, phase.number))
@@ -325,14 +325,14 @@ def _end_aborted(state: State) -> End:
 
 
 def exit_of(failure: Failure | None) -> int:
-    """Return the exit code of a run that ends because nobody answers the question about *failure*."""
+    """Return the exit code of a run that ends because the question about *failure* is not answered."""
     if failure is None:
         return ExitCode.FAILED
     return exit_code_of_kind(failure.kind, limited=failure.until is not None)
 
 
 def _end(state: State) -> End:
-    """Return the end of a run in which no step is due."""
+    """Return how a run ends that has no step due."""
     phases = state.seen.phases if state.seen else ()
     wanted = [phase for phase in phases if in_range(state, phase.number)]
     if skipped := [phase.number for phase in wanted if phase.number in state.skipped]:
@@ -343,7 +343,7 @@ def _end(state: State) -> End:
             f"phase {phase.number} depends on {', '.join(_missing_dependencies(state, phase))}"
             for phase in left
         ]
-        reason = f"{'; '.join(needs)}: not complete, and not in range or in a circle"
+        reason = f"{'; '.join(needs)}: not complete, and not in range or in a cycle"
         return End(outcome="blocked", exit=ExitCode.USAGE, reason=reason)
     if not wanted:
         reason = "no phase of the roadmap is in the range asked for"

@@ -56,12 +56,11 @@ def _run_started(state: State, fact: Fact, _: Structure) -> State:
 
 
 def _run_opened(state: State, fact: Fact, structure: Structure) -> State:
-    """A new process works on the run. Starting it again means: try again what failed, forget the stop."""
+    """Start over what failed, and forget a request to stop: that is what resuming a run means."""
     return evolve(
         state,
         run=fact.run,
         epoch=fact.epoch,
-        opened_at=fact.at,
         options=structure(fact.data.get("options") or {}, Options),
         steps={
             key: _start_over(record, fact.seq) if _is_given_up(state, record) else record
@@ -137,14 +136,14 @@ def _timer_fired(state: State, fact: Fact, _: Structure) -> State:
     return _with(state, evolve(state.steps[fact.step], until=None))
 
 
-def _task_committed(state: State, fact: Fact, _: Structure) -> State:
-    """An attempt that makes progress before it is lost does not count as lost in a row."""
+def _made_progress(state: State, fact: Fact, _: Structure) -> State:
+    """Reset the count of lost attempts: it is for attempts without any progress in between."""
     record = state.steps.get(fact.step)
     return _with(state, evolve(record, lost=0)) if record else state
 
 
 def _agent_closed(state: State, fact: Fact, structure: Structure) -> State:
-    return state if fact.data.get("ended") == "lost" else _task_committed(state, fact, structure)
+    return state if fact.data.get("ended") == "lost" else _made_progress(state, fact, structure)
 
 
 # Steps
@@ -219,7 +218,7 @@ def _question_withdrawn(state: State, fact: Fact, _: Structure) -> State:
 
 
 def _decide(state: State, step: str, answer: Answer, seq: int) -> State:
-    """Do what a human chose in an escalation: retry, skip or abort."""
+    """Apply a human's choice in an escalation: retry, skip or abort."""
     record = state.steps.get(step)
     choice = answer.words.strip().lower()
     if record is None:
@@ -246,7 +245,7 @@ def _skip_phase(state: State, record: StepRecord) -> State:
         return evolve(state, aborted=str(record.id))
     skipped = [*state.skipped, record.id.phase]
     phases = state.seen.phases if state.seen else ()
-    # Each pass adds the phases that depend directly on what is skipped by now.
+    # Each pass adds the phases that depend directly on those skipped so far.
     for _ in phases:
         skipped += [p.number for p in phases if set(p.depends_on) & set(skipped)]
     state = _with(state, evolve(record, status="skipped"))
@@ -307,7 +306,7 @@ _HANDLERS: dict[str, Fold] = {
     "attempt.failed": _attempt_failed,
     "timer.set": _timer_set,
     "timer.fired": _timer_fired,
-    "task.committed": _task_committed,
+    "task.committed": _made_progress,
     "agent.closed": _agent_closed,
     "step.result": _step_result,
     "step.completed": _step_completed,

@@ -87,7 +87,7 @@ class Snapshot:
 
 @attrs.frozen(kw_only=True)
 class Options:
-    """What the user asked of this process: the *phases* in range (``None``: all), and what to skip."""
+    """The user's options for this process; *phases* are those in range, ``None`` means all."""
 
     phases: tuple[str, ...] | None = None
     skip_verify: bool = False
@@ -107,7 +107,7 @@ class Failure:
 
 @attrs.frozen(kw_only=True)
 class StepRecord:
-    """What is known of one step.
+    """The state of one step.
 
     *epoch* is that of the process that runs the attempt. *generation* counts how often the step was started
     over (after a failure, or because its result was undone), and *base* is the seq where the current
@@ -140,7 +140,7 @@ class StepRecord:
 
 @attrs.frozen(kw_only=True)
 class QuestionRecord:
-    """An inquiry that was asked, with the *answers* so far by question id; *occasion* is its key."""
+    """An inquiry that was asked, with the *answers* so far by question id; *key*: see ``questions.ask``."""
 
     inquiry: Inquiry
     key: str = ""
@@ -177,7 +177,6 @@ class State:
     idea: str = ""
     idea_name: str = ""
     started_at: datetime | None = None
-    opened_at: datetime | None = None
     last_at: datetime | None = None
     closed: RunOutcome | None = None
     exit: int = 0

@@ -1,4 +1,4 @@
-"""The calls of one hook: run at the same time, each in a task of its own, with an outcome for each."""
+"""The calls of one hook: they run concurrently, each in its own task and with its own outcome."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Outcome(Generic[R]):
 
 @attrs.frozen
 class CallGroup:
-    """The calls of *hook*; on leaving, all have ended, and those that ignored their cancellation are named.
+    """The calls of *hook*. On exit all have ended, and those that ignored their cancellation are reported.
 
     *deciding*: a ``StepError`` is the plugin's result, for the caller to raise, and is not reported.
     """
@@ -92,9 +92,9 @@ class CallGroup:
         self.stop()
 
     def outcome(self, call: PluginTask) -> Outcome[Any]:
-        """Return how *call* ended, and report its failure; raise what the core had raised in it.
+        """Return how *call* ended, and report its failure; raise an exception that came from the core.
 
-        A call that was cancelled for taking too long has failed, whatever it returned.
+        A call that was cancelled for taking too long has failed, even if it returned a value.
         """
         if call.stopped:
             return self._failed(call, call.call.error("ran out of time"), "timeout")
@@ -112,7 +112,7 @@ class CallGroup:
 
 
 async def _run(call: Call, impl: pluggy.HookImpl, arguments: Arguments, check: Check) -> Outcome[Any]:
-    """Turn whatever the plugin does into an outcome."""
+    """Call the plugin; return a value, an invalid value and an exception all as an outcome."""
     function: Any = impl.function
     try:
         value = await function(**declared_arguments(impl, arguments))

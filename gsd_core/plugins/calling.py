@@ -5,15 +5,15 @@ mode      implementation          what the core does
 ========= ======================= ==============================================================
 collect   ``def`` → items         merge the items of all plugins
 pick      ``async`` → value, None ask the plugins that the settings list until one does not decline
-race      ``async`` → value, None ask all at once; the first acceptable answer wins
-fan_out   ``async`` → value       call all at once, each within a limit; an outcome for each
+race      ``async`` → value, None ask all concurrently; the first acceptable answer wins
+fan_out   ``async`` → value       call all concurrently, each within a limit; an outcome for each
 wrap      ``async``, ``call_next`` middleware around a step
 subscribe ``async`` (event)       a bounded queue and a task for each plugin
 ========= ======================= ==============================================================
 
 pluggy finds implementations and checks the names of their arguments. It cannot await, so awaiting,
-racing, isolating and timing out happen here; :mod:`gsd_core.plugins.isolation` says what can come out
-of a plugin.
+racing, isolating and timing out happen here; :mod:`gsd_core.plugins.isolation` lists the ways in which
+a call can end.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class Collected(Generic[R]):
 
 
 def _ignore(failure: PluginFailure) -> None:
-    """Report nothing: the log has it."""
+    """Do nothing: the failure has been logged already."""
 
 
 @attrs.frozen(kw_only=True)
 class Hooks:
     """The hooks, with the plugins of *manager*, ready to call.
 
-    *grace* is how long a cancelled plugin may clean up; then it is ended and named.
+    *grace* is how long a cancelled plugin may clean up before it is ended and reported.
     *report* is called once for every failure of a plugin and every refused answer.
     *strict*: a plugin that fails to contribute is a ``ConfigError``.
     """
@@ -142,10 +142,10 @@ class Hooks:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> Outcome[R] | None:
-        """Ask all at once; the first answer for which *accept* returns ``True`` wins.
+        """Ask all concurrently; the first answer for which *accept* returns ``True`` wins.
 
-        Anything else that *accept* returns is why the answer is refused.
-        The losers are cancelled, then *won* is awaited, then the losers get their grace: a winner is
+        Otherwise *accept* returns why the answer is refused.
+        The losers are cancelled, then *won* is awaited, then the losers get their grace: so the answer is
         recorded before anything else can happen.
         """
         _check_mode(spec, "race")
@@ -169,14 +169,14 @@ class Hooks:
     async def fan_out(
         self, spec: AsyncSpec[P, R], limit: timedelta, /, *args: P.args, **kwargs: P.kwargs
     ) -> list[Outcome[R]]:
-        """Call all at once, each within *limit*; none can spoil or delay another."""
+        """Call all concurrently, each within *limit*; no plugin affects another."""
         _check_mode(spec, "fan_out")
         return await self.try_out(spec, limit, *args, **kwargs)
 
     async def try_out(
         self, spec: AsyncSpec[P, R], limit: timedelta, /, *args: P.args, **kwargs: P.kwargs
     ) -> list[Outcome[R]]:
-        """Call all at once, whatever mode the hook declares: to check plugins, not to run them."""
+        """Call all concurrently, regardless of the hook's mode: to check plugins, not to run them."""
         with in_core():
             check = partial(validate_result, spec)
             async with self._start_all(spec, bind(spec, *args, **kwargs), check) as group:
@@ -207,7 +207,7 @@ class Hooks:
             call_next = NextCall(request, inner)
 
             def check(value: Any) -> str:
-                # What the core returned is the core's business, and needs no check here.
+                # A result that came from the core has been checked already.
                 returned = any(value is known for known in call_next.results)
                 return "" if returned else validate_type(result, value)
 

@@ -1,4 +1,4 @@
-"""Plugins' context managers (lifespans, workspaces): each lives in a task of its own.
+"""Plugins' context managers (lifespans, workspaces): each runs in its own task.
 
 So none of them can hang, exit or cancel the run, and each is entered and exited in the same task, as
 anyio's cancel scopes require.
@@ -35,8 +35,8 @@ class PluginContext:
         loop = asyncio.get_running_loop()
         self._entered, self._exiting = loop.create_future(), loop.create_future()
         call = Call(self.plugin, self.hook)
-        self._running = PluginTask.start(call, self._live(call), self.grace)
-        # Not the name of a hook's call: this task lives on while other calls of the hook are made.
+        self._running = PluginTask.start(call, self._hold(call), self.grace)
+        # Not the name of a hook's call: this task continues while the hook is called again.
         self._running.task.set_name(f"{call.name} context")
         waiting: set[asyncio.Future[Any]] = {self._running.task, self._entered}
         try:
@@ -58,7 +58,7 @@ class PluginContext:
             fault = await self._end(f"did not exit within {limit}")
         return fault
 
-    async def _live(self, call: Call) -> Fault | None:
+    async def _hold(self, call: Call) -> Fault | None:
         error: BaseException | None = None
         try:
             async with self.context as value:

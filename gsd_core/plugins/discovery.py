@@ -1,4 +1,4 @@
-"""Which plugins exist, and which of them the user wants; nothing is imported here."""
+"""Find the plugins that exist, and decide which of them the user wants. None is imported here."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _files(directory: Path, *, trusted: bool) -> Iterator[Candidate]:
 
 
 def _named(name: str, known: Collection[str]) -> Candidate:
-    """Return what ``-p NAME`` means if no known plugin has that name: a file, or a module."""
+    """Return the file or the module that ``-p NAME`` means if no known plugin has that name."""
     path = Path(name)
     if path.suffix == ".py" and path.is_file():
         return Candidate(name=path.stem, source="file", target=path)
@@ -125,6 +125,8 @@ def _named(name: str, known: Collection[str]) -> Candidate:
         is_module = importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
         is_module = False
+    except (Exception, SystemExit):  # its package is imported, and may raise anything
+        is_module = True  # so that loading reports it as broken
     if is_module:
         return Candidate(name=name.rpartition(".")[2], source="module", target=name)
     hint = "give a plugin's name, a module, or a file that ends in .py"

@@ -1,4 +1,4 @@
-"""What a plugin is before it is loaded, how it is imported, and which project files are trusted."""
+"""Plugins before they are loaded: how to import them, and which of a project's files are trusted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Candidate:
         return (dist.name, dist.version) if dist else ("", "")
 
 
-def read(candidate: Candidate) -> tuple[bytes, str]:
+def read_candidate(candidate: Candidate) -> tuple[bytes, str]:
     """Return a file's content and its SHA-256 in hex; both empty if the plugin is not a file."""
     if not isinstance(candidate.target, Path):
         return b"", ""
@@ -52,7 +52,7 @@ def read(candidate: Candidate) -> tuple[bytes, str]:
 
 
 def import_candidate(candidate: Candidate, content: bytes) -> object:
-    """Return the plugin; *content* comes from :func:`read`. Raises whatever the plugin's code raises."""
+    """Return the plugin; *content* is from :func:`read_candidate`. Raises what the plugin's code raises."""
     match candidate.target:
         case EntryPoint():
             return candidate.target.load()
@@ -92,7 +92,7 @@ class Trust:
         return frozenset(self._read())
 
     def add(self, sha256: str, name: str) -> None:
-        """Trust the content with that hash from now on; *name* is for people who read the file."""
+        """Trust the content with that hash from now on; *name* is a hint for people who read the file."""
         data = {"schema": 1, "path": str(self.path.resolve()), "plugins": {**self._read(), sha256: name}}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".trust-")

@@ -1,8 +1,8 @@
 """The boundary between the core and its plugins.
 
-A call of a plugin ends with a value, with a ``StepError`` as the plugin raised it, or with a
-``PluginError`` that names the plugin. Two things pass the boundary untouched: what the core itself
-raised while the plugin was calling it, and the core's own cancellation.
+A call of a plugin ends with a value, with the plugin's ``StepError``, or with a ``PluginError`` that
+names the plugin. Two kinds of exceptions pass the boundary unchanged: those that the core raised while the
+plugin was calling it, and the core's own cancellation.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _MAX_DESCRIPTION = 1000  # characters
 
 @attrs.frozen(kw_only=True)
 class PluginFailure:
-    """A plugin failed in a hook: what the journal keeps of it (``plugin.failed``).
+    """A plugin's failure in a hook, as the fact ``plugin.failed`` records it.
 
-    *error* is a text for people, *reason* is for code; it is empty if no single call failed.
+    *error* is a message for people. *reason* is for code, and empty if the failure is not that of one call.
     """
 
     plugin: str
@@ -48,8 +48,8 @@ class Call:
     """One plugin's call of one hook, while it lasts.
 
     *depth* counts how often the plugin has called back into the core, *returned_at* is the monotonic
-    time at which the core last returned to it, *raised_by_core* is what the core raised meanwhile.
-    *tasks* are those that the plugin's code runs in.
+    time at which the core last returned to it, *raised_by_core* has the exceptions that
+    the core raised in those callbacks. *tasks* are those that the plugin's code runs in.
     """
 
     plugin: str
@@ -65,7 +65,7 @@ class Call:
         return f"{self.plugin}:{self.hook}"
 
     def error(self, problem: str) -> PluginError:
-        """Return the error that says that this call failed because of *problem*."""
+        """Return the error of this call, with *problem* as its cause."""
         return PluginError(self.plugin, self.hook, problem)
 
     def is_from_core(self, exc: BaseException) -> bool:
@@ -74,14 +74,14 @@ class Call:
 
 
 current_call: ContextVar[Call | None] = ContextVar("gsd_plugin_call", default=None)
-"""The call that this context belongs to; ``None`` while the core is at work."""
+"""The call that this context belongs to; ``None`` in the core's own code."""
 
 
 @contextmanager
 def in_core() -> Generator[None, None, None]:
     """Mark a callback into the core, during which the plugin that made it is not to blame.
 
-    The grace period of a cancelled plugin is suspended, and exceptions pass the boundary untouched.
+    The grace period of a cancelled plugin is suspended, and exceptions pass the boundary unchanged.
     Hosts enter this in each of their methods; outside of plugins it does nothing.
     """
     call = current_call.get()
@@ -102,10 +102,10 @@ def in_core() -> Generator[None, None, None]:
 
 
 def classify_exception(exc: BaseException, call: Call) -> Fault:
-    """Return the fault for *exc*, with the plugin's name; raise what is not the plugin's.
+    """Return the fault for *exc*, with the plugin's name; re-raise an exception that is not the plugin's.
 
     A group with exactly one ``StepError``, ``PluginError`` or error of the core counts as that one:
-    a plugin may use a ``TaskGroup`` without losing what its caller has to know.
+    so a plugin may use a ``TaskGroup`` without hiding that error from its caller.
     """
     if (isinstance(exc, asyncio.CancelledError) and _is_being_cancelled()) or may_be_ctrl_c(exc):
         raise exc
@@ -122,9 +122,9 @@ def classify_exception(exc: BaseException, call: Call) -> Fault:
 
 
 def may_be_ctrl_c(exc: BaseException) -> bool:
-    """Return whether *exc* may come from the user and not from the code that raised it.
+    """Return whether *exc* may be the user's Ctrl-C, and not an error of the code that raised it.
 
-    Python raises ``KeyboardInterrupt`` in whatever code the main thread runs, but only while its own
+    Python raises ``KeyboardInterrupt`` wherever the main thread happens to be, but only while its own
     SIGINT handler is installed. ``asyncio.run`` and a run's signal handling install theirs, which
     cancel; so while they are active, a ``KeyboardInterrupt`` is the plugin's.
     """
@@ -199,8 +199,8 @@ def _without_current_task() -> Generator[None, None, None]:
     """Hide the current task from a plain function, which could cancel it otherwise.
 
     The task is that of the run. Before Python 3.13 a cancellation that was requested cannot be taken
-    back (``Task.uncancel`` only counts), and a function that is called directly cannot get a task of its
-    own. So this needs two of asyncio's functions for task implementers, which are documented in
+    back (``Task.uncancel`` only counts), and a function that is called directly cannot get its own
+    task. So this needs two of asyncio's functions for task implementers, which are documented in
     "Extending asyncio" in spite of their underscores.
     """
     try:

@@ -8,7 +8,7 @@ plugins with the same name the first is loaded; a built-in one can be blocked to
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -21,8 +21,8 @@ from gsd_core.errors import ConfigError
 
 from .calling import Hooks
 from .discovery import ENTRY_POINT_GROUP, Choice, discover
-from .importing import Candidate, Source, import_candidate, read
-from .isolation import PluginFailure, describe_exception, may_be_ctrl_c
+from .importing import Candidate, Source, import_candidate, read_candidate
+from .isolation import describe_exception, may_be_ctrl_c
 from .validation import hooks_of, validate_plugin
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class PluginInfo:
 
 
 class Registry(pluggy.PluginManager):
-    """pluggy's manager, with the hooks and a way to find installed plugins."""
+    """pluggy's manager with GSD's hooks; finds installed plugins."""
 
     def __init__(self) -> None:
         super().__init__(hookspecs.PROJECT)
@@ -95,7 +95,7 @@ def _load_one(
     if other := next((other for other in namesakes if other.status != "blocked"), None):
         return _broken(info, _name_is_taken(other))
     try:
-        content, sha256 = read(candidate)
+        content, sha256 = read_candidate(candidate)
         info = attrs.evolve(info, sha256=sha256)
         if not candidate.trusted and sha256 not in trusted:
             return attrs.evolve(info, status="untrusted", reason="a file of the project, not trusted yet")
@@ -132,17 +132,6 @@ def _name_is_taken(by: PluginInfo) -> str:
     if by.source == "default":
         return f"the built-in plugin {by.name!r} has the same name; to replace it, block it: -p no:{by.name}"
     return f"another plugin has the same name: {by.distribution or by.path or by.source}"
-
-
-def with_failures(infos: Iterable[PluginInfo], failures: Iterable[PluginFailure]) -> tuple[PluginInfo, ...]:
-    """Return *infos* with those active plugins marked as broken that failed to contribute."""
-    reasons = {failure.plugin: f"{failure.hook}: {failure.error}" for failure in failures}
-    return tuple(
-        attrs.evolve(info, status="broken", reason=reasons[info.name])
-        if info.status == "active" and info.name in reasons
-        else info
-        for info in infos
-    )
 
 
 def collect_settings(hooks: Hooks) -> tuple[tuple[str, type[Any]], ...]:

@@ -1,7 +1,7 @@
 """The ``call_next`` of a step wrapper.
 
-The rest of the chain runs in a task of the core's, so that no plugin can lose it: when the wrapper
-has ended or was cancelled, what it called has ended too.
+The rest of the chain runs in a task of the core, so that no plugin can leave it running: once the wrapper
+has ended or was cancelled, its calls have ended too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 @attrs.frozen
 class NextCall(Generic[A, R]):
-    """Calls *inner* with the identity of *request*, whatever the wrapper changed; keeps the results."""
+    """Calls *inner* with the wrapper's request but the identity of *request*; keeps the results."""
 
     request: A
     inner: Callable[[A], Awaitable[R]]

@@ -1,7 +1,7 @@
-"""A plugin's code in a task of its own, which ends when the core says so.
+"""Run a plugin's code in its own task, which the core can always end.
 
-What the plugin does to its task does not affect the core's, and whatever it does with its
-cancellation, its task ends.
+Nothing that the plugin does to its task affects the core's, and the task ends even if the plugin ignores
+its cancellation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _END_LIMIT = 1.0  # seconds for a task to notice that its coroutine was closed; 
 
 
 class PluginCoroutine(Coroutine[Any, Any, Any]):
-    """Stands between a plugin's coroutine and its task, for what asyncio's public API cannot do.
+    """Wraps a plugin's coroutine for its task, to do what asyncio's public API cannot.
 
     ``SystemExit`` and ``KeyboardInterrupt`` in a task end the whole event loop: here they become a
     ``PluginError``. A coroutine may ignore every cancellation, and ``asyncio.run`` would wait for it
@@ -55,7 +55,7 @@ class PluginCoroutine(Coroutine[Any, Any, Any]):
 
     def _step(self, step: Callable[..., Any], *args: Any) -> Any:
         if self.closed:
-            with suppress(BaseException):  # whatever the plugin does instead of ending
+            with suppress(BaseException):  # the plugin may raise anything instead of ending
                 self._coro.close()
             raise asyncio.CancelledError
         try:
@@ -146,7 +146,7 @@ async def close_tasks(*tasks: asyncio.Task[Any]) -> None:
 async def end_tasks(grace: timedelta) -> tuple[str, ...]:
     """Cancel every other task of this loop; close those that outlive *grace*, and return their names.
 
-    To be awaited last, so that the end of ``asyncio.run`` waits for no plugin's task.
+    Await it last, so that ``asyncio.run`` does not wait for a plugin's task when it ends.
     """
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
@@ -158,7 +158,7 @@ async def end_tasks(grace: timedelta) -> tuple[str, ...]:
 
 
 async def finish(work: Awaitable[R]) -> R:
-    """Await *work* to its end; raise a cancellation that arrives meanwhile only after that."""
+    """Await *work* to its end; raise a cancellation that arrives before then only afterwards."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -172,6 +172,6 @@ async def finish(work: Awaitable[R]) -> R:
 
 
 def _retrieve_exception(task: asyncio.Task[Any]) -> None:
-    """Keep asyncio from logging an exception that nobody asked for."""
+    """Keep asyncio from logging an exception that was never retrieved."""
     if not task.cancelled():
         task.exception()

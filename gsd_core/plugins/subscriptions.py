@@ -1,4 +1,4 @@
-"""Plugins that receive events: a bounded queue and a task for each, so that a slow one delays nobody."""
+"""Deliver events to plugins: each has a bounded queue and a task, so that a slow one delays no other."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Whether a plugin fits the hooks, and whether what it returned fits its hook.
+"""Check that a plugin matches the hooks, and that its results match their hook.
 
-pluggy checks only the names of a plugin's arguments. Each ``validate_*`` function returns a text that
-says what is wrong, or an empty string.
+pluggy checks only the names of a plugin's arguments. Each ``validate_*`` function returns what
+is wrong, or an empty string.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def validate_result(spec: Callable[..., Any], value: object) -> str:
     # What a hook without a result returns is ignored.
     if hint is types.NoneType or fits(value, hint):
         return ""
-    return f"returned {_describe(value)}, not {_written(spec)}"
+    return f"returned {_describe(value)}, not {_annotation_of(spec)}"
 
 
 def validate_type(kind: type[Any], value: object) -> str:
@@ -94,11 +94,11 @@ def validate_type(kind: type[Any], value: object) -> str:
 def validate_item(spec: Callable[..., Any], item: object) -> str:
     """Say what is wrong with *item* as one of those that *spec* collects."""
     arguments: tuple[Any, ...] = get_args(return_type(spec)) or (Any,)
-    return "" if fits(item, arguments[0]) else f"contributed {_describe(item)} to {_written(spec)}"
+    return "" if fits(item, arguments[0]) else f"contributed {_describe(item)} to {_annotation_of(spec)}"
 
 
 def validate_storable(value: Any, kind: type[Any]) -> str:
-    """Say why *value*, a *kind*, would not come back from the journal as it went: every field counts."""
+    """Say why *value*, a *kind*, cannot be stored in the journal and read back; every field is checked."""
     try:
         structure(json.loads(json.dumps(unstructure(value, kind))), kind)
     except Exception as exc:  # a plugin may have put anything into a field
@@ -147,5 +147,5 @@ def _describe(value: object) -> str:
     return kind
 
 
-def _written(spec: Callable[..., Any]) -> str:
+def _annotation_of(spec: Callable[..., Any]) -> str:
     return str(spec.__annotations__.get("return", "Any"))

@@ -1,4 +1,4 @@
-"""Report code that blocks the event loop, and whose it is.
+"""Report code that blocks the event loop, and the plugin that it belongs to.
 
 A coroutine that hangs is ended by its time limit; code that does not return to the loop cannot be.
 """
@@ -37,9 +37,9 @@ class Blocked:
 
 @attrs.define(eq=False)
 class Watchdog:
-    """Watches the running loop while it is entered; calls *report* in a thread of its own.
+    """Watches the running loop while it is entered; calls *report* in its own thread.
 
-    Each time that the loop is blocked is reported once.
+    Each block is reported once.
     """
 
     report: Callable[[Blocked], None]

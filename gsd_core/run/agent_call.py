@@ -1,13 +1,13 @@
 """One agent call: a conversation with an agent until its answer is valid.
 
-A call has a key, which names it within its step, and is durable. Each exchange is recorded as
+A call is durable, and identified by its key within the step. Each exchange is recorded as
 ``agent.opened`` before the agent is asked and as ``agent.closed``, with its cost and its answer, before
 the answer is used. Agents are slow and cost money: when a step runs again after a crash, a call whose answer
 is in the journal returns it without asking, and one that was interrupted resumes its conversation.
 
 The answer is checked by the schema and by the executor's ``accept``. Complaints go back into the
-conversation; if they do not help, one new conversation is tried, because an agent rarely leaves a wrong
-track on its own.
+conversation; if they do not help, one new conversation is tried, because an agent rarely abandons a wrong
+approach on its own.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ import asyncio
 import hashlib
 import uuid
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, TypeVar
 
 import attrs
 
-from gsd_core.errors import ConfigError, Permanent, PluginError, RejectedAnswer
-from gsd_core.hookspecs import gsd_run_agent
+from gsd_core.errors import ConfigError, Exhausted, Permanent, PluginError, RejectedAnswer
+from gsd_core.hookspecs import gsd_check_budget, gsd_run_agent
 from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.schema import Record
 from gsd_core.model.agent import Activity, AgentResult, AgentTask, Conversation, Permission, ToolUse
-from gsd_core.model.question import Answer, Inquiry, Question
-from gsd_core.model.usage import Usage
+from gsd_core.model.question import Answer, Inquiry, Option, Question
+from gsd_core.model.usage import Pause, Stop, Usage
 from gsd_core.plugins.isolation import in_core
 from gsd_core.plugins.validation import validate_storable
 from gsd_core.processes import start_time
 from gsd_core.sanitize import clip, redact, sanitize
 
-from .budget import check_budget
 from .callbacks import Callbacks
-from .permission import StepGate
+from .permission import POLICY_LIMIT, StepGate
 from .questions import ask
 from .runtime import Run
 from .timeouts import AgentTimeouts
@@ -43,6 +43,7 @@ T = TypeVar("T")
 
 MAX_COMPLAINTS = 2
 MAX_ACTIVITY_LENGTH = 400
+_BUDGET_HINT = "raise --max-budget-usd and resume"
 
 
 @attrs.define(kw_only=True)
@@ -67,20 +68,22 @@ class AgentCall:
 
     async def permit(self, use: ToolUse) -> Permission:
         """See :class:`gsd_core.AgentHost`."""
-        return await self._answer(self.gate.permit(use))
+        return await self._while_agent_waits(self.gate.permit(use))
 
     async def confirm(self, use: ToolUse, reason: str) -> Permission:
         """See :class:`gsd_core.AgentHost`."""
-        return await self._answer(self.gate.confirm(use, reason))
+        return await self._while_agent_waits(self.gate.confirm(use, reason))
 
     async def ask(self, questions: Sequence[Question]) -> Sequence[Answer]:
         """See :class:`gsd_core.AgentHost`."""
         inquiry = Inquiry(questions=tuple(questions), reason=f"the agent of {self.step} asks")
-        return await self._answer(ask(self.run, inquiry, step=self.step, key=self.key, agent_waits=True))
+        return await self._while_agent_waits(
+            ask(self.run, inquiry, step=self.step, key=self.key, agent_waits=True)
+        )
 
     async def call(self, function: str, arguments: Mapping[str, Any]) -> str:
         """See :class:`gsd_core.AgentHost`."""
-        return await self._answer(self.callbacks.call(self.task, function, arguments))
+        return await self._while_agent_waits(self.callbacks.call(self.task, function, arguments))
 
     async def progress(self, activity: Activity, usage: Usage | None = None) -> None:
         """See :class:`gsd_core.AgentHost`."""
@@ -98,7 +101,7 @@ class AgentCall:
                 data["usage"] = unstructure(usage)
             self.run.note(data, step=self.step, attempt=self.attempt)
         if usage is not None:
-            await self._answer(check_budget(self.run, self.step, None, self.used))
+            await self._while_agent_waits(_check_budget(self.run, self.step, None, self.used))
 
     def started(self, pid: int) -> None:
         """See :class:`gsd_core.AgentHost`."""
@@ -110,11 +113,11 @@ class AgentCall:
         """See :class:`gsd_core.AgentHost`."""
         return {"GSD_RUN": self.run.id, "GSD_STEP": self.step}
 
-    async def _answer(self, work: Awaitable[T]) -> T:
-        """Return the result of *work*, which the agent waits for; its failure ends the whole call.
+    async def _while_agent_waits(self, work: Awaitable[T]) -> T:
+        """Return the result of *work* with the timeouts paused; its failure ends the whole call.
 
-        Raising it into the agent would not do: an agent's library may turn an exception in a tool into a
-        text for the model, which then continues.
+        Raising it into the agent is not enough: an agent's library may turn an exception in a tool into a
+        message for the model, which then continues.
         """
         with in_core(), self.timeouts.paused():
             try:
@@ -154,7 +157,7 @@ def _recorded_answer(call: AgentCall) -> AgentResult | None:
 
 
 def _recorded_exchanges(call: AgentCall) -> list[Record]:
-    # Not those before the step's last failure: a step that is retried begins afresh.
+    # Not those before the step's last failure: a step that is retried starts from scratch.
     base = call.run.step(call.step).base
     facts = call.run.journal.events(after=base, run=call.run.id, kinds=["agent.opened", "agent.closed"])
     return [fact for fact in facts if fact.step == call.step and fact.data["key"] == call.key]
@@ -163,8 +166,8 @@ def _recorded_exchanges(call: AgentCall) -> list[Record]:
 def _conversations(call: AgentCall) -> Iterator[Conversation]:
     """Yield the conversation to use (given, interrupted or new), then a second, new one.
 
-    There is no second one if the executor continues a conversation of its own: a new one would not know
-    what the prompt refers to.
+    There is only one if the executor chose the conversation: a new one would not contain what the prompt
+    refers to.
     """
     if call.task.conversation is not None:
         yield call.task.conversation
@@ -203,7 +206,7 @@ def _with_answers(call: AgentCall, task: AgentTask) -> str:
 
 async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
     """Ask the agent once; its cost is recorded however the exchange ends."""
-    await check_budget(call.run, call.step, task.limits.dollars)
+    await _check_budget(call.run, call.step, task.limits.dollars)
     _record_opened(call, task)
     names = " or ".join(map(repr, call.run.settings.agent))
     # New ones for each exchange: an agent that ignores its cancellation may leave a pause behind.
@@ -233,7 +236,7 @@ async def _ask_agent(call: AgentCall, task: AgentTask) -> AgentResult:
             raise call.failure.result()
         outcome = await agent
     finally:
-        # The agent ends before we leave, whatever the reason. The hook's grace bounds how long it takes.
+        # In every case the agent has ended when this returns. The hook's grace limits how long that takes.
         agent.cancel()
         await asyncio.wait({agent})
         if not agent.cancelled():
@@ -246,6 +249,33 @@ async def _ask_agent(call: AgentCall, task: AgentTask) -> AgentResult:
     if why := validate_storable(outcome.value, AgentResult):
         raise PluginError(outcome.plugin, "gsd_run_agent", why)
     return outcome.value
+
+
+async def _check_budget(run: Run, step: str, reserve: Decimal | None, running: Usage | None = None) -> None:
+    """Return if the run may spend more; raise ``Exhausted`` if not. ``Stop`` beats ``Pause``.
+
+    *reserve* is what the next call may use, *running* is what the call under way has used. A policy that
+    fails stops the run: spending cannot be undone.
+    """
+    spend = run.ledger.spend(run.id, step, reserve, running or Usage())
+    outcomes = await run.hooks.fan_out(gsd_check_budget, POLICY_LIMIT, spend)
+    for outcome in outcomes:
+        if outcome.error is not None:
+            raise Exhausted(f"the budget policy {outcome.plugin!r} failed: {outcome.error}")
+        if isinstance(outcome.value, Stop):
+            raise Exhausted(outcome.value.reason, hint=_BUDGET_HINT)
+    for outcome in outcomes:
+        if isinstance(outcome.value, Pause):
+            reason = outcome.value.reason
+            options = (Option(label="Stop", recommended=True), Option(label="Continue"))
+            question = Question(
+                text=f"{reason}. Continue spending?", header="Budget", options=options, free_text=False
+            )
+            inquiry = Inquiry(kind="permission", questions=(question,), reason=reason)
+            # The number of calls is part of the key: each pause is a new question.
+            [answer] = await ask(run, inquiry, step=step, key=f"budget {run.ledger.calls}")
+            if answer.chosen != ("Continue",):
+                raise Exhausted(reason, hint=_BUDGET_HINT)
 
 
 def _record_opened(call: AgentCall, task: AgentTask) -> None:

@@ -1,7 +1,7 @@
 """Apply a step's recorded result: write its files, change the shared ones, and commit once.
 
 The order makes it repeatable. The list of plans comes first and a phase's tick last, so that a phase
-never looks further along than its files are. After a crash at any point, applying the same result
+never seems more complete than its files are. After a crash at any point, applying the same result
 again ends in the same tree and the same commit.
 """
 
@@ -78,7 +78,7 @@ def _write(run: Run, result: StepResult) -> list[str]:
 
 
 def _change(run: Run, changes: Sequence[Change], whole: Collection[str] = ()) -> list[str]:
-    """Apply *changes* to the shared files, except those that the step writes *whole*; return the paths.
+    """Apply *changes* to the shared files, except those that the step replaces (*whole*); return the paths.
 
     They include files that were already changed before a crash, because the commit needs them too.
     """

@@ -1,9 +1,9 @@
-"""What a plugin passes to ``StepHost.run_agent``: it is the plugin's code, wherever it is called from.
+"""The callbacks that a plugin passes to ``StepHost.run_agent``: ``accept`` and functions for the agent.
 
-``accept`` and the functions run in the middle of an agent's call, on the core's stack. An exception in
+They are the plugin's code, but run in the middle of an agent call, on the core's stack: an exception in
 one of them would look like a failure of the agent, or of gsd itself. So each call is guarded in the same
-way as a call of the plugin's hooks: what comes out is a value of the right type, a ``StepError`` or a
-``PluginError`` with the plugin's name. Neither sees anything that does not match the task's JSON schemas.
+way as a call of the plugin's hooks: it ends with a value of the right type, a ``StepError``, or a
+``PluginError`` with the plugin's name. Callbacks only get data that matches the task's JSON schemas.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Callbacks:
             # An empty registry, because jsonschema downloads remote references by default.
             empty: Any = Registry
             errors = list(kind(schema, registry=empty()).iter_errors(data))
-        except Exception as exc:  # also a bad pattern, a reference that leads nowhere or in a circle
+        except Exception as exc:  # also an invalid pattern, or a reference that is dangling or circular
             error = self._error(
                 f"passed an invalid JSON schema: {describe_exception(exc)[:MAX_PROBLEM_LENGTH]}"
             )
@@ -125,7 +125,7 @@ class Callbacks:
         return PluginError(self.plugin, HOOK, why)
 
     def _report(self, error: PluginError | StepError) -> None:
-        # A StepError is the plugin's verdict on the attempt, and no failure of the plugin. A PluginError may
+        # A StepError is the plugin's verdict on the attempt, not a failure of the plugin. A PluginError may
         # come from another plugin: functions call the core, and the core calls plugins.
         if isinstance(error, PluginError):
             report_failure(self.hooks.report, error.plugin, error.hook, error)

@@ -1,4 +1,4 @@
-"""The project's last run as its journal has it: read once, then passed on."""
+"""The project's last run, read from the journal once and then passed on."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gsd_core.machine.state import State
 
 @attrs.frozen(kw_only=True)
 class LastRun:
-    """What the journal said about the project's last run; empty if nothing has run yet.
+    """The state and the facts of the project's last run; empty if nothing has run yet.
 
-    *seq* was the journal's newest record. As long as it is, nothing has to be read again.
+    *seq* was the journal's newest record then; if it still is, nothing has to be read again.
     """
 
     state: State = attrs.field(factory=State)
@@ -30,7 +30,7 @@ class LastRun:
 
 def read_last_run(journal: Journal) -> LastRun:
     """Read the facts of the run that was started last, and fold them."""
-    # The number before the facts: a fact that is written in between is then read twice, not missed.
+    # First the number, then the facts: a fact that is written in between is read again instead of missed.
     seq = journal.last_seq()
     runs = [record.run for record in journal.events(kinds=["run.started"])]
     facts = tuple(journal.events(run=runs[-1], facts_only=True)) if runs else ()

@@ -21,11 +21,11 @@ from .step import run_step
 
 
 async def loop(run: Run) -> End:
-    """Do what is due until the run ends, or waits for something that nobody can answer."""
+    """Do what is due until the run ends, or needs an answer that nobody can give now."""
     while True:
         take_answers(run)
         # The files are read again before every step: a human may edit them while the run works, and
-        # the disk, not our memory of it, decides which postconditions hold.
+        # the files on disk, not a remembered state, decide which postconditions hold.
         await observe(run)
         item = due(run.state)[0]
         end: End | None = None
@@ -51,7 +51,7 @@ async def loop(run: Run) -> End:
 
 
 async def _escalate(run: Run, item: Escalate) -> End | None:
-    """Ask a human whether to retry, skip or abort; if nobody can answer, the cause ends the run."""
+    """Ask a human whether to retry, skip or abort; without an answer, the cause ends the run."""
     step = StepId.parse(item.step)
     failed = item.failure
     reason = failed.hint if failed else ""
@@ -98,7 +98,7 @@ def _unanswered(item: Escalate) -> End:
 
 
 async def _ask_again(run: Run, item: AskAgain) -> End | None:
-    """Ask the questions of a parked step once more; if nobody can answer, the run ends and waits."""
+    """Ask the questions of a parked step once more; without an answer, the run ends and can be resumed."""
     key = next(q.key for q in run.state.inquiries.values() if q.inquiry == item.inquiry)
     try:
         await ask(run, item.inquiry, step=item.step, key=key)
@@ -119,7 +119,7 @@ async def _ask_again(run: Run, item: AskAgain) -> End | None:
 
 
 async def _wait(run: Run, step: str, until: datetime) -> None:
-    """Sleep until *step* may continue, or until another process asks for a stop; take answers meanwhile."""
+    """Sleep until *step* may continue or another process asks for a stop; keep taking answers."""
     while run.now() < until and not run.state.stop_asked:
         left = (until - run.now()).total_seconds()
         await asyncio.sleep(max(0.0, min(left, POLL.total_seconds())))

@@ -1,18 +1,22 @@
-"""Observe the project: its planning files and the order of their commits, as the machine's snapshot."""
+"""Observe the project: read its planning files and the order of their commits, and record a snapshot."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, cast
 
 from attrs import evolve
 
+from gsd_core.errors import ConfigError
 from gsd_core.git import Git
+from gsd_core.hookspecs import ProjectInfo, gsd_write_config
 from gsd_core.journal.codec import unstructure
 from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot
 from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.survey import read_planning
+from gsd_core.plugins.calling import Hooks
 
-from .preflight import merge_config
 from .runtime import Run
 
 PROJECT_FILE_LIMIT = 16_000
@@ -23,13 +27,13 @@ async def observe(run: Run) -> None:
     """Read the project, and record a snapshot if it differs from the last one."""
     planning = await read_project(run.root, run.git)
     run.planning = evolve(planning, config=merge_config(run.proposals, planning.config))
-    snapshot = digest(run.planning)
+    snapshot = snapshot_of(run.planning)
     if snapshot != run.state.seen:
         run.record("project.observed", unstructure(snapshot))
 
 
 async def read_project(root: Path, git: Git) -> Planning:
-    """Return the planning files, with stale verdicts marked, and the project's own CLAUDE.md."""
+    """Return the planning files, with stale verdicts marked, and the project's CLAUDE.md."""
     planning = read_planning(root)
     order = await git.order(".planning/phases") if planning.phases else {}
     phases = tuple(with_staleness(phase, order) for phase in planning.phases)
@@ -37,7 +41,7 @@ async def read_project(root: Path, git: Git) -> Planning:
     try:
         instructions = (root / "CLAUDE.md").read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        pass  # optional, and a human's file: an unreadable one is no reason to stop
+        pass  # optional, and written by people: an unreadable one must not stop the run
     else:
         documents["CLAUDE.md"] = instructions[:PROJECT_FILE_LIMIT]
     return evolve(planning, phases=phases, documents=documents)
@@ -56,7 +60,7 @@ def with_staleness(phase: PhaseView, order: dict[str, int]) -> PhaseView:
     return evolve(phase, verdict=evolve(verdict, stale=newer))
 
 
-def digest(planning: Planning) -> Snapshot:
+def snapshot_of(planning: Planning) -> Snapshot:
     """Return what the machine needs to know of the planning files."""
     return Snapshot(milestone=planning.milestone, phases=tuple(map(_phase, planning.phases)))
 
@@ -82,3 +86,34 @@ def _phase(phase: PhaseView) -> PhaseSnapshot:
         stale=bool(verdict and verdict.stale),
         gaps=tuple(gap.key for gap in verdict.gaps) if verdict else (),
     )
+
+
+def proposed_config(hooks: Hooks, project: ProjectInfo) -> dict[str, Any]:
+    """Return what plugins propose for GSD's ``config.json``; overlapping proposals are an error."""
+    proposals = hooks.collect(gsd_write_config, lambda value: value.key, project).items
+    owners = {value.key: plugin for plugin, value in proposals}
+    config: dict[str, Any] = {}
+    for plugin, value in proposals:
+        table, path = config, ""
+        *parents, last = value.key.split(".")
+        for name in parents:
+            path = f"{path}.{name}" if path else name
+            if path in owners:
+                both = f"{owners[path]!r} contributes {path!r} and {plugin!r} contributes {value.key!r}"
+                hint = f"block one of them: -p no:{plugin}"
+                raise ConfigError(f"{both} to {gsd_write_config.__name__}", hint=hint)
+            table = table.setdefault(name, {})
+        table[last] = value.value
+    return config
+
+
+def merge_config(defaults: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *defaults*, overridden by *overrides*; tables are merged key by key."""
+    result = dict(defaults)
+    for key, value in overrides.items():
+        default = result.get(key)
+        if isinstance(value, dict) and isinstance(default, dict):
+            result[key] = merge_config(cast("dict[str, Any]", default), cast("dict[str, Any]", value))
+        else:
+            result[key] = value
+    return result

@@ -27,7 +27,7 @@ class StepGate:
     """Decides about the tools that a step's agents and checks want to use.
 
     *failures* counts failures in a row by policy. Each one denies the use, so a broken policy would make
-    the agent try one thing after the other; a few of them end the step instead.
+    the agent try one thing after another; after a few failures the step ends instead.
     """
 
     run: Run
@@ -36,11 +36,11 @@ class StepGate:
 
     @property
     def mark(self) -> str:
-        """What identifies the processes of permitted commands, to end those that a crash leaves behind."""
+        """The mark of permitted commands' processes, by which recovery finds them after a crash."""
         return self.run.id
 
     async def permit(self, use: ToolUse) -> Permission:
-        """Return what the policies say; ``Ask`` if a human has to decide."""
+        """Return the decision of the policies; ``Ask`` if a human has to decide."""
         outcomes = await self.run.hooks.fan_out(gsd_permit_tool, POLICY_LIMIT, use)
         for outcome in outcomes:
             plugin = outcome.plugin
@@ -70,9 +70,10 @@ class StepGate:
 
 
 def strictest(outcomes: Sequence[Outcome[Permission | None]]) -> Permission:
-    """Return what the policies say together: ``Deny`` beats ``Ask`` beats ``Allow``.
+    """Combine the decisions of the policies: ``Deny`` beats ``Ask`` beats ``Allow``.
 
-    A policy that fails denies: its plugin might have. If no policy says anything, a human is asked.
+    A policy that fails counts as ``Deny``, because it might have denied. Without any decision, a human is
+    asked.
     """
     failed = [Deny(reason=f"the policy {o.plugin!r} failed: {o.error}") for o in outcomes if o.error]
     permissions = [*failed, *(o.value for o in outcomes if o.value is not None)]
@@ -85,8 +86,8 @@ def strictest(outcomes: Sequence[Outcome[Permission | None]]) -> Permission:
 def shown(use: ToolUse) -> str:
     """Return a tool's input for the human who has to approve it.
 
-    All of it, because what is cut off would be approved unseen; without control characters, which could
-    hide a part; and with secrets redacted.
+    It is never truncated, because the rest would be approved unseen. Control characters, which could hide
+    a part, are removed, and secrets are redacted.
     """
     command = use.input.get("command")
     text = command if isinstance(command, str) else json.dumps(dict(use.input), ensure_ascii=False, indent=1)

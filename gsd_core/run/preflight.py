@@ -1,4 +1,4 @@
-"""What must hold before a run writes anything: a usable idea, repository, identity, tree and range of phases.
+"""Checks before a run writes anything: the idea, the repository, the identity, the tree, the range of phases.
 
 Every check raises a ``UserError``, so that a refused run leaves no trace in the project.
 """
@@ -6,18 +6,15 @@ Every check raises a ``UserError``, so that a refused run leaves no trace in the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO
 
 from gsd_core.errors import ConfigError, IdeaError, ProjectError
 from gsd_core.git import Git
-from gsd_core.hookspecs import ProjectInfo, gsd_write_config
 from gsd_core.machine.state import State
 from gsd_core.model.ids import normal_phase
 from gsd_core.model.step import Idea
 from gsd_core.planning.survey import read_planning
-from gsd_core.plugins.calling import Hooks
 from gsd_core.settings import RunSettings
 
 from .last_run import LastRun
@@ -57,7 +54,7 @@ def load_idea(path: Path, stdin: BinaryIO) -> Idea:
 
 
 def _read(path: Path, stdin: BinaryIO) -> bytes:
-    # One byte more than allowed tells a file that is too large, without reading all of it.
+    # One byte more than allowed shows that a file is too large, without reading all of it.
     if str(path) == "-":
         return stdin.read(LIMIT_BYTES + 1)
     try:
@@ -91,7 +88,7 @@ async def check_repository(request: RunRequest, git: Git) -> Path:
 
 
 async def check_project(request: RunRequest, git: Git, last: LastRun) -> None:
-    """Raise ``UserError`` if the run cannot start, or continue *last*, as requested."""
+    """Raise ``UserError`` if the run cannot start, or resume *last*, as requested."""
     _check_idea(request, last.state)
     _check_phases(request, last.state)
     settings: RunSettings = request.settings.of(RunSettings)
@@ -159,27 +156,3 @@ def _check_phases(request: RunRequest, state: State) -> None:
             f"{noun} {', '.join(missing)} {verb} not exist; the roadmap has {', '.join(known)}",
             hint=f"list the phases with: {request.info.command} phases",
         )
-
-
-def proposed_config(hooks: Hooks, project: ProjectInfo) -> dict[str, Any]:
-    """Return what plugins propose for GSD's ``config.json``; two proposals for one key are an error."""
-    config: dict[str, Any] = {}
-    for _, value in hooks.collect(gsd_write_config, lambda value: value.key, project).items:
-        table = config
-        *parents, last = value.key.split(".")
-        for name in parents:
-            table = table.setdefault(name, {})
-        table[last] = value.value
-    return config
-
-
-def merge_config(proposals: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *proposals*, overridden by the user's *own* values."""
-    result = dict(proposals)
-    for key, value in own.items():
-        below = result.get(key)
-        if isinstance(value, dict) and isinstance(below, dict):
-            result[key] = merge_config(cast("dict[str, Any]", below), cast("dict[str, Any]", value))
-        else:
-            result[key] = value
-    return result

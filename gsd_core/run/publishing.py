@@ -1,6 +1,6 @@
-"""Publish a run's facts: as events to subscribers, as notices to people.
+"""Publish a run's facts: as events for subscribers, and as notices for people.
 
-The run waits for neither, except for a bounded time at its end.
+The run does not wait for either, except for a bounded time at its end.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gsd_core.hookspecs import gsd_notify, gsd_on_event
 from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.schema import Record
 from gsd_core.machine.state import State, inquiry_key
-from gsd_core.model.event import EVENT_NAMES, Event, EventName
+from gsd_core.model.event import Event, EventName
 from gsd_core.model.ids import StepId
 from gsd_core.model.notice import Level, Notice, NoticeType
 from gsd_core.model.question import Answer, Inquiry, Question
@@ -27,25 +27,27 @@ from .runtime import Run
 
 SEND_LIMIT = timedelta(seconds=10)
 STOPPED_LIMIT = timedelta(seconds=3)
-"""How long notices may still take after a human stopped the run: someone is waiting for the prompt."""
-ANSWERED_AT_ONCE = timedelta(seconds=1)
-"""How long a question has to stay open before people are notified of it: with ``--yes`` a policy
-answers most questions within milliseconds, and a notice of these would call for nothing."""
+"""How long notices may still take after a human stopped the run and waits for the shell to return."""
+NOTIFY_AFTER = timedelta(seconds=1)
+"""How long a question has to stay open before people are notified of it.
+
+With ``--yes`` a policy answers most questions within milliseconds; nobody has to act on those.
+"""
 
 Data: TypeAlias = Mapping[str, Any]
 
 
 @asynccontextmanager
-async def publisher(run: Run) -> AsyncGenerator[Publisher]:
+async def publishing(run: Run) -> AsyncGenerator[Publisher]:
     """Publish what *run* records; on leaving, wait a bounded time for notices that are being sent."""
     async with run.hooks.subscribe(gsd_on_event) as publish:
-        out = Publisher(run=run, publish=publish)
-        run.listeners.append(out.fact)
+        publisher = Publisher(run=run, publish=publish)
+        run.listeners.append(publisher.publish_fact)
         try:
-            yield out
+            yield publisher
         finally:
-            await out.finish(STOPPED_LIMIT if run.state.closed == "stopped" else SEND_LIMIT)
-            run.listeners.remove(out.fact)
+            await publisher.finish(STOPPED_LIMIT if run.state.closed == "stopped" else SEND_LIMIT)
+            run.listeners.remove(publisher.publish_fact)
 
 
 @define(kw_only=True)
@@ -57,7 +59,7 @@ class Publisher:
     _ending: asyncio.Event = field(factory=asyncio.Event, init=False)
     _sending: set[asyncio.Task[None]] = field(factory=set[asyncio.Task[None]], init=False)
 
-    def fact(self, state: State, fact: Record) -> None:
+    def publish_fact(self, state: State, fact: Record) -> None:
         """Publish a fact; *state* is the state that it led to."""
         for event in events_of(state, fact):
             self.publish(event)
@@ -83,7 +85,7 @@ class Publisher:
                 await asyncio.wait(late)
 
     def _start(self, sending: Coroutine[Any, Any, None]) -> None:
-        # asyncio keeps weak references to tasks only: without the set, one could be collected half-way.
+        # asyncio keeps only weak references to tasks: without the set, one could be collected half-way.
         task = asyncio.get_running_loop().create_task(sending, name="gsd:notify")
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
@@ -91,7 +93,7 @@ class Publisher:
     async def _send_if_open(self, notice: Notice, inquiry: str) -> None:
         """Send the notice of a question that is still open after a moment, or when the run ends."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(ANSWERED_AT_ONCE.total_seconds()):
+            async with asyncio.timeout(NOTIFY_AFTER.total_seconds()):
                 await self._ending.wait()
         if self.run.state.inquiries[inquiry].open:
             await self._send(notice)
@@ -166,14 +168,12 @@ def _describe_step(text: str) -> str:
 
 def events_of(state: State, fact: Record) -> Iterator[Event]:
     """Yield the public events of a fact; most facts have none. *state* is the state that it led to."""
-    for name, data in _public(state, fact):
+    for name, data in _translate(state, fact):
         yield Event(seq=fact.seq, name=name, at=fact.at, run=fact.run, step=fact.step, data=data)
 
 
-_NAMES: dict[str, EventName] = {name: name for name in EVENT_NAMES}
-
-
-def _public(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
+def _translate(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
+    """Yield the name and the data of each public event."""
     data = fact.data
     match fact.kind:
         case "run.started":
@@ -184,45 +184,19 @@ def _public(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
         case "run.closed":
             yield "run.closed", _picked(data, "outcome", "exit", "reason", "dollars", "commits")
         case "attempt.started":
-            number = data["phase"]
-            others = [r for key, r in state.steps.items() if r.id.phase == number and key != fact.step]
-            if number and not others and fact.attempt == 1:
-                yield "phase.started", {"number": number, "name": _phase_name(state, number)}
-            about = _picked(data, "kind", "phase", "plan", "round")
-            yield "step.started", {**about, "attempt": fact.attempt}
+            yield from _attempt_started(state, fact)
         case "attempt.failed":
             yield "attempt.failed", {"attempt": fact.attempt, **data}
         case "step.result":
-            report: Data = data["result"]["outcome"].get("report") or {}
-            gaps: list[Data] = report.get("gaps") or []
-            if gaps:
-                step = StepId.parse(fact.step)
-                keys = ("truth", "reason", "about", "found_by")
-                found = [{key: gap.get(key, "") for key in keys} for gap in gaps]
-                yield "gap.found", {"phase": step.phase, "round": step.round, "gaps": found}
+            yield from _step_result(fact)
         case "step.completed":
-            step = StepId.parse(fact.step)
-            about = {"kind": step.kind, "phase": step.phase, "plan": step.detail, "round": step.round}
-            yield "step.completed", {**about, "commit": data["commit"], "subject": data["subject"]}
-            if step.kind == "complete":
-                yield "phase.completed", {"number": step.phase, "name": _phase_name(state, step.phase)}
+            yield from _step_completed(state, fact)
         case "question.asked":
-            inquiry = structure(data["inquiry"], Inquiry)
-            yield "question.asked", {"key": inquiry_key(inquiry), "inquiry": data["inquiry"]}
-            if inquiry.kind == "escalation":
-                yield _escalated(state, fact)
+            yield from _question_asked(state, fact)
         case "question.answered":
-            yield from _answered(state, fact)
+            yield from _question_answered(state, fact)
         case "agent.closed":
-            usage = data["usage"]
-            tokens = sum(value for key, value in usage.items() if key.endswith("_tokens"))
-            cost = {
-                "dollars": usage.get("dollars"),
-                "tokens": tokens,
-                "calls": 1,
-                "basis": usage.get("basis"),
-            }
-            yield "cost.changed", cost
+            yield "cost.changed", _cost(data["usage"])
         case (
             "step.failed"
             | "step.skipped"
@@ -230,19 +204,44 @@ def _public(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
             | "agent.activity"
             | "plugin.failed"
             | "recovered"
-        ):
-            yield _NAMES[fact.kind], dict(data)
+        ) as name:
+            yield name, dict(data)
         case _:
             pass
 
 
-def _picked(data: Data, *keys: str) -> dict[str, Any]:
-    return {key: data.get(key) for key in keys}
+def _attempt_started(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
+    number = fact.data["phase"]
+    others = [r for key, r in state.steps.items() if r.id.phase == number and key != fact.step]
+    if number and not others and fact.attempt == 1:
+        yield "phase.started", {"number": number, "name": _phase_name(state, number)}
+    about = _picked(fact.data, "kind", "phase", "plan", "round")
+    yield "step.started", {**about, "attempt": fact.attempt}
 
 
-def _phase_name(state: State, number: str) -> str:
-    phase = state.seen.phase(number) if state.seen else None
-    return phase.name if phase else ""
+def _step_result(fact: Record) -> Iterator[tuple[EventName, Data]]:
+    report: Data = fact.data["result"]["outcome"].get("report") or {}
+    gaps: list[Data] = report.get("gaps") or []
+    if gaps:
+        step = StepId.parse(fact.step)
+        keys = ("truth", "reason", "about", "found_by")
+        found = [{key: gap.get(key, "") for key in keys} for gap in gaps]
+        yield "gap.found", {"phase": step.phase, "round": step.round, "gaps": found}
+
+
+def _step_completed(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
+    step = StepId.parse(fact.step)
+    about = {"kind": step.kind, "phase": step.phase, "plan": step.detail, "round": step.round}
+    yield "step.completed", {**about, **_picked(fact.data, "commit", "subject")}
+    if step.kind == "complete":
+        yield "phase.completed", {"number": step.phase, "name": _phase_name(state, step.phase)}
+
+
+def _question_asked(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
+    inquiry = structure(fact.data["inquiry"], Inquiry)
+    yield "question.asked", {"key": inquiry_key(inquiry), "inquiry": fact.data["inquiry"]}
+    if inquiry.kind == "escalation":
+        yield _escalated(state, fact)
 
 
 def _escalated(state: State, fact: Record) -> tuple[EventName, Data]:
@@ -255,7 +254,7 @@ def _escalated(state: State, fact: Record) -> tuple[EventName, Data]:
     return "error.escalated", {"phase": number, "error": error}
 
 
-def _answered(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
+def _question_answered(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
     answer = structure(fact.data["answer"], Answer)
     fields = {"words": answer.words, "how": answer.how, "by": answer.by, "via": answer.via}
     yield "question.answered", {"question": answer.question, **fields}
@@ -263,3 +262,17 @@ def _answered(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
     if record and record.status == "skipped" and record.id.phase in state.skipped:
         yield "step.skipped", {"by": answer.by or answer.via, "reason": answer.words}
         yield "phase.skipped", {"number": record.id.phase, "reason": answer.words}
+
+
+def _cost(usage: Data) -> Data:
+    tokens = sum(value for key, value in usage.items() if key.endswith("_tokens"))
+    return {"dollars": usage.get("dollars"), "tokens": tokens, "calls": 1, "basis": usage.get("basis")}
+
+
+def _picked(data: Data, *keys: str) -> dict[str, Any]:
+    return {key: data.get(key) for key in keys}
+
+
+def _phase_name(state: State, number: str) -> str:
+    phase = state.seen.phase(number) if state.seen else None
+    return phase.name if phase else ""

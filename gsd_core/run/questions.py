@@ -1,8 +1,8 @@
 """Ask questions: record the inquiry, wait for answer plugins and the inbox, record the answers.
 
 A question's id is derived from its text and the key of the inquiry, so the same question of a later attempt
-is the same question: what was answered is never asked again. If nobody can answer now, ``Parked`` ends
-the attempt; the answer starts the step again.
+has the same id: an answered question is never asked again. If nobody can answer now, ``Parked`` ends the
+attempt; the answer starts the step again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ async def ask(
 ) -> tuple[Answer, ...]:
     """Return an answer to each question, in their order; raise ``Parked`` if nobody can answer.
 
-    *key* tells inquiries with the same text apart. With *agent_waits*, an agent's process is kept alive for
+    *key* distinguishes inquiries with the same text. With *agent_waits*, an agent's process is kept alive for
     the answer: then waiting is limited, and the conversation is resumed once the answer is there.
     """
     stamped = _stamp(run, inquiry, step, key)
@@ -123,7 +123,7 @@ async def _wait_for_an_answer(run: Run, inquiry: Inquiry) -> None:
         await asyncio.wait({race, inbox}, return_when=asyncio.FIRST_COMPLETED)
         if inbox.done() or await race:
             return
-        # No plugin can answer. Somebody may still use `gsd answer`, if the user wants to wait for that.
+        # No plugin can answer. The user may want to wait for someone who uses `gsd answer`.
         with suppress(TimeoutError):
             async with asyncio.timeout(run.settings.wait_for_answers.total_seconds()):
                 await inbox
@@ -137,7 +137,7 @@ async def _wait_for_an_answer(run: Run, inquiry: Inquiry) -> None:
 
 
 async def _race(run: Run, inquiry: Inquiry) -> bool:
-    """Ask all answer plugins at once; return whether one of them answered something."""
+    """Ask all answer plugins concurrently; return whether one of them gave an answer."""
 
     def accept(answers: Sequence[Answer]) -> bool | str:
         return _refusal(inquiry, answers) or bool(answers) or "no answer"
@@ -171,10 +171,10 @@ def _record_answer(run: Run, answer: Answer, *, via: str, consumes: Sequence[int
 
 
 def take_answers(run: Run) -> None:
-    """Take what other processes put into the inbox: answers, and requests to stop.
+    """Take answers and requests to stop that other processes put into the inbox.
 
     Of several answers to one question the last valid one counts: until a run takes it, an answer can be
-    replaced. The journal gets only that one. An invalid answer is recorded as refused, whoever wrote it.
+    replaced. The journal gets only that one. An invalid answer is recorded as refused.
     """
     valid: dict[str, list[tuple[InboxItem, Answer]]] = {}
     for item in run.journal.take_inbox():

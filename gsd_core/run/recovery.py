@@ -19,15 +19,15 @@ async def end_leftovers(run: Run) -> dict[str, Any]:
     """Clean up after an earlier process of this project, and return what was found.
 
     Only with the project's lock held. It is an OS lock, which the kernel frees on SIGKILL, so
-    whatever still runs under an earlier run's id has no owner. The processes go first: a lock of a
-    git that still runs is not stale.
+    a process that still runs under an earlier run's id has no owner. The processes go first: the lock of
+    a git that is still running is not stale.
     """
     ids = {record.run for record in run.journal.events(kinds=["run.opened"])}
     ended = await asyncio.to_thread(end_marked, ids)
     # A git that is killed in a commit leaves HEAD.lock or locks below refs, and every later commit fails;
     # index.lock alone is not enough.
     locks = await run.git.sweep_locks()
-    # Drafts are files that a killed process was writing. Nobody has seen them, and they are written again.
+    # Drafts are files that a killed process was writing. They have not been used, and are written again.
     pattern = "*".join(DRAFT)
     drafts = {*(run.root / ".planning").rglob(pattern)}
     drafts |= {run.root / path for path in await run.git.untracked() if PurePath(path).match(pattern)}
@@ -47,7 +47,7 @@ async def settle(run: Run, item: Settle) -> None:
                 opened[fact.data["key"]] = fact
     # Calls that were never closed have cost money too; a budget has to count them after a crash.
     for key, call in opened.items():
-        data = {"key": key, "ended": "lost", "usage": unstructure(_usage_seen(run, call))}
+        data = {"key": key, "ended": "lost", "usage": unstructure(_reported_usage(run, call))}
         run.record("agent.closed", data, step=item.step, attempt=item.attempt)
     # The next attempt may overwrite what this one left in the tree; the ref keeps it for a human.
     kept = await run.git.save_recovery(f"{run.id}-{item.step.replace('/', '-')}-{item.attempt}")
@@ -55,7 +55,7 @@ async def settle(run: Run, item: Settle) -> None:
     run.record("attempt.lost", data, step=item.step, attempt=item.attempt)
 
 
-def _usage_seen(run: Run, opened: Record) -> Usage:
+def _reported_usage(run: Run, opened: Record) -> Usage:
     """Add up the usage of the turns that a lost call reported."""
     total = Usage()
     for note in run.journal.events(after=opened.seq, run=run.id, kinds=["agent.activity"]):

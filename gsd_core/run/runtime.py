@@ -1,8 +1,8 @@
-"""A run in this process: what was asked for, what it holds, and how it writes.
+"""The data of a run in this process: its request, its state, its effects and its end.
 
 The order is that of a run: :class:`RunRequest` goes in, :class:`Run` is passed to every other module of
-this package, :class:`RunEnd` comes out. Below are the two parts of a run with logic of their own:
-:class:`Effects`, which does everything durable, and :class:`Ledger`, which adds up what was spent.
+this package, :class:`RunEnd` comes out. Below are two parts of a run that have logic:
+:class:`Effects` does everything durable, and :class:`Ledger` adds up what was spent.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ class RunRequest:
     """What the user asks for.
 
     *typed* are the settings given on the command line, as JSON data by section: the processes that resume
-    the run use them too. *observers* are called with each fact and activity, in order. *effects* makes what
-    writes; a test passes its own. *last_run* is the project's last run, if the caller has read it already.
+    the run use them too. *observers* are called with each fact and activity, in order. *effects* makes
+    the :class:`Effects`; a test passes its own. *last_run* is the project's last run, if the caller has read
+    it already.
     """
 
     root: Path
@@ -129,7 +130,7 @@ class Run:
         return self.request.clock()
 
     def step(self, step: str) -> StepRecord:
-        """Return what is known of a step."""
+        """Return the record of a step; a step that has not been started has an empty one."""
         return self.state.steps.get(step) or StepRecord(id=StepId.parse(step), status="waiting")
 
     def record(
@@ -141,7 +142,7 @@ class Run:
         attempt: int = 0,
         consumes: Collection[int] = (),
     ) -> Record:
-        """Commit a fact to the journal, update the state by it, and notify the observers."""
+        """Commit a fact to the journal, update the state, and notify the observers."""
         fact = self.effects.append(kind, data, run=self.id, step=step, attempt=attempt, consumes=consumes)
         self.state = fold(self.state, [fact], structure)
         self.ledger.add(fact)
@@ -226,9 +227,9 @@ class Effects:
 
 @attrs.define
 class Ledger:
-    """The sums of the run's agent calls; *reserved* is what the calls under way may use at most.
+    """The sums of the run's agent calls; *reserved* is what the open calls may use at most.
 
-    Reservations are what keeps calls that run at the same time from each spending what is left.
+    Reservations keep concurrent calls from each spending the same remainder.
     """
 
     total: Usage = attrs.field(factory=Usage)
@@ -237,7 +238,7 @@ class Ledger:
     reserved: dict[str, Decimal] = attrs.field(factory=dict[str, Decimal])
 
     def add(self, fact: Record) -> None:
-        """Take a fact into account."""
+        """Count the agent call that *fact* opens or closes, if any."""
         if fact.kind not in ("agent.opened", "agent.closed"):
             return
         call = f"{fact.step} {fact.data['key']}"
@@ -254,7 +255,7 @@ class Ledger:
     def spend(self, run: str, step: str, reserve: Decimal | None, running: Usage) -> Spend:
         """Return what budget policies need to know.
 
-        *reserve* is the limit of the call that is about to begin, *running* the usage of the one under way.
+        *reserve* is the limit of the call that is about to begin, *running* the usage of the open one.
         """
         held = sum(self.reserved.values(), reserve or Decimal(0))
         return Spend(
@@ -268,7 +269,7 @@ class Ledger:
 
 
 def read_ledger(records: Iterable[Record]) -> Ledger:
-    """Return the ledger of a run that is resumed: no call is under way any more."""
+    """Return the ledger of a run that is resumed: none of its calls is open any more."""
     ledger = Ledger()
     for record in records:
         ledger.add(record)

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 from attrs import evolve
 
@@ -33,8 +34,9 @@ from gsd_core.settings import bind_settings
 
 from .last_run import LastRun, read_last_run
 from .loop import loop
-from .preflight import check_project, check_repository, proposed_config
-from .publishing import publisher
+from .observe import proposed_config
+from .preflight import check_project, check_repository
+from .publishing import publishing
 from .questions import take_answers
 from .recovery import end_leftovers
 from .runtime import Run, RunEnd, RunRequest, read_ledger
@@ -50,7 +52,7 @@ async def run_project(request: RunRequest) -> RunEnd:
     """Run until the end, a signal, or a question that nobody can answer.
 
     Raises ``UserError`` before anything is written if the project, the idea or the settings are
-    unsuitable, and ``Locked`` if another process is running in the project.
+    invalid, and ``Locked`` if another process is running in the project.
     """
     git = Git(request.root)
     directory = await check_repository(request, git)
@@ -64,7 +66,7 @@ async def run_project(request: RunRequest) -> RunEnd:
         journal = Journal.open(path, clock=request.clock)
         try:
             if journal.last_seq() != last.seq:
-                # Another process ran between our look at the journal and the lock.
+                # Another process ran after the journal was read and before the lock was taken.
                 last = read_last_run(journal)
                 await check_project(request, git, last)
             run, opening = await _open(request, journal, last)
@@ -81,8 +83,8 @@ async def _open(request: RunRequest, journal: Journal, last: LastRun) -> tuple[R
     """
     run_id = last.id or new_run_id(request.clock())
     epoch = journal.raise_epoch(run_id)
-    # Git carries the run's id as well: if a git process outlives us, the next start has to end it
-    # before it removes the locks.
+    # Git processes get the run's id too: if one outlives this process, the next start has to end it
+    # before it removes git's locks.
     git = Git(request.root, environment={"GSD_RUN": run_id})
     run = Run(
         id=run_id,
@@ -109,21 +111,8 @@ async def _open(request: RunRequest, journal: Journal, last: LastRun) -> tuple[R
     # A request to stop that is still in the inbox was meant for an earlier process. Answers stay valid.
     journal.consumed([item.id for item in journal.take_inbox() if item.kind == "stop"])
     take_answers(run)
-    plugin_keys = ("name", "version", "source", "sha256", "status")
-    data = {
-        "pid": os.getpid(),
-        "start": start_time(os.getpid()),
-        "boot": boot_id(),
-        "epoch": epoch,
-        "version": gsd_core.__version__,
-        "options": unstructure(request.options),
-        "agent": list(run.settings.agent),
-        "resumed": bool(last.id),
-        "seed": seed,
-        "typed": {section: dict(values) for section, values in request.typed.items()},
-        "plugins": [{key: str(getattr(info, key)) for key in plugin_keys} for info in request.plugins],
-    }
-    opening.append(run.record("run.opened", data))
+    about = {"epoch": epoch, "resumed": bool(last.id), "seed": seed}
+    opening.append(run.record("run.opened", {**about, **_describe_process(run)}))
     return run, opening
 
 
@@ -132,8 +121,24 @@ def _first_idea(facts: Sequence[Record]) -> Idea | None:
     return next((structure(idea, Idea) for idea in ideas if idea), None)
 
 
+def _describe_process(run: Run) -> dict[str, Any]:
+    """Return what the journal keeps of this process and of what it was asked to do."""
+    request = run.request
+    plugin_keys = ("name", "version", "source", "sha256", "status")
+    return {
+        "pid": os.getpid(),
+        "start": start_time(os.getpid()),
+        "boot": boot_id(),
+        "version": gsd_core.__version__,
+        "options": unstructure(request.options),
+        "agent": list(run.settings.agent),
+        "typed": {section: dict(values) for section, values in request.typed.items()},
+        "plugins": [{key: str(getattr(info, key)) for key in plugin_keys} for info in request.plugins],
+    }
+
+
 async def _run_to_end(run: Run, opening: Sequence[Record]) -> RunEnd:
-    """Run while signals and a blocked event loop are handled; an error in starting up ends the run too."""
+    """Run with signal handlers and the watchdog; an error while the plugins start ends the run too."""
     with stopping(run.id) as stopper, Watchdog(lambda blocked: _record_blocked(run, blocked)):
         try:
             return await _with_plugins(run, opening, stopper)
@@ -142,16 +147,16 @@ async def _run_to_end(run: Run, opening: Sequence[Record]) -> RunEnd:
             return RunEnd(outcome="stopped", exit=ExitCode.FAILED, reason=str(exc), run=run.id)
         except (GsdError, asyncio.CancelledError) as exc:
             if end := _end_by(exc, run, stopper):
-                return await close(run, end)
+                return await _close(run, end)
             raise
 
 
 async def _with_plugins(run: Run, opening: Sequence[Record], stopper: Stopper | None) -> RunEnd:
     """Start the plugins' lifespans, then the event subscribers, then the loop.
 
-    In this order everyone is still there to receive the event that ends the run.
+    In this order all of them are still active when the event that ends the run is published.
     """
-    left = await end_leftovers(run)
+    leftovers = await end_leftovers(run)
     async with AsyncExitStack() as stack:
         info = run.request.info
         for plugin, context in run.hooks.collect(gsd_lifespan, lambda context: str(id(context)), info).items:
@@ -159,23 +164,23 @@ async def _with_plugins(run: Run, opening: Sequence[Record], stopper: Stopper | 
                 plugin=plugin, hook="gsd_lifespan", context=context, grace=run.hooks.grace
             )
             await stack.enter_async_context(_entered(run, lifespan))
-        out = await stack.enter_async_context(publisher(run))
+        publisher = await stack.enter_async_context(publishing(run))
         run.proposals = proposed_config(run.hooks, ProjectInfo(root=run.root, yes=info.yes))
         for fact in opening:
-            out.fact(run.state, fact)
-        if any(left.values()):
-            run.record("recovered", left)
+            publisher.publish_fact(run.state, fact)
+        if any(leftovers.values()):
+            run.record("recovered", leftovers)
         try:
-            return await close(run, await _loop_to_end(run, stopper))
+            return await _close(run, await _loop_to_end(run, stopper))
         except Exception as exc:
             if not isinstance(exc, GsdError):
-                out.send(_crash_notice(run, exc))
+                publisher.send(_crash_notice(run, exc))
             raise
 
 
 @asynccontextmanager
 async def _entered(run: Run, lifespan: PluginContext) -> AsyncGenerator[None]:
-    """Hold a plugin's lifespan. One that fails to start ends the run; one that fails to end is reported."""
+    """Enter and exit a plugin's lifespan. A failure to start ends the run; one to exit is only reported."""
     try:
         await lifespan.enter(min(run.limits.idle, LIFESPAN_LIMIT))
     except (PluginError, StepError) as exc:
@@ -235,12 +240,12 @@ def _end_by(exc: GsdError | asyncio.CancelledError, run: Run, stopper: Stopper |
     else:
         return None  # the caller of run_project cancels us
     if task := asyncio.current_task():
-        task.uncancel()  # the cancellation is handled here; whoever awaits the run must not see it
+        task.uncancel()  # the cancellation is handled here; the caller must not see it
     return end
 
 
-async def close(run: Run, end: End) -> RunEnd:
-    """Record how the run ended, what it cost and what it committed; an end that is recorded already stays."""
+async def _close(run: Run, end: End) -> RunEnd:
+    """Record how the run ended, with its cost and number of commits; keep an end that is already recorded."""
     commits = len(await run.git.trailed(run.id))
     total = run.ledger.total.dollars
     dollars = str(total.quantize(Decimal("0.0001"))) if total else "" if total is None else "0"
@@ -266,7 +271,7 @@ def _crash_notice(run: Run, exc: Exception) -> Notice:
 
 
 def _recorder(run: Run) -> Callable[[PluginFailure], None]:
-    """Return the function that records a plugin's failure as a fact, from whichever thread it is called."""
+    """Return a function that records a plugin's failure as a fact; any thread may call it."""
     running = asyncio.get_running_loop()
 
     def record(failure: PluginFailure) -> None:
@@ -284,8 +289,8 @@ def _recorder(run: Run) -> Callable[[PluginFailure], None]:
 def _record_blocked(run: Run, blocked: Blocked) -> None:
     """Record which plugin blocks the event loop.
 
-    This runs in the watchdog's thread, because the loop cannot run anything: the warning goes to the
-    log, and the fact straight to the journal, past the state and the subscribers, which are the loop's.
+    This runs in the watchdog's thread, because the loop is blocked. So the fact goes straight to the
+    journal: only the loop may touch the state and the subscribers.
     """
     log.warning("%s", sanitize(str(blocked), multiline=False))
     data = {"plugin": blocked.plugin, "hook": blocked.hook, "error": sanitize(str(blocked))}

@@ -3,7 +3,7 @@
 ::
 
     run_step            the wrappers (gsd_wrap_step) run around everything below, and may repeat it
-      _attempt          recorded from its start to whatever ends it
+      _attempt          record its start, and its end unless it succeeds
         _execute
           _workspace    enter the folder to work in (gsd_workspace)
           detect        for a verify step: run the plans' checks, ask the detectors (gsd_find_gaps)
@@ -12,13 +12,11 @@
 
 :mod:`gsd_core.run.apply` then writes and commits the result. The record comes before this effect: after a
 crash between the two, the result in the journal is applied again, which ends in the same tree. The other
-way round, a crash would leave changes that nobody can account for, and the step would be done (and paid
-for) twice.
+way round, a crash would leave changes of unknown origin, and the step would be done (and paid for) twice.
 
-An attempt may end at any point without having ended properly, so everything that it does through its
-:class:`Host` is durable: agent calls and questions are kept under a key, tasks under their number. The
-next attempt runs the same code from its start and gets the recorded answers, up to the point that the last
-one reached.
+An attempt may be killed at any point, so everything that it does through its :class:`Host` is durable:
+agent calls and questions are stored by key, tasks by number. The next attempt runs the same code from the
+start and gets the recorded results, up to the point that the last one reached.
 """
 
 from __future__ import annotations
@@ -192,7 +190,7 @@ async def _execute(run: Run, step: StepRequest) -> Attempt:
         async with inactivity_of(run.hooks, gsd_execute_step, run.limits.hard).running():
             outcome = await run.hooks.pick(gsd_execute_step, run.settings.execute, StepResult, step, host)
         if host.parked:
-            # Also if the executor caught it: without the answer, its result is worth nothing.
+            # Also if the executor caught it: without the answer, its result cannot be used.
             raise host.parked
         if outcome is None or outcome.value is None:
             raise ConfigError(f"no plugin executes {step.id!r}: {', '.join(run.settings.execute)} declined")

@@ -1,4 +1,4 @@
-"""Signals: the first one stops the run in order, a second one within three seconds ends it at once."""
+"""Signals: the first one stops the run cleanly, a second one within three seconds ends it immediately."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from attrs import define, field
 
 from gsd_core.processes import end_marked
 
-AT_ONCE = timedelta(seconds=3)
+SECOND_SIGNAL_WITHIN = timedelta(seconds=3)
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 STDERR = 2
 SHOW_CURSOR = b"\r\x1b[?25h"
-"""A live view hides the cursor, and no longer gets the chance to show it again."""
+"""A live view hides the cursor, and has no chance to show it again if the process exits."""
 
 
 @define
@@ -28,7 +28,7 @@ class Stopper:
     """The handler of SIGINT and SIGTERM; *received* is the first signal's number, 0 if there was none.
 
     It is installed with ``signal.signal`` and not with ``loop.add_signal_handler``: the event loop
-    calls its handlers only between callbacks, so a plugin that blocks it would also block the stop.
+    calls its handlers only between callbacks, so a plugin that blocks the loop would also delay the stop.
     """
 
     run: str
@@ -40,7 +40,7 @@ class Stopper:
     def __call__(self, number: int, _: FrameType | None) -> None:
         """Cancel the run's task, so that the run is closed properly; on a second signal, exit."""
         now = time.monotonic()
-        if self.received and now - self.at < AT_ONCE.total_seconds():
+        if self.received and now - self.at < SECOND_SIGNAL_WITHIN.total_seconds():
             self._exit(number)
         self.received, self.at = self.received or number, now
         # Threadsafe, because the handler interrupts the loop anywhere, and has to wake it if it sleeps.

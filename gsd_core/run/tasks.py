@@ -36,11 +36,11 @@ async def commit_task(
     if result is not None and not result.ok:
         outcome = "did not run" if result.exit is None else f"exited with {result.exit}"
         return TaskCommit(check=result, problem=f"the check `{task.check}` {outcome}:\n{result.output}")
-    # What changed, not what the agent says it changed: agents forget files. What was dirty before the
-    # step began is the user's.
+    # All changed files, not only those that the agent lists: agents forget some. Files that were dirty
+    # before the step began are the user's.
     changes = await run.git.changed(run.step(step.id).dirty_before)
     changed = tuple(path for path in changes if may_commit(path))
-    # A task that only has a check, and no files, gets an empty commit: a task counts by its commit.
+    # A task that only has a check, and no files, gets an empty commit: a task is done once it has a commit.
     is_check_only = result is not None and not task.files
     if not changed and not is_check_only:
         named = f" (you named {', '.join(paths)})" if paths else ""
@@ -57,7 +57,7 @@ async def commit_task(
             empty=not changed,
         )
     except GsdError as exc:
-        # A hook of the user's refused it, for instance; the agent can fix what the hook complains about.
+        # For example, a git hook of the user refused it; the agent can fix what the hook complains about.
         return TaskCommit(check=result, problem=f"git did not commit: {exc}")
     created = tuple(path for path in changed if path in new)
     done = TaskCommit(commit=commit, paths=changed, created=created, at=run.now(), check=result)
@@ -101,8 +101,8 @@ async def _known_commit(run: Run, step: StepRequest, plan: Plan, number: int) ->
 async def committed_tasks(run: Run, step: str, plan: Plan) -> dict[int, str]:
     """Return the commits of the plan's tasks in the history: of this run, or of any since the plan's own.
 
-    So a plan continues where it was left even if its journal is lost, and one that was made anew starts
-    anew, although an earlier version has commits under the same names.
+    So a plan continues where it was left even if its journal is lost, and a plan that was rewritten starts
+    from its first task, although an earlier version has commits under the same names.
     """
     names = {f"{plan.id}/{task.number}": task.number for task in plan.tasks}
     found = [c for c in await run.git.trailed() if c.step == step and c.task in names]

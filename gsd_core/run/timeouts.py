@@ -1,10 +1,10 @@
 """Time limits that can be paused: for an agent at work, and for plugins that decide about a step.
 
 A limit counts only the time that its owner uses. While the core works for the owner (runs a check, waits
-for a human), the limit is paused. Agents call tools in parallel, so pauses overlap. That is why there is
-one clock for each owner, which stops with the first pause and continues with the end of the last one, and
-the limits are read off that clock. A remaining time that each pause saves and restores on its own is wrong
-as soon as two overlap: the second one saves that of a stopped clock.
+for a human), the limit is paused. Agents call tools in parallel, so pauses overlap. That is why each owner
+has one clock, which stops with the first pause and continues after the last one, and both limits are
+compared with that clock. If each pause saved and restored the remaining time instead, two overlapping
+pauses would count the time between them wrongly.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class PausableTimeouts:
     _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
     _error: GsdError | None = attrs.field(default=None, init=False)
     _pauses: int = attrs.field(default=0, init=False)
-    # The clock, in seconds: what it shows while it stands, and the loop's time since which it runs.
+    # The clock, in seconds: the time counted up to the last stop, and the loop's time of the last start.
     _counted: float = attrs.field(default=0.0, init=False)
     _running_since: float | None = attrs.field(default=None, init=False)
     _last_beat: float = attrs.field(default=0.0, init=False)
@@ -57,14 +57,14 @@ class PausableTimeouts:
             self._timeout = None
 
     def beat(self) -> None:
-        """Note a sign of life: the idle limit starts over."""
+        """Record activity: the idle limit starts over."""
         self._stop()
         self._last_beat = self._counted
         self._start()
 
     @contextmanager
     def paused(self) -> Generator[None]:
-        """Stop the clock; the end of a pause is a sign of life."""
+        """Stop the clock; the end of a pause counts as activity."""
         self._pauses += 1
         self._stop()
         try:
@@ -147,14 +147,14 @@ class InactivityTimeout(PausableTimeouts):
         return PluginError(self.culprits(), self.hook, f"did nothing for {self.idle}")
 
 
-# Each call of a plugin runs in a context of its own, so this is the limit of the call that is calling back:
-# a function that hangs is noticed although the executor that contributed it waits for the core.
+# Each call of a plugin runs in its own context, so this is the limit of the call that is calling back: a
+# function that hangs is noticed although the executor that passed it waits for the core.
 _current: ContextVar[InactivityTimeout | None] = ContextVar("gsd_inactivity_timeout", default=None)
 
 
 @contextmanager
 def core_at_work() -> Generator[None]:
-    """Mark a plugin's call of the core: the plugin is neither to blame nor inactive meanwhile."""
+    """Mark a plugin's call of the core: during it, the plugin is neither to blame nor inactive."""
     timeout = _current.get()
     with in_core(), timeout.paused() if timeout else nullcontext():
         yield

@@ -1,4 +1,4 @@
-"""Verify a phase: run its plans' commands, ask the detectors for gaps, and merge what they found.
+"""Verify a phase: run its plans' commands, ask the detectors for gaps, and merge their reports.
 
 ``detect`` and ``merge_gaps`` serve a run's verify step; ``examine`` serves ``gsd gaps``, without a run.
 """
@@ -142,7 +142,7 @@ async def check(gate: CommandGate, command: str, tree: Path, limit: timedelta) -
         command,
         cwd=tree,
         env=environment(gate.mark),
-        # A group of its own, so that everything the command leaves behind can be killed at once.
+        # Its own process group, so that everything the command leaves behind can be killed with it.
         start_new_session=True,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
@@ -168,7 +168,7 @@ async def check(gate: CommandGate, command: str, tree: Path, limit: timedelta) -
 
 
 def environment(mark: str) -> dict[str, str]:
-    """Return the environment of a plan's command; by the *mark* it is found after a crash."""
+    """Return the environment of a plan's command; *mark* is for finding its processes after a crash."""
     return {name: os.environ[name] for name in PASSED_ON if name in os.environ} | {"GSD_RUN": mark}
 
 
@@ -190,7 +190,8 @@ async def find_gaps(hooks: Hooks, limit: timedelta, phase: PhaseView) -> GapRepo
 def _report(hooks: Hooks, outcome: Outcome[Any]) -> GapReport:
     """Return one detector's report, stamped with its name; ``None`` is a report without gaps.
 
-    A detector that failed or returned an invalid report is named in it: its silence must not pass a phase.
+    A detector that failed or returned an invalid report is listed in it: a missing report must not let a
+    phase pass.
     """
     if outcome.error is not None:
         return _failed(outcome.plugin, str(outcome.error))
@@ -239,7 +240,7 @@ def merge_gaps(step: StepRequest, result: StepResult, plugin: str) -> StepResult
         gaps=unique([*before.gaps, *named]),
         failed_detectors=tuple(dict.fromkeys([*before.failed_detectors, *after.failed_detectors])),
     )
-    # The verdict is written where the executor put it, or where it belongs.
+    # Written to the path that the executor chose, or else to the default one.
     paths = [file.path for file in result.files if file.path.endswith("-VERIFICATION.md")]
     path = paths[0] if paths else f"{step.phase.directory}/{padded(step.phase.number)}-VERIFICATION.md"
     text = render_verification(step.phase, report, now=step.now, previous=step.phase.verdict)

@@ -67,7 +67,7 @@ class CallResult:
 
 
 def plugin(hook: Callable[..., Any], function: Callable[..., Any], **options: bool) -> object:
-    """A plugin with that one function, whatever it is."""
+    """A plugin with that one function, which may have any signature."""
     return type("Plugin", (), {"f": staticmethod(implements(hook, **options)(function))})()
 
 
@@ -150,7 +150,7 @@ async def ignores_cancellation_in_a_task() -> None:
 
 
 async def presses_ctrl_c() -> None:
-    """Do what the user's terminal does, and wait."""
+    """Send the signal that the terminal sends, and wait."""
     os.kill(os.getpid(), signal.SIGINT)
     await hangs()
 
@@ -170,7 +170,7 @@ async def cancels_itself() -> None:
     await hangs()
 
 
-async def cancels_itself_from_a_task_of_its_own() -> None:
+async def cancels_itself_from_another_task() -> None:
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().call_soon(task.cancel)
@@ -251,9 +251,9 @@ async def subscribe(p: Behavior, grace: timedelta = HOUR) -> CallResult:
         seen.append(event.seq)
 
     async def run(hooks: Hooks) -> Any:
-        async with hooks.subscribe(gsd_on_event) as tell:
-            tell(event(1))
-            tell(event(2))
+        async with hooks.subscribe(gsd_on_event) as publish:
+            publish(event(1))
+            publish(event(2))
         assert seen == [1, 2]
 
     return await recorded(make(gsd_on_event, grace, p=p, watches=watches), run)
@@ -304,8 +304,8 @@ def event(seq: int) -> Event:
 
 
 async def watch(hooks: Hooks) -> None:
-    async with hooks.subscribe(gsd_on_event) as tell:
-        tell(event(1))
+    async with hooks.subscribe(gsd_on_event) as publish:
+        publish(event(1))
         await hangs()
 
 

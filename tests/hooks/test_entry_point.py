@@ -37,7 +37,7 @@ def test_the_example_package_is_found_by_its_entry_point_once_installed(tmp_path
 
 
 def _pip() -> list[str]:
-    """The installer at hand; it fetches the build tool only where there is none."""
+    """The available installer; it downloads the build tool only if it is missing."""
     if find_spec("pip"):
         isolated = [] if find_spec("hatchling") is None else ["--no-build-isolation"]
         return [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *isolated]

@@ -1,4 +1,4 @@
-"""Every calling mode with every misbehavior: the run continues, and the plugin is named."""
+"""Every calling mode with every misbehavior: the run continues, and the plugin is reported."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_task_of_a_plugin_that_is_cancelled_before_it_starts_leaves_no_warning
 
 
 @pytest.mark.parametrize("mode", ASYNC_MODES)
-@pytest.mark.parametrize("p", [behaviors.cancels_itself, behaviors.cancels_itself_from_a_task_of_its_own])
+@pytest.mark.parametrize("p", [behaviors.cancels_itself, behaviors.cancels_itself_from_another_task])
 def test_a_plugin_that_cancels_its_own_task_is_named_and_does_not_cancel_the_run(
     mode: Mode, p: Behavior
 ) -> None:
@@ -133,7 +133,7 @@ def test_nonsense_is_named(mode: Mode) -> None:
         assert isinstance(result.raised, PluginError)
 
 
-def test_nonsense_in_a_race_is_named_and_the_race_goes_on() -> None:
+def test_nonsense_in_a_race_is_named_and_the_race_continues() -> None:
     errors = [
         result_of(behaviors.race, p).failures[0].error
         for p in (
@@ -247,7 +247,7 @@ def test_one_step_error_in_a_group_passes_and_two_do_not() -> None:
 
 
 @pytest.mark.parametrize("mode", [behaviors.race, behaviors.fan_out])
-def test_a_step_error_where_nobody_retries_is_reported(mode: Mode) -> None:
+def test_a_step_error_that_is_not_retried_is_reported(mode: Mode) -> None:
     [failure] = result_of(mode, behaviors.raises(Transient("busy"))).failures
     assert (failure.plugin, failure.error) == ("p", "Transient: busy")
 

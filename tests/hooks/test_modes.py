@@ -1,4 +1,4 @@
-"""What each calling mode does with plugins that behave."""
+"""Each calling mode with plugins that behave."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.isolation import PluginFailure
 from gsd_core.plugins.loading import collect_settings
 from gsd_core.plugins.validation import HOOKS
+from gsd_core.run.observe import proposed_config
 from gsd_core.settings import bind_settings
 from gsd_core.testing import make_hooks
 from tests.hooks import behaviors
@@ -107,7 +108,7 @@ def test_a_method_can_implement_a_hook() -> None:
 
 
 class PluggyPlugin:
-    """Written as pluggy's documentation has it: functions with the hooks' names, and fewer arguments."""
+    """In the style of pluggy's documentation: functions with the hooks' names, and fewer arguments."""
 
     def __init__(self) -> None:
         self.notices: list[Notice] = []
@@ -275,11 +276,18 @@ def test_collect_names_both_plugins_that_contribute_the_same_name() -> None:
         hooks.collect(gsd_write_config, _key, PROJECT)
 
 
+@pytest.mark.parametrize("keys", [("workflow", "workflow.research"), ("workflow.research", "workflow")])
+def test_overlapping_keys_for_the_config_are_refused_naming_both_plugins(keys: tuple[str, str]) -> None:
+    hooks = make(gsd_write_config, a=values(keys[0]), b=values(keys[1]))
+    with pytest.raises(ConfigError, match=r"'[ab]' contributes 'workflow' and '[ab]' contributes"):
+        proposed_config(hooks, PROJECT)
+
+
 def _key(value: ConfigValue) -> str:
     return value.key
 
 
-def test_settings_classes_come_with_their_plugin_and_those_that_need_arguments_are_refused() -> None:
+def test_settings_classes_come_with_their_plugin_and_those_that_need_arguments_are_rejected() -> None:
     @attrs.frozen
     class Good:
         url: str = ""

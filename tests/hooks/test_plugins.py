@@ -18,14 +18,13 @@ from gsd_core.hookspecs import gsd_find_gaps
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.discovery import DEFAULT_PLUGINS, Choice
 from gsd_core.plugins.importing import Trust
-from gsd_core.plugins.isolation import PluginFailure
-from gsd_core.plugins.loading import PluginInfo, Registry, build_manager, load, with_failures
+from gsd_core.plugins.loading import PluginInfo, Registry, build_manager, load
 from gsd_core.testing import make_manager
 from tests.hooks.behaviors import HOUR
 
 HEAD = "from gsd_core.hookspecs import hookimpl\n@hookimpl\n"
 GOOD = HEAD + "async def gsd_notify(notice): ...\n"
-LICENCE = """
+DETECTOR = """
 from gsd_core import Gap, implements
 from gsd_core.hookspecs import gsd_find_gaps
 
@@ -33,7 +32,7 @@ from gsd_core.hookspecs import gsd_find_gaps
 @implements(gsd_find_gaps)
 async def license_is_there(phase):
     if not (phase.project / "LICENSE").exists():
-        return [Gap(truth="The project has a licence", reason="no LICENSE in the root")]
+        return [Gap(truth="The project has a license", reason="no LICENSE in the root")]
     return []
 """
 TRAP = "raise RuntimeError('imported')"
@@ -55,7 +54,7 @@ class Installed(Registry):
 
 @pytest.fixture
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of importable modules, forgotten afterwards."""
+    """A folder of importable modules, which are unloaded afterwards."""
     before = set(sys.modules)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     importlib.invalidate_caches()
@@ -140,7 +139,7 @@ def test_a_file_in_a_folder_given_by_the_user_is_loaded_and_described(tmp_path: 
 
 
 def test_the_projects_own_plugins_are_not_imported_before_they_are_trusted(tmp_path: Path) -> None:
-    write(tmp_path / ".gsd" / "plugins", license=LICENCE, trap=TRAP)
+    write(tmp_path / ".gsd" / "plugins", license=DETECTOR, trap=TRAP)
 
     infos = loaded(Installed(), Choice(project=tmp_path))
 
@@ -156,31 +155,31 @@ def test_the_projects_own_plugins_are_not_found_if_no_project_is_given(tmp_path:
     assert loaded(Installed(), Choice()) == {}
 
 
-def test_the_licence_detector_works_as_one_file_once_trusted(tmp_path: Path) -> None:
-    write(tmp_path / ".gsd" / "plugins", license=LICENCE)
+def test_the_license_detector_works_as_one_file_once_trusted(tmp_path: Path) -> None:
+    write(tmp_path / ".gsd" / "plugins", license=DETECTOR)
     manager = Installed()
     trust = Trust(tmp_path / ".git" / "gsd" / "trust.json")
-    trust.add(sha(LICENCE), "license")
+    trust.add(sha(DETECTOR), "license")
 
     assert loaded(manager, Choice(project=tmp_path), trust.trusted())["license"].status == "active"
 
     phase = PhaseView(number="1", name="one", project=tmp_path)
     found = Hooks(manager=manager).fan_out(gsd_find_gaps, HOUR, phase)
     [outcome] = asyncio.run(found)
-    assert outcome.value == [Gap(truth="The project has a licence", reason="no LICENSE in the root")]
+    assert outcome.value == [Gap(truth="The project has a license", reason="no LICENSE in the root")]
 
 
 def test_a_trusted_file_that_was_changed_is_untrusted_again(tmp_path: Path) -> None:
-    write(tmp_path / ".gsd" / "plugins", license=LICENCE + "\n")
-    assert loaded(Installed(), Choice(project=tmp_path), {sha(LICENCE)})["license"].status == "untrusted"
+    write(tmp_path / ".gsd" / "plugins", license=DETECTOR + "\n")
+    assert loaded(Installed(), Choice(project=tmp_path), {sha(DETECTOR)})["license"].status == "untrusted"
 
 
 def test_the_bytes_that_were_hashed_are_run_and_not_cached_ones(tmp_path: Path) -> None:
-    folder = write(tmp_path / ".gsd" / "plugins", license=LICENCE)
+    folder = write(tmp_path / ".gsd" / "plugins", license=DETECTOR)
     cached = folder / "__pycache__"
     cached.mkdir()
     (cached / "license.cpython-311.pyc").write_bytes(b"poison")
-    assert loaded(Installed(), Choice(project=tmp_path), {sha(LICENCE)})["license"].status == "active"
+    assert loaded(Installed(), Choice(project=tmp_path), {sha(DETECTOR)})["license"].status == "active"
 
 
 def test_a_blocked_plugin_is_not_imported(tmp_path: Path) -> None:
@@ -262,13 +261,11 @@ def test_a_missing_built_in_plugin_is_broken_and_the_others_are_loaded(modules: 
     assert infos[1].distribution == "gsd-core"
 
 
-def test_a_plugin_that_failed_to_contribute_is_listed_as_broken() -> None:
-    infos = (PluginInfo(name="a", source="default"), PluginInfo(name="b", source="default"))
-    failure = PluginFailure(plugin="b", hook="gsd_doctor", error="ValueError('boom')")
-    assert with_failures(infos, [failure]) == (
-        infos[0],
-        PluginInfo(name="b", source="default", status="broken", reason="gsd_doctor: ValueError('boom')"),
-    )
+def test_a_module_whose_package_cannot_be_imported_is_broken(modules: Path) -> None:
+    (modules / "bad_package").mkdir()
+    write(modules / "bad_package", __init__="raise SystemExit(3)", mod="")
+    infos = loaded(Installed(), Choice(named=("bad_package.mod",), defaults=()))
+    assert (infos["mod"].status, infos["mod"].reason) == ("broken", "SystemExit(3)")
 
 
 def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:

@@ -42,9 +42,9 @@ def test_every_plugin_receives_every_event_in_order_before_the_end() -> None:
 
     async def main() -> None:
         hooks, _ = listening(a=notes("a"), b=notes("b"))
-        async with hooks.subscribe(gsd_on_event) as tell:
+        async with hooks.subscribe(gsd_on_event) as publish:
             for seq in range(3):
-                tell(event(seq))
+                publish(event(seq))
             assert seen == []
 
     asyncio.run(main())
@@ -65,9 +65,9 @@ def test_a_slow_plugin_misses_the_oldest_events_is_named_once_and_delays_nobody(
             seen["quick"].append(event.seq)
 
         hooks, failures = listening(slow=slow, quick=quick)
-        async with hooks.subscribe(gsd_on_event, 2) as tell:
+        async with hooks.subscribe(gsd_on_event, 2) as publish:
             for seq in range(6):
-                tell(event(seq))
+                publish(event(seq))
                 await until(lambda: len(seen["quick"]) == seq + 1)  # noqa: B023 - awaited here
             go_on.set()
         return failures
@@ -88,16 +88,16 @@ def test_a_plugin_that_keeps_failing_is_unsubscribed_so_that_reports_do_not_loop
 
     async def main() -> list[str]:
         failures: list[str] = []
-        tells: list[Callable[[Event], None]] = []
+        publishers: list[Callable[[Event], None]] = []
 
         def report(failure: PluginFailure) -> None:
             failures.append(failure.error)
-            tells[0](event(len(failures)))
+            publishers[0](event(len(failures)))
 
         hooks = attrs.evolve(make(gsd_on_event, p=fails), report=report)
-        async with hooks.subscribe(gsd_on_event) as tell:
-            tells.append(tell)
-            tell(event(0))
+        async with hooks.subscribe(gsd_on_event) as publish:
+            publishers.append(publish)
+            publish(event(0))
             await until(lambda: len(failures) == 4)
         return failures
 
@@ -108,8 +108,8 @@ def test_a_plugin_that_keeps_failing_is_unsubscribed_so_that_reports_do_not_loop
 def test_a_plugin_that_hangs_delays_the_end_by_its_grace_at_most() -> None:
     async def main() -> int:
         hooks, _ = listening(INSTANT, p=behaviors.hangs)
-        async with hooks.subscribe(gsd_on_event) as tell:
-            tell(event(1))
+        async with hooks.subscribe(gsd_on_event) as publish:
+            publish(event(1))
         return len(asyncio.all_tasks())
 
     assert asyncio.run(main()) == 1

@@ -71,7 +71,7 @@ def now() -> datetime:
 
 
 def one_phase(**more: Any) -> FakeAgent:
-    """Return an agent for one phase with one plan of two tasks, without any trouble."""
+    """Return an agent for one phase with one plan of two tasks, in which nothing fails."""
     plain: dict[str, Any] = {"phases": 1, "question": False, "gap": False, "overloaded": False}
     return FakeAgent(Scenario(IDEA, **{**plain, **more}))
 
@@ -112,7 +112,7 @@ def answer(root: Path, question: str, *chosen: str, text: str = "") -> None:
 
 
 def journal(root: Path) -> Path:
-    """Return where the project's journal lies."""
+    """Return the path of the project's journal."""
     return root / ".git" / "gsd" / "journal.db"
 
 
@@ -134,7 +134,7 @@ def request(
     yes: bool = True,
     **plugins: object,
 ) -> RunRequest:
-    """Return a request with the built-in plugins (but those *without*), *agent*, and *plugins*."""
+    """Return a request with the built-in plugins except those *without*, *agent*, and *plugins*."""
     chosen = {name: plugin for name, plugin in BUILT_IN.items() if name not in without}
     hooks: Hooks = make_hooks(fake=agent, **chosen, **plugins)
     classes = (*CORE_SECTIONS, *collect_settings(hooks))
@@ -160,12 +160,12 @@ def quick(asked: RunRequest) -> RunRequest:
 
 
 def do(asked: RunRequest) -> RunEnd:
-    """Run it."""
+    """Run the request to its end."""
     return asyncio.run(run_project(asked))
 
 
 def facts(root: Path, *kinds: str) -> list[Record]:
-    """Return the journal's facts of those kinds (all, if none is named)."""
+    """Return the journal's facts of those kinds; all if none is given."""
     with Journal.open(journal(root), clock=now, writable=False) as opened:
         return list(opened.events(kinds=kinds or None, facts_only=True))
 

@@ -1,4 +1,4 @@
-"""An event loop in which nothing takes time but what waits for it, and no real time passes."""
+"""An event loop with simulated time: it passes only while all tasks sleep, and takes no real time."""
 
 from __future__ import annotations
 

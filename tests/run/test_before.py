@@ -33,7 +33,7 @@ def refused(asked: RunRequest) -> GsdError:
 
 
 def contents(root: Path) -> dict[str, bytes]:
-    """Return all files, but those that SQLite makes next to the journal even for a reader."""
+    """Return all files, except those that SQLite creates next to the journal even for a reader."""
     files = (path for path in root.rglob("*") if path.is_file())
     return {str(path): path.read_bytes() for path in files if not path.name.startswith("journal.db-")}
 
@@ -160,7 +160,7 @@ def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     assert h.git(root, "rev-list", "--count", "HEAD") == commits
 
 
-def meanwhile(root: Path, work: Callable[[], Awaitable[None]]) -> None:
+def during_a_run(root: Path, work: Callable[[], Awaitable[None]]) -> None:
     """Do *work* while a run is active in the project."""
 
     async def waits(task: AgentTask, host: AgentHost) -> AgentResult | None:
@@ -171,7 +171,7 @@ def meanwhile(root: Path, work: Callable[[], Awaitable[None]]) -> None:
     h.do(h.request(root, h.Watched(h.one_phase(), waits), given=h.idea()))
 
 
-def test_a_second_run_in_the_project_ends_at_once_naming_the_first_one(tmp_path: Path) -> None:
+def test_a_second_run_in_the_project_ends_immediately_naming_the_first_one(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     errors: list[tuple[str, float]] = []
 
@@ -181,7 +181,7 @@ def test_a_second_run_in_the_project_ends_at_once_naming_the_first_one(tmp_path:
             await asyncio.create_task(run_project(h.request(root, h.one_phase())))
         errors.append((str(caught.value), time.monotonic() - began))
 
-    meanwhile(root, second)
+    during_a_run(root, second)
 
     [(error, took)] = errors
     assert f"pid {os.getpid()} on {socket.gethostname()!r} since 20" in error

@@ -1,4 +1,4 @@
-"""What an executor passes to ``host.run_agent``: it is the executor's code, whoever calls it."""
+"""The callbacks that an executor passes to ``host.run_agent``: their failures are the executor's."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Agent:
 
 @define(eq=False)
 class Executor:
-    """Passes *accept* and *function* to an agent; keeps the values that ``accept`` has seen."""
+    """Passes *accept* and *function* to an agent; keeps the values that ``accept`` was called with."""
 
     accept: Callable[[AgentResult], Any] | None = None
     function: Callable[[Mapping[str, Any]], Any] | None = None
     schema: Any = field(factory=lambda: SCHEMA)
-    seen: list[Any] = field(factory=list[Any], init=False)
+    accepted: list[Any] = field(factory=list[Any], init=False)
 
     @implements(gsd_execute_step)
     async def execute_step(self, step: StepRequest, host: StepHost) -> StepResult | None:
@@ -66,11 +66,11 @@ class Executor:
         )
         functions: Any = {"f": self.function} if self.function else None
         await host.run_agent("do", task, self.look, functions)
-        raise Permanent("the executor has seen enough")
+        raise Permanent("the executor gives up")
 
     def look(self, result: AgentResult) -> Any:
-        """Accept, after a look."""
-        self.seen.append(result.value)
+        """Accept, and keep the value."""
+        self.accepted.append(result.value)
         return self.accept(result) if self.accept else ()
 
 
@@ -157,7 +157,7 @@ def test_a_function_that_misbehaves_is_the_executor_s_failure(
 
 
 @pytest.mark.parametrize("where", ["accept", "function"])
-def test_a_step_error_of_a_callback_is_the_executor_s_verdict_and_no_failure_of_the_plugin(
+def test_a_step_error_of_a_callback_is_the_executor_s_verdict_and_not_a_failure_of_the_plugin(
     tmp_path: Path, where: str
 ) -> None:
     def gives_up(*_: Any) -> Any:
@@ -171,15 +171,15 @@ def test_a_step_error_of_a_callback_is_the_executor_s_verdict_and_no_failure_of_
     assert failed_plugins(tmp_path) == set()
 
 
-def test_a_value_that_does_not_match_the_schema_is_complained_of_before_accept_sees_it(
+def test_a_value_that_does_not_match_the_schema_is_rejected_before_accept_is_called(
     tmp_path: Path,
 ) -> None:
     executor, agent = Executor(), Agent(values=[None, {"n": "one"}, {"n": 1}])
 
     end = do(tmp_path, executor, agent)
 
-    assert "seen enough" in end.reason
-    assert executor.seen == [{"n": 1}]
+    assert "gives up" in end.reason
+    assert executor.accepted == [{"n": 1}]
     assert "'one' is not of type 'integer'" in agent.prompts[2]
 
 
@@ -194,7 +194,7 @@ def test_arguments_that_do_not_match_the_schema_go_back_to_the_agent(tmp_path: P
 
     end = do(tmp_path, Executor(function=function), agent)
 
-    assert "seen enough" in end.reason
+    assert "gives up" in end.reason
     assert called == [{"n": 1}]
     assert [reply.partition(":")[0] for reply in agent.replies] == ["Not valid"] * 3 + ["fine"]
 
@@ -242,5 +242,5 @@ def test_functions_that_an_agent_calls_at_once_may_all_call_the_core(tmp_path: P
 
     end = do(tmp_path, Checks(function=function), agent)
 
-    assert "seen enough" in end.reason
+    assert "gives up" in end.reason
     assert agent.replies == ["1", "2", "3"]

@@ -20,7 +20,7 @@ from . import harness as h
 
 
 class Crash(BaseException):
-    """The process is gone."""
+    """Stands for the end of the process."""
 
 
 @define
@@ -37,12 +37,12 @@ class Fuse:
 
 
 @pytest.fixture(autouse=True)
-def _git_has_our_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def _git_uses_the_tests_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_COMMITTER_DATE", h.BEGAN.isoformat())
 
 
 @frozen(kw_only=True)
-class Mortal(Effects):
+class CrashingEffects(Effects):
     """Effects that end the process when the fuse blows; a dead process writes nothing more."""
 
     fuse: Fuse
@@ -82,18 +82,18 @@ class Mortal(Effects):
         return commit
 
 
-def mortal(asked: RunRequest, fuse: Fuse) -> RunRequest:
+def with_crash(asked: RunRequest, fuse: Fuse) -> RunRequest:
     """Return the request with a process that the fuse ends."""
 
     def effects(journal: Journal, git: Git) -> Effects:
-        return Mortal(journal=journal, git=git, fuse=fuse)
+        return CrashingEffects(journal=journal, git=git, fuse=fuse)
 
     return evolve(asked, effects=effects, clock=lambda: h.BEGAN)
 
 
 def ask(root: Path, fuse: Fuse | None = None) -> RunRequest:
     agent = h.one_phase(question=True)
-    return mortal(h.request(root, agent, given=h.idea()), fuse or Fuse())
+    return with_crash(h.request(root, agent, given=h.idea()), fuse or Fuse())
 
 
 def tree(root: Path) -> dict[str, str]:
@@ -105,7 +105,7 @@ def tree(root: Path) -> dict[str, str]:
 
 
 def crash_at(tmp_path: Path, number: int) -> tuple[str, Path]:
-    """Let a run die at its *number*-th point and resume it; return the point, and the project."""
+    """Crash a run at its *number*-th point and resume it; return the point and the project."""
     root = h.repository(tmp_path / f"at-{number}" / "project")
     fuse = Fuse(limit=number)
     with pytest.raises(Crash) as crash:

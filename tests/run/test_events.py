@@ -1,4 +1,4 @@
-"""Events and notices: what subscribers and people get when a human has to decide, and when a run resumes."""
+"""Events and notices for subscribers and people, when a human has to decide and when a run resumes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from . import harness as h
 
 @define(eq=False)
 class Watcher:
-    """Keeps the events that it gets."""
+    """Keeps the events that it receives."""
 
     events: list[Event] = field(factory=list[Event])
 
@@ -98,7 +98,7 @@ def test_a_question_that_nobody_answers_is_notified_with_the_command_that_answer
     assert (notice.question, notice.answer_with) == (question, f"gsd answer {question} CHOICE")
 
 
-def test_the_notice_of_a_crash_says_what_is_restarted() -> None:
+def test_the_notice_of_a_crash_lists_the_restarted_steps() -> None:
     recovered = Event(
         seq=7,
         name="recovered",

@@ -1,4 +1,4 @@
-"""Failures: who retries what, how often, and by which exit a run ends when nobody can help."""
+"""Failures: which ones are retried, how often, and with which exit code a run ends."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def conversations(agent: h.Watched, role: str = "executor") -> list[tuple[str, b
     return [(c.id, c.resume) for c in found if c is not None]
 
 
-def test_a_passing_failure_is_tried_again_in_the_same_conversation(tmp_path: Path) -> None:
+def test_a_transient_failure_is_retried_in_the_same_conversation(tmp_path: Path) -> None:
     root, agent = h.repository(tmp_path / "project"), failing(overloaded, times=1)
 
     end = do(root, agent)
@@ -77,7 +77,7 @@ def test_a_passing_failure_is_tried_again_in_the_same_conversation(tmp_path: Pat
     assert [fact.data["error"]["kind"] for fact in h.facts(root, "attempt.failed")] == ["Transient"]
 
 
-def test_a_failure_that_does_not_pass_ends_with_75_and_a_later_run_tries_again(tmp_path: Path) -> None:
+def test_a_transient_failure_that_persists_ends_with_75_and_a_later_run_retries_it(tmp_path: Path) -> None:
     root, agent = h.repository(tmp_path / "project"), failing(overloaded)
 
     end = do(root, agent)
@@ -90,7 +90,7 @@ def test_a_failure_that_does_not_pass_ends_with_75_and_a_later_run_tries_again(t
 @pytest.mark.parametrize(
     ("error", "code"), [(Permanent("no"), 1), (Credentials("log in"), 4), (Exhausted("spent"), 5)]
 )
-def test_what_cannot_help_is_not_tried_again_and_has_its_exit(
+def test_a_permanent_failure_is_not_retried_and_has_its_exit_code(
     tmp_path: Path, error: Exception, code: int
 ) -> None:
     root, agent = h.repository(tmp_path / "project"), failing(lambda: error)
@@ -166,7 +166,7 @@ def test_a_usage_limit_that_lasts_too_long_ends_the_run_with_5(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("wait", [timedelta(seconds=0.05), timedelta(seconds=-60)])
-def test_a_limit_that_is_put_off_for_ever_ends_the_run_too(tmp_path: Path, wait: timedelta) -> None:
+def test_a_limit_that_is_postponed_again_and_again_ends_the_run_too(tmp_path: Path, wait: timedelta) -> None:
     root = h.repository(tmp_path / "project")
     agent = failing(lambda: Transient("limit", until=h.now() + wait))
     sections = {"retry": {"wait": 0.01, "max_wait": 0}, "limits": {"max_wait": 0.4}}
@@ -198,7 +198,7 @@ def test_a_pause_asks_whether_to_continue(tmp_path: Path, answer: str, code: int
     assert (end.exit, [q.header for q in human.asked].count("Budget")) == (code, 1)
 
 
-def test_a_failure_may_be_retried_by_a_human_and_begins_afresh(tmp_path: Path) -> None:
+def test_a_human_may_retry_a_failure_which_starts_the_step_from_scratch(tmp_path: Path) -> None:
     root, human = h.repository(tmp_path / "project"), ScriptedHuman({"failed": "Retry"})
     agent = failing(lambda: Permanent("no"), times=1)
 
@@ -236,7 +236,9 @@ async def mumbles(task: AgentTask, host: AgentHost) -> AgentResult | None:
     return AgentResult(value={"plans": "none"}) if task.role == "planner" else None
 
 
-def test_an_invalid_answer_is_complained_of_twice_then_begun_afresh_then_given_up(tmp_path: Path) -> None:
+def test_an_answer_that_stays_invalid_leads_to_one_new_conversation_and_then_to_failure(
+    tmp_path: Path,
+) -> None:
     root, agent = h.repository(tmp_path / "project"), h.Watched(h.one_phase(), mumbles)
 
     end = do(root, agent)
@@ -269,7 +271,7 @@ async def sleeps(task: AgentTask, host: AgentHost) -> AgentResult | None:
     return None
 
 
-def test_an_agent_without_a_sign_of_life_is_a_passing_failure(tmp_path: Path) -> None:
+def test_an_agent_without_activity_is_a_transient_failure(tmp_path: Path) -> None:
     root, agent = h.repository(tmp_path / "project"), h.Watched(h.one_phase(), sleeps)
 
     end = do(root, agent, sections={**SOON, "limits": {"idle": 0.2}})
@@ -279,19 +281,19 @@ def test_an_agent_without_a_sign_of_life_is_a_passing_failure(tmp_path: Path) ->
 
 
 class Crash(BaseException):
-    """The process is gone."""
+    """Stands for the end of the process."""
 
 
 @define
 class Life:
-    """Whether the process still lives."""
+    """Whether the process is still running."""
 
     over: bool = False
 
 
 @frozen(kw_only=True)
-class Mortal(Effects):
-    """Effects of a process that writes nothing more once its life is over."""
+class EndingEffects(Effects):
+    """Effects of a process that writes nothing more once it has ended."""
 
     life: Life
 
@@ -323,7 +325,7 @@ class Dies:
             cent = Usage(input_tokens=10, turns=1, dollars=Decimal("0.01"), basis="priced")
             await host.progress(Activity(kind="text"), cent)
         self.life.over = True
-        raise Permanent("nobody hears this")
+        raise Permanent("not shown")
 
 
 def die(root: Path) -> h.Watched:
@@ -332,7 +334,7 @@ def die(root: Path) -> h.Watched:
     agent = h.Watched(h.one_phase(), Dies(life))
 
     def effects(journal: Journal, git: Git) -> Effects:
-        return Mortal(journal=journal, git=git, life=life)
+        return EndingEffects(journal=journal, git=git, life=life)
 
     with pytest.raises(Crash):
         h.do(evolve(h.request(root, agent, given=h.idea()), effects=effects))
@@ -361,7 +363,7 @@ def test_a_lost_call_is_counted_once_by_its_turns_and_its_conversation_is_resume
     assert conversations(agent)[0] == (conversations(lost)[0][0], True)
 
 
-def test_three_lost_attempts_in_a_row_are_a_question(tmp_path: Path) -> None:
+def test_after_three_lost_attempts_in_a_row_a_human_is_asked(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     for _ in range(3):
         die(root)
@@ -375,19 +377,19 @@ def test_three_lost_attempts_in_a_row_are_a_question(tmp_path: Path) -> None:
     assert len([ended for ended, _ in usages(root) if ended == "lost"]) == 3
 
 
-def test_a_hook_of_the_user_s_that_refuses_a_commit_is_told_to_the_agent(tmp_path: Path) -> None:
+def test_the_output_of_a_git_hook_that_refuses_a_commit_is_returned_to_the_agent(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     hook = root / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(
-        "#!/bin/sh\ntest -e .git/seen || { touch .git/seen; echo 'no tabs, please' >&2; exit 1; }\n"
+        "#!/bin/sh\ntest -e .git/refused || { touch .git/refused; echo 'no tabs, please' >&2; exit 1; }\n"
     )
     hook.chmod(0o755)
-    told: list[str] = []
+    replies: list[str] = []
 
     async def listens(task: AgentTask, host: AgentHost) -> AgentResult | None:
         return (
-            await h.one_phase().run_agent(task, cast("AgentHost", Listening(host, told)))
+            await h.one_phase().run_agent(task, cast("AgentHost", Listening(host, replies)))
             if task.role == "executor"
             else None
         )
@@ -395,8 +397,8 @@ def test_a_hook_of_the_user_s_that_refuses_a_commit_is_told_to_the_agent(tmp_pat
     end = do(root, h.Watched(h.one_phase(), listens))
 
     assert end.outcome == "done"
-    assert "no tabs, please" in told[0]
-    assert "is committed" in told[1]
+    assert "no tabs, please" in replies[0]
+    assert "is committed" in replies[1]
 
 
 @define
@@ -404,12 +406,12 @@ class Listening:
     """A host that keeps what its functions reply."""
 
     host: AgentHost
-    told: list[str]
+    replies: list[str]
 
     async def call(self, function: str, arguments: Mapping[str, Any]) -> str:
         """Call, and keep the reply."""
         reply = await self.host.call(function, arguments)
-        self.told.append(reply)
+        self.replies.append(reply)
         return reply
 
     def __getattr__(self, name: str) -> Any:

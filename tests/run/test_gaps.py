@@ -23,7 +23,7 @@ from tests.hooks import behaviors
 
 from . import harness as h
 
-LICENCE = Gap(truth="The licence is MIT", reason="nothing says so")
+LICENSE = Gap(truth="The license is MIT", reason="nothing says so")
 Finds = Callable[[PhaseView], Awaitable[Any]]
 
 
@@ -34,9 +34,9 @@ def detector(find: Finds) -> object:
     return h.plugin(gsd_find_gaps, found)
 
 
-async def licence(phase: PhaseView) -> Sequence[Gap]:
+async def finds(phase: PhaseView) -> Sequence[Gap]:
     path = phase.project / "LICENSE"
-    return [] if path.exists() and path.read_text() == "MIT\n" else [LICENCE]
+    return [] if path.exists() and path.read_text() == "MIT\n" else [LICENSE]
 
 
 def verdict(root: Path) -> str:
@@ -61,7 +61,7 @@ def test_a_gap_found_by_verification_is_closed_by_a_gap_round(tmp_path: Path) ->
 
 
 @define
-class WritesLicence:
+class WritesLicense:
     """Writes the missing file before the agent executes a gap plan, from the *rounds*-th plan on."""
 
     rounds: int = 1
@@ -89,12 +89,12 @@ def idle() -> h.Watched:
 
 def test_a_gap_of_a_third_party_s_detector_is_planned_and_executed_like_any_other(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
-    writes = WritesLicence()
+    writes = WritesLicense()
 
-    end = h.do(h.request(root, h.Watched(h.one_phase(), writes), given=h.idea(), licences=detector(licence)))
+    end = h.do(h.request(root, h.Watched(h.one_phase(), writes), given=h.idea(), licenses=detector(finds)))
 
     assert end.outcome == "done", end
-    assert [LICENCE.truth in prompt for prompt in writes.prompts] == [False, True]
+    assert [LICENSE.truth in prompt for prompt in writes.prompts] == [False, True]
     assert steps(root, "verify") == ["1/verify", "1/verify/r1"]
     assert "LICENSE" in h.git(root, "ls-files")
 
@@ -115,14 +115,14 @@ def test_a_gap_that_remains_is_in_the_verdict_with_its_detector_and_the_run_exit
 ) -> None:
     root = h.repository(tmp_path / "project")
 
-    end = h.do(h.request(root, idle(), given=h.idea(), licences=detector(licence)))
+    end = h.do(h.request(root, idle(), given=h.idea(), licenses=detector(finds)))
 
     [phase] = read_planning(root).phases
     assert (end.outcome, end.exit) == ("gaps", 6)
-    assert end.reason == f"gaps remain: {LICENCE.truth}"
+    assert end.reason == f"gaps remain: {LICENSE.truth}"
     assert phase.verdict is not None
     assert (phase.ticked, phase.verdict.status) == (False, "gaps_found")
-    assert [(gap.truth, gap.found_by) for gap in phase.verdict.gaps] == [(LICENCE.truth, "licences")]
+    assert [(gap.truth, gap.found_by) for gap in phase.verdict.gaps] == [(LICENSE.truth, "licenses")]
     assert h.facts(root, "question.asked")[-1].data["inquiry"]["kind"] == "escalation"
     assert steps(root, "verify") == ["1/verify", "1/verify/r1"], "no progress ends the rounds early"
 
@@ -152,11 +152,15 @@ def test_there_are_at_most_three_gap_rounds_and_the_last_one_is_verified_too(tmp
 @pytest.mark.slow
 def test_a_human_can_allow_one_more_gap_round(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
-    writes, human = WritesLicence(rounds=2), ScriptedHuman({"gaps": "Retry"})
+    writes, human = WritesLicense(rounds=2), ScriptedHuman({"gaps": "Retry"})
 
     end = h.do(
         h.request(
-            root, h.Watched(h.one_phase(), writes), given=h.idea(), licences=detector(licence), human=human
+            root,
+            h.Watched(h.one_phase(), writes),
+            given=h.idea(),
+            licenses=detector(finds),
+            human=human,
         )
     )
 
@@ -172,7 +176,7 @@ def test_a_human_can_leave_a_phase_with_its_gaps(tmp_path: Path, choice: str, re
     root = h.repository(tmp_path / "project")
     human = ScriptedHuman({"gaps": choice})
 
-    end = h.do(h.request(root, idle(), given=h.idea(), licences=detector(licence), human=human))
+    end = h.do(h.request(root, idle(), given=h.idea(), licenses=detector(finds), human=human))
 
     assert end.exit == 6
     assert reason in end.reason
@@ -194,22 +198,22 @@ async def exits(_: PhaseView) -> Any:
     await behaviors.exits()
 
 
-async def lies(_: PhaseView) -> Any:
+async def returns_nonsense(_: PhaseView) -> Any:
     return 42
 
 
-async def lies_within(_: PhaseView) -> Any:
+async def returns_nonsense_within(_: PhaseView) -> Any:
     words: Any = 42
     return [Gap(truth=words, reason=words, about=words)]
 
 
-async def lies_in_a_report(_: PhaseView) -> Any:
+async def returns_nonsense_in_a_report(_: PhaseView) -> Any:
     words: Any = ["no gap"]
     return GapReport(gaps=words, evidence=words, human=words)
 
 
-BROKEN = [raises, lies_within, lies_in_a_report]
-SLOWLY_BROKEN = [hangs, swallows, exits, lies]
+BROKEN = [raises, returns_nonsense_within, returns_nonsense_in_a_report]
+SLOWLY_BROKEN = [hangs, swallows, exits, returns_nonsense]
 
 
 @pytest.mark.parametrize(
@@ -253,36 +257,36 @@ def test_no_executor_can_drop_a_detector_s_gap(tmp_path: Path) -> None:
             given=h.idea(),
             run={"execute": ["kind"]},
             kind=kind,
-            licences=detector(licence),
+            licenses=detector(finds),
         )
     )
 
-    assert end.reason == f"gaps remain: {LICENCE.truth}"
-    assert "found_by: licences" in verdict(root)
+    assert end.reason == f"gaps remain: {LICENSE.truth}"
+    assert "found_by: licenses" in verdict(root)
 
 
 def test_no_wrapper_can_drop_a_detector_s_gap(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     kind = h.plugin(gsd_wrap_step, drops_gaps_later)
 
-    end = h.do(h.request(root, idle(), given=h.idea(), kind=kind, licences=detector(licence)))
+    end = h.do(h.request(root, idle(), given=h.idea(), kind=kind, licenses=detector(finds)))
 
-    assert end.reason == f"gaps remain: {LICENCE.truth}"
-    assert "found_by: licences" in verdict(root)
+    assert end.reason == f"gaps remain: {LICENSE.truth}"
+    assert "found_by: licenses" in verdict(root)
 
 
 def test_a_run_without_verification_says_so(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     options = Options(skip_verify=True)
 
-    end = h.do(h.request(root, idle(), given=h.idea(), options=options, licences=detector(licence)))
+    end = h.do(h.request(root, idle(), given=h.idea(), options=options, licenses=detector(finds)))
 
     assert (end.exit, end.reason) == (0, "1 phase complete (verification skipped)")
 
 
 def unfinished(root: Path) -> Path:
     """Make a project that ended with a gap, and delete its journal."""
-    h.do(h.request(h.repository(root), idle(), given=h.idea(), licences=detector(licence)))
+    h.do(h.request(h.repository(root), idle(), given=h.idea(), licenses=detector(finds)))
     for path in (root / ".git" / "gsd").iterdir():
         path.unlink()
     return root
@@ -291,12 +295,12 @@ def unfinished(root: Path) -> Path:
 @pytest.mark.slow
 def test_gaps_in_the_verdict_of_an_earlier_run_are_closed(tmp_path: Path) -> None:
     root = unfinished(tmp_path / "project")
-    writes = WritesLicence(rounds=0)
+    writes = WritesLicense(rounds=0)
 
-    end = h.do(h.request(root, h.Watched(h.one_phase(), writes), licences=detector(licence)))
+    end = h.do(h.request(root, h.Watched(h.one_phase(), writes), licenses=detector(finds)))
 
     assert end.outcome == "done", end
-    assert LICENCE.truth in writes.prompts[0]
+    assert LICENSE.truth in writes.prompts[0]
     assert steps(root, "plan") == ["1/plan/r1"]
 
 

@@ -1,4 +1,4 @@
-"""Hand edits, other tools, a lost journal: the files decide what is due, the history what is done."""
+"""Hand edits, other tools, a lost journal: files decide what is due, the history which tasks are done."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_without_its_journal_a_completed_project_is_still_complete(tmp_path: Pat
     assert (end.outcome, agent.tasks) == ("done", [])
 
 
-def test_a_new_plan_starts_from_its_first_task_whatever_is_in_the_history(tmp_path: Path) -> None:
+def test_a_new_plan_starts_from_its_first_task_regardless_of_the_history(tmp_path: Path) -> None:
     root = midway(tmp_path / "project")
     lost(root)
     plan = only(root, "01-01-PLAN.md")
@@ -237,12 +237,12 @@ def test_a_shared_file_that_is_broken_by_hand_fails_the_step_naming_the_line_and
     root = h.repository(tmp_path / "project")
     state = root / ".planning" / "STATE.md"
 
-    async def spoil(task: AgentTask, host: AgentHost) -> AgentResult | None:
+    async def break_file(task: AgentTask, host: AgentHost) -> AgentResult | None:
         if task.role == "planner":
             state.write_bytes(b"# State\nPhase: \xff\n")
         return None
 
-    first = h.do(h.request(root, h.Watched(h.one_phase(), spoil), given=h.idea()))
+    first = h.do(h.request(root, h.Watched(h.one_phase(), break_file), given=h.idea()))
     spoilt = state.read_bytes()
     h.git(root, "checkout", "--", ".planning/STATE.md")
     second = h.do(h.request(root, h.one_phase()))

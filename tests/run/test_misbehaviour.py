@@ -1,4 +1,4 @@
-"""A plugin that misbehaves, in each hook and in each way: the run names it and never crashes."""
+"""A plugin that misbehaves, in each hook and in each way: the run reports it and never crashes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from . import harness as h
 
 ANYTHING: Any = 42
 LABEL = Scenario(h.IDEA, phases=1).product.bullets[0][0]
-PATIENT = {"limits": {"detector": 2, "idle": 4, "hard": 4}, "retry": {"attempts": 1}}
+SHORT_LIMITS = {"limits": {"detector": 2, "idle": 4, "hard": 4}, "retry": {"attempts": 1}}
 
 
 async def raises() -> Any:
@@ -71,7 +71,7 @@ WAYS = [
 
 
 def bad(hook: str, behave: Callable[[], Any]) -> object:
-    """Return a plugin that misbehaves in *hook*, whatever it is given."""
+    """Return a plugin that misbehaves in *hook*, with any arguments."""
     spec = getattr(hookspecs, hook)
     names = [name for name in spec.__annotations__ if name != "return"]
     space: dict[str, Any] = {"behave": behave}
@@ -82,7 +82,7 @@ def bad(hook: str, behave: Callable[[], Any]) -> object:
 def do(root: Path, run: dict[str, Any] | None = None, **plugins: Any) -> RunEnd:
     agent, human = h.one_phase(question=True), ScriptedHuman({"bullet": LABEL})
     asked = h.request(
-        root, agent, given=h.idea(), run=run, sections=PATIENT, yes=False, zz_human=human, **plugins
+        root, agent, given=h.idea(), run=run, sections=SHORT_LIMITS, yes=False, zz_human=human, **plugins
     )
     return h.do(h.quick(asked))
 
@@ -136,7 +136,7 @@ def test_nonsense_in_the_fields_of_a_result_is_rejected(tmp_path: Path, hook: st
     assert "bad" in named(root) or "bad" in end.reason, end
 
 
-def test_a_step_that_is_parked_on_a_question_nobody_asked_fails(tmp_path: Path) -> None:
+def test_a_step_that_is_parked_on_a_question_that_was_not_asked_fails(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
 
     end = do(root, {"execute": ["bad"]}, bad=bad("gsd_execute_step", parks))
@@ -173,7 +173,7 @@ CONTRIBUTIONS = [
 
 
 @pytest.mark.parametrize(("hook", "behave"), CONTRIBUTIONS)
-def test_a_plugin_that_fails_to_contribute_is_left_out(
+def test_a_plugin_that_fails_to_contribute_is_skipped(
     tmp_path: Path, hook: str, behave: Callable[[], Any]
 ) -> None:
     root = h.repository(tmp_path / "project")
@@ -198,7 +198,7 @@ def test_a_plugin_that_fails_to_contribute_is_left_out(
 
 
 def resource(begin: Callable[[], Any] | None, end: Callable[[], Any] | None) -> object:
-    """Return a plugin with a resource that misbehaves when it is entered, or left."""
+    """Return a plugin with a resource that misbehaves when it is entered or exited."""
 
     @asynccontextmanager
     async def context() -> AsyncGenerator[None]:

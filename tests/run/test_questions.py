@@ -1,4 +1,4 @@
-"""Questions: nobody there, an answer through the inbox, a race, a refusal, checkpoints, permissions."""
+"""Questions: without an answer, answered through the inbox, raced, refused; checkpoints and permissions."""
 
 from __future__ import annotations
 
@@ -131,7 +131,9 @@ def test_an_answer_through_the_inbox_beats_a_plugin_that_hangs(tmp_path: Path) -
     assert f'BULLET = "{SCENARIO.product.bullets[1][1]}"' in code(root)
 
 
-def test_an_agent_whose_human_takes_long_is_ended_and_resumed_with_the_answer(tmp_path: Path) -> None:
+def test_an_agent_that_waits_too_long_is_ended_and_resumed_with_the_answer(
+    tmp_path: Path,
+) -> None:
     root = h.repository(tmp_path / "project")
     agent, human = asking(), Slow(SCENARIO.product.bullets[1][0])
 
@@ -152,7 +154,7 @@ def test_an_agent_whose_human_takes_long_is_ended_and_resumed_with_the_answer(tm
 
 @define
 class Slow:
-    """Hangs the first time it is asked, answers the second time."""
+    """Hangs when it is asked first, and answers the second time."""
 
     label: str
     during: list[bool] = field(factory=list[bool])
@@ -165,11 +167,11 @@ class Slow:
         return [Answer(question=inquiry.questions[0].id, chosen=(self.label,))]
 
 
-TWO = (Question(text="Which colour?"), Question(text="Which size?"))
+TWO = (Question(text="Which color?"), Question(text="Which size?"))
 
 
 async def asks_two(task: AgentTask, host: AgentHost) -> AgentResult | None:
-    """Ask two questions at once, before the agent does its work."""
+    """Ask two questions in one inquiry before the agent does its work."""
     if task.role == "executor":
         answers = await host.ask(TWO)
         (task.tree / "choice.txt").write_text(" ".join(answer.words for answer in answers))
@@ -178,24 +180,22 @@ async def asks_two(task: AgentTask, host: AgentHost) -> AgentResult | None:
 
 def test_a_partial_answer_is_recorded_and_the_rest_is_asked_again(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
-    colour, size = ScriptedHuman({"colour": "red"}), Later(ScriptedHuman({"size": "big"}))
+    color, size = ScriptedHuman({"color": "red"}), Later(ScriptedHuman({"size": "big"}))
 
     end = h.do(
-        h.request(
-            root, h.Watched(h.one_phase(), asks_two), given=h.idea(), yes=False, colour=colour, size=size
-        )
+        h.request(root, h.Watched(h.one_phase(), asks_two), given=h.idea(), yes=False, color=color, size=size)
     )
 
     assert end.outcome == "done"
     assert (root / "choice.txt").read_text() == "red big"
     assert [len(inquiry.questions) for inquiry in size.inquiries] == [2, 1]
     vias = [fact.data["answer"]["via"] for fact in h.facts(root, "question.answered")]
-    assert vias == ["colour", "size"]
+    assert vias == ["color", "size"]
 
 
 @define
 class Later:
-    """Answers only what nobody else did: an inquiry with one question left."""
+    """Answers only the last open question of an inquiry."""
 
     human: ScriptedHuman
     inquiries: list[Inquiry] = field(factory=list[Inquiry])
@@ -289,7 +289,7 @@ CHECKPOINTS = {
 
 @define(eq=False)
 class CheckpointAgent:
-    """Plans one task and one checkpoint, and does them; remembers what the human said."""
+    """Plans one task and one checkpoint, and does them; remembers the human's answers."""
 
     kind: str
     replies: list[str] = field(factory=list[str])
@@ -401,7 +401,7 @@ def test_yes_passes_every_checkpoint_but_a_human_s_own_work(tmp_path: Path, kind
 
 @define(eq=False)
 class Publishing:
-    """Before it executes, wants to do something that reaches the outside."""
+    """Wants to run a command with effects outside the project before it executes."""
 
     permissions: list[Permission] = field(factory=list[Permission])
 
@@ -428,7 +428,7 @@ def test_yes_never_permits_what_a_human_may_permit(tmp_path: Path, yes: bool, ex
     assert fact.data["inquiry"]["kind"] == "permission"
 
 
-def test_nothing_is_asked_where_discussing_is_skipped_and_nothing_is_open(tmp_path: Path) -> None:
+def test_nothing_is_asked_if_discuss_is_skipped_and_no_question_is_open(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     options = Options(skip_discuss=True)
 

@@ -94,7 +94,7 @@ class Other:
 
 @frozen
 class Case:
-    """A built-in *name*, the *hook* in which it is replaced by *function*, and what the run needs for it."""
+    """A built-in *name*; *function* replaces it in *hook*. The other fields are what the run needs."""
 
     name: str
     hook: Callable[..., Any]
@@ -123,7 +123,7 @@ CASES = [
 
 
 TWICE = [CASES[3], CASES[6], CASES[9]]
-"""Cases of a hook in which another built-in is replaced as well."""
+"""Cases with a hook that also appears in another case."""
 
 
 @pytest.mark.parametrize(
