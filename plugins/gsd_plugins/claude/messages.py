@@ -113,7 +113,7 @@ class MessageReader:
         status, error = data.get("error_status"), str(data.get("error") or "no connection")
         if status in (401, 403):
             # The CLI retries bad credentials like any other error: measured, three minutes with the
-            # default of ten retries. Raising ends the call at once.
+            # default of ten retries. Raising ends the call immediately.
             raise api_error(status, error)
         seconds = (data.get("retry_delay_ms") or 0) / 1000
         retry = f"{status or ''} {error}: retry {data.get('attempt')} of {data.get('max_retries')}"

@@ -21,7 +21,7 @@ MAX_GAPS = 5
 class Level(IntEnum):
     """How detailed a line is; an output prints lines up to its own level.
 
-    A line of level ``LOG`` says what a live view shows anyway.
+    A line of level ``LOG`` repeats what a live view shows.
     """
 
     QUIET = 0
