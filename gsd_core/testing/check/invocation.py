@@ -1,7 +1,8 @@
 """Call every hook of a plugin with typical arguments, and record what breaks a rule.
 
-Asynchronous hooks are called alone, again with the same arguments, twice concurrently, and canceled. Hooks that
-contribute (settings, commands, …) are collected twice. None of the arguments is specific to the plugin.
+Asynchronous hooks are called alone, again with the same arguments, twice concurrently, and canceled.
+Hooks that contribute (settings, commands, …) are collected twice. None of the arguments is specific to
+the plugin.
 """
 
 from __future__ import annotations
