@@ -43,7 +43,7 @@ def test_an_overloaded_api_is_retried_and_the_retry_reported(harness: Harness) -
     assert (result.text, len(requests)) == ("done", 2)
 
 
-def test_rejected_credentials_fail_the_call_at_once(harness: Harness) -> None:
+def test_rejected_credentials_fail_the_call_immediately(harness: Harness) -> None:
     start = time.monotonic()
     error = failure_of(harness, Failure(401, "authentication_error", "invalid x-api-key"))
 

@@ -238,9 +238,9 @@ def test_only_the_first_option_is_recommended() -> None:
 
 
 def test_a_gap_plan_promises_the_truths_of_its_gaps() -> None:
-    told = "- gap README.md\n  truth: README.md says how it is used\n  reason: '## Usage' is not in it\n"
+    gaps = "- gap README.md\n  truth: README.md says how it is used\n  reason: '## Usage' is not in it\n"
 
-    plan = Scenario(IDEAS[0]).plans("1", 1, told)["plans"][0]
+    plan = Scenario(IDEAS[0]).plans("1", 1, gaps)["plans"][0]
 
     assert plan["truths"] == ["README.md says how it is used"]
     assert plan["files_modified"] == ["README.md"]

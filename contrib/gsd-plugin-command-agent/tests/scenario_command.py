@@ -1,4 +1,4 @@
-"""A command-line agent for a whole run: plays the step that its environment names."""
+"""A command-line agent for a whole run: answers for the step that its environment names."""
 
 from __future__ import annotations
 

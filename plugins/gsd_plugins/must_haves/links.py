@@ -15,7 +15,7 @@ from .files import Tree, read
 
 SEARCH_SECONDS = 5.0
 
-# Files whose own name says nothing: other files refer to their folder.
+# Generic file names: other files refer to the folder instead.
 GENERIC_NAMES = ("index", "__init__", "__main__", "mod", "main", "lib", "route", "page", "layout", "server")
 # Languages whose files refer to each other by name, so that a missing name is a missing link.
 REFER_BY_NAME = frozenset(

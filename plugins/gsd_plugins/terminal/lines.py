@@ -94,7 +94,7 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
 
 
 def activity_text(event: Event) -> str:
-    """Return what an ``agent.activity`` event says: the tool, and what it is used for."""
+    """Return the text of an ``agent.activity`` event: the tool, and what it is used for."""
     return " ".join(str(event.data.get(key) or "") for key in ("tool", "text")).strip()
 
 
