@@ -2,8 +2,8 @@
 
 The sessions use the environment that nox itself runs in, which ``pip install -e '.[dev]'`` has set up.
 An environment for each session would install the same packages half a dozen times, more than a minute each
-on a small machine, and the type checkers are configured for one environment. Only ``wheel`` needs an
-environment of its own, and creates it: it tests what a user installs.
+on a small machine, and the type checkers are configured for one environment. Only ``wheel`` creates its
+own environment, because it tests what a user installs.
 """
 
 from __future__ import annotations

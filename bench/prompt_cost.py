@@ -191,7 +191,7 @@ def table(costs: Sequence[Cost]) -> str:
         system, prompt, schemas, *others = (str(tokens(size)) for size in sizes)
         rows.append([f"{TIMES[cost.role]} x {cost.role}", system, prompt, schemas, str(cost.ours), *others])
     lines = ["".join(f"{cell:>13}" for cell in row) for row in rows]
-    summary = f"a phase: {total(costs):,} tokens of our own; limit {LIMIT:,}; GSD 1.20: {GSD_1_20:,}"
+    summary = f"a phase: {total(costs):,} tokens are gsd's own; limit {LIMIT:,}; GSD 1.20: {GSD_1_20:,}"
     return "\n".join([*lines, summary])
 
 

@@ -2,8 +2,9 @@
 
 Run ``python bench/startup.py [ROUNDS]`` where gsd is installed; it takes a few seconds.
 
-gsd cannot do without click, so the ratio says on any machine what gsd adds. The two are measured in turns,
-because the load of a machine changes. The result is the median of the ratios, with the quartiles.
+gsd needs click in any case, so the ratio shows what gsd adds, and is comparable between machines. The two are
+measured alternately, because a machine's load changes. The result is the median of the ratios, with the
+quartiles.
 """
 
 from __future__ import annotations

@@ -158,8 +158,6 @@ def _print_check_data(target: Target, results: Sequence[RuleResult]) -> None:
             "what": result.rule.what,
             "why": result.rule.why,
             "fix": result.rule.fix,
-            # The old name of "fix", kept for as long as the schema version is 1.
-            "mend": result.rule.fix,
             "problems": list(result.problems),
             "reason": result.reason or None,
         }

@@ -1,6 +1,6 @@
 """Tools for testing plugins: fakes instead of mocks, sample values, hooks without installed plugins.
 
-:mod:`.conformance` checks that a plugin keeps the contract of a hook. Only :mod:`.pytest_plugin`, which has
+:mod:`.conformance` checks that a plugin honors the contract of a hook. Only :mod:`.pytest_plugin`, which has
 the fixtures, needs pytest.
 """
 

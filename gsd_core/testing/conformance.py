@@ -1,6 +1,6 @@
-"""Checks that a plugin keeps the contract of a hook: one function for each hook. They need no pytest.
+"""Checks that a plugin honors the contract of a hook: one function for each hook. They do not need pytest.
 
-Each calls the plugin several times: alone, twice at once, and canceled at several points. It raises
+Each calls the plugin several times: alone, twice concurrently, and canceled at several points. It raises
 ``AssertionError`` with an explanation, or returns what the plugin returned, for further assertions. A
 plugin is a module, or an object with decorated methods.
 """
@@ -184,7 +184,7 @@ def check_doctor(plugin: object) -> tuple[Finding, ...]:
 
 @attrs.frozen(kw_only=True)
 class Invocation:
-    """Calls one asynchronous hook of a plugin in various ways, each in an event loop of its own.
+    """Calls one asynchronous hook of a plugin in various ways, each in a new event loop.
 
     *limit* is the time limit of the hook. Each method raises ``AssertionError`` if a task is left behind.
     """
@@ -199,7 +199,7 @@ class Invocation:
         return result
 
     def twice(self, *args: object) -> None:
-        """Call it twice at once; raise ``AssertionError`` if a call fails."""
+        """Call it twice concurrently; raise ``AssertionError`` if a call fails."""
 
         async def call() -> None:
             calls = [self.hooks().try_out(self.spec, self.limit, *args) for _ in range(2)]
@@ -253,7 +253,7 @@ class Invocation:
 
 
 def _check_call(plugin: object, spec: Callable[..., Any], *args: object, limit: timedelta = LIMIT) -> Any:
-    """Call the plugin alone, twice at once, and canceled; return its value."""
+    """Call the plugin alone, twice concurrently, and canceled; return its value."""
     invocation = Invocation(plugin=plugin, spec=spec, limit=limit)
     outcome, _, _ = invocation.once(*args)
     value = _value(outcome)
@@ -279,7 +279,7 @@ def _check_contexts(
         async with AsyncExitStack() as stack:
             yielded: list[object] = []
             for context in contexts:
-                # As a run does it: so even a context that ignores its cancellation ends.
+                # Entered as in a run, so that even a context that ignores its cancellation ends.
                 isolated = PluginContext(plugin="plugin", hook=spec.__name__, context=context, grace=GRACE)
                 yielded.append(await stack.enter_async_context(entered(isolated, 2 * GRACE)))
             during(yielded)
@@ -306,7 +306,7 @@ def _contributions(plugin: object, spec: Callable[..., Any], *args: object) -> A
 
 
 def _run(main: Coroutine[Any, Any, Any]) -> Any:
-    """Run *main* in an event loop of its own; raise ``AssertionError`` if it leaves a task behind."""
+    """Run *main* in a new event loop; raise ``AssertionError`` if it leaves a task behind."""
 
     async def run() -> Any:
         try:

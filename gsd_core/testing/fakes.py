@@ -51,7 +51,7 @@ class Script(Protocol):
 
 
 class Parked(Exception):
-    """Nobody answered a question; a real run would park the step and resume it later."""
+    """No one answered a question; a real run would park the step and resume it later."""
 
 
 Agent: TypeAlias = Script | Mapping[str, Any]
@@ -75,7 +75,7 @@ class Commit:
     at: datetime | None = None
 
     def as_task_commit(self) -> TaskCommit:
-        """Return what the step is told about it."""
+        """Return the commit as the step receives it."""
         digest = hashlib.sha256(f"{self.task} {self.subject}".encode()).hexdigest()
         return TaskCommit(commit=digest[:40], paths=self.paths, created=self.created, at=self.at)
 
@@ -368,7 +368,7 @@ class FakeClock:
         self.passed += by
 
     async def sleep(self, seconds: float) -> None:
-        """Move the clock forward at once, and give other tasks a turn."""
+        """Move the clock forward without waiting, and give other tasks a turn."""
         self.slept.append(seconds)
         self.advance(timedelta(seconds=seconds))
         await asyncio.sleep(0)

@@ -70,7 +70,7 @@ async def look_up(inquiry: Inquiry) -> Sequence[Answer] | None:
 class PreparedAnswer:
     """An answer and the question it is for.
 
-    *question* is an id, a text, a header, or the regular expression that *pattern* was compiled
+    *question* is an id, a question's text or header, or the regular expression that *pattern* was compiled
     from. *source* is the file that holds it, *location* its place there, for error messages.
     """
 
@@ -149,7 +149,7 @@ def _parse_mapping(answers: dict[str, Any], name: str) -> list[PreparedAnswer]:
 
 
 def _parse_json_lines(text: str, name: str, error: json.JSONDecodeError) -> list[PreparedAnswer]:
-    """Parse a text that is not one JSON document; *error* says why it is not."""
+    """Parse JSON lines; *error* is the reason why the text is not a single JSON document."""
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if not lines:
         return []

@@ -61,7 +61,7 @@ BAD: dict[str, str] = {
         "@implements(gsd_permit_tool)\nasync def permit(use: ToolUse) -> Permission | None:\n"
         "    '''Allow.'''\n    return 'yes'\n"
     ),
-    "names-errors": notifying("raise ValueError('nobody there')"),
+    "names-errors": notifying("raise ValueError('no one there')"),
     "prompt": (
         "@implements(gsd_permit_tool)\nasync def permit(use: ToolUse) -> Permission | None:\n"
         "    '''Think.'''\n    if use.name == 'WebFetch':\n        await asyncio.sleep(3600)\n"

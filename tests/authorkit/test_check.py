@@ -1,4 +1,4 @@
-"""``gsd plugins check``: a plugin made for it breaks each rule, and every plugin of ours passes."""
+"""``gsd plugins check``: a plugin made for it breaks each rule, and every built-in plugin passes."""
 
 from __future__ import annotations
 

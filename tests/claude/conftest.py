@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.claude.workbench import Bench
+from tests.claude.harness import Harness
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
+def harness(tmp_path: Path) -> Harness:
     tree, home = tmp_path / "tree", tmp_path / "home"
     tree.mkdir()
     home.mkdir()
-    return Bench(tree, home)
+    return Harness(tree, home)

@@ -8,88 +8,89 @@ import sys
 import pytest
 
 from gsd_core import Deny, bind_settings
+from gsd_core.testing import FakeAgentHost
 from gsd_plugins.claude import ClaudeSettings
-from tests.claude.workbench import Bench, RecordingHost, by_turn, says, uses
+from tests.claude.harness import Harness, by_turn, says, uses
 
 PRINT_ENVIRONMENTS = "env; tr '\\0' '\\n' < /proc/$PPID/environ"
 
 
-def output_of(bench: Bench, command: str) -> str:
+def output_of(harness: Harness, command: str) -> str:
     """Have the agent run *command* and return its output."""
     script = by_turn(uses("Bash", command=command), says("x"))
-    _, requests = bench.run(script, tools=("Bash",), writable=True)
+    _, requests = harness.run(script, tools=("Bash",), writable=True)
     return requests[-1].last
 
 
-def test_other_variables_do_not_reach_the_agent(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_variables_do_not_reach_the_agent(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEPLOY_TOKEN", "hush")
     monkeypatch.setenv("LC_GSD_TEST", "kept")
-    environment = output_of(bench, PRINT_ENVIRONMENTS)
+    environment = output_of(harness, PRINT_ENVIRONMENTS)
 
     assert "DEPLOY_TOKEN" not in environment
     assert "hush" not in environment
     assert "LC_GSD_TEST=kept" in environment
 
 
-def test_the_api_key_does_not_reach_the_agents_commands(bench: Bench) -> None:
+def test_the_api_key_does_not_reach_the_agents_commands(harness: Harness) -> None:
     script = by_turn(uses("Bash", command=PRINT_ENVIRONMENTS), says("x"))
-    _, requests = bench.run(script, tools=("Bash",), writable=True)
+    _, requests = harness.run(script, tools=("Bash",), writable=True)
 
     assert requests[0].headers["x-api-key"] == "sk-test"
     assert "sk-test" not in requests[-1].last
 
 
-def test_the_api_key_reaches_the_commands_if_the_settings_name_it(bench: Bench) -> None:
+def test_the_api_key_reaches_the_commands_if_the_settings_name_it(harness: Harness) -> None:
     with bind_settings({ClaudeSettings: ClaudeSettings(environment=("ANTHROPIC_API_KEY",))}):
-        environment = output_of(bench, PRINT_ENVIRONMENTS)
+        environment = output_of(harness, PRINT_ENVIRONMENTS)
 
     assert "ANTHROPIC_API_KEY=sk-test" in environment
 
 
-def test_every_command_has_the_runs_variables(bench: Bench) -> None:
-    assert "GSD_RUN=r-test" in output_of(bench, "env")
+def test_every_command_has_the_runs_variables(harness: Harness) -> None:
+    assert "GSD_RUN=r-test" in output_of(harness, "env")
 
 
 def test_variables_named_in_the_settings_reach_the_agent(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", "/opt/java")
     with bind_settings({ClaudeSettings: ClaudeSettings(environment=("JAVA_*",))}):
-        environment = output_of(bench, "env")
+        environment = output_of(harness, "env")
 
     assert "JAVA_HOME=/opt/java" in environment
 
 
-def add_project_settings(bench: Bench) -> None:
-    folder = bench.tree / ".claude" / "commands"
+def add_project_settings(harness: Harness) -> None:
+    folder = harness.tree / ".claude" / "commands"
     folder.mkdir(parents=True)
     (folder / "greet.md").write_text("Say hello to $ARGUMENTS.")
-    (bench.tree / "CLAUDE.md").write_text("Rule one: be brief.")
+    (harness.tree / "CLAUDE.md").write_text("Rule one: be brief.")
 
 
-def test_the_projects_claude_settings_are_not_loaded(bench: Bench) -> None:
-    add_project_settings(bench)
-    _, requests = bench.run(by_turn(says("x")), prompt="/greet Ann")
+def test_the_projects_claude_settings_are_not_loaded(harness: Harness) -> None:
+    add_project_settings(harness)
+    _, requests = harness.run(by_turn(says("x")), prompt="/greet Ann")
 
     assert requests[0].prompt == "/greet Ann"
     assert "Rule one" not in str(requests[0].body)
 
 
-def test_the_projects_slash_commands_work_with_user_settings(bench: Bench) -> None:
-    add_project_settings(bench)
-    _, requests = bench.run(by_turn(says("x")), prompt="/greet Ann", user_settings=True)
+def test_the_projects_slash_commands_work_with_user_settings(harness: Harness) -> None:
+    add_project_settings(harness)
+    _, requests = harness.run(by_turn(says("x")), prompt="/greet Ann", user_settings=True)
 
     assert "Say hello to Ann." in str(requests[0].messages)
 
 
-def test_the_projects_settings_cannot_override_the_policies(bench: Bench) -> None:
-    add_project_settings(bench)
-    (bench.tree / ".claude" / "settings.json").write_text('{"permissions": {"allow": ["Bash"]}}')
-    host = RecordingHost(policy=lambda use: Deny(reason="no"))
+def test_the_projects_settings_cannot_override_the_policies(harness: Harness) -> None:
+    add_project_settings(harness)
+    (harness.tree / ".claude" / "settings.json").write_text('{"permissions": {"allow": ["Bash"]}}')
+    host = FakeAgentHost(policy=lambda use: Deny(reason="no"))
     script = by_turn(uses("Bash", command="touch made"), says("x"))
-    bench.run(script, host, tools=("Bash",), user_settings=True, writable=True)
+    harness.run(script, host, tools=("Bash",), user_settings=True, writable=True)
 
-    assert not (bench.tree / "made").exists()
+    assert not (harness.tree / "made").exists()
 
 
 def test_importing_the_plugin_does_not_load_the_sdk() -> None:

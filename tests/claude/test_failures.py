@@ -12,9 +12,10 @@ import attrs
 import pytest
 
 from gsd_core import Credentials, Exhausted, Permanent, StepError, Transient
+from gsd_core.testing import FakeAgentHost
 from gsd_plugins.claude import ClaudeSettings, run_claude
 from gsd_plugins.rehearsal.api import ApiRequest, Cut, Failure, Reply
-from tests.claude.workbench import Bench, RecordingHost, limited, says
+from tests.claude.harness import Harness, activities, limited, says
 
 OVERLOADED = Failure(529, "overloaded_error", "Overloaded")
 SERVER_ERROR = Failure(500, "api_error", "Internal server error")
@@ -26,76 +27,78 @@ def in_order(*replies: Reply) -> Callable[[ApiRequest], Reply]:
     return lambda request: remaining.pop(0) if len(remaining) > 1 else remaining[0]
 
 
-def failure_of(bench: Bench, *replies: Reply, host: RecordingHost | None = None) -> StepError:
+def failure_of(harness: Harness, *replies: Reply, host: FakeAgentHost | None = None) -> StepError:
     with pytest.raises(StepError) as raised:
-        bench.run(in_order(*replies), host)
+        harness.run(in_order(*replies), host)
     return raised.value
 
 
-def test_an_overloaded_api_is_retried_and_the_retry_reported(bench: Bench) -> None:
-    host = RecordingHost()
-    result, requests = bench.run(in_order(OVERLOADED, says("done")), host)
+def test_an_overloaded_api_is_retried_and_the_retry_reported(harness: Harness) -> None:
+    host = FakeAgentHost()
+    result, requests = harness.run(in_order(OVERLOADED, says("done")), host)
 
-    (retry,) = host.kinds("retry")
+    (retry,) = activities(host, "retry")
     assert "529" in retry.text
     assert "1 of 2" in retry.text
     assert (result.text, len(requests)) == ("done", 2)
 
 
-def test_rejected_credentials_fail_the_call_at_once(bench: Bench) -> None:
+def test_rejected_credentials_fail_the_call_immediately(harness: Harness) -> None:
     start = time.monotonic()
-    error = failure_of(bench, Failure(401, "authentication_error", "invalid x-api-key"))
+    error = failure_of(harness, Failure(401, "authentication_error", "invalid x-api-key"))
 
     assert isinstance(error, Credentials)
     assert "ANTHROPIC_API_KEY" in error.hint
     assert time.monotonic() - start < 10
 
 
-def test_a_forbidden_request_is_a_credentials_error(bench: Bench) -> None:
-    error = failure_of(bench, Failure(403, "permission_error", "not yours"))
+def test_a_forbidden_request_is_a_credentials_error(harness: Harness) -> None:
+    error = failure_of(harness, Failure(403, "permission_error", "not yours"))
 
     assert isinstance(error, Credentials)
 
 
-def test_missing_credentials_are_a_credentials_error(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_credentials_are_a_credentials_error(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"):
         monkeypatch.delenv(name, raising=False)
-    home = {"HOME": str(bench.home), "CLAUDE_CONFIG_DIR": str(bench.home / "claude")}
+    home = {"HOME": str(harness.home), "CLAUDE_CONFIG_DIR": str(harness.home / "claude")}
 
     with pytest.raises(Credentials):
-        asyncio.run(limited(run_claude(bench.task(), RecordingHost(), env=home)))
+        asyncio.run(limited(run_claude(harness.task(), FakeAgentHost(), env=home)))
 
 
-def test_a_server_error_is_transient_after_the_clis_own_retries(bench: Bench) -> None:
-    host = RecordingHost()
-    error = failure_of(bench, SERVER_ERROR, host=host)
+def test_a_server_error_is_transient_after_the_clis_own_retries(harness: Harness) -> None:
+    host = FakeAgentHost()
+    error = failure_of(harness, SERVER_ERROR, host=host)
 
     assert isinstance(error, Transient)
     assert "500" in str(error)
-    assert len(host.kinds("retry")) == 2
+    assert len(activities(host, "retry")) == 2
 
 
-def test_a_connection_that_is_cut_off_is_transient(bench: Bench) -> None:
-    error = failure_of(bench, Cut(says("a long answer " * 100)))
+def test_a_connection_that_is_cut_off_is_transient(harness: Harness) -> None:
+    error = failure_of(harness, Cut(says("a long answer " * 100)))
 
     assert isinstance(error, Transient)
 
 
-def test_an_invalid_request_is_permanent(bench: Bench) -> None:
-    error = failure_of(bench, Failure(400, "invalid_request_error", "max_tokens: too many"))
+def test_an_invalid_request_is_permanent(harness: Harness) -> None:
+    error = failure_of(harness, Failure(400, "invalid_request_error", "max_tokens: too many"))
 
     assert isinstance(error, Permanent)
     assert not isinstance(error, Credentials | Exhausted)
     assert "max_tokens" in str(error)
 
 
-def test_an_unknown_model_is_permanent(bench: Bench) -> None:
-    error = failure_of(bench, Failure(404, "not_found_error", "model: no-such-model"))
+def test_an_unknown_model_is_permanent(harness: Harness) -> None:
+    error = failure_of(harness, Failure(404, "not_found_error", "model: no-such-model"))
 
     assert isinstance(error, Permanent)
 
 
-def test_a_usage_limit_is_transient_and_has_its_end(bench: Bench) -> None:
+def test_a_usage_limit_is_transient_and_has_its_end(harness: Harness) -> None:
     ends = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=2)
     headers = {
         "anthropic-ratelimit-unified-status": "rejected",
@@ -106,49 +109,49 @@ def test_a_usage_limit_is_transient_and_has_its_end(bench: Bench) -> None:
     login = {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-test"}
 
     with pytest.raises(Transient, match="limit") as raised:
-        bench.run(script, env=login)
+        harness.run(script, env=login)
     assert raised.value.until == ends
 
 
-def test_a_long_retry_after_is_not_waited_for(bench: Bench) -> None:
+def test_a_long_retry_after_is_not_waited_for(harness: Harness) -> None:
     start = time.monotonic()
-    error = failure_of(bench, Failure(429, "rate_limit_error", "slow down", {"retry-after": "1800"}))
+    error = failure_of(harness, Failure(429, "rate_limit_error", "slow down", {"retry-after": "1800"}))
 
     assert isinstance(error, Transient)
     assert time.monotonic() - start < 10
 
 
-def test_a_missing_cli_is_permanent_and_has_a_hint(bench: Bench) -> None:
-    settings = ClaudeSettings(cli_path=str(bench.home / "claude"))
+def test_a_missing_cli_is_permanent_and_has_a_hint(harness: Harness) -> None:
+    settings = ClaudeSettings(cli_path=str(harness.home / "claude"))
 
     with pytest.raises(Permanent, match=r"Claude Code CLI .* not found") as raised:
-        asyncio.run(limited(run_claude(bench.task(), RecordingHost(), settings=settings)))
+        asyncio.run(limited(run_claude(harness.task(), FakeAgentHost(), settings=settings)))
     assert "claude.cli_path" in raised.value.hint
 
 
-def test_a_cli_that_rejects_its_arguments_is_permanent_and_quoted(bench: Bench) -> None:
-    cli = bench.home / "old-claude"
+def test_a_cli_that_rejects_its_arguments_is_permanent_and_quoted(harness: Harness) -> None:
+    cli = harness.home / "old-claude"
     cli.write_text("#!/bin/sh\necho \"error: unknown option '--json-schema'\" >&2\nexit 1\n")
     cli.chmod(0o755)
 
     with pytest.raises(Permanent, match="unknown option"):
         asyncio.run(
-            limited(run_claude(bench.task(), RecordingHost(), settings=ClaudeSettings(cli_path=str(cli))))
+            limited(run_claude(harness.task(), FakeAgentHost(), settings=ClaudeSettings(cli_path=str(cli))))
         )
 
 
-def test_a_conversation_that_can_be_neither_started_nor_resumed_is_transient(bench: Bench) -> None:
-    cli = bench.home / "confused-claude"
+def test_a_conversation_that_can_be_neither_started_nor_resumed_is_transient(harness: Harness) -> None:
+    cli = harness.home / "confused-claude"
     cli.write_text("#!/bin/sh\necho 'No conversation found; it is already in use.' >&2\nexit 1\n")
     cli.chmod(0o755)
     settings = ClaudeSettings(cli_path=str(cli))
 
     with pytest.raises(Transient, match="neither started nor resumed"):
-        asyncio.run(limited(run_claude(bench.task(), RecordingHost(), settings=settings)))
+        asyncio.run(limited(run_claude(harness.task(), FakeAgentHost(), settings=settings)))
 
 
-def test_a_missing_tree_is_permanent(bench: Bench) -> None:
-    task = attrs.evolve(bench.task(), tree=Path("no-such-tree"))
+def test_a_missing_tree_is_permanent(harness: Harness) -> None:
+    task = attrs.evolve(harness.task(), tree=Path("no-such-tree"))
 
     with pytest.raises(Permanent, match="no-such-tree"):
-        asyncio.run(limited(run_claude(task, RecordingHost())))
+        asyncio.run(limited(run_claude(task, FakeAgentHost())))

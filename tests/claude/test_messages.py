@@ -9,12 +9,13 @@ from typing import Any
 from claude_agent_sdk import AssistantMessage, Message, StreamEvent, TextBlock
 
 from gsd_core import Activity
+from gsd_core.testing import FakeAgentHost
 from gsd_plugins.claude.messages import MessageReader
-from tests.claude.workbench import RecordingHost
+from tests.claude.harness import activities
 
 
-def read(*messages: Message, times: Iterator[float]) -> RecordingHost:
-    host = RecordingHost()
+def read(*messages: Message, times: Iterator[float]) -> FakeAgentHost:
+    host = FakeAgentHost()
     reader = MessageReader(host=host, resumed=False, time=lambda: next(times))
 
     async def read_all() -> None:
@@ -52,7 +53,7 @@ def test_an_unstreamed_message_is_counted_once_for_all_its_blocks() -> None:
     )
 
     assert [usage.turns for usage in host.usages] == [1, 1]
-    assert [activity.text for activity in host.kinds("text")][:2] == ["one", "two"]
+    assert [activity.text for activity in activities(host, "text")][:2] == ["one", "two"]
 
 
 def test_a_streamed_message_is_counted_with_the_output_tokens_of_its_end() -> None:

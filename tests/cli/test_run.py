@@ -12,7 +12,7 @@ import pytest
 
 import gsd_core
 from tests.cli.bench import said
-from tests.terminal.plays import on_a_terminal
+from tests.terminal.pseudo_terminal import on_a_terminal
 
 HOME = Path(gsd_core.__file__).parents[1]
 FAKE = ("-p", "gsd_plugins.rehearsal.fake", "--agent", "fake")

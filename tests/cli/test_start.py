@@ -14,7 +14,7 @@ from gsd_core.cli.options import parse_phases
 from gsd_core.errors import ConfigError
 from gsd_core.plugins.importing import Trust
 from tests.cli.bench import Bench, call, repository
-from tests.terminal.plays import on_a_terminal
+from tests.terminal.pseudo_terminal import on_a_terminal
 
 LOGGED_OUT = """
 from gsd_core import AgentResult, Finding, implements

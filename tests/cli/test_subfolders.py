@@ -15,7 +15,7 @@ import pytest
 import gsd_core
 from gsd_core.journal.store import Journal
 from tests.run.harness import now
-from tests.terminal.plays import on_a_terminal
+from tests.terminal.pseudo_terminal import on_a_terminal
 
 HOME = Path(gsd_core.__file__).parents[1]
 FAKE = ("-p", "gsd_plugins.rehearsal.fake", "--agent", "fake")

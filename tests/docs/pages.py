@@ -15,7 +15,7 @@ _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 
 @frozen(kw_only=True)
 class Block:
-    """A fenced block: where it stands, its language and its text."""
+    """A fenced block: its page and line, its language and its text."""
 
     page: str
     line: int

@@ -1,4 +1,4 @@
-"""The reference is made from the code, and what it says in words is what a run does."""
+"""The reference is generated from the code, and its descriptions match what a run does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAGES = generate.pages()
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_as_the_code_has_it(name: str) -> None:
+def test_a_page_matches_the_code(name: str) -> None:
     written = (generate.FOLDER / name).read_text("utf-8")
 
     assert written == PAGES[name], "run: python -m docs.generate"
@@ -63,7 +63,7 @@ def _names(path: Path, name: str, word: str) -> bool:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_of_a_command_stands_in_the_reference(name: str) -> None:
+def test_the_help_of_a_command_is_in_the_reference(name: str) -> None:
     root = click.Context(gsd, info_name="gsd")
     command = gsd.get_command(root, name)
     assert command is not None
@@ -110,7 +110,7 @@ class Watcher:
         self.events.append(event)
 
 
-def test_a_run_records_and_tells_what_the_reference_says(tmp_path: Path) -> None:
+def test_a_run_records_and_publishes_only_documented_data(tmp_path: Path) -> None:
     root, watcher = harness.repository(tmp_path / "p"), Watcher()
     agent = harness.one_phase(question=True, gap=True)
     end = harness.do(harness.request(root, agent, given=harness.idea(), watcher=watcher))
@@ -120,5 +120,5 @@ def test_a_run_records_and_tells_what_the_reference_says(tmp_path: Path) -> None
         assert set(fact.data) <= set(tables.FACTS[fact.kind][1].split(", ")), fact.kind
     for event in watcher.events:
         assert set(event.data) <= set(tables.EVENTS[event.name][1].split(", ")), event.name
-    told = {event.name for event in watcher.events}
-    assert {"gap.found", "question.answered", "phase.completed", "task.committed", "run.closed"} <= told
+    published = {event.name for event in watcher.events}
+    assert {"gap.found", "question.answered", "phase.completed", "task.committed", "run.closed"} <= published

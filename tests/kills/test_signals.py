@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.e2e.place import EXAMPLE, FAKE, REHEARSAL, Place, calm, defects, gate, plugin
-from tests.terminal.plays import on_a_terminal
+from tests.terminal.pseudo_terminal import on_a_terminal
 
 BLOCKING = """import pathlib, time
 from gsd_core import implements

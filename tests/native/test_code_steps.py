@@ -70,7 +70,7 @@ def test_completing_a_phase_ticks_it_last() -> None:
     assert result.changes[-1] == TickPhase(phase="2.1", date="2026-01-31")
 
 
-def test_the_status_tells_whether_phases_are_left() -> None:
+def test_the_status_shows_whether_phases_are_left() -> None:
     def status_with(*others: PhaseView) -> tuple[str, int, int, int | None]:
         result = run("complete", *others)
         assert result is not None

@@ -1,4 +1,4 @@
-"""execute: a task counts once it is checked and committed, whatever the agent reports."""
+"""execute: a task counts once it is checked and committed, regardless of the agent's report."""
 
 from __future__ import annotations
 

@@ -41,6 +41,7 @@ from gsd_core import (
 from gsd_core.hookspecs import gsd_run_agent
 from gsd_core.plugins.discovery import DEFAULT_PLUGINS
 from gsd_core.plugins.loading import build_manager
+from gsd_core.testing import FakeAgentHost
 from gsd_core.testing import conformance as kit
 from gsd_core.testing.fakes import FakeHost
 from gsd_plugins import claude, rehearsal
@@ -50,7 +51,7 @@ from gsd_plugins.budget import BudgetSettings
 from gsd_plugins.rehearsal import RehearsalSettings
 from gsd_plugins.rehearsal.api import MessagesApi
 from gsd_plugins.yolo import YoloSettings
-from tests.claude.workbench import RecordingHost, says
+from tests.claude.harness import says
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 OPTIONS = (Option(label="PostgreSQL", recommended=True), Option(label="SQLite"))
@@ -262,7 +263,7 @@ class RehearsalInARun:
 def test_the_rehearsal_agent_passes_the_agent_check(tmp_path: Path) -> None:
     calm = RehearsalSettings(phases=1, overloaded=False)
     with bind_settings({RehearsalSettings: calm}):
-        result = kit.check_run_agent(RehearsalInARun(tmp_path), task(tmp_path), RecordingHost())
+        result = kit.check_run_agent(RehearsalInARun(tmp_path), task(tmp_path), FakeAgentHost())
 
     assert result is not None
     assert result.value == calm.scenario(run_info(tmp_path)).roadmap()
@@ -276,7 +277,7 @@ def test_the_claude_agent_passes_the_agent_check(tmp_path: Path, monkeypatch: py
         monkeypatch.setenv("HOME", str(tmp_path))
         monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
         text_only = attrs.evolve(task(tmp_path), schema=None)
-        result = kit.check_run_agent(claude, text_only, RecordingHost())
+        result = kit.check_run_agent(claude, text_only, FakeAgentHost())
 
     assert result is not None
     assert result.text == "a roadmap"

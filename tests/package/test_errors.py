@@ -18,7 +18,7 @@ from tests.package.source import modules
 
 
 def error_classes() -> list[type[GsdError]]:
-    """Return every error class of the core and the built-in plugins, wherever it is defined."""
+    """Return every error class of the core and the built-in plugins, from any module."""
     for module in modules("gsd_core", "plugins"):
         if module.name.startswith(("gsd_core.", "gsd_plugins.")) and not module.name.endswith("__main__"):
             importlib.import_module(module.name)

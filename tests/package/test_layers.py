@@ -37,7 +37,7 @@ SIDEWAYS: dict[str, set[str]] = {
     "cli": {"views", "testing"},
     "__main__": {"cli"},
 }
-"""In the other layers: which parts of its own layer a part may import."""
+"""In the other layers: which parts of the same layer a part may import."""
 
 VIEWS_USE = {*LAYERS["values"], "machine", "journal", "planning", "sanitize"}
 """All that ``views`` may import: what a view shows is derived from files and the journal, not from a run."""

@@ -1,4 +1,4 @@
-"""The small built-in plugins keep the contracts of their hooks."""
+"""The small built-in plugins honor the contracts of their hooks."""
 
 from __future__ import annotations
 

@@ -754,7 +754,7 @@ def test_a_denial_before_an_unreadable_command_stays_a_denial(tree: Path) -> Non
         "echo " + "a " * 10_000,
     ],
 )
-def test_a_command_beyond_the_limits_is_asked_about_at_once(command: str, tree: Path) -> None:
+def test_a_command_beyond_the_limits_is_asked_about_immediately(command: str, tree: Path) -> None:
     assert bash(tree, command) == "Ask"
 
 

@@ -1,4 +1,4 @@
-"""Stands in for Claude Code: executes the tool calls of the scripted model and keeps the conversation."""
+"""Simulates Claude Code: executes the tool calls of the scripted model and keeps the conversation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ideas to play, and a host that checks and accepts tasks as the core would."""
+"""Ideas for scenarios, and a ``task_done`` that replies as the steps of GSD do."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TaskHost:
         if self.replies:
             return self.replies.pop(0)
         if number in self.done:
-            return f"Task {number} is committed already."
+            return f"Task {number} is already committed."
         check = self.scenario.tasks(self.plan)[number - 1].check
         ran = subprocess.run(check, shell=True, cwd=self.tree, capture_output=True, text=True, check=False)
         if ran.returncode:
@@ -65,7 +65,7 @@ class TaskHost:
 
 
 def plan_ids(scenario: Scenario) -> list[str]:
-    """Return the ids of all plans, in the order in which they are executed."""
+    """Return the ids of all plans, in the order of their execution."""
     found: list[str] = []
     for phase in range(1, scenario.phase_count + 1):
         count = len(scenario.plans(str(phase))["plans"])

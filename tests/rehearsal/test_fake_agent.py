@@ -25,8 +25,9 @@ from gsd_core import (
 )
 from gsd_core.plugins.discovery import Choice
 from gsd_core.plugins.loading import build_manager, load
+from gsd_core.testing import FakeAgentHost
 from gsd_plugins.rehearsal import FakeAgent, Scenario
-from tests.claude.workbench import RecordingHost
+from tests.claude.harness import ObservedHost
 from tests.rehearsal.task_host import IDEAS, TaskHost, plan_ids
 
 SCENARIO = Scenario(IDEAS[0], phases=3, overloaded=False)
@@ -38,14 +39,14 @@ def task(tree: Path, **given: Any) -> AgentTask:
     return AgentTask(**known)
 
 
-def play(agent: FakeAgent, task: AgentTask, host: RecordingHost | None = None) -> AgentResult:
-    result = asyncio.run(agent.run_agent(task, host or RecordingHost()))
+def play(agent: FakeAgent, task: AgentTask, host: FakeAgentHost | None = None) -> AgentResult:
+    result = asyncio.run(agent.run_agent(task, host or FakeAgentHost()))
     assert result is not None
     return result
 
 
-def host_of(task_host: TaskHost) -> RecordingHost:
-    return RecordingHost(function=task_host.function, reply=task_host.reply)
+def host_of(task_host: TaskHost) -> ObservedHost:
+    return ObservedHost(replies=task_host.function, answers=task_host.reply)
 
 
 def test_every_role_has_an_answer(tmp_path: Path) -> None:
@@ -54,8 +55,8 @@ def test_every_role_has_an_answer(tmp_path: Path) -> None:
     roadmap = play(agent, task(tmp_path, step="init", role="roadmapper")).value
     plans = play(agent, task(tmp_path, step="1/plan", role="planner", prompt="CORE-01")).value
     gaps = play(agent, task(tmp_path, step="1/plan/r1", role="planner", prompt="  truth: a")).value
-    told = "01-01:T1 and 01-02:T1"
-    verdicts = play(agent, task(tmp_path, step="1/verify/r1", role="verifier", prompt=told)).value
+    truths = "01-01:T1 and 01-02:T1"
+    verdicts = play(agent, task(tmp_path, step="1/verify/r1", role="verifier", prompt=truths)).value
 
     assert roadmap == SCENARIO.roadmap()
     assert plans == SCENARIO.plans("1")
@@ -88,8 +89,8 @@ def test_the_user_s_answer_is_in_the_code_and_in_the_decisions(tmp_path: Path) -
 
 
 def test_a_denied_file_is_not_written(tmp_path: Path) -> None:
-    host = RecordingHost(
-        policy=lambda use: Deny(reason="not today"), function=lambda name, given: "not committed"
+    host = FakeAgentHost(
+        policy=lambda use: Deny(reason="not today"), replies=lambda name, given: "not committed"
     )
 
     result = play(FakeAgent(SCENARIO), task(tmp_path), host)
@@ -101,6 +102,7 @@ def test_a_denied_file_is_not_written(tmp_path: Path) -> None:
 def test_it_asks_for_confirmation_when_a_policy_requires_it(tmp_path: Path) -> None:
     task_host = TaskHost(tmp_path, SCENARIO, "01-01")
     host = host_of(task_host)
+    host.confirms = lambda use, reason: Allow()
     host.policy = lambda use: (
         Ask(reason="new file") if use.input["file_path"].endswith("listing.py") else Allow()
     )
@@ -114,7 +116,7 @@ def test_it_asks_for_confirmation_when_a_policy_requires_it(tmp_path: Path) -> N
 def test_a_rejected_task_is_retried_and_given_up_after_three_tries(tmp_path: Path) -> None:
     task_host = TaskHost(tmp_path, SCENARIO, "01-01", replies=["Task 1 is not committed: no"])
     retried = play(FakeAgent(SCENARIO), task(tmp_path), host_of(task_host))
-    stubborn = RecordingHost(function=lambda name, given: "Task 1 is not committed: never")
+    stubborn = FakeAgentHost(replies=lambda name, given: "Task 1 is not committed: never")
     given_up = play(FakeAgent(SCENARIO), task(tmp_path), stubborn)
 
     assert task_host.done == [1, 2]
@@ -140,25 +142,25 @@ def test_the_overload_happens_once_and_never_in_a_resumed_conversation(tmp_path:
 
 
 class Stopped(Exception):
-    """Stands for the end of the agent's process."""
+    """Simulates the end of the agent's process."""
 
 
 def stopping_after(count: int) -> Callable[[Activity], None]:
     left = iter(range(count))
 
-    def seen(activity: Activity) -> None:
+    def stop(activity: Activity) -> None:
         if next(left, None) is None:
             raise Stopped
 
-    return seen
+    return stop
 
 
-def test_it_can_be_restarted_wherever_it_was_stopped(tmp_path: Path) -> None:
+def test_it_can_be_restarted_after_any_activity(tmp_path: Path) -> None:
     task_host, results = TaskHost(tmp_path, SCENARIO, "01-01"), list[AgentResult]()
     host = host_of(task_host)
 
     for count in range(30):
-        host.seen = stopping_after(count)
+        host.on_activity = stopping_after(count)
         with suppress(Stopped):
             results.append(play(FakeAgent(SCENARIO), task(tmp_path), host))
 
@@ -186,7 +188,7 @@ def test_two_runs_in_one_process_have_their_own_ideas(tmp_path: Path) -> None:
         (one,), (two,) = agent.lifespan(runs[0]), agent.lifespan(runs[1])
         async with one, two:
             tasks = [task(tmp_path, step="init", role="roadmapper", run=run.id) for run in runs]
-            results = [await agent.run_agent(t, RecordingHost()) for t in tasks]
+            results = [await agent.run_agent(t, FakeAgentHost()) for t in tasks]
         return [result.value["name"] for result in results if result]
 
     assert asyncio.run(both()) == ["Ledger", "Greeter"]

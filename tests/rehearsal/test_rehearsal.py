@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from gsd_core import AgentFunction, AgentResult, AgentTask, Conversation, Permanent, RunInfo, bind_settings
+from gsd_core.testing import FakeAgentHost
 from gsd_plugins import rehearsal
 from gsd_plugins.rehearsal import RehearsalSettings
-from tests.claude.workbench import RecordingHost
+from tests.claude.harness import activities
 from tests.rehearsal.task_host import IDEAS, TaskHost, choose
 
 TASK_DONE = AgentFunction(
@@ -59,8 +60,8 @@ def executor(project: Path, resume: bool = False) -> AgentTask:
     )
 
 
-def rehearse(project: Path, task: AgentTask, host: RecordingHost) -> AgentResult | None:
-    """Do *task* in a run of its own: only the project's folder survives it."""
+def rehearse(project: Path, task: AgentTask, host: FakeAgentHost) -> AgentResult | None:
+    """Do *task* in a new run, which shares only the project's folder with others."""
 
     async def within_a_run() -> AgentResult | None:
         (server,) = rehearsal.lifespan(run_info(project))
@@ -75,7 +76,7 @@ def rehearse(project: Path, task: AgentTask, host: RecordingHost) -> AgentResult
 def test_a_plan_is_killed_between_its_tasks_and_resumed(project: Path) -> None:
     scenario = RehearsalSettings(phases=1).scenario(run_info(project))
     task_host = TaskHost(project, scenario, "01-01", answer=choose(scenario.user_question().options[2].label))
-    host = RecordingHost(function=task_host.function, reply=task_host.reply)
+    host = FakeAgentHost(replies=task_host.function, answers=task_host.reply)
 
     class Killed(Exception):
         pass
@@ -85,10 +86,10 @@ def test_a_plan_is_killed_between_its_tasks_and_resumed(project: Path) -> None:
             raise Killed
         return task_host.function(name, arguments)
 
-    host.function = killing
+    host.replies = killing
     with pytest.raises(Killed):
         rehearse(project, executor(project), host)
-    host.function = task_host.function
+    host.replies = task_host.function
     result = rehearse(project, executor(project, resume=True), host)
 
     assert result is not None
@@ -96,9 +97,9 @@ def test_a_plan_is_killed_between_its_tasks_and_resumed(project: Path) -> None:
     assert task_host.done == [1, 2]
     assert [question.text for question in host.questions] == [scenario.user_question().text]
     assert f'BULLET = "{scenario.product.bullets[2][1]}"' in (project / "ledger/listing.py").read_text()
-    assert "529" in " ".join(activity.text for activity in host.kinds("retry"))
+    assert "529" in " ".join(activity.text for activity in activities(host, "retry"))
 
 
 def test_a_task_outside_the_lifespan_of_its_run_fails(project: Path) -> None:
     with pytest.raises(Permanent, match="r-1"):
-        asyncio.run(rehearsal.run_agent(executor(project), RecordingHost()))
+        asyncio.run(rehearsal.run_agent(executor(project), FakeAgentHost()))

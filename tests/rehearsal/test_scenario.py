@@ -238,9 +238,9 @@ def test_only_the_first_option_is_recommended() -> None:
 
 
 def test_a_gap_plan_promises_the_truths_of_its_gaps() -> None:
-    told = "- gap README.md\n  truth: README.md says how it is used\n  reason: '## Usage' is not in it\n"
+    gaps = "- gap README.md\n  truth: README.md says how it is used\n  reason: '## Usage' is not in it\n"
 
-    plan = Scenario(IDEAS[0]).plans("1", 1, told)["plans"][0]
+    plan = Scenario(IDEAS[0]).plans("1", 1, gaps)["plans"][0]
 
     assert plan["truths"] == ["README.md says how it is used"]
     assert plan["files_modified"] == ["README.md"]
@@ -269,9 +269,9 @@ def test_an_inserted_phase_is_planned_with_its_requirements(tmp_path: Path) -> N
 
 
 def test_each_truth_of_the_phase_is_judged_once() -> None:
-    told = "- 01-01:T1: a\n- 01-02:T1: b\n- 02-01:T1: other\nseen before: 01-01:T1"
+    prompt = "- 01-01:T1: a\n- 01-02:T1: b\n- 02-01:T1: other\nseen before: 01-01:T1"
 
-    truths = Scenario(IDEAS[0]).truths_in(told, "1")
+    truths = Scenario(IDEAS[0]).truths_in(prompt, "1")
 
     assert truths == ("01-01:T1", "01-02:T1")
 
@@ -279,14 +279,15 @@ def test_each_truth_of_the_phase_is_judged_once() -> None:
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        ("Task 1 is committed (abc1234). Go on with task 2.", True),
-        ("Task 1 is committed already. That was the last one: answer now.", True),
+        ("Task 1 is committed (abc1234). Continue with task 2.", True),
+        ("Task 1 is already committed. That was the last task: answer now.", True),
         ("Task 1 is not committed: `python3 -m unittest` exits 1: 3 done", False),
         ("The plan has no task 3; its tasks are 1 to 2.", False),
+        ("Task 1 (Mark entries as done) comes first.", False),
         ("Stop here: task 1 failed 3 times: not done", False),
     ],
 )
-def test_a_reply_says_whether_a_task_is_committed(reply: str, expected: bool) -> None:
+def test_a_reply_shows_whether_a_task_is_committed(reply: str, expected: bool) -> None:
     assert is_accepted(reply) is expected
 
 

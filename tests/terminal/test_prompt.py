@@ -13,9 +13,9 @@ import pytest
 from gsd_core import Option, Question, RunInfo, UserError
 from gsd_plugins.terminal.prompt import parse_line, read_line
 from gsd_plugins.terminal.session import TerminalSession
-from tests.terminal.plays import DATABASE, inquiry, json_after, on_a_terminal
+from tests.terminal.pseudo_terminal import DATABASE, inquiry, json_after, on_a_terminal
 
-ASKING = str(Path(__file__).with_name("asking.py"))
+ASKING = str(Path(__file__).with_name("ask_process.py"))
 TOPPINGS = Question(
     id="q-3",
     text="Which toppings?",
@@ -88,14 +88,14 @@ def test_the_end_of_input_is_not_an_answer() -> None:
     assert result["words"] is None
 
 
-def test_nobody_is_asked_with_no_input() -> None:
+def test_no_one_is_asked_with_no_input() -> None:
     with on_a_terminal(ASKING, "no-input") as screen:
         shown = screen.until("}")
 
     assert "Which database?" not in shown
 
 
-def test_nobody_is_asked_if_standard_input_is_a_file(tmp_path: Path) -> None:
+def test_no_one_is_asked_if_standard_input_is_a_file(tmp_path: Path) -> None:
     path = tmp_path / "answers"
     path.write_text("2\n")
 

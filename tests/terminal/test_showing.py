@@ -17,7 +17,7 @@ from gsd_core import Event, Notice, RunInfo
 from gsd_plugins.terminal.lines import ASCII, UNICODE
 from gsd_plugins.terminal.live_view import LiveState, after_event, render, with_roadmap
 from gsd_plugins.terminal.session import TerminalSession
-from tests.terminal.plays import BEGAN, DATABASE, EVIL, asked, event
+from tests.terminal.pseudo_terminal import BEGAN, DATABASE, EVIL, asked, event
 
 RUN: tuple[Event, ...] = (
     event("run.opened", version="0.1.0", agent=["rehearsal"], resumed=False),

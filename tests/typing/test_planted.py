@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def run(*command: str) -> str:
-    """Return what the checker says; without it, skip, but not in CI."""
+    """Return the checker's output; skip if it is not installed, except in CI."""
     if shutil.which(command[0]) is None and not os.environ.get("CI"):
         pytest.skip(f"no {command[0]}")
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)

@@ -1,4 +1,4 @@
-"""A command-line agent for a whole run: plays the step that its environment names."""
+"""A command-line agent for a whole run: answers for the step that its environment names."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def answer(step: StepId, prompt: str) -> Any:
 def execute(plan: str, prompt: str) -> Any:
     """Do the first task that is not committed yet, or return the summary."""
     tasks = SCENARIO.tasks(plan, "", prompt)
-    committed = {int(number) for number in re.findall(r"Task (\d+) is committed", prompt)}
+    committed = {int(number) for number in re.findall(r"Task (\d+) is (?:already )?committed", prompt)}
     remaining = [number for number in range(1, len(tasks) + 1) if number not in committed]
     if not remaining:
         return {"value": SCENARIO.summary(plan, "", [])}

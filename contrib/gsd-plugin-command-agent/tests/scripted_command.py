@@ -17,18 +17,18 @@ from typing import Any
 
 
 def main() -> None:
-    """Record the input and play the next turn; the last one is repeated."""
+    """Record the input and perform the next turn; the last one is repeated."""
     script = Path(sys.argv[1])
     turns = json.loads(script.read_text(encoding="utf-8"))
     runs = script.with_suffix(".runs.json")
     earlier: list[Any] = json.loads(runs.read_text(encoding="utf-8")) if runs.exists() else []
     run = {"prompt": sys.stdin.read(), "args": sys.argv[2:], "cwd": str(Path.cwd()), "env": dict(os.environ)}
     runs.write_text(json.dumps([*earlier, run]), encoding="utf-8")
-    play(turns[min(len(earlier), len(turns) - 1)], script)
+    perform(turns[min(len(earlier), len(turns) - 1)], script)
 
 
-def play(turn: dict[str, Any], script: Path) -> None:
-    """Do what the turn says."""
+def perform(turn: dict[str, Any], script: Path) -> None:
+    """Perform a turn of the script."""
     files: dict[str, str] = turn.get("write", {})
     for name, text in files.items():
         Path(name).write_text(text, encoding="utf-8")

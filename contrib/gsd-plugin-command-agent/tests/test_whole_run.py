@@ -1,4 +1,4 @@
-"""A whole run with the command agent in a process of its own, from an idea to verified commits."""
+"""A whole run with the command agent in a separate process, from an idea to verified commits."""
 
 from __future__ import annotations
 

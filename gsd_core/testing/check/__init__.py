@@ -1,7 +1,7 @@
 """``gsd plugins check``: check a plugin against named rules.
 
 :mod:`.static_checks` reads the plugin's files. :mod:`.runner` imports it and :mod:`.invocation` calls its
-hooks, in a process of its own and in an empty project.
+hooks, in a separate process and in an empty project.
 """
 
 from __future__ import annotations

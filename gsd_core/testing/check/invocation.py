@@ -1,7 +1,8 @@
 """Call every hook of a plugin with typical arguments, and record what breaks a rule.
 
-Asynchronous hooks are called alone, again with the same arguments, twice at once, and canceled. Hooks that
-contribute (settings, commands, …) are collected twice. None of the arguments is specific to the plugin.
+Asynchronous hooks are called alone, again with the same arguments, twice concurrently, and canceled.
+Hooks that contribute (settings, commands, …) are collected twice. None of the arguments is specific to
+the plugin.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ def call_hooks(
     variables, files = module_variables(module), files_in(project, home)
     with captured_stdout() as printed:
         for hook in findings.hooks:
-            findings.enter(hook)
+            findings.begin(hook)
             with _watched_files(hook, findings, project, home, files):
                 _call_hook(plugin, hook, request, findings)
-    # From here on the process may be blamed for nothing: the hooks are done.
-    findings.enter("end")
+    # The hooks are done: if the process ends from here on, no hook is the cause.
+    findings.begin("end")
     findings.add("says-nothing", [f"printed {text!r}" for text in printed])
     now = module_variables(module)
     findings.add("no-state", [f"the hooks changed {name}" for name in changed(variables, now)])
@@ -70,7 +71,7 @@ def _watched_files(
     """Record which files *hook* changed, and bring *files* up to date."""
     yield
     now = files_in(project, home)
-    if hook == "gsd_doctor":  # it runs other programs, which keep files of their own in the home folder
+    if hook == "gsd_doctor":  # it runs other programs, which store their own files in the home folder
         files.update({path: digest for path, digest in now.items() if Path(path).is_relative_to(home)})
     touched = sorted(path for path in {*files, *now} if files.get(path) != now.get(path))
     findings.add("writes-nothing", [f"{hook} changed {Path(path).name}" for path in touched[:3]])
@@ -242,7 +243,7 @@ def cases(hook: str, project: Path) -> list[Case]:
     """Return the cases for an asynchronous hook."""
     seconds, make = _CASES[hook]
 
-    # The index is bound now, and the arguments are made anew for each call: a hook may change its host.
+    # The index is bound now, but the arguments are created for each call: a hook may change its host.
     def case(index: int) -> Case:
         return Case(
             arguments=lambda: make(project)[index],

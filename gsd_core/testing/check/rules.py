@@ -22,14 +22,14 @@ class Rule:
 
 @attrs.define(kw_only=True)
 class Findings:
-    """What running a plugin showed, saved to *path* before each *stage*.
+    """The results of running a plugin, saved to *path* before each part of the check.
 
-    A plugin may end or hang its process at any time; the file then has all that was found before, and
-    *stage* tells what it was doing: ``imports``, ``fits``, or the name of a hook.
+    A plugin may end or hang its process at any time. The file then has everything found before, and
+    *current* is the part that was running: ``imports``, ``fits``, or the name of a hook.
     """
 
     path: Path
-    stage: str = "start"
+    current: str = "start"
     hooks: list[str] = attrs.field(factory=list[str])
     checked: list[str] = attrs.field(factory=list[str])
     problems: list[tuple[str, str]] = attrs.field(factory=list[tuple[str, str]])
@@ -41,9 +41,9 @@ class Findings:
             self.checked.append(rule)
         self.problems.extend((rule, problem) for problem in problems if (rule, problem) not in self.problems)
 
-    def enter(self, stage: str) -> None:
-        """Save what is known, and that *stage* begins."""
-        self.stage = stage
+    def begin(self, part: str) -> None:
+        """Save the findings so far, and that *part* begins."""
+        self.current = part
         data = attrs.asdict(self, filter=lambda field, _: field.name != "path")
         self.path.write_text(json.dumps(data), encoding="utf-8")
 
@@ -119,7 +119,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         id="typed",
         what="every function has type annotations for its parameters and its return value",
-        why="mypy and pyright can find a wrong hook only where there are types",
+        why="mypy and pyright can find a wrong hook only if there are annotations",
         fix="annotate every parameter and every return value",
     ),
     Rule(
@@ -161,7 +161,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         id="cancels",
         what="it stops within 5 s when canceled",
-        why="Ctrl-C should take effect at once; a plugin that does not stop is abandoned",
+        why="Ctrl-C should take effect immediately; a plugin that does not stop is abandoned",
         fix="let CancelledError propagate, and keep the cleanup in finally short",
     ),
     Rule(
@@ -185,7 +185,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         id="does-not-block",
         what="it does not block the event loop",
-        why="the whole run shares one loop: while it is blocked, the screen, timeouts and agents stand still",
+        why="the whole run shares one loop: while it is blocked, screen, timeouts and agents stop",
         fix="use asyncio.to_thread for files and asyncio subprocesses for programs",
     ),
     Rule(

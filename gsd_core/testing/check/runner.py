@@ -1,7 +1,7 @@
-"""Run a plugin in a process of its own, with an empty project and an empty home folder.
+"""Run a plugin in a separate process, with an empty project and an empty home folder.
 
 :func:`run_plugin` starts the process, :func:`main` is what runs in it. A plugin that hangs, exits or
-leaves files behind does no harm that way, and what was found before is still reported.
+leaves files behind does no harm there, and the findings up to that point are still reported.
 """
 
 from __future__ import annotations
@@ -77,13 +77,13 @@ class Request:
 
 
 def run_plugin(target: Target, commands: list[str], *, run_agent: bool, seconds: float) -> Findings:
-    """Run *target* in a process of its own for at most *seconds*; return what was found."""
+    """Run *target* in a separate process for at most *seconds*; return the findings."""
     with tempfile.TemporaryDirectory(prefix="gsd-check-") as name:
         base = Path(name)
         project, home, saved = base / "project", base / "home", base / "findings.json"
         home.mkdir()
         _make_repository(project)
-        Findings(path=saved).enter("start")
+        Findings(path=saved).begin("start")
         request = Request(
             name=target.name,
             module=target.module,
@@ -97,15 +97,15 @@ def run_plugin(target: Target, commands: list[str], *, run_agent: bool, seconds:
         )
         rule, how = _run_process(request, seconds)
         findings = Findings.load(saved)
-    if findings.stage != "end":
-        # It ended too early: blame what it was doing at the time.
-        rule = findings.stage if findings.stage in ("imports", "fits") else rule
-        findings.add(rule, [f"{findings.stage}: {how}"])
+    if findings.current != "end":
+        # It ended too early: the part that was running broke a rule.
+        rule = findings.current if findings.current in ("imports", "fits") else rule
+        findings.add(rule, [f"{findings.current}: {how}"])
     return findings
 
 
 def _run_process(request: Request, seconds: float) -> tuple[str, str]:
-    """Run :func:`main` in another process; return how it ended, and the rule which that breaks."""
+    """Run :func:`main` in another process; return the rule that its end breaks, and how it ended."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("GSD_")}
     environment = {
         **own,
@@ -156,7 +156,7 @@ def main() -> None:
         from .invocation import call_hooks
 
         call_hooks(plugin, request, findings, state)
-    findings.enter("end")
+    findings.begin("end")
     sys.stdout.flush()
     sys.stderr.flush()
     # Do not wait for threads and exit handlers that the plugin left behind.
@@ -165,7 +165,7 @@ def main() -> None:
 
 def _import_plugin(request: Request, findings: Findings) -> object:
     """Import the plugin and record the rules about importing; return ``None`` if that fails."""
-    findings.enter("imports")
+    findings.begin("imports")
     audit, loaded, start = AuditHook(), set(sys.modules), time.process_time()
     sys.addaudithook(audit)
     try:
@@ -189,7 +189,7 @@ def _import_plugin(request: Request, findings: Findings) -> object:
 
 
 def _register_plugin(plugin: object, name: str, findings: Findings) -> bool:
-    findings.enter("fits")
+    findings.begin("fits")
     try:
         manager = make_manager(**{name: plugin})
     except ConfigError as error:

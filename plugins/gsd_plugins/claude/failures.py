@@ -83,7 +83,7 @@ _FALSE = ("", "0", "false", "no", "off")
 
 
 def credentials(environment: Mapping[str, str] | None = None, *, seconds: float = 4.0) -> Finding:
-    """Check that the CLI can log in, with *environment* in place of ours if given.
+    """Check that the CLI can log in, with *environment* instead of this process's if given.
 
     Sends no request to a model, and takes at most *seconds*.
     """

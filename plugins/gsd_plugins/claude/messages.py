@@ -113,7 +113,7 @@ class MessageReader:
         status, error = data.get("error_status"), str(data.get("error") or "no connection")
         if status in (401, 403):
             # The CLI retries bad credentials like any other error: measured, three minutes with the
-            # default of ten retries. Raising ends the call at once.
+            # default of ten retries. Raising ends the call immediately.
             raise api_error(status, error)
         seconds = (data.get("retry_delay_ms") or 0) / 1000
         retry = f"{status or ''} {error}: retry {data.get('attempt')} of {data.get('max_retries')}"
@@ -122,7 +122,7 @@ class MessageReader:
     async def _finish(self, message: ResultMessage) -> None:
         await self._report_pending()
         ended: Ended = _ENDED.get(message.subtype, "done")
-        # A failed request also has the subtype "success": only is_error tells. Limits and a missing
+        # A failed request also has the subtype "success": only is_error shows it. Limits and a missing
         # value are results; the core decides what to do about them.
         if message.is_error and ended == "done" and message.subtype != _NO_VALUE:
             raise result_error(message, self._message_error, self._limit_until)
@@ -157,7 +157,7 @@ class MessageReader:
 
 
 def _summary(arguments: Mapping[str, Any]) -> str:
-    """Return the argument that says most about a tool call, else all of them as JSON."""
+    """Return the most informative argument of a tool call, else all of them as JSON."""
     for name in _SUMMARY_ARGUMENTS:
         if isinstance(text := arguments.get(name), str):
             return _clip(text)

@@ -1,8 +1,8 @@
 """The callbacks that the SDK calls for tools: permissions, questions, and the task's functions.
 
 Every tool call first reaches :meth:`ToolCallbacks.before_tool`, a hook that must answer within a
-minute. What needs a human goes on to :meth:`ToolCallbacks.can_use_tool`, which may take as long as
-it needs.
+minute. A decision that needs a human is left to :meth:`ToolCallbacks.can_use_tool`, which has no time
+limit.
 """
 
 from __future__ import annotations

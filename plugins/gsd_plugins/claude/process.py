@@ -64,8 +64,8 @@ class CliProcess:
                 },
                 pass_fds=tuple(pipes.values()),
                 limit=MAX_MESSAGE_BYTES,
-                # In a session of its own the CLI cannot read from the terminal, and Ctrl-C reaches only
-                # us, so that we can end it in order.
+                # In a new session, the CLI cannot read from the terminal, and Ctrl-C reaches only us, so
+                # that we can shut it down properly.
                 start_new_session=True,
             )
         finally:

@@ -1,6 +1,6 @@
 """Token usage, counted turn by turn, and its price.
 
-The CLI reports a cost only at the end of a call that nobody interrupted, and after a resume that cost
+The CLI reports a cost only at the end of an uninterrupted call, and after a resume that cost
 includes earlier calls. So usage is taken from the stream of each turn and priced here.
 """
 

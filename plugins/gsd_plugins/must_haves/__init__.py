@@ -1,9 +1,9 @@
-"""Gaps between the must-haves of executed plans and the current tree, found by code.
+"""Gaps between the must-haves of executed plans and the current tree, found without a model.
 
-Artifacts exist inside the project, are long enough, contain what they must, define their exports
-and are not stubs; key links are wired; the commands that the core has just run succeeded. What
-code cannot judge, such as a link described in prose, yields neither a gap nor evidence and is left
-to the verifier. The tree is judged as it is, whichever plan wrote it.
+Artifacts must exist inside the project, be long enough, contain the required text, define their
+exports and not be stubs; key links must be wired; the commands that the core has just run must have
+succeeded. What code cannot judge, such as a link described in prose, yields neither a gap nor
+evidence and is left to the verifier. Only the current tree counts, not which plan wrote it.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from .files import Tree, read
 
 SEARCH_SECONDS = 5.0
 
-# Files whose own name says nothing: other files refer to their folder.
+# Generic file names: other files refer to the folder instead.
 GENERIC_NAMES = ("index", "__init__", "__main__", "mod", "main", "lib", "route", "page", "layout", "server")
 # Languages whose files refer to each other by name, so that a missing name is a missing link.
 REFER_BY_NAME = frozenset(
@@ -67,7 +67,7 @@ async def _check_pattern(link: KeyLink, text: str) -> Gap | Evidence:
 
 
 def _reference_names(target: str) -> Iterator[str]:
-    """Yield the ways in which a file may refer to *target*."""
+    """Yield the names that a file may use to refer to *target*."""
     bare = target.removesuffix("()")
     yield from dict.fromkeys([target, bare])
     if not _is_path(bare):
@@ -126,8 +126,8 @@ class Found(Enum):
 async def search(pattern: str, text: str, *, seconds: float = SEARCH_SECONDS) -> Found:
     """Search *text* for a regular expression that a model wrote, for a limited time.
 
-    A pattern like ``(a+)+$`` can run for years, and ``re`` holds the interpreter lock meanwhile, so
-    neither a thread nor a timeout can end it. A pattern that can repeat anything is therefore
+    A pattern like ``(a+)+$`` can run for years, and ``re`` holds the interpreter lock while it
+    runs, so neither a thread nor a timeout can end it. A pattern that can repeat anything is therefore
     searched in a separate process, which can be killed. Without repetition a pattern cannot
     explode, and is searched here.
     """

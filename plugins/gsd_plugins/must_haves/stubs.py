@@ -1,7 +1,7 @@
-"""Is a file a stub: is there something in place of the work?
+"""Is a file a stub, with something in place of the real code?
 
-Only files that a plan names as artifacts are judged, and only for what is there *instead* of the
-work: a remark "TODO: implement caching" in a long file that works does not make it a stub.
+Only files that a plan names as artifacts are judged, and only for what they contain *instead* of
+real code: a remark "TODO: implement caching" in a long file that works does not make it a stub.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def parse_python(text: str) -> ast.Module | None:
             return None
 
 
-# Python, by its syntax tree: functions that do nothing. What is empty by design is not a stub:
+# Python, by its syntax tree: functions that do nothing. Code that is empty by design is not a stub:
 # abstract methods, protocols, overloads, exceptions, hooks of a base class that are overridden to
 # do nothing, decorated functions (a click group).
 

@@ -205,8 +205,8 @@ def validate_answer(kind: type, value: object) -> tuple[str, ...]:
 
 def _structure(hint: Any, value: Any, path: str, problems: list[str]) -> Any:
     """Return *value* as the type *hint*, or append to *problems*; the result is then meaningless."""
-    # Our own forty lines rather than cattrs, which coerces (`str(3)`, `int(True)`, a string to a tuple
-    # of characters): to prevent that, every one of these types would need a hook of its own.
+    # Not cattrs, because it coerces (`str(3)`, `int(True)`, a string to a tuple of characters): to
+    # prevent that, every one of these types would need its own structure hook.
     expected = ""
     if get_origin(hint) is tuple:
         if isinstance(value, list | tuple):

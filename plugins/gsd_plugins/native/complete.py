@@ -26,7 +26,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         changes=(
             *requirements,
             position(step, status=status, activity=activity),
-            # Last, because the tick says that everything else is done.
+            # Last, because the tick means that everything else is done.
             TickPhase(phase=phase.number, date=date_of(step)),
         ),
     )

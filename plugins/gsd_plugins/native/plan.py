@@ -150,7 +150,7 @@ def plans_from(answers: Sequence[PlanAnswer], phase: PhaseView, *, gap_closure: 
 
 
 def _next_ids(phase: PhaseView, wanted: int) -> tuple[str, ...]:
-    """Return the ids for new plans: first those that the roadmap lists but nobody wrote, then new ones."""
+    """Return the ids for new plans: first those in the roadmap that have no file yet, then new ones."""
     taken = {*phase.listed, *(plan.id for plan in phase.plans)}
     suffixes = (plan_id.rpartition("-")[2] for plan_id in taken)
     last = max((int(digits) for digits in suffixes if digits.isdecimal()), default=0)

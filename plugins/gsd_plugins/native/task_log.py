@@ -27,7 +27,7 @@ class FinishedTask:
 
 @attrs.define(kw_only=True)
 class TaskLog:
-    """The tasks of one plan during one attempt; *failure* says why the plan cannot continue."""
+    """The tasks of one plan during one attempt; *failure* is why the plan cannot continue, if so."""
 
     step: StepRequest
     plan: Plan

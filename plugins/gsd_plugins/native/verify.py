@@ -1,6 +1,6 @@
 """verify: decide for each truth of a phase whether it holds; without proof, it does not.
 
-Gap detectors run first, a verifier judges what they left open, and a person what only a person can see.
+Gap detectors run first; a verifier judges what they leave open, and a person what only a person can see.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ async def _ask_verifier(
         tree=step.tree,
         limits=Limits(turns=40),
     )
-    # In the end, take the answer as it is: a truth without a valid verdict becomes a gap. The host starts
-    # a new conversation after a third complaint, which would cost as much again: so complain twice only.
+    # Complain only twice, because the host starts a new conversation after a third complaint, which would
+    # cost as much again. Then take the answer as it is: a truth without a valid verdict becomes a gap.
     complaints_left = 2
 
     def accept(result: AgentResult) -> Sequence[str]:

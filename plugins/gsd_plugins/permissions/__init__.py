@@ -3,7 +3,7 @@
 Allowed: reading the project, changing it if the step may, and running commands in it. Denied: the
 run's own files (``.git``, ``.planning``, ``.gsd``, ``gsd.toml``, ``.claude``, shell startup files),
 git's history, more privileges, other processes, secrets, and writing outside the project. Asked:
-whatever publishes, deploys, or deletes or reads something outside, and commands that cannot be
+commands that publish, deploy, or delete or read something outside, and commands that cannot be
 parsed.
 
 This is not a sandbox. The policy checks the text of a command, not what a program does: a script,

@@ -52,8 +52,8 @@ class Redirect:
 class Command:
     """A simple command; *reads_pipe*: it reads the output of the command before it.
 
-    *substitutions* are the texts of the commands in ``$(…)`` and the like. *subshell* identifies the
-    nested subshells in which the command runs.
+    *substitutions* are the commands in ``$(…)`` and the like, unparsed. *subshell* identifies the
+    nested subshells that the command runs in.
     """
 
     words: list[tuple[Piece, ...]] = attrs.field(factory=list[tuple[Piece, ...]])
@@ -64,7 +64,7 @@ class Command:
 
 
 def commands(text: str) -> Iterator[Command]:
-    """Yield the simple commands of a text; commands in ``$(…)`` stay texts, in ``substitutions``."""
+    """Yield the simple commands in *text*; those in ``$(…)`` are kept as strings, in ``substitutions``."""
     if len(text) > MAX_LENGTH:
         raise ParseError("the command is too long")
     if UNKNOWN in text:
@@ -74,7 +74,7 @@ def commands(text: str) -> Iterator[Command]:
 
 @attrs.define
 class _Lexer:
-    """A position in a text; *pending* are here-documents whose text begins after the current line."""
+    """A position in *text*; *pending* are here-documents whose text begins after the current line."""
 
     text: str
     at: int = 0
@@ -264,7 +264,7 @@ class _Lexer:
 
 
 def _substitutions(text: str) -> list[str]:
-    """Return the commands in ``$(…)`` and backticks of a text that is not a command itself."""
+    """Return the commands in ``$(…)`` and backticks of *text*, which is not itself a command."""
     found = Command()
     reader = _Lexer(text)
     while reader.at < len(text):

@@ -136,7 +136,7 @@ class PathPolicy:
 
 @attrs.define
 class PathContext:
-    """Checks the words of a command as paths, relative to the folder in which the command runs.
+    """Checks the words of a command as paths, relative to the folder that the command runs in.
 
     *cwd* is ``None`` if that folder is known only at run time.
     """

@@ -1,4 +1,4 @@
-"""Checks a command line, command by command, in the order in which a shell would run them."""
+"""Checks a command line, command by command, in the order that a shell would run them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class CommandLine:
         return cls(context=PathContext(policy, policy.tree), writable=writable, variables=known)
 
     def check(self, text: str) -> Iterator[Objection]:
-        """Yield an objection, or ``None``, for each thing that the text would do."""
+        """Yield an objection, or ``None``, for each effect that the text would have."""
         if self.depth > MAX_DEPTH:
             raise ParseError("the command is nested too deeply")
         for command in commands(text):

@@ -1,7 +1,7 @@
-"""A Messages API on loopback: a function of the request decides what the model says.
+"""A Messages API on loopback, whose replies are a function of the request.
 
 The server answers ``POST /v1/messages`` as a stream of server-sent events or as one JSON body,
-whichever the request asks for, and 404 to everything else. The Claude Code CLI needs no more.
+depending on the request, and 404 to everything else. The Claude Code CLI does not need more.
 
 Format: https://docs.claude.com/en/api/messages-streaming
 """
@@ -141,7 +141,7 @@ Script: TypeAlias = Callable[[ApiRequest], Reply]
 
 
 class MessagesApi:
-    """A server on 127.0.0.1 that runs as long as the context lasts, at the address *url*.
+    """A server on 127.0.0.1, at the address *url*; runs until the context ends.
 
     *script* is called in the thread of each request, several at a time; it may block.
     If it raises, the client gets a 400 with the error, and *errors* has the exception.
@@ -195,8 +195,8 @@ class MessagesApi:
 
 
 class _Server(ThreadingHTTPServer):
-    # A script may block for as long as it likes: neither leaving the context nor the exit of the
-    # process waits for the thread of such a request.
+    # A script may block for any time: neither the end of the context nor the exit of the process
+    # waits for the thread of such a request.
     daemon_threads = True
     block_on_close = False
     request_queue_size = 64

@@ -1,6 +1,6 @@
 """An agent that plays a scenario without the CLI and without any process, in milliseconds.
 
-This module is also a plugin, for tests that start ``gsd`` in a process of its own:
+This module is also a plugin, for tests that start ``gsd`` in a separate process:
 ``gsd run idea.md -p gsd_plugins.rehearsal.fake --agent fake``. The settings of its section can be set by
 variables, too: ``GSD_FAKE_IDEA``, ``GSD_FAKE_SEED``, ``GSD_FAKE_PHASES`` …
 """
@@ -51,8 +51,8 @@ class FakeAgent:
     """An agent plugin that plays *scenario*, or else for each run what *choose* returns.
 
     It asks ``host.permit`` before it writes a file, asks the scenario's question, calls ``task_done``
-    and follows its replies. From these it also learns which tasks are done, so a task that was broken
-    off can simply be given again. The scenario's overload happens once in each run, and never in a
+    and follows its replies. From these it also learns which tasks are done, so an interrupted task
+    can simply be run again. The scenario's overload happens once in each run, and never in a
     resumed conversation.
     """
 
@@ -89,7 +89,7 @@ class FakeAgent:
             before = self._prompts.get(conversation.id, "") if conversation.resume else ""
             prompts = self._prompts[conversation.id] = f"{before}\n{task.prompt}".lstrip()
             task = attrs.evolve(task, prompt=prompts)
-        return await _Performance(task, host, scenario, self._overload).play()
+        return await _TaskRun(task, host, scenario, self._overload).run()
 
     def _overload(self, task: AgentTask) -> None:
         """Raise ``Transient`` once in each run."""
@@ -101,8 +101,8 @@ class FakeAgent:
 
 
 @attrs.define
-class _Performance:
-    """One task, done for *host*; *overload* may raise at the scenario's step."""
+class _TaskRun:
+    """One task, run for *host*; *overload* may raise in the scenario's overloaded step."""
 
     task: AgentTask
     host: AgentHost
@@ -111,8 +111,8 @@ class _Performance:
     usage: Usage = attrs.field(factory=Usage, init=False)
     issues: list[str] = attrs.field(factory=list[str], init=False)
 
-    async def play(self) -> AgentResult:
-        """Return the value that the task's role has to answer."""
+    async def run(self) -> AgentResult:
+        """Return the answer of the task's role."""
         await self._turn(Activity(kind="start"))
         value = await self._value(StepId.parse(self.task.step))
         conversation = self.task.conversation.id if self.task.conversation else ""

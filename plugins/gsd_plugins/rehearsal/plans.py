@@ -1,4 +1,4 @@
-"""The plans of a scenario: what is planned in each phase, and what executing the plans writes."""
+"""The plans of a scenario for each phase, and the files that executing them writes."""
 
 from __future__ import annotations
 
@@ -268,8 +268,8 @@ def gap_plan(product: Product, usage_section: str, about: str) -> ScriptedPlan:
     """Return the plan that closes the gaps described in *about*.
 
     The scenario can add the README's usage, which is its own gap, and a license, which the example
-    detector of the docs looks for. It promises every truth that it was told, since the planner's
-    answer is rejected otherwise; gaps that it cannot close are found again by the next verification.
+    detector of the docs looks for. It promises every truth in *about*, because the planner's answer
+    is rejected otherwise; the next verification finds the gaps that it could not close.
     """
     if _NO_LICENSE.search(about):
         task = ScriptedTask(

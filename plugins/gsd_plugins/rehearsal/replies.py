@@ -51,7 +51,7 @@ class Replies:
         return Blocks(tuple(self._next(transcript)), usage=_NO_USAGE)
 
     def _refuses(self, transcript: Transcript) -> bool:
-        """Refuse one request of the scenario's overloaded step, after a task was handed in."""
+        """Refuse one request of the scenario's overloaded step, after the first ``task_done``."""
         if transcript.request.step != self.scenario.overloaded_step or not transcript.uses_of("task_done"):
             return False
         with self._lock:

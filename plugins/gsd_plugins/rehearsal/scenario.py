@@ -211,6 +211,6 @@ def _phase_of(plan: str) -> str:
 
 
 def is_accepted(reply: str) -> bool:
-    """Return whether a reply of ``task_done`` says that the task is committed, now or earlier."""
-    refused = re.search(r"\bnot (yet )?committed\b|^Not |^Stop ", reply)
-    return not refused and bool(re.search(r"\b(committed|done)\b", reply))
+    """Return whether a reply of ``task_done`` means that the task is committed, now or earlier."""
+    # Only the beginning counts: the rest may quote anything, such as a check's output or a task's name.
+    return re.match(r"Task \d+ is (?:already )?(?:committed|done)\b", reply) is not None

@@ -1,4 +1,4 @@
-"""The server of one run: a Messages API on loopback, and a home for Claude Code that is not the user's."""
+"""The server of one run: a Messages API on loopback, and a separate home folder for Claude Code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .replies import Replies
 from .scenario import Scenario
 
 _USER_VARIABLES = ("ANTHROPIC_", "CLAUDE_CODE_OAUTH_", "CLAUDE_CODE_USE_")
-"""Prefixes of the variables by which a user's environment would lead to a real model."""
+"""Prefixes of the variables in a user's environment that would select a real model."""
 
 
 @attrs.define(eq=False)
@@ -49,7 +49,7 @@ class RehearsalServer:
         return claude_environment(task, self._url, self._home)
 
     async def _start(self) -> None:
-        # Conversations are kept in the home. It is beside the journal, so that a resumed run finds
+        # Conversations are kept in the home. It is next to the journal, so that a resumed run finds
         # them again; without a repository there is no journal, and no run to resume.
         # A thread, because asyncio would leave the process behind if the call is cancelled.
         if common := await asyncio.to_thread(_git_common_dir, self.run.project):
@@ -62,9 +62,9 @@ class RehearsalServer:
 
 
 def claude_environment(task: AgentTask, url: str, home: Path) -> Mapping[str, str]:
-    """Return the variables that make Claude Code talk about *task* to the API at *url*, and to no other.
+    """Return the variables that make Claude Code send the requests of *task* to the API at *url* only.
 
-    The headers tell :class:`~gsd_plugins.rehearsal.replies.Replies` which task a request belongs to.
+    :class:`~gsd_plugins.rehearsal.replies.Replies` identifies the task of a request by its headers.
     """
     values = {"step": task.step, "role": task.role, "tree": os.fspath(task.tree)}
     headers = [f"x-gsd-{name}: {quote(value)}" for name, value in values.items()]

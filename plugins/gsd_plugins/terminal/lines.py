@@ -21,7 +21,7 @@ MAX_GAPS = 5
 class Level(IntEnum):
     """How detailed a line is; an output prints lines up to its own level.
 
-    A line of level ``LOG`` says what a live view shows anyway.
+    A line of level ``LOG`` repeats what a live view shows.
     """
 
     QUIET = 0
@@ -94,7 +94,7 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
 
 
 def activity_text(event: Event) -> str:
-    """Return what an ``agent.activity`` event says: the tool, and what it is used for."""
+    """Return the text of an ``agent.activity`` event: the tool, and what it is used for."""
     return " ".join(str(event.data.get(key) or "") for key in ("tool", "text")).strip()
 
 

@@ -1,4 +1,4 @@
-"""How a run is shown where there is no live view: as lines of text, or as lines of JSON."""
+"""Output without a live view: lines of text, or lines of JSON."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LineOutput:
         """Update what changes with time; only the live view does."""
 
     def bell(self) -> None:
-        """Ring the bell; only the live view has someone in front of it."""
+        """Ring the bell; only the live view does, because someone is watching it."""
 
     def close(self) -> None:
         """Leave the terminal as it was."""
@@ -75,7 +75,7 @@ class JsonOutput(LineOutput):
         self._out: TextIO | None = out
 
     def event(self, event: Event) -> None:
-        """Write an event, until the reader has gone: that does not end the run."""
+        """Write an event; a closed pipe ends the output, but not the run."""
         if self._out is None:
             return
         data = {
@@ -94,7 +94,7 @@ class JsonOutput(LineOutput):
             self._out = None
 
     def line(self, line: Line) -> None:
-        """Print nothing: the events say it all."""
+        """Print nothing: every line repeats an event, which is written in full."""
 
 
 def print_styled(stream: TextIO, lines: Iterable[Segments]) -> None:

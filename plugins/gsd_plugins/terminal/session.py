@@ -115,7 +115,7 @@ class TerminalSession:
         return event.data.get("question") in self._prompted and event.data.get("via") != "terminal"
 
     def notify(self, notice: Notice) -> None:
-        """Ring the bell where a human has to look, and print a crash, for which there is no event."""
+        """Ring the bell when a human should look, and print a crash, which has no event."""
         if self._output is None:
             return
         if notice.type in ("question", "complete", "error", "crash"):
@@ -124,7 +124,7 @@ class TerminalSession:
             self._output.line(Line("failed", f"{notice.title}: {notice.body}", Level.QUIET, "bold red"))
 
     async def ask(self, inquiry: Inquiry) -> Sequence[Answer] | None:
-        """Ask the first question of *inquiry*; ``None`` if nobody can or wants to answer here.
+        """Ask the first question of *inquiry*; ``None`` if no one can answer here, or input ends.
 
         One question at a time: each answer is recorded before the next question is shown.
         """

@@ -202,8 +202,8 @@ async def run_process(
             stderr=asyncio.subprocess.PIPE,
             cwd=cwd,
             env={**environment, "PWD": str(cwd)},
-            # In a session of its own the command cannot read from the terminal, and Ctrl-C reaches only
-            # GSD, which then ends it in order.
+            # In a new session, the command cannot read from the terminal, and Ctrl-C reaches only GSD,
+            # which then shuts it down properly.
             start_new_session=True,
         )
     except OSError as error:
@@ -227,7 +227,7 @@ async def run_process(
 
 
 async def _write(process: asyncio.subprocess.Process, prompt: str) -> None:
-    """Write the prompt; it is no error if the command does not read all of it."""
+    """Write the prompt; the command does not have to read all of it."""
     assert process.stdin
     with suppress(BrokenPipeError, ConnectionResetError):
         process.stdin.write(prompt.encode("utf-8", "replace"))
@@ -272,7 +272,7 @@ async def _end_readers(process: asyncio.subprocess.Process, readers: set[asyncio
 
 
 async def _exit_code(process: asyncio.subprocess.Process) -> int:
-    """Wait for the process; ``process.wait()`` also waits for everyone who holds its pipes."""
+    """Wait for the process; ``process.wait()`` also waits for every process that holds its pipes."""
     while (code := process.returncode) is None:  # noqa: ASYNC110 - there is no event for it
         await asyncio.sleep(0.02)
     return code

@@ -1,7 +1,7 @@
 """An answer channel that picks the recommended option for questions on topics you choose.
 
 All channels are asked at the same time and the first valid answer wins.
-A channel that cannot answer returns `None` right away, so that nobody waits for it.
+A channel that cannot answer returns `None` immediately, so that the run does not wait for it.
 Questions marked `human_only` are never answered here.
 
 Settings in `gsd.toml`:

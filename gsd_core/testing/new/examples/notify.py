@@ -37,7 +37,7 @@ def settings() -> Iterable[type]:
 
 @implements(gsd_notify)
 async def append(notice: Notice) -> None:
-    """Append the notification if its type is options."""
+    """Append the notification if its type is one of those in the settings."""
     options = settings_of(MyPluginSettings)
     if options.path and (not options.types or notice.type in options.types):
         await asyncio.to_thread(_append, options.path, json.dumps(attrs.asdict(notice)))

@@ -37,7 +37,7 @@ def settings() -> Iterable[type]:
 
 @implements(gsd_on_event)
 async def append(event: Event) -> None:
-    """Append the event if it is options."""
+    """Append the event if it is one of those in the settings."""
     options = settings_of(MyPluginSettings)
     if options.path and (not options.events or event.name in options.events):
         await asyncio.to_thread(_append, options.path, _line(event))

@@ -7,7 +7,6 @@ from http.client import HTTPConnection
 
 import pytest
 
-from gsd_core import Permanent
 from gsd_plugins.rehearsal.api import (
     ApiRequest,
     Blocks,
@@ -18,8 +17,8 @@ from gsd_plugins.rehearsal.api import (
     ToolUseBlock,
     text_of,
 )
-from tests.claude.workbench import Bench, by_turn, says
 
+HELLO = Blocks((Text("Hello"),))
 REQUEST = {
     "model": "m",
     "system": [{"type": "text", "text": "S"}],
@@ -54,7 +53,8 @@ def test_a_message_is_one_json_body_without_streaming() -> None:
 
 
 def test_a_streamed_message_is_a_series_of_events() -> None:
-    with MessagesApi(lambda request: says("Hello", input_tokens=3, output_tokens=2)) as api:
+    reply = Blocks((Text("Hello"),), usage={"input_tokens": 3, "output_tokens": 2})
+    with MessagesApi(lambda request: reply) as api:
         _, body = send(api, "POST", "/v1/messages", {**REQUEST, "stream": True})
 
     events = [
@@ -73,7 +73,7 @@ def test_a_streamed_message_is_a_series_of_events() -> None:
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/v1/other"), ("GET", "/v1/messages"), ("HEAD", "/")])
 def test_other_paths_and_methods_are_not_found(method: str, path: str) -> None:
-    with MessagesApi(by_turn(says("x"))) as api:
+    with MessagesApi(lambda request: HELLO) as api:
         status, _ = send(api, method, path)
 
     assert status == 404
@@ -81,7 +81,7 @@ def test_other_paths_and_methods_are_not_found(method: str, path: str) -> None:
 
 
 def test_a_request_has_its_step_and_prompts() -> None:
-    with MessagesApi(by_turn(says("x"))) as api:
+    with MessagesApi(lambda request: HELLO) as api:
         send(api, "POST", "/v1/messages", REQUEST, **{"X-GSD-Step": "plan-03"})
 
     (request,) = api.requests
@@ -102,12 +102,16 @@ def test_a_failure_has_its_status_and_headers() -> None:
     assert (status, json.loads(body)["error"]["type"]) == (529, "overloaded_error")
 
 
-def test_an_exception_in_a_script_fails_the_call(bench: Bench) -> None:
+def test_an_exception_in_a_script_is_an_invalid_request() -> None:
     def failing(request: ApiRequest) -> Reply:
         raise LookupError("no such turn")
 
-    with pytest.raises(Permanent, match="no such turn"):
-        bench.run(failing)
+    with MessagesApi(failing) as api:
+        status, body = send(api, "POST", "/v1/messages", REQUEST)
+
+    assert (status, json.loads(body)["error"]["type"]) == (400, "invalid_request_error")
+    assert "no such turn" in body
+    assert [str(error) for error in api.errors] == ["no such turn"]
 
 
 def test_the_text_of_a_tool_result_is_found() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gsd_core import Inquiry, Option, Question, RunInfo
 from gsd_plugins.terminal.session import TerminalSession
-from tests.terminal.plays import DATABASE, event
+from tests.terminal.pseudo_terminal import DATABASE, event
 
 PERMISSION = Inquiry(
     kind="permission",
