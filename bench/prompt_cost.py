@@ -25,9 +25,9 @@ from typing import Any
 
 import attrs
 
+from gsd_core.hook_markers import implements
 from gsd_core.hookspecs import RunInfo, gsd_run_agent
 from gsd_core.machine.state import Options
-from gsd_core.markers import implements
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.model.step import Idea
 from gsd_core.plugins.loading import collect_settings

@@ -24,8 +24,8 @@ from gsd_core.cli.app import gsd
 from gsd_core.cli.commands import COMMANDS
 from gsd_core.cli.options import classes_of
 from gsd_core.cli.plugin_loading import LOADED, Loaded, load_plugins
+from gsd_core.hook_markers import mode_of
 from gsd_core.journal.schema import SCHEMA, TABLES
-from gsd_core.markers import mode_of
 from gsd_core.plugins.discovery import Choice
 
 FOLDER = Path(__file__).parent / "reference"

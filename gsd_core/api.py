@@ -13,8 +13,8 @@ from .errors import (
     Transient,
     UserError,
 )
+from .hook_markers import hookimpl, implements
 from .hookspecs import ConfigValue, Finding, ProjectInfo, RunInfo
-from .markers import hookimpl, implements
 from .model.agent import (
     Activity,
     AgentFunction,

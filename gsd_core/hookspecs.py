@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from .markers import PROJECT, Mark, hookimpl, hookspec, implements
+from .hook_markers import PROJECT, Mark, hookimpl, hookspec, implements
 from .model.agent import AgentHost, AgentResult, AgentTask, Permission, ToolUse
 from .model.event import Event
 from .model.gap import Gap, GapReport

@@ -11,8 +11,8 @@ from gsd_core.git import Git
 from gsd_core.machine.due import Due, End, Start, due
 from gsd_core.machine.state import Snapshot, State
 from gsd_core.plugins.loading import collect_settings
-from gsd_core.run.observe import read_project, snapshot_of
 from gsd_core.run.runtime import RunRequest
+from gsd_core.run.snapshot import read_project, snapshot_of
 from gsd_core.settings import CORE_SECTIONS
 from gsd_core.views.status import SCHEMA_VERSION
 

@@ -28,9 +28,9 @@ from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import PluginInfo, build_manager
 from gsd_core.run import RunEnd, run_project
-from gsd_core.run.observe import merge_config
 from gsd_core.run.preflight import load_idea
 from gsd_core.run.runtime import RunRequest
+from gsd_core.run.snapshot import merge_config
 from gsd_core.sanitize import one_line
 from gsd_core.settings import (
     Layer,

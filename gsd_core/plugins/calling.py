@@ -29,7 +29,7 @@ import attrs
 import pluggy
 
 from gsd_core.errors import ConfigError, PluginError, StepError
-from gsd_core.markers import Mode, mode_of
+from gsd_core.hook_markers import Mode, mode_of
 from gsd_core.model.step import StepRequest
 
 from .call_group import Arguments, CallGroup, Check, Outcome, Report, declared_arguments

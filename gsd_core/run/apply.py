@@ -26,8 +26,8 @@ from gsd_core.planning.edit import apply_changes
 from gsd_core.protected import protected_part
 from gsd_core.sanitize import clip, sanitize
 
-from .observe import observe
 from .runtime import Run
+from .snapshot import observe
 from .step import failure
 from .tasks import trailers
 

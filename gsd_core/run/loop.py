@@ -12,11 +12,11 @@ from gsd_core.model.ids import StepId
 from gsd_core.model.question import Inquiry, Option, Question
 
 from .apply import apply_result
-from .observe import observe
 from .publishing import answer_command
 from .questions import POLL, ask, take_answers
 from .recovery import settle
 from .runtime import Run
+from .snapshot import observe
 from .step import run_step
 
 

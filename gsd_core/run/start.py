@@ -34,12 +34,12 @@ from gsd_core.settings import bind_settings
 
 from .last_run import LastRun, read_last_run
 from .loop import loop
-from .observe import proposed_config
 from .preflight import check_project, check_repository
 from .publishing import publishing
 from .questions import take_answers
 from .recovery import end_leftovers
 from .runtime import Run, RunEnd, RunRequest, read_ledger
+from .snapshot import proposed_config
 from .stop import Stopper, stopping
 
 INBOX_POLL = timedelta(seconds=0.5)

@@ -32,9 +32,9 @@ from gsd_core.plugins.validation import validate_storable
 from gsd_core.sanitize import clip, redact, sanitize
 from gsd_core.settings import LimitSettings
 
-from .observe import with_staleness
 from .permission import POLICY_LIMIT, StepGate, shown, strictest
 from .runtime import Run
+from .snapshot import with_staleness
 
 OUTPUT_LIMIT = 4000
 """Characters of a command's output that are kept: the last ones, where errors are reported."""

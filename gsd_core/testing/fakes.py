@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeAlias, cast
 import attrs
 
 from gsd_core.errors import Permanent
+from gsd_core.hook_markers import implements
 from gsd_core.hookspecs import gsd_answer, gsd_notify
-from gsd_core.markers import implements
 from gsd_core.model.agent import Activity, AgentResult, AgentTask, Allow, Deny, Permission, ToolUse
 from gsd_core.model.checks import CheckResult
 from gsd_core.model.ids import question_id

@@ -35,7 +35,7 @@ from gsd_core import (
     ToolUse,
     hookspecs,
 )
-from gsd_core.markers import Mode, mode_of
+from gsd_core.hook_markers import Mode, mode_of
 from gsd_core.plugins.validation import HOOKS
 from gsd_core.testing import FakeClock, RecordingNotifier, ScriptedHuman, conformance, make_hooks
 from tests.hooks import behaviors

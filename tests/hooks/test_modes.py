@@ -28,6 +28,7 @@ from gsd_core import (
     implements,
     settings_of,
 )
+from gsd_core.hook_markers import Mode, mode_of
 from gsd_core.hookspecs import (
     gsd_answer,
     gsd_find_gaps,
@@ -37,13 +38,12 @@ from gsd_core.hookspecs import (
     gsd_workspace,
     gsd_write_config,
 )
-from gsd_core.markers import Mode, mode_of
 from gsd_core.plugins.call_group import Outcome
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.isolation import PluginFailure
 from gsd_core.plugins.loading import collect_settings
 from gsd_core.plugins.validation import HOOKS
-from gsd_core.run.observe import proposed_config
+from gsd_core.run.snapshot import proposed_config
 from gsd_core.settings import bind_settings
 from gsd_core.testing import make_hooks
 from tests.hooks import behaviors

@@ -19,7 +19,7 @@ from tests.package.source import ROOT, Import, Module, imports, modules
 LAYERS: dict[str, tuple[str, ...]] = {
     "values": ("errors", "model", "protected", "planning.model", "planning.changes"),
     "storage": ("planning", "machine", "journal", "git", "sanitize", "processes", "settings"),
-    "plugin boundary": ("", "api", "markers", "hookspecs", "plugins"),
+    "plugin boundary": ("", "api", "hook_markers", "hookspecs", "plugins"),
     "engine": ("run",),
     "interfaces": ("views", "testing", "cli", "__main__"),
 }
@@ -45,7 +45,7 @@ VIEWS_USE = {*LAYERS["values"], "machine", "journal", "planning", "sanitize"}
 LIBRARIES: dict[str, set[str]] = {
     "click": {"cli", "testing"},
     "rich": {"cli"},
-    "pluggy": {"markers", "hookspecs", "plugins"},
+    "pluggy": {"hook_markers", "hookspecs", "plugins"},
     "apsw": {"journal"},
     "filelock": {"journal"},
     "cattrs": {"journal", "settings"},

@@ -12,13 +12,13 @@ from typing import Any
 
 from attrs import define, evolve, field
 
+from gsd_core.hook_markers import implements
 from gsd_core.hookspecs import RunInfo, gsd_run_agent
 from gsd_core.journal.codec import unstructure
 from gsd_core.journal.inbox import put as put
 from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
 from gsd_core.machine.state import Options
-from gsd_core.markers import implements
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.model.question import Answer
 from gsd_core.model.step import Idea

@@ -11,8 +11,8 @@ import pytest
 from attrs import define, field
 
 from gsd_core.errors import Permanent
+from gsd_core.hook_markers import implements
 from gsd_core.hookspecs import gsd_execute_step, gsd_run_agent
-from gsd_core.markers import implements
 from gsd_core.model.agent import AgentFunction, AgentHost, AgentResult, AgentTask
 from gsd_core.model.step import StepHost, StepRequest, StepResult
 from gsd_core.run import RunEnd

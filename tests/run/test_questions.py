@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from attrs import define, evolve, field
 
+from gsd_core.hook_markers import implements
 from gsd_core.hookspecs import gsd_answer, gsd_run_agent
 from gsd_core.journal.store import Journal
 from gsd_core.machine.state import Options
-from gsd_core.markers import implements
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask, Allow, Deny, Permission, ToolUse
 from gsd_core.model.question import Answer, Inquiry, Question
 from gsd_core.testing import ScriptedHuman
