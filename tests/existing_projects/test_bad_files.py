@@ -15,7 +15,7 @@ import pytest
 
 import gsd_core
 from gsd_core.errors import PlanningError
-from gsd_core.planning.health import examine, repairs
+from gsd_core.planning.health import check_health, repairs
 from gsd_core.planning.requirements import read_requirements
 from gsd_core.planning.survey import read_planning, survey
 from tests.existing_projects import mutations as m
@@ -30,7 +30,7 @@ def readers(root: Path) -> Iterator[Callable[[], object]]:
     yield lambda: survey(root).phases(every=True)
     yield lambda: survey(root).view("3")
     yield lambda: read_requirements(root)
-    yield lambda: repairs(root, examine(root), "2026-01-31")
+    yield lambda: repairs(root, check_health(root), "2026-01-31")
 
 
 def failures(root: Path, cases: Iterable[m.Case]) -> list[str]:
@@ -221,7 +221,7 @@ def test_a_roadmap_without_readable_phases_is_an_error_with_line_and_hint(
 
     assert mentioned in str(error.value)
     assert error.value.hint
-    assert "E003" in [issue.code for issue in examine(root)]
+    assert "E003" in [issue.code for issue in check_health(root)]
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_a_roadmap_whose_milestones_have_shipped_needs_no_phases(root: Path, tex
     (root / ".planning/ROADMAP.md").write_text(text)
 
     assert read_planning(root).phases == ()
-    assert "E003" not in [issue.code for issue in examine(root)]
+    assert "E003" not in [issue.code for issue in check_health(root)]
 
 
 def test_a_folder_in_place_of_a_file_is_an_error(root: Path) -> None:
