@@ -32,7 +32,7 @@ from typing import Any
 
 
 class GsdError(Exception):
-    """The base class. An error can be pickled with all its attributes, whatever its ``__init__`` takes."""
+    """The base class. Errors can be pickled with all their attributes, for any signature of ``__init__``."""
 
     hint: str = ""
 
@@ -41,7 +41,7 @@ class GsdError(Exception):
 
 
 def _restore(cls: type[GsdError], args: tuple[Any, ...], attributes: dict[str, Any]) -> GsdError:
-    # Pickle would call the class with `args`, which are not what an own `__init__` takes.
+    # Pickle would call the class with `args`, which may not be the arguments of its `__init__`.
     error = cls.__new__(cls, *args)
     error.__dict__.update(attributes)
     return error
@@ -86,7 +86,7 @@ class RejectedAnswer(Permanent):
 
 
 class Parked(StepError):
-    """Nobody can answer *questions* (ids) now. Once they are answered, the core runs the step again."""
+    """The *questions* (ids) cannot be answered now. Once they are answered, the core runs the step again."""
 
     def __init__(self, message: str, questions: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -178,7 +178,7 @@ EXIT_CODE_MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.OK: "every phase in range is complete and verified "
     "(or verification was skipped; the summary says so)",
     ExitCode.FAILED: "a step failed permanently, or gsd itself failed",
-    ExitCode.USAGE: "something has to be fixed first: the command line, the settings, the idea "
+    ExitCode.USAGE: "something has to be fixed first: the command line, the settings, the idea, "
     "or the project; or another run is active in the project",
     ExitCode.QUESTION: "a question is open, and nobody could answer it",
     ExitCode.CREDENTIALS: "the agent has no valid credentials, or its checks failed",
@@ -218,8 +218,8 @@ def error_kind(error: BaseException) -> str:
 def exit_code_of_kind(kind: str, *, limited: bool = False) -> ExitCode:
     """Return the exit code for an error that the journal recorded as *kind* (see :func:`error_kind`).
 
-    *limited*: the error said when to try again, as a usage limit does. If the run ended nonetheless,
-    nobody waited for that, so the limit counts as exhausted.
+    *limited*: the error said when to try again, as a usage limit does. If the run ended without waiting until
+    then, the limit counts as exhausted.
     """
     cls = globals().get(kind)
     if not (isinstance(cls, type) and issubclass(cls, GsdError)):

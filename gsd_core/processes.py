@@ -1,11 +1,11 @@
 """Processes that outlive a run: found by a variable in their environment, and ended.
 
-After a SIGKILL of ``gsd`` alone, its agents live on and keep writing. Every process of a run carries
+After a SIGKILL of ``gsd`` alone, its agents keep running and writing. Every process of a run carries
 ``GSD_RUN``. The next start takes the project's lock and then ends all processes that carry the id of
 one of the project's runs.
 
-Only that variable decides. The journal records process ids and start times too, but they are there to
-be read by people: an id may belong to another process by now, and earlier versions recorded start times
+Only that variable decides. The journal records process ids and start times too, but only
+for people to read: an id may belong to another process by now, and earlier versions recorded start times
 in other units (clock ticks since boot, or the text that ``ps`` prints).
 """
 
@@ -104,26 +104,26 @@ def end_marked(
     def find() -> list[Process]:
         found = {process.pid: process for process in listed(env_name)}
         spared = {*spare, *_ancestry(found, os.getpid())}
-        meant = {
+        marked = {
             pid
             for pid, process in found.items()
             # A descendant without the mark is no longer one once its parent has ended.
             if process.handle in known
             or (process.mark is not None and (run_ids is None or process.mark in run_ids))
         }
-        doomed = _with_descendants(found, meant - spared) - spared
-        targets = [found[pid] for pid in sorted(doomed) if found[pid].is_ours()]
+        to_end = _with_descendants(found, marked - spared) - spared
+        targets = [found[pid] for pid in sorted(to_end) if found[pid].is_ours()]
         known.update(process.handle for process in targets)
         return targets
 
     targets = find()
     ended = {process.pid for process in targets if process.signal(signal.SIGTERM)}
-    # Polling, because waiting for a child of ours would take its exit status away from asyncio.
+    # Poll, because waiting for our own child would take its exit status away from asyncio.
     end = time.monotonic() + grace.total_seconds()
     while any(process.is_running() for process in targets) and time.monotonic() < end:
         time.sleep(0.01)
     end = time.monotonic() + grace.total_seconds()
-    # What was ended may have started others in the meantime, so look again until nothing is left.
+    # The processes may have started others before they ended, so look again until none is left.
     while targets and (targets := find()):
         ended |= {process.pid for process in targets if process.signal(signal.SIGKILL)}
         if time.monotonic() > end:
@@ -166,7 +166,7 @@ def processes(env_name: str = "") -> Iterator[Process]:
                     continue
                 parent = handle.ppid()
             if env_name:
-                # Other users' processes refuse this, and the kernel's own have no environment.
+                # This fails for other users' processes, and the kernel's own have no environment.
                 with suppress(psutil.Error, OSError):
                     mark = handle.environ().get(env_name)
             yield Process(handle=handle, parent=parent, mark=mark)

@@ -19,7 +19,7 @@ PROTECTED_NAMES: Mapping[str, str] = {
     ".planning": "only the run changes the plan",
     ".gsd": "it contains plugins that the run loads",
     "gsd.toml": "it contains the settings of the run",
-    # An agent could give itself permissions there, or start programs.
+    # With these files, an agent could give itself permissions or start programs.
     ".claude": "it contains the agent's own settings",
     ".claude.json": "it contains the agent's own settings",
     ".mcp.json": "it contains the agent's own settings",
@@ -31,7 +31,7 @@ PROTECTED_NAMES: Mapping[str, str] = {
 """Names of files and folders that agents may not write, at any depth, each with the reason.
 
 They are compared after :func:`fold_name`. A step of the run may return files in the project's
-``.planning``; everything else holds for it too.
+``.planning``; all other names apply to it too.
 """
 
 SECRET_NAMES = (

@@ -1,7 +1,7 @@
 """Make untrusted text safe to show and to store: remove control characters, redact secrets, shorten it.
 
-Whatever comes from an agent, a file or a person passes through here before it reaches a terminal, a
-commit message or the journal.
+All text from an agent, a file or a person passes through here before it reaches a terminal, a commit
+message or the journal.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _NAME = (
 _SHAPES = re.compile(
     r"""
     -----BEGIN\ [A-Z0-9\ ]*PRIVATE\ KEY-----(?s:.*?)(?:-----END\ [A-Z0-9\ ]*PRIVATE\ KEY-----|\Z)
-    | \b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}                     # Anthropic, OpenAI and their like
+    | \b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}                     # Anthropic, OpenAI and others
     | \b[sr]k_(?:live|test)_[A-Za-z0-9]{10,}                # Stripe
     | \b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,})
     | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b | \bAIza[A-Za-z0-9_-]{35}    # AWS, Google

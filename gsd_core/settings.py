@@ -72,8 +72,8 @@ class RunSettings:
 
     *agent*, *execute*, *workspace*: the plugins to use; a later one is called if those before it
     decline. *phases*: a range such as ``1-3,5,7.1``. *gap_rounds*: how often a phase may be planned
-    again for the gaps that its verification found. *wait_for_answers*: how long a run that nobody is
-    watching waits for an answer before it exits.
+    again for the gaps that its verification found. *wait_for_answers*: how long an
+    unattended run waits for an answer before it exits.
     """
 
     agent: tuple[str, ...] = setting(("claude",), flag="--agent", help="agent plugin to use")
@@ -164,13 +164,13 @@ def toml_layer(path: Path, origin: str) -> Layer:
         return Layer(origin=origin, sections={})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         raise ConfigError(f"cannot read {origin}: {exc}", hint="fix the file, or move it away") from exc
-    if loose := [key for key, value in data.items() if not isinstance(value, dict)]:
-        raise ConfigError(f"{origin}: {loose[0]!r} is not in a section", hint="put it under [run]")
+    if outside := [key for key, value in data.items() if not isinstance(value, dict)]:
+        raise ConfigError(f"{origin}: {outside[0]!r} is not in a section", hint="put it under [run]")
     return Layer(origin=origin, sections=data)
 
 
 def planning_layer(config: Mapping[str, Any]) -> Layer:
-    """Return the values that GSD's own ``config.json`` has for settings of ours."""
+    """Return the values of our settings that GSD's own ``config.json`` contains."""
     workflow, planning = _table(config, "workflow"), _table(config, "planning")
     depths = {"coarse": "quick", "fine": "comprehensive"}
     depth = config.get("depth", config.get("granularity"))
@@ -205,7 +205,7 @@ def resolve(
     """Merge *layers*, the strongest first, into instances of the settings *classes* (section, class).
 
     *tolerated* are sections of plugins that are installed but not loaded. Raises ``ConfigError`` with
-    every unknown key, every value of a wrong type, and every class that refuses its values.
+    every unknown key, every value of a wrong type, and every class that rejects its values.
     """
     known, problems = _fields(classes)
     unresolved = {section for section, _ in classes} - set(known)
@@ -235,9 +235,9 @@ def resolve(
         if section not in invalid:
             try:
                 instances[kind] = _instance(kind, found.get(section, {}))
-            except _Refused as refused:
-                where = written.get(f"{section}.{refused.key}", f"section {section!r}")
-                problems.append(f"{where}: {refused}{_owner(section)}")
+            except _InstanceError as error:
+                where = written.get(f"{section}.{error.key}", f"section {section!r}")
+                problems.append(f"{where}: {error}{_owner(section)}")
     if problems:
         lines = problems if len(problems) == 1 else [f"{len(problems)} settings are invalid", *problems]
         raise ConfigError("\n  ".join(lines), hint="the settings reference lists every key and its type")
@@ -293,7 +293,7 @@ def _owner(section: str) -> str:
     return "" if is_core else f" (plugin {section!r}; -p no:{section} runs without it)"
 
 
-class _Refused(Exception):
+class _InstanceError(Exception):
     """A settings class raised an exception when it was built; *key* is the field to blame, if known."""
 
     def __init__(self, message: str, key: str = "") -> None:
@@ -302,7 +302,7 @@ class _Refused(Exception):
 
 
 def _instance(kind: type, values: Mapping[str, Any]) -> object:
-    """Return an instance of a settings class; raise ``_Refused`` if its own code raises anything."""
+    """Return an instance of a settings class; raise ``_InstanceError`` if its own code raises anything."""
 
     def build(names: Collection[str]) -> object:
         fields = [field for field in attrs.fields(kind) if field.name in names]
@@ -311,27 +311,27 @@ def _instance(kind: type, values: Mapping[str, Any]) -> object:
         except KeyboardInterrupt:
             raise
         except BaseException as exc:  # It may even call sys.exit().
-            raise _Refused(_message(exc)) from exc
+            raise _InstanceError(_message(exc)) from exc
 
-    def fails_alike(names: Collection[str], refused: _Refused) -> bool:
+    def fails_the_same(names: Collection[str], error: _InstanceError) -> bool:
         try:
             build(names)
-        except _Refused as other:
-            return str(other) == str(refused)
+        except _InstanceError as other:
+            return str(other) == str(error)
         return False
 
     try:
         return build(values)
-    except _Refused as refused:
-        # An exception rarely says which field it is about: it is the one that fails alone as well.
-        alone = [key for key in values if fails_alike([key], refused)]
-        if len(alone) == 1 and not fails_alike([], refused):
-            raise _Refused(str(refused), alone[0]) from refused
+    except _InstanceError as error:
+        # An exception rarely names its field. It is the one that causes the same failure on its own.
+        alone = [key for key in values if fails_the_same([key], error)]
+        if len(alone) == 1 and not fails_the_same([], error):
+            raise _InstanceError(str(error), alone[0]) from error
         raise
 
 
 def _message(exc: BaseException) -> str:
-    """Return what an exception says; attrs's validators put the field and the value into ``args`` too."""
+    """Return an exception's message; attrs's validators put the field and the value into ``args`` too."""
     try:
         text = exc.args[0] if exc.args and isinstance(exc.args[0], str) else str(exc)
     except Exception:  # It is a plugin's exception: its __str__ may raise.

@@ -51,7 +51,7 @@ class Gsd(Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
-            # click's main() would exit with 1, but a reader that has seen enough is no error.
+            # click's main() would exit with 1, but a reader that closes the pipe is not an error.
             from .failures import report_failure
 
             return report_failure(error)

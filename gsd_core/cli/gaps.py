@@ -18,7 +18,7 @@ from .output import json_flag, print_json, print_line, styled
 if TYPE_CHECKING:
     from gsd_core.model.gap import GapReport
     from gsd_core.planning.model import PhaseView
-    from gsd_core.views.planning import GapsSeen
+    from gsd_core.views.planning import PhaseGaps
 
     from .launch import RunOptions
     from .plugin_loading import Loaded
@@ -41,7 +41,7 @@ def command(ctx: click.Context, phase: str, read_only: bool, run_checks: bool, a
     decide, you are asked at the terminal, and without a terminal the command does not run.
     """
     from gsd_core.planning.survey import survey
-    from gsd_core.settings import Layer
+    from gsd_core.settings import COMMAND_LINE, Layer
     from gsd_core.views.planning import gaps_json
 
     from .launch import RunOptions
@@ -53,31 +53,31 @@ def command(ctx: click.Context, phase: str, read_only: bool, run_checks: bool, a
     root = project_root(global_options_of(ctx))
     options = RunOptions(
         global_options=attrs.evolve(global_options_of(ctx), directory=root),
-        flags=Layer(origin="command line", sections={}),
+        flags=Layer(origin=COMMAND_LINE, sections={}),
     )
     view = survey(root).view(phase)
     loaded = None if read_only else loaded_plugins(ctx, trusted=trusted_hashes(root))
-    seen = asyncio.run(_find_gaps(options, loaded, view, run_checks=run_checks))
+    found = asyncio.run(_find_gaps(options, loaded, view, run_checks=run_checks))
     if not as_json:
-        _show(view, seen)
+        _show(view, found)
         return
-    print_json(gaps_json(seen))
-    for failed in seen.failed:
+    print_json(gaps_json(found))
+    for failed in found.failed:
         _warn(f"a detector failed: {one_line(failed, 300)}")
 
 
 async def _find_gaps(
     options: RunOptions, loaded: Loaded | None, phase: PhaseView, *, run_checks: bool
-) -> GapsSeen:
+) -> PhaseGaps:
     """Return the gaps of *phase*; without *loaded* plugins only those on disk."""
     from gsd_core.model.gap import GapReport
     from gsd_core.run.verification import unique, with_verdict
-    from gsd_core.views.planning import GapsSeen, verdict_status
+    from gsd_core.views.planning import PhaseGaps, verdict_status
 
     phase = await with_verdict(phase)
     verdict = phase.verdict
     report = await _detect(options, loaded, phase, run_checks=run_checks) if loaded else GapReport()
-    return GapsSeen(
+    return PhaseGaps(
         status=verdict_status(verdict),
         gaps=unique([*(verdict.gaps if verdict else ()), *report.gaps]),
         human=(*(verdict.human if verdict else ()), *report.human),
@@ -115,9 +115,9 @@ def _warn(text: str) -> None:
     click.echo(f"warning: {sanitize(text)}", err=True)
 
 
-def _show(phase: PhaseView, seen: GapsSeen) -> None:
-    print_line(f"phase {phase.number} {phase.name}: verdict {seen.status.replace('_', ' ')}")
-    for gap in seen.gaps:
+def _show(phase: PhaseView, found: PhaseGaps) -> None:
+    print_line(f"phase {phase.number} {phase.name}: verdict {found.status.replace('_', ' ')}")
+    for gap in found.gaps:
         finder = f" ({gap.found_by})" if gap.found_by else ""
         print_line(styled(f"  {gap.status}: {one_line(gap.truth, 200)}{finder}", "red"))
         print_line(f"    {one_line(gap.reason, 300)}")
@@ -125,9 +125,9 @@ def _show(phase: PhaseView, seen: GapsSeen) -> None:
             print_line(f"    {artifact.path}: {one_line(artifact.issue, 200)}")
         for missing in gap.missing:
             print_line(f"    missing: {one_line(missing, 200)}")
-    for check in seen.human:
+    for check in found.human:
         print_line(f"  for a human to check: {one_line(check.test, 200)}")
-    for failed in seen.failed:
+    for failed in found.failed:
         print_line(styled(f"  a detector failed: {one_line(failed, 300)}", "yellow"))
-    if not (seen.gaps or seen.human or seen.failed):
+    if not (found.gaps or found.human or found.failed):
         print_line("  no gaps")

@@ -35,21 +35,21 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
     without a terminal and without --yes it shows the diffs and writes nothing. The exit code is 1 if there
     are errors.
     """
-    from gsd_core.planning.health import examine, standing
+    from gsd_core.planning.health import check_health, overall_status
 
     from .project import project_root
 
     options = global_options_of(ctx)
     root = project_root(options)
-    issues = examine(root)
+    issues = check_health(root)
     done = _repair(root, issues, yes=yes, quiet=as_json) if repair else []
     if any(applied for _, applied in done):
-        issues = examine(root)
+        issues = check_health(root)
     if as_json:
         print_json(_json(issues, done))
     else:
         _show(issues, options)
-    return 1 if standing(issues) == "broken" else 0
+    return 1 if overall_status(issues) == "broken" else 0
 
 
 def _repair(
@@ -80,18 +80,18 @@ def _repair(
 
 
 def _json(issues: tuple[HealthIssue, ...], done: list[tuple[Repair, bool]]) -> dict[str, Any]:
-    from gsd_core.planning.health import standing
+    from gsd_core.planning.health import overall_status
     from gsd_core.views.status import SCHEMA_VERSION
 
     return {
         "schema_version": SCHEMA_VERSION,
-        "status": standing(issues),
+        "status": overall_status(issues),
         "errors": [_issue_json(issue) for issue in issues if issue.severity == "error"],
         "warnings": [_issue_json(issue) for issue in issues if issue.severity == "warning"],
         "info": [_issue_json(issue) for issue in issues if issue.severity == "info"],
         "repairable_count": sum(issue.repairable for issue in issues),
         "repairs": [
-            {"path": repair.path, "codes": list(repair.cures), "diff": repair.diff(), "applied": applied}
+            {"path": repair.path, "codes": list(repair.codes), "diff": repair.diff(), "applied": applied}
             for repair, applied in done
         ],
     }
@@ -109,9 +109,9 @@ def _issue_json(issue: HealthIssue) -> dict[str, Any]:
 
 
 def _show(issues: tuple[HealthIssue, ...], options: GlobalOptions) -> None:
-    from gsd_core.planning.health import standing
+    from gsd_core.planning.health import overall_status
 
-    print_line(styled(standing(issues), "bold"))
+    print_line(styled(overall_status(issues), "bold"))
     for issue in issues:
         # Many messages begin with the path already.
         location = (

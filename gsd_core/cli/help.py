@@ -43,4 +43,4 @@ class Command(click.Command):
 
 
 class Group(Command, click.Group):
-    """A subcommand of ``gsd`` that has subcommands of its own."""
+    """A subcommand of ``gsd`` that has subcommands itself."""

@@ -191,7 +191,7 @@ def build_settings(options: RunOptions, loaded: Loaded, previous: ProjectState |
         options.flags,
         environment_layer(classes, os.environ),
         _previous_layer(_continued(options, previous)),
-        toml_layer(root / "gsd.toml", PROJECT_SETTINGS),
+        toml_layer(root / PROJECT_SETTINGS, PROJECT_SETTINGS),
         planning_layer(read_config(root)),
         toml_layer(user_config(), str(user_config())),
     ]
@@ -207,7 +207,7 @@ def _continued(options: RunOptions, previous: ProjectState | None) -> ProjectSta
 
 
 def _previous_layer(continued: ProjectState | None) -> Layer:
-    """Return the agent, range, limits and models with which the run was started."""
+    """Return the agent, range, limits and models of the unfinished run."""
     sections: dict[str, Any] = {}
     if continued:
         machine, typed = continued.state.options, continued.history.typed

@@ -17,7 +17,7 @@ from click.core import ParameterSource
 from gsd_core.errors import ConfigError
 from gsd_core.model.ids import normal_phase, phase_order
 from gsd_core.plugins.loading import collect_settings
-from gsd_core.settings import CORE_SECTIONS, Layer, Settings
+from gsd_core.settings import COMMAND_LINE, CORE_SECTIONS, Layer, Settings
 
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command
@@ -87,7 +87,7 @@ def typed_settings(ctx: click.Context, classes: SettingsClasses) -> Layer:
         name = _parameter_name(section, attribute)
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             sections.setdefault(section, {})[attribute.name] = ctx.params[name]
-    return Layer(origin="command line", sections=sections)
+    return Layer(origin=COMMAND_LINE, sections=sections)
 
 
 def value_of(settings: Settings, flag: str) -> Any:

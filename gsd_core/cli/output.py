@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import click
 from rich import box
@@ -21,7 +21,6 @@ from rich.text import Text
 from gsd_core.sanitize import sanitize
 
 F = TypeVar("F")
-Column: TypeAlias = str
 
 PIPE_WIDTH = 160
 ASCII_SIGNS = str.maketrans({"✓": "+", "✗": "x", "·": "."})
@@ -34,7 +33,7 @@ def json_flag(command: F) -> F:
 
 
 def print_json(data: Mapping[str, Any]) -> None:
-    """Print *data* as JSON: one line in a pipe, indented on a terminal. It is ASCII, so it is inert."""
+    """Print *data* as JSON, on one line unless stdout is a terminal; as ASCII, which cannot control one."""
     click.echo(json.dumps(data, indent=2 if sys.stdout.isatty() else None))
 
 
@@ -62,8 +61,8 @@ def styled(line: str | Text, style: str = "") -> Text:
     return line if isinstance(line, Text) else Text(sanitize(line), style=style)
 
 
-class Output(Console):
-    """A console that leaves a closed pipe to the command, because that is no error."""
+class OutputConsole(Console):
+    """A console that leaves a closed pipe to the command, because that is not an error."""
 
     def on_broken_pipe(self) -> None:
         """Raise again what rich would turn into exit code 1."""
@@ -74,7 +73,7 @@ def console() -> Console:
     """Return a console for stdout. NO_COLOR overrides FORCE_COLOR; only a terminal limits the width."""
     no_color = bool(os.environ.get("NO_COLOR"))
     terminal = sys.stdout.isatty()
-    return Output(
+    return OutputConsole(
         file=sys.stdout,
         width=None if terminal else PIPE_WIDTH,
         highlight=False,
@@ -86,7 +85,7 @@ def console() -> Console:
     )
 
 
-def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], styles: Mapping[str, str]) -> None:
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], styles: Mapping[str, str]) -> None:
     """Print *rows*; *styles* maps the whole text of a cell to its style."""
     ascii_only = not can_show("✓✗·")
     table = Table(box=box.ASCII if ascii_only else box.SIMPLE, pad_edge=False, highlight=False)

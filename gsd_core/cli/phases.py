@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gsd_core.errors import PlanningError
 from gsd_core.sanitize import one_line
 
 from .global_options import global_options, global_options_of
 from .help import Command
-from .output import Column, json_flag, print_json, print_line, print_table
+from .output import json_flag, print_json, print_line, print_table
 
 if TYPE_CHECKING:
-    from gsd_core.planning.survey import Surveyed
+    from gsd_core.planning.survey import Survey, Surveyed
 
-COLUMNS: tuple[Column, ...] = ("phase", "name", "depends on", "plans", "status", "milestone")
+COLUMNS = ("phase", "name", "depends on", "plans", "status", "milestone")
 STYLES = {"complete": "green", "partial": "cyan", "planned": "cyan", "not started": "dim", "empty": "dim"}
 STATUS_TEXTS = {"no_directory": "not started"}
-"""Statuses that read differently in the table than in JSON."""
+"""Statuses with another text in the table than in JSON."""
 
 
 @click.command("phases", cls=Command)
@@ -51,7 +52,23 @@ def command(ctx: click.Context, every: bool, as_json: bool) -> None:
     if phases:
         print_table(COLUMNS, [_row(phase) for phase in phases], STYLES)
     else:
-        print_line("no phases in .planning/ROADMAP.md")
+        print_line(_why_empty(found, every=every))
+
+
+def _why_empty(found: Survey, *, every: bool) -> str:
+    """Return why the list of phases is empty, and what to do about it."""
+    from gsd_core.planning.markdown import read_text
+    from gsd_core.planning.roadmap import PATH, PHASE_FORMS, check_names_phases, parse_roadmap
+
+    if not (found.root / PATH).exists():
+        return f"no phases: {PATH} does not exist"
+    try:
+        check_names_phases(parse_roadmap(read_text(found.root, PATH)))
+    except PlanningError as error:
+        return f"{error}; {error.hint}"
+    if found.roadmap_phases and not every:
+        return "no phases in the current milestone; list those of all milestones with --all"
+    return f"no phases in {PATH}; name each phase like {PHASE_FORMS}"
 
 
 def _row(phase: Surveyed) -> tuple[str, ...]:

@@ -6,9 +6,9 @@ import click
 
 from .global_options import global_options, global_options_of
 from .help import Command
-from .output import Column, json_flag, print_json, print_line, print_table
+from .output import json_flag, print_json, print_line, print_table
 
-COLUMNS: tuple[Column, ...] = ("plan", "wave", "depends on", "tasks", "requirements", "files", "summary")
+COLUMNS = ("plan", "wave", "depends on", "tasks", "requirements", "files", "summary")
 STYLES = {"yes": "green"}
 
 

@@ -58,7 +58,7 @@ def choose_plugins(options: GlobalOptions) -> Choice:
 
 
 def load_plugins(choice: Choice, trusted: frozenset[str]) -> Loaded:
-    """Load the plugins of *choice* into a manager of their own."""
+    """Load the plugins of *choice* into a new manager."""
     manager = build_manager()
     infos = load(manager, choice, trusted)
     hooks = Hooks(manager=manager, strict=choice.strict)

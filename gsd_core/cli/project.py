@@ -1,4 +1,4 @@
-"""The project's folder, and what its journal says; nothing here writes to the journal."""
+"""The project's folder and the state in its journal; nothing here writes to the journal."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def foreign_files(root: Path, idea: Path | None) -> list[str]:
 
 
 def make_repository(root: Path, agents: Sequence[str]) -> None:
-    """Create *root* as a repository for *agents*; raise ``ProjectError`` if nobody could commit there."""
+    """Create *root* as a repository for *agents*; raise ``ProjectError`` if git could not commit there."""
     asyncio.run(_make_repository(root, rehearsal=tuple(agents) == REHEARSAL_AGENTS))
 
 
@@ -94,7 +94,7 @@ def journal_path(root: Path) -> Path:
 
 
 def open_journal(root: Path) -> Journal:
-    """Open the journal for reading; it is empty if there was no run yet."""
+    """Open the journal for reading; without a run so far it is empty."""
     return Journal.open(journal_path(root), clock=now, writable=False)
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import click
 from rich.text import Text
 
-from gsd_core.model.question import Asked
-from gsd_core.views.status import SCHEMA_VERSION, answer_command, open_questions, question_json
+from gsd_core.model.question import Asked, answer_command
+from gsd_core.views.status import SCHEMA_VERSION, open_questions, question_json
 
-from .commands import with_global_options
+from .commands import base_command, with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command
 from .output import json_flag, print_json, print_line, styled
@@ -52,4 +52,4 @@ def _lines(asked: Asked, options: GlobalOptions) -> Iterator[str | Text]:
     for number, option in enumerate(question.options, 1):
         description = f": {option.description}" if option.description else ""
         yield f"  {number}. {option.label}{option.recommended_note}{description}"
-    yield f"answer with: {with_global_options(answer_command(question), options)}"
+    yield f"answer with: {answer_command(question, base_command(options))}"

@@ -8,9 +8,9 @@ from gsd_core.sanitize import one_line
 
 from .global_options import global_options, global_options_of
 from .help import Command
-from .output import Column, json_flag, print_json, print_line, print_table
+from .output import json_flag, print_json, print_line, print_table
 
-COLUMNS: tuple[Column, ...] = ("requirement", "text", "category", "version", "phase", "status")
+COLUMNS = ("requirement", "text", "category", "version", "phase", "status")
 STYLES = {"Complete": "green", "In Progress": "cyan", "Blocked": "red", "Pending": "dim"}
 MAX_TEXT = 300
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import click
 from rich.text import Text
 
+from gsd_core.model.question import answer_command
 from gsd_core.sanitize import one_line
 from gsd_core.views.phases import PhaseRow, percent
-from gsd_core.views.status import RESUME, Status, answer_command, cost_json, status_json, status_of
+from gsd_core.views.status import RESUME, Status, cost_json, status_json, status_of
 
-from .commands import with_global_options
+from .commands import base_command, with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command
 from .output import can_show, counted, json_flag, print_json, print_line, styled
@@ -57,10 +58,10 @@ def _lines(status: Status, options: GlobalOptions) -> Iterator[str | Text]:
         yield f"step {step.id}: {step.status}{until}, attempt {step.attempt}"
     for asked in status.questions:
         yield f"? {one_line(asked.question.text, 120)}"
-        answered = asked.question.id in status.pending_answers
-        command_line = answer_command(asked.question)
-        hint = "answered; continue the run with: gsd resume" if answered else f"answer with: {command_line}"
-        yield f"  {with_global_options(hint, options)}"
+        if asked.question.id in status.pending_answers:
+            yield with_global_options(f"  answered; continue the run with: {RESUME}", options)
+        else:
+            yield f"  answer with: {answer_command(asked.question, base_command(options))}"
     yield _cost_line(status)
     if status.waits_for == RESUME:
         yield with_global_options(f"continue with: {RESUME}", options)

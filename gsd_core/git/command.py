@@ -29,7 +29,7 @@ OPTIONS = (
     "i18n.logOutputEncoding=UTF-8",
     "-c",
     "trailer.separators=:",
-    # A background process that outlives git would hold locks that nobody expects.
+    # A background process that outlives git would hold unexpected locks.
     "-c",
     "gc.auto=0",
     "-c",
@@ -137,7 +137,7 @@ class Command:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                # In a session of its own, git does not get the Ctrl-C that is meant for gsd, so a
+                # In a separate session, git does not get the Ctrl-C that is meant for gsd, so a
                 # commit is not left half done.
                 start_new_session=True,
             )

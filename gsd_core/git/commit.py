@@ -1,4 +1,4 @@
-"""One commit: exactly the given paths, with trailers, whatever else is staged."""
+"""One commit: exactly the given paths, with trailers, regardless of what else is staged."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def find(git: Command, trailers: Mapping[str, str], *, since: str = "") -> str |
     """
     patterns = [f"--grep={name}: {value}" for name, value in trailers.items()]
     found = _log(git, *patterns, *([f"^{since}", "HEAD"] if since else []))
-    return next((sha for sha, its_own, _ in found if its_own == dict(trailers)), None)
+    return next((sha for sha, found_trailers, _ in found if found_trailers == dict(trailers)), None)
 
 
 def trailed(git: Command, run: str | None = None) -> tuple[TrailedCommit, ...]:
@@ -54,7 +54,7 @@ def trailed(git: Command, run: str | None = None) -> tuple[TrailedCommit, ...]:
 
 
 def project_trailer(git: Command) -> dict[str, str]:
-    """Return the trailer that tells the commits of a project in a subfolder from those of the others.
+    """Return the trailer that distinguishes the commits of a project in a subfolder from those of others.
 
     Step and task ids repeat in every project: without it, a project whose journal is lost would take
     another one's ``1/execute/01-01`` for its own. Paths cannot decide, because a task may commit none.
@@ -111,13 +111,13 @@ def order(git: Command, directory: str) -> dict[str, int]:
     are comparable within one result only.
     """
     commits = list(_commits_below(git, directory))
-    places: dict[str, int] = {}
-    for place, paths in enumerate(commits):
-        places.update({path: len(commits) - place for path in paths if path not in places})
+    positions: dict[str, int] = {}
+    for position, paths in enumerate(commits):
+        positions.update({path: len(commits) - position for path in paths if path not in positions})
     here = set(_files(git.root, directory))
-    uncommitted = (here - set(places)) | {entry.path for entry in within(entries(git), [directory])}
+    uncommitted = (here - set(positions)) | {entry.path for entry in within(entries(git), [directory])}
     newest = dict.fromkeys(uncommitted, len(commits) + 1)
-    return {path: place for path, place in (places | newest).items() if path in here}
+    return {path: position for path, position in (positions | newest).items() if path in here}
 
 
 def _commits_below(git: Command, directory: str) -> Iterator[list[str]]:

@@ -73,7 +73,7 @@ def _staged(git: Command, name: str, environment: dict[str, str]) -> str:
 
 
 def _add_conflicts(git: Command, environment: dict[str, str]) -> None:
-    """Add the files with merge conflicts outside the project: git writes no tree as long as there are any."""
+    """Add the files with merge conflicts outside the project: git writes no tree while there are any."""
     whole = evolve(git, root=top(git))
     lines = whole("ls-files", "-z", "--unmerged", environment=environment).split("\0")
     if paths := {line.split("\t", 1)[1] for line in lines if line}:

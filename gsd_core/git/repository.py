@@ -55,7 +55,7 @@ def data_directory(git: Command) -> Path:
     """Return the folder of the project's journal and lock, which need not exist.
 
     It is inside git's own directory, so that ``git clean`` and agents do not touch it. A project in a
-    subfolder has a folder of its own below ``projects``, named after its path in the repository.
+    subfolder has its own folder below ``projects``, named after its path in the repository.
     """
     shared = common_dir(git) / "gsd"
     path = prefix(git).rstrip("/")
@@ -69,7 +69,7 @@ def data_directory(git: Command) -> Path:
 
 @contextmanager
 def one_writer(git: Command) -> Generator[None]:
-    """Wait until no other run writes to the repository, and keep others waiting meanwhile.
+    """Wait until no other run writes to the repository, and make others wait until this one is done.
 
     The projects of one repository have separate locks but share its index, its HEAD and its lock
     files. Without this, two commits at once fail on index.lock, HEAD may be the other run's commit when

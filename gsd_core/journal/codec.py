@@ -1,7 +1,7 @@
 """Conversion of values to JSON data and back, for every public class of :mod:`gsd_core`.
 
 Times are aware ISO 8601 text, durations are seconds, amounts of dollars and paths (POSIX) are text.
-A member of a union of our own classes has the name of its class in the key ``type``.
+A member of a union of public classes has the name of its class in the key ``type``.
 Keys that a newer version may have added are ignored; any other mismatch is an error.
 """
 

@@ -25,7 +25,7 @@ def put(
     """Put an item into the inbox of the journal at *path* and return its id; it is on disk then.
 
     Putting the same *key* again has no effect and returns the id of the first item.
-    Raise ``JournalError`` if there is no journal: then no run exists that could take the item.
+    Raise ``JournalError`` without a journal, because then there is no run that could take the item.
     """
     if not path.exists():
         raise JournalError(f"no journal at {path}", hint="nothing has been run in this project yet")

@@ -25,7 +25,7 @@ LOCK = "lock"
 OWNER = "owner.json"
 
 WAIT_SECONDS = 0.2
-"""How long to wait for the lock, because :func:`owner` holds it for an instant."""
+"""How long to wait for the lock, because :func:`owner` holds it very briefly."""
 
 
 @attrs.frozen(kw_only=True)
@@ -103,7 +103,7 @@ class ProjectLock:
 
 
 def owner(directory: Path) -> Owner | None:
-    """Return who holds the lock in *directory*; ``None`` if nobody does."""
+    """Return the owner of the lock in *directory*; ``None`` if it is free."""
     try:
         descriptor = os.open(directory / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -9,8 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
-# Not the sqlite3 of the standard library: Python brings whatever SQLite the system has, and up to 3.51.2
-# a WAL file that is reset while several connections write can corrupt the database. apsw contains its
+# Not the sqlite3 of the standard library: it uses the system's SQLite, and in versions up to 3.51.2 a WAL
+# file that is reset while several connections write can corrupt the database. apsw contains its
 # own SQLite, and since 3.51.3 (the least version in pyproject.toml) one without this bug.
 import apsw
 import attrs

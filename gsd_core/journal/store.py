@@ -1,4 +1,4 @@
-"""The journal: what was done, fact by fact, in one file that survives a kill at any moment."""
+"""The journal: an append-only sequence of facts in one file that a kill at any moment does not damage."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Each commit is an fsync. An agent reports many things a second, and losing the l
 """
 
 BATCH = 1000
-"""How many records are read at once; between batches no transaction is open that would hold up writers."""
+"""How many records are read at once; between batches no transaction is open that would delay writers."""
 
 Row: TypeAlias = tuple[str, int, str, str, int, str, int, str]
 
@@ -115,7 +115,7 @@ class Journal:
     def activity(
         self, kind: str, data: Mapping[str, Any], *, run: str, step: str = "", attempt: int = 0
     ) -> int:
-        """Note something that may be lost, and return the ``seq`` that it will have."""
+        """Record activity, which may be lost, and return the ``seq`` that it will have."""
         if kind not in ACTIVITY:
             raise ValueError(f"{kind!r} is a fact, not one of {', '.join(sorted(ACTIVITY))}: use append")
         with self._lock:
@@ -127,7 +127,7 @@ class Journal:
             return self._last + len(self._pending)
 
     def flush(self) -> None:
-        """Commit the activity that was noted so far."""
+        """Commit the activity that was recorded so far."""
         with self._lock:
             if self._pending:
                 self._commit(self._pending, ())
@@ -145,7 +145,7 @@ class Journal:
             return self._epochs[run]
 
     def close(self) -> None:
-        """Commit what is pending and close the file; closing twice is fine."""
+        """Commit pending activity and close the file; closing twice is fine."""
         with self._lock:
             if self._database is None:
                 return

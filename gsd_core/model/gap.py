@@ -21,8 +21,8 @@ class BadArtifact:
 class Gap:
     """A *truth* that does not hold, and the *reason*; the other fields are optional.
 
-    *about* identifies the gap across rounds, whatever its wording: the id of a truth (``01-02:T1``), a
-    path, or a requirement. *missing* lists what has to be added. The core sets *found_by*.
+    *about* identifies the gap across rounds, even if it is worded differently: the id of a truth
+    (``01-02:T1``), a path, or a requirement. *missing* lists what has to be added. The core sets *found_by*.
     """
 
     truth: str

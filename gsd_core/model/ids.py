@@ -29,6 +29,9 @@ _KINDS: dict[str, StepKind] = {kind: kind for kind in KINDS}
 
 _PHASE = re.compile(r"(\d{1,9})((?:-\d{1,4})*)([A-Za-z]?)((?:\.\d{1,9}[A-Za-z]?)*)")
 _PART = re.compile(r"(\d{1,9})([A-Za-z]?)")
+# Also splits "A10" after its letter, so that it comes after "A2".
+_SEPARATOR = re.compile(r"[.-]|(?<=^[A-Za-z])(?=\d)")
+_AFTER_NUMBERS = 10**9
 
 
 def normal_phase(text: str) -> str:
@@ -46,9 +49,19 @@ def normal_phase(text: str) -> str:
 
 
 def phase_order(number: str) -> tuple[tuple[int, str], ...]:
-    """Return a sort key that orders phases part by part: 2.1 < 2.2 < 2.10 < 3."""
-    parts = re.split(r"[.-]", normal_phase(number))
-    return tuple((int(m[1]), m[2]) if (m := _PART.fullmatch(part)) else (0, part) for part in parts)
+    """Return a sort key that orders phases part by part: 2.1 < 2.2 < 2.10 < 3 < A1 < A10 < PROJ-42.
+
+    Numbers that begin with letters come after all others, ordered by their letters first.
+    """
+    first, *rest = _SEPARATOR.split(normal_phase(number))
+    if first[:1].isalpha():
+        return ((_AFTER_NUMBERS, first), *map(_part_order, rest))
+    return tuple(map(_part_order, [first, *rest]))
+
+
+def _part_order(part: str) -> tuple[int, str]:
+    match = _PART.fullmatch(part)
+    return (int(match[1]), match[2]) if match else (0, part)
 
 
 def padded(number: str) -> str:

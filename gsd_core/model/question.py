@@ -123,6 +123,14 @@ def parse_typed_answer(question: Question, typed: str) -> Answer:
     return answer
 
 
+def answer_command(question: Question, gsd: str = "gsd") -> str:
+    """Return the command line that answers *question*, with a placeholder for the answer.
+
+    *gsd* is how to call gsd for the project, such as ``gsd -C DIR``.
+    """
+    return f"{gsd} answer {question.id} {'CHOICE' if question.options else 'TEXT'}"
+
+
 def _numbered_label(question: Question, word: str) -> str:
     number = int(word) if _NUMBER.fullmatch(word) else 0
     return question.options[number - 1].label if 1 <= number <= len(question.options) else ""

@@ -11,14 +11,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from pathlib import PurePosixPath
 from typing import Literal, TypeAlias
 
 import attrs
 
 from gsd_core.model.ids import normal_phase
+from gsd_core.protected import protected_part
 
 from .model import PhaseView, Plan, PlannedPhase, Requirement, Task
-from .paths import refused
 from .waves import cycle
 
 Severity: TypeAlias = Literal["blocker", "warning", "info"]
@@ -189,9 +190,23 @@ def _paths(plan: Plan) -> Iterator[Issue]:
     paths += [(path, task.number) for task in plan.tasks for path in task.files]
     paths += [(artifact.path, 0) for artifact in plan.must_haves.artifacts]
     for path, task in dict.fromkeys(paths):
-        if reason := refused(path):
+        if reason := invalid_path_reason(path):
             hint = "use the path of a file that belongs to the project"
             yield _issue("paths", f"{path!r} {reason}", hint, plan=plan.id, task=task)
+
+
+def invalid_path_reason(path: str) -> str:
+    """Return the reason why a plan may not name *path* as a file to change; empty if it may."""
+    parts = PurePosixPath(path.replace("\\", "/")).parts
+    if not path.strip() or not parts:
+        return "is not a path"
+    if any(not character.isprintable() for character in path):
+        return "contains control characters"
+    if parts[0] == "/" or parts[0].startswith("~") or re.match(r"[A-Za-z]:", path) or ".." in parts:
+        return "is outside the project"
+    if protected_part(path):
+        return "is protected: agents may not change it"
+    return ""
 
 
 def _files(plan: Plan) -> set[str]:
@@ -231,7 +246,7 @@ def _requirement_ids(requirements: Sequence[Requirement]) -> Iterator[Issue]:
             hint = "write it like AUTH-01"
             yield _issue("ids", f"{name!r} is not a valid requirement id", hint)
         if count > 1:
-            hint = "give each requirement an id of its own"
+            hint = "give each requirement a unique id"
             yield _issue("ids", f"requirement {name} appears {count} times", hint)
 
 
@@ -256,7 +271,7 @@ def _order(phases: Sequence[PlannedPhase]) -> Iterator[Issue]:
     numbers = [phase.number for phase in phases]
     for number, count in Counter(numbers).items():
         if count > 1:
-            hint = "give each phase a number of its own"
+            hint = "give each phase a unique number"
             yield _issue("phases", f"{count} phases have the number {number}", hint)
     for phase in phases:
         for name in phase.depends_on:

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 from gsd_core.model.ids import padded, slug
 
-from .markdown import bullets, inline, paragraphs, title
+from .markdown import bullets, document, inline, paragraphs, title
 from .model import PhaseView
 
 
@@ -41,4 +41,4 @@ def render_context(
         "<deferred>\n## Deferred Ideas\n\nNone.\n\n</deferred>",
         f"---\n\n*Phase: {inline(folder)}*\n*Context gathered: {inline(date)}*",
     ]
-    return "\n\n".join(parts) + "\n"
+    return document(parts)

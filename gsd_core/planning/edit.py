@@ -1,8 +1,8 @@
 """Applies changes to the texts of ROADMAP.md, REQUIREMENTS.md and STATE.md.
 
 The changes themselves are values in :mod:`gsd_core.planning.changes`, which steps return and the journal
-stores. They are a module of their own, below the modules of the files: those import the changes that they
-apply, and this module imports them in turn.
+stores. They have a separate module to avoid circular imports: the modules of the files import the changes
+that they apply, and this module imports the modules of the files.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ ROADMAP, REQUIREMENTS, STATE = "ROADMAP.md", "REQUIREMENTS.md", "STATE.md"
 def apply_changes(texts: Mapping[str, str], changes: Sequence[Change]) -> dict[str, str]:
     """Return the texts, by file name, that differ after *changes*; all other bytes stay as they are.
 
-    Applying the same changes again has no effect. Raises :class:`PlanningError` if a change does not find
-    its place in ROADMAP.md or REQUIREMENTS.md. STATE.md and the progress table only repeat what other
-    files say: there, what is missing is skipped.
+    Applying the same changes again has no effect. Raises :class:`PlanningError` if ROADMAP.md or
+    REQUIREMENTS.md lacks the phase or the requirement of a change. STATE.md and the progress table only
+    repeat information from other files, so fields that they do not have are skipped.
     """
     edited = dict(texts)
     for change in changes:

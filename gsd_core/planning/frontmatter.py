@@ -225,7 +225,7 @@ def _yaml_classes() -> tuple[Any, Any]:
             composer: Any = self
             event: Any = composer.parser.peek_event()
             anchor, line = event.anchor, _line(event.start_mark)
-            # An alias without an anchor is a text that lacks its quotes, such as *.py, and is repaired.
+            # An alias without an anchor is text that lacks quotes, such as *.py, and is repaired.
             if isinstance(event, AliasEvent) and anchor in composer.anchors:
                 raise _LimitError("YAML aliases are not allowed", line, "repeat the value instead")
             is_collection = isinstance(event, CollectionStartEvent)

@@ -1,4 +1,4 @@
-"""The health of a ``.planning/``: what is missing, broken or contradictory, and repairs.
+"""Checks of ``.planning/`` for missing, broken and contradictory files, and repairs.
 
 Codes and severities are those of GSD's ``validate health`` (v1.20.5): E001 no folder, E002 PROJECT,
 E003 ROADMAP, E004 STATE, E005 config broken; W001 a section of PROJECT is missing, W002 STATE names
@@ -6,7 +6,7 @@ an unknown phase, W003 no config, W004 unknown model profile, W005 a folder's na
 without a folder, W007 a folder without a phase; I001 a plan without a summary. A phase that has not
 begun has no folder: its W006 is only information, as in gsd-core.
 
-:func:`examine` changes nothing. A repair is the new text of a whole file, and is shown as a diff
+:func:`check_health` changes nothing. A repair is the new text of a whole file, and is shown as a diff
 before it is written.
 """
 
@@ -39,7 +39,7 @@ from .state import render_state
 from .survey import Survey, Surveyed, survey
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
-Standing: TypeAlias = Literal["healthy", "degraded", "broken"]
+HealthStatus: TypeAlias = Literal["healthy", "degraded", "broken"]
 
 PROJECT, STATE = ".planning/PROJECT.md", ".planning/STATE.md"
 SECTIONS = ("What This Is", "Core Value", "Requirements")
@@ -57,7 +57,7 @@ _POSITION = re.compile(r"^\s*(?:[-*]\s+)?(?:\*\*)?(?:Current )?(?:Phase|focus):?
 
 @attrs.frozen(kw_only=True)
 class HealthIssue:
-    """Something that is wrong: GSD's *code*, the file it is in, and how to fix it."""
+    """A problem: GSD's *code* for it, the file that has it, and how to fix it."""
 
     code: str
     severity: Severity
@@ -68,8 +68,8 @@ class HealthIssue:
     repairable: bool = False
 
 
-def examine(root: Path) -> tuple[HealthIssue, ...]:
-    """Return all that is wrong in the project at *root*, the worst first."""
+def check_health(root: Path) -> tuple[HealthIssue, ...]:
+    """Return all issues of the project at *root*, the worst first."""
     if not (root / ".planning").is_dir():
         fix = "start a project with: gsd run IDEA"
         return (_issue("E001", ".planning", "the project has no .planning folder", fix),)
@@ -91,8 +91,8 @@ def examine(root: Path) -> tuple[HealthIssue, ...]:
     return tuple(sorted(found, key=lambda one: (order.index(one.severity), one.code)))
 
 
-def standing(issues: tuple[HealthIssue, ...]) -> Standing:
-    """Return the state of the whole project, in GSD's words."""
+def overall_status(issues: tuple[HealthIssue, ...]) -> HealthStatus:
+    """Return the status of the whole project, in GSD's terms."""
     severities = {issue.severity for issue in issues}
     if "error" in severities:
         return "broken"
@@ -214,12 +214,15 @@ def _missing_summaries(root: Path) -> Iterator[HealthIssue]:
 
 @attrs.frozen(kw_only=True)
 class Repair:
-    """The content of a file *before* (``None``: it does not exist) and *after*; *cures* are codes."""
+    """A file's content *before* (``None`` if it does not exist) and *after*.
+
+    *codes* are those of the issues that this fixes.
+    """
 
     path: str
     before: bytes | None
     after: str
-    cures: tuple[str, ...]
+    codes: tuple[str, ...]
 
     def diff(self) -> str:
         """Return the change as a unified diff; bytes that are not UTF-8 are shown escaped."""
@@ -241,7 +244,7 @@ def repairs(root: Path, issues: Iterable[HealthIssue], date: str) -> tuple[Repai
         after = _repaired_config(root) if path == CONFIG else _repaired_state(root, issue, date)
         before = _bytes(root / path)
         if before is None or before.decode("utf-8", "replace") != after:
-            proposed.append(Repair(path=path, before=before, after=after, cures=(issue.code,)))
+            proposed.append(Repair(path=path, before=before, after=after, codes=(issue.code,)))
     return tuple(proposed)
 
 
@@ -278,7 +281,7 @@ def _repaired_config(root: Path) -> str:
 
 
 def _repaired_state(root: Path, issue: HealthIssue, date: str) -> str:
-    """Return STATE.md with the position that the files show: edited, or a new one if it is lost."""
+    """Return STATE.md with the position that the files show: edited, or a new one if it cannot be read."""
     surveyed = survey(root)
     phases = surveyed.phases()
     if issue.code == "W002":

@@ -1,14 +1,14 @@
 """The text of planning files: reading it, writing untrusted text into it, editing its lines and tables.
 
 Also the XML-like elements (``<task>…</task>``) in the body of a plan. They are not XML: their content
-is raw text, in which ``<div>``, ``&&`` and ``->`` have no meaning. Only what a reader would take for the
-plan's own structure is escaped.
+is raw text, where ``<div>``, ``&&`` and ``->`` have no special meaning. Only tags that readers would take
+for the plan's own structure are escaped.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -89,13 +89,18 @@ def title(text: str) -> str:
     return inline(text.replace("*", "").replace("`", "'")) or "Untitled"
 
 
+def document(parts: Iterable[str]) -> str:
+    """Return a file's text: its *parts* separated by blank lines, without those that are empty."""
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
 def bullets(texts: Sequence[str]) -> str:
     """Return a list with one line for each of *texts* that is not blank."""
     return "\n".join(f"- {inline(text)}" for text in texts if text.strip())
 
 
 def paragraphs(text: str) -> str:
-    """Return *text* as paragraphs of one line each, none of which is a heading, list or table."""
+    """Return *text* as paragraphs of one line each; none can be read as a heading, list or table."""
     parts = (inline(part) for part in re.split(r"\n\s*\n", clean(text)))
     # `**Goal**: …` at the start of a line is one of GSD's fields.
     plain = (re.sub(r"^\*\*", r"\\*\\*", part) for part in parts if part)
@@ -224,7 +229,7 @@ def elements(text: str) -> Iterator[Element]:
     at, unclosed = 0, set[str]()
     while opening := _OPEN.search(text, at):
         name = opening[1]
-        # Searching once per name is enough, and keeps a text of many open tags from taking quadratic time.
+        # Searching once per name is enough, and many open tags would otherwise take quadratic time.
         end = -1 if name in unclosed else text.find(f"</{name}>", opening.end())
         if end < 0:
             unclosed.add(name)
@@ -235,7 +240,7 @@ def elements(text: str) -> Iterator[Element]:
 
 
 def named(text: str, name: str) -> Iterator[Element]:
-    """Yield the elements with that name, at any depth; one inside of another of its name is not found."""
+    """Yield the elements with that name, at any depth, except those inside another one of that name."""
     yield from (element for element, _, _ in _spans(text, name))
 
 
@@ -292,6 +297,6 @@ def _structural(element: str) -> str:
     """Return a pattern for the rest of a tag that has a meaning inside *element*."""
     names = [*_STRUCTURE, re.escape(element)]
     if element == "options":
-        # The options of a decision have names of their own: <option id="a"><name>…</name>.
+        # The options of a decision have names, too: <option id="a"><name>…</name>.
         names.remove("name")
     return rf"(?i:/?(?:{'|'.join(names)})(?![\w-]))"

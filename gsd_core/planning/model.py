@@ -69,7 +69,7 @@ class MustHaves:
 class Task:
     """One task of a plan; *number* counts from 1; *check* is the command that verifies it, if any.
 
-    A checkpoint has texts of its own in *details* (``what-built``, ``how-to-verify``, ``decision``,
+    A checkpoint has additional texts in *details* (``what-built``, ``how-to-verify``, ``decision``,
     ``options`` …), by the name of their element.
     """
 

@@ -1,4 +1,4 @@
-"""The must-haves of a phase and their results: what has to hold, and what detectors and verifiers found.
+"""The must-haves of a phase and their results: the expectations, and the findings of detectors and verifiers.
 
 A must-have is a truth, an artifact or a key link. Plans declare them in their frontmatter; one that
 several plans declare counts once.
@@ -17,7 +17,7 @@ from gsd_core.model.ids import padded
 from .model import PhaseView, Plan
 
 MustHaveStatus: TypeAlias = Literal["holds", "fails", "partial", "missing", "uncertain", "human", "open"]
-"""``human``: a person has to check it; ``open``: nobody has reported anything about it."""
+"""``human``: a person has to check it; ``open``: nothing was reported about it."""
 
 _UNMET: tuple[MustHaveStatus, ...] = ("fails", "partial", "missing", "uncertain")
 
@@ -26,7 +26,7 @@ _UNMET: tuple[MustHaveStatus, ...] = ("fails", "partial", "missing", "uncertain"
 class MustHave:
     """Something that must hold.
 
-    *ids* are all the names by which gaps and evidence may refer to it. *details* say what an artifact
+    *ids* are all the names that gaps and evidence may use for it. *details* say what an artifact
     provides, or how a link is made.
     """
 

@@ -58,7 +58,7 @@ def is_backlog(number: str) -> bool:
 
 
 def _read_list(text: str, at: int, *, series: bool) -> list[str]:
-    """Return the numbers of the list that begins at a place: ``1, 2 and 4-6``."""
+    """Return the numbers of the list that begins at position *at*: ``1, 2 and 4-6``."""
     found: list[str] = []
     while True:
         several = None if series else _RANGE.match(text, at)

@@ -29,7 +29,7 @@ MAX_CACHED = 100_000
 """Plans up to this size, in characters, are kept after they have been parsed."""
 
 # A folder's name can be read in several ways: 02-01-login is phase 2 with a slug "01-login", or
-# phase 2-01. All readings are kept, and the roadmap decides.
+# phase 2-01. All interpretations are kept, and the roadmap decides.
 _CODED = re.compile(rf"^({CODE})-({NUMBER})(?=-|$)")
 _SERIES = re.compile(rf"^(?:[A-Z][A-Z0-9_]*-)?({SERIES})(?=-|$)")
 _PREFIXED = re.compile(rf"^({TOKEN})(?=-|$)")
@@ -201,7 +201,7 @@ def _plans(view: PhaseView, folder: Folder, names: Mapping[str, str]) -> Iterato
     for name in folder.live_plans():
         path = f"{folder.path}/{name}"
         text = read_text(folder.root, path)
-        parse = _parsed if len(text) < MAX_CACHED else _parsed.__wrapped__
+        parse = cached_plan if len(text) < MAX_CACHED else cached_plan.__wrapped__
         plan = parse(text, path, view.number)
         yield attrs.evolve(
             plan, name=plan.name or names.get(plan.id, ""), summary=folder.summary_of(name, plan.id)
@@ -209,7 +209,7 @@ def _plans(view: PhaseView, folder: Folder, names: Mapping[str, str]) -> Iterato
 
 
 @lru_cache(maxsize=512)
-def _parsed(text: str, path: str, phase: str) -> Plan:
+def cached_plan(text: str, path: str, phase: str) -> Plan:
     """Parse a plan once: the tree is read after every step, and plans seldom change."""
     return parse_plan(text, path=path, phase=phase)
 

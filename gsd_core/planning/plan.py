@@ -5,7 +5,7 @@ keys ``phase``, ``plan``, ``type``, ``wave``, ``depends_on``, ``files_modified``
 ``requirements``, ``must_haves`` and perhaps ``gap_closure``. The body consists of elements:
 ``<objective>``, ``<context>``, ``<tasks>``, ``<verification>``, ``<success_criteria>`` and ``<output>``.
 A ``<task type="auto">`` contains ``<name>``, ``<files>``, ``<action>``, ``<verify>`` and ``<done>``; the
-other types are checkpoints, with elements of their own.
+other types are checkpoints, with additional elements.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def parse_plan(text: str, *, path: str, phase: str) -> Plan:
 _FILE_NAME = re.compile(r"(?:(.+)-)?PLAN\.md", re.IGNORECASE)
 # The later layout: plans/PLAN-03-name.md
 _NESTED_NAME = re.compile(r"(?:.*-)?PLAN-(\d{1,9}[a-z]?)(?:-.*)?\.md", re.IGNORECASE)
-# Some plans are named by the time they were made, `2026-01-31-…` or `20260131-0930`; the date is no phase.
+# Some plans are named after their creation time, `2026-01-31-…` or `20260131-0930`; the date is not a phase.
 _DATE = re.compile(r"(?:19|20)\d\d-?[01]\d-?[0-3]\d(?:\D|$)")
 
 
@@ -232,7 +232,7 @@ _QUOTED_PATH = re.compile(r"`([^`\s]+)`")
 def _task_sections(body: str) -> tuple[Task, ...]:
     """Return the tasks that are written as headings; a heading in a code fence is text.
 
-    A task ends at the next heading of its own level or above.
+    A task ends at the next heading of the same or a higher level.
     """
     found: list[tuple[str, list[str]]] = []
     level, fenced = 0, False
@@ -257,7 +257,7 @@ def _task_of_section(number: int, name: str, lines: Sequence[str]) -> Task:
     return Task(
         number=number,
         name=prose(name),
-        # What has a space in it is a remark, not a path.
+        # An item that contains a space is a remark, not a path.
         files=tuple(path for file in files if (path := file.strip(" -*\t")) and " " not in path),
         action=fields.get("action") or "\n".join(lines).strip(),
         verify=fields.get("verify", ""),
@@ -286,7 +286,7 @@ _ELEMENT_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 def render_plan(plan: Plan) -> str:
-    """Return the text of a plan's PLAN.md, from which :func:`parse_plan` reads the same values."""
+    """Return the text of a plan's PLAN.md; :func:`parse_plan` reads the same values from it."""
     path = PurePosixPath(plan.path or f"{plan.id}-PLAN.md")
     summary = path.with_name(re.sub(r"PLAN(?=\.md$)", "SUMMARY", path.name))
     head: dict[str, Node] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .markdown import inline, paragraphs, prose, title
+from .markdown import document, inline, paragraphs, prose, title
 from .model import Requirement
 
 _NAME = re.compile(r"^#[ \t]+(\S.*)$", re.MULTILINE)
@@ -63,4 +63,4 @@ def render_project(
         "| Decision | Rationale | Outcome |\n|----------|-----------|---------|",
         f"---\n*Last updated: {inline(date)} after initialization*",
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return document(parts)

@@ -17,7 +17,7 @@ from gsd_core.errors import PlanningError
 from gsd_core.model.ids import normal_phase
 
 from .changes import MapRequirement
-from .markdown import Lines, cell, cells, inline, prose, read_text, set_cell, title
+from .markdown import Lines, cell, cells, document, inline, prose, read_text, set_cell, title
 from .model import PlannedPhase, Requirement
 from .numbers import TOKEN
 
@@ -212,11 +212,11 @@ def render_requirements(
         f"---\n*Requirements defined: {inline(date)}*\n"
         f"*Last updated: {inline(date)} after initial definition*",
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return document(parts)
 
 
 def _by_category(requirements: Sequence[Requirement], *, box: bool) -> Iterator[str]:
-    """Yield a heading and a list for each category, in the order in which they first occur."""
+    """Yield a heading and a list for each category, in order of first occurrence."""
     order = list(dict.fromkeys(requirement.category for requirement in requirements))
     mark = "[ ] " if box else ""
     for category in order:

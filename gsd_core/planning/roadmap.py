@@ -8,8 +8,8 @@ more of three places:
 - a line of the checklist: ``- [ ] **Phase 2: Login** - users sign in``;
 - a row of a table of phases, which has a column ``Name``.
 
-A table with a column ``Status`` also holds the progress of its phases. What is in a code fence is
-text, and what is in ``<details>`` belongs to a milestone that has shipped. Lines count from 0.
+A table with a column ``Status`` also holds the progress of its phases. Code fences are
+skipped, and ``<details>`` contain milestones that have shipped. Lines count from 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import attrs
 from gsd_core.errors import PlanningError
 from gsd_core.model.ids import normal_phase
 
-from .markdown import cell, cells, inline, paragraphs, prose, title
+from .markdown import cell, cells, document, inline, paragraphs, prose, title
 from .milestones import Milestone, current_milestone, listed_milestone, milestone_of
 from .model import PlannedPhase
 from .numbers import CODE, NUMBER, SERIES, TOKEN, is_backlog, phase_numbers
@@ -280,7 +280,7 @@ def parse_roadmap(text: str) -> Roadmap:
 
 @attrs.define
 class _Parser:
-    """Reads a roadmap line by line and knows in which part of it the next line is."""
+    """Reads a roadmap line by line and keeps track of the part that contains the current line."""
 
     roadmap: Roadmap
     fence: int = -1  # the line of the code fence that is open
@@ -408,7 +408,7 @@ class _Parser:
             self.roadmap.table_entries.append(entry)
 
     def _check_size(self, at: int) -> None:
-        """Refuse a file that would cost quadratic time later; real roadmaps have at most dozens."""
+        """Reject a file that would later take quadratic time; real roadmaps have dozens of phases."""
         roadmap = self.roadmap
         mentions = (roadmap.sections, roadmap.entries, roadmap.table_entries, roadmap.rows)
         milestones = (roadmap.milestones, roadmap.folded, roadmap.listed)
@@ -516,7 +516,7 @@ def render_roadmap(name: str, overview: str, phases: Sequence[PlannedPhase], dat
         + "\n".join(rows),
         f"---\n*Roadmap created: {inline(date)}*",
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return document(parts)
 
 
 def _render_details(phase: PlannedPhase) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Changes to ROADMAP.md: plans are listed and ticked, phases are ticked.
 
-Every change can be applied again without effect, and touches no line that it is not about: a
-roadmap also holds what people wrote. :mod:`.roadmap` describes the format.
+Applying a change again has no effect. No unrelated line is changed, because a roadmap also contains what
+people wrote. :mod:`.roadmap` describes the format.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def list_plans(text: str, change: ListPlans) -> str:
 
 
 def tick_plan(text: str, change: TickPlan) -> str:
-    """Tick the plan's line and count it; a list that lacks the plan gets it, no list stays none."""
+    """Tick the plan's line and count it; a list that lacks the plan gets it, but no list is created."""
     roadmap = parse_roadmap(text)
     section = _section(roadmap, change.phase)
     if section is None and not _entry(roadmap, change.phase):

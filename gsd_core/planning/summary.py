@@ -1,4 +1,4 @@
-"""SUMMARY.md: writes what became of a plan.
+"""SUMMARY.md: writes the results of a plan.
 
 Source: the summaries of GSD v1.20.5, whose validator requires the keys ``phase``, ``plan``,
 ``subsystem``, ``tags``, ``duration`` and ``completed``. Nothing here reads a summary's content; that the
@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from gsd_core.model.ids import padded
 
 from .frontmatter import render_frontmatter
-from .markdown import bullets, inline, title
+from .markdown import bullets, document, inline, title
 from .model import Plan
 
 
@@ -77,7 +77,7 @@ def render_summary(
         f"## Next Phase Readiness\nAll tasks are done{unresolved}.",
         f"---\n*Phase: {inline(folder)}*\n*Completed: {inline(date)}*",
     ]
-    return head + "\n" + "\n\n".join(parts) + "\n"
+    return f"{head}\n{document(parts)}"
 
 
 def _short_duration(duration: timedelta | None) -> str:

@@ -30,7 +30,7 @@ from .frontmatter import (
     read_frontmatter,
     render_frontmatter,
 )
-from .markdown import cell, inline, paragraphs, title
+from .markdown import cell, document, inline, paragraphs, title
 from .model import PhaseView, Verdict, VerdictStatus
 from .must_haves import Coverage, MustHaveResult, MustHaveResults, MustHaveStatus, coverage_of, results_of
 
@@ -198,11 +198,11 @@ def render_verification(
         *_human_checks(report.human),
         *_gaps_summary(report),
     ]
-    return render_frontmatter(head) + "\n" + "\n\n".join(parts) + "\n"
+    return f"{render_frontmatter(head)}\n{document(parts)}"
 
 
 def _status(report: GapReport) -> VerdictStatus:
-    # What a failed detector would have found is unknown, so that the phase did not pass.
+    # What a failed detector would have found is unknown, so the phase has not passed.
     if report.gaps or report.failed_detectors:
         return "gaps_found"
     return "human_needed" if report.human else "passed"

@@ -9,10 +9,9 @@ from typing import assert_never
 from gsd_core.errors import ExitCode, Parked
 from gsd_core.machine.due import ApplyResult, AskAgain, End, Escalate, Settle, Start, Wait, due, exit_of
 from gsd_core.model.ids import StepId
-from gsd_core.model.question import Inquiry, Option, Question
+from gsd_core.model.question import Inquiry, Option, Question, answer_command
 
 from .apply import apply_result
-from .publishing import answer_command
 from .questions import POLL, ask, take_answers
 from .recovery import settle
 from .runtime import Run
@@ -112,7 +111,7 @@ async def _ask_again(run: Run, item: AskAgain) -> End | None:
             for question in record.inquiry.questions
             if question.id not in record.answers
         ]:
-            todo = f"{answer_command(gsd, unanswered[0])}, then {todo}"
+            todo = f"{answer_command(unanswered[0], gsd)}, then {todo}"
         reason = f"{item.step} is waiting for an answer: {todo}"
         return End(outcome="blocked", exit=ExitCode.QUESTION, reason=reason)
     return None

@@ -20,7 +20,7 @@ from gsd_core.machine.state import State, inquiry_key
 from gsd_core.model.event import Event, EventName
 from gsd_core.model.ids import StepId
 from gsd_core.model.notice import Level, Notice, NoticeType
-from gsd_core.model.question import Answer, Inquiry, Question
+from gsd_core.model.question import Answer, Inquiry, answer_command
 from gsd_core.sanitize import clip, one_line
 
 from .runtime import Run
@@ -131,7 +131,7 @@ def notice_of(event: Event, project: str, command: str = "gsd") -> Notice | None
                 lines.append(f"{question.id}: {question.text}")
                 lines += [f"  {number}. {option.label}" for number, option in enumerate(question.options, 1)]
             first = inquiry.questions[0]
-            how = answer_command(command, first)
+            how = answer_command(first, command)
             body = "\n".join([*lines, "", f"answer with: {how}"])
             title = f"{event.step or 'the run'} is waiting for an answer"
             return notice("question", title, body, "warning", question=first.id, answer_with=how)
@@ -153,11 +153,6 @@ def notice_of(event: Event, project: str, command: str = "gsd") -> Notice | None
             return notice("error", "gaps remain" if outcome == "gaps" else outcome, reason, level)
         case _:
             return None
-
-
-def answer_command(command: str, question: Question) -> str:
-    """Return the command line that answers *question*, with a placeholder for the answer."""
-    return f"{command} answer {question.id} {'CHOICE' if question.options else 'TEXT'}"
 
 
 def _describe_step(text: str) -> str:

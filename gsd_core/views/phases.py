@@ -87,7 +87,7 @@ def _step_progress(state: State, phase: PhaseSnapshot, name: StepName) -> Progre
     records = state.of(name, phase.number)
     reached = _on_disk(state, phase, name)
     if phase.ticked:
-        # A complete phase needs no more work, whatever its files say.
+        # A complete phase needs no more work, even if its files suggest otherwise.
         return reached if reached == "completed" else "skipped"
     if any(record.status == "failed" for record in records):
         return "failed"

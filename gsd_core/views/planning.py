@@ -14,7 +14,7 @@ from gsd_core.planning.waves import plan_waves
 
 from .status import SCHEMA_VERSION
 
-VerdictSeen: TypeAlias = Literal["passed", "gaps_found", "human_needed", "missing", "stale"]
+CurrentVerdict: TypeAlias = Literal["passed", "gaps_found", "human_needed", "missing", "stale"]
 
 
 def phases_json(survey: Survey, phases: Iterable[Surveyed]) -> dict[str, Any]:
@@ -83,30 +83,30 @@ def requirements_json(requirements: Iterable[Requirement]) -> dict[str, Any]:
 
 
 @attrs.frozen(kw_only=True)
-class GapsSeen:
+class PhaseGaps:
     """A phase's verdict on disk, the gaps in it, and those that the detectors find now.
 
     *failed* says which detectors failed and why; if there are any, the list of gaps may be incomplete.
     """
 
-    status: VerdictSeen
+    status: CurrentVerdict
     gaps: tuple[Gap, ...] = ()
     human: tuple[HumanCheck, ...] = ()
     failed: tuple[str, ...] = ()
 
 
-def verdict_status(verdict: Verdict | None) -> VerdictSeen:
+def verdict_status(verdict: Verdict | None) -> CurrentVerdict:
     """Return the status of a verdict on disk; one that cannot be read counts as missing."""
     if verdict is None or verdict.status == "unknown":
         return "missing"
     return "stale" if verdict.stale else verdict.status
 
 
-def gaps_json(seen: GapsSeen) -> dict[str, Any]:
-    """Return *seen* as JSON data."""
+def gaps_json(found: PhaseGaps) -> dict[str, Any]:
+    """Return *found* as JSON data."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "status": seen.status,
+        "status": found.status,
         "gaps": [
             {
                 "truth": gap.truth,
@@ -116,7 +116,7 @@ def gaps_json(seen: GapsSeen) -> dict[str, Any]:
                 "missing": list(gap.missing),
                 "found_by": gap.found_by,
             }
-            for gap in seen.gaps
+            for gap in found.gaps
         ],
-        "complete": not seen.failed,
+        "complete": not found.failed,
     }

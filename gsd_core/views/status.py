@@ -14,7 +14,7 @@ import attrs
 from gsd_core.machine.due import Wait, due
 from gsd_core.machine.state import Fact, Failure, QuestionRecord, RunOutcome, State, StepRecord
 from gsd_core.model.ids import StepId
-from gsd_core.model.question import Asked, Question
+from gsd_core.model.question import Asked, Question, answer_command
 from gsd_core.model.usage import Usage
 
 from .phases import PhaseRow, percent, phase_rows
@@ -98,7 +98,7 @@ def current_step(state: State) -> StepRecord | None:
 
 
 def open_questions(state: State) -> tuple[Asked, ...]:
-    """Return the questions without an answer, in the order in which they were asked."""
+    """Return the questions without an answer, oldest first."""
     return tuple(
         Asked(
             question=question,
@@ -122,11 +122,6 @@ def find_question(state: State, question_id: str) -> tuple[QuestionRecord, Quest
             if question.id == question_id:
                 return record, question
     return None
-
-
-def answer_command(question: Question) -> str:
-    """Return the command that answers *question*, with a placeholder for the answer."""
-    return f"gsd answer {question.id} {'CHOICE' if question.options else 'TEXT'}"
 
 
 def _waits_for(state: State, run_status: RunStatus, unanswered: Sequence[Asked]) -> str:

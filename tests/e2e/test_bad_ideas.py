@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.place import FAKE, Place
+from tests.e2e.project import FAKE, Project
 
 BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "empty": (lambda path: path.write_bytes(b" \n\n"), "is empty"),
@@ -20,11 +20,11 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_idea_is_an_error_with_a_hint_and_nothing_is_written(place: Place, name: str) -> None:
+def test_a_bad_idea_is_an_error_with_a_hint_and_nothing_is_written(project: Project, name: str) -> None:
     make, reason = BAD[name]
-    idea = place.base / "idea.md"
+    idea = project.base / "idea.md"
     make(idea)
-    done = place.gsd("run", idea, *FAKE, "-C", "project", "--yes", limit=20)
+    done = project.gsd("run", idea, *FAKE, "-C", "project", "--yes", limit=20)
 
     assert done.exit == 2
     assert done.out == ""
@@ -32,21 +32,21 @@ def test_a_bad_idea_is_an_error_with_a_hint_and_nothing_is_written(place: Place,
     assert done.err.splitlines()[0].startswith("error: ")
     assert done.err.splitlines()[-1].startswith("hint: ")
     assert "Traceback" not in done.err
-    assert not place.project.exists()
+    assert not project.root.exists()
 
 
-def test_a_missing_idea_is_reported(place: Place) -> None:
-    place.make()
-    done = place.gsd("run", *FAKE, "--yes")
+def test_a_missing_idea_is_reported(project: Project) -> None:
+    project.create()
+    done = project.gsd("run", *FAKE, "--yes")
 
     assert done.exit == 2
     assert "no idea" in done.err
-    assert not (place.project / ".git" / "gsd").exists()
+    assert not (project.root / ".git" / "gsd").exists()
 
 
-def test_an_empty_standard_input_is_not_an_idea(place: Place) -> None:
-    done = place.gsd("run", "-", *FAKE, "-C", "project", "--yes")
+def test_an_empty_standard_input_is_not_an_idea(project: Project) -> None:
+    done = project.gsd("run", "-", *FAKE, "-C", "project", "--yes")
 
     assert done.exit == 2
     assert "is empty" in done.err
-    assert not place.project.exists()
+    assert not project.root.exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gsd_plugins.rehearsal.api import Failure, MessagesApi
-from tests.e2e.place import EXAMPLE, Place, calm, defects
+from tests.e2e.project import EXAMPLE, Project, defects, no_problems
 
 CLAUDE = ("--agent", "claude")
 
@@ -17,24 +17,24 @@ def listing(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
 
 
-def test_without_credentials_nothing_is_created(place: Place) -> None:
-    done = place.gsd("run", EXAMPLE, *CLAUDE, "-C", "project", "--yes", GIT_AUTHOR_NAME="T")
+def test_without_credentials_nothing_is_created(project: Project) -> None:
+    done = project.gsd("run", EXAMPLE, *CLAUDE, "-C", "project", "--yes", GIT_AUTHOR_NAME="T")
 
     assert done.exit == 4
-    assert done.took < 5
+    assert done.seconds < 5
     assert "claude auth login" in done.err or "auth login" in done.err
     assert "ANTHROPIC_API_KEY" in done.err
     assert "--agent rehearsal" in done.err
-    assert not place.project.exists()
+    assert not project.root.exists()
 
 
-def test_without_credentials_nothing_is_written_to_a_project(place: Place) -> None:
-    place.make()
-    before = listing(place.project)
-    done = place.gsd("run", EXAMPLE, *CLAUDE, "--yes")
+def test_without_credentials_nothing_is_written_to_a_project(project: Project) -> None:
+    project.create()
+    before = listing(project.root)
+    done = project.gsd("run", EXAMPLE, *CLAUDE, "--yes")
 
     assert done.exit == 4
-    assert listing(place.project) == before
+    assert listing(project.root) == before
 
 
 REFUSALS = [
@@ -44,29 +44,29 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("status", "kind"), REFUSALS)
-def test_refused_credentials_end_the_run_within_ten_seconds(place: Place, status: int, kind: str) -> None:
-    place.make()
+def test_refused_credentials_end_the_run_within_ten_seconds(project: Project, status: int, kind: str) -> None:
+    project.create()
     with MessagesApi(lambda request: Failure(status, kind, "invalid x-api-key")) as api:
-        place.environment = {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "sk-bad-key-of-mine"}
-        done = place.gsd("run", EXAMPLE, *CLAUDE, "--yes")
+        project.environment = {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "sk-bad-key-of-mine"}
+        done = project.gsd("run", EXAMPLE, *CLAUDE, "--yes")
 
     assert done.exit == 4
-    assert done.took < 10
+    assert done.seconds < 10
     assert "claude auth login" in done.err
     assert "--agent rehearsal" in done.err
     assert "sk-bad-key-of-mine" not in done.err
-    assert place.leftovers() == []
+    assert project.leftovers() == []
 
 
 @pytest.mark.slow
-def test_a_run_whose_credentials_were_refused_can_be_finished(place: Place) -> None:
-    place.make()
+def test_a_run_whose_credentials_were_refused_can_be_finished(project: Project) -> None:
+    project.create()
     with MessagesApi(lambda request: Failure(401, "authentication_error", "no")) as api:
-        place.environment = {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "sk-bad"}
-        refused = place.gsd("run", EXAMPLE, *CLAUDE, "--yes")
-    place.environment = calm()
-    done = place.gsd("resume", "-p", "gsd_plugins.rehearsal.fake", "--agent", "fake", "--yes")
+        project.environment = {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "sk-bad"}
+        refused = project.gsd("run", EXAMPLE, *CLAUDE, "--yes")
+    project.environment = no_problems()
+    done = project.gsd("resume", "-p", "gsd_plugins.rehearsal.fake", "--agent", "fake", "--yes")
 
     assert refused.exit == 4
     assert done.exit == 0, done.err
-    assert list(defects(place)) == []
+    assert list(defects(project)) == []

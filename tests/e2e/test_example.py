@@ -7,49 +7,49 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.place import EXAMPLE, FAKE, REHEARSAL, Place, calm, defects
+from tests.e2e.project import EXAMPLE, FAKE, REHEARSAL, Project, defects, no_problems
 from tests.run.harness import git
 
 
-def test_a_rehearsal_creates_its_own_repository_and_costs_nothing(place: Place) -> None:
-    place.environment = calm()
-    done = place.gsd("run", EXAMPLE, *REHEARSAL, "-C", "project", "--yes")
+def test_a_rehearsal_creates_its_own_repository_and_costs_nothing(project: Project) -> None:
+    project.environment = no_problems()
+    done = project.gsd("run", EXAMPLE, *REHEARSAL, "-C", "project", "--yes")
 
     assert done.exit == 0, done.err
-    assert set(git(place.project, "log", "--format=%an <%ae>").splitlines()) == {
+    assert set(git(project.root, "log", "--format=%an <%ae>").splitlines()) == {
         "GSD rehearsal <rehearsal@localhost>"
     }
-    assert list(defects(place)) == []
-    assert (place.said("status")["status"], place.said("status")["cost"]["dollars"]) == ("done", "0")
+    assert list(defects(project)) == []
+    assert (project.json("status")["status"], project.json("status")["cost"]["dollars"]) == ("done", "0")
     assert ", $0, run r-" in done.err.splitlines()[-1]
 
 
-def test_other_agents_do_not_get_a_made_up_identity(place: Place) -> None:
-    done = place.gsd("run", EXAMPLE, *FAKE, "-C", "project", "--yes")
+def test_other_agents_do_not_get_a_made_up_identity(project: Project) -> None:
+    done = project.gsd("run", EXAMPLE, *FAKE, "-C", "project", "--yes")
 
     assert done.exit == 2
     assert "git does not know" in done.err
     assert "git config --global user.name" in done.err
-    assert not place.project.exists()
+    assert not project.root.exists()
 
 
-def test_an_existing_repository_does_not_get_a_made_up_identity(place: Place) -> None:
-    subprocess.run(["git", "init", "-q", place.project], check=True)
-    done = place.gsd("run", EXAMPLE, *REHEARSAL, "--yes")
+def test_an_existing_repository_does_not_get_a_made_up_identity(project: Project) -> None:
+    subprocess.run(["git", "init", "-q", project.root], check=True)
+    done = project.gsd("run", EXAMPLE, *REHEARSAL, "--yes")
 
     assert done.exit == 2
     assert "git does not know" in done.err
-    assert git(place.project, "config", "--local", "--list").find("user.") == -1
+    assert git(project.root, "config", "--local", "--list").find("user.") == -1
 
 
 @pytest.mark.slow
-def test_an_identity_that_git_knows_is_used(place: Place) -> None:
+def test_an_identity_that_git_knows_is_used(project: Project) -> None:
     names = [f"GIT_{role}_{key}" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")]
-    place.environment = calm() | dict.fromkeys(names, "x@y.example")
-    done = place.gsd("run", EXAMPLE, *FAKE, "-C", "project", "--yes")
+    project.environment = no_problems() | dict.fromkeys(names, "x@y.example")
+    done = project.gsd("run", EXAMPLE, *FAKE, "-C", "project", "--yes")
 
     assert done.exit == 0, done.err
-    assert set(git(place.project, "log", "--format=%ae").splitlines()) == {"x@y.example"}
+    assert set(git(project.root, "log", "--format=%ae").splitlines()) == {"x@y.example"}
 
 
 def content(root: Path) -> list[str]:
@@ -63,12 +63,12 @@ def content(root: Path) -> list[str]:
 def test_the_example_takes_a_minute_and_a_half_at_most_and_is_the_same_twice(tmp_path: Path) -> None:
     made: list[list[str]] = []
     for name in ("one", "two"):
-        place = Place(tmp_path / name)
-        place.base.mkdir()
-        done = place.gsd("run", EXAMPLE, *REHEARSAL, "-C", "project", "--yes", "--seed", "7")
+        project = Project(tmp_path / name)
+        project.base.mkdir()
+        done = project.gsd("run", EXAMPLE, *REHEARSAL, "-C", "project", "--yes", "--seed", "7")
         assert done.exit == 0, done.err
-        assert done.took < 90
-        assert list(defects(place)) == []
-        made.append(content(place.project))
+        assert done.seconds < 90
+        assert list(defects(project)) == []
+        made.append(content(project.root))
 
     assert made[0] == made[1]

@@ -10,23 +10,23 @@ import sys
 import pytest
 
 from gsd_core.model.event import EVENT_NAMES
-from tests.e2e.place import EXAMPLE, FAKE, Done, Place, calm
+from tests.e2e.project import EXAMPLE, FAKE, Done, Project, no_problems
 
 RUN = ("run", EXAMPLE, *FAKE, "--yes")
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, Done]:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Done]:
     """Return a finished project, and how the run that made it ended, with colors."""
-    place = Place(tmp_path_factory.mktemp("finished"), calm())
-    place.make()
-    return place, place.gsd("-C", place.project, *RUN, FORCE_COLOR="1")
+    project = Project(tmp_path_factory.mktemp("finished"), no_problems())
+    project.create()
+    return project, project.gsd("-C", project.root, *RUN, FORCE_COLOR="1")
 
 
-def test_stream_json_is_a_line_for_each_event_with_a_documented_name(place: Place) -> None:
-    place.make()
-    place.environment = calm(QUESTION="1", GAP="1")
-    done = place.gsd(*RUN, "--output-format", "stream-json")
+def test_stream_json_is_a_line_for_each_event_with_a_documented_name(project: Project) -> None:
+    project.create()
+    project.environment = no_problems(QUESTION="1", GAP="1")
+    done = project.gsd(*RUN, "--output-format", "stream-json")
     names = [event["name"] for event in done.lines]
     seqs = [event["seq"] for event in done.lines]
 
@@ -39,37 +39,37 @@ def test_stream_json_is_a_line_for_each_event_with_a_documented_name(place: Plac
     assert {"run.opened", "question.asked", "question.answered", "phase.completed"} <= set(names)
 
 
-def test_json_is_one_object_at_the_end(finished: tuple[Place, Done]) -> None:
+def test_json_is_one_object_at_the_end(finished: tuple[Project, Done]) -> None:
     done = finished[0].gsd(*RUN, "--output-format", "json")
-    told = json.loads(done.out)
+    summary = json.loads(done.out)
 
-    assert (told["schema_version"], told["outcome"], told["exit"]) == (1, "done", 0)
-    assert told["run"].startswith("r-")
+    assert (summary["schema_version"], summary["outcome"], summary["exit"]) == (1, "done", 0)
+    assert summary["run"].startswith("r-")
 
 
-def test_with_json_output_an_error_is_an_object(finished: tuple[Place, Done]) -> None:
+def test_with_json_output_an_error_is_an_object(finished: tuple[Project, Done]) -> None:
     done = finished[0].gsd("run", "absent.md", *FAKE, "--output-format", "json")
 
     assert done.exit == json.loads(done.out)["exit"] == 2
     assert "absent.md" in json.loads(done.out)["error"]["message"]
 
 
-def test_text_leaves_standard_output_empty(finished: tuple[Place, Done]) -> None:
+def test_text_leaves_standard_output_empty(finished: tuple[Project, Done]) -> None:
     _, done = finished
 
     assert (done.exit, done.out) == (0, "")
     assert done.err.splitlines()[-1].startswith("done: 1 phase complete")
 
 
-def test_force_color_adds_colors(finished: tuple[Place, Done]) -> None:
-    place, done = finished
+def test_force_color_adds_colors(finished: tuple[Project, Done]) -> None:
+    project, done = finished
 
     assert "\x1b[" in done.err
-    assert "\x1b[" in place.gsd("status", FORCE_COLOR="1").out
+    assert "\x1b[" in project.gsd("status", FORCE_COLOR="1").out
 
 
 @pytest.mark.parametrize("verb", [RUN, ("status",), ("log",), ("plugins",), ("--help",), ("run", "--help")])
-def test_no_color_overrides_force_color(finished: tuple[Place, Done], verb: tuple[str, ...]) -> None:
+def test_no_color_overrides_force_color(finished: tuple[Project, Done], verb: tuple[str, ...]) -> None:
     done = finished[0].gsd(*verb, FORCE_COLOR="1", NO_COLOR="1")
 
     assert done.exit == 0
@@ -77,22 +77,22 @@ def test_no_color_overrides_force_color(finished: tuple[Place, Done], verb: tupl
     assert "\x1b[9" not in done.out + done.err
 
 
-def test_the_folder_can_be_named_before_or_after_the_command(finished: tuple[Place, Done]) -> None:
-    place, _ = finished
-    after = place.gsd("status", "-C", place.project, "--json")
-    before = place.gsd("-C", place.project, "status", "--json")
+def test_the_folder_can_be_named_before_or_after_the_command(finished: tuple[Project, Done]) -> None:
+    project, _ = finished
+    after = project.gsd("status", "-C", project.root, "--json")
+    before = project.gsd("-C", project.root, "status", "--json")
 
     assert before.out == after.out
     assert json.loads(after.out)["status"] == "done"
 
 
-def test_a_closed_pipe_is_not_a_failure(finished: tuple[Place, Done]) -> None:
-    place, _ = finished
+def test_a_closed_pipe_is_not_a_failure(finished: tuple[Project, Done]) -> None:
+    project, _ = finished
     line = f"{shlex.quote(sys.executable)} -m gsd_core log | head -1"
     piped = subprocess.run(
         ["bash", "-o", "pipefail", "-c", line],
-        cwd=place.project,
-        env=place.world({}),
+        cwd=project.root,
+        env=project.environ({}),
         capture_output=True,
         check=False,
     )

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.e2e.place import EXAMPLE, FAKE, REHEARSAL, Place, calm, defects, gate
+from tests.e2e.project import EXAMPLE, FAKE, REHEARSAL, Project, defects, gate, no_problems
 from tests.run.harness import git
 
 RUN = ("run", EXAMPLE, *FAKE)
@@ -14,15 +14,15 @@ QUESTION = "Which bullet should each entry in the list start with?"
 RESUME = ("resume", *FAKE[:2])
 
 
-def asking(place: Place) -> None:
+def asking(project: Project) -> None:
     """Create a project whose agent asks its question."""
-    place.make()
-    place.environment = calm(QUESTION="1")
+    project.create()
+    project.environment = no_problems(QUESTION="1")
 
 
-def bullet(place: Place) -> str:
+def bullet(project: Project) -> str:
     """Return the lines of the project's code with the chosen bullet."""
-    return git(place.project, "grep", "-h", "BULLET = ", "HEAD")
+    return git(project.root, "grep", "-h", "BULLET = ", "HEAD")
 
 
 AGENTS = [pytest.param(FAKE, id="fake"), pytest.param(REHEARSAL, id="rehearsal", marks=pytest.mark.slow)]
@@ -30,70 +30,70 @@ AGENTS = [pytest.param(FAKE, id="fake"), pytest.param(REHEARSAL, id="rehearsal",
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_question_without_a_human_ends_the_run_and_its_answer_finishes_it(
-    place: Place, agent: tuple[str, ...]
+    project: Project, agent: tuple[str, ...]
 ) -> None:
-    asking(place)
-    blocked = place.gsd("run", EXAMPLE, *agent, "--no-input")
-    (question,) = place.said("questions")["questions"]
-    answered = place.gsd("answer", question["id"], "2")
-    done = place.gsd("resume", *agent[:-2], "--no-input")
+    asking(project)
+    blocked = project.gsd("run", EXAMPLE, *agent, "--no-input")
+    (question,) = project.json("questions")["questions"]
+    answered = project.gsd("answer", question["id"], "2")
+    done = project.gsd("resume", *agent[:-2], "--no-input")
 
     assert blocked.exit == 3
     assert question["id"] in blocked.err
     assert question["text"] == QUESTION
     assert answered.exit == 0, answered.err
     assert done.exit == 0, done.err
-    assert 'BULLET = "-"' in bullet(place)
-    assert len(place.facts("question.asked")) == 1
-    assert list(defects(place)) == []
+    assert 'BULLET = "-"' in bullet(project)
+    assert len(project.facts("question.asked")) == 1
+    assert list(defects(project)) == []
 
 
-def test_answers_come_from_a_file(place: Place) -> None:
-    asking(place)
-    answers = place.base / "answers.json"
+def test_answers_come_from_a_file(project: Project) -> None:
+    asking(project)
+    answers = project.base / "answers.json"
     answers.write_text(json.dumps({QUESTION: "Arrow"}))
-    done = place.gsd(*RUN, "--no-input", "--answers", answers)
+    done = project.gsd(*RUN, "--no-input", "--answers", answers)
 
     assert done.exit == 0, done.err
-    assert 'BULLET = "->"' in bullet(place)
-    assert list(defects(place)) == []
+    assert 'BULLET = "->"' in bullet(project)
+    assert list(defects(project)) == []
 
 
 @pytest.mark.slow
-def test_answers_come_from_standard_input(place: Place) -> None:
-    asking(place)
+def test_answers_come_from_standard_input(project: Project) -> None:
+    asking(project)
     answer = json.dumps({"question": QUESTION, "chosen": ["Dash"]}).encode() + b"\n"
-    done = place.gsd(*RUN, "--answers", "-", stdin=answer)
+    done = project.gsd(*RUN, "--answers", "-", stdin=answer)
 
     assert done.exit == 0, done.err
-    assert 'BULLET = "-"' in bullet(place)
+    assert 'BULLET = "-"' in bullet(project)
 
 
 @pytest.mark.slow
-def test_a_run_that_waits_takes_an_answer_from_another_process(place: Place) -> None:
-    asking(place)
-    started = place.start(*RUN, "--no-input", GSD_WAIT_FOR_ANSWERS="2m")
-    assert started.until(lambda: place.facts("question.asked"))
-    (question,) = place.said("questions")["questions"]
-    answered = place.gsd("answer", question["id"], "Star")
+def test_a_run_that_waits_takes_an_answer_from_another_process(project: Project) -> None:
+    asking(project)
+    started = project.start(*RUN, "--no-input", GSD_WAIT_FOR_ANSWERS="2m")
+    assert started.until(lambda: project.facts("question.asked"))
+    (question,) = project.json("questions")["questions"]
+    answered = project.gsd("answer", question["id"], "Star")
     done = started.wait()
 
     assert f"pid {started.pid}" in answered.out
     assert done.exit == 0, done.err
 
 
-def test_a_run_can_be_followed_to_its_end(place: Place) -> None:
-    place.make()
-    place.environment = calm()
-    waits = gate(place)
+def test_a_run_can_be_followed_to_its_end(project: Project) -> None:
+    project.create()
+    project.environment = no_problems()
+    waits = gate(project)
     waits.close()
-    started = place.start(*RUN, "--yes")
+    started = project.start(*RUN, "--yes")
     assert started.until(waits.reached.exists)
-    follows = place.start("log", "--follow", "--json")
-    assert follows.until(follows.has_said(5))
-    status = place.said("status")
+    follows = project.start("log", "--follow", "--json")
+    assert follows.until(follows.has_lines(5))
+    status = project.json("status")
     waits.open()
-    stopped = place.gsd("stop")
+    stopped = project.gsd("stop")
     done, followed = started.wait(), follows.wait()
 
     assert (status["status"], status["owner"]["pid"]) == ("running", started.pid)
@@ -103,32 +103,32 @@ def test_a_run_can_be_followed_to_its_end(place: Place) -> None:
     assert followed.exit == 0
     assert followed.lines[-1]["kind"] == "run.closed"
     seqs = [line["seq"] for line in followed.lines]
-    assert seqs == [fact.seq for fact in place.facts() if fact.seq <= seqs[-1]]
+    assert seqs == [fact.seq for fact in project.facts() if fact.seq <= seqs[-1]]
 
 
 @pytest.mark.slow
-def test_a_run_that_was_stopped_from_elsewhere_is_resumed(place: Place) -> None:
-    place.make()
-    place.environment = calm()
-    waits = gate(place)
+def test_a_run_that_was_stopped_from_elsewhere_is_resumed(project: Project) -> None:
+    project.create()
+    project.environment = no_problems()
+    waits = gate(project)
     waits.close()
-    started = place.start(*RUN, "--yes")
+    started = project.start(*RUN, "--yes")
     assert started.until(waits.reached.exists)
     waits.open()
-    place.gsd("stop")
+    project.gsd("stop")
     stopped = started.wait()
-    left = place.leftovers()
-    done = place.gsd(*RESUME, "--yes")
+    left = project.leftovers()
+    done = project.gsd(*RESUME, "--yes")
 
     assert stopped.exit == 130
     assert "stopped on request" in stopped.err
     assert left == []
     assert done.exit == 0, done.err
-    assert list(defects(place)) == []
+    assert list(defects(project)) == []
 
 
-def test_stop_without_a_run_reports_that(place: Place) -> None:
-    place.make()
-    done = place.gsd("stop")
+def test_stop_without_a_run_reports_that(project: Project) -> None:
+    project.create()
+    done = project.gsd("stop")
 
     assert (done.exit, done.out) == (0, "no active run in this project\n")

@@ -7,7 +7,7 @@ import pytest
 from gsd_plugins.rehearsal import Scenario
 from gsd_plugins.rehearsal.api import MessagesApi
 from gsd_plugins.rehearsal.replies import Replies
-from tests.e2e.place import EXAMPLE, Place, Started, defects, plugin
+from tests.e2e.project import EXAMPLE, Project, Started, defects, plugin
 
 PLAYS = """from urllib.parse import quote
 from gsd_core import implements
@@ -16,8 +16,8 @@ from gsd_plugins.claude import run_claude
 
 @implements(gsd_run_agent)
 async def run_agent(task, host):
-    said = {"step": task.step, "role": task.role, "tree": str(task.tree)}
-    headers = chr(10).join(f"x-gsd-{name}: {quote(value)}" for name, value in said.items())
+    call = {"step": task.step, "role": task.role, "tree": str(task.tree)}
+    headers = chr(10).join(f"x-gsd-{name}: {quote(value)}" for name, value in call.items())
     return await run_claude(task, host, env={"ANTHROPIC_CUSTOM_HEADERS": headers})
 """
 
@@ -28,27 +28,27 @@ def model() -> MessagesApi:
     return MessagesApi(Replies(Scenario(idea, phases=1, question=False, gap=False, overloaded=False)))
 
 
-def start(place: Place, api: MessagesApi, *verb: str) -> Started:
+def start(project: Project, api: MessagesApi, *verb: str) -> Started:
     """Start ``gsd`` with Claude Code and that model."""
     keys = {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "sk-test", "GSD_RETRY_WAIT": "1s"}
-    place.environment = keys
-    loads = plugin(place, PLAYS)
-    return place.start(*verb, *loads, "--agent", "own", "--yes")
+    project.environment = keys
+    loads = plugin(project, PLAYS)
+    return project.start(*verb, *loads, "--agent", "own", "--yes")
 
 
 @pytest.mark.slow
-def test_a_run_whose_model_is_unreachable_reports_it_and_resumes_later(place: Place) -> None:
-    place.make()
+def test_a_run_whose_model_is_unreachable_reports_it_and_resumes_later(project: Project) -> None:
+    project.create()
     with model() as api:
-        started = start(place, api, "run", str(EXAMPLE))
-        assert started.until(lambda: place.facts("task.committed")), started.said
+        started = start(project, api, "run", str(EXAMPLE))
+        assert started.until(lambda: project.facts("task.committed")), started.output
     ended = started.wait()
-    (closed,) = place.facts("run.closed")
+    (closed,) = project.facts("run.closed")
     with model() as api:
-        done = start(place, api, "resume").wait()
+        done = start(project, api, "resume").wait()
 
     assert ended.exit == 75, ended.err
     assert "gsd resume" in ended.err
     assert closed.data["exit"] == 75
     assert done.exit == 0, done.err
-    assert list(defects(place)) == []
+    assert list(defects(project)) == []

@@ -119,6 +119,34 @@ def test_a_folder_without_planning_has_no_phases_or_requirements(tmp_path: Path,
     assert call(command, "-C", tmp_path).stdout.strip()
 
 
+@pytest.mark.parametrize(
+    ("roadmap", "expected"),
+    [
+        ("# Roadmap\n\nFirst we plan.\n", ".planning/ROADMAP.md:1: names no phase; "),
+        ("", ".planning/ROADMAP.md:1: is empty; "),
+        ("# Roadmap\n\n```\n### Phase 1: A\n", ".planning/ROADMAP.md:3: "),
+        (None, ".planning/ROADMAP.md does not exist"),
+    ],
+)
+def test_an_empty_list_of_phases_is_explained(tmp_path: Path, roadmap: str | None, expected: str) -> None:
+    make_project(tmp_path, {"PROJECT.md": "# A\n"} if roadmap is None else {"ROADMAP.md": roadmap})
+    shown = call("phases", "-C", tmp_path)
+
+    assert shown.exit_code == 0
+    assert expected in shown.stdout
+    assert roadmap is None or "### Phase 1: NAME" in shown.stdout
+    assert json_of("phases", "-C", tmp_path)["phases"] == []
+
+
+@pytest.mark.parametrize("roadmap", ["", "# Roadmap\n", "\0" * 10, "```\n### Phase 1: A\n"])
+def test_status_does_not_need_a_readable_roadmap(tmp_path: Path, roadmap: str) -> None:
+    make_project(tmp_path, {"ROADMAP.md": roadmap})
+    (tmp_path / ".planning/STATE.md").write_bytes(b"\xff")
+
+    assert "no run yet" in call("status", "-C", tmp_path).stdout
+    assert json_of("status", "-C", tmp_path)["status"] == "none"
+
+
 def test_control_characters_of_a_project_never_reach_the_terminal(tmp_path: Path) -> None:
     roadmap = f"## v1.0 {EVIL}\n### Phase 1: {EVIL}\n**Goal**: {EVIL}\n"
     requirements = f"## v1\n- [ ] **A-01**: {EVIL}\n"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gsd_core.planning.config import default_config
-from gsd_core.planning.health import apply, examine, repairs
+from gsd_core.planning.health import apply, check_health, repairs
 from tests.cli.bench import call, repository
 from tests.planning.trees import each_project, make_project, plan_text
 
@@ -162,7 +162,7 @@ def test_repairing_a_config_keeps_the_readable_values(tmp_path: Path) -> None:
 
 def test_a_file_that_changed_since_the_diff_is_not_overwritten(tmp_path: Path) -> None:
     root = broken(tmp_path, "E005")
-    [repair] = repairs(root, examine(root), "2026-01-31")
+    [repair] = repairs(root, check_health(root), "2026-01-31")
     (root / ".planning/config.json").write_text("{}")
 
     with pytest.raises(Exception, match=r"config\.json"):
@@ -192,7 +192,7 @@ def test_without_json_the_status_and_the_issues_are_printed(tmp_path: Path) -> N
 
 @each_project
 def test_every_project_can_be_examined_and_its_repairs_shown(project: Path) -> None:
-    issues = examine(project)
+    issues = check_health(project)
 
     assert all(issue.message and issue.fix and issue.path for issue in issues)
     shown = [repair.diff() for repair in repairs(project, issues, "2026-01-31")]

@@ -1,4 +1,4 @@
-"""A place for ``gsd`` to run in; processes that it leaves running are ended and fail the test."""
+"""A project for ``gsd`` to run in; processes that it leaves running are ended and fail the test."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.place import Place
+from tests.e2e.project import Project
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    found = Place(tmp_path)
+def project(tmp_path: Path) -> Iterator[Project]:
+    found = Project(tmp_path)
     yield found
     assert not found.clear()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gsd_core.processes import start_time
-from tests.e2e.place import EXAMPLE, FAKE, Place, calm, defects
+from tests.e2e.project import EXAMPLE, FAKE, Project, defects, no_problems
 
 RUN = ("run", EXAMPLE, *FAKE, "--yes", "-q")
 SLOW = pytest.mark.slow
@@ -20,12 +20,12 @@ exec sleep 600
 """
 
 
-def slow_once(place: Place, name: str) -> Path:
+def slow_once(project: Project, name: str) -> Path:
     """Install a git hook that takes long the first time; return the file that then has its process id."""
-    place.make()
-    place.environment = calm()
-    seen = place.base / "seen"
-    hook = place.project / ".git" / "hooks" / name
+    project.create()
+    project.environment = no_problems()
+    seen = project.base / "seen"
+    hook = project.root / ".git" / "hooks" / name
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(HOOK.format(seen=seen))
     hook.chmod(0o755)
@@ -33,31 +33,31 @@ def slow_once(place: Place, name: str) -> Path:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_commit_that_outlived_gsd_is_ended_and_made_once(place: Place, name: str) -> None:
-    seen = slow_once(place, name)
-    started = place.start(*RUN)
+def test_a_commit_that_outlived_gsd_is_ended_and_made_once(project: Project, name: str) -> None:
+    seen = slow_once(project, name)
+    started = project.start(*RUN)
     assert started.until(seen.exists)
     started.kill(group=True)
     pid = int(seen.read_text())
     before = start_time(pid)
-    done = place.gsd(*RUN)
+    done = project.gsd(*RUN)
 
     assert before is not None
     assert done.exit == 0, done.err
     assert start_time(pid) != before
-    assert list(defects(place)) == []
+    assert list(defects(project)) == []
 
 
 @SLOW
-def test_a_half_written_file_leaves_no_trace(place: Place) -> None:
-    place.make()
-    place.environment = calm()
-    started = place.start(*RUN)
-    assert started.until(lambda: list(place.project.glob(".planning/**/*-PLAN.md")))
+def test_a_half_written_file_leaves_no_trace(project: Project) -> None:
+    project.create()
+    project.environment = no_problems()
+    started = project.start(*RUN)
+    assert started.until(lambda: list(project.root.glob(".planning/**/*-PLAN.md")))
     started.kill()
-    for folder in (place.project / ".planning", place.project):
+    for folder in (project.root / ".planning", project.root):
         (folder / f".gsd-{os.getpid()}.tmp").write_text("half of")
-    done = place.gsd(*RUN)
+    done = project.gsd(*RUN)
 
     assert done.exit == 0, done.err
-    assert list(defects(place)) == []
+    assert list(defects(project)) == []

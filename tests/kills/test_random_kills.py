@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.place import EXAMPLE, FAKE, Place, defects
+from tests.e2e.project import EXAMPLE, FAKE, Project, defects
 
 SEED = 20260801
 STARTS = 60
 """A run that is not finished by then hangs."""
 
 
-def run_with_kills(place: Place, chance: random.Random, kills: int) -> int:
+def run_with_kills(project: Project, chance: random.Random, kills: int) -> int:
     """Run a project to its end, killed at random moments up to *kills* times; return how often it was."""
-    place.make()
-    place.environment = {"GSD_FAKE_PHASES": "2", "GSD_RETRY_ATTEMPTS": "2"}
+    project.create()
+    project.environment = {"GSD_FAKE_PHASES": "2", "GSD_RETRY_ATTEMPTS": "2"}
     killed = 0
     for _ in range(STARTS):
-        started = place.start("run", EXAMPLE, *FAKE, "--yes", "--output-format", "stream-json")
+        started = project.start("run", EXAMPLE, *FAKE, "--yes", "--output-format", "stream-json")
         if killed < kills:
-            started.until(started.has_said(chance.randint(0, 14)))
+            started.until(started.has_lines(chance.randint(0, 14)))
             time.sleep(chance.uniform(0, 0.12))
             ended = started.kill(group=killed % 2 == 1)
             killed += ended.exit == -9
@@ -36,11 +36,11 @@ def run_with_kills(place: Place, chance: random.Random, kills: int) -> int:
     raise AssertionError(f"not finished after {STARTS} starts")
 
 
-def test_a_run_killed_five_times_is_finished_once(place: Place) -> None:
-    killed = run_with_kills(place, random.Random(SEED), 5)
+def test_a_run_killed_five_times_is_finished_once(project: Project) -> None:
+    killed = run_with_kills(project, random.Random(SEED), 5)
 
     assert killed == 5
-    assert list(defects(place)) == []
+    assert list(defects(project)) == []
 
 
 @pytest.mark.slow
@@ -48,7 +48,7 @@ def test_runs_killed_forty_times_are_each_finished_once(tmp_path: Path) -> None:
     chance = random.Random(SEED + 1)
     left = 40
     while left > 0:
-        place = Place(tmp_path / str(left))
-        place.base.mkdir()
-        left -= run_with_kills(place, chance, left)
-        assert list(defects(place)) == []
+        project = Project(tmp_path / str(left))
+        project.base.mkdir()
+        left -= run_with_kills(project, chance, left)
+        assert list(defects(project)) == []

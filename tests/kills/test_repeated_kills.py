@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.place import EXAMPLE, FAKE, Place, calm, defects
+from tests.e2e.project import EXAMPLE, FAKE, Project, defects, no_problems
 
 RUN = ("run", EXAMPLE, *FAKE, "--yes")
 WAITS = """import asyncio, pathlib
@@ -19,30 +19,30 @@ async def wait(use):
 """
 
 
-def killed_three_times(place: Place) -> None:
+def killed_three_times(project: Project) -> None:
     """Have the run killed three times while the first file of the plan is half written."""
-    place.make()
-    place.environment = calm()
-    reached, closed, plugin = (place.base / name for name in ("reached", "closed", "wait.py"))
-    (place.base / "plugins").mkdir()
-    plugin = place.base / "plugins" / "wait.py"
+    project.create()
+    project.environment = no_problems()
+    reached, closed, plugin = (project.base / name for name in ("reached", "closed", "wait.py"))
+    (project.base / "plugins").mkdir()
+    plugin = project.base / "plugins" / "wait.py"
     plugin.write_text(WAITS.format(reached=str(reached), closed=str(closed)))
     closed.touch()
     for _ in range(3):
-        started = place.start(*RUN, "--plugins-dir", plugin.parent)
-        assert started.until(reached.exists), started.said
-        (place.project / "greeter").mkdir(exist_ok=True)
-        (place.project / "greeter" / "__init__.py").write_text("half of")
+        started = project.start(*RUN, "--plugins-dir", plugin.parent)
+        assert started.until(reached.exists), started.output
+        (project.root / "greeter").mkdir(exist_ok=True)
+        (project.root / "greeter" / "__init__.py").write_text("half of")
         started.kill()
         reached.unlink()
     closed.unlink()
 
 
 @pytest.mark.slow
-def test_a_step_lost_three_times_ends_the_run_with_a_question(place: Place) -> None:
-    killed_three_times(place)
-    done = place.gsd(*RUN)
-    (asked,) = place.said("questions")["questions"]
+def test_a_step_lost_three_times_ends_the_run_with_a_question(project: Project) -> None:
+    killed_three_times(project)
+    done = project.gsd(*RUN)
+    (asked,) = project.json("questions")["questions"]
 
     assert done.exit == 1
     assert "three attempts in a row were lost" in done.err
@@ -50,22 +50,22 @@ def test_a_step_lost_three_times_ends_the_run_with_a_question(place: Place) -> N
     assert [option["label"] for option in asked["options"]] == ["Retry", "Skip", "Abort"]
 
 
-def test_resuming_after_three_lost_attempts_starts_the_step_again(place: Place) -> None:
-    killed_three_times(place)
-    place.gsd(*RUN)
-    done = place.gsd(*RUN)
+def test_resuming_after_three_lost_attempts_starts_the_step_again(project: Project) -> None:
+    killed_three_times(project)
+    project.gsd(*RUN)
+    done = project.gsd(*RUN)
 
     assert done.exit == 0, done.err
-    assert list(defects(place)) == []
+    assert list(defects(project)) == []
 
 
 @pytest.mark.slow
-def test_retry_after_three_lost_attempts_starts_the_step_again(place: Place) -> None:
-    killed_three_times(place)
-    place.gsd(*RUN)
-    (asked,) = place.said("questions")["questions"]
-    place.gsd("answer", asked["id"], "Retry")
-    done = place.gsd("resume", *FAKE[:2], "--yes")
+def test_retry_after_three_lost_attempts_starts_the_step_again(project: Project) -> None:
+    killed_three_times(project)
+    project.gsd(*RUN)
+    (asked,) = project.json("questions")["questions"]
+    project.gsd("answer", asked["id"], "Retry")
+    done = project.gsd("resume", *FAKE[:2], "--yes")
 
     assert done.exit == 0, done.err
-    assert list(defects(place)) == []
+    assert list(defects(project)) == []

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.e2e.place import EXAMPLE, FAKE, REHEARSAL, Place, calm, defects, gate, plugin
+from tests.e2e.project import EXAMPLE, FAKE, REHEARSAL, Project, defects, gate, no_problems, plugin
 from tests.terminal.pseudo_terminal import on_a_terminal
 
 BLOCKING = """import pathlib, time
@@ -32,11 +32,11 @@ HOOKS = {
 }
 
 
-def blocking(place: Place, hook: str) -> tuple[str, ...]:
+def blocking(project: Project, hook: str) -> tuple[str, ...]:
     """Return the arguments that load a plugin that blocks the loop for a minute, once."""
     parameters, end = HOOKS[hook]
-    reached = str(place.base / "reached")
-    return plugin(place, BLOCKING.format(hook=hook, parameters=parameters, end=end, reached=reached))
+    reached = str(project.base / "reached")
+    return plugin(project, BLOCKING.format(hook=hook, parameters=parameters, end=end, reached=reached))
 
 
 SLOW = pytest.mark.slow
@@ -56,95 +56,95 @@ BLOCKS = [
 
 @pytest.mark.parametrize(("agent", "number", "code"), STOPS)
 def test_a_signal_while_a_command_runs_stops_the_run_and_resume_finishes_it(
-    place: Place, agent: tuple[str, ...], number: int, code: int
+    project: Project, agent: tuple[str, ...], number: int, code: int
 ) -> None:
-    place.make()
-    place.environment = calm()
-    waits = gate(place)
+    project.create()
+    project.environment = no_problems()
+    waits = gate(project)
     waits.close()
-    started = place.start("run", EXAMPLE, *agent, "--yes")
+    started = project.start("run", EXAMPLE, *agent, "--yes")
     assert started.until(waits.reached.exists)
     began = time.monotonic()
     started.signal(number)
     stopped = started.wait()
-    took = time.monotonic() - began
-    (closed,) = place.facts("run.closed")
-    left = place.leftovers()
+    seconds = time.monotonic() - began
+    (closed,) = project.facts("run.closed")
+    left = project.leftovers()
     waits.open()
-    resumed = place.gsd("resume", *agent[:-2], "--yes")
+    resumed = project.gsd("resume", *agent[:-2], "--yes")
 
     assert stopped.exit == code
-    assert took < 10
+    assert seconds < 10
     assert (closed.data["outcome"], closed.data["exit"]) == ("stopped", code)
     assert "gsd resume" in stopped.err
     assert left == []
     assert resumed.exit == 0, resumed.err
-    assert list(defects(place)) == []
+    assert list(defects(project)) == []
 
 
 @pytest.mark.parametrize(("hook", "number", "code"), BLOCKS)
 def test_a_second_signal_ends_a_run_whose_loop_a_plugin_blocks(
-    place: Place, hook: str, number: int, code: int
+    project: Project, hook: str, number: int, code: int
 ) -> None:
-    place.make()
-    place.environment = calm()
-    loads = blocking(place, hook)
-    started = place.start("run", EXAMPLE, *FAKE, "--yes", *loads)
-    assert started.until((place.base / "reached").exists)
+    project.create()
+    project.environment = no_problems()
+    loads = blocking(project, hook)
+    started = project.start("run", EXAMPLE, *FAKE, "--yes", *loads)
+    assert started.until((project.base / "reached").exists)
     started.signal(number)
     time.sleep(0.2)
     alive = started.process.poll() is None
     began = time.monotonic()
     started.signal(number)
     ended = started.wait()
-    took = time.monotonic() - began
-    resumed = place.gsd("resume", *FAKE[:2], "--yes", *loads)
+    seconds = time.monotonic() - began
+    resumed = project.gsd("resume", *FAKE[:2], "--yes", *loads)
 
     assert alive
     assert ended.exit == code
-    assert took < 2
+    assert seconds < 2
     assert resumed.exit == 0, resumed.err
-    assert list(defects(place)) == []
+    assert list(defects(project)) == []
 
 
 @pytest.mark.slow
-def test_a_second_signal_ends_the_agent_at_once(place: Place) -> None:
-    place.make()
-    place.environment = calm()
-    waits = gate(place)
+def test_a_second_signal_ends_the_agent_at_once(project: Project) -> None:
+    project.create()
+    project.environment = no_problems()
+    waits = gate(project)
     waits.close()
-    started = place.start("run", EXAMPLE, *REHEARSAL, "--yes")
+    started = project.start("run", EXAMPLE, *REHEARSAL, "--yes")
     assert started.until(waits.reached.exists)
     started.signal(signal.SIGINT)
     started.signal(signal.SIGINT)
     ended = started.wait()
 
     assert ended.exit == 130
-    assert place.leftovers() == []
+    assert project.leftovers() == []
 
 
 @pytest.mark.slow
-def test_a_plugin_that_blocks_the_loop_is_named_within_ten_seconds(place: Place) -> None:
-    place.make()
-    place.environment = calm()
-    started = place.start("run", EXAMPLE, *FAKE, "--yes", *blocking(place, "gsd_wrap_step"))
-    assert started.until((place.base / "reached").exists)
-    assert started.until(lambda: place.facts("plugin.failed"), 10)
-    (named,) = place.facts("plugin.failed")
-    started.until(lambda: "own" in started.said, 1)
+def test_a_plugin_that_blocks_the_loop_is_named_within_ten_seconds(project: Project) -> None:
+    project.create()
+    project.environment = no_problems()
+    started = project.start("run", EXAMPLE, *FAKE, "--yes", *blocking(project, "gsd_wrap_step"))
+    assert started.until((project.base / "reached").exists)
+    assert started.until(lambda: project.facts("plugin.failed"), 10)
+    (named,) = project.facts("plugin.failed")
+    started.until(lambda: "own" in started.output, 1)
     started.kill()
 
     assert (named.data["plugin"], named.data["hook"]) == ("own", "gsd_wrap_step")
-    assert "plugin 'own' in gsd_wrap_step has blocked the event loop" in started.said
+    assert "plugin 'own' in gsd_wrap_step has blocked the event loop" in started.output
 
 
-def test_control_c_twice_at_a_terminal_ends_a_blocked_run_and_shows_the_cursor(place: Place) -> None:
-    place.make()
-    loads = blocking(place, "gsd_wrap_step")
-    command = ["gsd_core", "run", str(EXAMPLE), *FAKE, "-C", str(place.project), "--yes", *loads]
-    with on_a_terminal(*command, **calm()) as screen:
+def test_control_c_twice_at_a_terminal_ends_a_blocked_run_and_shows_the_cursor(project: Project) -> None:
+    project.create()
+    loads = blocking(project, "gsd_wrap_step")
+    command = ["gsd_core", "run", str(EXAMPLE), *FAKE, "-C", str(project.root), "--yes", *loads]
+    with on_a_terminal(*command, **no_problems()) as screen:
         screen.until("\x1b[?25l")
-        while not (place.base / "reached").exists():
+        while not (project.base / "reached").exists():
             time.sleep(0.01)
         screen.type("\x03")
         time.sleep(0.3)
@@ -157,20 +157,20 @@ def test_control_c_twice_at_a_terminal_ends_a_blocked_run_and_shows_the_cursor(p
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["begins", "ends"])
-def test_a_signal_while_the_run_starts_or_ends_is_not_a_crash(place: Place, moment: str) -> None:
-    place.make()
-    place.environment = calm()
-    loads = plugin(place, LINGERING.format(moment=moment, reached=str(place.base / "reached")))
-    started = place.start("run", EXAMPLE, *FAKE, "--yes", *loads)
-    assert started.until((place.base / "reached").exists)
+def test_a_signal_while_the_run_starts_or_ends_is_not_a_crash(project: Project, moment: str) -> None:
+    project.create()
+    project.environment = no_problems()
+    loads = plugin(project, LINGERING.format(moment=moment, reached=str(project.base / "reached")))
+    started = project.start("run", EXAMPLE, *FAKE, "--yes", *loads)
+    assert started.until((project.base / "reached").exists)
     started.signal(signal.SIGINT)
     ended = started.wait()
-    outcomes = [fact.data["outcome"] for fact in place.facts("run.closed")]
-    resumed = place.gsd("run", EXAMPLE, *FAKE, "--yes")
+    outcomes = [fact.data["outcome"] for fact in project.facts("run.closed")]
+    resumed = project.gsd("run", EXAMPLE, *FAKE, "--yes")
 
     assert (ended.exit, outcomes) == ((130, ["stopped"]) if moment == "begins" else (0, ["done"]))
     assert resumed.exit == 0, resumed.err
-    assert list(defects(place)) == []
+    assert list(defects(project)) == []
 
 
 LINGERING = """import asyncio, pathlib
@@ -196,19 +196,19 @@ def lifespan(run):
 
 
 @pytest.mark.slow
-def test_a_notification_service_that_hangs_does_not_delay_a_stop(place: Place) -> None:
-    place.make()
-    place.environment = calm()
-    reached = str(place.base / "reached")
-    started = place.start("run", EXAMPLE, *FAKE, "--yes", *plugin(place, HANGING.format(reached=reached)))
-    assert started.until((place.base / "reached").exists)
+def test_a_notification_service_that_hangs_does_not_delay_a_stop(project: Project) -> None:
+    project.create()
+    project.environment = no_problems()
+    reached = str(project.base / "reached")
+    started = project.start("run", EXAMPLE, *FAKE, "--yes", *plugin(project, HANGING.format(reached=reached)))
+    assert started.until((project.base / "reached").exists)
     began = time.monotonic()
     started.signal(signal.SIGTERM)
     ended = started.wait()
-    took = time.monotonic() - began
+    seconds = time.monotonic() - began
 
     assert ended.exit == 143
-    assert took < 8
+    assert seconds < 8
 
 
 HANGING = """import asyncio, pathlib

@@ -10,7 +10,7 @@ import pytest
 
 from gsd_core import PROTECTED_NAMES, Allow, Deny, FileWrite, StepResult, ToolUse
 from gsd_core.hookspecs import gsd_execute_step
-from gsd_core.planning.paths import refused
+from gsd_core.planning.check import invalid_path_reason
 from gsd_core.protected import SECRET_NAMES, fold_name, is_secret_name, protected_part
 from gsd_core.run.tasks import may_commit
 from gsd_plugins import permissions
@@ -35,14 +35,14 @@ def test_an_agent_may_not_write_a_protected_path(path: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_plan_may_not_name_and_a_task_may_not_commit_a_protected_path(path: str) -> None:
-    assert refused(path)
+    assert invalid_path_reason(path)
     assert not may_commit(path)
 
 
 @pytest.mark.parametrize("path", ORDINARY)
 def test_other_paths_are_not_protected(path: str, tmp_path: Path) -> None:
     assert protected_part(path) == ""
-    assert refused(path) == ""
+    assert invalid_path_reason(path) == ""
     assert may_commit(path)
     assert permitted(tmp_path, "Write", file_path=path) == Allow()
 

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gsd_core import Artifact, MustHaves, PhaseView, Plan, PlannedPhase, Requirement, Task, Truth
-from gsd_core.planning.check import check_plans, check_roadmap
-from gsd_core.planning.paths import refused
+from gsd_core.planning.check import check_plans, check_roadmap, invalid_path_reason
 from gsd_core.planning.waves import cycle, waves
 
 PHASE = PhaseView(number="1", name="X", project=Path())
@@ -119,12 +118,12 @@ def test_a_plan_may_depend_on_a_plan_of_an_earlier_round() -> None:
     ],
 )
 def test_protected_and_outside_paths_are_refused(path: str) -> None:
-    assert refused(path)
+    assert invalid_path_reason(path)
 
 
 @pytest.mark.parametrize("path", ["a.py", "src/.gitignore", "docs/gsd.md", ".github/x.yml", "a..b", "x~"])
 def test_ordinary_paths_are_accepted(path: str) -> None:
-    assert refused(path) == ""
+    assert invalid_path_reason(path) == ""
 
 
 FIRST = PlannedPhase(number="1", name="A", goal="a", requirements=("A-01",), criteria=("x",))

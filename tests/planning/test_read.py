@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gsd_core import PhaseView, Planning, PlanningError
+from gsd_core import PhaseView, Planning, PlanningError, phase_order
 from gsd_core.planning.plan import parse_plan
 from gsd_core.planning.survey import read_planning
 from gsd_core.planning.verification import parse_verdict
@@ -67,6 +67,28 @@ def test_a_phase_is_read_at_every_heading_level_and_with_colons_in_or_after_the_
 )
 def test_dependencies_are_the_named_phases(tmp_path: Path, text: str, numbers: tuple[str, ...]) -> None:
     assert only_phase(tmp_path, f"### Phase 20: X\n**Depends on**: {text}\n").depends_on == numbers
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        ["2.1", "2.2", "2.10", "3"],
+        ["12", "12A", "13"],
+        ["1-02", "2-01"],
+        ["0", "999", "A1", "A2", "A10", "B1"],
+        ["1", "A1", "A1.2", "PROJ-9", "PROJ-42"],
+    ],
+)
+def test_phases_are_in_numeric_order_and_those_with_letters_come_last(numbers: list[str]) -> None:
+    assert sorted(numbers[1:] + numbers[:1], key=phase_order) == numbers
+
+
+def test_phases_with_letters_come_after_the_others_in_any_order_of_the_roadmap(tmp_path: Path) -> None:
+    sections = "".join(f"### Phase {number}: X\n" for number in ("PROJ-42", "A1", "2", "1"))
+
+    assert [phase.number for phase in planning_of(tmp_path, {"ROADMAP.md": sections}).phases] == [
+        *("1", "2", "A1", "PROJ-42")
+    ]
 
 
 def test_depends_on_may_be_called_dependencies(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``gsd`` as a process of its own, with its own home and without the user's settings."""
+"""A project in which tests run ``gsd`` as a separate process, without the user's home and settings."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ PAUSE = 0.01
 
 @frozen(kw_only=True)
 class Done:
-    """How a process ended: *exit* is negative if a signal ended it; *took* is in seconds."""
+    """How a process ended: *exit* is negative if a signal ended it; *seconds* is in seconds."""
 
     exit: int
     out: str
     err: str
-    took: float
+    seconds: float
 
     @property
     def lines(self) -> list[Any]:
@@ -64,16 +64,16 @@ class Started:
         while not holds():
             if self.process.poll() is not None:
                 return bool(holds())
-            assert time.monotonic() < end, f"waited {limit} s in vain; it said:\n{self.said}"
+            assert time.monotonic() < end, f"waited {limit} s in vain; output:\n{self.output}"
             time.sleep(PAUSE)
         return True
 
-    def has_said(self, count: int) -> Callable[[], bool]:
+    def has_lines(self, count: int) -> Callable[[], bool]:
         """Return a condition: standard output has at least *count* lines."""
         return lambda: self.out.read_bytes().count(b"\n") >= count
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         """Its output so far, from both streams."""
         return self.out.read_text("utf-8", "replace") + self.err.read_text("utf-8", "replace")
 
@@ -94,33 +94,33 @@ class Started:
         except subprocess.TimeoutExpired:
             self.signal(signal.SIGKILL, group=True)
             self.process.wait()
-            raise AssertionError(f"it has not ended after {limit} s; it said:\n{self.said}") from None
-        took = time.monotonic() - self.began
+            raise AssertionError(f"it has not ended after {limit} s; output:\n{self.output}") from None
+        seconds = time.monotonic() - self.began
         read = [path.read_text("utf-8", "replace") for path in (self.out, self.err)]
-        return Done(exit=code, out=read[0], err=read[1], took=took)
+        return Done(exit=code, out=read[0], err=read[1], seconds=seconds)
 
 
 @define
-class Place:
-    """A folder with a home and a project in it, and ``gsd`` there with *environment*."""
+class Project:
+    """A folder *base* with a home and a project in it, where ``gsd`` runs with *environment*."""
 
     base: Path
     environment: dict[str, str] = field(factory=dict[str, str])
     started: list[Started] = field(factory=list["Started"])
 
     @property
-    def project(self) -> Path:
+    def root(self) -> Path:
         """The project's folder."""
         return self.base / "project"
 
     @property
     def journal_file(self) -> Path:
         """The path of its journal."""
-        return self.project / ".git" / "gsd" / "journal.db"
+        return self.root / ".git" / "gsd" / "journal.db"
 
-    def make(self) -> None:
+    def create(self) -> None:
         """Create the project as a repository with an identity."""
-        repository(self.project)
+        repository(self.root)
 
     def start(self, *args: str | Path, stdin: int | bytes = subprocess.DEVNULL, **env: str) -> Started:
         """Start ``gsd`` in the project's folder, or above it if it does not exist yet."""
@@ -129,8 +129,8 @@ class Place:
         with out.open("wb") as stdout, err.open("wb") as stderr:
             process = subprocess.Popen(
                 [sys.executable, "-m", "gsd_core", *map(str, args)],
-                cwd=self.project if self.project.is_dir() else self.base,
-                env=self.world(env),
+                cwd=self.root if self.root.is_dir() else self.base,
+                env=self.environ(env),
                 stdin=given,
                 stdout=stdout,
                 stderr=stderr,
@@ -147,7 +147,7 @@ class Place:
         """Run ``gsd`` to its end."""
         return self.start(*args, stdin=stdin or subprocess.DEVNULL, **env).wait(limit)
 
-    def said(self, *args: str | Path) -> Any:
+    def json(self, *args: str | Path) -> Any:
         """Return the JSON that ``gsd … --json`` prints."""
         done = self.gsd(*args, "--json")
         assert done.exit == 0, done.err
@@ -172,8 +172,8 @@ class Place:
             os.kill(process.pid, signal.SIGKILL)
         return left
 
-    def world(self, more: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment of a process here, with *more* in it."""
+    def environ(self, more: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment of a process, with *more* variables."""
         home = self.base / "home"
         home.mkdir(exist_ok=True)
         passed = ("PATH", "LANG", "TMPDIR", "COVERAGE_PROCESS_CONFIG")
@@ -206,10 +206,10 @@ class Gate:
         self.closed.unlink(missing_ok=True)
 
 
-def gate(place: Place, program: str = "python3") -> Gate:
+def gate(project: Project, program: str = "python3") -> Gate:
     """Put a gate in front of *program* for the commands of agents and plans."""
-    found = Gate(place.base / "reached", place.base / "closed")
-    script = place.base / "bin" / program
+    found = Gate(project.base / "reached", project.base / "closed")
+    script = project.base / "bin" / program
     script.parent.mkdir(exist_ok=True)
     real = shutil.which(program)
     script.write_text(
@@ -218,19 +218,19 @@ def gate(place: Place, program: str = "python3") -> Gate:
         f'exec {real} "$@"\n'
     )
     script.chmod(0o755)
-    place.environment["PATH"] = f"{script.parent}{os.pathsep}{os.environ['PATH']}"
+    project.environment["PATH"] = f"{script.parent}{os.pathsep}{os.environ['PATH']}"
     return found
 
 
-def plugin(place: Place, text: str) -> tuple[str, ...]:
+def plugin(project: Project, text: str) -> tuple[str, ...]:
     """Write a plugin ``own``, and return the arguments that load it."""
-    folder = place.base / "plugins"
+    folder = project.base / "plugins"
     folder.mkdir(exist_ok=True)
     (folder / "own.py").write_text(text)
     return ("--plugins-dir", str(folder))
 
 
-def calm(**more: str) -> dict[str, str]:
+def no_problems(**more: str) -> dict[str, str]:
     """Return settings for one phase without problems, for the fake agent and the rehearsal."""
     trouble = {"PHASES": "1", "QUESTION": "0", "GAP": "0", "OVERLOADED": "0", **more}
     return {
@@ -238,9 +238,9 @@ def calm(**more: str) -> dict[str, str]:
     }
 
 
-def defects(place: Place) -> Iterator[str]:
-    """Yield everything that is wrong with a finished project."""
-    root = place.project
+def defects(project: Project) -> Iterator[str]:
+    """Yield the defects of a finished project."""
+    root = project.root
     found = trailed(root)
     yield from (f"committed twice: {pair}" for pair in set(found) if found.count(pair) > 1)
     plans = sorted((root / ".planning" / "phases").glob("*/*-PLAN.md"))
@@ -250,7 +250,7 @@ def defects(place: Place) -> Iterator[str]:
             yield f"no summary: {plan.name}"
     if dirty := git(root, "status", "--porcelain"):
         yield f"not clean: {dirty}"
-    yield from (f"left behind: {process}" for process in place.leftovers())
+    yield from (f"left behind: {process}" for process in project.leftovers())
     yield from _failing(root, "git", "fsck", "--strict", "--no-dangling")
     yield from _failing(root, sys.executable, "-B", "-m", "unittest")
     yield from (f"lock left: {lock}" for lock in (root / ".git").glob("**/*.lock"))
