@@ -24,6 +24,7 @@ from gsd_core.cli.app import gsd
 from gsd_core.cli.commands import COMMANDS
 from gsd_core.cli.options import classes_of
 from gsd_core.cli.plugin_loading import LOADED, Loaded, load_plugins
+from gsd_core.exit_codes import EXIT_CODE_MEANINGS
 from gsd_core.hook_markers import mode_of
 from gsd_core.journal.schema import SCHEMA, TABLES
 from gsd_core.plugins.discovery import Choice
@@ -356,7 +357,7 @@ def _errors() -> Iterator[str]:
     yield ""
     yield "| code | meaning |"
     yield "|---|---|"
-    yield from (f"| {int(code)} | {meaning} |" for code, meaning in errors.EXIT_CODE_MEANINGS.items())
+    yield from (f"| {int(code)} | {meaning} |" for code, meaning in EXIT_CODE_MEANINGS.items())
     yield ""
     yield "If the code is not 0, the last lines of the output say what the run is waiting for."
     yield "`gsd resume` continues any unfinished run."

@@ -73,7 +73,7 @@ from .planning.model import (
     Truth,
     Verdict,
 )
-from .protected import PROTECTED_NAMES, fold_name, is_secret_name, protected_part
+from .protected_paths import PROTECTED_NAMES, fold_name, is_secret_name, protected_part
 from .settings import bind_settings, setting, settings_of
 
 __all__ = [

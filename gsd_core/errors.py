@@ -1,6 +1,4 @@
-"""Errors, named after what the caller should do about them, and the one table of exit codes.
-
-A class has the exit code of its parent unless it has its own. That includes classes that plugins derive.
+"""Errors, named after what the caller should do about them. :mod:`gsd_core.exit_codes` has their exit codes.
 
 ::
 
@@ -25,9 +23,7 @@ A class has the exit code of its parent unless it has its own. That includes cla
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
-from enum import IntEnum
 from typing import Any
 
 
@@ -157,77 +153,3 @@ class JournalError(GsdError):
 
 class Fenced(JournalError):
     """A newer process has taken over this run; this one must not write any more."""
-
-
-class ExitCode(IntEnum):
-    """The exit codes of ``gsd``; nothing else defines one."""
-
-    OK = 0
-    FAILED = 1
-    USAGE = 2
-    QUESTION = 3
-    CREDENTIALS = 4
-    EXHAUSTED = 5
-    GAPS = 6
-    TRANSIENT = 75  # EX_TEMPFAIL of sysexits.h: schedulers know it as "try again later"
-    INTERRUPTED = 130  # 128 + SIGINT
-    TERMINATED = 143  # 128 + SIGTERM
-
-
-EXIT_CODE_MEANINGS: Mapping[ExitCode, str] = {
-    ExitCode.OK: "every phase in range is complete and verified "
-    "(or verification was skipped; the summary says so)",
-    ExitCode.FAILED: "a step failed permanently, or gsd itself failed",
-    ExitCode.USAGE: "something has to be fixed first: the command line, the settings, the idea, "
-    "or the project; or another run is active in the project",
-    ExitCode.QUESTION: "a question is open, and nobody could answer it",
-    ExitCode.CREDENTIALS: "the agent has no valid credentials, or its checks failed",
-    ExitCode.EXHAUSTED: "the budget or a usage limit is exhausted",
-    ExitCode.GAPS: "gaps remain, or a phase was skipped",
-    ExitCode.TRANSIENT: "a transient failure persisted; try again later",
-    ExitCode.INTERRUPTED: "stopped by SIGINT or by `gsd stop`",
-    ExitCode.TERMINATED: "stopped by SIGTERM",
-}
-
-_EXIT_CODES: Mapping[type, ExitCode] = {
-    GsdError: ExitCode.FAILED,
-    Transient: ExitCode.TRANSIENT,
-    Parked: ExitCode.QUESTION,
-    Credentials: ExitCode.CREDENTIALS,
-    Exhausted: ExitCode.EXHAUSTED,
-    UserError: ExitCode.USAGE,
-}
-"""Of the classes of an error, the nearest one that is listed here decides."""
-
-
-def exit_code(error: BaseException) -> ExitCode:
-    """Return the exit code of *error* if it ends a run."""
-    return _exit_code_of(type(error))
-
-
-def error_kind(error: BaseException) -> str:
-    """Return the name under which the journal records the class of *error*.
-
-    A plugin may derive its own classes, but a reader of the journal may not have that plugin. So this
-    is the nearest class of this module, or else the nearest built-in one.
-    """
-    classes = [cls for cls in type(error).__mro__ if cls.__module__ in (__name__, "builtins")]
-    return next((cls for cls in classes if issubclass(cls, GsdError)), classes[0]).__name__
-
-
-def exit_code_of_kind(kind: str, *, limited: bool = False) -> ExitCode:
-    """Return the exit code for an error that the journal recorded as *kind* (see :func:`error_kind`).
-
-    *limited*: the error said when to try again, as a usage limit does. If the run ended without waiting until
-    then, the limit counts as exhausted.
-    """
-    cls = globals().get(kind)
-    if not (isinstance(cls, type) and issubclass(cls, GsdError)):
-        return ExitCode.FAILED
-    if limited and issubclass(cls, Transient):
-        return ExitCode.EXHAUSTED
-    return _exit_code_of(cls)
-
-
-def _exit_code_of(cls: type) -> ExitCode:
-    return next((_EXIT_CODES[base] for base in cls.__mro__ if base in _EXIT_CODES), ExitCode.FAILED)

@@ -9,7 +9,8 @@ import traceback
 
 import click
 
-from gsd_core.errors import ExitCode, GsdError, exit_code
+from gsd_core.errors import GsdError
+from gsd_core.exit_codes import ExitCode, exit_code
 from gsd_core.sanitize import sanitize
 
 from .commands import with_global_options

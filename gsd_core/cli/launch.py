@@ -19,7 +19,8 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import click
 
-from gsd_core.errors import ConfigError, Credentials, GsdError, ProjectError, exit_code
+from gsd_core.errors import ConfigError, Credentials, GsdError, ProjectError
+from gsd_core.exit_codes import exit_code
 from gsd_core.hookspecs import RunInfo, gsd_doctor, gsd_execute_step, gsd_run_agent, gsd_workspace
 from gsd_core.machine.state import Options
 from gsd_core.model.step import Idea

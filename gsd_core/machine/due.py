@@ -35,7 +35,7 @@ from typing import Literal, TypeAlias
 import attrs
 from attrs import evolve
 
-from gsd_core.errors import ExitCode, exit_code_of_kind
+from gsd_core.exit_codes import ExitCode, exit_code_of_kind
 from gsd_core.model.ids import COMPLETE, DISCUSS, EXECUTE, INIT, PLAN, VERIFY, StepId, StepKind, phase_order
 from gsd_core.model.question import Inquiry
 

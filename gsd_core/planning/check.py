@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 from gsd_core.model.ids import normal_phase
-from gsd_core.protected import protected_part
+from gsd_core.protected_paths import protected_part
 
 from .model import PhaseView, Plan, PlannedPhase, Requirement, Task
 from .waves import cycle

@@ -23,7 +23,7 @@ from gsd_core.planning.changes import (
     TickPlan,
 )
 from gsd_core.planning.edit import apply_changes
-from gsd_core.protected import protected_part
+from gsd_core.protected_paths import protected_part
 from gsd_core.sanitize import clip, sanitize
 
 from .runtime import Run

@@ -6,7 +6,8 @@ import asyncio
 from datetime import datetime
 from typing import assert_never
 
-from gsd_core.errors import ExitCode, Parked
+from gsd_core.errors import Parked
+from gsd_core.exit_codes import ExitCode
 from gsd_core.machine.due import ApplyResult, AskAgain, End, Escalate, Settle, Start, Wait, due, exit_of
 from gsd_core.model.ids import StepId
 from gsd_core.model.question import Inquiry, Option, Question, answer_command

@@ -14,7 +14,8 @@ from typing import Any
 from attrs import evolve
 
 import gsd_core
-from gsd_core.errors import ConfigError, ExitCode, Fenced, GsdError, PluginError, StepError, exit_code
+from gsd_core.errors import ConfigError, Fenced, GsdError, PluginError, StepError
+from gsd_core.exit_codes import ExitCode, exit_code
 from gsd_core.git import Git
 from gsd_core.hookspecs import ProjectInfo, gsd_lifespan
 from gsd_core.journal.codec import structure, unstructure

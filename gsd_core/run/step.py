@@ -30,16 +30,8 @@ from typing import Any, cast
 
 import attrs
 
-from gsd_core.errors import (
-    ConfigError,
-    GsdError,
-    Parked,
-    Permanent,
-    PluginError,
-    StepError,
-    Transient,
-    error_kind,
-)
+from gsd_core.errors import ConfigError, GsdError, Parked, Permanent, PluginError, StepError, Transient
+from gsd_core.exit_codes import error_kind
 from gsd_core.hookspecs import gsd_execute_step, gsd_workspace, gsd_wrap_step
 from gsd_core.journal.codec import unstructure
 from gsd_core.machine.due import Start

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from gsd_core.errors import GsdError
 from gsd_core.model.step import StepRequest, TaskCommit
 from gsd_core.planning.model import Plan, Task
-from gsd_core.protected import is_secret_name, protected_part
+from gsd_core.protected_paths import is_secret_name, protected_part
 from gsd_core.sanitize import clip, redact, sanitize
 
 from .permission import StepGate

@@ -19,8 +19,8 @@ from gsd_core.errors import (
     PluginError,
     Transient,
     UserError,
-    exit_code,
 )
+from gsd_core.exit_codes import exit_code
 
 
 @pytest.mark.parametrize(

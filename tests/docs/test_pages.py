@@ -18,7 +18,7 @@ from docs import generate
 from gsd_core import Gap, PhaseView
 from gsd_core.cli.app import gsd
 from gsd_core.cli.options import classes_of
-from gsd_core.errors import EXIT_CODE_MEANINGS
+from gsd_core.exit_codes import EXIT_CODE_MEANINGS
 from gsd_core.hookspecs import gsd_find_gaps
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.discovery import Choice

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from gsd_core import errors
-from gsd_core.errors import ExitCode, GsdError, error_kind, exit_code, exit_code_of_kind
+from gsd_core.errors import GsdError
+from gsd_core.exit_codes import EXIT_CODE_MEANINGS, ExitCode, error_kind, exit_code, exit_code_of_kind
 from tests.package.source import modules
 
 
@@ -98,4 +99,4 @@ def test_the_journal_keeps_the_built_in_class_of_any_other_error(error: Exceptio
 
 
 def test_every_exit_code_is_explained() -> None:
-    assert set(errors.EXIT_CODE_MEANINGS) == set(ExitCode)
+    assert set(EXIT_CODE_MEANINGS) == set(ExitCode)

@@ -17,7 +17,7 @@ import pytest
 from tests.package.source import ROOT, Import, Module, imports, modules
 
 LAYERS: dict[str, tuple[str, ...]] = {
-    "values": ("errors", "model", "protected", "planning.model", "planning.changes"),
+    "values": ("errors", "exit_codes", "model", "protected_paths", "planning.model", "planning.changes"),
     "storage": ("planning", "machine", "journal", "git", "sanitize", "processes", "settings"),
     "plugin boundary": ("", "api", "hook_markers", "hookspecs", "plugins"),
     "engine": ("run",),
