@@ -188,9 +188,10 @@ VALUE_IMPORTS = {
     "pathlib",
     "re",
     "hashlib",
+    "secrets",  # For random ids.
+    "fnmatch",  # For comparing names, like unicodedata.
+    "unicodedata",
 }
-VALUE_IMPORTS |= {"secrets"}  # For random ids.
-VALUE_IMPORTS |= {"fnmatch", "unicodedata"}  # For comparing names.
 
 
 @pytest.mark.parametrize(
