@@ -54,7 +54,7 @@ FACTS: dict[str, tuple[str, str]] = {
         "an attempt at a step begins",
         "kind, phase, plan, round, for_gaps, executor, agent, base_commit, dirty_before",
     ),
-    "attempt.declared": ("of earlier versions; has no effect", "effect"),
+    "attempt.declared": ("written by earlier versions; has no effect", "effect"),
     "attempt.lost": (
         "the attempt's process is gone, was stopped, or waits for a human",
         "why, questions, kept",

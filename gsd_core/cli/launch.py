@@ -20,7 +20,7 @@ import attrs
 import click
 
 from gsd_core.errors import ConfigError, Credentials, GsdError, ProjectError
-from gsd_core.exit_codes import exit_code
+from gsd_core.exit_codes import ExitCode, exit_code
 from gsd_core.hookspecs import RunInfo, gsd_doctor, gsd_execute_step, gsd_run_agent, gsd_workspace
 from gsd_core.machine.state import Options
 from gsd_core.model.step import Idea
@@ -53,7 +53,7 @@ from .global_options import GlobalOptions
 from .options import classes_of, origin_of, parse_phases, value_of
 from .output import counted, print_json
 from .plugin_loading import Loaded, confirm_trust, remember_trust, with_trusted
-from .project import ProjectState, foreign_files, load, make_repository, needs_repository, now
+from .project import ProjectState, foreign_files, load, make_repository, needs_repository, now, project_root
 
 Output: TypeAlias = Literal["text", "json", "stream-json"]
 
@@ -112,6 +112,8 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     idea = load_idea(options.idea, sys.stdin.buffer if sys.stdin else io.BytesIO()) if options.idea else None
     previous = load(options.global_options) if root.is_dir() else None
     planned = (root / ".planning" / "ROADMAP.md").exists()
+    if options.resume and not root.is_dir():
+        project_root(options.global_options)
     if options.resume and not planned and not (previous and previous.state.run):
         raise ProjectError("nothing to resume in this project", hint="start with: gsd run IDEA")
 
@@ -344,5 +346,8 @@ def _show_end(end: RunEnd, options: RunOptions) -> None:
         click.echo(
             f"{end.outcome}: {reason} ({counted(end.commits, 'commit')}{cost}, run {end.run})", err=True
         )
-        if hint := NEXT_STEPS.get(end.outcome):
+        hint = NEXT_STEPS.get(end.outcome)
+        if end.outcome == "blocked" and end.exit != ExitCode.QUESTION:
+            hint = "fix this, or choose other phases, then run `gsd resume`"
+        if hint:
             click.echo(f"hint: {with_global_options(hint, options.global_options)}", err=True)

@@ -46,7 +46,7 @@ def _lines(status: Status, options: GlobalOptions) -> Iterator[str | Text]:
         return
     idea = f" of {status.idea}" if status.idea else ""
     exit_code = "" if status.exit is None else f", exit code {status.exit}"
-    about = f"  run {status.run}{idea}{exit_code}, {percent(status.phases)} % done"
+    about = f"  run {status.run}{idea}{exit_code}, {percent(status.phases)}% done"
     yield styled(status.run_status, "bold").append_text(styled(about))
     if status.reason:
         yield f"  {with_global_options(one_line(status.reason, 300), options)}"

@@ -346,7 +346,7 @@ def _end(state: State) -> End:
         reason = f"{'; '.join(needs)}: not complete, and not in range or in a cycle"
         return End(outcome="blocked", exit=ExitCode.USAGE, reason=reason)
     if not wanted:
-        reason = "no phase of the roadmap is in the range asked for"
+        reason = f"no phase is in the requested range; the roadmap has {', '.join(p.number for p in phases)}"
         return End(outcome="blocked", exit=ExitCode.USAGE, reason=reason)
     count = "1 phase" if len(wanted) == 1 else f"{len(wanted)} phases"
     unverified = " (verification skipped)" if state.options.skip_verify else ""

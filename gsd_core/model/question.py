@@ -14,6 +14,7 @@ InquiryKind: TypeAlias = Literal["decision", "checkpoint", "permission", "escala
 AnsweredHow: TypeAlias = Literal["human", "file", "policy", "timeout"]
 
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
+_NUMBERS = re.compile(r"\d+(?:\s*,\s*\d+)+")
 
 
 @attrs.frozen(kw_only=True)
@@ -117,6 +118,8 @@ def parse_typed_answer(question: Question, typed: str) -> Answer:
         valid = f"choose a number from 1 to {len(question.options)}"
         raise UserError(f"no option {unknown[0]}; {valid}", hint=_describe_choices(question))
     chosen = tuple(dict.fromkeys(labels)) if labels and all(labels) else ()
+    if question.options and not question.multiple and _NUMBERS.fullmatch(typed):
+        raise UserError("only one option can be chosen", hint=_describe_choices(question))
     answer = Answer(question=question.id, chosen=chosen, text="" if chosen else typed)
     if why := refusal(question, answer):
         raise UserError(why, hint=_describe_choices(question))

@@ -43,6 +43,17 @@ def test_several_options_are_separated_by_commas(bench: Bench) -> None:
     assert bench.inbox()[0]["chosen"] == ["SQLite", "PostgreSQL"]
 
 
+def test_several_numbers_are_refused_where_one_option_can_be_chosen(bench: Bench) -> None:
+    bench.start()
+    bench.ask()
+
+    result = call("answer", "q-1", "1,2", "-C", bench.root)
+
+    assert result.exit_code == 2
+    assert "only one option" in result.stderr
+    assert bench.inbox() == []
+
+
 def test_an_active_run_takes_the_answer(bench: Bench) -> None:
     bench.start()
     bench.ask()

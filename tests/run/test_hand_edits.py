@@ -202,7 +202,8 @@ def test_a_range_without_a_phase_is_refused(tmp_path: Path) -> None:
 
     end = h.do(h.request(root, h.one_phase(), given=h.idea(), options=Options(phases=("7",))))
 
-    assert (end.exit, end.reason) == (2, "no phase of the roadmap is in the range asked for")
+    assert end.exit == 2
+    assert "requested range" in end.reason
 
 
 @pytest.mark.parametrize("text", ["mine\n", pytest.param("", marks=pytest.mark.slow)])

@@ -129,10 +129,9 @@ def test_several_options_are_separated_by_commas(typed: str, words: str) -> None
     assert answer.words == words
 
 
-def test_several_options_where_only_one_is_accepted_are_free_text() -> None:
-    answer = parse_line(DATABASE, "1,2")
-
-    assert (answer.chosen, answer.text) == ((), "1,2")
+def test_several_numbers_where_one_option_can_be_chosen_are_refused() -> None:
+    with pytest.raises(UserError, match="only one option"):
+        parse_line(DATABASE, "1,2")
 
 
 def test_an_empty_line_is_invalid_if_no_option_is_recommended() -> None:
