@@ -30,6 +30,13 @@ def running(project: Project, waits: Gate) -> Started:
     return started
 
 
+@pytest.fixture(autouse=True)
+def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep coverage out of the commands that are timed: it makes them slower."""
+    for name in ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+
+
 def slowdown(project: Project) -> float:
     """Return how many times slower a command is than it would be if it had a CPU for itself."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -45,13 +52,14 @@ def start_second(project: Project, *args: str | Path) -> tuple[Done, float]:
     Of up to three starts the fastest counts, because other processes can only make a start slower.
     """
     fastest = math.inf
-    for _ in range(3):
+    tries = 0
+    while True:
         before = slowdown(project)
         done = project.gsd(*args)
         fastest = min(fastest, done.seconds / max(before, slowdown(project)))
-        if done.exit != 2 or fastest < LIMIT:
-            break
-    return done, fastest
+        tries += 1
+        if done.exit != 2 or fastest < LIMIT or tries == 3:
+            return done, fastest
 
 
 LIMIT = 2.0

@@ -20,7 +20,6 @@ OPEN = Question(id="q-2", text="Which port?")
         (DATABASE, "1", ("SQLite",), ""),
         (DATABASE, " 2 ", ("Postgre SQL",), ""),
         (DATABASE, "postgre  sql", ("Postgre SQL",), ""),
-        (DATABASE, "1, 2", (), "1, 2"),
         (DATABASE, "3 databases", (), "3 databases"),
         (SEVERAL, "2,1", ("Postgre SQL", "SQLite"), ""),
         (SEVERAL, "sqlite, 2, SQLite,", ("SQLite", "Postgre SQL"), ""),
