@@ -309,7 +309,7 @@ def _journal() -> Iterator[str]:
     yield from _table(("fact", "meaning", "fields"), FACTS)
     yield "## Activity"
     yield ""
-    yield "Activity has the same sequence numbers as facts, but no guarantee: it is committed in groups, at "
+    yield "Activity has the same sequence numbers as facts, but no guarantee: it is committed in groups, at"
     yield "most 200 ms later or with the next fact, and the state of a run is never derived from it."
     yield ""
     yield from _table(("kind", "meaning", "fields"), ACTIVITY)
