@@ -1,65 +1,130 @@
-"""One artifact: does the file satisfy everything that plans require of it?"""
+"""One promised file: does it satisfy everything that plans require of it?"""
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gsd_core import Artifact, BadArtifact, Evidence, Gap
 
-from .files import FileContent, Tree, read
-from .stubs import find_stub, parse_python
+from .files import FileContent, read
+from .modules import Sources, javascript_candidates, module_files, rust_module_files
+from .source import IN_DATA_FOLDER, Source, is_generated
+from .stubs import MODULES_WITHOUT_CODE, find_stubs, find_text_stub
+from .suites import find_weak_tests, is_test_file
+from .variants import without_variants
 
 MAY_BE_EMPTY = ("__init__.py", "py.typed", ".gitkeep", ".keep", ".nojekyll")
 INCOMPLETE = "the file is too large to search completely"
+MIN_CODE_SHARE = 0.4
+"""The share of a promised length that has to be code; in heavily documented modules it is about half."""
+MAX_BLANK_RUN = 3
+MAX_REASONS = 4
 
 _NAME = re.compile(r"[\w$]+(?:(?:\.|::|#|->)[\w$]+)*")
+_PROSE = (".md", ".mdx", ".rst", ".txt", ".adoc", ".csv", ".json")
 
 
-def check_artifact(tree: Tree, path: str, artifacts: Sequence[Artifact]) -> Gap | Evidence:
+def check_file(
+    sources: Sources, path: str, artifacts: Sequence[Artifact], commands: Sequence[str]
+) -> Gap | Evidence | None:
     """Return what is wrong with the file at *path*, or the proof that nothing is.
 
-    *artifacts* are the must-haves of all plans that name this path.
+    *artifacts* are the must-haves of all plans that name this path; without any, the path is only listed
+    among the files of a plan, and nothing is returned unless the file is a stub. *commands* are the checks
+    of the plans.
     """
     provides = next((artifact.provides for artifact in artifacts if artifact.provides), "")
     truth = f"{path} provides {provides}" if provides else f"{path} exists and is complete"
-    found = tree.find(path)
+    found = sources.tree.find(path)
     if isinstance(found, str):
+        if not artifacts:
+            return None
         missing = (BadArtifact(path=path, issue=found),)
         return Gap(truth=truth, reason=found, about=path, artifacts=missing, missing=(path,))
     if found.is_dir():
-        return Evidence(about=path, holds=True, proof="a folder that contains files")
+        return Evidence(about=path, holds=True, proof="a folder that contains files") if artifacts else None
     content = read(found)
-    problems = list(dict.fromkeys(_problems(found, content, artifacts)))
+    problems = list(dict.fromkeys(_problems(sources, path, found, content, artifacts, commands)))
     if not problems:
         proof = f"{content.size} bytes" if content.binary else f"{content.lines} lines, nothing missing"
-        return Evidence(about=path, holds=True, proof=proof)
-    reason = "; ".join(problems)
+        return Evidence(about=path, holds=True, proof=proof) if artifacts else None
+    reason = "; ".join(problems[:MAX_REASONS])
     if all(problem.startswith(INCOMPLETE) for problem in problems):
         return Gap(truth=truth, reason=reason, about=path, status="unverified")
     bad = tuple(BadArtifact(path=path, issue=problem) for problem in problems)
     return Gap(truth=truth, reason=reason, about=path, artifacts=bad)
 
 
-def _problems(path: Path, content: FileContent, artifacts: Sequence[Artifact]) -> Iterator[str]:
-    if content.size == 0 and path.name not in MAY_BE_EMPTY:
-        yield "it is empty"
+def _problems(
+    sources: Sources,
+    path: str,
+    file: Path,
+    content: FileContent,
+    artifacts: Sequence[Artifact],
+    commands: Sequence[str],
+) -> Iterator[str]:
+    if content.size == 0:
+        if file.name not in MAY_BE_EMPTY:
+            yield "it is empty"
         return
     if content.binary:
         return
+    # The promised path may be a pattern or a link; the file that was found decides about the language.
+    own = file.relative_to(sources.tree.root).as_posix()
+    generated = is_generated(own, content.text)
+    source = sources.source(own) if content.complete else None
     unseen = "" if content.complete else f"{INCOMPLETE}: "
     for artifact in artifacts:
-        if content.complete and content.lines < artifact.min_lines:
-            yield f"it has {content.lines} lines, expected at least {artifact.min_lines}"
-        if artifact.contains and not _contains(content.text, artifact.contains):
-            yield f"{unseen}it does not contain {artifact.contains!r}"
-        for name in missing_exports(path, content.text, artifact.exports):
-            yield f"{unseen}it does not define {name!r}"
-    exports = tuple(name for artifact in artifacts for name in artifact.exports)
-    if content.size and (problem := find_stub(path, content.text, exports)):
+        if content.complete:
+            yield from _missing_length(own, content, source, artifact.min_lines)
+        if artifact.contains:
+            yield from (unseen + problem for problem in _missing_text(content, source, artifact.contains))
+        yield from (
+            unseen + problem for problem in missing_exports(sources, own, content.text, artifact.exports)
+        )
+    if generated or not content.complete or IN_DATA_FOLDER.search(own):
+        return
+    if source is None:
+        if problem := find_text_stub(own, content.text):
+            yield problem
+        return
+    if source.empty and file.name not in MODULES_WITHOUT_CODE and not source.tests:
+        yield "it is a stub: it contains no code" if content.text.strip() else "it is empty"
+        return
+    if file.suffix in (".vue", ".svelte") and (problem := find_text_stub(own, content.text)):
         yield problem
+    exports = {_bare_name(name) for artifact in artifacts for name in artifact.exports}
+    if not is_test_file(own, source) or source.language == "rust":
+        yield from find_stubs(without_variants(sources, own, source), exports)
+    yield from find_weak_tests(sources, own, source, commands)
+
+
+def _missing_length(path: str, content: FileContent, source: Source | None, promised: int) -> Iterator[str]:
+    """A promised length is one of code: neither blank lines nor comments alone make a file complete."""
+    if content.lines < promised:
+        yield f"it has {content.lines} lines, expected at least {promised}"
+        return
+    if path.endswith(_PROSE) or promised < 5:
+        return
+    blank = sum(
+        max(0, run.count("\n") - MAX_BLANK_RUN) for run in re.findall(r"\n(?:[ \t]*\n)+", content.text)
+    )
+    if content.lines - blank < promised:
+        yield f"it has {content.lines - blank} lines without padding, expected at least {promised}"
+    elif source and source.code_lines < promised * MIN_CODE_SHARE:
+        yield f"only {source.code_lines} of its {content.lines} lines are code, expected at least {promised}"
+
+
+def _missing_text(content: FileContent, source: Source | None, wanted: str) -> Iterator[str]:
+    if not _contains(content.text, wanted):
+        yield f"it does not contain {wanted!r}"
+        return
+    is_code = re.search(r"[(=.]|\b(?:def|class|function|func|fn|import|export|const|struct)\b", wanted)
+    is_comment = re.search(r"^\W*(?:#|//|/\*|\*)|@", wanted)
+    if source and is_code and not is_comment and not _contains(source.code, wanted):
+        yield f"it contains {wanted!r} only in a comment"
 
 
 def _contains(text: str, wanted: str) -> bool:
@@ -74,56 +139,98 @@ def _contains(text: str, wanted: str) -> bool:
     return wanted in text or normalized(wanted) in normalized(text)
 
 
-def missing_exports(path: Path, text: str, exports: Sequence[str]) -> list[str]:
-    """Return the names among *exports* that the file does not define; prose is not judged.
+def missing_exports(sources: Sources, path: str, text: str, exports: Sequence[str]) -> Iterator[str]:
+    """Yield what is wrong with the promised *exports* of a file; prose is not judged.
 
-    In Python a name has to be bound by the module; in other languages it has to occur as a word.
+    In a language that is not parsed, a name has to occur as a word.
     """
-    names = [name for name in map(_bare_name, exports) if _NAME.fullmatch(name)]
-    module = parse_python(text) if path.suffix == ".py" else None
-    if module is None:
-        return [name for name in names if not _occurs(name, text)]
-    bound = set(_bound_names(module.body))
-    if bound & {"*", "__getattr__"}:  # a star import, or names made on demand: it may define any name
-        return []
-    return [name for name in names if name not in bound]
+    source = sources.source(path)
+    for name in dict.fromkeys(map(_bare_name, exports)):
+        if not _NAME.fullmatch(name):
+            continue
+        if source is None:
+            if not _occurs(name, text):
+                yield f"it does not define {name!r}"
+            continue
+        dotted = re.sub(r"::|#|->", ".", name)
+        if _is_exported(sources, path, source, dotted, 0):
+            is_public = "." not in dotted and not dotted.startswith("_")
+            if source.listed is not None and is_public and dotted not in source.listed:
+                yield f"it defines {name!r}, but `__all__` does not list it"
+            continue
+        hidden = source.language == "rust" and dotted in source.defined
+        if (
+            (_is_open(sources, path, source) and not hidden)
+            or (source.faulty and _occurs(name, source.bare))
+            or path.endswith((".vue", ".svelte"))
+        ):
+            continue
+        if dotted in source.defined:
+            how = {"rust": "it is not `pub`", "javascript": "it does not export it"}
+            yield f"it defines {name!r}, but {how.get(source.language, 'it is not public')}"
+        else:
+            yield f"it does not define {name!r}"
+
+
+def _is_exported(sources: Sources, path: str, source: Source, name: str, depth: int) -> bool:
+    if name in source.exports:
+        return True
+    if source.language == "javascript":
+        if name.split(".")[0] in source.exports and "." in name:
+            # A member of something that is imported or made by a call cannot be seen here.
+            return name in source.identifiers or name.rpartition(".")[2] in source.identifiers
+        for module in source.star if depth < 4 else ():
+            for candidate in javascript_candidates(sources, path, module):
+                for file in module_files(candidate):
+                    other = sources.source(file) if sources.exists(file) else None
+                    if other and _is_exported(sources, file, other, name, depth + 1):
+                        return True
+            if not module.startswith("."):
+                return True  # a package of someone else may have it
+        return name == "default" and path.endswith((".vue", ".svelte"))
+    if source.language == "rust":
+        if path.endswith(("main.rs", "/bin.rs")):
+            return name in source.defined  # a program exports nothing
+        return depth < 4 and _is_passed_on(sources, path, source, name, depth)
+    return False
+
+
+def _is_passed_on(sources: Sources, path: str, source: Source, name: str, depth: int) -> bool:
+    """Whether a Rust module passes *name* on with ``pub use inner::*``, or a module of it exports a macro."""
+    for module in source.star:
+        for file in rust_module_files(path, module):
+            other = sources.source(file) if sources.exists(file) else None
+            if other and name not in other.internal and _is_exported(sources, file, other, name, depth + 1):
+                return True
+    if not path.endswith("lib.rs"):
+        return False
+    # `#[macro_export]` exports from the root of the crate, wherever the macro is.
+    inner = [file for module in source.modules for file in rust_module_files(path, module)]
+    return any(
+        f"{name}!" in other.exports
+        for file in inner
+        if sources.exists(file) and (other := sources.source(file))
+    )
+
+
+def _is_open(sources: Sources, path: str, source: Source) -> bool:
+    """Whether a file may export names that cannot be seen."""
+    if source.language != "rust" or not source.open:
+        return source.open
+    return not all(any(map(sources.exists, rust_module_files(path, module))) for module in source.star)
 
 
 def _bare_name(export: str) -> str:
     """``greet()``, ``def greet`` and ``greet(name: str)`` all mean ``greet``."""
     return re.sub(
-        r"^(?:async |export |default |def |class |function |const |type |interface )+|[(<:=].*$",
+        r"^(?:(?:async|export|default|def|class|function|func|fn|pub|const|type|interface|struct|enum"
+        r"|trait) +)+"
+        r"|[(<=].*$|:(?!:).*$| as .*$",
         "",
-        export.strip().replace("::", "."),
+        export.strip(),
     ).strip()
 
 
 def _occurs(name: str, text: str) -> bool:
-    parts = re.split(r"\.|#|->", name)
+    parts = re.split(r"\.|#|->|::", name)
     return all(re.search(rf"(?<![\w$]){re.escape(part)}(?![\w$])", text) for part in parts)
-
-
-def _bound_names(body: Sequence[ast.stmt], prefix: str = "") -> Iterator[str]:
-    """Yield the names that statements bind, those in classes with the class's name as *prefix*."""
-    for statement in body:
-        match statement:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                yield prefix + name
-            case ast.ClassDef(name=name):
-                yield prefix + name
-                yield from _bound_names(statement.body, f"{prefix}{name}.")
-            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                for alias in aliases:
-                    yield prefix + (alias.asname or alias.name.split(".")[0])
-            case _:
-                if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.With):
-                    for node in ast.walk(statement):
-                        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                            yield prefix + node.id
-                elif type(statement).__name__ == "TypeAlias":  # ``type X = …``: ast has it from Python 3.12
-                    yield prefix + ast.unparse(statement).split()[1].split("[")[0]
-                # Branches of ``if``, ``try`` and ``with`` bind names of the module, too.
-                for block in ("body", "orelse", "finalbody"):
-                    yield from _bound_names(getattr(statement, block, []), prefix)
-                for handler in getattr(statement, "handlers", []):
-                    yield from _bound_names(handler.body, prefix)

@@ -1,69 +1,285 @@
-"""One key link: does the source refer to the target?"""
+"""One key link: does the source refer to the target, in code rather than in a comment or in prose?"""
 
 from __future__ import annotations
 
-import asyncio
+import posixpath
 import re
-import sys
 from collections.abc import Iterator
-from enum import Enum
 from pathlib import Path, PurePosixPath
 
 from gsd_core import BadArtifact, Evidence, Gap, KeyLink
 
-from .files import Tree, read
-
-SEARCH_SECONDS = 5.0
+from .modules import Sources, is_dotted_reference, refers
+from .patterns import Found, search
+from .source import IN_DATA_FOLDER, LANGUAGES, Source
 
 # Generic file names: other files refer to the folder instead.
 GENERIC_NAMES = ("index", "__init__", "__main__", "mod", "main", "lib", "route", "page", "layout", "server")
-# Languages whose files refer to each other by name, so that a missing name is a missing link.
+MAX_PARTS_OF_LINE = 20
+# Languages without a reader here, whose files refer to each other by name: a missing name is a missing link.
 REFER_BY_NAME = frozenset(
     (
-        *(".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".vue", ".svelte", ".astro", ".dart"),
-        *(".rs", ".c", ".h", ".cc", ".cpp", ".hpp", ".sh", ".bash", ".html", ".css", ".scss"),
-        *(".lua", ".php", ".rb", ".ex", ".exs"),
+        ".astro",
+        ".dart",
+        ".c",
+        ".h",
+        ".cc",
+        ".cpp",
+        ".hpp",
+        ".html",
+        ".css",
+        ".scss",
+        ".lua",
+        ".php",
+        ".rb",
+        ".ex",
+        ".exs",
+        ".sh",
+        ".bash",
     )
+)
+KNOWN_SUFFIXES = frozenset(
+    (
+        *LANGUAGES,
+        *REFER_BY_NAME,
+        ".vue",
+        ".svelte",
+        ".json",
+        ".yaml",
+        ".yml",
+        ".toml",
+        ".sql",
+        ".java",
+        ".kt",
+        ".swift",
+        ".cs",
+        ".md",
+        ".prisma",
+        ".graphql",
+        ".proto",
+    )
+)
+_COMMENTS = {
+    **dict.fromkeys(
+        (".html", ".htm", ".vue", ".svelte", ".md", ".xml"), r"<!--.*?-->|\{#.*?#\}|\{/\*.*?\*/\}"
+    ),
+    **dict.fromkeys((".css", ".scss", ".less"), r"/\*.*?\*/|(?m:^\s*//[^\n]*$)"),
+    **dict.fromkeys(
+        (".yaml", ".yml", ".toml", ".sh", ".bash", ".rb", ".ex", ".exs"), r"(?m:(?:^|\s)#[^\n]*$)"
+    ),
+    **dict.fromkeys(
+        (".c", ".h", ".cc", ".cpp", ".hpp", ".php", ".dart", ".java", ".kt"), r"/\*.*?\*/|(?m://[^\n]*$)"
+    ),
+}
+_INDIRECT = re.compile(
+    r"(?i)\b(?:fetch|https?|api|requests?|url|routes?|endpoint|websocket|socket|events?|emits?|queue|sql|quer(?:y|ies)"
+    r"|database|env(?:ironment)?|cli|sub-?process|spawns?|exec|command|render|template|static|config|convention"
+    r"|file-based|di|inject|middleware|proxy|rpc|ipc|webhook|cron|storage|localstorage|cookie|navigat\w*)\b"
 )
 
 
-async def check_link(tree: Tree, link: KeyLink) -> Gap | Evidence | None:
+async def check_link(sources: Sources, link: KeyLink) -> Gap | Evidence | None:
     """Return a gap, the proof that the link exists, or ``None`` if code cannot tell."""
-    path = _bare_path(link.source)
-    found = tree.find(path)
-    if isinstance(found, str):
-        return _gap(link, f"{path}: {found}") if _is_path(path) else None
-    if found.is_dir():
+    path = bare_path(link.source)
+    if not sources.exists(path):
+        return _gap(link, f"{path}: {sources.tree.find(path)}") if _is_file_name(path) else None
+    text = sources.text(path)
+    if text is None:
         return None
-    text = read(found).text
+    target = bare_path(link.target)
     if link.pattern:
-        return await _check_pattern(link, text)
-    target = _bare_path(link.target)
-    for name in _reference_names(target):
-        if re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", text):
-            return _evidence(link, f"refers to {name!r}")
-    if " " in target or not target or PurePosixPath(path).suffix not in REFER_BY_NAME:
-        return None
-    # A package may re-export what its files define: ``from shop import Cart`` may mean shop/cart.py.
-    package = PurePosixPath(target).parent.name
-    if package and re.search(rf"(?<!\w){re.escape(package)}(?!\w)", text):
-        return None
-    return _gap(link, f"{link.source} does not refer to {target}")
+        return await _check_pattern(sources, link, path, target, text)
+    return _check_reference(sources, link, path, target, text)
 
 
-async def _check_pattern(link: KeyLink, text: str) -> Gap | Evidence:
-    match await search(link.pattern, text):
+def _check_reference(
+    sources: Sources, link: KeyLink, path: str, target: str, text: str
+) -> Gap | Evidence | None:
+    source = sources.source(path)
+    code = source.code if source else without_comments(path, text)
+    if not sources.exists(target):
+        if name := _mention(target, code):
+            return _evidence(link, f"mentions {name!r}")
+        package = PurePosixPath(target).parent.name
+        if not _is_file_name(target) or (package and _mention(package, code)):
+            return None  # a route, a table or prose, or a package: for the verifier
+        by_name = source.language != "go" if source else PurePosixPath(path).suffix in REFER_BY_NAME
+        return _gap(link, f"{link.source} does not refer to {target}") if by_name else None
+    if refers(sources, path, target):
+        return _evidence(link, f"imports {target}")
+    if found := _file_reference(source, code, path, target):
+        return _evidence(link, f"refers to {found!r}")
+    same_language = source is not None and LANGUAGES.get(PurePosixPath(target).suffix) == source.language
+    if (source is not None and not same_language) or (source is not None and _INDIRECT.search(link.via)):
+        # Another language, or no import by its nature: a name in the code or its strings has to do.
+        if name := _mention(target, code if _INDIRECT.search(link.via) else _without_prose(source)):
+            return _evidence(link, f"mentions {name!r}")
+        if _mention(target, code):
+            return _gap(link, f"{link.source} mentions {target} only in a text")
+        if _mention(target, text):
+            return _gap(link, f"{link.source} mentions {target} only in a comment")
+        return _gap(link, f"{link.source} does not refer to {target}") if same_language else None
+    if source is None:
+        if name := _mention(target, code):
+            return _evidence(link, f"mentions {name!r}")
+        if _mention(target, text):
+            return _gap(link, f"{link.source} mentions {target} only in a comment")
+        by_name = PurePosixPath(path).suffix in REFER_BY_NAME
+        return _gap(link, f"{link.source} does not refer to {target}") if by_name else None
+    if (source.faulty and _mention(target, source.bare)) or IN_DATA_FOLDER.search(target):
+        return None
+    where = "in a comment or a string" if _mention(target, text) else ""
+    return _gap(
+        link, f"{link.source} does not import {target}" + (f"; it is mentioned only {where}" if where else "")
+    )
+
+
+async def _check_pattern(
+    sources: Sources, link: KeyLink, path: str, target: str, text: str
+) -> Gap | Evidence | None:
+    source = sources.source(path)
+    code = source.code if source else without_comments(path, text)
+    match await search(link.pattern, code):
         case Found.YES:
+            pass
+        case Found.NO if source and await search(link.pattern, _joined(_without_prose(source))) is Found.YES:
             return _evidence(link, f"matches /{link.pattern}/")
         case Found.NO:
+            if code != text and await search(link.pattern, text) is Found.YES:
+                if re.search(r"^\W*(?:#|//|/\*|<!--|\"\"\")", link.pattern):  # the pattern is a comment
+                    return _evidence(link, f"matches /{link.pattern}/")
+                return _gap(link, f"{link.source} matches /{link.pattern}/ only in a comment")
             return _gap(link, f"nothing in {link.source} matches /{link.pattern}/")
         case Found.TIMEOUT:
             return _gap(link, f"the search for /{link.pattern}/ timed out", unverified=True)
-        case Found.INVALID if link.pattern in text:
+        case Found.INVALID if link.pattern in code:
             return _evidence(link, f"contains {link.pattern!r}")
         case Found.INVALID:
             reason = f"{link.pattern!r} is not a valid regular expression, nor does {link.source} contain it"
             return _gap(link, reason, unverified=True)
+    other = sources.source(target)
+    # The name of a function is in the code that calls it; that of a table may be only in a statement of SQL.
+    is_name = other is not None and link.pattern in other.defined and not _INDIRECT.search(link.via)
+    if source is None or not (is_name or _looks_like_code(link.pattern)):
+        return _evidence(link, f"matches /{link.pattern}/")
+    if await search(link.pattern, source.bare) is Found.YES:
+        return _evidence(link, f"matches /{link.pattern}/")
+    # The match needs the content of a string: of an import, a path or a URL, or only of prose?
+    if await search(link.pattern, _without_prose(source)) is Found.YES:
+        return _evidence(link, f"matches /{link.pattern}/")
+    imports = re.search(r"\b(?:import|from|require|use|include|mod)\b", link.pattern)
+    if (
+        imports
+        and sources.exists(target)
+        and (refers(sources, path, target) or _file_reference(source, code, path, target))
+    ):
+        return _evidence(link, f"imports {target}")
+    return _gap(link, f"{link.source} matches /{link.pattern}/ only in a string")
+
+
+def _joined(code: str) -> str:
+    """Return the code with each bracketed list, and each import, on one line, as before a formatter broke it.
+
+    The body of a function keeps its lines, also if the function is an argument.
+    """
+    found: list[str] = []
+    open_brackets: list[str] = []
+    for part in re.split(r"([()\[\]{}]|\n\s*)", code):
+        if part in ("(", "[", "{"):
+            line = "".join(found[-MAX_PARTS_OF_LINE:]).rpartition("\n")[2]
+            is_list = part != "{" or re.match(r"\s*(?:import|export|(?:pub )?use|const|from)\b[^=]*$", line)
+            open_brackets.append("(" if is_list else "{")
+        elif part in (")", "]", "}"):
+            open_brackets = open_brackets[:-1]
+        elif part.startswith("\n") and open_brackets[-1:] == ["("]:
+            part = " "
+        found.append(part)
+    return "".join(found)
+
+
+def _looks_like_code(pattern: str) -> bool:
+    """Whether a pattern is about a statement or a call, rather than about a value such as a URL."""
+    return bool(
+        re.search(
+            r"\b(?:import|from|require|use|include|new|await|mod|extends|fetch)\b|\\\(|::|\w\\?\.\w", pattern
+        )
+    )
+
+
+def _without_prose(source: Source) -> str:
+    """Return the code without strings that contain statements or sentences: paths and URLs remain."""
+    quoted = re.compile(
+        r"(?s)\"\"\".*?\"\"\"|'''.*?'''|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`"
+    )
+
+    def replaced(match: re.Match[str]) -> str:
+        inner = match[0].strip("\"'`")
+        if re.search(r"\s", inner) or re.search(r"[\w)]\(|::", inner):
+            return match[0][0] + match[0][-1]
+        return match[0]
+
+    return quoted.sub(replaced, source.code)
+
+
+def _file_reference(source: Source | None, code: str, path: str, target: str) -> str:
+    """Return the string that refers to *target* as a file, a module or a URL; empty if there is none."""
+    if source is None:
+        return ""
+    name = posixpath.basename(target)
+    url = _url_of(target)
+    for text in source.strings:
+        bare = re.sub(r"[?#].*$", "", text).strip()
+        if not bare or re.search(r"\s", bare):
+            continue
+        last = bare.rstrip("/").rpartition("/")[2]
+        if last == name and "." in name:
+            return text
+        relative = posixpath.normpath(posixpath.join(posixpath.dirname(path), bare))
+        if (
+            bare.startswith(".")
+            and relative == re.sub(r"\.\w+$", "", target)
+            and source.language != "javascript"
+        ):
+            return text
+        if is_dotted_reference(bare, target) and source.language == "python":
+            return text
+        if url and (bare == url or bare.startswith(f"{url}/") or bare.endswith(url) or f"{url}/" in bare):
+            return text
+        if "*" in bare and source.language != "javascript":
+            pattern = posixpath.normpath(posixpath.join(posixpath.dirname(path), bare))
+            if PurePosixPath(target).match(pattern):
+                return text
+    return ""
+
+
+def _url_of(target: str) -> str:
+    """Return the URL of a file-based route: ``src/app/api/chat/route.ts`` serves ``/api/chat``."""
+    match = re.search(
+        r"(?:^|/)(app|pages|routes)/((?:.*/)?)(?:route|page|\+server|\+page|index|([\w.-]+))\.\w+$", target
+    )
+    # Routes of Express and the like are in a folder of that name, too; only file-based ones have a URL.
+    if not match or (match[1] == "routes" and "+" not in target and not target.endswith("x")):
+        return ""
+    parts = [p for p in (match[2] + (match[3] or "")).strip("/").split("/") if p and not p.startswith("(")]
+    fixed: list[str] = []
+    for part in parts:
+        if part.startswith(("[", "$", ":")):
+            break
+        fixed.append(part)
+    return "/" + "/".join(fixed) if fixed else ""
+
+
+def without_comments(path: str, text: str) -> str:
+    """Return the text without its comments, for languages that are not parsed."""
+    comment = _COMMENTS.get(PurePosixPath(path).suffix)
+    return re.sub(comment, " ", text, flags=re.DOTALL) if comment else text
+
+
+def _mention(target: str, text: str) -> str:
+    for name in _reference_names(target):
+        if name and re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", text):
+            return name
+    return ""
 
 
 def _reference_names(target: str) -> Iterator[str]:
@@ -83,13 +299,24 @@ def _reference_names(target: str) -> Iterator[str]:
     yield path.with_suffix("").name
 
 
-def _bare_path(text: str) -> str:
-    """``src/page.tsx (header)`` means ``src/page.tsx``."""
-    return re.sub(r"\s+\(.*\)$", "", text.strip().strip("`")).removeprefix("./")
+def bare_path(text: str) -> str:
+    """``src/page.tsx (header)`` and ``src/page.tsx:Header`` mean ``src/page.tsx``."""
+    text = re.sub(r"\s+\(.*\)$", "", text.strip().strip("`")).removeprefix("./")
+    return re.sub(r"(\.\w{1,6})(?:::?|#)[\w.()]+$", r"\1", text)
 
 
 def _is_path(text: str) -> bool:
     return " " not in text and not text.startswith("/") and ("/" in text or bool(Path(text).suffix))
+
+
+def _is_file_name(text: str) -> bool:
+    """Whether the text can only mean the path of a file."""
+    return (
+        re.search(r"[\s*{}<>|,@$]|^/|://", text) is None
+        and PurePosixPath(text).suffix in KNOWN_SUFFIXES
+        and text.lower()
+        not in ("node.js", "next.js", "vue.js", "express.js", "three.js", "d3.js", "chart.js")
+    )
 
 
 def _evidence(link: KeyLink, proof: str) -> Evidence:
@@ -102,56 +329,5 @@ def _gap(link: KeyLink, reason: str, *, unverified: bool = False) -> Gap:
         reason=reason,
         about=f"{link.source} -> {link.target}",
         status="unverified" if unverified else "failed",
-        artifacts=(BadArtifact(path=_bare_path(link.source), issue=reason),),
+        artifacts=(BadArtifact(path=bare_path(link.source), issue=reason),),
     )
-
-
-_CAN_REPEAT = re.compile(r"[*+?{]")
-_SEARCH_PROGRAM = """
-import re, sys
-pattern, text = sys.stdin.buffer.read().decode("utf-8", "replace").split("\\0", 1)
-sys.exit(10 if re.search(pattern, text, re.MULTILINE) else 11)
-"""
-
-
-class Found(Enum):
-    """The result of a search; the first two values are exit codes of the search process."""
-
-    YES = 10
-    NO = 11
-    TIMEOUT = 12
-    INVALID = 13
-
-
-async def search(pattern: str, text: str, *, seconds: float = SEARCH_SECONDS) -> Found:
-    """Search *text* for a regular expression that a model wrote, for a limited time.
-
-    A pattern like ``(a+)+$`` can run for years, and ``re`` holds the interpreter lock while it
-    runs, so neither a thread nor a timeout can end it. A pattern that can repeat anything is therefore
-    searched in a separate process, which can be killed. Without repetition a pattern cannot
-    explode, and is searched here.
-    """
-    try:
-        compiled = re.compile(pattern, re.MULTILINE)
-    except (re.error, OverflowError, RecursionError):
-        return Found.INVALID
-    if not _CAN_REPEAT.search(pattern):
-        return Found.YES if compiled.search(text) else Found.NO
-    if "\0" in pattern:  # it separates pattern and text on the process's standard input
-        return Found.INVALID
-    pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-I", "-S", "-c", _SEARCH_PROGRAM, stdin=pipe, stdout=null, stderr=null
-    )
-    try:
-        await asyncio.wait_for(process.communicate(f"{pattern}\0{text}".encode()), seconds)
-    except TimeoutError:
-        return Found.TIMEOUT
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    try:
-        return Found(process.returncode)
-    except ValueError:  # the process was killed from outside, or ran out of memory
-        return Found.TIMEOUT

@@ -1,22 +1,360 @@
-"""Is a file a stub, with something in place of the real code?
+"""Is a file, or a function of it, a stub: something in place of the real code?
 
-Only files that a plan names as artifacts are judged, and only for what they contain *instead* of
-real code: a remark "TODO: implement caching" in a long file that works does not make it a stub.
+Only files that a plan promises are judged, and only for what they contain *instead* of real code: a remark
+"TODO: implement caching" in code that works does not make it a stub. Neither does code that is empty by
+design: abstract methods, null objects, hooks of a base class, default callbacks.
 """
 
 from __future__ import annotations
 
-import ast
 import re
-import warnings
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Literal, TypeAlias
+from collections import Counter
+from collections.abc import Collection, Iterator
+from itertools import pairwise
+from pathlib import PurePosixPath
 
-import attrs
+from .source import BY_SUBCLASS, UNFINISHED, Function, Source, words_of
+
+MIN_FAMILY = 4
+MODULES_WITHOUT_CODE = (
+    "__init__.py",
+    "conftest.py",
+    "__main__.py",
+    "doc.go",
+    "generate.go",
+    "tools.go",
+    "py.typed",
+)
+
+_TODO = re.compile(
+    r"\b(?:TODO|FIXME|XXX|HACK|TBD)\b"
+    r"|(?i:\bplaceholder\b|\bnot\s+(?:yet\s+)?implemented\b|\bstub(?:bed)?\b|\bhard-?coded\b"
+    r"|\bfor now\b|\breal\s+(?:implementation|logic|code)\b"
+    r"|\bimplement(?:ation)?\s+(?:this|me|later|here|goes)\b"
+    r"|\bgoes here\b|\bcoming soon\b|\bwill be (?:implemented|added|done|here)\b"
+    r"|\bin a real\b|\bin production\b)"
+)
+_SIMULATED = re.compile(r"(?i)\b(?:for now|in a real|in production|real (?:implementation|logic|code))\b")
+_ALL_ALIKE = re.compile(r"(?i)\b(?:all|any|each|every\w*|no|nobody|none|only)\b")
+_BY_DESIGN = re.compile(
+    r"(?i)\bno-?op(?:eration)?\b|\bdo(?:es)? nothing\b|\bnothing (?:to|is|needs?|special|happens)\b"
+    r"|\bintentional|\bon purpose\b|\bby design\b|\bdeliberate"
+    r"|\bnot needed\b|\bnot required\b|\bunused\b|\bignored?\b|\bignores\b|\bhooks?\b|\boverrid|\bsub-?class"
+    r"|\bdefault\b|\bnull object\b|\bforgets\b|\bdiscards?\b|\bdrops?\b|\bnever\b|\balways\b|\bdisabled\b"
+    r"|\bconstant\b|\bfixed\b|\bflat\b|\bno effect\b|\bleft empty\b|\bempty body\b"
+    r"|\bcompatib|\brequired (?:by|for)\b|\bfake\b|\bdummy\b"
+    r"|^\W*don'?t\b|\bmust not\b|\bno need\b|\bhandled (?:by|in|elsewhere)\b|\bleft to\b"
+    r"|\bregardless\b|\bnoqa: ARG|\bno-unused|\bread-only\b"
+)
+_QUIET = frozenset(
+    (
+        "noop",
+        "nop",
+        "null",
+        "nil",
+        "nothing",
+        "ignore",
+        "ignored",
+        "dummy",
+        "fake",
+        "mock",
+        "silent",
+        "default",
+        "defaults",
+        "disabled",
+        "never",
+        "always",
+        "allow",
+        "deny",
+        "fallback",
+        "identity",
+        "unlimited",
+        "anonymous",
+        "discard",
+        "swallow",
+        "void",
+        "no",
+        "none",
+        "free",
+        "flat",
+        "fixed",
+        "constant",
+        "static",
+        "health",
+        "healthz",
+        "healthcheck",
+        "ping",
+        "version",
+        "deadline",
+        "ready",
+        "readyz",
+        "liveness",
+        "status",
+        "stub",
+        "empty",
+        "blank",
+        "unknown",
+        "unused",
+        "nobody",
+        "skip",
+        "migration",
+        "passthrough",
+        "simple",
+        "readonly",
+        "immutable",
+        "frozen",
+    )
+)
+_OPTIONAL_METHODS = frozenset(
+    (
+        "on",
+        "before",
+        "after",
+        "pre",
+        "post",
+        "visit",
+        "will",
+        "did",
+        "setup",
+        "teardown",
+        "close",
+        "dispose",
+        "destroy",
+        "cleanup",
+        "flush",
+        "shutdown",
+        "hook",
+        "callback",
+        "release",
+        "unmount",
+        "connected",
+        "disconnected",
+        "constructor",
+        "drop",
+        "finalize",
+        "ngon",
+        "stop",
+        "sync",
+        "begin",
+        "end",
+        "up",
+        "down",
+    )
+)
+_LIFECYCLE = re.compile(
+    r"(?:setup|teardown|setUp|tearDown|set_up|tear_down|pytest_)\w*|main|init|__\w+__|constructor|drop"
+    r"|down|downgrade"
+)
+_PREDICATES = ("is", "has", "can", "should", "supports", "allows", "accepts", "may", "needs", "wants", "must")
+_CAPABILITIES = ("supports", "accepts", "wants", "needs", "may", "handles")
+"""First words of methods that say what a class can do, which is often the same for all arguments."""
+_EFFECTS = frozenset(
+    (
+        "save",
+        "submit",
+        "create",
+        "delete",
+        "update",
+        "send",
+        "export",
+        "write",
+        "upload",
+        "persist",
+        "store",
+        "publish",
+        "sync",
+        "add",
+        "remove",
+        "insert",
+        "register",
+        "login",
+        "logout",
+        "charge",
+        "pay",
+        "download",
+        "fetch",
+        "load",
+        "import",
+        "process",
+        "migrate",
+        "refund",
+        "checkout",
+        "subscribe",
+        "connect",
+    )
+)
+_VERBS = ("post", "put", "patch", "delete")
+"""Methods of HTTP, as classes of handlers name them."""
+_PRINTERS = frozenset(
+    (
+        "console",
+        "stdout",
+        "stderr",
+        "terminal",
+        "log",
+        "logger",
+        "logging",
+        "print",
+        "printer",
+        "debug",
+        "dry",
+        "usage",
+        "help",
+        "report",
+        "show",
+        "display",
+        "banner",
+        "trace",
+        "echo",
+        "verbose",
+        "reporter",
+        "warn",
+    )
+)
+_LABELS = frozenset(
+    ("error", "string", "str", "message", "description", "describe", "label", "title", "name", "text", "help")
+)
+_OUTCOMES = frozenset(("error", "errors", "failure", "failed", "success", "start", "end", "done", "cancel"))
+_RESPONDS = re.compile(r"\.(?:json|send|end|render|text|body|write)\(")
+_NULL_LIKE = re.compile(
+    r"(?:None|null|undefined|nil|false|False|0(?:\.0)?|\"\"|''|``|\[\]|\{\}|\(\)|Ok\(\(\)\)|"
+    r"(?:\w+(?:<[^>]*>)?::)*(?:new|default)\(\)|vec!\[\]|String::new\(\)|new (?:Map|Set)\(\))(?:\s*,\s*nil)?"
+)
+
+
+def find_stubs(source: Source, promised: Collection[str] = ()) -> Iterator[str]:
+    """Yield what is unfinished in a file of code; *promised* are the names that plans list as its exports."""
+    endings = Counter(
+        (f.name.rpartition(".")[0], tuple(words_of(f.name)[-1:])) for f in source.functions if f.method
+    )
+    for function in source.functions:
+        # One of many alike (`bool_schema`, `float_schema` …) that are called by name: some are constant.
+        alike = endings[function.name.rpartition(".")[0], tuple(words_of(function.name)[-1:])]
+        if function.body == "constant" and alike >= MIN_FAMILY and not _NULL_LIKE.fullmatch(function.value):
+            continue
+        if problem := judge(function, promised):
+            yield f"it is a stub: line {function.line}: {problem}"
+
+
+def judge(function: Function, promised: Collection[str] = ()) -> str:
+    """Return why the function is a stub; empty if it is complete, or empty by design."""
+    if function.declared or function.body == "code":
+        return ""
+    name, words = f"{function.name}()", words_of(function.name)
+    short = function.name.split(".")[-1]
+    own = words_of(short)
+    if function.body == "unfinished":
+        if BY_SUBCLASS.search(f"{function.value} {function.doc} {function.comment}"):
+            return ""
+        if {"implemented", "unimplemented", "unsupported"} & set(own):
+            return ""  # a handler for what is not implemented
+        if {"none", "null", "noop"} & set(words_of(function.name.rpartition(".")[0])):
+            return ""
+        return f"{name} is not implemented: {function.value[:80]}"
+    todo = _TODO.search(function.comment) or _TODO.search(function.doc)
+    designed = _BY_DESIGN.search(f"{function.doc}\n{function.comment}")
+    invented = function.body == "constant" and _SIMULATED.search(function.comment)
+    marked = invented or re.search(r"\b(?:TODO|FIXME)\b", f"{function.doc}{function.comment}")
+    if todo and (marked or not designed):
+        return f"{name} has only a remark in place of its code: {todo[0]!r}"
+    if function.nested:
+        return _judge_nested(function, name, own)
+    quiet = {"null", "noop", "nothing"} if function.component else _QUIET
+    if designed or quiet & {*words, *map("".join, pairwise(words))} or _LIFECYCLE.fullmatch(short):
+        return ""
+    match function.body:
+        case "empty":
+            if function.callback or (
+                len(function.ignored) > 1 and not function.parameters and not function.method
+            ):
+                return ""  # it only has to fit a signature
+            if (
+                short.startswith("_")
+                and function.doc.strip()
+                and not (function.parameters or function.method)
+            ):
+                return ""  # a private command or marker that says what it is
+            if function.returns == "value":
+                return f"{name} has an empty body, although it returns a value"
+            is_promised = short in promised or function.name in promised
+            if function.method and not is_promised:
+                works = function.peers and function.parameters and set(own[:1]) & _EFFECTS
+                handles = function.peers and function.parameters and short in _VERBS
+                optional = _OPTIONAL_METHODS & set(own[:1] + own[-1:])
+                if not handles and ((function.inherits and not works) or optional):
+                    return ""
+            return f"{name} has an empty body"
+        case "constant":
+            return _judge_constant(function, name, own)
+        case "print":
+            if set(words) & _PRINTERS or (function.uses_parameters and not set(own) & _EFFECTS):
+                return ""
+            if function.parameters or set(own[:1]) & _EFFECTS:
+                return f"{name} only prints"
+            return ""
+        case _:
+            return ""
+
+
+def _judge_nested(function: Function, name: str, own: list[str]) -> str:
+    """Judge a function in another one, where only two kinds are unfinished for certain.
+
+    A handler whose whole answer is that it is not implemented, and a named handler of an action
+    (``handleSubmit``) that prints instead. An inline function that is empty is mostly meant so.
+    """
+    value = function.value
+    said = re.search(r"(?s)[\"'`].*", value)
+    if function.body == "constant" and _RESPONDS.search(value) and said and UNFINISHED.search(said[0]):
+        return "" if function.callback else f"{name} only says that it is not implemented: {value[:60]}"
+    if function.body == "print" or (function.body == "empty" and function.parameters == ()):
+        acts = own[:1] == ["handle"] and set(own[1:2]) & (_EFFECTS - {"load", "connect"})
+        reports = set(own) & (_PRINTERS | _OUTCOMES) or re.search(r"\.(?:error|warn)\(", value)
+        if acts and not reports and not _BY_DESIGN.search(function.comment + function.doc):
+            return f"{name} only prints" if function.body == "print" else f"{name} has an empty body"
+    return ""
+
+
+_ACCESS = _EFFECTS | frozenset(
+    ("get", "find", "lookup", "search", "query", "list", "read", "put", "set", "push", "pop")
+)
+"""First words of methods that are what a store, a queue or a client is for."""
+
+
+def _judge_constant(function: Function, name: str, own: list[str]) -> str:
+    if set(own) & _LABELS and not function.parameters:
+        return ""
+    if function.component:
+        if function.callback:
+            return ""
+        return f"{name} renders nothing" if _NULL_LIKE.fullmatch(function.value) else ""
+    if UNFINISHED.search(function.value.strip("\"'`({[ ")) and not set(own) & _LABELS:
+        return f"{name} only says that it is not implemented: {function.value[:60]}"
+    handles_data = function.name in ("POST", "PUT", "PATCH", "DELETE")
+    values = function.parameters + (function.ignored if not function.method else ())
+    if function.uses_parameters and not set(own[:1]) & _EFFECTS:
+        return ""
+    if own[:1] and own[0] in _PREDICATES and _ALL_ALIKE.search(function.doc):
+        return ""  # the documentation says why the answer is the same for each of them
+    if not (values or handles_data):
+        # `get(_key)` has to fit an interface, but the rest of the class works, and this would be its purpose.
+        lost = function.ignored and function.peers and not function.callback and set(own[:1]) & _ACCESS
+        if not (lost and _NULL_LIKE.fullmatch(function.value)):
+            return ""
+        return f"{name} ignores its parameters and always returns {function.value[:60]}"
+    if own[:1] == ["visit"] and function.method and _NULL_LIKE.fullmatch(function.value):
+        return ""
+    if function.method and own[:1] and (own[0] in _CAPABILITIES or own[:2] == ["can", "handle"]):
+        return ""
+    if function.inherits or function.callback:
+        predicate = own[:1] and own[0] in _PREDICATES
+        if function.callback or predicate or not function.peers or not _NULL_LIKE.fullmatch(function.value):
+            return ""
+    return f"{name} ignores its parameters and always returns {function.value[:60]}"
+
+
+# Text that is not code: pages, style sheets, documents, and languages without a reader
 
 MAX_CODE_LINES_PER_MARKER = 10
-MAX_CODE_LINES_OF_EMPTY_COMPONENT = 15
 MAX_STUB_LENGTH = 20_000
 
 _MARKERS = re.compile(
@@ -27,165 +365,73 @@ _MARKERS = re.compile(
       | \bnot\s+(?:yet\s+)?implemented\b
       | \bimplementation\s+goes\s+here\b | \bcoming\s+soon\b | \bstub\s+(?:for|implementation)\b )
   | ^\s*(?:TODO|TBD)\b[^\n]*$
-  | \b(?:todo|unimplemented)!\s*\(
-  | \b(?:throw\s+(?:new\s+)?\w*(?:Error|Exception)|panic|die|fail|raise|error|errors\.New)
+  | \b(?:throw\s+(?:new\s+)?\w*(?:Error|Exception)|panic|die|fail|raise|error)
     \b[^\n]*not\s+(?:yet\s+)?implemented
   | \bTODO\(\s*(?:"[^"\n]*")?\s*\)
-  | >\s*(?:placeholder|coming\s+soon|todo|lorem\s+ipsum)\b[^<\n]*<
-  | ["'`](?:placeholder|coming\s+soon|not\s+implemented|todo)[.!…]*["'`]\s*[;,)}\]]*\s*$
-  | ^\s*(?:placeholder|coming\s+soon|not\s+(?:yet\s+)?implemented)[.!…:]*\s*$
   | \blorem\s+ipsum\b
     """,
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
 _COMMENTS = re.compile(r"/\*.*?\*/|<!--.*?-->|^\s*(?:\#|//|--|;;)[^\n]*$", re.DOTALL | re.MULTILINE)
-_RETURNED = re.compile(r"(?:\breturn\b|=>)[ \t]*(\(?[^;{}\n]*)")
-_NOTHING = re.compile(r"\(?\s*(?:null|undefined|<>\s*</>|<(\w+)[^<>]*(?:/>|>[\w ]{0,40}</\1>))\s*\)?\s*")
 _TRIVIAL_LINE = re.compile(
     r"[\s{}()\[\];,]*|\s*(?:import|from|use|using|package|require|export \*)\b.*|\s*</?\w+>\s*"
+    r"|\s*exit 0\s*"
 )
-_COMPONENTS = (".jsx", ".tsx", ".js", ".ts", ".mjs")
+_FILLER = re.compile(
+    r"(?i)\W*(?:todo|tbd|fixme|placeholder|coming soon|under construction|lorem ipsum|work in progress|wip"
+    r"|not (?:yet )?implemented|to be (?:written|done|defined|added))\b.*"
+)
+_PAGE_CONTENT = re.compile(
+    r"(?i)<(?:input|form|button|select|textarea|canvas|img|svg|video|audio|iframe|table|a\s|ul|ol|dialog)\b"
+    r"|\{[{%]|<%|\bid=[\"']?(?:root|app|__next|main|svelte)\b"
+)
+_SOON = re.compile(r"(?i)coming soon|lorem ipsum")
+MAX_LINES_OF_EMPTY_PAGE = 6
+_PROSE = (".md", ".mdx", ".rst", ".txt", ".adoc")
+_PAGES = (".html", ".htm", ".vue", ".svelte", ".ejs", ".hbs", ".njk", ".jinja", ".j2", ".erb")
 
 
-def find_stub(path: Path, text: str, exports: Sequence[str] = ()) -> str:
-    """Return the reason why the file is a stub; empty if it is not."""
-    if path.suffix == ".py":
-        return _find_python_stub(path.name, text, exports)
+def find_text_stub(path: str, text: str) -> str:
+    """Return why a file that is not parsed is a stub; empty if it is not."""
     if not text.strip():
         return "it is empty"
-    if len(text) > MAX_STUB_LENGTH:
+    suffix = PurePosixPath(path).suffix.lower()
+    if len(text) > MAX_STUB_LENGTH or suffix in (".json", ".yaml", ".yml", ".toml", ".lock", ".csv", ".svg"):
         return ""
-    code_lines = _count_lines(_COMMENTS.sub("", text), _TRIVIAL_LINE)
+    if suffix in _PROSE:
+        return _find_unwritten_prose(text)
+    if suffix in _PAGES:
+        return _find_unwritten_page(text)
+    if suffix in (".css", ".scss", ".less", ".sql", ".graphql", ".proto", ".prisma") or not suffix:
+        return "" if re.search(r"\w", _COMMENTS.sub("", text)) else "it is a stub: it contains only comments"
+    lines = _COMMENTS.sub("", text).splitlines()
+    count = sum(1 for line in lines if not _TRIVIAL_LINE.fullmatch(line))
     markers = [match[0].strip() for match in _MARKERS.finditer(text)]
-    if markers and code_lines - len(markers) <= MAX_CODE_LINES_PER_MARKER * len(markers):
-        marker = markers[0] if len(markers[0]) <= 80 else f"{markers[0][:77]}…"
-        return f"it is a stub: {marker!r}"
-    if path.suffix in _COMPONENTS and code_lines <= MAX_CODE_LINES_OF_EMPTY_COMPONENT:
-        # Join ``return (`` with the lines up to its ``)``, so that each return is one line.
-        joined = re.sub(r"\(\s*\n\s*|\n\s*\)", lambda match: match[0].strip(), _COMMENTS.sub("", text))
-        returned = [match[1] for match in _RETURNED.finditer(joined) if match[1].strip()]
-        if returned and all(_NOTHING.fullmatch(value) for value in returned):
-            return "it is a stub: it returns only an empty element"
+    if markers and count - len(markers) <= MAX_CODE_LINES_PER_MARKER * len(markers):
+        return f"it is a stub: {markers[0][:80]!r}"
     return ""
 
 
-def _count_lines(text: str, trivial: re.Pattern[str]) -> int:
-    return sum(1 for line in text.splitlines() if not trivial.fullmatch(line))
+def _find_unwritten_prose(text: str) -> str:
+    """A document is unwritten if each of its lines is a heading or filler."""
+    body = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
+    lines = [line.strip() for line in re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL).splitlines()]
+    content = [line for line in lines if line and not re.match(r"#|[=~^-]{3,}$", line)]
+    filler = [line for line in content if _FILLER.fullmatch(line) or "lorem ipsum" in line.lower()]
+    if filler and len(filler) == len(content):
+        return f"it is a stub: {filler[0][:80]!r}"
+    return ""
 
 
-def parse_python(text: str) -> ast.Module | None:
-    """Return the syntax tree; ``None`` if the text is invalid, too deep, or newer than our Python."""
-    with warnings.catch_warnings():
-        # A doubtful escape in a project's file is not our warning to show.
-        warnings.simplefilter("ignore")
-        try:
-            return ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
-
-
-# Python, by its syntax tree: functions that do nothing. Code that is empty by design is not a stub:
-# abstract methods, protocols, overloads, exceptions, hooks of a base class that are overridden to
-# do nothing, decorated functions (a click group).
-
-MODULES_WITHOUT_CODE = ("__init__.py", "conftest.py", "__main__.py")
-MAX_CODE_LINES_OF_PYTHON_STUB = 10
-
-PartKind: TypeAlias = Literal["code", "empty", "raises"]
-
-_BASE_NAMES = re.compile(
-    r"(?:Abstract|Base|Null|No|Dummy|Fake)(?=[A-Z]|$)|(?:Base|Interface|Protocol|Mixin|ABC)$"
-)
-_PYTHON_MARKERS = re.compile(r"#.*\b(?:TODO|FIXME)\b.*\b(?:implement|write|fill)|lorem ipsum", re.IGNORECASE)
-_TRIVIAL_PYTHON_LINE = re.compile(
-    r"\s*(?:#.*|import\b.*|from\b.*|\"\"\".*\"\"\"|pass|return None|return|\.\.\.)?\s*"
-)
-
-
-@attrs.frozen(kw_only=True)
-class Part:
-    """A function, method or class that could be a stub."""
-
-    name: str
-    kind: PartKind
-
-
-def _find_python_stub(name: str, text: str, exports: Sequence[str]) -> str:
-    module = parse_python(text)
-    if module is None:
+def _find_unwritten_page(text: str) -> str:
+    body = re.sub(r"(?s)<!--.*?-->|<head\b.*?</head>|<style\b.*?</style>|<title\b.*?</title>", "", text)
+    if _PAGE_CONTENT.search(body):
         return ""
-    if all(_does_nothing(statement) for statement in _without_docstring(module.body)):
-        return "" if name in MODULES_WITHOUT_CODE else "it is a stub: it contains no code"
-    classes = [node for node in ast.walk(module) if isinstance(node, ast.ClassDef)]
-    bases = {base.id for node in classes for base in node.bases if isinstance(base, ast.Name)}
-    parts = list(_parts(module.body, bases))
-    raising = [part.name for part in parts if part.kind == "raises"]
-    empty = [part.name for part in parts if part.kind == "empty"]
-    exported = [part for part in empty if part in exports or part.split(".")[-1] in exports]
-    if raising:
-        return f"it is a stub: not implemented: {_listed(raising)}"
-    if exported or (empty and len(empty) * 2 > len(parts)):
-        return f"it is a stub: empty body: {_listed(exported or empty)}"
-    short = _count_lines(text, _TRIVIAL_PYTHON_LINE) <= MAX_CODE_LINES_OF_PYTHON_STUB
-    if short and (marker := _PYTHON_MARKERS.search(text)):
-        return f"it is a stub: {marker[0].strip()[:80]!r}"
+    visible = [line.strip() for line in re.sub(r"(?s)<script\b.*?</script>|<[^>]*>", "\n", body).splitlines()]
+    visible = [line for line in visible if line]
+    filler = [line for line in visible if _FILLER.fullmatch(line) or _SOON.search(line)]
+    if filler and len(visible) <= MAX_LINES_OF_EMPTY_PAGE:
+        return f"it is a stub: {' '.join(visible)[:80]!r}"
+    if not visible and not re.search(r"<script\b|<link\b|<template\b|<slot\b|<router", text):
+        return "it is a stub: the page is blank"
     return ""
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
-
-
-def _parts(body: Sequence[ast.stmt], bases: set[str]) -> Iterator[Part]:
-    """Yield the functions and methods of a module; *bases* are the classes that it subclasses."""
-    for statement in body:
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
-            if not statement.decorator_list:
-                yield Part(name=statement.name, kind=_kind(statement))
-        elif isinstance(statement, ast.ClassDef):
-            yield from _class_parts(statement, bases)
-
-
-def _class_parts(statement: ast.ClassDef, bases: set[str]) -> Iterator[Part]:
-    if statement.bases and all(_does_nothing(inner) for inner in statement.body):
-        return
-    if all(_does_nothing(inner) for inner in _without_docstring(statement.body)):
-        yield Part(name=statement.name, kind="empty")
-        return
-    base_names = {ast.unparse(base).split("[")[0].rpartition(".")[2] for base in statement.bases}
-    metaclasses = {ast.unparse(keyword.value).rpartition(".")[2] for keyword in statement.keywords}
-    abstract = bool(base_names & {"ABC", "Protocol"}) or "ABCMeta" in metaclasses
-    to_subclass = abstract or statement.name in bases or _BASE_NAMES.search(statement.name) is not None
-    for inner in statement.body:
-        if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) and not inner.decorator_list:
-            kind = _kind(inner)
-            is_special = inner.name.startswith("__") and inner.name.endswith("__")
-            by_design = to_subclass or (kind == "empty" and (statement.bases or is_special))
-            yield Part(name=f"{statement.name}.{inner.name}", kind="code" if by_design else kind)
-
-
-def _kind(function: ast.FunctionDef | ast.AsyncFunctionDef) -> PartKind:
-    body = _without_docstring(function.body)
-    if len(body) == 1 and isinstance(body[0], ast.Raise) and body[0].exc is not None:
-        raised = body[0].exc.func if isinstance(body[0].exc, ast.Call) else body[0].exc
-        return "raises" if ast.unparse(raised) == "NotImplementedError" else "code"
-    return "empty" if all(_does_nothing(statement) for statement in body) else "code"
-
-
-def _does_nothing(statement: ast.stmt) -> bool:
-    match statement:
-        case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.Return(value=None):
-            return True
-        case ast.Return(value=ast.Constant(value=None)):
-            return True
-        case _:
-            return False
-
-
-def _without_docstring(body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
-    match body:
-        case [ast.Expr(value=ast.Constant(value=str())), *rest]:
-            return rest
-        case _:
-            return body

@@ -1,0 +1,367 @@
+"""Reads Go."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from .source import NEUTRAL, UNFINISHED, BodyKind, Function, Reference, Source, Test, pretends
+from .trees import (
+    comments_before,
+    comments_in,
+    field,
+    line_of,
+    masked,
+    named,
+    parse,
+    returned_values,
+    text_of,
+    walk,
+)
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_PRINT = re.compile(
+    r"fmt\.(?:Print|Fprint)\w*|(?:\w+\.)*(?:slog|log|logger|Logger)\.(?!Fatal|Panic|With|New)\w+|print|println"
+)
+_SAYS_UNFINISHED = re.compile(r"\w+\.WriteHeader\(http\.StatusNotImplemented\)")
+_FAILING = ("Error", "Errorf", "Fatal", "Fatalf", "Fail", "FailNow")
+_SUITE_ASSERTION = re.compile(
+    r"(?:(?:Require|Assert)\(\)\.)?(?:Equal|No|Error|True|False|Nil|Len|Contains|Empty|Not|Is|Fail|Zero)"
+)
+_COMPARES = re.compile(r"(?:Equal|Not|True|False|Nil|Error|NoError|Len|Contains|Empty|Is|Same|Assert|Check)")
+_STRINGS = ("interpreted_string_literal", "raw_string_literal")
+_DIRECTIVE = re.compile(r"//go:(?:embed|generate|linkname)")
+
+
+def read(text: str, *, typed: bool = False) -> Source:
+    """Read a file."""
+    root = parse("go", text)
+    nodes = list(walk(root))
+    comments = [n for n in nodes if n.type == "comment" and not _DIRECTIVE.match(text_of(n))]
+    directives = [text_of(n) for n in nodes if n.type == "comment" and _DIRECTIVE.match(text_of(n))]
+    imports = [n for n in nodes if n.type == "import_spec"]
+    paths = [inner for n in imports for inner in walk(n) if inner.type in _STRINGS]
+    strings = [n for n in nodes if n.type in _STRINGS and n not in paths]
+    defined = set(_defined(root))
+    content = [n for n in named(root) if n.type not in ("package_clause", "import_declaration")]
+    return Source(
+        language="go",
+        code=masked(text, comments),
+        bare=masked(text, [*comments, *strings]),
+        functions=tuple(_functions(root)),
+        exports=frozenset(defined),
+        defined=frozenset(defined),
+        references=tuple(
+            Reference(module=text_of(field(n, "path"))[1:-1], names=(text_of(field(n, "name")),))
+            for n in imports
+        ),
+        strings=(
+            *(text_of(n)[1:-1] for n in strings if _may_be_path(n)),
+            *(word for line in directives for word in line.split()[1:]),
+        ),
+        identifiers=frozenset(text_of(n) for n in nodes if n.type.endswith("identifier")),
+        tests=tuple(_tests(text, root)),
+        empty=not content and not any(text_of(field(n, "name")) == "_" for n in imports),
+        faulty=root.has_error,
+    )
+
+
+def _may_be_path(node: Node) -> bool:
+    parent = node.parent
+    if parent and parent.type == "argument_list" and parent.parent:
+        called = text_of(field(parent.parent, "function"))
+        return not (_PRINT.match(called) or called in ("errors.New", "fmt.Errorf", "panic"))
+    return True
+
+
+def _defined(root: Node) -> Iterator[str]:
+    for node in named(root):
+        name = text_of(field(node, "name"))
+        if node.type == "function_declaration":
+            yield name
+        elif node.type == "method_declaration":
+            yield from (name, f"{_receiver(node)}.{name}")
+        elif node.type in ("type_declaration", "const_declaration", "var_declaration"):
+            for spec in walk(node):
+                if spec.type in ("type_spec", "type_alias"):
+                    owner = text_of(field(spec, "name"))
+                    yield owner
+                    for inner in walk(spec):
+                        if inner.type in ("field_declaration", "method_elem", "method_spec"):
+                            member = text_of(field(inner, "name"))
+                            yield from (member, f"{owner}.{member}")
+                elif spec.type in ("const_spec", "var_spec"):
+                    yield from (
+                        text_of(n) for n in spec.children_by_field_name("name") if n.type == "identifier"
+                    )
+
+
+def _receiver(node: Node) -> str:
+    return re.sub(r"\[.*", "", text_of(field(node, "receiver")).strip("()").split(" ")[-1].lstrip("*"))
+
+
+# Functions
+
+
+def _functions(root: Node) -> Iterator[Function]:
+    bare_types = {  # `type Null struct{}`: without fields, its methods can only be constant
+        text_of(field(spec, "name"))
+        for spec in walk(root)
+        if spec.type == "type_spec" and re.fullmatch(r"struct\s*\{\s*\}", text_of(field(spec, "type")))
+    }
+    methods = [n for n in named(root) if n.type == "method_declaration"]
+    real = {_receiver(n) for n in methods if _body_of(n)[0] == "code"}
+    for node in named(root):
+        if node.type not in ("function_declaration", "method_declaration") or field(node, "body") is None:
+            continue
+        kind, value, body = _body_of(node)
+        owner = _receiver(node) if node.type == "method_declaration" else ""
+        names = _parameters(node)
+        result = text_of(field(node, "result"))
+        returns: Literal["value", "nothing", "unknown"] = "value" if result and kind == "empty" else "nothing"
+        used = {text_of(inner) for inner in walk(body) if inner.type == "identifier"}
+        name = text_of(field(node, "name"))
+        yield Function(
+            name=f"{owner}.{name}" if owner else name,
+            line=line_of(node),
+            body=kind,
+            value=value,
+            parameters=tuple(n for n in names if n not in NEUTRAL),
+            ignored=("_",) if "_" in names else (),
+            uses_parameters=bool(used & set(names)),
+            returns=returns,
+            comment=comments_in(body),
+            doc=comments_before(node),
+            inherits=bool(owner) and (owner in bare_types or not names or "_" in names),
+            method=bool(owner),
+            exported=name[:1].isupper(),
+            # Parameters without names are those of a signature that the function only has to fit.
+            callback=kind == "empty" and not owner and not result and _has_unnamed_parameters(node),
+            peers=owner in real,
+        )
+
+
+def _has_unnamed_parameters(node: Node) -> bool:
+    parameters = named(field(node, "parameters"))
+    return bool(parameters) and not any(field(child, "name") for child in parameters)
+
+
+def _parameters(node: Node) -> list[str]:
+    found: list[str] = []
+    for child in named(field(node, "parameters")):
+        if re.search(r"http\.|context\.|testing\.", text_of(field(child, "type"))):
+            continue
+        found += [text_of(n) for n in child.children_by_field_name("name")]
+    return found
+
+
+def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
+    body = field(function, "body")
+    assert body is not None
+    statements = [
+        s for child in named(body) for s in (named(child) if child.type == "statement_list" else [child])
+    ]
+    names = set(_parameters(function))
+    # Names that have their first value when they are returned: results, and variables of literals.
+    constants = {
+        text_of(n) for child in named(field(function, "result")) for n in child.children_by_field_name("name")
+    }
+    rest: list[Node] = []
+    printed = refused = ""
+    slept = False
+    for statement in statements:
+        text = text_of(statement)
+        call = next(iter(named(statement)), None) if statement.type == "expression_statement" else None
+        called = text_of(field(call, "function")) if call else ""
+        if _SAYS_UNFINISHED.fullmatch(text) or (
+            called in ("http.Error", "w.Write", "io.WriteString")
+            and UNFINISHED.search(text.partition('"')[2])
+        ):
+            refused = text
+            continue
+        if called == "panic" and UNFINISHED.search(re.sub(r".*?[\"`]", "", text, count=1)):
+            if any(not _is_refusal(inner) for other in rest for inner in walk(other)):
+                return "code", "", body  # it refuses what no branch handles
+            return "unfinished", text, body
+        if _PRINT.fullmatch(called):
+            printed = text
+            if UNFINISHED.search(re.sub(r".*?[\"`]", "", text, count=1)):
+                refused = text
+        elif called == "time.Sleep":
+            slept = True
+        elif re.fullmatch(r"_(?:,\s*_)*\s*=\s*\w+(?:,\s*\w+)*", text) or statement.type == "empty_statement":
+            pass
+        elif declared := _constants(statement):
+            constants |= declared
+        else:
+            rest.append(statement)
+    if refused and all(statement.type == "return_statement" for statement in rest):
+        return "unfinished", refused, body
+    if not rest:
+        if slept:
+            return "code", "", body
+        return ("print", printed, body) if printed else ("empty", "", body)
+    returned = returned_values(rest, "return_statement") if len(rest) > 1 else []
+    if len({text_of(node) for node in returned}) == 1:
+        values = _returned(returned[0])
+        if values and all(map(_is_constant, values)):
+            return "constant", text_of(returned[0]).removeprefix("return").strip(), returned[0]
+    if len(rest) > 1 or rest[0].type != "return_statement":
+        return "code", "", body
+    values = _returned(rest[0])
+    text = text_of(rest[0]).removeprefix("return").strip()
+    error = re.search(
+        r"(?:errors\.New|fmt\.Errorf|status\.Errorf?)\([^\"`]*[\"`]|\bErrNotImplemented\b", text
+    )
+    if error and UNFINISHED.search(text):
+        return "unfinished", text_of(rest[0]), body
+    if not values or (printed and text == "nil"):
+        return ("print", printed, body) if printed else ("empty", "", body)
+    if len(values) == 1 and text in names:
+        return "identity", text, body
+    constant = all(_is_constant(value) or text_of(value) in constants for value in values)
+    # `func rsa() KeyAgreement { return rsaAgreement{} }` chooses an implementation.
+    made = re.match(r"&?([\w.]+)\{\}$", text)
+    if made and made[1] != text_of(field(function, "result")).lstrip("*"):
+        constant = False
+    return ("constant", text, body) if constant else ("code", "", body)
+
+
+def _is_refusal(node: Node) -> bool:
+    """Whether a node is no ``return``, or returns only literals, an error or nothing."""
+    if node.type != "return_statement":
+        return True
+    return all(_is_constant(value) or re.search(r"(?i)err", text_of(value)) for value in _returned(node))
+
+
+def _returned(statement: Node) -> list[Node]:
+    return [
+        value
+        for child in named(statement)
+        for value in (named(child) if child.type == "expression_list" else [child])
+    ]
+
+
+def _constants(statement: Node) -> set[str]:
+    """Return the variables that a statement declares, if their values are zero or literals."""
+    if statement.type == "short_var_declaration":
+        values = named(field(statement, "right"))
+        names = named(field(statement, "left"))
+        return set(map(text_of, names)) if all(map(_is_constant, values)) else set()
+    if statement.type != "var_declaration":
+        return set()
+    specs = [n for n in walk(statement) if n.type == "var_spec"]
+    values = [value for spec in specs for value in named(field(spec, "value"))]
+    names = [name for spec in specs for name in spec.children_by_field_name("name")]
+    return set(map(text_of, names)) if all(map(_is_constant, values)) else set()
+
+
+def _is_constant(node: Node) -> bool:
+    if node.type in (*_STRINGS, "nil", "true", "false", "int_literal", "float_literal", "rune_literal"):
+        return True
+    if node.type in (
+        "unary_expression",
+        "literal_value",
+        "literal_element",
+        "keyed_element",
+        "parenthesized_expression",
+    ):
+        inner = named(node)
+        return all(map(_is_constant, inner[1:] if node.type == "keyed_element" else inner))
+    if node.type == "composite_literal":
+        return all(map(_is_constant, named(field(node, "body"))))
+    return text_of(node) in ("nil", "true", "false")
+
+
+# Tests
+
+
+def _tests(text: str, root: Node) -> Iterator[Test]:
+    functions = {
+        text_of(field(n, "name")): n
+        for n in named(root)
+        if n.type.endswith("_declaration") and field(n, "body")
+    }
+    known: set[str] = set()
+    for _ in range(3):
+        known |= {name for name, node in functions.items() if _can_fail(node, functions, known)}
+    excluded = re.search(r"^//\s*(?:go:build|\+build)\s+(?:ignore|never)\b", text, re.MULTILINE) is not None
+    uses = Counter(text_of(n) for n in walk(root) if n.type == "identifier")
+    for name, node in functions.items():
+        parameters = text_of(field(node, "parameters"))
+        suite = node.type == "method_declaration" and name.startswith("Test") and parameters == "()"
+        if re.search(r"\*testing\.[BF]\b", parameters) or name.startswith("Example"):
+            yield Test(name=name, line=line_of(node), runs=not excluded)
+        elif suite or (
+            re.match(r"[Tt]est", name)
+            and node.type == "function_declaration"
+            and re.fullmatch(r"\(\s*\w+\s+\*testing\.T\s*,?\s*\)", parameters)
+        ):
+            if name[0] == "t" and uses[name] > 1:
+                continue  # a helper
+            yield Test(
+                name=name,
+                line=line_of(node),
+                asserts=_can_fail(node, functions, known),
+                pretends=pretends(text_of(field(node, "body")).lstrip("{")),
+                skipped=_is_skipped(node),
+                runs=not excluded and re.match(r"Test(?![a-z])", name) is not None,
+            )
+    for node in walk(root):
+        if node.type == "call_expression" and text_of(field(node, "function")) in (
+            "Describe",
+            "ginkgo.Describe",
+        ):
+            yield Test(name="Describe", line=line_of(node))
+
+
+def _is_skipped(node: Node) -> bool:
+    """Whether the body itself skips the test, unconditionally."""
+    for child in named(field(node, "body")):
+        for statement in named(child) if child.type == "statement_list" else [child]:
+            if re.match(r"(?:if true \{\s*)?\w+\.(?:T\(\)\.)?Skip(?:f|Now)?\(", text_of(statement)):
+                return True
+    return False
+
+
+def _can_fail(function: Node, functions: dict[str, Node], known: set[str]) -> bool:
+    contexts = set(re.findall(r"(\w+)\s+\*?testing\.(?:T|TB|B|F)\b", text_of(function)))
+    receiver = text_of(field(function, "receiver")).strip("()").split(" ")[0]
+    for node in walk(field(function, "body") or function):
+        if node.type != "call_expression":
+            continue
+        called = text_of(field(node, "function"))
+        arguments = named(field(node, "arguments"))
+        owner, _, method = called.partition(".")
+        if (owner in contexts and method in _FAILING) or called in (
+            "panic",
+            "log.Fatal",
+            "log.Fatalf",
+            "os.Exit",
+        ):
+            return True
+        if owner in contexts and method == "Run" and arguments and arguments[-1].type == "identifier":
+            return text_of(arguments[-1]) not in functions or text_of(arguments[-1]) in known
+        if receiver and owner == receiver and not _are_constant(arguments) and _SUITE_ASSERTION.match(method):
+            return True
+        if called.startswith(("Expect(", "Ω(", "Eventually(")):
+            return True
+        if any(text_of(a) in contexts or text_of(a).endswith(".T()") for a in arguments):
+            if called in functions:
+                if called in known:
+                    return True
+            elif owner not in contexts and (
+                len(arguments) == 1
+                or not _COMPARES.match(method)
+                or not _are_constant([a for a in arguments if text_of(a) not in contexts])
+            ):
+                return True
+    return False
+
+
+def _are_constant(arguments: Sequence[Node]) -> bool:
+    return bool(arguments) and all(map(_is_constant, arguments))

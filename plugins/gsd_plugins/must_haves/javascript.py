@@ -1,0 +1,892 @@
+"""Reads JavaScript and TypeScript, with JSX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import attrs
+
+from .source import NEUTRAL, UNFINISHED, BodyKind, Function, Reference, Source, Test, pretends, words_of
+from .trees import (
+    comments_before,
+    comments_in,
+    field,
+    line_of,
+    masked,
+    named,
+    parse,
+    returned_values,
+    text_of,
+    walk,
+)
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_FUNCTIONS = ("arrow_function", "function_expression", "function", "generator_function")
+_DECLARATIONS = ("function_declaration", "generator_function_declaration")
+_CLASSES = ("class_declaration", "abstract_class_declaration", "class")
+_STRINGS = ("string", "template_string")
+_PRINT = re.compile(
+    r"(?:this\.)?(?:\w+\.)?#?_?(?:console|log|logger|logging)(?:\.\w+)?|alert|print"
+    r"|process\.std(?:out|err)\.write"
+)
+_WAITS = re.compile(
+    r"await (?:new Promise\(.*\bsetTimeout\b|(?:\w+\.)?(?:sleep|delay|wait|setTimeout)\()", re.DOTALL
+)
+_REFUSES = re.compile(r"(?:res|reply|response)\.(?:sendStatus\(501\)|status\(501\)\.(?:end|send|json)\(\))")
+_RESPONSE = re.compile(
+    r"(?:res|reply|response|ctx|c|h)(?:\.\w+(?:\([^()]*\))?)*\.(?:json|send|end|render|text|body)"
+)
+_WRAPS = re.compile(
+    r"(?:Promise\.(?:resolve|reject)|(?:Next)?Response\.json|json|(?:new )?(?:Next)?Response|Object\.freeze"
+    r"|of"
+    r"|(?:useCallback|useMemo))$"
+)
+_ASSERTING = re.compile(
+    r"(?i)^_?(?:assert|should|verify|check|ensure|must|require(?!$)|validate|fail|tomatch|rejects|throws|deepequal"
+    r"|getby|getallby|findby|findallby|waitfor|invariant|compare|snapshot)|assert"
+)
+_TEST_CALL = re.compile(r"(?:test|it|specify|fit|xit|xtest|xspecify|Deno\.test|t\.test|t\.step)\b")
+_WAITS_ONLY = re.compile(r"(?:setTimeout|setImmediate|process\.nextTick|queueMicrotask)\b")
+_GROUP_CALL = re.compile(r"(?:describe|suite|context|xdescribe|fdescribe|test\.describe)\b")
+_NOT_ASSERTIONS = frozenset(
+    (
+        "log",
+        "test",
+        "plan",
+        "end",
+        "teardown",
+        "context",
+        "mock",
+        "timeout",
+        "diagnostic",
+        "skip",
+        "todo",
+        "step",
+        "pass",
+        "comment",
+        "before",
+        "after",
+        "beforeEach",
+        "afterEach",
+    )
+)
+_SHOWS_A_REMARK = frozenset(
+    ("soon", "badge", "banner", "label", "notice", "placeholder", "tag", "teaser", "todo", "chip", "tooltip")
+)
+_STATES = frozenset(("found", "forbidden", "unauthorized", "offline"))
+"""Words of components whose name is all that there is to say."""
+_EXPORTS = re.compile(r"(?:module\.)?exports(?:\.(\w+)|\[['\"](\w+)['\"]\])?$")
+
+
+def read(text: str, *, typed: bool = False) -> Source:
+    """Read a module; *typed*: it is TypeScript without JSX."""
+    # The grammar does not know this form; without `type`, it means the same here.
+    known = re.sub(r"(?m)^(\s*export )type( \*)", r"\1    \2", text)
+    root = parse("typescript" if typed else "tsx", known)
+    nodes = list(walk(root))
+    comments = [n for n in nodes if n.type == "comment" and not text_of(n).startswith("/// <reference")]
+    contents = [n for n in nodes if n.type in ("string_fragment", "jsx_text")]
+    exports = _Exports()
+    for node in root.named_children:
+        exports.add(node)
+    names = _declared(root)
+    if (
+        not exports.found
+        and not exports.references
+        and "import_statement" not in {n.type for n in root.children}
+    ) and "require" not in text:  # a script of a page: its declarations are global
+        exports.names |= names
+    tests = tuple(_tests(root, nodes))
+    functions = list(_functions(root, nodes, exports.names))
+    functions += _nested(nodes, {function.line for function in functions})
+    # `function Encoder() {}` with methods in its prototype is a class without fields.
+    functions = [f for f in functions if f.body != "empty" or f"{f.name}.prototype." not in text]
+    return Source(
+        language="javascript",
+        code=masked(text, comments),
+        bare=masked(text, [*comments, *contents]),
+        functions=tuple(functions),
+        exports=frozenset(exports.names | _members(nodes, exports.names)),
+        defined=frozenset(names | {function.name for function in functions}),
+        overrides=frozenset(_overrides(nodes)),
+        star=tuple(exports.star),
+        open=exports.open,
+        references=tuple(_references(nodes)),
+        strings=tuple(_path_strings(nodes)),
+        identifiers=frozenset(text_of(n) for n in nodes if n.type.endswith("identifier")),
+        tests=tests,
+        # Types in JSDoc are what such a file is for.
+        empty=all(_is_nothing(node) for node in root.named_children)
+        and not any(re.search(r"@(?:typedef|callback)\b", text_of(node)) for node in comments),
+        faulty=root.has_error,
+    )
+
+
+def _is_nothing(node: Node) -> bool:
+    if node.type in ("comment", "hash_bang_line", "empty_statement"):
+        return True
+    if node.type == "import_statement":  # `import "./polyfills"` runs a module; names alone do nothing
+        return any(child.type == "import_clause" for child in node.children)
+    if node.type == "expression_statement":
+        return text_of(node).strip("'\"; ") in ("use strict", "use client", "use server")
+    return node.type == "export_statement" and text_of(node).replace(" ", "").rstrip(";") == "export{}"
+
+
+def _string(node: Node | None) -> str:
+    return text_of(node)[1:-1] if node and node.type in _STRINGS else ""
+
+
+def _declared(root: Node) -> set[str]:
+    found: set[str] = set()
+    for statement in root.named_children:
+        node = field(statement, "declaration") if statement.type == "export_statement" else statement
+        if node is None:
+            continue
+        if node.type in ("lexical_declaration", "variable_declaration"):
+            for inner in named(node):
+                found |= set(_pattern_names(field(inner, "name")))
+        elif name := field(node, "name"):
+            found.add(text_of(name))
+    return found
+
+
+def _pattern_names(node: Node | None) -> Iterator[str]:
+    for inner in walk(node) if node else ():
+        if inner.type in ("identifier", "shorthand_property_identifier_pattern", "type_identifier"):
+            yield text_of(inner)
+
+
+# Exports and imports
+
+
+@attrs.define(kw_only=True)
+class _Exports:
+    """Collects what a module exports, from its top-level statements."""
+
+    names: set[str] = attrs.field(factory=set[str])
+    star: list[str] = attrs.field(factory=list[str])
+    references: bool = False
+    open: bool = False
+    found: bool = False
+
+    def add(self, node: Node) -> None:
+        """Take the exports of one statement."""
+        if node.type == "export_statement":
+            self.found = True
+            self._add_export(node)
+        elif node.type == "expression_statement":
+            for child in named(node):
+                self._add_assignment(child)
+        elif node.type == "ambient_declaration":
+            self.open = True
+        elif node.type in ("if_statement", "statement_block", "else_clause"):
+            for child in named(node):
+                self.add(child)
+
+    def _add_export(self, node: Node) -> None:
+        kinds = {child.type for child in node.children}
+        source = _string(field(node, "source"))
+        if "*" in kinds:
+            self.star.append(source)
+        if "default" in kinds or "=" in kinds:
+            self.names.add("default")
+        for child in named(node):
+            if child.type == "namespace_export":
+                self.names |= set(_pattern_names(child))
+            elif child.type == "export_clause":
+                for specifier in named(child):
+                    name = text_of(field(specifier, "alias") or field(specifier, "name")).strip("'\"")
+                    self.names.add(name)
+            elif child.type in ("identifier", *_FUNCTIONS, *_CLASSES, *_DECLARATIONS):
+                name_node = child if child.type == "identifier" else field(child, "name")
+                self.names |= {text_of(name_node)} - {""}
+        if declaration := field(node, "declaration"):
+            if declaration.type in ("lexical_declaration", "variable_declaration"):
+                for inner in named(declaration):
+                    self.names |= set(_pattern_names(field(inner, "name")))
+            elif declared := field(declaration, "name"):
+                self.names.add(text_of(declared).strip("'\""))
+
+    def _add_assignment(self, node: Node) -> None:
+        if node.type == "call_expression" and re.search(r"\bexports\b", text_of(node)[:200]):
+            self.open = self.found = True  # Object.assign(exports, …), __exportStar(…)
+        if node.type != "assignment_expression":
+            return
+        left, right = text_of(field(node, "left")), field(node, "right")
+        if re.match(r"(?:window|globalThis|self|global)\.", left):
+            self.names.add(left.partition(".")[2])
+            return
+        match = _EXPORTS.match(left)
+        if not match or right is None:
+            return
+        self.found = True
+        if name := match[1] or match[2]:
+            self.names.add(name)
+            return
+        self.names.add("default")
+        while right.type == "assignment_expression":
+            self._add_assignment(right)
+            right = field(right, "right") or right
+        if right.type == "object":
+            for pair in named(right):
+                key = pair if pair.type == "shorthand_property_identifier" else field(pair, "key")
+                self.names.add(text_of(key or field(pair, "name")).strip("'\""))
+                self.open |= pair.type == "spread_element"
+        elif right.type == "identifier":
+            self.names.add(text_of(right))
+        elif right.type in (*_FUNCTIONS, *_CLASSES):
+            self.names.add(text_of(field(right, "name")))
+        else:
+            self.open = True
+
+
+def _members(nodes: Sequence[Node], exports: set[str]) -> set[str]:
+    """Return the members of exported classes, interfaces and objects: ``Cart.total`` and ``total``."""
+    found: set[str] = set()
+    for node in nodes:
+        if node.type in (*_CLASSES, "interface_declaration", "enum_declaration"):
+            owner, body = text_of(field(node, "name")), field(node, "body")
+        elif node.type == "variable_declarator":
+            owner, body = text_of(field(node, "name")), field(node, "value")
+        else:
+            continue
+        if owner not in exports or body is None:
+            continue
+        for inner in walk(body, skip=("statement_block",)):
+            key = field(inner, "name") or field(inner, "key")
+            if inner.type == "shorthand_property_identifier":
+                key = inner
+            if key and key.type.endswith("identifier"):
+                found |= {f"{owner}.{text_of(key)}", text_of(key)}
+    return found
+
+
+def _references(nodes: Sequence[Node]) -> Iterator[Reference]:
+    for node in nodes:
+        if node.type in ("import_statement", "export_statement"):
+            if module := _string(field(node, "source")):
+                names = tuple(text_of(n) for n in walk(node) if n.type == "identifier")
+                yield Reference(module=module, names=names)
+            for child in named(node):
+                if child.type == "import_require_clause":
+                    yield Reference(module=_string(field(child, "source")))
+        elif node.type == "call_expression":
+            called = text_of(field(node, "function"))
+            arguments = named(field(node, "arguments"))
+            if (
+                re.fullmatch(r"import|require|require\.resolve|import\.meta\.(?:glob|resolve)", called)
+                and arguments
+            ):
+                yield Reference(module=_string(arguments[0]))
+
+
+def _path_strings(nodes: Sequence[Node]) -> Iterator[str]:
+    """Yield the strings that may name a file or a URL; not those that are printed, thrown or explain."""
+    for node in nodes:
+        if node.type not in _STRINGS or node.parent is None:
+            continue
+        parent = node.parent
+        if parent.type == "arguments" and parent.parent:
+            called = text_of(field(parent.parent, "function") or field(parent.parent, "constructor"))
+            if _PRINT.match(called) or called.endswith("Error") or _TEST_CALL.match(called):
+                continue
+        elif parent.type not in (
+            *(
+                "pair",
+                "array",
+                "jsx_attribute",
+                "binary_expression",
+                "variable_declarator",
+                "return_statement",
+            ),
+            *("arrow_function", "ternary_expression", "assignment_expression", "public_field_definition"),
+            *("assignment_pattern", "template_substitution", "as_expression", "object_assignment_pattern"),
+        ):
+            continue
+        yield re.sub(r"\$\{[^}]*\}", "*", _string(node))
+
+
+# Functions
+
+
+def _functions(root: Node, nodes: Sequence[Node], exports: set[str]) -> Iterator[Function]:
+    bases = {
+        text_of(inner)
+        for node in nodes
+        if node.type == "class_heritage"
+        for inner in walk(node)
+        if inner.type in ("identifier", "type_identifier")
+    }
+    defaults = set(_defaults(nodes))
+    for statement in root.named_children:
+        node = field(statement, "declaration") or field(statement, "value") or statement
+        if statement.type == "export_statement" and node is statement:
+            continue
+        if node.type in _DECLARATIONS or (statement.type == "export_statement" and node.type in _FUNCTIONS):
+            name = text_of(field(node, "name")) or "default"
+            yield _function(node, name, statement, exports | {"default"}, defaults)
+        elif node.type in ("lexical_declaration", "variable_declaration"):
+            for declarator in named(node):
+                value = _unwrapped(field(declarator, "value"))
+                name = text_of(field(declarator, "name"))
+                if value and value.type in _FUNCTIONS:
+                    yield _function(value, name, statement, exports, defaults)
+                elif value and value.type == "object":
+                    yield from _object(value, name, statement, exports, defaults)
+        elif node.type in _CLASSES:
+            yield from _class(node, statement, bases, exports, defaults)
+        elif node.type == "expression_statement":
+            for assignment in named(node):
+                left, value = text_of(field(assignment, "left")), field(assignment, "right")
+                if assignment.type != "assignment_expression" or value is None:
+                    continue
+                match = _EXPORTS.match(left)
+                if member := re.search(r"(\w+)\.prototype\.(\w+)$", left):
+                    if value.type in _FUNCTIONS:
+                        name = f"{member[1]}.{member[2]}"
+                        found = _function(value, name, statement, exports, defaults, method=True)
+                        yield attrs.evolve(found, peers=True)
+                elif match and value.type in _FUNCTIONS:
+                    name = match[1] or text_of(field(value, "name")) or "default"
+                    yield _function(value, name, statement, exports | {"default"}, defaults)
+                elif match and value.type == "object":
+                    yield from _object(value, "exports", statement, exports | {"exports"}, defaults)
+                elif match and value.type in _CLASSES:
+                    yield from _class(value, statement, bases, exports, defaults)
+
+
+def _defaults(nodes: Sequence[Node]) -> Iterator[str]:
+    """Yield the functions and classes that stand in for a missing argument."""
+    for node in nodes:
+        if node.type in (
+            *("assignment_pattern", "object_assignment_pattern", "required_parameter", "optional_parameter"),
+        ) or (node.type == "binary_expression" and text_of(field(node, "operator")) in ("??", "||")):
+            value = field(node, "right") or field(node, "value")
+            if value and value.type == "new_expression":
+                value = field(value, "constructor")
+            if value and value.type == "identifier":
+                yield text_of(value)
+
+
+def _nested(nodes: Sequence[Node], seen: set[int]) -> Iterator[Function]:
+    """Yield the functions inside of others: members of returned objects, handlers, closures."""
+    for node in nodes:
+        if node.type not in (*_FUNCTIONS, *_DECLARATIONS, "method_definition") or line_of(node) in seen:
+            continue
+        parent = node.parent
+        if parent is None or parent.type in ("assignment_pattern", "binary_expression", "class_body"):
+            continue
+        name = text_of(field(node, "name") or field(parent, "name") or field(parent, "key")) or "callback"
+        outer: Node | None = parent
+        while outer and not (
+            outer.type == "call_expression" and "createContext" in text_of(field(outer, "function"))
+        ):
+            if outer.type == "class_body":
+                break
+            outer = outer.parent
+        # The default of a context fails on purpose: a component is used outside of its provider.
+        if not outer:
+            found = _function(node, name, node, set(), set())
+            yield attrs.evolve(found, nested=True, callback=_answers_the_rest(node))
+
+
+def _answers_the_rest(function: Node) -> bool:
+    """Whether a handler is for what no other takes: ``app.use(…)``, ``route.all(…)``."""
+    call = function.parent.parent if function.parent else None
+    return bool(call and re.search(r"\.(?:all|use)$", text_of(field(call, "function"))))
+
+
+def _unwrapped(node: Node | None) -> Node | None:
+    """Return the function inside of ``forwardRef(…)``, ``memo(…)`` or ``(… as T)``."""
+    for _ in range(3):
+        if node is None or node.type in _FUNCTIONS:
+            return node
+        if node.type in ("as_expression", "satisfies_expression", "parenthesized_expression"):
+            node = next(iter(named(node)), None)
+        elif node.type == "call_expression" and re.search(
+            r"(?:memo|forwardRef|cache|asyncHandler|observer|defineEventHandler)$",
+            text_of(field(node, "function")),
+        ):
+            node = next(iter(named(field(node, "arguments"))), None)
+    return node
+
+
+def _object(
+    node: Node, owner: str, statement: Node, exports: set[str], defaults: set[str]
+) -> Iterator[Function]:
+    members = [m for m in named(node) if m.type in ("method_definition", "pair")]
+    functions = [(m, m if m.type == "method_definition" else field(m, "value")) for m in members]
+    real = [value for _, value in functions if value and value.type in (*_FUNCTIONS, "method_definition")]
+    peers = any(_body_of(value)[0] == "code" for value in real)
+    for member, value in functions:
+        if value and value in real:
+            name = f"{owner}.{text_of(field(member, 'key') or field(member, 'name'))}"
+            # Members of an object without any real code are defaults, or a null object.
+            found = _function(value, name, member, exports, defaults, method=True)
+            yield attrs.evolve(
+                found, peers=peers, inherits=not peers, doc=f"{found.doc}\n{comments_before(statement)}"
+            )
+
+
+def _class(
+    node: Node, statement: Node, bases: set[str], exports: set[str], defaults: set[str]
+) -> Iterator[Function]:
+    name = text_of(field(node, "name"))
+    body = field(node, "body")
+    heritage = any(child.type == "class_heritage" for child in node.children)
+    abstract = (
+        node.type == "abstract_class_declaration"
+        or name in bases
+        or bool(re.match(r"(?:Abstract|Base)[A-Z]", name))
+    )
+    members: list[tuple[Node, Node]] = []
+    for member in named(body):
+        if member.type == "method_definition":
+            members.append((member, member))
+        elif member.type in ("public_field_definition", "field_definition"):
+            value = field(member, "value")
+            if value and value.type in _FUNCTIONS:
+                members.append((member, value))
+    peers = any(_body_of(value)[0] == "code" for _, value in members)
+    for member, value in members:
+        method = text_of(field(member, "name") or field(member, "property"))
+        accessor = any(child.type in ("get", "set") for child in member.children)
+        if method == "constructor" or accessor:
+            continue
+        found = _function(value, f"{name}.{method}", member, exports, defaults, method=True)
+        # A class that does nothing at all and is a default is a null object.
+        declared = abstract or (name in defaults and not peers)
+        yield attrs.evolve(found, declared=declared, inherits=heritage, peers=peers)
+
+
+def _overrides(nodes: Sequence[Node]) -> Iterator[str]:
+    for node in nodes:
+        heritage = next((c for c in node.children if c.type == "class_heritage"), None)
+        if node.type not in _CLASSES or heritage is None:
+            continue
+        bases = [text_of(n) for n in walk(heritage) if n.type in ("identifier", "type_identifier")]
+        for member in named(field(node, "body")):
+            if member.type == "method_definition" and _body_of(member)[0] != "unfinished":
+                yield from (f"{base}.{text_of(field(member, 'name'))}" for base in bases)
+
+
+def _function(
+    node: Node, name: str, at: Node, exports: set[str], defaults: set[str], *, method: bool = False
+) -> Function:
+    kind, value, body = _body_of(node)
+    parameters = field(node, "parameters") or field(node, "parameter")
+    names: list[str] = []
+    for child in named(parameters) if parameters and parameters.type == "formal_parameters" else [parameters]:
+        if child is not None:
+            names += _pattern_names(field(child, "pattern") or child)
+    returned = text_of(field(node, "return_type")).lstrip(": ")
+    returns: Literal["value", "nothing", "unknown"] = "unknown"
+    if returned:
+        empty = re.fullmatch(r"(?:Promise<)?(?:void|undefined|never|unknown|any|asserts .*)>?", returned)
+        returns = "nothing" if empty else "value"
+    used = (
+        {text_of(inner) for inner in walk(body) if inner.type.endswith("identifier")} if body else set[str]()
+    )
+    short = name.rpartition(".")[2]
+    component = short[:1].isupper() and not short.isupper() and not method
+    return Function(
+        name=name,
+        line=line_of(node),
+        body=kind,
+        value=value,
+        parameters=tuple(n for n in names if n not in NEUTRAL and not n.startswith("_")),
+        ignored=tuple(n for n in names if n.startswith("_") and n.lstrip("_") not in {"", *NEUTRAL}),
+        uses_parameters=bool(used & set(names)) and not (kind == "constant" and _RESPONSE.match(value)),
+        returns=returns,
+        comment=comments_in(body),
+        doc=comments_before(at),
+        method=method,
+        exported=name in exports,
+        callback=name in defaults,
+        declared=returned == "never" and bool(used & set(names)),
+        component=(component or name == "default")
+        and (kind == "constant" and (value == "null" or "<" in value)),
+    )
+
+
+def _body_of(function: Node) -> tuple[BodyKind, str, Node | None]:
+    """Return what a function's body is, the value or statement that shows it, and the body."""
+    body = field(function, "body")
+    if body is None:
+        return "code", "", None
+    names = set(_pattern_names(field(function, "parameters") or field(function, "parameter")))
+    if body.type != "statement_block":
+        return (*_value(body, names, {}), body)
+    constants: dict[str, str] = {}
+    rest: list[Node] = []
+    printed = unfinished = ""
+    waits = False
+    for statement in named(body):
+        text = text_of(statement)
+        if statement.type == "throw_statement" and UNFINISHED.search(re.sub(r".*?['\"`]", "", text, count=1)):
+            # After branches that return something, it refuses what none of them handles.
+            return ("code", "", body) if any(map(_computes, rest)) else ("unfinished", text, body)
+        if statement.type == "expression_statement":
+            call = next(iter(named(statement)), None)
+            if call and call.type == "await_expression":
+                call = next(iter(named(call)), call)
+            called = text_of(field(call, "function")) if call and call.type == "call_expression" else ""
+            if _PRINT.fullmatch(called):
+                printed = text
+                if UNFINISHED.search(re.sub(r".*?['\"`]", "", text, count=1)):
+                    unfinished = text
+            elif _WAITS.match(text):
+                waits = True
+            elif called and (_RESPONSE.fullmatch(called) or _REFUSES.match(text)) and call is not None:
+                rest.append(call)
+            elif text.startswith("void ") or re.match(r"\w+\.preventDefault\(\)|['\"]use ", text):
+                pass
+            else:
+                rest.append(statement)
+        elif statement.type in ("lexical_declaration", "variable_declaration") and all(
+            _is_constant(field(inner, "value")) for inner in named(statement)
+        ):
+            constants |= {text_of(field(d, "name")): text_of(field(d, "value")) for d in named(statement)}
+        elif statement.type != "empty_statement":
+            rest.append(statement)
+    if unfinished and all(statement.type == "return_statement" for statement in rest):
+        return "unfinished", unfinished, body
+    if not rest:
+        if (constants or waits) and not printed:
+            return "code", "", body
+        return ("print", printed, body) if printed else ("empty", "", body)
+    if len(rest) > 1:
+        returned = returned_values(rest, "return_statement")
+        values = [next(iter(named(node)), None) for node in returned]
+        if len({text_of(value) for value in values}) == 1 and _is_constant(values[0]):
+            return "constant", text_of(values[0]), returned[0]
+        return "code", "", body
+    [last] = rest
+    if last.type == "call_expression":
+        if all(map(_is_constant, named(field(last, "arguments")))):
+            return "constant", text_of(last), body
+        return "code", "", body
+    if last.type != "return_statement":
+        return "code", "", body
+    answer = next(iter(named(last)), None)
+    if answer is None:
+        return ("print", printed, body) if printed else ("empty", "", body)
+    return (*_value(answer, names, constants), body)
+
+
+def _computes(statement: Node) -> bool:
+    """Whether a branch or loop returns a value that is no literal."""
+    return any(
+        inner.type == "return_statement" and named(inner) and not _is_constant(named(inner)[0])
+        for inner in walk(statement, skip=_FUNCTIONS)
+    )
+
+
+def _value(node: Node, names: set[str], constants: dict[str, str]) -> tuple[BodyKind, str]:
+    while node.type in (
+        "parenthesized_expression",
+        "as_expression",
+        "satisfies_expression",
+        "await_expression",
+    ):
+        inner = next(iter(named(node)), None)
+        if inner is None:
+            break
+        node = inner
+    text = text_of(node)
+    if node.type == "identifier" and text in constants:
+        return "constant", constants[text]
+    if node.type == "identifier" and text in names:
+        return "identity", text
+    if re.match(r"Promise\.reject\(", text) and UNFINISHED.search(re.sub(r".*?['\"`]", "", text, count=1)):
+        return "unfinished", text
+    if text == "undefined" or _is_empty_markup(node) or _is_constant(node):
+        return "constant", "null" if _is_empty_markup(node) else text
+    if node.type == "call_expression" and _PRINT.fullmatch(text_of(field(node, "function"))):
+        return "print", text
+    is_response = node.type == "call_expression" and _RESPONSE.fullmatch(text_of(field(node, "function")))
+    if is_response and all(map(_is_constant, named(field(node, "arguments")))):
+        return "constant", text
+    return "code", ""
+
+
+def _is_empty_markup(node: Node) -> bool:
+    """Whether JSX shows nothing: no attributes, and no text but its own name or a remark."""
+    if not node.type.startswith("jsx_"):
+        return False
+    kinds = [i.type for i in walk(node) if i.type != "jsx_expression" or named(i)]  # {/* a comment */}
+    says = any(i.type == "jsx_text" and text_of(i).strip() for i in walk(node))
+    if not says and re.search(r"\b(?:TODO|FIXME)\b", comments_in(node)):
+        return not {"jsx_expression", "jsx_self_closing_element"} & set(kinds)
+    if {"jsx_expression", "jsx_self_closing_element"} & set(kinds):
+        return False
+    shown = " ".join(text_of(inner).strip() for inner in walk(node) if inner.type == "jsx_text").strip()
+    if not shown:
+        return "jsx_attribute" not in kinds
+    owner: Node | None = node
+    while owner and not field(owner, "name"):
+        owner = owner.parent
+    component = words_of(text_of(field(owner, "name")) if owner else "")
+    if re.search(
+        r"(?i)coming soon|placeholder|\btodo\b|under construction|not (?:yet )?implemented|lorem ipsum", shown
+    ):
+        # A component that is named after such a text is there to show it.
+        return kinds.count("jsx_element") <= 3 and not _SHOWS_A_REMARK & set(component)
+    if "jsx_attribute" in kinds:
+        return False
+    # <div>Page</div> in Page: the scaffold of a generator. <p>Loading…</p> in Loading is all there is to say.
+    scaffold = kinds.count("jsx_element") == 1 and bool(component) and words_of(shown) == component
+    return scaffold and not _STATES & set(component) and not shown.endswith(("…", "..."))
+
+
+def _is_constant(node: Node | None) -> bool:
+    if node is None:
+        return False
+    match node.type:
+        case "number" | "string" | "true" | "false" | "null" | "undefined" | "regex":
+            return True
+        case "identifier":
+            return text_of(node) == "undefined"
+        case "template_string":
+            return not any(child.type == "template_substitution" for child in node.children)
+        case (
+            "array"
+            | "parenthesized_expression"
+            | "as_expression"
+            | "satisfies_expression"
+            | "unary_expression"
+        ):
+            first = named(node)[:1] if node.type.endswith("_expression") else named(node)
+            return all(map(_is_constant, first))
+        case "object":
+            return all(pair.type == "pair" and _is_constant(field(pair, "value")) for pair in named(node))
+        case "new_expression":
+            name = text_of(field(node, "constructor"))
+            arguments = named(field(node, "arguments"))
+            if name in ("Map", "Set", "Date", "WeakMap"):
+                return not arguments and name != "Date"
+            return name in ("Response", "NextResponse") and all(map(_is_constant, arguments))
+        case "call_expression":
+            return bool(_WRAPS.match(text_of(field(node, "function")))) and all(
+                map(_is_constant, named(field(node, "arguments")))
+            )
+        case _:
+            return False
+
+
+# Tests
+
+
+def _tests(root: Node, nodes: Sequence[Node]) -> Iterator[Test]:
+    helpers: dict[str, Node] = {}
+    imported: set[str] = set()
+    for node in nodes:
+        if node.type in _DECLARATIONS or (
+            node.type == "variable_declarator" and (v := field(node, "value")) and v.type in _FUNCTIONS
+        ):
+            helpers[text_of(field(node, "name"))] = node
+        if destructured := _asserting_names(node):
+            imported |= destructured
+        if node.type == "import_statement" and re.search(
+            r"(?i)helper|util|support|fixture|harness|setup|common|/test|check|assert|expect|verif",
+            _string(field(node, "source")),
+        ):
+            imported |= {text_of(inner) for inner in walk(node) if inner.type == "identifier"}
+    known = set(imported)
+    for _ in range(3):
+        known |= {name for name, node in helpers.items() if _can_fail(node, known)}
+    for node in nodes:
+        if node.type != "call_expression":
+            continue
+        called = _callee(node)
+        if called.endswith(".run") and {"valid", "invalid"} <= _keys_of_last_argument(node):
+            yield Test(name=called, line=line_of(node))  # a RuleTester of ESLint
+        if not _TEST_CALL.match(called) and not re.match(r"\([^()]*\b(?:test|it)\b[^()]*\)$", called):
+            continue
+        if _GROUP_CALL.match(called):
+            continue
+        arguments = named(field(node, "arguments"))
+        function = next((a for a in arguments if a.type in _FUNCTIONS), None)
+        if not arguments or (function is None and (len(arguments) != 2 or arguments[0].type not in _STRINGS)):
+            continue
+        if (
+            function is None
+            and re.search(r"\.(?:skip|todo|only|each|use)\b", called)
+            and arguments[0].type not in _STRINGS
+        ):
+            continue
+        options = next((text_of(a) for a in arguments if a.type == "object"), "")
+        skipped = _is_skipped(called) or bool(
+            re.search(r"\b(?:skip|todo|ignore)\s*:\s*(?:true\b|['\"])", options)
+        )
+        parent = node.parent
+        while parent:
+            if parent.type == "call_expression":
+                outer = _callee(parent)
+                outer_options = next(
+                    (text_of(a) for a in named(field(parent, "arguments")) if a.type == "object"), ""
+                )
+                skipped |= bool(_GROUP_CALL.match(outer) or _TEST_CALL.match(outer)) and (
+                    _is_skipped(outer) or bool(re.search(r"\bskip\s*:\s*true\b", outer_options))
+                )
+            parent = parent.parent
+        yield Test(
+            name=_string(arguments[0]) or text_of(arguments[0])[:40],
+            line=line_of(node),
+            asserts=function is None or _can_fail(function, known) or _waits_for_done(function),
+            skipped=skipped,
+            pretends=pretends(text_of(field(function, "body")).lstrip("{") if function else ""),
+        )
+
+
+def _asserting_names(node: Node) -> set[str]:
+    """Return what ``const { equal } = require("assert")`` and ``const eq = assert.equal`` define."""
+    value = field(node, "value") if node.type == "variable_declarator" else None
+    if value is None or not re.match(
+        r"(?i)require\(\s*['\"][^'\"]*(?:assert|chai|helper|util|support|fixture|common|expect|\btest)|(?:assert|chai)\.\w+$"
+        r"|(?:assert|chai)$",
+        text_of(value),
+    ):
+        return set()
+    return set(_pattern_names(field(node, "name"))) - {"test", "it", "describe"}
+
+
+def _keys_of_last_argument(call: Node) -> set[str]:
+    last = next(iter(named(field(call, "arguments"))[-1:]), None)
+    return {text_of(field(pair, "key")) for pair in named(last)} if last and last.type == "object" else set()
+
+
+def _callee(call: Node) -> str:
+    """Return what is called, without the arguments of calls in it: ``test.each`` for ``test.each([…])``."""
+    function = field(call, "function")
+    if function and function.type == "call_expression":
+        return text_of(field(function, "function"))
+    return text_of(function)
+
+
+def _is_skipped(called: str) -> bool:
+    return bool(
+        re.search(r"\.(?:skip|todo|fixme)\b(?!If)", called)
+        or re.match(r"x(?:it|test|describe|specify)\b", called)
+    )
+
+
+def _waits_for_done(function: Node) -> bool:
+    """Whether the test ends only when something calls the callback that it gets (``finish(done)``)."""
+    last = list(_pattern_names(field(function, "parameters") or field(function, "parameter")))[-1:]
+    return last == ["done"] and any(
+        inner.type == "identifier"
+        and text_of(inner) == "done"
+        and inner.parent is not None
+        and inner.parent.type == "arguments"
+        and not _WAITS_ONLY.match(text_of(inner.parent.parent))
+        for inner in walk(field(function, "body") or function)
+    )
+
+
+def _can_fail(function: Node, known: set[str]) -> bool:
+    """Whether something in a function can fail."""
+    parameters = field(function, "parameters") or field(function, "parameter")
+    first = next(iter(_pattern_names(parameters)), "") if parameters else ""
+    body = field(function, "body") or field(function, "value") or function
+    finished = None
+    if body.type == "statement_block":
+        finished = next(
+            (c.start_byte for c in named(body) if c.type == "return_statement" and not named(c)), None
+        )
+    for node in walk(body):
+        if finished is not None and node.start_byte > finished:
+            continue
+        if _is_assertion(node, first, known) and not _is_swallowed(node, function):
+            return True
+    return False
+
+
+def _is_assertion(node: Node, context: str, known: set[str]) -> bool:
+    match node.type:
+        case "throw_statement":
+            return True
+        case "member_expression":
+            return text_of(field(node, "property")) == "should"
+        case "call_expression":
+            pass
+        case _:
+            return False
+    function = field(node, "function")
+    called = text_of(function)
+    arguments = named(field(node, "arguments"))
+    if any(child.type == "type_arguments" for child in node.children) and re.search(
+        "(?i)assert|expect", called
+    ):
+        return True  # the compiler checks it: `assertEqual<A, B>(true)`
+    if called in ("expect", "expect.soft", "assertType", "expectTypeOf", "chai.expect"):
+        # Only a matcher fails: `expect(x)` alone does nothing, nor does `expect(x).toBeCalled`.
+        if node.parent is None or node.parent.type != "member_expression" or _is_never_called(node):
+            return False
+        return not (bool(arguments) and all(map(_is_constant, arguments)) and _matcher_is_constant(node))
+    if function is None:
+        return False
+    if function.type == "identifier":
+        if (
+            called in known
+            or (called != context and _ASSERTING.match(called))
+            or (called == "done" and arguments)
+        ):
+            return not (bool(arguments) and all(map(_is_constant, arguments)) and called.startswith("assert"))
+        return bool(re.match(r"expect[A-Z]|expect_", called)) and (
+            called in known or called.startswith("expect")
+        )
+    if function.type == "member_expression":
+        name = text_of(field(function, "property"))
+        root = called.split(".")[0].split("(")[0]
+        if root == context and context and name not in _NOT_ASSERTIONS:
+            waits = re.match(r"waitFor|click|getBy", name) is not None
+            return waits or not arguments or not all(map(_is_constant, arguments))
+        if root in ("cy", "sinon", "td") or name in ("expect", "should", "exit"):
+            return name not in ("visit", "stub", "fake", "spy")
+        if root in ("assert", "t", "chai") or _ASSERTING.match(name):
+            # A query of a page takes constants and can fail; a comparison of constants cannot.
+            trivial = (
+                root in ("assert", "t", "chai") and bool(arguments) and all(map(_is_constant, arguments))
+            )
+            return not trivial and name not in _NOT_ASSERTIONS
+    return False
+
+
+def _is_never_called(expect: Node) -> bool:
+    """Whether a matcher of Jest is named and not called; those of Chai are properties."""
+    outer = expect.parent
+    while outer and outer.parent and outer.parent.type == "member_expression":
+        outer = outer.parent
+    return bool(
+        outer
+        and outer.parent
+        and outer.parent.type == "expression_statement"
+        and re.match(r"to[A-Z]", text_of(field(outer, "property")))
+    )
+
+
+def _matcher_is_constant(expect: Node) -> bool:
+    call = expect.parent
+    while call and call.type == "member_expression":
+        call = call.parent
+    if call is None or call.type != "call_expression":
+        return True
+    return all(map(_is_constant, named(field(call, "arguments"))))
+
+
+def _is_swallowed(node: Node, function: Node) -> bool:
+    """Whether the assertion is in a ``try`` whose ``catch`` does nothing."""
+    inner, parent = node, node.parent
+    while parent and parent != function:
+        if parent.type == "try_statement" and field(parent, "body") == inner:
+            handler = field(parent, "handler")
+            body = field(handler, "body") if handler else None
+            if body and all(_PRINT.match(text_of(statement)) for statement in named(body)):
+                return True
+        inner, parent = parent, parent.parent
+    return False

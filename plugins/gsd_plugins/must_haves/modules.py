@@ -1,0 +1,336 @@
+"""Which file an import means: relative paths, index files, aliases, packages of the same repository."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from pathlib import PurePosixPath
+from typing import Any, cast
+
+import attrs
+
+from .files import Tree, read
+from .source import Reference, Source, read_source
+
+EXTENSIONS = (
+    ".ts",
+    ".tsx",
+    ".js",
+    ".jsx",
+    ".mjs",
+    ".cjs",
+    ".mts",
+    ".cts",
+    ".vue",
+    ".svelte",
+    ".json",
+    ".d.ts",
+)
+MAX_DEPTH = 4
+"""How many re-exporting modules are followed."""
+
+
+@attrs.define(kw_only=True)
+class Sources:
+    """The project's files as :class:`Source` values, each read once."""
+
+    tree: Tree
+    _texts: dict[str, str | None] = attrs.field(factory=dict[str, str | None])
+    _sources: dict[str, Source | None] = attrs.field(factory=dict[str, Source | None])
+
+    def text(self, path: str) -> str | None:
+        """Return the text of a file of the project; ``None`` if it does not exist or is binary."""
+        if path not in self._texts:
+            found = self.tree.find(path)
+            content = read(found) if not isinstance(found, str) and found.is_file() else None
+            self._texts[path] = content.text if content and not content.binary else None
+        return self._texts[path]
+
+    def source(self, path: str) -> Source | None:
+        """Return the parsed file; ``None`` if it cannot be parsed."""
+        if path not in self._sources:
+            text = self.text(path)
+            self._sources[path] = read_source(path, text) if text is not None else None
+        return self._sources[path]
+
+    def exists(self, path: str) -> bool:
+        """Whether the project has a file with that path."""
+        return bool(path) and not isinstance(self.tree.find(path), str)
+
+    def json(self, path: str) -> dict[str, Any]:
+        """Return the object in a JSON file, even with comments and trailing commas; else an empty one."""
+        text = self.text(path)
+        if text is None:
+            return {}
+        text = re.sub(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', lambda m: m[1] or "", text, flags=re.DOTALL)
+        try:
+            return _table(json.loads(re.sub(r",(\s*[}\]])", r"\1", text)))
+        except ValueError:
+            return {}
+
+
+def _table(value: object) -> dict[str, Any]:
+    """Return *value* if it is an object of JSON, else an empty one."""
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
+
+
+def refers(sources: Sources, path: str, target: str, *, depth: int = 0) -> bool:
+    """Whether the file at *path* imports *target*, directly or through modules that pass it on."""
+    source = sources.source(path)
+    if source is None or depth > MAX_DEPTH:
+        return False
+    match source.language:
+        case "javascript":
+            return any(_javascript(sources, path, ref, target, depth) for ref in source.references)
+        case "python":
+            return any(_python(sources, path, ref, target, depth) for ref in source.references)
+        case "go":
+            return _go(sources, path, source, target)
+        case "rust":
+            return _rust(sources, path, source, target)
+
+
+# JavaScript
+
+
+def javascript_candidates(sources: Sources, path: str, module: str) -> list[str]:
+    """Return the paths that an import in the file at *path* may mean, without extensions."""
+    module = re.sub(r"[?#].*$", "", module) if not module.startswith("#") else module
+    if module.startswith("."):
+        return [posixpath.normpath(posixpath.join(posixpath.dirname(path), module))]
+    if module.startswith("/"):
+        return [module.lstrip("/"), f"public{module}"]
+    found: list[str] = []
+    folder = PurePosixPath(path).parent
+    for parent in [folder, *folder.parents]:
+        for name in ("tsconfig.json", "jsconfig.json", "tsconfig.app.json", "tsconfig.base.json"):
+            options = _table(sources.json((parent / name).as_posix()).get("compilerOptions"))
+            found += _aliased(options, parent.as_posix(), module)
+    return found
+
+
+def _aliased(options: dict[str, Any], folder: str, module: str) -> list[str]:
+    base = posixpath.join(folder, str(options.get("baseUrl", ".")))
+    found = [posixpath.normpath(posixpath.join(base, module))] if "baseUrl" in options else []
+    for pattern, targets in _table(options.get("paths")).items():
+        prefix, star, suffix = pattern.partition("*")
+        if module == pattern or (star and module.startswith(prefix) and module.endswith(suffix)):
+            middle = module[len(prefix) : len(module) - len(suffix)] if star else ""
+            listed: list[Any] = targets if isinstance(targets, list) else []  # pyright: ignore[reportUnknownVariableType]
+            found += [posixpath.normpath(posixpath.join(base, str(t).replace("*", middle))) for t in listed]
+    return found
+
+
+def _javascript(sources: Sources, path: str, reference: Reference, target: str, depth: int) -> bool:
+    candidates = javascript_candidates(sources, path, reference.module)
+    if "*" in reference.module:  # import.meta.glob
+        return any(PurePosixPath(target).match(candidate) for candidate in candidates)
+    reached: list[str] = []
+    for candidate in candidates:
+        if candidate == target or _same_module(candidate, target):
+            return True
+        reached += [f for f in module_files(candidate) if sources.exists(f)][:1]
+    if not candidates and reference.module:
+        package = _workspace_package(sources, reference.module, target)
+        if package is not None:
+            return package
+        if not reached and _suffix_matches(reference.module, target):
+            return True
+    return any(
+        file != path and refers(sources, file, target, depth=depth + 1)
+        for file in reached
+        if _passes_on(file)
+    )
+
+
+def _same_module(candidate: str, target: str) -> bool:
+    stem = re.sub(r"(?:\.d)?\.\w+$", "", target)
+    without = re.sub(r"\.(?:[cm]?jsx?|[cm]?tsx?)$", "", candidate)
+    return without == stem or (
+        posixpath.basename(stem) in ("index", "+server") and without == posixpath.dirname(stem)
+    )
+
+
+def module_files(candidate: str) -> list[str]:
+    """Return the files that an import of *candidate* may mean."""
+    stem = re.sub(r"\.[cm]?jsx?$", "", candidate)
+    return [candidate, *(stem + e for e in EXTENSIONS), *(f"{candidate}/index{e}" for e in EXTENSIONS)]
+
+
+def _passes_on(file: str) -> bool:
+    """Whether a module is one that collects others: only those are followed."""
+    return PurePosixPath(file).stem in (
+        "index",
+        "mod",
+        "main",
+        "api",
+        "exports",
+        "public-api",
+        "public_api",
+        "lib",
+    )
+
+
+def _workspace_package(sources: Sources, module: str, target: str) -> bool | None:
+    """Whether *module* is the package of *target*; ``None`` if it is not one of the repository."""
+    for parent in PurePosixPath(target).parents:
+        manifest = sources.json((parent / "package.json").as_posix())
+        name = manifest.get("name")
+        if not isinstance(name, str) or not (module == name or module.startswith(f"{name}/")):
+            continue
+        rest = module[len(name) :].strip("/")
+        entry = re.sub(r"^(?:\./)?", "", str(manifest.get("main") or manifest.get("module") or ""))
+        relative = PurePosixPath(target).relative_to(parent).as_posix()
+        if rest:
+            return _suffix_matches(rest, relative) or PurePosixPath(relative).stem == PurePosixPath(rest).stem
+        exported = json.dumps(manifest.get("exports", ""))
+        return (
+            relative == entry
+            or relative in exported
+            or PurePosixPath(relative).stem in ("index", "main", "mod")
+        )
+    return None
+
+
+def _suffix_matches(module: str, target: str) -> bool:
+    """Whether an alias such as ``@/lib/store`` or ``$lib/store`` ends like the path of *target*."""
+    parts = [part for part in re.sub(r"\.(?:[cm]?jsx?|[cm]?tsx?|vue|svelte)$", "", module).split("/") if part]
+    stem = re.sub(r"(?:\.d)?\.\w+$", "", target)
+    stems = [stem, posixpath.dirname(stem)] if posixpath.basename(stem) == "index" else [stem]
+    if re.match(r"[@~#$]", module):
+        named = parts[0][1:]  # $lib → lib, #utils → utils
+        if len(parts) == 1:
+            return any(named and s.split("/")[-1] == named for s in stems)
+        return any(f"/{s}".endswith("/" + "/".join(parts[1:])) for s in stems)
+    return len(parts) > 1 and any(f"/{s}".endswith("/" + "/".join(parts)) for s in stems)
+
+
+# Python
+
+
+def _python(sources: Sources, path: str, reference: Reference, target: str, depth: int) -> bool:
+    module = reference.module
+    level = len(module) - len(module.lstrip("."))
+    name = module[level:]
+    if level:
+        folder = PurePosixPath(path).parent
+        for _ in range(level - 1):
+            folder = folder.parent
+        bases = [(folder / name.replace(".", "/")).as_posix() if name else folder.as_posix()]
+    else:
+        # The package may be below any folder that is on the path: src/, backend/, or the file's own.
+        bases = [name.replace(".", "/")]
+    stem = target.removesuffix(".py").removesuffix(".pyi").removesuffix("/__init__")
+    wanted = [*bases, *(f"{base}/{taken}" for base in bases for taken in reference.names)]
+    for base in wanted:
+        if stem == base or (not level and base and stem.endswith(f"/{base}")):
+            return True
+    # `from shop import Cart` may mean shop/cart.py, if shop/__init__.py passes it on.
+    parents = [p.as_posix() for p in PurePosixPath(target).parents if p.as_posix() != "."]
+    for base in bases:
+        package = next(
+            (p for p in parents if base and (p == base or (not level and p.endswith(f"/{base}")))), None
+        )
+        if (
+            package
+            and (initial := f"{package}/__init__.py") not in (path, target)
+            and sources.exists(initial)
+        ):
+            source = sources.source(initial)
+            if source and (source.open or refers(sources, initial, target, depth=depth + 1)):
+                return True
+    return False
+
+
+def is_dotted_reference(text: str, target: str) -> bool:
+    """Whether *text* names a Python module or something in it: ``blog.urls``, ``notes.cli:main``."""
+    if not re.fullmatch(r"[\w.]+(?::[\w.]+(?:\(\))?)?", text) or not target.endswith(".py"):
+        return False
+    stem = target.removesuffix(".py").removesuffix("/__init__")
+    parts = text.split(":")[0].split(".")
+    # The last parts may be a class or a function of the module.
+    options = [
+        "/".join(parts[:end]) for end in range(len(parts), 0, -1) if end > 1 or len(parts) == 1 or ":" in text
+    ]
+    return any(stem == option or stem.endswith(f"/{option}") for option in options)
+
+
+# Go
+
+
+def _go(sources: Sources, path: str, source: Source, target: str) -> bool:
+    folder, own = posixpath.dirname(target), posixpath.dirname(path)
+    if not target.endswith(".go"):
+        return False
+    if folder == own:
+        # Files of one package need no import: the source uses a name that the target declares.
+        other = sources.source(target)
+        if other is None or not other.defined:
+            return True
+        names = {name for name in other.defined if "." not in name and name not in ("main", "init", "_")}
+        return bool(names & (source.identifiers - (source.defined - names))) if names else True
+    module, root = "", ""
+    for parent in PurePosixPath(target).parents:
+        text = sources.text((parent / "go.mod").as_posix())
+        if text and (match := re.search(r"^module\s+\"?([^\s\"]+)", text, re.MULTILINE)):
+            module, root = match[1], parent.as_posix()
+            break
+    inside = posixpath.relpath(folder or ".", root or ".") if module else folder
+    wanted = (module if inside == "." else f"{module}/{inside}") if module else ""
+    for reference in source.references:
+        if reference.module == wanted or (not module and folder and reference.module.endswith(f"/{folder}")):
+            return True
+    return False
+
+
+# Rust
+
+
+def _rust(sources: Sources, path: str, source: Source, target: str) -> bool:
+    if not target.endswith(".rs"):
+        return False
+    pure = PurePosixPath(target)
+    name = pure.parent.name if pure.stem == "mod" else pure.stem
+    names: set[str] = {name}
+    if pure.stem in ("lib", "main"):
+        names = {"crate"} if _crate_root(path) == _crate_root(target) else set()
+        manifest = sources.text((PurePosixPath(_crate_root(target)) / "Cargo.toml").as_posix()) or ""
+        if match := re.search(r"^\s*name\s*=\s*\"([^\"]+)\"", manifest, re.MULTILINE):
+            names.add(match[1].replace("-", "_"))
+        if _crate_root(path) == _crate_root(target) and "super" in source.code:
+            names.add("super")
+    used = source.identifiers
+    if names & source.paths:
+        return True
+    if re.search(r"(?:^|/)tests/[^/]+\.rs$", path):
+        # A test may use the crate only through a helper beside it.
+        for helper in re.findall(r"(?m)^\s*mod (\w+);", source.code):
+            for file in (f"{helper}.rs", f"{helper}/mod.rs"):
+                if refers(sources, posixpath.join(posixpath.dirname(path), file), target, depth=1):
+                    return True
+    other = sources.source(target)
+    exports = other.exports if other else ()
+    declared = {name for name in exports if "." not in name and name not in ("new", "default", "from")}
+    mentioned = {part for reference in source.references for part in re.findall(r"\w+", reference.module)}
+    return bool(declared & ((used - source.defined) | mentioned))
+
+
+def rust_module_files(path: str, module: str) -> list[str]:
+    """Return the files that a module path in the file at *path* may mean; none for another crate's."""
+    pure = PurePosixPath(path)
+    own = pure.parent if pure.name in ("lib.rs", "main.rs", "mod.rs") else pure.with_suffix("")
+    parts = [part for part in module.split("::") if part]
+    if parts[:1] == ["crate"]:
+        own, parts = PurePosixPath(_crate_root(path)) / "src", parts[1:]
+    while parts[:1] in (["self"], ["super"]):
+        own, parts = (own.parent if parts[0] == "super" else own), parts[1:]
+    if not parts:
+        return []
+    stem = own.joinpath(*parts)
+    return [f"{stem}.rs", f"{stem}/mod.rs"]
+
+
+def _crate_root(path: str) -> str:
+    """Return the folder of a file's crate: the one above ``src``, ``tests`` and the like."""
+    return re.sub(r"(?:^|/)(?:src|tests|benches|examples)(?:/.*)?$", "", posixpath.dirname(path)) or "."

@@ -1,0 +1,704 @@
+"""Reads Python with its own ``ast`` and ``tokenize``."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import attrs
+
+from .source import (
+    NEUTRAL,
+    UNFINISHED,
+    BodyKind,
+    Function,
+    Reference,
+    Source,
+    Test,
+    blank,
+    pretends,
+    words_of,
+)
+
+_Def = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DECLARING = re.compile(
+    r"(?:^|\.)(?:abstract\w*|overload|group|callback|hookspec|singledispatch\w*|type_check_only|result_callback)$"
+)
+_BASE_NAMES = re.compile(r"(?:Abstract|Base|I)(?=[A-Z])|(?:Base|Interface|Protocol|Mixin|ABC|Spec)$")
+_DATA_BASES = re.compile(
+    r"(?:Model|SQLModel|BaseModel|NamedTuple|TypedDict|Enum|IntEnum|StrEnum|Flag|Document)$"
+)
+"""Bases that give fields a meaning: methods that take arguments are a class's own, not overrides."""
+_LISTENS = frozenset(
+    (
+        "hook",
+        "hooks",
+        "listener",
+        "observer",
+        "callback",
+        "callbacks",
+        "visitor",
+        "events",
+        "plugin",
+        "extension",
+    )
+)
+_PRINT = re.compile(r"print|(?:\w+\.)*(?:echo|secho|print|debug|info|warning|log)")
+_ASSERTING = re.compile(
+    r"(?i)(?:^|[._])_?(?:assert|expect|check|verify|ensure|must|should|fail|raises|warns|require|compare|validate)"
+)
+_SLEEP = re.compile(r"(?:await )?(?:\w+\.)?sleep\(")
+_PLATFORM = re.compile(r"\bplatform\b|\bos\.name\b|version_info|TYPE_CHECKING")
+MIN_WORDS_OF_REASON = 5
+_PROMISES = re.compile(
+    r"(?i)\b(?:yet|later|pending|phase|milestone|will|soon|todo|wip|future|next|stub|implement)\b"
+)
+_TRIVIAL_TRY = (ast.Pass, ast.Continue)
+
+
+def read(text: str, *, typed: bool = False) -> Source | None:
+    """Read a module; ``None`` if it is invalid, too deep, or newer than our Python."""
+    with warnings.catch_warnings():
+        # A doubtful escape in a project's file is not our warning to show.
+        warnings.simplefilter("ignore")
+        try:
+            module = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+    nodes = list(ast.walk(module))
+    comments, strings = _spans(text)
+    remarks = {at: text[start:end] for at, (start, end) in comments.items()}
+    documentation = _documentation(text, nodes)
+    bound = frozenset(_bound_names(module.body)) | {
+        name for node in nodes if isinstance(node, ast.Global) for name in node.names
+    }
+    listed, open_list = _listed(module) if "__all__" in text else (None, False)
+    return Source(
+        language="python",
+        code=blank(text, [*comments.values(), *documentation]),
+        bare=blank(text, [*comments.values(), *documentation, *strings]),
+        functions=tuple(_functions(module, nodes, remarks)),
+        exports=bound,
+        defined=bound,
+        overrides=frozenset(_overrides(nodes)),
+        open=bool(bound & {"*", "__getattr__"}) or open_list,
+        listed=listed,
+        references=tuple(_references(nodes)),
+        strings=tuple(_path_strings(nodes)),
+        identifiers=frozenset(
+            [node.id for node in nodes if isinstance(node, ast.Name)]
+            + [node.attr for node in nodes if isinstance(node, ast.Attribute)]
+        ),
+        tests=tuple(_tests(module, nodes)) if re.search(r"[Tt]est|scenarios", text) else (),
+        empty=all(_is_nothing(statement) for statement in module.body),
+    )
+
+
+def _spans(text: str) -> tuple[dict[int, tuple[int, int]], list[tuple[int, int]]]:
+    """Return the comments by line, and the strings, as spans of characters."""
+    starts = [0]
+    for line in text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    comments: dict[int, tuple[int, int]] = {}
+    strings: list[tuple[int, int]] = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            span = (starts[token.start[0] - 1] + token.start[1], starts[token.end[0] - 1] + token.end[1])
+            if token.type == tokenize.COMMENT:
+                comments[token.start[0]] = span
+            elif token.type == tokenize.STRING:
+                strings.append(span)
+    except (tokenize.TokenError, SyntaxError, IndexError):
+        pass
+    return comments, strings
+
+
+def _documentation(text: str, nodes: Sequence[ast.AST]) -> list[tuple[int, int]]:
+    """Return the spans of strings that are statements: docstrings, and code that was put into quotes."""
+    lines = text.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+
+    def position(line: int, column: int) -> int:
+        # The columns of ast count bytes.
+        prefix = lines[line - 1].encode()[:column].decode("utf-8", "ignore") if line <= len(lines) else ""
+        return starts[line - 1] + len(prefix)
+
+    return [
+        (position(node.lineno, node.col_offset), position(node.end_lineno or 0, node.end_col_offset or 0))
+        for node in nodes
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    ]
+
+
+# Names
+
+
+def _bound_names(body: Sequence[ast.stmt], prefix: str = "") -> Iterator[str]:
+    """Yield the names that statements bind, those in classes with the class's name as *prefix*."""
+    for statement in body:
+        match statement:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield prefix + name
+                if prefix:  # attributes that methods set
+                    for node in ast.walk(statement):
+                        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                            yield prefix + node.attr
+            case ast.ClassDef(name=name):
+                yield prefix + name
+                yield from _bound_names(statement.body, f"{prefix}{name}.")
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                for alias in aliases:
+                    yield prefix + (alias.asname or alias.name.split(".")[0])
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=None)) if not (
+                prefix or name.isupper()
+            ):
+                # A name for later; it counts if some function sets it with `global`.
+                yield f"{name}?"
+            case _:
+                if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.With):
+                    for node in ast.walk(statement):
+                        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                            yield prefix + node.id
+                elif type(statement).__name__ == "TypeAlias":  # ``type X = …``: ast has it from Python 3.12
+                    yield prefix + ast.unparse(statement).split()[1].split("[")[0]
+                # Branches of ``if``, ``try`` and ``with`` bind names of the module, too.
+                for block in ("body", "orelse", "finalbody"):
+                    yield from _bound_names(getattr(statement, block, []), prefix)
+                for handler in getattr(statement, "handlers", []):
+                    yield from _bound_names(handler.body, prefix)
+
+
+def _listed(module: ast.Module) -> tuple[frozenset[str] | None, bool]:
+    """Return the names in ``__all__``, if it is one literal, and whether it is computed instead."""
+    names: frozenset[str] | None = None
+    for node in ast.walk(module):
+        if not (isinstance(node, ast.Name) and node.id == "__all__"):
+            continue
+        owner = next((s for s in module.body if node in ast.walk(s)), None)
+        match owner:
+            case ast.Assign(targets=[ast.Name()], value=ast.List(elts=items) | ast.Tuple(elts=items)) if (
+                names is None and all(isinstance(i, ast.Constant) and isinstance(i.value, str) for i in items)
+            ):
+                names = frozenset(str(item.value) for item in items if isinstance(item, ast.Constant))
+            case _:
+                return None, True
+    return names, False
+
+
+def _references(nodes: Sequence[ast.AST]) -> Iterator[Reference]:
+    for node in nodes:
+        match node:
+            case ast.Import(names=aliases):
+                for alias in aliases:
+                    yield Reference(module=alias.name)
+            case ast.ImportFrom(module=base, names=aliases, level=level):
+                yield Reference(
+                    module="." * level + (base or ""), names=tuple(alias.name for alias in aliases)
+                )
+            case ast.Call(func=function, args=[ast.Constant(value=str(name)), *_]) if ast.unparse(
+                function
+            ).endswith(("import_module", "__import__")):
+                yield Reference(module=name)
+            case _:
+                pass
+
+
+def _path_strings(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    """Yield the strings that are arguments, values or items: not those that are printed or explain."""
+    for node in nodes:
+        match node:
+            case ast.Call(func=function):
+                if _PRINT.fullmatch(ast.unparse(function)) or ast.unparse(function).endswith("Error"):
+                    continue
+                items = [*node.args, *(keyword.value for keyword in node.keywords)]
+            case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+                pass
+            case ast.Dict(values=items):
+                pass
+            case ast.Assign(value=assigned):
+                items = [assigned]
+            case ast.AnnAssign(value=annotated) if annotated is not None:
+                items = [annotated]
+            case ast.BinOp(left=left, right=right):
+                items = [left, right]
+            case ast.Subscript(slice=index):
+                items = [index]
+            case ast.Return(value=returned) if returned is not None:
+                items = [returned]
+            case _:
+                continue
+        for item in items:
+            if isinstance(item, ast.Constant) and isinstance(item.value, str):
+                yield item.value
+            elif isinstance(item, ast.JoinedStr):
+                yield "".join(str(v.value) for v in item.values if isinstance(v, ast.Constant))
+
+
+# Functions
+
+
+@attrs.frozen(kw_only=True)
+class _Class:
+    name: str
+    abstract: bool
+    inherits: bool
+    peers: bool
+
+
+def _functions(module: ast.Module, nodes: Sequence[ast.AST], remarks: dict[int, str]) -> Iterator[Function]:
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+    bases = {ast.unparse(base).split("[")[0].rpartition(".")[2] for node in classes for base in node.bases}
+    defaults = {
+        inner.id
+        for node in nodes
+        if isinstance(node, ast.arguments)
+        for default in [*node.defaults, *node.kw_defaults]
+        if default is not None
+        for inner in ast.walk(default)
+        if isinstance(inner, ast.Name)
+    } | {
+        name
+        for node in nodes
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
+        for value in node.values[1:]
+        for name in [ast.unparse(value.func if isinstance(value, ast.Call) else value)]
+    }
+    # `class Retry: pass` is a marker if the module itself makes or compares it.
+    used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    for function in _functions_of(module.body, None, bases, defaults, remarks):
+        if function.parameters != ("…",) or function.name not in used:
+            yield function
+
+
+def _functions_of(
+    body: Sequence[ast.stmt],
+    owner: _Class | None,
+    bases: set[str],
+    defaults: set[str],
+    remarks: dict[int, str],
+) -> Iterator[Function]:
+    for statement in body:
+        if isinstance(statement, ast.If | ast.Try | ast.With):
+            blocks = [getattr(statement, block, []) for block in ("body", "orelse", "finalbody")]
+            blocks += [handler.body for handler in getattr(statement, "handlers", [])]
+            for block in blocks:
+                fallback = owner is None and (
+                    block is not statement.body
+                    or (isinstance(statement, ast.If) and _PLATFORM.search(ast.unparse(statement.test)))
+                )
+                for function in _functions_of(block, owner, bases, defaults, remarks):
+                    yield attrs.evolve(function, conditional=True, fallback=bool(fallback))
+        if isinstance(statement, ast.ClassDef):
+            yield from _methods(statement, bases, defaults, remarks)
+        if isinstance(statement, _Def):
+            yield _function(statement, owner, defaults, remarks)
+            inner = [node for node in statement.body if isinstance(node, _Def)]
+            decorated = [node for node in inner if node.decorator_list]
+            yield from _functions_of(decorated, None, bases, defaults, remarks)
+            for closure in inner:
+                if closure not in decorated:
+                    yield attrs.evolve(_function(closure, None, defaults, remarks), nested=True)
+
+
+def _methods(
+    node: ast.ClassDef, bases: set[str], defaults: set[str], remarks: dict[int, str]
+) -> Iterator[Function]:
+    names = {ast.unparse(base).split("[")[0].rpartition(".")[2] for base in node.bases}
+    metaclasses = {ast.unparse(keyword.value).rpartition(".")[2] for keyword in node.keywords}
+    abstract = (
+        bool(names & {"ABC", "Protocol"})
+        or "ABCMeta" in metaclasses
+        or (node.name in bases and not names - {"object", "Generic"})
+        or (
+            node.name in bases
+            and not any(_classify(m.body, ())[0] == "code" for m in node.body if isinstance(m, _Def))
+        )
+        or _BASE_NAMES.search(node.name) is not None
+    )
+    methods = [inner for inner in node.body if isinstance(inner, _Def)]
+    content = _without_docstring(node.body)
+    if not node.bases and not node.decorator_list and all(map(_does_nothing, content)) and not abstract:
+        # A marker or a namespace has a docstring that says so.
+        if not ast.get_docstring(node) and not node.name.startswith("_"):
+            yield Function(name=node.name, line=node.lineno, body="empty", parameters=("…",), returns="value")
+        return
+    peers = any(_classify(m.body, ())[0] == "code" and m.name != "__init__" for m in methods)
+    idle = bool(methods) and all(_classify(m.body, ())[0] == "empty" for m in methods)
+    # A class of hooks that all do nothing is there to be overridden, or to be passed when nobody listens.
+    abstract |= idle and (node.name in defaults or bool(_LISTENS & set(words_of(node.name))))
+    prescribing = {n for n in names - {"object"} if not _DATA_BASES.search(n)}
+    owner = _Class(name=node.name, abstract=abstract, inherits=bool(prescribing), peers=peers)
+    yield from _functions_of(node.body, owner, bases, defaults, remarks)
+
+
+def _overrides(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.ClassDef):
+            for base in node.bases:
+                name = ast.unparse(base).split("[")[0].rpartition(".")[2]
+                for method in node.body:
+                    if isinstance(method, _Def) and _classify(method.body, ())[0] != "unfinished":
+                        yield f"{name}.{method.name}"
+
+
+def _function(
+    node: ast.FunctionDef | ast.AsyncFunctionDef,
+    owner: _Class | None,
+    defaults: set[str],
+    remarks: dict[int, str],
+) -> Function:
+    decorators = [ast.unparse(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list]
+    arguments = [
+        *node.args.posonlyargs,
+        *node.args.args,
+        *node.args.kwonlyargs,
+        *([node.args.vararg] if node.args.vararg else []),
+        *([node.args.kwarg] if node.args.kwarg else []),
+    ]
+    names = [argument.arg for argument in arguments]
+    if owner and names and "staticmethod" not in decorators:
+        names = names[1:]
+    kind, value, rest = _classify(node.body, names)
+    used = {inner.id for statement in rest for inner in ast.walk(statement) if isinstance(inner, ast.Name)}
+    returned = ast.unparse(node.returns) if node.returns else ""
+    returns: Literal["value", "nothing", "unknown"] = "unknown"
+    if returned:
+        returns = "nothing" if returned in ("None", "'None'") or "Never" in returned else "value"
+        if kind == "empty" and re.search(
+            r"NoReturn|Generator|Iterator|\bAny\b|\bobject\b|Optional|None", returned
+        ):
+            returns = "unknown"
+    last = node.end_lineno or node.lineno
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    return Function(
+        name=f"{owner.name}.{node.name}" if owner else node.name,
+        line=node.lineno,
+        body=kind,
+        value=value,
+        parameters=tuple(n for n in names if n not in NEUTRAL and not n.startswith("_")),
+        ignored=tuple(n for n in names if n.startswith("_") and n != "_"),
+        uses_parameters=bool(used & set(names)),
+        returns=returns,
+        comment="\n".join(remarks[at] for at in range(node.lineno, last + 1) if at in remarks),
+        doc="\n".join([ast.get_docstring(node) or "", remarks.get(first - 1, "")]),
+        declared=any(map(_DECLARING.search, decorators))
+        or any(d.endswith(("fixture", ".register", ".setter", ".deleter")) for d in decorators)
+        or (owner is not None and owner.abstract),
+        inherits=owner is not None and owner.inherits,
+        method=owner is not None,
+        exported=not node.name.startswith("_"),
+        callback=node.name in defaults or (bool(names) and set(names) == {"_"}),
+        peers=owner is not None and owner.peers,
+    )
+
+
+def _classify(body: Sequence[ast.stmt], names: Sequence[str]) -> tuple[BodyKind, str, list[ast.stmt]]:
+    """Return what the body is, the value or statement that shows it, and its statements."""
+    statements = list(_without_docstring(body))
+    constants: dict[str, str] = {}
+    rest: list[ast.stmt] = []
+    printed = unfinished = ""
+    slept = False
+    for statement in statements:
+        match statement:
+            case ast.Raise(exc=raised) if raised is not None and _is_unfinished(raised):
+                # After branches that return something, it refuses what none of them handles.
+                if any(_computes(other) for other in rest):
+                    return "code", "", statements
+                return "unfinished", ast.unparse(statement), statements
+            case ast.Expr(value=ast.Call(func=function)) if _PRINT.fullmatch(ast.unparse(function)):
+                printed = ast.unparse(statement)
+                if UNFINISHED.search(printed.partition("(")[2].lstrip("f'\"")):
+                    unfinished = printed
+            case ast.Expr() if _SLEEP.match(ast.unparse(statement)):
+                slept = True
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if _is_constant(value):
+                constants[name] = ast.unparse(value)
+            case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.Import() | ast.ImportFrom():
+                pass
+            case ast.Delete(targets=targets) if all(isinstance(target, ast.Name) for target in targets):
+                pass
+            case ast.Assign(targets=[ast.Name(id="_")], value=ast.Name()):
+                pass
+            case _:
+                rest.append(statement)
+    if unfinished and all(isinstance(s, ast.Return) for s in rest):
+        return "unfinished", unfinished, statements
+    returned_everywhere = (
+        _values(rest) if len(rest) > 1 or isinstance(rest[0] if rest else None, ast.If) else []
+    )
+    if len({ast.unparse(value) for value in returned_everywhere}) == 1 and _is_constant(
+        returned_everywhere[0]
+    ):
+        return "constant", ast.unparse(returned_everywhere[0]), []
+    match rest:
+        case []:
+            if (constants or slept) and not printed:
+                return "code", "", statements
+            return ("print", printed, statements) if printed else ("empty", "", statements)
+        case [ast.Return(value=ast.Constant(value=None))] if any(
+            isinstance(s, ast.Import | ast.ImportFrom) for s in statements
+        ):  # something is imported and not used
+            return "empty", "", statements
+        case [ast.Return(value=None)]:
+            return ("print", printed, statements) if printed else ("empty", "", statements)
+        case [ast.Return(value=ast.Name(id=name))] if name in constants:
+            return "constant", constants[name], statements
+        case [ast.Return(value=ast.Name(id=name))] if name in names:
+            return "identity", name, statements
+        case [ast.Return(value=returned)] if returned is not None and _is_constant(returned):
+            return "constant", ast.unparse(returned), statements
+        case _:
+            return "code", "", statements
+
+
+def _values(statements: Sequence[ast.stmt]) -> list[ast.expr]:
+    """Return the values of all branches, if there is nothing but branches and returns."""
+    found: list[ast.expr] = []
+    for statement in statements:
+        match statement:
+            case ast.Return(value=value) if value is not None:
+                found.append(value)
+            case ast.If(body=body, orelse=orelse):
+                inner = [values for branch in (body, orelse) if branch for values in [_values(branch)]]
+                if not all(inner):
+                    return []
+                found += [value for values in inner for value in values]
+            case _:
+                return []
+    return found if statements and isinstance(statements[-1], ast.Return | ast.If) else []
+
+
+def _computes(statement: ast.stmt) -> bool:
+    """Whether a branch or loop returns a value that is no literal."""
+    return isinstance(statement, ast.If | ast.For | ast.While | ast.Match | ast.Try | ast.With) and any(
+        isinstance(inner, ast.Return) and inner.value is not None and not _is_constant(inner.value)
+        for inner in ast.walk(statement)
+    )
+
+
+def _is_unfinished(raised: ast.expr) -> bool:
+    called = raised.func if isinstance(raised, ast.Call) else raised
+    texts = [item.value for item in ast.walk(raised) if isinstance(item, ast.Constant)]
+    said = " ".join(text for text in texts if isinstance(text, str))
+    if ast.unparse(called).rpartition(".")[2] == "NotImplementedError":
+        # A sentence about something else ("use add_unredirected_header() instead") explains a refusal.
+        explains = len(said.split()) >= MIN_WORDS_OF_REASON and not UNFINISHED.search(said)
+        return not explains or _PROMISES.search(said) is not None
+    return UNFINISHED.search(said) is not None
+
+
+def _is_constant(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant():
+            return True
+        case ast.UnaryOp(operand=operand):
+            return _is_constant(operand)
+        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+            return all(map(_is_constant, items))
+        case ast.Dict(keys=keys, values=values):
+            return all(_is_constant(item) for item in [*keys, *values] if item is not None)
+        case ast.Call(func=ast.Name(id="list" | "dict" | "set" | "tuple" | "str"), args=[], keywords=[]):
+            return True
+        case ast.Call(func=ast.Name(id="Decimal" | "float" | "int" | "jsonify"), args=items):
+            return all(map(_is_constant, items))
+        case _:
+            return False
+
+
+def _does_nothing(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.Return(value=None):
+            return True
+        case ast.Return(value=ast.Constant(value=None)):
+            return True
+        case _:
+            return False
+
+
+def _is_nothing(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.ImportFrom(module="__future__"):
+            return True
+        case _:
+            return _does_nothing(statement)
+
+
+def _without_docstring(body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
+    match body:
+        case [ast.Expr(value=ast.Constant(value=str())), *rest]:
+            return rest
+        case _:
+            return body
+
+
+# Tests
+
+
+def _tests(module: ast.Module, nodes: Sequence[ast.AST]) -> Iterator[Test]:
+    helpers = {node.name: node for node in nodes if isinstance(node, _Def)}
+    imported = {
+        alias.asname or alias.name
+        for node in nodes
+        if isinstance(node, ast.ImportFrom)
+        and re.search(
+            r"(?i)test|helper|util|support|fixture|conftest|harness|common|check|assert|expect|verif",
+            node.module or "",
+        )
+        and not re.fullmatch(r"pytest|unittest(\.mock)?|hypothesis.*", node.module or "")
+        for alias in node.names
+        # Making a client (`TestClient(app)`, `CliRunner()`) asserts nothing.
+        if not (alias.asname or alias.name)[:1].isupper()
+    }
+    asserting = {name for name, node in helpers.items() if _asserts(node, imported)}
+    for _ in range(2):  # helpers that call helpers
+        asserting |= {name for name, node in helpers.items() if _asserts(node, imported | asserting)}
+    known = imported | asserting
+    skipped = any(
+        isinstance(s, ast.Assign)
+        and ast.unparse(s.targets[0]) == "pytestmark"
+        and _skips(ast.unparse(s.value))
+        for s in module.body
+    ) or any(isinstance(s, ast.Expr) and _skips_here(s) for s in module.body)
+    conditional = [
+        s for outer in module.body if isinstance(outer, ast.If) for s in [*outer.body, *outer.orelse]
+    ]
+    for statement in [*module.body, *conditional]:
+        if isinstance(statement, _Def) and statement.name == "load_tests":
+            yield Test(name="load_tests", line=statement.lineno)
+        elif isinstance(statement, _Def) and re.match(r"test", statement.name):
+            yield _test(statement, statement.name, known, skipped)
+        elif isinstance(statement, ast.ClassDef):
+            yield from _tests_of_class(statement, known, skipped)
+        elif isinstance(statement, ast.Assign):
+            # A state machine of Hypothesis, or a test that is made by a call.
+            name = ast.unparse(statement.targets[0])
+            made = ast.unparse(statement.value)
+            settings = isinstance(statement.value, ast.Constant) or re.search(r"(?i)path|dir\b|environ", made)
+            if re.match(r"[Tt]est", name) and not settings:
+                yield Test(name=name, line=statement.lineno)
+        elif isinstance(statement, ast.Expr) and ast.unparse(statement).startswith("scenarios("):
+            yield Test(name="scenarios", line=statement.lineno)
+
+
+def _tests_of_class(node: ast.ClassDef, known: set[str], skipped: bool) -> Iterator[Test]:
+    case = any(re.search(r"Test|Suite|Case", ast.unparse(base)) for base in node.bases)
+    if not case and not node.name.startswith("Test"):
+        return
+    skipped = skipped or any(_skips(ast.unparse(decorator)) for decorator in node.decorator_list)
+    # pytest does not collect a class that has a constructor.
+    runs = case or not any(isinstance(inner, _Def) and inner.name == "__init__" for inner in node.body)
+    methods = [inner for inner in node.body if isinstance(inner, _Def) and inner.name.startswith("test")]
+    for method in methods:
+        yield attrs.evolve(_test(method, f"{node.name}.{method.name}", known, skipped), runs=runs)
+    if not methods and case and not all(ast.unparse(base).endswith("TestCase") for base in node.bases):
+        yield Test(name=node.name, line=node.lineno, skipped=skipped)  # inherits its tests
+    for inner in node.body:
+        if isinstance(inner, ast.ClassDef):
+            yield from _tests_of_class(inner, known, skipped)
+
+
+def _test(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, known: set[str], skipped: bool) -> Test:
+    marked = any(_skips(ast.unparse(decorator)) for decorator in node.decorator_list)
+    body = _without_docstring(node.body)
+    at_top = bool(body) and _skips_here(body[0])
+    return Test(
+        name=name,
+        line=node.lineno,
+        asserts=_asserts(node, known) or ">>>" in (ast.get_docstring(node) or ""),
+        pretends=pretends("\n".join(map(ast.unparse, body))),
+        skipped=skipped or marked or at_top,
+    )
+
+
+def _skips(text: str) -> bool:
+    return bool(
+        re.search(
+            r"\bmark\.skip\b(?!if)|\bunittest\.skip\b|^skip\(|skip(?:if|If)\((?:condition=)?(?:True|1)\b",
+            text,
+        )
+        or re.search(r"\bskipUnless\((?:False|0)\b", text)
+    )
+
+
+def _skips_here(statement: ast.stmt) -> bool:
+    text = ast.unparse(statement)
+    return bool(re.match(r"pytest\.skip\(|self\.skipTest\(|raise (?:unittest\.)?SkipTest", text))
+
+
+def _asserts(function: ast.FunctionDef | ast.AsyncFunctionDef, known: set[str]) -> bool:
+    """Whether something in the function can fail; code after a ``return`` at its top level does not count."""
+    body: list[ast.stmt] = []
+    for statement in function.body:
+        body.append(statement)
+        if isinstance(statement, ast.Return | ast.Raise):
+            break
+    return any(_can_fail(statement, known) for statement in body)
+
+
+def _can_fail(node: ast.AST, known: set[str]) -> bool:
+    match node:
+        case ast.Assert(test=test):
+            return not _is_trivial(test)
+        case ast.Raise():
+            return True
+        case ast.Try(body=body, handlers=handlers) if any(map(_swallows, handlers)):
+            outside = [*node.orelse, *node.finalbody, *(s for h in handlers for s in h.body)]
+            return any(_can_fail(s, known) for s in outside) or any(
+                isinstance(inner, ast.With) and _can_fail(inner, known) for inner in body
+            )
+        case ast.Call(func=called):
+            name = ast.unparse(called)
+            last = name.rpartition(".")[2]
+            can_assert = _ASSERTING.search(name) or name in known or last in known
+            if can_assert and not _is_trivial_call(node, name):
+                return True
+            if name.rpartition(".")[2] in ("exit", "_exit", "check_call", "check_output"):
+                return True
+            if name.endswith("run") and any(k.arg == "check" for k in node.keywords):
+                return True
+        case _:
+            pass
+    return any(_can_fail(child, known) for child in ast.iter_child_nodes(node))
+
+
+def _swallows(handler: ast.ExceptHandler) -> bool:
+    caught = ast.unparse(handler.type) if handler.type else "Exception"
+    return bool(re.search(r"\b(?:AssertionError|Exception|BaseException)\b", caught)) and all(
+        isinstance(s, _TRIVIAL_TRY) or (isinstance(s, ast.Expr) and _PRINT.match(ast.unparse(s)))
+        for s in handler.body
+    )
+
+
+def _is_trivial(test: ast.expr) -> bool:
+    match test:
+        case ast.Constant(value=value):
+            return bool(value)
+        case ast.Tuple(elts=[_, *_]):  # `assert (x, "message")` is always true
+            return True
+        case ast.Compare(left=left, comparators=others, ops=[ast.Eq() | ast.Is() | ast.LtE() | ast.GtE()]):
+            return all(map(_is_constant, [left, *others]))
+        case ast.Compare(left=left, comparators=others):
+            return all(map(_is_constant, [left, *others]))
+        case ast.BoolOp(op=ast.Or(), values=values):
+            return any(_is_trivial(value) for value in values)
+        case ast.UnaryOp(op=ast.Not(), operand=ast.Constant(value=value)):
+            return not value
+        case _:
+            return False
+
+
+def _is_trivial_call(call: ast.Call, name: str) -> bool:
+    """``self.assertTrue(True)``, ``assertEqual(1, 1)``; a context manager or a check of a mock is none."""
+    if not re.search(r"assert(?:True|Equal|Equals|Is|IsNotNone|In|False|IsNone)$|^assert_", name):
+        return False
+    return bool(call.args) and all(map(_is_constant, call.args))

@@ -1,0 +1,423 @@
+"""Reads Rust."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from .source import NEUTRAL, UNFINISHED, BodyKind, Function, Reference, Source, Test, pretends
+from .trees import (
+    comments_before,
+    comments_in,
+    field,
+    line_of,
+    masked,
+    named,
+    parse,
+    returned_values,
+    text_of,
+    walk,
+)
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_ITEMS = ("function_item", "function_signature_item", "struct_item", "enum_item", "union_item", "trait_item")
+_VALUES = ("const_item", "static_item", "type_item", "mod_item", "macro_definition")
+_STRINGS = ("string_literal", "raw_string_literal")
+_PRINT = re.compile(r"(?:e?print(?:ln)?|dbg|(?:tracing::|log::)?(?:info|debug|trace|warn|error))")
+_ASSERTS = re.compile(
+    r"(?:\w+::)*(?:debug_)?(?:prop_)?(?:assert\w*|panic|unreachable|expect\w*|matches_snapshot|bail|ensure)$"
+)
+_TEST_ATTRIBUTE = re.compile(
+    r"#\[(?:\w+::)*(?:test|rstest|test_case|wasm_bindgen_test|quickcheck|case|apply|proptest)\b"
+)
+_SLEEP = re.compile(r"(?:\w+::)*sleep\(")
+_LET = re.compile(r"let (?:mut )?(\w+)(?:\s*:[^=]*)?\s*=\s*(.*);", re.DOTALL)
+_NULL = re.compile(
+    r"(?:Ok|Some|Json|Err|Html|Box::new|Rc::new|Arc::new)\((.*)\)|(?:\w+(?:::<[^>]*>)?::)*(?:new|default)\(\)"
+    r"|vec!\[\]|String::from\(\"[^\"]*\"\)|\"[^\"]*\"\.(?:to_string|to_owned|into|to_vec)\(\)|None|\(\)"
+    r"|-?\d[\w.]*|\"[^\"]*\"|'.'|true|false|\[\]|&\[\]|Vec::with_capacity\(\d+\)",
+    re.DOTALL,
+)
+
+
+def read(text: str, *, typed: bool = False) -> Source:
+    """Read a file."""
+    root = parse("rust", text)
+    nodes = list(walk(root))
+    comments = [n for n in nodes if n.type in ("line_comment", "block_comment")]
+    strings = [n for n in nodes if n.type in ("string_content", *_STRINGS)]
+    exports, defined = set[str](), set[str]()
+    _items(root, "", exports, defined)
+    use = [n for n in nodes if n.type == "use_declaration"]
+    macros = {
+        text_of(inner)
+        for n in nodes
+        if n.type == "macro_invocation" and n.parent == root
+        for inner in walk(n)
+    }
+    content = [
+        n for n in named(root) if n.type not in ("use_declaration", "inner_attribute_item", "attribute_item")
+    ]
+    return Source(
+        language="rust",
+        code=masked(text, comments),
+        bare=masked(text, [*comments, *strings]),
+        functions=tuple(_functions(nodes)),
+        exports=frozenset(exports | macros),
+        defined=frozenset(defined),
+        internal=frozenset(
+            text_of(field(n, "name"))
+            for n in nodes
+            if n.type in (*_ITEMS, *_VALUES)
+            and any(c.type == "visibility_modifier" and "(" in text_of(c) for c in n.children)
+        ),
+        modules=tuple(
+            text_of(field(n, "name")) for n in nodes if n.type == "mod_item" and not field(n, "body")
+        ),
+        star=tuple(_globs(use)),
+        open=any(text_of(n).startswith("pub") and "*" in text_of(n) for n in use),
+        references=(
+            *(Reference(module=text_of(field(n, "argument"))) for n in use),
+            *(
+                Reference(module=text_of(field(n, "name")))
+                for n in nodes
+                if n.type == "mod_item" and not field(n, "body")
+            ),
+        ),
+        strings=tuple(text_of(n).strip('r#"') for n in nodes if n.type in _STRINGS),
+        identifiers=frozenset(
+            text_of(n) for n in nodes if n.type.endswith("identifier") or n.type == "crate"
+        ),
+        paths=frozenset(
+            part
+            for n in nodes
+            if n.type
+            in ("scoped_identifier", "scoped_type_identifier", "use_declaration", "mod_item", "token_tree")
+            and not (n.type == "mod_item" and field(n, "body"))
+            for part in re.findall(
+                r"\w+", text_of(field(n, "name")) if n.type == "mod_item" else _path_text(n)
+            )
+        ),
+        tests=tuple(_tests(nodes)),
+        empty=not content and not any(text_of(n).startswith("pub") for n in use),
+        faulty=root.has_error,
+    )
+
+
+def _globs(use: Sequence[Node]) -> Iterator[str]:
+    """Yield the paths of ``pub use path::*``."""
+    for node in use:
+        if not _is_public(node):
+            continue
+        for inner in walk(node):
+            if inner.type == "use_wildcard":
+                path = text_of(inner).removesuffix("*").removesuffix("::")
+                outer = inner.parent
+                while outer and outer != node:  # `pub use inner::{deeper::*, other}`
+                    if outer.type == "scoped_use_list":
+                        path = f"{text_of(field(outer, 'path'))}::{path}"
+                    outer = outer.parent
+                yield re.sub(r"\s", "", path)
+
+
+def _path_text(node: Node) -> str:
+    if node.type != "token_tree":
+        return text_of(node)
+    # Macros are not parsed further: take what comes before `::`.
+    words = [text_of(child) for child in node.children]
+    return " ".join(word for word, after in itertools.pairwise(words) if after == "::")
+
+
+def _is_public(node: Node) -> bool:
+    return any(child.type == "visibility_modifier" for child in node.children)
+
+
+def _is_test_module(node: Node) -> bool:
+    return node.type == "mod_item" and "cfg(test)" in _attributes(node)
+
+
+def _attributes(node: Node) -> str:
+    """Return the attributes directly above an item."""
+    found: list[str] = []
+    previous = node.prev_sibling
+    while previous and (previous.type == "attribute_item" or "comment" in previous.type):
+        if previous.type == "attribute_item":
+            found.append(text_of(previous))
+        previous = previous.prev_sibling
+    return "\n".join(found)
+
+
+def _items(parent: Node, owner: str, exports: set[str], defined: set[str], *, trait: bool = False) -> None:
+    for node in named(parent):
+        name = text_of(field(node, "name"))
+        if node.type in (*_ITEMS, *_VALUES) and name and not _is_test_module(node):
+            names = {f"{owner}.{name}", name} if owner else {name}
+            defined |= names
+            if (
+                _is_public(node)
+                or trait
+                or (node.type == "macro_definition" and "macro_export" in _attributes(node))
+            ):
+                exports |= names
+                if node.type == "macro_definition":
+                    exports.add(f"{name}!")
+        if node.type in ("impl_item", "trait_item") and (body := field(node, "body")):
+            kind = re.sub(r"<.*", "", text_of(field(node, "type") or field(node, "name")))
+            prescribed = node.type == "trait_item" or field(node, "trait") is not None
+            _items(body, kind.rpartition("::")[2], exports, defined, trait=prescribed)
+        elif node.type == "mod_item" and (body := field(node, "body")) and not _is_test_module(node):
+            _items(body, "", exports, defined)
+        elif node.type in ("struct_item", "enum_item") and (body := field(node, "body")):
+            for member in named(body):
+                if (key := field(member, "name")) and (node.type == "enum_item" or _is_public(member)):
+                    exports.add(f"{name}.{text_of(key)}")
+        elif node.type == "use_declaration":
+            names = {
+                text_of(field(inner, "alias")) if inner.type == "use_as_clause" else text_of(inner)
+                for inner in walk(field(node, "argument") or node)
+                if inner.type in ("identifier", "type_identifier", "use_as_clause")
+            }
+            defined |= names
+            if _is_public(node):
+                exports |= names
+
+
+# Functions
+
+
+def _functions(nodes: Sequence[Node]) -> Iterator[Function]:
+    units = {text_of(field(n, "name")) for n in nodes if n.type == "struct_item" and not field(n, "body")}
+    real: set[str] = set()
+    for node in nodes:
+        if node.type == "function_item" and _body_of(node)[0] == "code":
+            real.add(_owner(node)[0])
+    for node in nodes:
+        if node.type != "function_item" or _in_tests(node):
+            continue
+        kind, value, body = _body_of(node)
+        name = text_of(field(node, "name"))
+        owner, prescribed = _owner(node)
+        names = [
+            text_of(field(child, "pattern")).removeprefix("mut ")
+            for child in named(field(node, "parameters"))
+            if child.type == "parameter"
+        ]
+        used = {text_of(inner) for inner in walk(body) if inner.type == "identifier"}
+        used -= set(re.findall(r"let _ = (\w+);", text_of(body)))
+        conditions = _conditions(node)
+        returned = text_of(field(node, "return_type"))
+        returns: Literal["value", "nothing", "unknown"] = "value" if returned not in ("", "()") else "nothing"
+        yield Function(
+            name=f"{owner}.{name}" if owner else name,
+            line=line_of(node),
+            body=kind,
+            value=value,
+            parameters=tuple(n for n in names if n not in NEUTRAL and not n.startswith("_")),
+            ignored=tuple(n for n in names if n.startswith("_")),
+            uses_parameters=bool(used & set(names)),
+            returns=returns,
+            comment=comments_in(body),
+            doc=comments_before(node),
+            # A trait's method with a body has a default on purpose.
+            declared=(prescribed == "trait" and kind != "unfinished") or _is_bound_check(node),
+            inherits=prescribed == "impl" or owner in units,
+            method=bool(owner),
+            exported=_is_public(node),
+            peers=owner in real,
+            conditional="#[cfg(" in conditions,
+            fallback="#[cfg(not(" in conditions.replace(" ", ""),
+        )
+
+
+def _conditions(node: Node) -> str:
+    """Return the attributes of an item and of the modules and blocks that contain it."""
+    found: list[str] = []
+    inner: Node | None = node
+    while inner:
+        found.append(_attributes(inner))
+        inner = inner.parent
+    return "\n".join(found)
+
+
+def _is_bound_check(node: Node) -> bool:
+    """Whether a function has nothing but bounds on its types, which the compiler checks in each call."""
+    bounds = ":" in text_of(field(node, "type_parameters")) or any(
+        n.type == "where_clause" for n in named(node)
+    )
+    values = [c for c in named(field(node, "parameters")) if not text_of(field(c, "pattern")).startswith("_")]
+    return bounds and not values and not named(field(node, "body")) and field(node, "return_type") is None
+
+
+def _owner(node: Node) -> tuple[str, str]:
+    """Return the type of a method, and ``trait`` or ``impl`` if a trait prescribes the method."""
+    item = node.parent.parent if node.parent else None
+    if item and item.type == "impl_item":
+        kind = re.sub(r"<.*", "", text_of(field(item, "type"))).rpartition("::")[2]
+        return kind, "impl" if field(item, "trait") else ""
+    if item and item.type == "trait_item":
+        return text_of(field(item, "name")), "trait"
+    return "", ""
+
+
+def _in_tests(node: Node) -> bool:
+    parent: Node | None = node
+    while parent:
+        if _is_test_module(parent) or (
+            parent.type == "function_item" and _TEST_ATTRIBUTE.search(_attributes(parent))
+        ):
+            return True
+        parent = parent.parent
+    return False
+
+
+def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
+    body = field(function, "body")
+    assert body is not None
+    names = {text_of(field(c, "pattern")).removeprefix("mut ") for c in named(field(function, "parameters"))}
+    rest: list[Node] = []
+    constants: dict[str, str] = {}
+    printed = refused = ""
+    slept = False
+    for statement in named(body):
+        inner = next(iter(named(statement)), None) if statement.type == "expression_statement" else statement
+        text = text_of(statement)
+        macro = text_of(field(inner, "macro")) if inner and inner.type == "macro_invocation" else ""
+        if macro in ("todo", "unimplemented") or (
+            macro in ("panic", "bail", "anyhow::bail") and UNFINISHED.search(text[text.find('"') :])
+        ):
+            if any(inner.type == "return_expression" for other in rest for inner in walk(other)):
+                return "code", "", body  # it refuses what no branch handles
+            return "unfinished", text, body
+        if _PRINT.fullmatch(macro):
+            printed = text
+            if UNFINISHED.search(text[text.find('"') :]):
+                refused = text
+        elif _SLEEP.match(text):
+            slept = True
+        elif (let := _LET.fullmatch(text)) and _is_constant(let[2].strip()):
+            constants[let[1]] = let[2].strip()
+        elif not re.fullmatch(r"let _ = &?\w+;|;|\(\)|drop\(\w+\);", text):
+            rest.append(statement)
+    unfinished = next(
+        (n for n in walk(body) if n.type == "macro_invocation" and text_of(field(n, "macro")) == "todo"), None
+    )
+    if unfinished:
+        return "unfinished", text_of(unfinished), body
+    if not rest:
+        if constants or slept:
+            return "code", "", body
+        return ("print", printed, body) if printed else ("empty", "", body)
+    if len(rest) > 1:
+        returned = returned_values(rest[:-1], "return_expression")
+        values = {re.sub(r"^return\s+", "", text_of(node)) for node in returned}
+        values.add(re.sub(r"^return\s+|;$", "", text_of(rest[-1])).strip())
+        if returned and len(values) == 1 and _is_constant(value := values.pop()):
+            return "constant", value, returned[0]
+        return "code", "", body
+    text = re.sub(r"^return\s+|;$", "", text_of(rest[0])).strip()
+    text = constants.get(text, text)
+    if refused and _is_constant(text):
+        return "unfinished", refused, body
+    if re.fullmatch(
+        r"(?:Err\()?(?:\w+::)*(?:NotImplemented|NOT_IMPLEMENTED|Unimplemented)(?:\.into\(\))?\)?", text
+    ):
+        return "unfinished", text, body
+    error = re.match(r'(?s)Err\([^"]*(".*)', text)
+    if error and UNFINISHED.search(error[1]):
+        return "unfinished", text, body
+    if printed and text == "Ok(())":
+        return "print", printed, body
+    if text in names:
+        return "identity", text, body
+    return ("constant", text, body) if _is_constant(text) else ("code", "", body)
+
+
+def _is_constant(text: str) -> bool:
+    match = _NULL.fullmatch(text)
+    if not match:
+        return False
+    return match[1] is None or match[1] == "" or _is_constant(match[1].strip())
+
+
+# Tests
+
+
+def _tests(nodes: Sequence[Node]) -> Iterator[Test]:
+    functions = {text_of(field(n, "name")): n for n in nodes if n.type == "function_item"}
+    outside = {text_of(field(n, "name")) for n in nodes if n.type == "mod_item" and not field(n, "body")}
+    called = {
+        text_of(field(n, "function")).rpartition("::")[2] for n in nodes if n.type == "call_expression"
+    } | {
+        text_of(inner)
+        for n in nodes
+        if n.type == "token_tree"
+        for inner in n.children
+        if inner.type == "identifier"
+    }
+    # `fn is_send<T: Send>() {}` fails when it is compiled.
+    known = {name for name, node in functions.items() if _is_bound_check(node)}
+    for _ in range(3):
+        known |= {name for name, node in functions.items() if _can_fail(node, known, outside)}
+    for name, node in functions.items():
+        attributes = _attributes(node)
+        if _TEST_ATTRIBUTE.search(attributes):
+            yield Test(
+                name=name,
+                line=line_of(node),
+                asserts="should_panic" in attributes
+                or ("quickcheck" in attributes and field(node, "return_type") is not None)
+                or _can_fail(node, known, outside),
+                pretends=pretends(text_of(field(node, "body")).lstrip("{")),
+                skipped=bool(re.search(r"#\[ignore\b|cfg\(any\(\)\)", attributes)),
+            )
+        elif (
+            name.startswith("test_")
+            and name not in called
+            and _in_tests(node)
+            and not named(field(node, "parameters"))
+        ):
+            yield Test(name=name, line=line_of(node), runs=False)
+    for node in nodes:
+        if node.type == "macro_invocation" and re.search(
+            r"proptest|quickcheck", text_of(field(node, "macro"))
+        ):
+            yield Test(name=text_of(field(node, "macro")), line=line_of(node))
+
+
+def _can_fail(function: Node, known: set[str], outside: set[str]) -> bool:
+    for node in walk(field(function, "body") or function):
+        if node.type == "macro_invocation":
+            macro = text_of(field(node, "macro"))
+            arguments = text_of(node).partition("!")[2].strip("([{}]) ")
+            if _ASSERTS.search(macro) and not ("assert" in macro and _is_trivial(arguments)):
+                return True
+            if any(re.search(rf"\b{re.escape(name)}\s*\(", arguments) for name in known):
+                return True
+        elif node.type == "try_expression":
+            return True
+        elif node.type == "call_expression":
+            called = text_of(field(node, "function"))
+            plain = re.sub(r"::<.*", "", called, flags=re.DOTALL)
+            last = plain.rpartition("::")[2].rpartition(".")[2]
+            if last == "compile_fail" or (last == "pass" and "trybuild" in text_of(function)):
+                return True
+            if last in known or last in ("unwrap", "expect", "unwrap_err", "expect_err", "exit"):
+                return True
+            if called.partition("::")[0] in outside and "::" in called:
+                return True
+            if re.match(r"(?:assert|check|verify|expect|ensure|must)_?", last):
+                return True
+    return False
+
+
+def _is_trivial(arguments: str) -> bool:
+    """``assert!(true)``, ``assert_eq!(1, 1)``: only literals."""
+    first = arguments.split(",")
+    literal = re.compile(r"\s*(?:true|\d+(?:\s*==\s*\d+)?|\"[^\"]*\")\s*")
+    if literal.fullmatch(first[0]) and (len(first) == 1 or first[0].strip() == "true"):
+        return True
+    return len(first) >= 2 and all(map(literal.fullmatch, first[:2])) and first[0].strip() == first[1].strip()

@@ -1,0 +1,283 @@
+"""A source file as the detectors see it: its functions, exports, references and tests, in any language.
+
+The readers of the languages (``python``, ``javascript``, ``golang``, ``rust``) fill these values from syntax
+trees; everything that judges them is independent of the language.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import PurePosixPath
+from typing import Literal, TypeAlias
+
+import attrs
+
+Language: TypeAlias = Literal["python", "javascript", "go", "rust"]
+BodyKind: TypeAlias = Literal["code", "empty", "constant", "identity", "print", "unfinished"]
+"""``constant``: returns a literal; ``identity``: returns a parameter unchanged; ``print``: only prints;
+``unfinished``: fails with "not implemented"."""
+
+MAX_PARSED = 400_000
+"""Characters; a longer file is generated or data, and takes seconds to parse."""
+MAX_LINE = 5_000
+"""Characters; a longer line is minified code."""
+
+LANGUAGES: dict[str, Language] = {
+    ".py": "python",
+    **dict.fromkeys((".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts"), "javascript"),
+    ".go": "go",
+    ".rs": "rust",
+}
+MODULES: dict[Language, str] = {
+    "python": "python",
+    "javascript": "javascript",
+    "go": "golang",
+    "rust": "rust",
+}
+"""The readers; each is imported when the first file of its language is read."""
+_GENERATED = re.compile(
+    r"^\W*(?:code generated\b|.{0,60}@generated\b|.{0,80}\bdo not (?:edit|modify)\b"
+    r"|.{0,20}auto-?generated\b|(?:this )?file (?:is |was )?generated\b)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_GENERATED_PATHS = re.compile(
+    r"(?:^|/)(?:node_modules|vendor|third_party|dist|build|target|migrations|__generated__|generated)/"
+    r"|\.min\.|_pb2(?:_grpc)?\.py$|\.pb\.go$|\.(?:gen|generated)\.\w+$|\.d\.[cm]?ts$|\.pyi$"
+)
+
+
+IN_DATA_FOLDER = re.compile(r"(?:^|/)(?:testdata|__fixtures__|fixtures|__snapshots__|snapshots)/")
+"""Files there are input of tests: whether they are complete or connected is not for code to say."""
+
+
+@attrs.frozen(kw_only=True)
+class Function:
+    """A named function or method; *name* is qualified (``Cart.total``).
+
+    *parameters* are those that carry a value: without the receiver, and without names such as ``request``.
+    *comment* is text in the body, *doc* the text before or at its top. *declared*: it is meant to have no
+    body (abstract, overload, protocol). *inherits*: a base class, interface or trait may prescribe it.
+    *callback*: it is the default value of a parameter. *peers*: other methods of its type have real code.
+    *nested*: it is inside of another function, where being empty is normal; only a remark shows that it is
+    unfinished. *conditional*: it exists only on some platforms or in some builds; *fallback*: where nothing
+    better exists (``#[cfg(not(unix))]``, ``except ImportError``).
+    """
+
+    name: str
+    line: int = 0
+    body: BodyKind = "code"
+    value: str = ""
+    parameters: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    uses_parameters: bool = False
+    returns: Literal["value", "nothing", "unknown"] = "unknown"
+    comment: str = ""
+    doc: str = ""
+    declared: bool = False
+    inherits: bool = False
+    method: bool = False
+    exported: bool = False
+    callback: bool = False
+    component: bool = False
+    peers: bool = False
+    nested: bool = False
+    conditional: bool = False
+    fallback: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Reference:
+    """Another module that the source imports: as it is written, and the names that are taken from it."""
+
+    module: str
+    names: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Test:
+    """One test: whether it *asserts* anything that can fail, and whether it is *skipped* unconditionally."""
+
+    name: str
+    line: int = 0
+    asserts: bool = True
+    skipped: bool = False
+    pretends: bool = False
+    """Whether it looks at a result without a check that can fail: prints it, ignores it, ``assert True``."""
+    runs: bool = True
+    """Whether the runner collects it by its name."""
+
+
+@attrs.frozen(kw_only=True)
+class Source:
+    """What the syntax tree of one file contains.
+
+    *exports* are the names that other modules can use (``Cart``, ``Cart.total``), *defined* all names;
+    *star* are modules whose exports it passes on. *open*: it may export names that the tree does not show.
+    *strings* are literals in places where they can refer to a file. *code* is the text without comments,
+    *bare* also without the content of strings; both keep the lines, and the template of a component.
+    """
+
+    language: Language
+    code: str
+    bare: str
+    functions: tuple[Function, ...] = ()
+    exports: frozenset[str] = frozenset()
+    defined: frozenset[str] = frozenset()
+    overrides: frozenset[str] = frozenset()
+    """Methods with code by the name of their class's base: ``Plugin.read`` for ``class Csv(Plugin)``."""
+    internal: frozenset[str] = frozenset()
+    """Exports for the same crate only (``pub(crate)``)."""
+    modules: tuple[str, ...] = ()
+    """The modules in files of their own that it declares (``mod store;``)."""
+    star: tuple[str, ...] = ()
+    open: bool = False
+    listed: frozenset[str] | None = None
+    """The names in ``__all__``; ``None`` without one."""
+    references: tuple[Reference, ...] = ()
+    strings: tuple[str, ...] = ()
+    identifiers: frozenset[str] = frozenset()
+    paths: frozenset[str] = frozenset()
+    """The parts of qualified names, in a language whose imports are names (``store`` of ``store::open``)."""
+    tests: tuple[Test, ...] = ()
+    empty: bool = False
+    """Whether there is nothing but comments, imports and the like."""
+    faulty: bool = False
+    """Whether parts could not be parsed."""
+
+    @property
+    def code_lines(self) -> int:
+        """The number of lines with code."""
+        return sum(1 for line in self.code.splitlines() if line.strip())
+
+
+def is_generated(path: str, text: str) -> bool:
+    """Whether a tool wrote the file, or it only declares: nothing in it is a person's unfinished work."""
+    return bool(_GENERATED_PATHS.search(path) or _GENERATED.search(text[:600]))
+
+
+def read_source(path: str, text: str) -> Source | None:
+    """Parse a file; ``None`` if its language is unknown, or it is too long, minified or invalid."""
+    pure = PurePosixPath(path)
+    language = LANGUAGES.get(pure.suffix)
+    markup = ""
+    if pure.suffix in (".vue", ".svelte"):
+        text, markup, language = _script(text), _markup(text), "javascript"
+    if language is None or len(text) > MAX_PARSED or any(len(line) > MAX_LINE for line in text.splitlines()):
+        return None
+    reader = import_module(f".{MODULES[language]}", __package__)
+    try:
+        source: Source | None = reader.read(text, typed=pure.suffix in (".ts", ".mts", ".cts"))
+        if source is None or not markup:
+            return source
+        return attrs.evolve(source, code=_merged(source.code, markup), bare=_merged(source.bare, markup))
+    except RecursionError:  # deeply nested data
+        return None
+
+
+def _script(text: str) -> str:
+    """Return the scripts of a single-file component, everything else blank, with the same lines."""
+    kept = [match.span(1) for match in re.finditer(r"<script\b[^>]*>(.*?)</script>", text, re.DOTALL)]
+    return "".join(
+        char if char == "\n" or any(start <= at < end for start, end in kept) else " "
+        for at, char in enumerate(text)
+    )
+
+
+def _markup(text: str) -> str:
+    """Return the template and the styles of a single-file component, without comments and scripts."""
+    spans = [
+        match.span(1) if match[1] is not None else match.span()
+        for match in re.finditer(r"<script\b[^>]*>(.*?)</script>|<!--.*?-->", text, re.DOTALL)
+    ]
+    return blank(text, spans)
+
+
+def _merged(script: str, markup: str) -> str:
+    return "".join(a if b == " " else b for a, b in zip(script, markup, strict=True))
+
+
+def blank(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """Return *text* with the characters in *spans* replaced by spaces; line breaks stay."""
+    result: list[str] = []
+    at = 0
+    for start, end in sorted(spans):
+        if start < at:
+            continue
+        result += [text[at:start], re.sub(r"[^\n]", " ", text[start:end])]
+        at = end
+    return "".join([*result, text[at:]])
+
+
+_PRETENDS = re.compile(
+    r"(?i)assert|\bexpect\(|\bprint|\bconsole\.|\.Logf?\(|\bdbg!|\blog\(|(?m:^\s*(?:_, )*_\s*:?=)|let _ ="
+)
+_ASSIGNED = re.compile(
+    r"(?m)^\s*(?:let\s+(?:mut\s+)?|const\s+|var\s+)?(\w*(?:result|response|actual|output|got|value|answer|status)\w*|res|ret|out)(?:,\s*\w+)?\s*:?=(?![=>])"
+)
+
+
+def pretends(body: str) -> bool:
+    """Whether the text of a test that asserts nothing shows or drops a result, as if it were checked.
+
+    Otherwise it only calls something, and fails if that does.
+    """
+    names = _ASSIGNED.findall(body)
+    return bool(_PRETENDS.search(body)) or any(
+        len(re.findall(rf"\b{re.escape(name)}\b", body)) == 1 for name in names
+    )
+
+
+# Words
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+NEUTRAL = frozenset(
+    (
+        "request",
+        "req",
+        "res",
+        "response",
+        "reply",
+        "ctx",
+        "context",
+        "args",
+        "kwargs",
+        "w",
+        "r",
+        "next",
+        "props",
+        "event",
+        "e",
+        "evt",
+        "self",
+        "cls",
+        "this",
+        "_",
+        "apps",
+        "schema_editor",
+        "options",
+        "argv",
+    )
+)
+"""Parameters that a framework passes, which a complete function may ignore."""
+UNFINISHED = re.compile(
+    r"\bnot[\s_-]*(?:yet[\s_-]*)?implemented\b|\bunimplemented\b|\b(?:\w+?_?)?Not_?Implemented(?:Error|Exception)?\b"
+    r"|^\W*(?:todo|tbd|fixme)\b|\bimplement\s+me\b|\bto\s+be\s+implemented\b|\bcoming\s+soon\b",
+    re.IGNORECASE,
+)
+BY_SUBCLASS = re.compile(
+    r"\bsub-?class|\boverrid|\babstract\b|\bderived\b|\bimplementers?\b|\bchild class"
+    r"|\bmust (?:be )?implement"
+    r"|\bnot support\w*\b|\bunsupported\b|\bnot available\b|\bcannot\b|\bcan't\b|\bonly\b"
+    r"|\b(?:on|under) (?:windows|linux|mac\s?os|darwin|unix|wasm|android|ios)\b"
+    r"|\bimplemented in (?:the |a )?(?:browser|node|python|pypy|cpython|wasm)"
+    r"|\bimplemented (?:on|for) (?:this (?:platform|system|os|target|architecture)|windows|linux"
+    r"|mac\s?os|darwin|unix|\w*bsd|wasm\w*|android|ios)\b",
+    re.IGNORECASE,
+)
+
+
+def words_of(name: str) -> list[str]:
+    """Return the words of an identifier in lower case: ``NullStore.load_all`` → null, store, load, all."""
+    return [word.lower() for word in _WORDS.findall(name)]

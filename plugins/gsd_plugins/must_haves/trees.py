@@ -1,0 +1,133 @@
+"""Syntax trees of tree-sitter. The libraries are imported when the first file is parsed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Literal
+
+from .source import blank
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+Grammar = Literal["typescript", "tsx", "go", "rust"]
+
+
+@cache
+def _parser(grammar: Grammar) -> Parser:
+    from tree_sitter import Language, Parser
+
+    match grammar:
+        case "typescript":
+            from tree_sitter_typescript import language_typescript as language
+        case "tsx":
+            from tree_sitter_typescript import language_tsx as language
+        case "go":
+            from tree_sitter_go import language
+        case "rust":
+            from tree_sitter_rust import language
+    return Parser(Language(language()))
+
+
+def parse(grammar: Grammar, text: str) -> Node:
+    """Return the root of the tree of *text*; parts that could not be parsed are nodes of type ``ERROR``."""
+    return _parser(grammar).parse(text.encode("utf-8", "replace")).root_node
+
+
+def walk(node: Node, *, into: bool = True, skip: Sequence[str] = ()) -> Iterator[Node]:
+    """Yield *node* and all nodes below it, in the order of the text; nothing below types in *skip*."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        if into and (current == node or current.type not in skip):
+            stack.extend(reversed(current.children))
+
+
+def text_of(node: Node | None) -> str:
+    """Return the node's text; empty without a node."""
+    return (node.text or b"").decode("utf-8", "replace") if node else ""
+
+
+def field(node: Node, name: str) -> Node | None:
+    """Return the child in a field of the grammar."""
+    return node.child_by_field_name(name)
+
+
+def named(node: Node | None) -> list[Node]:
+    """Return the children that are not punctuation or comments."""
+    return [child for child in node.named_children if "comment" not in child.type] if node else []
+
+
+def line_of(node: Node) -> int:
+    """Return the node's line, counted from 1."""
+    return node.start_point[0] + 1
+
+
+def masked(text: str, nodes: Sequence[Node]) -> str:
+    """Return *text* with *nodes* blank."""
+    data = text.encode("utf-8", "replace")
+    if len(data) == len(text):
+        return blank(text, [(node.start_byte, node.end_byte) for node in nodes])
+    # Offsets count bytes: Latin-1 maps each byte to one character and back.
+    spans = [(node.start_byte, node.end_byte) for node in nodes]
+    return blank(data.decode("latin-1"), spans).encode("latin-1").decode("utf-8", "replace")
+
+
+def returned_values(statements: Sequence[Node], kind: str) -> list[Node]:
+    """Return the nodes of *kind* in all branches, if branches and such nodes are all that *statements* are.
+
+    Only ``if`` counts as a branch; with anything else, or if the last statement is neither, there are none.
+    """
+    found: list[Node] = []
+    for statement in statements:
+        inner = statement
+        if inner.type == "expression_statement":
+            inner = next(iter(named(inner)), inner)
+        if inner.type == kind:
+            found.append(inner)
+            continue
+        if inner.type not in ("if_statement", "if_expression"):
+            return []
+        for name in ("consequence", "alternative"):
+            branch = field(inner, name)
+            if branch is None:
+                continue
+            if branch.type == "else_clause":
+                branch = next(iter(named(branch)), branch)
+            block = [branch] if branch.type in (kind, "if_statement", "if_expression") else named(branch)
+            block = [s for n in block for s in (named(n) if n.type == "statement_list" else [n])]
+            values = returned_values(block, kind)
+            if not values:
+                return []
+            found += values
+    return found
+
+
+def comments_before(node: Node) -> str:
+    """Return the comments directly above a node, which document it."""
+    found: list[str] = []
+    previous, line = node.prev_sibling, node.start_point[0]
+    while previous and "comment" in previous.type and previous.end_point[0] >= line - 1:
+        found.append(text_of(previous))
+        line = previous.start_point[0]
+        previous = previous.prev_sibling
+    return "\n".join(reversed(found))
+
+
+def comments_in(node: Node | None) -> str:
+    """Return the comments inside of a node, and the one that follows it on its last line."""
+    if node is None:
+        return ""
+    found = [text_of(inner) for inner in walk(node) if "comment" in inner.type]
+    after: Node | None = node
+    for _ in range(4):  # a declaration's end is the end of its body, too
+        following = after.next_sibling if after else None
+        while following and not following.is_named:
+            following = following.next_sibling
+        if following and "comment" in following.type and following.start_point[0] == node.end_point[0]:
+            found.append(text_of(following))
+            break
+        after = after.parent if after else None
+    return "\n".join(found)

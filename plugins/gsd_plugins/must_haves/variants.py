@@ -1,0 +1,128 @@
+"""Functions that other files implement: for other platforms, features or builds, or in subclasses.
+
+``lock_other.go`` does nothing on purpose if ``lock_unix.go`` does the work, and a function under
+``#[cfg(not(feature = "trace"))]`` has a twin with code.
+What makes a function a variant is a twin with real code, and a condition that chooses.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+import attrs
+
+from .modules import Sources
+from .source import Source
+
+MAX_SIBLINGS = 1000
+
+_GO_CONDITION = re.compile(r"^//(?:go:build|\s*\+build)\s+(?!ignore\b)", re.MULTILINE)
+_GO_SUFFIX = re.compile(
+    r"_(?:aix|android|darwin|dragonfly|freebsd|illumos|ios|js|linux|netbsd|openbsd|plan9|solaris|wasip1|windows"
+    r"|386|amd64|arm|arm64|loong64|mips\w*|ppc64\w*|riscv64|s390x|wasm)(?:_test)?\.go$"
+)
+_FOR_THE_REST = re.compile(
+    r"_(?:stubs?|other|others|noasm|nocgo|unsupported|fallback|unimplemented"
+    r"|386|amd64|arm|arm64|loong64|mips\w*|ppc64\w*|riscv64|s390x)\.go$"
+)
+
+
+def without_variants(sources: Sources, path: str, source: Source) -> Source:
+    """Return *source* without the functions that do nothing here because a variant does it elsewhere."""
+    source = _without_overridden(sources, path, source)
+    suspects = {f.name for f in source.functions if f.body != "code"}
+    if not suspects:
+        return source
+    twins = _twins(source)
+    real = twins | {
+        function.name
+        for file in _variant_files(sources, path)
+        if any(name.rpartition(".")[2] in (sources.text(file) or "") for name in suspects)
+        and (other := sources.source(file))
+        for function in other.functions
+        if function.body in ("code", "print")
+    }
+    # `class Client: pass` under `except ImportError` stands in for what could not be imported.
+    real |= {f.name for f in source.functions if f.conditional and f.name[:1].isupper() and "." not in f.name}
+    for_the_rest = source.language == "go" and _FOR_THE_REST.search(path) is not None
+    kept = [
+        f
+        for f in source.functions
+        # A variant that fails is complete only if the file itself shows the one that works.
+        if not (
+            f.name in twins or for_the_rest
+            if f.body == "unfinished"
+            else f.body != "code" and (f.fallback or f.name in real)
+        )
+    ]
+    return attrs.evolve(source, functions=tuple(kept))
+
+
+def _without_overridden(sources: Sources, path: str, source: Source) -> Source:
+    """Return *source* without the methods that a subclass in another file of the folder implements."""
+    suspects = {
+        f.name for f in source.functions if f.method and f.body in ("unfinished", "empty", "constant")
+    }
+    if not suspects or source.language not in ("python", "javascript"):
+        return source
+    overridden = {
+        name
+        for file in _siblings(sources, path)
+        if (other := sources.source(file))
+        for name in other.overrides
+    }
+    kept = [f for f in source.functions if not (f.name in suspects and f.name in overridden)]
+    return attrs.evolve(source, functions=tuple(kept))
+
+
+def _siblings(sources: Sources, path: str) -> list[str]:
+    folder, pure = posixpath.dirname(path), PurePosixPath(path)
+    found = sorted((sources.tree.root / folder).glob(f"*{pure.suffix}"))[:MAX_SIBLINGS]
+    return [
+        file.relative_to(sources.tree.root).as_posix()
+        for file in found
+        if file.name != pure.name and file.is_file() and not file.is_symlink()
+    ]
+
+
+def _twins(source: Source) -> set[str]:
+    """Return the functions that the file defines again, under another condition, with code."""
+    names = [function.name for function in source.functions]
+    return {
+        f.name
+        for f in source.functions
+        if f.body in ("code", "print") and f.conditional and names.count(f.name) > 1
+    }
+
+
+def _variant_files(sources: Sources, path: str) -> Iterator[str]:
+    pure, siblings = PurePosixPath(path), _siblings(sources, path)
+    text = sources.text(path) or ""
+    if pure.suffix == ".go" and (_GO_CONDITION.search(text) or _GO_SUFFIX.search(path)):
+        for file in siblings:
+            if _GO_CONDITION.search(sources.text(file) or "") or _GO_SUFFIX.search(file):
+                yield file
+    elif pure.suffix == ".rs" and _is_conditional_module(sources, path):
+        yield from (file for file in siblings if _is_conditional_module(sources, file))
+    elif re.search(
+        r"\.(?:web|native|ios|android|browser|node|server|client|edge|worker)\.[cm]?[jt]sx?$", path
+    ):
+        stem = pure.name.split(".")[0]
+        yield from (file for file in siblings if PurePosixPath(file).name.split(".")[0] == stem)
+
+
+def _is_conditional_module(sources: Sources, path: str) -> bool:
+    """Whether a Rust file is a module only under a condition (``#[cfg(unix)] mod unix;``)."""
+    pure = PurePosixPath(path)
+    folder = pure.parent
+    owners = [folder / name for name in ("lib.rs", "main.rs", "mod.rs")]
+    owners += [folder.with_suffix(".rs")] if folder.name else []
+    declared = re.compile(
+        rf"#\[cfg_attr\([^\]]*\"{re.escape(pure.name)}\""
+        rf"|#\[cfg\((?!test\))[^\]]*\]\s*(?:#\[[^\]]*\]\s*)*(?:pub(?:\([^)]*\))?\s+)?mod\s+{re.escape(pure.stem)}\s*;"
+        rf"|#\[cfg\([^\]]*\]\s*#\[path\s*=\s*\"{re.escape(pure.name)}\""
+    )
+    return any(declared.search(sources.text(owner.as_posix()) or "") for owner in owners)
