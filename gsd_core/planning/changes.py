@@ -50,8 +50,9 @@ class MapRequirement:
 class SetPosition:
     """STATE: set the current position.
 
-    *plan* of the phase's *plans* are done. *percent* and *done* are about the plans of all phases;
-    *done* is ``None`` if it is not known.
+    *plan* of the phase's *plans* are done. *percent*, *done* and *all_plans* are about the plans of all
+    phases; *phases_done* of the *phases* are complete. Counts that are not known are ``None``. *at* is the
+    time in ISO format, empty if only the *date* is known.
     """
 
     phase: str
@@ -64,6 +65,9 @@ class SetPosition:
     date: str
     activity: str
     done: int | None = None
+    all_plans: int | None = None
+    phases_done: int | None = None
+    at: str = ""
 
 
 @attrs.frozen(kw_only=True)

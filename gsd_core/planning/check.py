@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import PurePosixPath
 from typing import Literal, TypeAlias
@@ -20,6 +20,7 @@ from gsd_core.model.ids import normal_phase
 from gsd_core.protected_paths import protected_part
 
 from .model import PhaseView, Plan, PlannedPhase, Requirement, Task
+from .must_haves import criteria_of, served_by
 from .waves import cycle
 
 Severity: TypeAlias = Literal["blocker", "warning", "info"]
@@ -83,8 +84,57 @@ def _coverage(plans: Sequence[Plan], requirements: Sequence[str]) -> Iterator[Is
             yield _issue(
                 "requirement_coverage",
                 f"no plan covers requirement {name}",
-                f"add tasks for {name} and list it in that plan's requirements",
+                f"add tasks for {name}, list it in that plan's requirements, and let its truths serve it",
             )
+
+
+def criteria_texts(phase: PhaseView) -> dict[str, str]:
+    """Return the phase's success criteria by id (``01:C2``); its goal as the only one if it has none."""
+    return {criterion.id: criterion.text for criterion in criteria_of(phase)}
+
+
+def check_serves(phase: PhaseView, plans: Sequence[Plan], *, complete: bool = True) -> tuple[Issue, ...]:
+    """Check what the truths of new *plans* serve.
+
+    Every truth serves something, and nothing that the phase does not have. If *complete*, every requirement
+    and every criterion of the phase is served by a truth of these or of the phase's earlier plans.
+    """
+    criteria = criteria_texts(phase)
+    issues = [issue for plan in plans for issue in _serves(phase, plan, criteria)]
+    if not complete:
+        return tuple(issues)
+    new = {plan.id for plan in plans}
+    every = [*plans, *(plan for plan in phase.plans if plan.id not in new)]
+    served = {name for plan in every for truth in plan.must_haves.truths for name in served_by(plan, truth)}
+    for name in phase.requirements:
+        # One that no plan lists either is reported by check_plans.
+        if name not in served and any(name in plan.requirements for plan in every):
+            hint = f"say what can be observed when {name} is met, as a truth that serves {name}"
+            issues.append(_issue("requirement_coverage", f"no truth serves requirement {name}", hint))
+    # Criteria are new to plans from other tools, whose truths name nothing that they serve.
+    if all(any(truth.serves for truth in plan.must_haves.truths) for plan in every):
+        for name in [name for name in criteria if phase.criteria and name not in served]:
+            hint = f"add a truth that makes it true, with {name} in its serves"
+            problem = f"no truth serves criterion {name}: {criteria[name]}"
+            issues.append(_issue("requirement_coverage", problem, hint))
+    return tuple(issues)
+
+
+def _serves(phase: PhaseView, plan: Plan, criteria: Mapping[str, str]) -> Iterator[Issue]:
+    known = (*phase.requirements, *criteria)
+    for truth in plan.must_haves.truths:
+        position = truth.id.rpartition(":T")[2]
+        if not truth.text.strip():
+            hint = "say what can be observed, or drop it"
+            yield _issue("must_haves", f"truth {position} is empty", hint, plan=plan.id)
+        elif not truth.serves:
+            hint = f"name the requirements and criteria that it makes true ({', '.join(known)}), or drop it"
+            yield _issue("must_haves", f"truth {position} serves nothing: {truth.text}", hint, plan=plan.id)
+        for name in dict.fromkeys(truth.serves):
+            if name not in known:
+                problem = f"truth {position} serves {name!r}, which phase {phase.number} does not have"
+                hint = f"its requirements and criteria are {', '.join(known)}"
+                yield _issue("must_haves", problem, hint, plan=plan.id)
 
 
 def _dependencies(earlier: Sequence[Plan], plans: Sequence[Plan]) -> Iterator[Issue]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias, cast
 
@@ -32,11 +32,15 @@ Node: TypeAlias = "str | int | bool | Sequence[Node] | Mapping[str, Node]"
 
 @attrs.frozen(kw_only=True)
 class Frontmatter:
-    """The keys of a frontmatter; *body* is the text below it; *found* is false if the file has none."""
+    """The keys of a frontmatter; *body* is the text below it; *found* is false if the file has none.
+
+    *flaws* are mistakes that do not prevent reading it, each with its line: a key that occurs twice.
+    """
 
     values: dict[str, Value] = attrs.field(factory=dict[str, Value])
     body: str = ""
     found: bool = False
+    flaws: tuple[str, ...] = ()
 
     def get(self, *names: str) -> Value:
         """Return the value of the first of *names* that exists, else an empty text."""
@@ -63,8 +67,8 @@ def read_frontmatter(text: str, *, path: str) -> Frontmatter:
     if not end:
         hint = "end it with a line '---'"
         raise PlanningError("the frontmatter is never closed", path=path, line=1, hint=hint)
-    values = _load("\n".join(lines[1:end]), path)
-    return Frontmatter(values=values, body="\n".join(lines[end + 1 :]), found=True)
+    values, flaws = _load("\n".join(lines[1:end]), path)
+    return Frontmatter(values=values, body="\n".join(lines[end + 1 :]), found=True, flaws=flaws)
 
 
 def as_text(value: Value) -> str:
@@ -104,7 +108,7 @@ def as_map(value: Value) -> dict[str, Value]:
 # Reading
 
 
-def _load(source: str, path: str) -> dict[str, Value]:
+def _load(source: str, path: str) -> tuple[dict[str, Value], tuple[str, ...]]:
     """Parse the YAML; if that fails, repair it line by line and parse it once more."""
     # ruamel is imported only when a frontmatter is read, because `gsd --help` must start quickly.
     from ruamel.yaml.error import YAMLError
@@ -123,25 +127,39 @@ def _load(source: str, path: str) -> dict[str, Value]:
         if lines > MAX_REPAIRED_LINES or (repaired := _repair(source)) == source:
             raise _invalid(error, path) from error
     try:
-        return _parse(repaired, path)
+        values, flaws = _parse(repaired, path)
     except YAMLError as error:
         raise _invalid(error, path) from error
+    return values, (*flaws, *_guessed_patterns(source, repaired, path))
 
 
-def _parse(source: str, path: str) -> dict[str, Value]:
+def _guessed_patterns(source: str, repaired: str, path: str) -> Iterator[str]:
+    """Yield the lines with a regular expression that had to be repaired.
+
+    A text reads the same with any quotes; of a pattern, nobody knows which of them belong to it.
+    """
+    lines = zip(source.split("\n"), repaired.split("\n"), strict=True)
+    for number, (line, read) in enumerate(lines, start=2):
+        if re.match(r"\s*(?:- +)?pattern:", line) and line.strip() != read.strip():
+            yield f"{path}:{number}: invalid YAML: {line.strip()!r} is read as {read.strip()!r}"
+
+
+def _parse(source: str, path: str) -> tuple[dict[str, Value], tuple[str, ...]]:
+    yaml = _yaml()
     try:
-        loaded: Any = _yaml().load(source)
+        loaded: Any = yaml.load(source)
+        flaws = tuple(f"{path}:{line}: duplicate key {key!r}" for key, line in yaml.composer.duplicates)
     except _LimitError as error:
         raise PlanningError(error.problem, path=path, line=error.line, hint=error.hint) from None
     except (AssertionError, AttributeError, RecursionError, TypeError, ValueError) as error:
         # ruamel raises these too: ValueError for "\U00FFFFFF", TypeError for a list as a key.
         raise _invalid(error, path) from error
     if loaded is None or loaded == "":
-        return {}
+        return {}, ()
     if not isinstance(loaded, dict):
         hint = "write it as lines 'key: value'"
         raise PlanningError("the frontmatter has no keys", path=path, line=2, hint=hint)
-    return cast("dict[str, Value]", loaded)
+    return cast("dict[str, Value]", loaded), flaws
 
 
 _ENTRY = re.compile(r"^(\s*(?:- +)*(?:[\w.-]+:(?=\s)|- ))\s*(\S.*)$")
@@ -213,13 +231,21 @@ def _yaml_classes() -> tuple[Any, Any]:
     from ruamel.yaml.composer import Composer
     from ruamel.yaml.constructor import SafeConstructor
     from ruamel.yaml.events import AliasEvent, CollectionStartEvent
+    from ruamel.yaml.nodes import MappingNode
 
     base: Any = Composer
 
     class LimitedComposer(Composer):
-        """Rejects aliases and deep nesting before any value is built: a few aliases can be gigabytes."""
+        """Rejects aliases and deep nesting before any value is built: a few aliases can be gigabytes.
+
+        Merges keys that occur twice, and lists them in *duplicates*.
+        """
 
         nesting = 0
+
+        def __init__(self, loader: Any = None) -> None:
+            base.__init__(self, loader)
+            self.duplicates: list[tuple[str, int]] = []
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             composer: Any = self
@@ -235,6 +261,8 @@ def _yaml_classes() -> tuple[Any, Any]:
                 raise _LimitError("nested too deeply", line, hint)
             node: Any = base.compose_node(self, parent, index)
             self.nesting -= is_collection
+            if isinstance(node, MappingNode):
+                _merge_duplicates(node, self.duplicates)
             return node
 
     # Not ruamel's own loader of texts (typ="base"): it accepts unknown tags and drops them, so that
@@ -255,6 +283,41 @@ def _yaml_classes() -> tuple[Any, Any]:
     return LimitedComposer, constructors
 
 
+def _merge_duplicates(mapping: Any, duplicates: list[tuple[str, int]]) -> None:
+    """Leave each key once, and add those that occurred twice to *duplicates*, with their lines.
+
+    Of two lists or two maps nothing is dropped: what a plan promises must not disappear because a key was
+    written twice. Of two scalars the last one counts, as for GSD's own reader.
+    """
+    from ruamel.yaml import nodes
+
+    # Without types, as ruamel's own are incomplete.
+    scalar_node: Any = nodes.ScalarNode
+    mapping_node: Any = nodes.MappingNode
+    collections: Any = (nodes.SequenceNode, nodes.MappingNode)
+    kept: dict[str, tuple[Any, Any]] = {}
+    pairs: list[tuple[Any, Any]] = []
+    for key, value in mapping.value:
+        is_scalar: bool = isinstance(key, scalar_node)
+        name = str(key.value) if is_scalar else ""
+        if not is_scalar or name not in kept:
+            pairs.append((key, value))
+            if is_scalar:
+                kept[name] = (key, value)
+            continue
+        duplicates.append((name, _line(key.start_mark)))
+        earlier_key, earlier = kept[name]
+        if isinstance(value, collections) and type(value) is type(earlier):
+            earlier.value.extend(value.value)
+            if isinstance(earlier, mapping_node):
+                _merge_duplicates(earlier, duplicates)
+            continue
+        empty = isinstance(value, scalar_node) and not value.value
+        if not (empty and isinstance(earlier, collections)):
+            pairs[pairs.index((earlier_key, earlier))] = kept[name] = (earlier_key, value)
+    mapping.value = pairs
+
+
 # Writing
 
 _PLAIN = re.compile(r"(?:[A-Za-z_/]|\d[\d.]*-[A-Za-z])[A-Za-z0-9_./-]*")
@@ -272,7 +335,7 @@ def _entry(key: str, value: Node, indent: int = 0) -> list[str]:
     """Return the lines of ``key: value``; a list is indented by two more spaces, as in GSD's templates."""
     head = f"{' ' * indent}{key}:"
     if isinstance(value, (str, int)):
-        return [f"{head} {_scalar(value)}"]
+        return [f"{head} {scalar(value)}"]
     if not value:
         return [f"{head} {'{}' if isinstance(value, Mapping) else '[]'}"]
     if isinstance(value, Mapping):
@@ -282,14 +345,14 @@ def _entry(key: str, value: Node, indent: int = 0) -> list[str]:
 
 def _item(value: Node, indent: int) -> list[str]:
     if isinstance(value, (str, int)):
-        return [f"{' ' * indent}- {_scalar(value)}"]
+        return [f"{' ' * indent}- {scalar(value)}"]
     if not isinstance(value, Mapping):
         raise TypeError("a frontmatter cannot contain a list inside of a list")
     lines = [line for key, inner in value.items() for line in _entry(key, inner, indent + 2)]
     return [f"{' ' * indent}- {lines[0].lstrip()}", *lines[1:]] if lines else []
 
 
-def _scalar(value: str | int | bool) -> str:
+def scalar(value: str | int | bool) -> str:
     """Return a scalar on one line, quoted unless every reader takes it for the same text."""
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -4,7 +4,9 @@ Codes and severities are those of GSD's ``validate health`` (v1.20.5): E001 no f
 E003 ROADMAP, E004 STATE, E005 config broken; W001 a section of PROJECT is missing, W002 STATE names
 an unknown phase, W003 no config, W004 unknown model profile, W005 a folder's name, W006 a phase
 without a folder, W007 a folder without a phase; I001 a plan without a summary. A phase that has not
-begun has no folder: its W006 is only information, as in gsd-core.
+begun has no folder: its W006 is only information, as in gsd-core. Codes from 101 on are not GSD's: W101
+a mistake in the frontmatter of a plan or of a verdict, E101 a requirement that no phase covers, E102 a
+requirement that dropped out of REQUIREMENTS.md.
 
 :func:`check_health` changes nothing. A repair is the new text of a whole file, and is shown as a diff
 before it is written.
@@ -27,12 +29,16 @@ from gsd_core.model.ids import normal_phase
 from .changes import SetPosition
 from .config import CONFIG, default_config, read_config, render_config
 from .edit import apply_changes
+from .idea import PATH as IDEA
+from .idea import read_idea
 from .markdown import read_text
 from .model import PlannedPhase
 from .numbers import CODE, TOKEN, is_backlog
-from .phases import PHASES, every_folder
+from .phases import PHASES, every_folder, read_plan, read_verdict
 from .plan import plan_id
 from .project import core_value
+from .requirements import PATH as REQUIREMENTS
+from .requirements import read_requirements, requirement_ids
 from .roadmap import PATH as ROADMAP
 from .roadmap import check_names_phases, parse_roadmap
 from .state import render_state
@@ -86,7 +92,8 @@ def check_health(root: Path) -> tuple[HealthIssue, ...]:
         if surveyed.roadmap_phases:
             found += [] if state else _state_issues(root, surveyed)
             found += _mismatches(surveyed)
-    found += [*_folder_name_issues(root), *_missing_summaries(root)]
+            found += _requirement_issues(root, surveyed)
+    found += [*_folder_name_issues(root), *_missing_summaries(root), *_flawed_files(root)]
     order = list(SEVERITIES.values())
     return tuple(sorted(found, key=lambda one: (order.index(one.severity), one.code)))
 
@@ -193,6 +200,43 @@ def _mismatches(surveyed: Survey) -> Iterator[HealthIssue]:
             yield _issue("W007", folder.path, message, "add it to ROADMAP.md, or remove the folder")
 
 
+def _requirement_issues(root: Path, surveyed: Survey) -> Iterator[HealthIssue]:
+    """Yield each requirement of the current version that is open and in no phase, or no longer listed."""
+    try:
+        requirements = read_requirements(root)
+    except PlanningError as error:
+        yield _issue("E101", REQUIREMENTS, str(error), error.hint, line=error.line)
+        return
+    covered = {
+        name
+        for phase in surveyed.roadmap_phases
+        for name in phase.roadmap.details(phase.mention).requirements
+    }
+    versions = {"v1", surveyed.current}
+    for one in requirements:
+        if one.version in versions and not one.done and not one.phase and one.id not in covered:
+            message = f"requirement {one.id} is in no phase: {one.text}"
+            fix = f"add {one.id} to the requirements of a phase in ROADMAP.md, or move it to a later version"
+            yield _issue("E101", REQUIREMENTS, message, fix)
+    yield from _lost_requirements(root, {one.id for one in requirements})
+
+
+def _lost_requirements(root: Path, known: set[str]) -> Iterator[HealthIssue]:
+    idea = read_idea(root)
+    became: dict[str, list[str]] = {}
+    for statement in idea.statements if idea else ():
+        for name in statement.used_by:
+            if requirement_ids(name) == (name,):
+                became.setdefault(name, []).append(statement.id)
+    # After a milestone is shipped, REQUIREMENTS.md has other requirements, and the idea's are in the archive.
+    if known.isdisjoint(became):
+        return
+    for name, statements in became.items():
+        if name not in known:
+            message = f"{name}, which {', '.join(statements)} of the idea became, is no longer listed"
+            yield _issue("E102", REQUIREMENTS, message, f"restore {name}, or correct the table in {IDEA}")
+
+
 def _folder_name_issues(root: Path) -> Iterator[HealthIssue]:
     base = root / PHASES
     for entry in sorted(base.iterdir()) if base.is_dir() else ():
@@ -210,6 +254,26 @@ def _missing_summaries(root: Path) -> Iterator[HealthIssue]:
             if not folder.summary_of(name, plan_id(name, folder.number)):
                 path, fix = f"{folder.path}/{name}", "nothing to do until the plan is executed"
                 yield _issue("I001", path, "has no SUMMARY", fix)
+
+
+def _flawed_files(root: Path) -> Iterator[HealthIssue]:
+    """Yield the plans and verdicts with mistakes in their frontmatter."""
+    for folder in every_folder(root):
+        for name in folder.live_plans():
+            plan, path = read_plan(folder, name, folder.number), f"{folder.path}/{name}"
+            if plan.unreadable:
+                fix = "fix the file: until then, the plan cannot be executed and the phase cannot be verified"
+                yield _issue("W101", path, plan.unreadable, fix)
+            for flaw in plan.flaws:
+                fix = "keep one of them: until then, lists are joined, and of other values the last counts"
+                if "duplicate key" not in flaw:
+                    fix = "put the pattern in single quotes, and write each ' in it twice"
+                yield _issue("W101", path, flaw, fix)
+        verdict = read_verdict(folder)
+        for flaw in verdict.flaws if verdict else ():
+            yield _issue(
+                "W101", verdict.path if verdict else "", flaw, "fix the file, or verify the phase again"
+            )
 
 
 @attrs.frozen(kw_only=True)
@@ -303,6 +367,7 @@ def _position(phases: tuple[Surveyed, ...], date: str) -> SetPosition:
 
     current = next((phase for phase in phases if not done(phase)), phases[-1])
     status = {"planned": "Ready to execute", "partial": "In progress"}.get(current.status, "Ready to plan")
+    phases_done = sum(map(done, phases))
     plans, summaries = sum(one.plans for one in phases), sum(one.summaries for one in phases)
     return SetPosition(
         phase=current.number,
@@ -311,7 +376,10 @@ def _position(phases: tuple[Surveyed, ...], date: str) -> SetPosition:
         plan=current.summaries,
         plans=current.plans,
         status="All phases complete" if done(current) else status,
-        percent=100 * summaries // plans if plans else 0,
+        percent=min(100 * summaries // plans, 100 * phases_done // len(phases)) if plans else 0,
         date=date,
         activity="Position rebuilt from the files",
+        done=summaries,
+        all_plans=plans,
+        phases_done=phases_done,
     )

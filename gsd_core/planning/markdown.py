@@ -220,8 +220,7 @@ class Element:
     @property
     def text(self) -> str:
         """The content, unescaped and without common indentation."""
-        raw = _dedented(self.inside) if self.inside.startswith("\n") else self.inside
-        return unescape(raw, self.name).strip()
+        return unescape(dedented(self.inside), self.name).strip()
 
 
 def elements(text: str) -> Iterator[Element]:
@@ -272,7 +271,10 @@ def _element(opening: re.Match[str], inside: str) -> Element:
     return Element(name=opening[1], inside=inside, attributes=attributes)
 
 
-def _dedented(text: str) -> str:
+def dedented(text: str) -> str:
+    """Return the inside of an element without common indentation, if it begins on a separate line."""
+    if not text.startswith("\n"):
+        return text
     # Not textwrap.dedent: it would also change lines of white space, and a tab must stay a tab.
     lines = text.split("\n")
     depth = min((len(line) - len(line.lstrip(" ")) for line in lines if line.strip()), default=0)

@@ -109,6 +109,7 @@ def current_milestone(
     """
     headed = list(milestones)
     running = [one for one in headed if one.running]
+    preferred = same_version(preferred, [one.version for one in headed]) if preferred else ""
     for chosen in (
         [one for one in running if one.version == preferred],
         running,

@@ -22,11 +22,31 @@ TaskType: TypeAlias = Literal[
 
 
 @attrs.frozen(kw_only=True)
-class Truth:
-    """Something observable that must be true; *id* is ``01-02:T1`` for the first truth of plan 01-02."""
+class Statement:
+    """One numbered statement of the idea; *id* is ``S7`` for the seventh, *line* counts from 1.
+
+    *used_by* says what the roadmap made of it: ids of requirements (also of later ones), ``constraint``,
+    ``out of scope`` or ``context`` (it asks for nothing). A statement is used at least once. *heading* is
+    the one that it is under in the idea.
+    """
 
     id: str
     text: str
+    line: int = 0
+    used_by: tuple[str, ...] = ()
+    heading: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Truth:
+    """Something observable that must be true; *id* is ``01-02:T1`` for the first truth of plan 01-02.
+
+    *serves* are the requirements (``CORE-01``) and success criteria (``01:C2``) that it makes true.
+    """
+
+    id: str
+    text: str
+    serves: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -88,7 +108,11 @@ class Task:
 class Plan:
     """One plan, with the *text* of its file at *path*.
 
-    *summary* is the path of its SUMMARY.md, empty if the plan has not been executed.
+    *summary* is the path of its SUMMARY.md, empty if the plan has not been executed; *decisions* and
+    *issues* are what that file records for later plans (only in requests to plan, execute and verify).
+    *flaws* are mistakes
+    that do not prevent reading the file. *unreadable* says why it could not be; then nothing else is known
+    but its id, path and summary, and the plan cannot be executed or verified.
     """
 
     id: str
@@ -106,14 +130,19 @@ class Plan:
     gap_closure: bool = False
     path: str = ""
     summary: str = ""
+    decisions: tuple[str, ...] = ()
+    issues: tuple[str, ...] = ()
     text: str = ""
+    flaws: tuple[str, ...] = ()
+    unreadable: str = ""
 
 
 @attrs.frozen(kw_only=True)
 class Requirement:
     """One line of REQUIREMENTS.md; *phase* and *status* are from the traceability table.
 
-    *version* is ``v1``, ``v2`` or another name from the section's heading.
+    *version* is ``v1``, ``v2`` or another name from the section's heading. *statements* are the ids of the
+    idea's statements that it comes from.
     """
 
     id: str
@@ -123,11 +152,15 @@ class Requirement:
     done: bool = False
     phase: str = ""
     status: str = "Pending"
+    statements: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
 class Verdict:
-    """The verdict in the VERIFICATION.md at *path*; *stale* if a SUMMARY.md of the phase is newer."""
+    """The verdict in the VERIFICATION.md at *path*; *stale* if a SUMMARY.md of the phase is newer.
+
+    *flaws* are mistakes in the file; its status is ``unknown`` then, because it may be another one.
+    """
 
     status: VerdictStatus
     score: str = ""
@@ -136,6 +169,23 @@ class Verdict:
     gaps: tuple[Gap, ...] = ()
     human: tuple[HumanCheck, ...] = ()
     path: str = ""
+    flaws: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class History:
+    """What git says about the project's tree: values, so that a detector needs no git.
+
+    *files* are the paths in HEAD, *changed* those that differ from HEAD or are untracked, *ignored* those
+    of the phase's promised files that git ignores, *nested* the folders inside the project that are
+    nested repositories. *commits* are the full ids of HEAD and its ancestors.
+    """
+
+    files: frozenset[str] = frozenset()
+    changed: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    nested: tuple[str, ...] = ()
+    commits: frozenset[str] = frozenset()
 
 
 @attrs.frozen(kw_only=True)
@@ -146,7 +196,8 @@ class PhaseView:
     it. *listed* are the ids of the plans that ROADMAP.md names, *plans* the plans that exist on disk.
     *context* and *research* are the texts of the files, empty if they do not exist. *checks* are the
     current results of the commands of all executed plans (only in verify; the core runs them). *ticked*
-    is the phase's checkbox in ROADMAP.md.
+    is the phase's checkbox in ROADMAP.md. *history* is ``None`` if the project is not in a repository.
+    *commits* are the full ids of the commits of executed plans, by plan (only in verify).
     """
 
     number: str
@@ -165,6 +216,8 @@ class PhaseView:
     checks: tuple[TaskCheck, ...] = ()
     ticked: bool = False
     milestone: str = ""
+    history: History | None = None
+    commits: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
 
 
 @attrs.frozen(kw_only=True)
@@ -172,7 +225,9 @@ class Planning:
     """A project's whole ``.planning/``, for the milestone in progress.
 
     *documents* are the texts of the root files that exist, by name (``PROJECT.md``).
-    *config* is the unchanged content of ``config.json``, including legacy keys.
+    *config* is the unchanged content of ``config.json``, including legacy keys. *statements* are those of
+    ``.planning/IDEA.md``, which keeps the idea; none if there is no such file. *idle* says why there are no
+    phases although there is a project (``v1.2 is shipped: no milestone is in progress``); else it is empty.
     """
 
     name: str = ""
@@ -181,8 +236,10 @@ class Planning:
     milestone_name: str = ""
     phases: tuple[PhaseView, ...] = ()
     requirements: tuple[Requirement, ...] = ()
+    statements: tuple[Statement, ...] = ()
     config: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
     documents: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    idle: str = ""
 
     def phase(self, number: str) -> PhaseView | None:
         """Return the phase with that number, compared as text (``1`` is not ``1.1``)."""

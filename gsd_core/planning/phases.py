@@ -14,6 +14,7 @@ from pathlib import Path
 
 import attrs
 
+from gsd_core.errors import PlanningError
 from gsd_core.model.ids import normal_phase
 
 from .markdown import read_text
@@ -193,19 +194,31 @@ def on_disk(view: PhaseView, folder: Folder, names: Mapping[str, str]) -> PhaseV
         plans=tuple(_plans(view, folder, names)),
         context=folder.document("CONTEXT"),
         research=folder.document("RESEARCH"),
-        verdict=_verdict(folder),
+        verdict=read_verdict(folder),
     )
 
 
 def _plans(view: PhaseView, folder: Folder, names: Mapping[str, str]) -> Iterator[Plan]:
     for name in folder.live_plans():
-        path = f"{folder.path}/{name}"
-        text = read_text(folder.root, path)
-        parse = cached_plan if len(text) < MAX_CACHED else cached_plan.__wrapped__
-        plan = parse(text, path, view.number)
+        plan = read_plan(folder, name, view.number)
         yield attrs.evolve(
             plan, name=plan.name or names.get(plan.id, ""), summary=folder.summary_of(name, plan.id)
         )
+
+
+def read_plan(folder: Folder, name: str, phase: str) -> Plan:
+    """Return the plan in a file of *folder*; one that cannot be read is marked as ``unreadable``.
+
+    Such a file concerns this plan only: the rest of the project can be read, shown and executed.
+    """
+    path = f"{folder.path}/{name}"
+    try:
+        text = read_text(folder.root, path)
+        parse = cached_plan if len(text) < MAX_CACHED else cached_plan.__wrapped__
+        return parse(text, path, phase)
+    except PlanningError as error:
+        problem = f"{error} ({error.hint})" if error.hint else str(error)
+        return Plan(id=plan_id(path, phase), phase=phase, path=path, unreadable=problem)
 
 
 @lru_cache(maxsize=512)
@@ -214,8 +227,12 @@ def cached_plan(text: str, path: str, phase: str) -> Plan:
     return parse_plan(text, path=path, phase=phase)
 
 
-def _verdict(folder: Folder) -> Verdict | None:
+def read_verdict(folder: Folder) -> Verdict | None:
+    """Return the phase's verdict; one that cannot be read for certain has the status ``unknown``."""
     if not (name := folder.find("VERIFICATION")):
         return None
     path = f"{folder.path}/{name}"
-    return parse_verdict(read_text(folder.root, path), path=path)
+    try:
+        return parse_verdict(read_text(folder.root, path), path=path)
+    except PlanningError as error:
+        return Verdict(status="unknown", path=path, flaws=(str(error),))

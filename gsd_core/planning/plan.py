@@ -2,17 +2,19 @@
 
 Source: the plans of GSD v1.20.5 (the shape that is written) and gsd-core 1.10. The frontmatter has the
 keys ``phase``, ``plan``, ``type``, ``wave``, ``depends_on``, ``files_modified``, ``autonomous``,
-``requirements``, ``must_haves`` and perhaps ``gap_closure``. The body consists of elements:
+``requirements``, ``must_haves`` and perhaps ``gap_closure``. ``must_haves`` has a key that GSD does not have,
+``serves``: for each of its truths, the requirements and success criteria that it serves (``CORE-01,
+01:C2``, or ``-`` for none). The body consists of elements:
 ``<objective>``, ``<context>``, ``<tasks>``, ``<verification>``, ``<success_criteria>`` and ``<output>``.
 A ``<task type="auto">`` contains ``<name>``, ``<files>``, ``<action>``, ``<verify>`` and ``<done>``; the
-other types are checkpoints, with additional elements.
+other types are checkpoints, with additional elements. :mod:`.plan_tasks` reads them, and the tasks of plans
+that have no such elements.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from gsd_core.errors import PlanningError
@@ -29,13 +31,10 @@ from .frontmatter import (
     read_frontmatter,
     render_frontmatter,
 )
-from .markdown import Element, clean, elements, escape, inline, named, prose, unescape, without
-from .model import Artifact, KeyLink, MustHaves, Plan, Task, TaskType, Truth
+from .markdown import clean, escape, inline, named, without
+from .model import Artifact, KeyLink, MustHaves, Plan, Task, Truth
 from .numbers import TOKEN
-
-MAX_TASKS = 300
-TASK_PARTS = ("name", "files", "action", "verify", "done")
-"""The elements of a task that have a field of :class:`Task`; all others are its ``details``."""
+from .plan_tasks import MAX_TASKS, TASK_PARTS, read_tasks, render_command
 
 _NO_DEPENDENCY = ("none", "nothing", "n/a", "null", "-", "—", "[]")
 
@@ -44,7 +43,11 @@ def parse_plan(text: str, *, path: str, phase: str) -> Plan:
     """Read the PLAN.md at *path*, a plan of *phase*; raise :class:`PlanningError` if it is invalid."""
     head = read_frontmatter(text, path=path)
     identity = plan_id(path, phase, head.text("plan"))
-    tasks = _read_tasks(head.body)
+    must_haves = _read_must_haves(as_map(head.get("must_haves", "must-haves")), identity)
+    files = head.texts("files_modified", "files-modified")
+    name = head.text("name", "title")
+    promises = [truth.text for truth in must_haves.truths]
+    tasks = read_tasks(head.body, name=name or f"Plan {identity}", files=files, promises=promises)
     if len(tasks) > MAX_TASKS:
         hint = "split the plan: two or three tasks each"
         raise PlanningError(f"has more than {MAX_TASKS} tasks", path=path, line=1, hint=hint)
@@ -60,14 +63,15 @@ def parse_plan(text: str, *, path: str, phase: str) -> Plan:
             for name in head.texts("depends_on", "depends-on")
             if name.lower() not in _NO_DEPENDENCY
         ),
-        files_modified=head.texts("files_modified", "files-modified"),
+        files_modified=files,
         autonomous=head.text("autonomous").lower() not in ("false", "no"),
         requirements=head.texts("requirements"),
-        must_haves=_read_must_haves(as_map(head.get("must_haves", "must-haves")), identity),
+        must_haves=must_haves,
         tasks=tasks,
         gap_closure=head.text("gap_closure", "gap-closure").lower() == "true",
         path=path,
         text=text,
+        flaws=head.flaws,
     )
 
 
@@ -111,11 +115,22 @@ def _number(text: str) -> int:
 
 # Reading must-haves
 
+_SEPARATOR = re.compile(r"[\s,]+")
+
 
 def _read_must_haves(values: dict[str, Value], plan: str) -> MustHaves:
-    truths = [text for value in as_list(values.get("truths", "")) if (text := _truth(value))]
+    listed = as_list(values.get("truths", ""))
+    serves: list[list[str]] = [
+        _SEPARATOR.split(as_text(value)) for value in as_list(values.get("serves", ""))
+    ]
+    # After an edit by hand, the two lists may no longer match, and a wrong link is worse than none.
+    aligned = serves if len(serves) == len(listed) else [[""]] * len(listed)
+    truths = [(text, ids) for value, ids in zip(listed, aligned, strict=True) if (text := _truth(value))]
     return MustHaves(
-        truths=tuple(Truth(id=f"{plan}:T{i}", text=text) for i, text in enumerate(truths, start=1)),
+        truths=tuple(
+            Truth(id=f"{plan}:T{i}", text=text, serves=tuple(name for name in ids if name not in ("", "-")))
+            for i, (text, ids) in enumerate(truths, start=1)
+        ),
         artifacts=tuple(
             artifact for value in as_list(values.get("artifacts", "")) if (artifact := _artifact(value)).path
         ),
@@ -149,135 +164,6 @@ def _artifact(value: Value) -> Artifact:
         exports=as_texts(item.get("exports", "")),
         contains=as_text(contains[0] if isinstance(contains, list) and contains else contains),
     )
-
-
-# Reading tasks: elements
-
-_TASK_PREFIX = re.compile(r"\s*Task\s+[\d.]+\s*[:.—–-]\s*", re.IGNORECASE)
-# `src/a.py (new)`: what happens to the file is not part of its path.
-_FILE_REMARK = re.compile(
-    r"\s\((?:new|creat|modif|updat|edit|delet|remov|read|exist|extend|append)[^()]*\)$", re.I
-)
-_TYPES: dict[str, TaskType] = {
-    "checkpoint:decision": "checkpoint:decision",
-    "checkpoint:human-action": "checkpoint:human-action",
-    "checkpoint:user": "checkpoint:human-action",
-    "manual": "checkpoint:human-action",
-}
-
-
-def _read_tasks(body: str) -> tuple[Task, ...]:
-    """Return a plan's tasks: its ``<task>`` elements, or if it has none, its ``## Task 1: NAME`` sections.
-
-    If there is a ``<tasks>`` element, only its content counts: other parts may quote tasks.
-    """
-    groups = [element.inside for element in named(body, "tasks")] or [body]
-    found = islice((task for group in groups for task in named(group, "task")), MAX_TASKS + 1)
-    tasks = tuple(_task_of_element(number, element) for number, element in enumerate(found, start=1))
-    return tasks or _task_sections("\n".join(groups))
-
-
-def _task_of_element(number: int, element: Element) -> Task:
-    parts: dict[str, Element] = {}
-    for part in elements(element.inside):
-        parts.setdefault(part.name, part)
-    texts = {name: part.text for name, part in parts.items()}
-    verify, check = _read_verify(parts.get("verify"))
-    return Task(
-        number=number,
-        name=_TASK_PREFIX.sub("", texts.get("name", ""), count=1).strip(),
-        type=_task_type(element.attributes.get("type", "")),
-        files=_read_files(texts.get("files", "")),
-        action=texts.get("action", ""),
-        verify=verify,
-        check=check,
-        done=texts.get("done", ""),
-        details={name: text for name, text in texts.items() if text and name not in TASK_PARTS},
-    )
-
-
-def _task_type(text: str) -> TaskType:
-    """Return a task's type; a checkpoint of an unknown kind waits for a person too."""
-    kind = text.strip().lower()
-    other: TaskType = "checkpoint:human-verify" if kind.startswith("checkpoint") else "auto"
-    return _TYPES.get(kind, other)
-
-
-def _read_verify(element: Element | None) -> tuple[str, str]:
-    """Return the text of ``<verify>``, and the command in its ``<automated>`` element."""
-    if element is None:
-        return "", ""
-    check = " && ".join(part.text for part in named(element.inside, "automated") if part.text)
-    return unescape(without(element.inside, "automated"), "verify").strip(), check
-
-
-def _read_files(text: str) -> tuple[str, ...]:
-    paths = (_FILE_REMARK.sub("", part.strip(" -`\t")).strip("` \t") for part in re.split(r"[,\n]", text))
-    return tuple(path.replace("&#44;", ",") for path in paths if path)
-
-
-# Reading tasks: sections of markdown, `## Task 1: NAME`, with or without fields below the heading
-
-_TASK_HEADING = re.compile(
-    r"^ {0,3}(#{2,5})\s*Task\s+\d{1,4}[\d.]{0,9}[A-Za-z]?\s*(?:[:.)—–-]\s*(.*))?$", re.IGNORECASE
-)
-_HEADING = re.compile(r"^ {0,3}(#{1,6})\s")
-_FIELD = re.compile(
-    r"^\s*(?:[-*]\s+)?\*\*(Files?|Action|Verify|Verification|Done)[^*]{0,40}\*\*:?\s*(.*)$", re.IGNORECASE
-)
-_FIELD_NAMES = {"file": "files", "verification": "verify"}
-_QUOTED_PATH = re.compile(r"`([^`\s]+)`")
-
-
-def _task_sections(body: str) -> tuple[Task, ...]:
-    """Return the tasks that are written as headings; a heading in a code fence is text.
-
-    A task ends at the next heading of the same or a higher level.
-    """
-    found: list[tuple[str, list[str]]] = []
-    level, fenced = 0, False
-    for line in map(str.rstrip, body.split("\n")):
-        fenced ^= line.lstrip().startswith(("```", "~~~"))
-        task = None if fenced else _TASK_HEADING.match(line)
-        heading = None if fenced else _HEADING.match(line)
-        if task:
-            level = len(task[1])
-            found.append((task[2] or "", []))
-        elif heading and len(heading[1]) <= level:
-            level = 0
-        elif level:
-            found[-1][1].append(line)
-    return tuple(_task_of_section(number, *section) for number, section in enumerate(found, start=1))
-
-
-def _task_of_section(number: int, name: str, lines: Sequence[str]) -> Task:
-    fields = _read_fields(lines)
-    listed = fields.get("files", "")
-    files = _QUOTED_PATH.findall(listed) or re.split(r"[,\n]", listed)
-    return Task(
-        number=number,
-        name=prose(name),
-        # An item that contains a space is a remark, not a path.
-        files=tuple(path for file in files if (path := file.strip(" -*\t")) and " " not in path),
-        action=fields.get("action") or "\n".join(lines).strip(),
-        verify=fields.get("verify", ""),
-        done=fields.get("done", ""),
-    )
-
-
-def _read_fields(lines: Sequence[str]) -> dict[str, str]:
-    """Return the fields (``**Files**: …``) of a task; each ends at the next field or at a blank line."""
-    fields: dict[str, list[str]] = {}
-    current: list[str] | None = None
-    for line in lines:
-        if field := _FIELD.match(line):
-            name = field[1].lower()
-            current = fields[_FIELD_NAMES.get(name, name)] = [field[2]]
-        elif not line.strip():
-            current = None
-        elif current is not None:
-            current.append(line)
-    return {name: "\n".join(text).strip() for name, text in fields.items()}
 
 
 # Writing
@@ -314,6 +200,46 @@ def render_plan(plan: Plan) -> str:
     return render_frontmatter(head) + "\n" + "\n\n".join(parts) + "\n"
 
 
+def plan_body(plan: Plan) -> str:
+    """Return the text of the plan's file without its frontmatter."""
+    return read_frontmatter(plan.text, path=plan.path).body
+
+
+def with_checks(plan: Plan, checks: Mapping[int, str]) -> str:
+    """Return the text of *plan* with the checks of some tasks, by their numbers, replaced.
+
+    Everything else stays as it is, byte for byte. A task without an ``<automated>`` element has no check
+    that could be replaced, and keeps none.
+    """
+    # What is read has no carriage returns, so they are put back at the end.
+    text = plan.text.removeprefix("\ufeff").replace("\r\n", "\n")
+    at = len(text) - len(plan_body(plan))
+    groups = [element.inside for element in named(text[at:], "tasks")] or [text[at:]]
+    found = [task.inside for group in groups for task in named(group, "task")]
+    for task, inside in zip(plan.tasks, found, strict=False):
+        start = text.index(inside, at)
+        new = _with_check(inside, checks[task.number]) if task.number in checks else inside
+        text, at = text[:start] + new + text[start + len(inside) :], start + len(new)
+        if new != inside:
+            # The list that render_plan writes repeats the checks.
+            listed, now = f"\n- [ ] `{task.check}`\n", f"\n- [ ] `{checks[task.number]}`\n"
+            text = text[:at] + text[at:].replace(listed, now)
+    mark = "\ufeff" if plan.text.startswith("\ufeff") else ""
+    return mark + (text.replace("\n", "\r\n") if "\r\n" in plan.text else text)
+
+
+def _with_check(task: str, check: str) -> str:
+    """Return the inside of a task with *check* in place of its commands."""
+    verify = next(named(task, "verify"), None)
+    commands = list(named(verify.inside, "automated")) if verify else []
+    if verify is None or not commands:
+        return task
+    # Several elements are one check, joined by `&&`: the first one becomes the whole.
+    one = verify.inside.replace(commands[0].inside, render_command(check), 1)
+    first, close, rest = one.partition("</automated>")
+    return task.replace(verify.inside, first + close + without(rest, "automated"), 1)
+
+
 def _must_haves_node(must_haves: MustHaves) -> Node:
     artifacts: list[dict[str, Node]] = [
         {
@@ -329,12 +255,16 @@ def _must_haves_node(must_haves: MustHaves) -> Node:
         {"from": link.source, "to": link.target, "via": link.via, "pattern": link.pattern}
         for link in must_haves.key_links
     ]
+    # An empty item would be lost, and with it which truth an item belongs to.
+    serves = [", ".join(truth.serves) or "-" for truth in must_haves.truths if truth.text.strip()]
     return {
         "truths": [truth.text for truth in must_haves.truths],
         "artifacts": [{key: value for key, value in node.items() if value} for node in artifacts],
         "key_links": [
             {key: value for key, value in node.items() if value or key in ("from", "to")} for node in links
         ],
+        # Last, and only text: the readers of GSD look for the other keys with patterns.
+        **({"serves": serves} if any(truth.serves for truth in must_haves.truths) else {}),
     }
 
 
@@ -354,7 +284,8 @@ def _task_parts(task: Task) -> Iterator[str]:
     if task.action:
         yield _element("action", task.action)
     if task.verify or task.check:
-        check = f"\n    {_element('automated', task.check)}\n  " if task.check else ""
+        command = render_command(clean(task.check))
+        check = f"\n    <automated>{command}</automated>\n  " if task.check else ""
         yield f"<verify>{_escaped('verify', task.verify)}{check}</verify>"
     if task.done:
         yield _element("done", task.done)

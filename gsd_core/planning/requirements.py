@@ -17,6 +17,7 @@ from gsd_core.errors import PlanningError
 from gsd_core.model.ids import normal_phase
 
 from .changes import MapRequirement
+from .idea import read_idea, with_statements
 from .markdown import Lines, cell, cells, document, inline, prose, read_text, set_cell, title
 from .model import PlannedPhase, Requirement
 from .numbers import TOKEN
@@ -51,7 +52,10 @@ def parse_requirements(text: str) -> tuple[Requirement, ...]:
 
 def read_requirements(root: Path) -> tuple[Requirement, ...]:
     """Return the requirements of the project at *root*, none if it has no such file."""
-    return parse_requirements(read_text(root, PATH)) if (root / PATH).exists() else ()
+    if not (root / PATH).exists():
+        return ()
+    idea = read_idea(root)
+    return with_statements(parse_requirements(read_text(root, PATH)), idea.statements if idea else ())
 
 
 def requirement_ids(text: str) -> tuple[str, ...]:

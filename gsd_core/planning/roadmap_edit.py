@@ -29,7 +29,7 @@ from .roadmap import (
     plan_lines,
 )
 
-_PLAN_COUNT = re.compile(r"(?:TBD|\[.*\]|\d+ plans?|)$", re.IGNORECASE)
+_PLAN_COUNT = re.compile(r"(?:TBD|\[.*\]|\d+(?:/\d+)? plans?(?: (?:executed|complete))?|)$", re.IGNORECASE)
 _BOX = re.compile(r"(\[)[ xX](\])")
 
 
@@ -199,7 +199,9 @@ def _update_progress(text: str, phase: str, status: str) -> str:
         match = FIELD.match(lines[at])
         # A person's own words in the field are kept: only a count or a placeholder is replaced.
         if match and _PLAN_COUNT.match(match[2]):
-            lines[at] = lines[at][: match.start(2)] + _count(len(plans))
+            done = sum(plan.ticked for plan in plans)
+            count = f"{done}/{len(plans)} plans executed" if done else _count(len(plans))
+            lines[at] = lines[at][: match.start(2)] + count
     if row and plans:
         _set_column(lines, row, "plans", f"{sum(plan.ticked for plan in plans)}/{len(plans)}")
     if row and row.text("status").lower() in ("not started", "planned", "-", ""):

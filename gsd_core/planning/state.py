@@ -2,8 +2,8 @@
 
 The file has two dialects, often both at once: plain fields (``Phase: 1 of 3``) from the template,
 and bold ones (``**Current Phase:** 01``) from GSD's tools. The writers of v1.20.5 matched only the
-bold ones, and so never updated a file made from their own template; we write both. A file gets no
-fields or sections that it does not have.
+bold ones, and so never updated a file made from their own template; we write both. Later versions add a
+frontmatter, which they rebuild from the body. A file gets no fields or sections that it does not have.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from gsd_core.model.ids import padded
 
 from .changes import AddDecisions, SetPosition
+from .frontmatter import scalar
 from .markdown import Lines, inline, title
 from .model import PlannedPhase
 
@@ -35,6 +36,7 @@ def set_position(text: str, change: SetPosition) -> str:
     _fill(lines, range(start, end), _PLAIN, _plain(change))
     start, end = _section(lines, "session continuity") or _section(lines, "session") or (0, 0)
     _fill(lines, range(start, end), _PLAIN, _session(change))
+    _fill_frontmatter(lines, _start_of_body(lines), change)
     body = range(_start_of_body(lines), len(lines))
     _fill(lines, body, _BOLD, _bold(change) | _session(change))
     if change.done is not None:
@@ -71,7 +73,7 @@ def add_decisions(text: str, change: AddDecisions) -> str:
 def _plain(change: SetPosition) -> dict[str, str]:
     return {
         "phase": f"{change.phase} of {change.phases} ({inline(change.name)})",
-        "plan": f"{change.plan} of {change.plans} in current phase",
+        "plan": f"{change.plan} of {change.plans} in current phase" if change.plans else "Not started",
         "status": inline(change.status),
         "last activity": f"{change.date} — {inline(change.activity)}",
         "progress": _bar(change.percent),
@@ -101,8 +103,61 @@ def _session(change: SetPosition) -> dict[str, str]:
     }
 
 
+STATUSES = {
+    "ready to plan": ("planning", "plan-phase"),
+    "ready to execute": ("executing", "execute-phase"),
+    "in progress": ("executing", "execute-phase"),
+    "phase complete — ready for verification": ("verifying", "verify-phase"),
+    "all phases complete": ("completed", ""),
+}
+"""The status in the frontmatter for one in the body, as GSD computes it, and the next action."""
+_KEY = re.compile(r"^([ \t]*)([a-z_]+):(?:[ \t]+(.*))?$")
+
+
+def _fill_frontmatter(lines: Lines, end: int, change: SetPosition) -> None:
+    """Set the keys that the frontmatter has; GSD rebuilds it from the body, to the same values."""
+    status, action = STATUSES.get(change.status.lower(), ("", ""))
+    top: dict[str, str | int | None] = {
+        "status": status or None,
+        "active_phase": _as_number(change.phase),
+        "next_action": action or None,
+        "current_phase": _as_number(change.phase),
+        "current_phase_name": inline(change.name),
+        "current_plan": change.plan,
+        "stopped_at": inline(change.activity),
+        "last_updated": change.at or change.date,
+        "last_activity": change.date,
+        "last_activity_desc": inline(change.activity),
+    }
+    progress = {
+        "total_phases": change.phases,
+        "completed_phases": change.phases_done,
+        "total_plans": change.all_plans,
+        "completed_plans": change.done,
+        "percent": change.percent,
+    }
+    parent = ""
+    for at in range(1, end - 1):
+        match = _KEY.match(lines[at])
+        if not match:
+            continue
+        values = progress if match[1] and parent == "progress" else {} if match[1] else top
+        parent = parent if match[1] else match[2]
+        value = values.get(match[2])
+        # A value on several lines is not one that GSD writes, and is left alone.
+        several = not match[3] or match[3][0] in "|>{[" or lines[at + 1].startswith((" ", "\t", "- "))
+        if value is not None and (match[1] or not several):
+            lines[at] = f"{match[1]}{match[2]}: {scalar(value)}"
+
+
+def _as_number(phase: str) -> str | int:
+    # 2.10 as a number would be 2.1, so only whole numbers are written as such.
+    return int(phase) if phase.isdecimal() else phase
+
+
 def _bar(percent: int) -> str:
-    done = max(0, min(10, percent // 10))
+    # As GSD draws it: rounded, and full only at 100 %.
+    done = 10 if percent >= 100 else max(0, min(9, (percent + 5) // 10))
     return f"[{'█' * done}{'░' * (10 - done)}] {percent}%"
 
 
@@ -128,7 +183,7 @@ def _section(lines: Lines, title: str) -> tuple[int, int] | None:
 
 
 def _start_of_body(lines: Lines) -> int:
-    """Return the first line after the frontmatter, which GSD rebuilds from the body itself."""
+    """Return the first line after the frontmatter."""
     if lines[0].strip() != "---":
         return 0
     return next((at + 1 for at in range(1, len(lines)) if lines[at].strip() == "---"), 0)

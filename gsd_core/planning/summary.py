@@ -1,21 +1,58 @@
-"""SUMMARY.md: writes the results of a plan.
+"""SUMMARY.md: writes the results of a plan, and reads what later plans should know.
 
 Source: the summaries of GSD v1.20.5, whose validator requires the keys ``phase``, ``plan``,
-``subsystem``, ``tags``, ``duration`` and ``completed``. Nothing here reads a summary's content; that the
-file exists means that its plan was executed.
+``subsystem``, ``tags``, ``duration`` and ``completed``. Only decisions and issues are read back, for the
+prompts of later plans; that the file exists means that its plan was executed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from pathlib import PurePosixPath
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
 
+import attrs
+
+from gsd_core.errors import PlanningError
 from gsd_core.model.ids import padded
+from gsd_core.model.step import TaskCommit
 
-from .frontmatter import render_frontmatter
-from .markdown import bullets, document, inline, title
-from .model import Plan
+from .frontmatter import read_frontmatter, render_frontmatter
+from .markdown import bullets, document, inline, prose, read_text, title
+from .model import Plan, Planning
+
+
+@attrs.frozen(kw_only=True)
+class FileChanges:
+    """The paths that a plan's commits, taken together, created, modified and deleted; sorted."""
+
+    created: tuple[str, ...] = ()
+    modified: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+
+
+def changes_of(commits: Iterable[TaskCommit]) -> FileChanges:
+    """Return what *commits*, in their order, changed: a file that was created and then changed is new.
+
+    A file that one commit creates and a later one deletes is in none of the lists.
+    """
+    created, modified, deleted = set[str](), set[str](), set[str]()
+    for commit in commits:
+        for path in commit.created:
+            (modified if path in deleted else created).add(path)
+            deleted.discard(path)
+        for path in commit.deleted:
+            if path in created:
+                created.discard(path)
+            else:
+                modified.discard(path)
+                deleted.add(path)
+        modified |= {*commit.paths} - {*commit.created, *commit.deleted} - created
+    return FileChanges(
+        created=tuple(sorted(created)), modified=tuple(sorted(modified)), deleted=tuple(sorted(deleted))
+    )
 
 
 def render_summary(
@@ -30,22 +67,32 @@ def render_summary(
     decisions: Sequence[str],
     deviations: Sequence[str],
     issues: Sequence[str],
+    deleted: Sequence[str] = (),
+    one_liner: str = "",
+    checks: Sequence[str] = (),
 ) -> str:
     """Return the text of a plan's SUMMARY.md.
 
     *commits* are pairs of a task's name and its commit's hash; *duration* is ``None`` if it is unknown;
-    *created* and *modified* are paths.
+    *created*, *modified* and *deleted* are paths. *accomplishments* say for each task what was done,
+    *one_liner* what there is now as a whole; *checks* is a line for each check that was run.
     """
     number = plan.id.rpartition("-")[2]
     folder = PurePosixPath(plan.path).parent.name or padded(plan.phase)
+    name = inline(plan.name or plan.objective.strip().partition("\n")[0]) or folder
     head = render_frontmatter(
         {
             "phase": folder,
             "plan": number,
-            "subsystem": inline(plan.name) or "implementation",
-            "tags": [],
-            "provides": accomplishments,
-            "key-files": {"created": created, "modified": modified},
+            "subsystem": name,
+            "tags": _kinds_of_files([*created, *modified]),
+            "provides": [f"{a.path}: {a.provides}" for a in plan.must_haves.artifacts if a.provides]
+            or accomplishments,
+            "key-files": {
+                "created": created,
+                "modified": modified,
+                **({"deleted": deleted} if deleted else {}),
+            },
             "key-decisions": decisions,
             "requirements-completed": plan.requirements,
             "duration": _short_duration(duration),
@@ -59,17 +106,19 @@ def render_summary(
     files = [
         *(f"- `{inline(path)}` - created" for path in created),
         *(f"- `{inline(path)}` - modified" for path in modified),
+        *(f"- `{inline(path)}` - deleted" for path in deleted),
     ]
     setup = [task.name for task in plan.tasks if task.type == "checkpoint:human-action"]
     unresolved = "; see the issues above" if any(issue.strip() for issue in issues) else ""
     parts = [
-        f"# Phase {plan.phase} Plan {number}: {title(plan.name)} Summary",
-        f"**{title(accomplishments[0] if accomplishments else plan.name)}**",
+        f"# Phase {plan.phase} Plan {number}: {title(name)} Summary",
+        f"**{title(one_liner.strip() or (accomplishments[0] if accomplishments else name))}**",
         f"## Performance\n\n- **Duration:** {_long_duration(duration)}\n- **Completed:** {inline(date)}\n"
-        f"- **Tasks:** {len(commits)}\n- **Files modified:** {len({*created, *modified})}",
+        f"- **Tasks:** {len(commits)}\n- **Files modified:** {len({*created, *modified, *deleted})}",
         f"## Accomplishments\n{bullets(accomplishments) or '- None'}",
         "\n".join(["## Task Commits\n\nEach task was committed atomically:\n", *task_commits]),
-        "\n".join(["## Files Created/Modified", *files]),
+        "\n".join(["## Files Created/Modified", *(files or ["None"])]),
+        f"## Checks\n\n{bullets(checks)}" if checks else "",
         f"## Decisions Made\n{bullets(decisions) or 'None - followed plan as specified'}",
         f"## Deviations from Plan\n\n{bullets(deviations) or 'None - plan executed exactly as written'}",
         f"## Issues Encountered\n{bullets(issues) or 'None'}",
@@ -78,6 +127,11 @@ def render_summary(
         f"---\n*Phase: {inline(folder)}*\n*Completed: {inline(date)}*",
     ]
     return f"{head}\n{document(parts)}"
+
+
+def _kinds_of_files(paths: Iterable[str]) -> list[str]:
+    """Return the suffixes of the files: the technology, as far as it is known here."""
+    return sorted({PurePosixPath(path).suffix[1:].lower() for path in paths} - {""})
 
 
 def _short_duration(duration: timedelta | None) -> str:
@@ -94,3 +148,45 @@ def _long_duration(duration: timedelta | None) -> str:
     if hours:
         return f"{hours}h {minutes}m"
     return f"{minutes} min" if minutes else "less than a minute"
+
+
+# Reading
+
+_ISSUES = re.compile(
+    r"^##[ \t]+Issues Encountered[ \t]*\n(.*?)(?=^##[ \t]|^---|\Z)", re.MULTILINE | re.DOTALL
+)
+_BULLET = re.compile(r"^[ \t]*[-*][ \t]+(.*\S)", re.MULTILINE)
+
+
+def with_notes(planning: Planning, root: Path) -> Planning:
+    """Return *planning* with the decisions and issues of the executed plans.
+
+    They are read apart from the rest, because only prompts need them and projects have many summaries.
+    """
+    phases = tuple(
+        attrs.evolve(phase, plans=tuple(_with_notes(plan, root) for plan in phase.plans))
+        for phase in planning.phases
+    )
+    return attrs.evolve(planning, phases=phases)
+
+
+def _with_notes(plan: Plan, root: Path) -> Plan:
+    if not plan.summary:
+        return plan
+    try:
+        decisions, issues = _notes(read_text(root, plan.summary), plan.summary)
+    except PlanningError:
+        # Other tools and people write summaries too; missing notes in a prompt do not justify a failure.
+        return plan
+    return attrs.evolve(plan, decisions=decisions, issues=issues)
+
+
+@lru_cache(maxsize=512)
+def _notes(text: str, path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    head = read_frontmatter(text, path=path)
+    section = _ISSUES.search(head.body.replace("\r\n", "\n"))
+    issues = (prose(line) for line in _BULLET.findall(section[1])) if section else ()
+    return (
+        tuple(map(prose, head.texts("key-decisions", "key_decisions"))),
+        tuple(issue for issue in issues if issue.lower().rstrip(".") != "none"),
+    )

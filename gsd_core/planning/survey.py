@@ -8,7 +8,7 @@ milestones, and counts files without reading them, so one broken plan hides noth
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -19,6 +19,7 @@ from gsd_core.model.ids import normal_phase, phase_order
 
 from .config import read_config
 from .frontmatter import Frontmatter, read_frontmatter
+from .idea import read_idea, with_statements
 from .markdown import read_text
 from .milestones import Milestone, merged, milestone_of, same_version
 from .model import PhaseView, Planning
@@ -50,15 +51,20 @@ def read_planning(root: Path) -> Planning:
         check_names_phases(roadmap)
     state = state_of(documents)
     milestone = roadmap.current(state.text("milestone"))
+    idea = read_idea(root)
+    statements = idea.statements if idea else ()
+    phases = _phases(root, roadmap, milestone)
     return Planning(
         name=project_name(documents.get("PROJECT.md", "")),
         core_value=core_value(documents.get("PROJECT.md", "")),
         milestone=milestone.version if milestone else state.text("milestone") or "v1.0",
         milestone_name=milestone.name if milestone else state.text("milestone_name"),
-        phases=_phases(root, roadmap, milestone),
-        requirements=parse_requirements(documents.get("REQUIREMENTS.md", "")),
+        phases=phases,
+        requirements=with_statements(parse_requirements(documents.get("REQUIREMENTS.md", "")), statements),
+        statements=statements,
         config=read_config(root),
         documents=documents,
+        idle="" if phases else _why_idle(root, roadmap, documents),
     )
 
 
@@ -76,10 +82,48 @@ def state_of(documents: Mapping[str, str]) -> Frontmatter:
         return Frontmatter()
 
 
+def _why_idle(root: Path, roadmap: Roadmap, documents: Mapping[str, str]) -> str:
+    """Return why a project has no phases; empty if there is not even a project."""
+    named = merged(roadmap.milestones, roadmap.folded, roadmap.listed)
+    archived = [milestone for milestone, _ in dict(_archived_roadmaps(root, [])).values()]
+    if open_ones := [one for one in named if not one.shipped]:
+        return f"{open_ones[0].version} has no phases yet"
+    if shipped := merged(named, archived):
+        return f"{shipped[-1].version} is shipped: no milestone is in progress"
+    found = [name for name in DOCUMENTS if name in documents]
+    return f"there is {joined(found)}, but no ROADMAP.md" if found else ""
+
+
+def flaws(phases: Iterable[PhaseView]) -> tuple[str, ...]:
+    """Return a warning for each mistake in a file of *phases*; the project can be read despite it."""
+    found: list[str] = []
+    for phase in phases:
+        for plan in phase.plans:
+            found += [plan.unreadable] if plan.unreadable else []
+            joins = "; lists are joined, and of other values the last counts"
+            found += [f"{flaw}{joins}" if "duplicate key" in flaw else flaw for flaw in plan.flaws]
+        found += (
+            [f"{flaw}; the phase counts as not verified" for flaw in phase.verdict.flaws]
+            if phase.verdict
+            else []
+        )
+    return tuple(found)
+
+
+def joined(words: Sequence[str]) -> str:
+    """Return words as a list in a sentence: ``A, B and C``."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
 def _phases(root: Path, roadmap: Roadmap, milestone: Milestone | None) -> tuple[PhaseView, ...]:
     folders = phase_folders(root)
     version = milestone.version if milestone else ""
-    views = [phase_view(root, roadmap, mention, folders, version) for mention in roadmap.phases(milestone)]
+    archived = _archived_versions(root)
+    views = [
+        phase_view(root, roadmap, mention, folders, version)
+        for mention in roadmap.phases(milestone)
+        if not _archived_version(roadmap, mention, archived)
+    ]
     # A dependency on a phase of a shipped milestone is met; only a number in use again is not dropped.
     shipped = {mention.number for mention in roadmap.mentions() if mention.shipped}
     met = shipped - {view.number for view in views}
@@ -87,6 +131,26 @@ def _phases(root: Path, roadmap: Roadmap, milestone: Milestone | None) -> tuple[
         attrs.evolve(view, depends_on=tuple(number for number in view.depends_on if number not in met))
         for view in sorted(views, key=lambda view: phase_order(view.number))
     )
+
+
+def _archived_versions(root: Path) -> dict[tuple[str, str], str]:
+    """Return the milestones whose archived roadmaps name a phase, by the phase's number and name."""
+    found: dict[tuple[str, str], str] = {}
+    for version, (_, path) in _archived_roadmaps(root, []):
+        for mention in parse_roadmap(read_text(root, path)).mentions():
+            found[mention.number, mention.name.lower()] = version
+    return found
+
+
+def _archived_version(roadmap: Roadmap, mention: Mention, archived: Mapping[tuple[str, str], str]) -> str:
+    """Return the shipped milestone of a phase that ROADMAP.md still names, empty if it has not shipped.
+
+    GSD's ``milestone complete`` copies the roadmap of a first milestone to the archive and leaves the
+    original as it is: its phases are those in the archive, and not in progress.
+    """
+    if mention.milestone or not roadmap.ticked(mention.number):
+        return ""
+    return archived.get((mention.number, mention.name.lower()), "")
 
 
 DiskStatus: TypeAlias = Literal[
@@ -235,7 +299,7 @@ def survey(root: Path) -> Survey:
     named = merged(roadmap.milestones, roadmap.folded, roadmap.listed, [running] if running else [])
     archives = dict(_archived_roadmaps(root, [milestone.version for milestone in named]))
     milestones = merged(named, [milestone for milestone, _ in archives.values()])
-    phases = _roadmap_phases(roadmap, milestones, running)
+    phases = _roadmap_phases(root, roadmap, milestones, running)
     in_roadmap = {phase.milestone for phase in phases}
     for version, (_, path) in archives.items():
         if version not in in_roadmap:
@@ -273,12 +337,15 @@ def _running(roadmap: Roadmap, state: Frontmatter) -> Milestone | None:
 
 
 def _roadmap_phases(
-    roadmap: Roadmap, milestones: Iterable[Milestone], running: Milestone | None
+    root: Path, roadmap: Roadmap, milestones: Iterable[Milestone], running: Milestone | None
 ) -> list[RoadmapPhase]:
     """Return each phase of ROADMAP.md once; those outside of all milestones belong to the running one."""
     listed = {number: one.version for one in milestones for number in one.phases}
+    archived = _archived_versions(root)
     found: dict[tuple[str, str], RoadmapPhase] = {}
     for mention in roadmap.mentions():
+        if _archived_version(roadmap, mention, archived):
+            continue
         outside = running.version if running else listed.get(mention.number, "")
         milestone = mention.milestone or outside
         if not is_backlog(mention.number):

@@ -2,8 +2,9 @@
 
 Source: the verifications of GSD v1.20.5. The frontmatter has the keys ``phase``, ``verified``, ``status``
 (``passed``, ``gaps_found`` or ``human_needed``), ``score`` and perhaps ``re_verification``, ``gaps`` and
-``human_verification``. The body repeats them in tables for people. The keys ``about``, ``found_by``,
-``evidence`` and ``failed_detectors`` are ours; GSD ignores them.
+``human_verification``. The body repeats them in tables for people, which
+:func:`gsd_core.planning.traceability.parse_results` reads back. The keys ``about``, ``found_by``,
+``evidence``, ``failed_detectors`` and ``result: assumed`` are ours; GSD ignores them.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ from .frontmatter import (
     read_frontmatter,
     render_frontmatter,
 )
-from .markdown import cell, document, inline, paragraphs, title
-from .model import PhaseView, Verdict, VerdictStatus
+from .markdown import cell, document, inline, paragraphs, read_text, title
+from .model import PhaseView, Requirement, Verdict, VerdictStatus
 from .must_haves import Coverage, MustHaveResult, MustHaveResults, MustHaveStatus, coverage_of, results_of
+from .traceability import Trace, recorded_results, trace
 
 # Reading
 
@@ -54,8 +56,11 @@ def parse_verdict(text: str, *, path: str) -> Verdict:
     """
     try:
         head = read_frontmatter(text, path=path)
-    except PlanningError:
-        return Verdict(status="unknown", path=path)
+    except PlanningError as error:
+        return Verdict(status="unknown", path=path, flaws=(str(error),))
+    if head.flaws:
+        # Two statuses, or two lists of gaps: which of them counts is not for us to guess.
+        return Verdict(status="unknown", path=path, flaws=head.flaws)
     return Verdict(
         status=_read_status(head),
         score=head.text("score"),
@@ -64,6 +69,16 @@ def parse_verdict(text: str, *, path: str) -> Verdict:
         human=tuple(check for item in _human_items(head) if (check := _read_human_check(item))),
         path=path,
     )
+
+
+def read_verification(phase: PhaseView) -> str:
+    """Return the text of the phase's VERIFICATION.md; empty if there is none or it cannot be read."""
+    if phase.verdict is None:
+        return ""
+    try:
+        return read_text(phase.project, phase.verdict.path)
+    except PlanningError:
+        return ""
 
 
 def _read_status(head: Frontmatter) -> VerdictStatus:
@@ -117,6 +132,7 @@ def _read_human_check(item: dict[str, Value]) -> HumanCheck | None:
         expected=as_text(item.get("expected", "")),
         why=as_text(item.get("why_human", item.get("why", ""))),
         about=as_text(item.get("about", "")),
+        result=as_text(item.get("result", "")).lower(),
     )
 
 
@@ -132,6 +148,7 @@ _TRUTH_LABELS: dict[MustHaveStatus, str] = {
     "partial": "✗ FAILED",
     "uncertain": "? UNCERTAIN",
     "human": "? NEEDS HUMAN",
+    "assumed": "? ASSUMED",
     "open": "? UNCERTAIN",
 }
 _ARTIFACT_LABELS: dict[MustHaveStatus, str] = {
@@ -151,6 +168,7 @@ _COVERAGE_LABELS = {
     "satisfied": "✓ SATISFIED",
     "blocked": "✗ BLOCKED",
     "human": "? NEEDS HUMAN",
+    "assumed": "? ASSUMED",
     "uncertain": "? UNCERTAIN",
     "orphaned": "✗ ORPHANED",
 }
@@ -162,12 +180,14 @@ def render_verification(
     *,
     now: datetime,
     previous: Verdict | None = None,
+    requirements: Sequence[Requirement] = (),
 ) -> str:
     """Return the text of a phase's VERIFICATION.md; :func:`parse_verdict` reads the verdict back.
 
-    *previous* is the verdict that this one replaces, if any.
+    *previous* is the verdict that this one replaces, if any; *requirements* are those of REQUIREMENTS.md,
+    with the statements of the idea that they come from.
     """
-    results = results_of(phase, report)
+    results = results_of(phase, report, requirements)
     status = _status(report)
     stamp = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     head: dict[str, Node] = {
@@ -182,8 +202,8 @@ def render_verification(
         head["failed_detectors"] = report.failed_detectors
     if report.gaps:
         head["gaps"] = [_gap_node(gap) for gap in _shortened(report.gaps)]
-    if report.human:
-        head["human_verification"] = [_human_check_node(check) for check in report.human]
+    if by_hand := (*report.human, *(attrs.evolve(check, result="assumed") for check in report.assumed)):
+        head["human_verification"] = [_human_check_node(check) for check in by_hand]
     if previous is None:
         verified_again = "No — initial verification"
     elif previous.gaps:
@@ -195,8 +215,11 @@ def render_verification(
         f"**Phase Goal:** {inline(phase.goal)}\n**Verified:** {stamp}\n**Status:** {status}\n"
         f"**Re-verification:** {verified_again}",
         *_result_tables(phase, results),
+        *_coverage_tables(phase, results, requirements, status),
         *_human_checks(report.human),
+        *_assumed_checks(report.assumed),
         *_gaps_summary(report),
+        *_observations(report),
     ]
     return f"{render_frontmatter(head)}\n{document(parts)}"
 
@@ -259,15 +282,20 @@ def _human_check_node(check: HumanCheck) -> dict[str, Node]:
         "expected": check.expected,
         "why_human": check.why,
         "about": check.about,
+        "result": check.result,
     }
-    return {key: value for key, value in values.items() if value or key != "about"}
+    return {key: value for key, value in values.items() if value or key not in ("about", "result")}
 
 
 def _result_tables(phase: PhaseView, results: MustHaveResults) -> Iterator[str]:
-    truths = [(str(n), *_row(result, _TRUTH_LABELS)) for n, result in enumerate(results.truths, start=1)]
     yield "## Goal Achievement\n\n### Observable Truths"
-    yield _table(("#", "Truth", "Status", "Evidence"), truths)
+    # GSD's own verifier lists criteria as truths as well; the ids tell them apart.
+    rows = [_required_row(one) for one in (*results.truths, *results.criteria)]
+    yield _table(("#", "Truth", "Status", "Evidence"), rows)
     yield f"**Score:** {results.score}"
+    if results.requirements:
+        rows = [_required_row(one) for one in results.requirements]
+        yield "### Requirements\n\n" + _table(("Requirement", "Text", "Status", "Evidence"), rows)
     if results.artifacts:
         artifacts = [_row(result, _ARTIFACT_LABELS, _details(result)) for result in results.artifacts]
         head = ("Artifact", "Expected", "Status", "Details")
@@ -275,9 +303,37 @@ def _result_tables(phase: PhaseView, results: MustHaveResults) -> Iterator[str]:
     if results.links:
         links = [_link_row(result) for result in results.links]
         yield "### Key Link Verification\n\n" + _table(("From", "To", "Via", "Status", "Details"), links)
-    if coverage := coverage_of(phase, results):
-        head = ("Requirement", "Source Plan", "Status", "Evidence")
-        yield "### Requirements Coverage\n\n" + _table(head, [_coverage_row(one) for one in coverage])
+    if phase.checks:
+        rows = [
+            (
+                cell(f"{check.plan}/{check.task}"),
+                cell(check.result.command),
+                "✓ PASSED" if check.result.ok else "✗ FAILED",
+                f"exit {check.result.exit}" if check.result.exit is not None else "refused or timed out",
+            )
+            for check in phase.checks
+        ]
+        yield "### Checks\n\n" + _table(("Check", "Command", "Status", "Evidence"), rows)
+
+
+def _coverage_tables(
+    phase: PhaseView, results: MustHaveResults, requirements: Sequence[Requirement], status: VerdictStatus
+) -> Iterator[str]:
+    """Yield the matrix: a row for each of the phase's requirements, from the idea to the evidence."""
+    known = {requirement.id: requirement for requirement in requirements}
+    recorded = recorded_results(results)
+    rows: list[tuple[str, ...]] = []
+    for coverage in coverage_of(phase, results):
+        requirement = known.get(coverage.requirement) or Requirement(id=coverage.requirement, text="")
+        row = trace(requirement, phase, recorded, verdict=Verdict(status=status))
+        rows.append(_coverage_row(coverage, row))
+    if rows:
+        head = ("Requirement", "Source Plan", "Status", "Evidence", "Statements", "Commits", "Checks")
+        yield "### Requirements Coverage\n\n" + _table(head, rows)
+
+
+def _required_row(result: MustHaveResult) -> tuple[str, ...]:
+    return (cell(", ".join(result.must_have.ids)), *_row(result, _TRUTH_LABELS))
 
 
 def _row(result: MustHaveResult, labels: Mapping[MustHaveStatus, str], *details: str) -> tuple[str, ...]:
@@ -293,9 +349,16 @@ def _details(result: MustHaveResult) -> str:
     return cell("; ".join(result.must_have.details))
 
 
-def _coverage_row(coverage: Coverage) -> tuple[str, ...]:
-    plans, status = ", ".join(coverage.plans), _COVERAGE_LABELS[coverage.status]
-    return cell(coverage.requirement), cell(plans), status, cell(coverage.proof)
+def _coverage_row(coverage: Coverage, row: Trace) -> tuple[str, ...]:
+    return (
+        cell(coverage.requirement),
+        cell(", ".join(coverage.plans)),
+        _COVERAGE_LABELS[coverage.status],
+        cell(coverage.proof),
+        cell(", ".join(row.requirement.statements)),
+        cell(", ".join(commit[:7] for commit in row.commits)),
+        cell(", ".join(check.id for check in row.checks)),
+    )
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -314,6 +377,12 @@ def _human_checks(checks: Sequence[HumanCheck]) -> Iterator[str]:
         )
 
 
+def _assumed_checks(checks: Sequence[HumanCheck]) -> Iterator[str]:
+    if checks:
+        listed = "\n".join(f"- {inline(check.test)} (expected: {inline(check.expected)})" for check in checks)
+        yield f"### Assumed\n\nA policy answered these checks; nobody looked.\n\n{listed}"
+
+
 def _gaps_summary(report: GapReport) -> Iterator[str]:
     yield "## Gaps Summary"
     if not report.gaps and not report.failed_detectors:
@@ -323,3 +392,9 @@ def _gaps_summary(report: GapReport) -> Iterator[str]:
         yield f"{number}. **{title(gap.truth)}**\n   - Reason: {inline(gap.reason)}{missing}"
     for name in report.failed_detectors:
         yield paragraphs(f"The detector {name} failed, so this report is incomplete.")
+
+
+def _observations(report: GapReport) -> Iterator[str]:
+    if report.observations:
+        rows = [(one.severity, cell(one.text), cell(one.where)) for one in report.observations]
+        yield "## Other Findings\n\n" + _table(("Severity", "Finding", "Where"), rows)

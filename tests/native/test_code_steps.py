@@ -34,7 +34,9 @@ PHASE = PhaseView(
 )
 
 
-def run(kind: StepKind, *others: PhaseView, **planning: Any) -> StepResult | None:
+def run(
+    kind: StepKind, *others: PhaseView, complete: tuple[str, ...] = (), **planning: Any
+) -> StepResult | None:
     step = StepRequest(
         id=f"2.1/{kind}",
         run="r-1",
@@ -44,6 +46,7 @@ def run(kind: StepKind, *others: PhaseView, **planning: Any) -> StepResult | Non
         now=NOW,
         phase=PHASE,
         planning=Planning(phases=(*others, PHASE), **planning),
+        complete=complete,
     )
     return asyncio.run(native.execute_step(step, FakeHost()))
 
@@ -71,8 +74,8 @@ def test_completing_a_phase_ticks_it_last() -> None:
 
 
 def test_the_status_shows_whether_phases_are_left() -> None:
-    def status_with(*others: PhaseView) -> tuple[str, int, int, int | None]:
-        result = run("complete", *others)
+    def status_with(*others: PhaseView, complete: str = "") -> tuple[str, int, int, int | None]:
+        result = run("complete", *others, complete=tuple(complete))
         assert result is not None
         position = result.changes[-2]
         assert isinstance(position, SetPosition)
@@ -81,8 +84,10 @@ def test_the_status_shows_whether_phases_are_left() -> None:
     left = PhaseView(number="3", name="Later", project=Path("/p"), listed=("03-01",))
     done = PhaseView(number="1", name="Earlier", project=Path("/p"), ticked=True)
 
-    assert status_with(left) == ("Phase complete", 2, 50, 1)
-    assert status_with(done) == ("All phases complete", 2, 100, 1)
+    assert status_with(left) == ("Ready to plan", 2, 50, 1)
+    assert status_with(done, complete="1") == ("All phases complete", 2, 100, 1)
+    # A check mark alone is a claim.
+    assert status_with(done)[0] == "Ready to plan"
 
 
 def test_the_context_contains_the_constraints_and_leaves_the_rest_to_discretion() -> None:

@@ -15,18 +15,22 @@ from gsd_core import (
     AddDecisions,
     Answer,
     Artifact,
+    CheckResult,
     MustHaves,
     Permanent,
     PhaseView,
     Plan,
     Planning,
     Question,
+    ReplacedCheck,
+    Requirement,
     SetPosition,
     StepRequest,
     StepResult,
     Task,
     TickPlan,
 )
+from gsd_core.planning.plan import parse_plan, render_plan
 from gsd_core.testing.fakes import Agent, FakeHost, Parked, Turn
 from gsd_plugins import native
 from gsd_plugins.rehearsal.scenario import is_accepted
@@ -74,7 +78,7 @@ def run(step: StepRequest, host: FakeHost) -> StepResult:
     return result
 
 
-def does(*numbers: int, replies: list[str] | None = None, **report: list[str]) -> Agent:
+def does(*numbers: int, replies: list[str] | None = None, **report: Any) -> dict[str, Any]:
     """An executor that calls task_done for each number in turn, in its first turn only."""
 
     async def play(turn: Turn) -> Any:
@@ -108,7 +112,7 @@ def test_the_result_has_the_summary_the_tick_the_position_and_the_decisions() ->
     tick, position, decisions = result.changes
     assert tick == TickPlan(phase="1", plan="01-01")
     assert isinstance(position, SetPosition)
-    assert (position.plan, position.plans, position.percent) == (1, 1, 100)
+    assert (position.plan, position.plans, position.percent) == (1, 1, 0)
     assert decisions == AddDecisions(phase="1", decisions=("Plain text files",))
 
 
@@ -412,3 +416,245 @@ def test_a_human_action_is_asked_again_until_it_is_done() -> None:
     run(a_step(a_plan(STORE, task)), FakeHost(agent=checks(times=2, replies=replies), answers=answer))
 
     assert [reply.splitlines()[0] for reply in replies] == ["The human says: no time", "The human says: Done"]
+
+
+# Checks that prove something
+
+
+BETTER = {"check": "python3 -m unittest tests.test_notes", "reason": "It tests what is stored."}
+KEPT = {"check": "", "reason": "A refactoring changes no behavior."}
+REAL = evolve(STORE, verify="It is there")
+
+
+def real_plan(*tasks: Task) -> Plan:
+    plan = a_plan(*(tasks or (REAL, LIST)))
+    return evolve(plan, text=render_plan(plan))
+
+
+def test_a_check_that_passes_before_its_task_is_replaced_once_and_written_into_the_plan() -> None:
+    plan = real_plan()
+    host = FakeHost(agent={**does(1, 2), "check-1": BETTER}, passes_before=[STORE.check])
+    result = run(a_step(plan), host)
+
+    assert host.keys == ("check-1", "execute")
+    assert host.task("check-1").role == "planner"
+    assert host.commands == [BETTER["check"]]
+    written = {file.path: file.text for file in result.files}
+    again = parse_plan(written[plan.path], path=plan.path, phase="1")
+    assert [task.check for task in again.tasks] == [BETTER["check"], ""]
+    assert BETTER["reason"] in next(text for path, text in written.items() if "SUMMARY" in path)
+    assert BETTER["check"] in host.task("execute").prompt
+
+
+def test_a_check_that_the_planner_keeps_is_called_regression_evidence() -> None:
+    host = FakeHost(agent={**does(1, 2), "check-1": KEPT}, passes_before=[STORE.check])
+    [summary] = run(a_step(real_plan()), host).files
+
+    assert "passed before the task too" in summary.text
+    assert KEPT["reason"] in summary.text
+    assert [(each.check, each.because) for each in host.replaced] == [(STORE.check, "passes before")]
+
+
+def test_a_better_check_that_passes_before_too_is_not_asked_about_again() -> None:
+    host = FakeHost(agent={**does(1, 2), "check-1": BETTER}, passes_before=[STORE.check, BETTER["check"]])
+    files = run(a_step(real_plan()), host).files
+
+    assert host.keys == ("check-1", "execute")
+    assert "passed before the task too" in files[0].text
+
+
+def test_the_check_of_a_later_task_runs_right_after_the_task_before_it() -> None:
+    later = evolve(LIST, check="test -s test_notes.py")
+    order: list[str] = []
+
+    async def play(turn: Turn) -> Any:
+        for number in (1, 2):
+            order.append(f"work on {number}")
+            await turn.call("task_done", task=number, files=["notes.py"], note="")
+        return NOTHING
+
+    def look(turn: Turn) -> Any:
+        order.append(turn.key)
+        return BETTER
+
+    host = FakeHost(agent={"execute": play, "check-2": look}, passes_before=[later.check])
+    run(a_step(real_plan(REAL, later)), host)
+
+    assert order == ["work on 1", "check-2", "work on 2"]
+
+
+@pytest.mark.parametrize("files", [(), (".planning/STATE.md",)])
+def test_a_task_that_only_verifies_may_have_a_check_that_passes_before(files: tuple[str, ...]) -> None:
+    task = Task(number=1, name="Verify", files=files, check="make check")
+    host = FakeHost(agent={"execute": finishes(1)}, passes_before=["make check"])
+    run(a_step(real_plan(task)), host)
+
+    assert host.keys == ("execute",)
+    assert [commit.task for commit in host.commits] == [1]
+
+
+def finishes(*numbers: int, **report: Any) -> Any:
+    async def play(turn: Turn) -> Any:
+        for number in numbers if not turn.complaints else ():
+            await turn.call("task_done", task=number, files=["notes.py"], note=f"wrote {number}")
+        return {**NOTHING, **report}
+
+    return play
+
+
+def test_recorded_decisions_about_checks_are_used_without_asking() -> None:
+    plan = real_plan()
+    decision = ReplacedCheck(
+        task=1, was=STORE.check, check="make notes", reason="It is better.", because="passes before"
+    )
+    host = FakeHost(agent=does(1, 2), passes_before=[STORE.check, "make notes"])
+    result = run(a_step(plan, replaced_checks=(decision,)), host)
+
+    assert host.keys == ("execute",)
+    assert host.commands == ["make notes"]
+    assert any("make notes" in file.text for file in result.files if file.path == plan.path)
+
+
+def unusable(command: str) -> CheckResult:
+    if command == STORE.check:
+        return CheckResult(command=command, exit=127, output="not found", unusable="`jq` is not installed")
+    return CheckResult(command=command, exit=0)
+
+
+def test_a_check_that_cannot_run_is_repaired_without_costing_an_attempt() -> None:
+    replies: list[str] = []
+    agent = {**does(1, 2, replies=replies), "repair-1": BETTER}
+    host = FakeHost(agent=agent, checks=unusable)
+    result = run(a_step(real_plan()), host)
+
+    assert replies[0].startswith("Task 1 is committed")
+    assert any(BETTER["check"] in file.text for file in result.files if file.path.endswith("PLAN.md"))
+    assert host.replaced[0].because == "cannot run"
+
+
+def test_without_another_check_the_failure_names_the_program_and_the_plan() -> None:
+    host = FakeHost(agent={**does(1, 2), "repair-1": {**KEPT, "reason": "jq is needed."}}, checks=unusable)
+    with pytest.raises(Permanent) as caught:
+        run(a_step(real_plan()), host)
+
+    assert all(part in str(caught.value) for part in ("task 1", "`jq`", STORE.check, "jq is needed."))
+    assert all(part in caught.value.hint for part in ("install", "task 1", "01-01-PLAN.md"))
+    assert host.keys == ("execute", "repair-1")
+
+
+class WrongSyntax(FakeHost):
+    """A host that finds the syntax of the check of :data:`STORE` wrong."""
+
+    async def check_before(self, task: Task) -> CheckResult:
+        wrong = "its shell syntax is wrong" if task.check == STORE.check else ""
+        return CheckResult(command=task.check, exit=2, unusable=wrong)
+
+
+def test_wrong_syntax_is_repaired_before_the_executor_begins() -> None:
+    host = WrongSyntax(agent={**does(1, 2), "repair-1": BETTER})
+    run(a_step(real_plan()), host)
+
+    assert host.keys == ("repair-1", "execute")
+
+
+def test_a_planner_whose_check_cannot_fail_is_complained_at_and_then_keeps_the_old_one() -> None:
+    trivial = {"check": "true", "reason": "It is quick."}
+    host = FakeHost(agent={**does(1, 2), "check-1": [trivial, BETTER]}, passes_before=[STORE.check])
+    run(a_step(real_plan()), host)
+
+    assert "cannot fail" in host.complaints[0][0]
+    assert host.commands == [BETTER["check"]]
+
+
+# What a person and a later attempt are told
+
+
+def test_the_failure_contains_the_executors_diagnosis_and_the_hint_names_the_plan() -> None:
+    agent = does(1, 1, 1, issues=["The sensor answers in feet, the plan says meters."])
+    host = FakeHost(agent=agent, checks={STORE.check: [1]})
+    with pytest.raises(Permanent, match="answers in feet") as caught:
+        run(a_step(real_plan()), host)
+
+    assert all(part in caught.value.hint for part in ("task 1", "01-01-PLAN.md"))
+    assert STORE.check in str(caught.value)
+    assert host.complaints == []
+
+
+def test_an_executor_without_a_diagnosis_is_asked_for_it_once() -> None:
+    host = FakeHost(agent=does(1, 1, 1), checks={STORE.check: [1]})
+    with pytest.raises(Permanent, match="did 1"):
+        run(a_step(real_plan()), host)
+
+    assert [len(complaints) for complaints in host.complaints] == [1]
+    assert "issues" in host.complaints[0][0]
+
+
+def test_a_long_output_does_not_push_the_diagnosis_out_of_the_message() -> None:
+    noise = CheckResult(command=STORE.check, exit=1, output="x\n" * 2000 + "AssertionError: 3 != 4")
+    agent = does(1, 1, 1, issues=["Rounding."])
+    host = FakeHost(agent=agent, checks=lambda command: noise)
+    with pytest.raises(Permanent) as caught:
+        run(a_step(real_plan()), host)
+
+    assert len(str(caught.value)) < 2000
+    assert "AssertionError: 3 != 4" in str(caught.value)
+    assert "Rounding." in str(caught.value)
+
+
+def test_the_plan_is_the_executors_task_and_not_data() -> None:
+    host = FakeHost(agent=does(1, 2))
+    run(a_step(real_plan()), host)
+    prompt = host.task("execute").prompt
+    outside = re.sub(r"<(data-\w+).*?</\1>", "", prompt, flags=re.DOTALL)
+
+    assert "Write them." in outside
+    assert "must_haves:" not in prompt
+
+
+def test_the_executor_is_told_how_the_last_attempt_ended() -> None:
+    host = FakeHost(agent=does(1, 2))
+    left = tuple(f"src/part{number}.py" for number in range(40))
+    run(a_step(real_plan(), last_failure="the check failed: 3 != 4", left_behind=left), host)
+    prompt = host.task("execute").prompt
+
+    assert "3 != 4" in prompt
+    assert "src/part0.py" in prompt
+    assert "src/part39.py" not in prompt
+    assert "and 10 more" in prompt
+
+
+def test_a_first_attempt_is_told_of_no_other() -> None:
+    host = FakeHost(agent=does(1, 2))
+    run(a_step(real_plan()), host)
+
+    assert "last attempt" not in host.task("execute").prompt
+
+
+def test_the_executor_gets_the_requirements_and_the_decisions() -> None:
+    plan = real_plan()
+    step = a_step(plan)
+    assert step.phase is not None
+    phase = evolve(step.phase, requirements=("CORE-01",), context="Use plain text files.")
+    planning = Planning(phases=(phase,), requirements=(Requirement(id="CORE-01", text="Notes are kept"),))
+    host = FakeHost(agent=does(1, 2))
+    run(evolve(step, phase=phase, planning=planning), host)
+
+    assert "Notes are kept" in host.task("execute").prompt
+    assert "Use plain text files." in host.task("execute").prompt
+
+
+def test_the_summary_says_what_was_done() -> None:
+    host = FakeHost(agent=does(1, 2, summary="Notes survive a restart."))
+    text = run(a_step(real_plan()), host).files[0].text
+
+    assert "**Notes survive a restart.**" in text
+    assert "- did 1\n- did 2\n" in text
+    assert [commit.note for commit in host.commits] == ["did 1", "did 2"]
+
+
+def test_a_summary_of_a_resumed_step_has_the_earlier_notes() -> None:
+    host = FakeHost(agent=does(1, 2))
+    first = run(a_step(real_plan()), host).files[0].text
+    again = run(a_step(real_plan(), tasks_done=(1, 2), attempt=2), host).files[0].text
+
+    assert again == first

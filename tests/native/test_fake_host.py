@@ -92,3 +92,21 @@ def test_missing_paths_cannot_be_committed(tmp_path: Path) -> None:
     result = asyncio.run(FakeHost(root=tmp_path).commit_task(task, "feat: x", ["made"]))
 
     assert (result.commit, result.problem) == ("", "nothing has changed")
+
+
+def test_a_check_fails_before_its_task_unless_the_test_says_otherwise() -> None:
+    task = Task(number=1, name="Make it", check="make")
+    host, weak = FakeHost(), FakeHost(passes_before=["make"])
+
+    assert not asyncio.run(host.check_before(task)).ok
+    assert asyncio.run(weak.check_before(task)).ok
+    commit = asyncio.run(weak.commit_task(task, "feat: x", ["made"], "made it"))
+    assert commit.check is not None
+    assert (commit.check.passed_before, commit.note) == (True, "made it")
+
+
+def test_decisions_about_checks_are_kept() -> None:
+    host = FakeHost()
+    asyncio.run(host.replace_check(Task(number=1, name="x", check="make"), "make it", "why", "passes before"))
+
+    assert [(each.was, each.check) for each in host.replaced] == [("make", "make it")]

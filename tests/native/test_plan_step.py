@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from gsd_core import (
     Planning,
     Requirement,
     SetPosition,
+    Statement,
     StepRequest,
     StepResult,
     Truth,
@@ -70,6 +72,12 @@ def a_task(**fields: Any) -> dict[str, Any]:
     return {**task, **fields}
 
 
+def a_truth(
+    text: str = "A note can be added", serves: Sequence[str] = ("NOTE-01", "01:C1")
+) -> dict[str, Any]:
+    return {"text": text, "serves": list(serves)}
+
+
 def an_answer(**fields: Any) -> dict[str, Any]:
     plan = {
         "name": "Add notes",
@@ -77,7 +85,7 @@ def an_answer(**fields: Any) -> dict[str, Any]:
         "depends_on": [],
         "files_modified": ["notes.py"],
         "requirements": ["NOTE-01"],
-        "truths": ["A note can be added"],
+        "truths": [a_truth()],
         "artifacts": [{"path": "notes.py", "provides": "the store", "exports": ["add"]}],
         "key_links": [],
         "tasks": [a_task()],
@@ -101,7 +109,7 @@ def test_code_assigns_plan_ids_waves_and_truth_ids() -> None:
         name="List notes",
         depends_on=[1],
         files_modified=["listing.py"],
-        truths=["Notes are listed", "The newest is first"],
+        truths=[a_truth("Notes are listed"), a_truth("The newest is first", ["01:C1"])],
         artifacts=[{"path": "listing.py", "provides": "the list"}],
         key_links=[{"from": "listing.py", "to": "notes.py", "via": "import", "pattern": "import notes"}],
         tasks=[a_task(files=["listing.py"])],
@@ -115,7 +123,10 @@ def test_code_assigns_plan_ids_waves_and_truth_ids() -> None:
     ]
     assert (one.id, one.wave, one.depends_on) == ("01-01", 1, ())
     assert (two.id, two.wave, two.depends_on) == ("01-02", 2, ("01-01",))
-    assert [truth.id for truth in two.must_haves.truths] == ["01-02:T1", "01-02:T2"]
+    assert [(truth.id, truth.serves) for truth in two.must_haves.truths] == [
+        ("01-02:T1", ("NOTE-01", "01:C1")),
+        ("01-02:T2", ("01:C1",)),
+    ]
     assert two.must_haves.key_links[0].source == "listing.py"
     assert two.tasks[0].check == "python -m pytest -q"
 
@@ -182,10 +193,11 @@ def test_an_answer_without_plans_is_sent_back() -> None:
     assert complaints[0].startswith("plans: ")
 
 
+UNCOVERED = an_answer(requirements=[], truths=[a_truth(serves=["01:C1"])])
+
+
 def test_an_uncovered_requirement_is_sent_back_in_the_same_conversation() -> None:
-    host = FakeHost(
-        agent={"plan": {"plans": [an_answer(requirements=[])]}, "revise-1": {"plans": [an_answer()]}}
-    )
+    host = FakeHost(agent={"plan": {"plans": [UNCOVERED]}, "revise-1": {"plans": [an_answer()]}})
     result = run(a_step(), host)
     revision = host.task("revise-1")
 
@@ -197,7 +209,7 @@ def test_an_uncovered_requirement_is_sent_back_in_the_same_conversation() -> Non
 
 
 def test_after_three_revisions_the_step_fails_and_names_the_problem() -> None:
-    bad = {"plans": [an_answer(requirements=[])]}
+    bad = {"plans": [UNCOVERED]}
     host = FakeHost(agent={"plan": bad, "revise-1": bad, "revise-2": bad, "revise-3": bad})
     with pytest.raises(Permanent, match=r"after 3 revisions: .*NOTE-01"):
         run(a_step(), host)
@@ -280,7 +292,7 @@ def test_a_gap_closure_plan_comes_after_all_other_plans() -> None:
 def test_a_gap_that_no_plan_closes_is_sent_back() -> None:
     other = Gap(truth="Notes survive a restart", reason="nothing is saved", about="01-01:T2")
     answer = an_answer(requirements=[])
-    repaired = an_answer(requirements=[], truths=["A note can be added", "notes survive a Restart."])
+    repaired = an_answer(requirements=[], truths=[a_truth(), a_truth("notes survive a Restart.", [])])
     host = FakeHost(agent={"plan": {"plans": [answer]}, "revise-1": {"plans": [repaired]}})
     run(a_gap_round(GAP, other), host)
 
@@ -304,6 +316,7 @@ def test_the_planner_has_read_only_tools() -> None:
     assert (task.role, task.tools, task.writable) == ("planner", ("Read", "Glob", "Grep"), False)
     assert task.model == "sonnet"
     assert "NOTE-01: User can add a note" in task.prompt
+    assert "01:C1: A note can be added" in task.prompt
 
 
 @pytest.mark.parametrize(
@@ -397,6 +410,34 @@ def test_a_check_that_can_fail_is_accepted(check: str) -> None:
     assert host.keys == ("plan",)
 
 
+def a_link(pattern: str) -> dict[str, str]:
+    return {"from": "cli.py", "to": "notes.py", "via": "import", "pattern": pattern}
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"add\(", "", r"from ['\"]\./notes['\"]", "a: b # c", "[\"']add[\"']", "- x", "a\nb", "@x/y"]
+)
+def test_a_pattern_of_a_key_link_is_kept_as_it_is(pattern: str) -> None:
+    host = FakeHost(agent={"plan": {"plans": [an_answer(key_links=[a_link(pattern)])]}})
+
+    [plan] = plans_of(run(a_step(), host))
+
+    assert [link.pattern for link in plan.must_haves.key_links] == [pattern]
+
+
+@pytest.mark.parametrize("pattern", ["add(", "import [a", "*.add", r"[z-a]", "(?P<a>x)(?P<a>y)"])
+def test_a_pattern_that_is_no_regular_expression_goes_back_to_the_planner(pattern: str) -> None:
+    good = {"plans": [an_answer(key_links=[a_link(r"add\(")])]}
+    bad = {"plans": [an_answer(key_links=[a_link(r"notes\."), a_link(pattern)])]}
+    host = FakeHost(agent={"plan": bad, "revise-1": good})
+
+    [plan] = plans_of(run(a_step(), host))
+
+    [complaint] = [line for line in host.task("revise-1").prompt.splitlines() if pattern in line]
+    assert "key link 2 (cli.py -> notes.py)" in complaint
+    assert [link.pattern for link in plan.must_haves.key_links] == [r"add\("]
+
+
 def test_a_plan_lists_each_check_once_under_verification() -> None:
     tasks = [a_task(), a_task(name="Test the store"), a_task(name="Use it", check="python -m notes")]
     result = run(a_step(), FakeHost(agent={"plan": {"plans": [an_answer(tasks=tasks)]}}))
@@ -405,3 +446,222 @@ def test_a_plan_lists_each_check_once_under_verification() -> None:
         "<verification>\n- [ ] `python -m pytest -q`\n- [ ] `python -m notes`\n</verification>"
         in result.files[0].text
     )
+
+
+# What the truths serve
+
+LONG = evolve(
+    PHASE, criteria=("A note can be added", "The newest is first"), requirements=("NOTE-01", "NOTE-02")
+)
+COMPLETE = [a_truth(serves=["NOTE-01", "01:C1"]), a_truth("The newest is first", ["NOTE-02", "01:C2"])]
+
+
+@pytest.mark.parametrize(
+    ("truths", "complaint"),
+    [
+        ([a_truth(serves=["NOTE-01", "01:C1", "01:C2"])], "no plan covers requirement NOTE-02"),
+        ([a_truth(serves=["NOTE-01", "NOTE-02", "01:C1"])], "criterion 01:C2: The newest is first"),
+        ([*COMPLETE, a_truth("It is nice", [])], "truth 3 serves nothing: It is nice"),
+        ([*COMPLETE, a_truth("It is nice", ["NOTE-09"])], "truth 3 serves 'NOTE-09'"),
+        ([*COMPLETE, a_truth("It is nice", ["02:C1"])], "truth 3 serves '02:C1'"),
+        ([*COMPLETE, a_truth(" ", ["NOTE-01"])], "truth 3 is empty"),
+    ],
+)
+def test_each_break_between_the_phase_and_its_truths_is_one_exact_complaint(
+    truths: list[dict[str, Any]], complaint: str
+) -> None:
+    answers = [{"plans": [an_answer(truths=each)]} for each in (truths, COMPLETE)]
+    host = FakeHost(agent={"plan": answers[0], "revise-1": answers[1]})
+    run(a_step(LONG), host)
+    problems = re.findall(r"^- (.*)$", host.task("revise-1").prompt, re.MULTILINE)
+
+    assert host.keys == ("plan", "revise-1")
+    assert len(problems) == 1
+    assert complaint in problems[0]
+
+
+def test_a_requirement_that_a_plan_lists_but_no_truth_serves_is_sent_back() -> None:
+    lists = an_answer(
+        requirements=["NOTE-01", "NOTE-02"], truths=[a_truth(serves=["NOTE-01", "01:C1", "01:C2"])]
+    )
+    fixed = an_answer(truths=COMPLETE)
+    host = FakeHost(agent={"plan": {"plans": [lists]}, "revise-1": {"plans": [fixed]}})
+    (plan,) = plans_of(run(a_step(LONG), host))
+
+    assert "no truth serves requirement NOTE-02" in host.task("revise-1").prompt
+    assert plan.requirements == ("NOTE-01", "NOTE-02")
+
+
+def test_a_planner_that_keeps_dropping_a_criterion_fails_the_run_and_names_it() -> None:
+    bad = {"plans": [an_answer(truths=[a_truth(serves=["NOTE-01", "NOTE-02", "01:C1"])])]}
+    with pytest.raises(Permanent, match=r"no truth serves criterion 01:C2: The newest is first"):
+        run(a_step(LONG), FakeHost(agent=lambda turn: bad))
+
+
+def an_earlier_plan(**truth: Any) -> Plan:
+    return Plan(
+        id="01-01",
+        phase="1",
+        requirements=("NOTE-01",),
+        summary="S.md",
+        files_modified=("a.py",),
+        must_haves=MustHaves(truths=(Truth(id="01-01:T1", text="A note can be added", **truth),)),
+    )
+
+
+def test_truths_of_earlier_plans_count() -> None:
+    phase = evolve(LONG, plans=(an_earlier_plan(serves=("NOTE-01", "01:C1")),), listed=("01-01", "01-02"))
+    host = FakeHost(agent={"plan": {"plans": [an_answer(requirements=[], truths=[COMPLETE[1]])]}})
+    run(a_step(phase), host)
+
+    assert host.keys == ("plan",)
+
+
+def test_truths_of_a_plan_that_says_nothing_of_what_they_serve_count_for_its_requirements() -> None:
+    phase = evolve(LONG, plans=(an_earlier_plan(),), listed=("01-01", "01-02"))
+    host = FakeHost(agent={"plan": {"plans": [an_answer(requirements=[], truths=[COMPLETE[1]])]}})
+    run(a_step(phase), host)
+
+    assert host.keys == ("plan",)
+
+
+def test_the_goal_is_the_criterion_of_a_phase_without_any() -> None:
+    phase = evolve(PHASE, criteria=(), requirements=())
+    plan = an_answer(requirements=[], truths=[a_truth(serves=["01:C1"])])
+    host = FakeHost(agent={"plan": {"plans": [plan]}})
+    run(a_step(phase), host)
+
+    assert "01:C1: Notes are kept" in host.task("plan").prompt
+    assert host.keys == ("plan",)
+
+
+def test_a_gap_closure_has_to_close_the_gaps_only() -> None:
+    step = a_gap_round(GAP)
+    host = FakeHost(agent={"plan": {"plans": [an_answer(requirements=[], truths=[a_truth(serves=[])])]}})
+    (plan,) = plans_of(run(evolve(step, phase=evolve(step.phase or PHASE, criteria=LONG.criteria)), host))
+
+    assert host.keys == ("plan",)
+    assert plan.must_haves.truths[0].serves == ("NOTE-01",)
+
+
+@pytest.mark.parametrize(("about", "serves"), [("01:C2", ("01:C2",)), ("NOTE-01", ("NOTE-01",))])
+def test_the_truth_of_a_gap_serves_the_requirement_or_criterion_that_the_gap_is_about(
+    about: str, serves: tuple[str, ...]
+) -> None:
+    step = a_gap_round(Gap(truth="The newest comes first", reason="it does not", about=about))
+    answer = an_answer(requirements=[], truths=[a_truth("the newest comes first.", [])])
+    phase = evolve(step.phase or PHASE, criteria=LONG.criteria)
+    (plan,) = plans_of(run(evolve(step, phase=phase), FakeHost(agent={"plan": {"plans": [answer]}})))
+
+    assert plan.must_haves.truths[0].serves == serves
+
+
+# What the planner is told
+
+STATEMENTS = (
+    Statement(id="S1", text="Show notes, newest first.", used_by=("NOTE-01",), heading="What it does"),
+    Statement(id="S2", text="Never touch the network.", used_by=("constraint",)),
+    Statement(id="S3", text="No accounts.", used_by=("out of scope",)),
+    Statement(id="S4", text="I like tea.", used_by=("context",)),
+)
+
+
+def prompt_of(step: StepRequest) -> str:
+    host = FakeHost(agent={"plan": {"plans": [an_answer()]}})
+    run(step, host)
+    return host.task("plan").prompt
+
+
+def test_requirements_and_constraints_come_with_the_idea_s_own_words() -> None:
+    planning = Planning(
+        phases=(PHASE,),
+        requirements=(evolve(NOTE, statements=("S1",)),),
+        statements=STATEMENTS,
+        documents={
+            "PROJECT.md": "# N\n\n## Constraints\n\n- **Tech**: Python 3.11\n- **Style**: Plain text\n"
+        },
+    )
+    prompt = prompt_of(evolve(a_step(evolve(PHASE, context="D-01: Plain text")), planning=planning))
+
+    assert "- NOTE-01: User can add a note\n  S1 (under 'What it does'): Show notes, newest first." in prompt
+    assert "Never touch the network." in prompt
+    assert "Out of scope: S3: No accounts." in prompt
+    assert "Tech: Python 3.11" in prompt
+    assert prompt.count("Plain text") == 1
+    assert "I like tea." not in prompt
+
+
+def test_the_planner_gets_decisions_and_open_issues_of_executed_plans_the_nearest_first() -> None:
+    def a_phase(number: str, **fields: Any) -> PhaseView:
+        plan = Plan(id=f"0{number}-01", phase=number, summary="S.md", **fields)
+        return PhaseView(number=number, name="x", project=Path("/p"), plans=(plan,))
+
+    phases = (
+        a_phase("1", decisions=("UTF-8",)),
+        a_phase("2", decisions=("Tabs",), issues=("Slow",)),
+        a_phase("3"),
+    )
+    own = evolve(PHASE, number="4", depends_on=("1",))
+    planning = Planning(phases=(*phases, own), requirements=(NOTE,))
+    truths = [a_truth(serves=["NOTE-01", "04:C1"])]
+    host = FakeHost(agent={"plan": {"plans": [an_answer(truths=truths)]}})
+    run(evolve(a_step(own), planning=planning), host)
+    notes = ["01-01 decided: UTF-8", "02-01 decided: Tabs", "02-01 left open: Slow"]
+
+    assert "\n".join(f"- {note}" for note in notes) in host.task("plan").prompt
+
+
+def test_the_planner_gets_the_tracked_files_relevant_folders_first_and_the_programs() -> None:
+    others = [f"zoo/{number:04d}.py" for number in range(2_000)]
+    done = Plan(id="01-01", phase="1", requirements=("NOTE-01",), files_modified=("src/notes/store.py",))
+    phase = evolve(PHASE, plans=(done,), listed=("01-01",))
+    files = ("a/x.py", "pyproject.toml", "src/notes/__init__.py", ".planning/STATE.md", *others)
+    prompt = prompt_of(a_step(phase, files=files, programs=("git", "node")))
+    listed = prompt.partition("# Files in the repository\n")[2].splitlines()[1:]
+
+    assert listed[:3] == ["src/notes/__init__.py", "pyproject.toml", "a/x.py"]
+    assert len("\n".join(listed)) < 6_000
+    shown = sum(line in others for line in listed)
+    assert f"zoo/ {2_000 - shown} more files" in listed
+    assert ".planning/STATE.md" not in prompt
+    assert "git, node" in prompt
+
+
+def test_every_part_of_the_prompt_is_limited_and_says_when_it_is_cut() -> None:
+    huge = "word " * 100_000
+    statements = tuple(
+        Statement(id=f"S{n}", text=huge, used_by=("NOTE-01", "constraint", "out of scope"))
+        for n in range(1, 30)
+    )
+    done = Plan(id="01-01", phase="1", name=huge, summary="S.md", decisions=(huge,) * 9, issues=(huge,) * 9)
+    phase = evolve(PHASE, context=huge, research=huge, plans=(done,), listed=("01-01",))
+    planning = Planning(
+        phases=(phase,),
+        requirements=(evolve(NOTE, statements=tuple(one.id for one in statements)),),
+        statements=statements,
+    )
+    prompt = prompt_of(evolve(a_step(phase, files=("x" * 300,) * 20_000), planning=planning))
+
+    assert len(prompt) < 80_000
+    assert prompt.count("[cut off: ") > 5
+    assert all(f"\n  S{number}: word" in prompt for number in range(1, 30))
+
+
+def test_no_requirement_and_no_statement_is_left_out_of_a_long_list() -> None:
+    names = tuple(f"NOTE-{number:02d}" for number in range(1, 31))
+    statements = tuple(Statement(id=f"S{n}", text="word " * 300, used_by=names) for n in range(1, 401))
+    ids = tuple(one.id for one in statements)
+    phase = evolve(PHASE, requirements=names)
+    planning = Planning(
+        phases=(phase,),
+        requirements=tuple(Requirement(id=name, text="It works", statements=ids) for name in names),
+        statements=statements,
+    )
+    truths = [a_truth(serves=[*names, "01:C1"])]
+    host = FakeHost(agent={"plan": {"plans": [an_answer(truths=truths)]}})
+    run(evolve(a_step(phase), planning=planning), host)
+    prompt = host.task("plan").prompt
+
+    assert len(prompt) < 100_000
+    for part in re.split(r"^- (?=NOTE-)", prompt, flags=re.MULTILINE)[1:]:
+        assert set(ids) <= set(re.findall(r"S\d+", part))

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
+import attrs
 import pytest
 
 from gsd_core import (
@@ -25,7 +26,7 @@ from gsd_core import (
 from gsd_core.planning.model import TaskType
 from gsd_core.testing.fakes import FakeHost, Turn
 from gsd_plugins import native
-from gsd_plugins.native.answers import REPORT, VerdictStatus
+from gsd_plugins.native.answers import REPORT, Citation, FindingAnswer, VerdictStatus
 from gsd_plugins.native.prompt_context import prompt_text
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -111,6 +112,15 @@ def test_the_verifier_prompt_explains_every_status() -> None:
     system = task_of("verify").system
 
     assert [status for status in get_args(VerdictStatus) if f"`{status}`" not in system] == []
+
+
+def test_the_verifier_prompt_names_its_function_and_explains_citations_and_findings() -> None:
+    system = task_of("verify").system
+    fields = [field.name for kind in (Citation, FindingAnswer) for field in attrs.fields(kind)]
+
+    assert [
+        name for name in ("run_command", "citations", "findings", *fields) if f"`{name}`" not in system
+    ] == []
 
 
 def test_the_executor_prompt_names_its_function_and_the_fields_of_its_report() -> None:

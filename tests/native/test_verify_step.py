@@ -1,4 +1,4 @@
-"""verify: a truth holds only with proof."""
+"""verify: a requirement, a criterion or a truth holds only with proof, and the proof is checked."""
 
 from __future__ import annotations
 
@@ -7,29 +7,50 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from gsd_core import (
+    AgentResult,
+    Answer,
     CheckResult,
     Evidence,
     Gap,
     GapReport,
+    History,
     HumanCheck,
     MustHaves,
     PhaseView,
     Plan,
     Planning,
+    Requirement,
+    Statement,
     StepRequest,
     StepResult,
     TaskCheck,
+    ToolRecord,
     Truth,
     Verified,
 )
 from gsd_core.planning.verification import parse_verdict
-from gsd_core.testing.fakes import FakeHost
+from gsd_core.testing.fakes import FakeHost, Turn
 from gsd_plugins import native
 
+CODE = "import notes\n\ndef add(text):\n    notes.save(text)\n"
+READ = ToolRecord(tool="Read", target="notes.py")
+LINE = {"file": "notes.py", "first": 3, "last": 3}
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the project's folder, with the code that the verifier cites."""
+    TREE.append(tmp_path_factory.mktemp("project"))
+    (TREE[-1] / "notes.py").write_text(CODE)
+    return TREE[-1]
+
+
+TREE: list[Path] = []
 
 
 def a_plan(*truths: str, plan: str = "01-01") -> Plan:
@@ -38,28 +59,36 @@ def a_plan(*truths: str, plan: str = "01-01") -> Plan:
 
 
 def a_step(*plans: Plan, report: GapReport | None = None, **fields: Any) -> StepRequest:
+    planning = {name: fields.pop(name) for name in ("requirements_texts", "statements") if name in fields}
     phase = PhaseView(
-        number="1", name="Notes", project=Path("/p"), goal="Notes are kept", plans=plans, **fields
+        number="1", name="Notes", project=TREE[-1], goal="Notes are kept", plans=plans, **fields
     )
     return StepRequest(
         id="1/verify",
         run="r-1",
         kind="verify",
-        project=Path("/p"),
-        tree=Path("/p"),
+        project=TREE[-1],
+        tree=TREE[-1],
         now=NOW,
         phase=phase,
         report=report,
-        planning=Planning(phases=(phase,)),
+        planning=Planning(
+            phases=(phase,),
+            requirements=planning.get("requirements_texts", ()),
+            statements=planning.get("statements", ()),
+        ),
     )
 
 
 def verdict(name: str, status: str = "holds", **fields: Any) -> dict[str, Any]:
-    return {"id": name, "status": status, "evidence": "notes.py:3", "reason": "", "missing": [], **fields}
+    said = {"evidence": "add() saves it", "reason": "", "missing": [], "citations": [LINE]}
+    return {"id": name, "status": status, **said, **fields}
 
 
-def says(*verdicts: Any) -> dict[str, Any]:
-    return {"verify": {"verdicts": list(verdicts)}}
+def says(*verdicts: Any, uses: tuple[ToolRecord, ...] = (READ,), findings: Any = ()) -> dict[str, Any]:
+    """Return an agent that has used these tools (by default it has read notes.py) and gives *verdicts*."""
+    value = {"verdicts": list(verdicts), "findings": list(findings)}
+    return {"verify": AgentResult(value=value, uses=uses)}
 
 
 def run(step: StepRequest, host: FakeHost) -> StepResult:
@@ -81,7 +110,7 @@ def test_a_truth_holds_with_the_verifier_s_evidence() -> None:
     report = report_of(a_step(ADD), FakeHost(agent=says(verdict("01-01:T1"))))
 
     assert report.passed
-    assert report.evidence == (Evidence(about="01-01:T1", holds=True, proof="notes.py:3"),)
+    assert report.evidence == (Evidence(about="01-01:T1", holds=True, proof="notes.py:3: add() saves it"),)
 
 
 def test_the_report_is_written_as_a_verification() -> None:
@@ -120,13 +149,15 @@ def test_gaps_are_written_to_the_verification() -> None:
         {"verdicts": "holds"},
         {"verdicts": [{"id": "01-01:T1", "status": "passed"}]},
         {"verdicts": [verdict("01-01:T1", "HOLDS")]},
-        {"verdicts": [verdict("01-01:T1", evidence=" ")]},
+        {"verdicts": [verdict("01-01:T1", citations=[])]},
+        {"verdicts": [verdict("01-01:T1", "human", evidence=" ")]},
+        {"verdicts": [verdict("01-01:T1", "human", citations=[])]},
         {"verdicts": [verdict("01-01:T1"), verdict("01-01:T1", "fails")]},
         {"verdicts": [verdict("1-1:T1")]},
     ],
 )
 def test_an_invalid_verdict_is_not_a_pass(value: Any) -> None:
-    host = FakeHost(agent={"verify": value})
+    host = FakeHost(agent={"verify": AgentResult(value=value, uses=(READ,))})
     report = report_of(a_step(ADD), host)
 
     assert [(gap.about, gap.status) for gap in report.gaps] == [("01-01:T1", "unverified")]
@@ -135,8 +166,9 @@ def test_an_invalid_verdict_is_not_a_pass(value: Any) -> None:
 
 def test_a_missing_verdict_is_requested_again() -> None:
     step = a_step(a_plan("A note can be added", "Notes are listed"))
-    both = {"verdicts": [verdict("01-01:T1"), verdict("01-01:T2")]}
-    host = FakeHost(agent={"verify": [{"verdicts": [verdict("01-01:T1"), verdict("01-09:T1")]}, both]})
+    first = AgentResult(value={"verdicts": [verdict("01-01:T1"), verdict("01-09:T1")]}, uses=(READ,))
+    both = AgentResult(value={"verdicts": [verdict("01-01:T1"), verdict("01-01:T2")]}, uses=(READ,))
+    host = FakeHost(agent={"verify": [first, both]})
 
     assert report_of(step, host).passed
     (complaints,) = host.complaints
@@ -200,11 +232,52 @@ def test_a_truth_of_two_plans_is_verified_once() -> None:
     assert report_of(a_step(ADD, a_plan("a note can be  added.", plan="01-02")), host).passed
 
 
-def test_without_truths_the_roadmap_s_criteria_are_verified() -> None:
-    host = FakeHost(agent=says(verdict("01:C1"), verdict("01:C2", "fails", reason="no")))
-    report = report_of(a_step(a_plan(), criteria=("It starts", "It stops")), host)
+def test_the_roadmap_s_criteria_are_verified_beside_the_truths() -> None:
+    verdicts = (verdict("01:C1"), verdict("01:C2", "fails", reason="no"), verdict("01-01:T1"))
+    step = a_step(ADD, criteria=("It starts", "It stops"))
+    report = report_of(step, FakeHost(agent=says(*verdicts)))
 
-    assert [gap.truth for gap in report.gaps] == ["It stops"]
+    assert [(gap.about, gap.truth) for gap in report.gaps] == [("01:C2", "It stops")]
+
+
+def test_requirements_are_verified_beside_the_truths() -> None:
+    plan = attrs.evolve(ADD, requirements=("CORE-01",))
+    step = a_step(plan, requirements=("CORE-01",))
+    report = report_of(
+        step, FakeHost(agent=says(verdict("CORE-01", "fails", reason="no"), verdict("01-01:T1")))
+    )
+
+    assert [gap.about for gap in report.gaps] == ["CORE-01"]
+
+
+def test_a_criterion_without_a_verdict_is_a_gap_although_all_truths_hold() -> None:
+    step = a_step(ADD, criteria=("It says how many rows were skipped",))
+    report = report_of(step, FakeHost(agent=says(verdict("01-01:T1"))))
+
+    assert [(gap.about, gap.status) for gap in report.gaps] == [("01:C1", "unverified")]
+
+
+def test_the_verifier_sees_requirements_with_the_words_of_the_idea() -> None:
+    plan = attrs.evolve(ADD, requirements=("CORE-01",))
+    step = a_step(
+        plan,
+        requirements=("CORE-01",),
+        requirements_texts=(Requirement(id="CORE-01", text="User can list notes"),),
+        statements=(
+            Statement(id="S1", text="Notes are listed newest first", used_by=("CORE-01",)),
+            Statement(id="S2", text="No network", used_by=("constraint",)),
+            Statement(id="S3", text="I like cats", used_by=("context",)),
+        ),
+    )
+    host = FakeHost(agent=says(verdict("CORE-01"), verdict("01-01:T1")))
+    report_of(step, host)
+    prompt = host.task("verify").prompt
+
+    assert "- CORE-01: User can list notes" in prompt
+    assert "Notes are listed newest first" in prompt
+    assert "No network" in prompt
+    assert "cats" not in prompt
+    assert "- 01-01:T1: A note can be added (serves CORE-01)" in prompt
 
 
 def test_without_truths_and_criteria_the_goal_is_verified() -> None:
@@ -261,3 +334,179 @@ def test_a_resumed_verify_step_asks_nothing_twice() -> None:
 
     assert report_of(a_step(ADD), host) == report_of(a_step(ADD), host)
     assert (len(host.tasks), len(host.inquiries)) == (1, 1)
+
+
+# Citations
+
+CLOCK = ToolRecord(tool="run_command", target="python3 notes.py", exit=1)
+
+
+def cites(**citation: Any) -> dict[str, Any]:
+    return verdict("01-01:T1", citations=[citation])
+
+
+@pytest.mark.parametrize(
+    ("citation", "uses", "problem"),
+    [
+        (LINE, (), "not read"),
+        (LINE, (ToolRecord(tool="Read", target="other.py"),), "not read"),
+        (LINE, (ToolRecord(tool="Glob", target="."),), "not read"),
+        (LINE, (ToolRecord(tool="Grep", target=".", pattern="nothing like it"),), "not read"),
+        (LINE, (ToolRecord(tool="Grep", target=".", pattern="(d+)+$"),), "not read"),
+        ({"file": "notes.py", "first": 3, "last": 5}, (READ,), "lines 1 to 4"),
+        ({"file": "notes.py", "first": 0, "last": 1}, (READ,), "lines 1 to 4"),
+        ({"file": "notes.py", "first": 4, "last": 3}, (READ,), "lines 1 to 4"),
+        ({"file": "notes.py", "first": 2, "last": 2}, (READ,), "blank"),
+        ({"file": "gone.py", "first": 1, "last": 1}, (ToolRecord(tool="Read", target="gone.py"),), "exist"),
+        ({"file": ".", "first": 1, "last": 1}, (ToolRecord(tool="Read", target="."),), "does not exist"),
+        ({"file": "a\0b", "first": 1, "last": 1}, (READ,), "project"),
+        ({"command": "python3 notes.py", "exit": 0}, (), "not run"),
+        ({"command": "python3 notes.py", "exit": 0}, (CLOCK,), "did not exit with 0 but with 1"),
+        (
+            {"command": "python3 notes.py", "exit": 1},
+            (CLOCK, attrs.evolve(CLOCK, exit=0)),
+            "did not exit with 1 but with 0",
+        ),
+        (
+            {"command": "python3 notes.py", "exit": 0},
+            (attrs.evolve(CLOCK, exit=None),),
+            "without an exit code",
+        ),
+        (
+            {"command": "python3 notes.py", "exit": 0},
+            (ToolRecord(tool="Bash", target="python3 notes.py"),),
+            "not run",
+        ),
+        ({"command": "true", "exit": 0}, (ToolRecord(tool="run_command", target="true", exit=0),), "nothing"),
+        ({}, (READ,), "needs"),
+        ({**LINE, "command": "python3 notes.py", "exit": 1}, (READ, CLOCK), "not both"),
+    ],
+)
+def test_a_wrong_citation_is_complained_about_and_then_a_gap(
+    citation: dict[str, Any], uses: tuple[ToolRecord, ...], problem: str
+) -> None:
+    host = FakeHost(agent=says(cites(**citation), uses=uses))
+    report = report_of(a_step(ADD), host)
+
+    assert [(gap.about, gap.status) for gap in report.gaps] == [("01-01:T1", "unverified")]
+    assert len(host.complaints) == 2
+    (complaint,) = host.complaints[0]
+    assert complaint.startswith("01-01:T1: ")
+    assert problem in complaint
+    assert problem in report.gaps[0].reason
+
+
+@pytest.mark.parametrize(
+    ("citation", "uses"),
+    [
+        (LINE, (READ,)),
+        ({"file": "./notes.py", "first": 1, "last": 4}, (READ,)),
+        (LINE, (ToolRecord(tool="Grep", target=".", pattern=r"def \w+"),)),
+        (LINE, (ToolRecord(tool="Grep", target="notes.py", pattern="ADD"),)),
+        ({"command": "python3 notes.py", "exit": 1}, (CLOCK,)),
+    ],
+)
+def test_a_correct_citation_proves_a_verdict(citation: dict[str, Any], uses: tuple[ToolRecord, ...]) -> None:
+    host = FakeHost(agent=says(cites(**citation), uses=uses))
+
+    assert report_of(a_step(ADD), host).passed
+    assert host.complaints == []
+
+
+def test_one_wrong_citation_among_right_ones_makes_the_verdict_worthless() -> None:
+    both = verdict("01-01:T1", citations=[LINE, {"command": "make test", "exit": 0}])
+
+    assert not report_of(a_step(ADD), FakeHost(agent=says(both))).passed
+
+
+def test_a_file_outside_the_project_proves_nothing(tree: Path) -> None:
+    outside = tree.parent / "outside.py"
+    outside.write_text("proof = 1\n")
+    (tree / "link.py").symlink_to(outside)
+    uses = tuple(ToolRecord(tool="Read", target=name) for name in ("link.py", "../outside.py", str(outside)))
+
+    for name in ("link.py", "../outside.py", str(outside)):
+        host = FakeHost(agent=says(cites(file=name, first=1, last=1), uses=uses))
+        gap = report_of(a_step(ADD), host).gaps[0]
+        assert "not in the project" in gap.reason, name
+
+
+def test_a_summary_of_the_executor_proves_nothing(tree: Path) -> None:
+    (tree / ".planning").mkdir()
+    (tree / ".planning" / "01-01-SUMMARY.md").write_text("All done.\n")
+    cited = cites(file=".planning/01-01-SUMMARY.md", first=1, last=1)
+    read = ToolRecord(tool="Read", target=".planning/01-01-SUMMARY.md")
+
+    assert not report_of(a_step(ADD), FakeHost(agent=says(cited, uses=(read,)))).passed
+
+
+def test_a_file_that_is_not_committed_proves_nothing() -> None:
+    kept, missing = History(files=frozenset({"notes.py"})), History(files=frozenset({"README.md"}))
+
+    assert report_of(a_step(ADD, history=kept), FakeHost(agent=says(verdict("01-01:T1")))).passed
+    report = report_of(a_step(ADD, history=missing), FakeHost(agent=says(verdict("01-01:T1"))))
+    assert "not committed" in report.gaps[0].reason
+
+
+def test_a_corrected_citation_is_accepted() -> None:
+    wrong = AgentResult(value={"verdicts": [cites(file="notes.py", first=9, last=9)]}, uses=(READ,))
+    right = AgentResult(value={"verdicts": [verdict("01-01:T1")]}, uses=(READ,))
+    host = FakeHost(agent={"verify": [wrong, right]})
+
+    assert report_of(a_step(ADD), host).passed
+    assert len(host.complaints) == 1
+
+
+def test_the_verifier_can_run_a_command_and_cite_it() -> None:
+    replies: list[str] = []
+
+    async def agent(turn: Turn) -> Any:
+        replies.append(await turn.call("run_command", command="python3 notes.py add x"))
+        return {"verdicts": [cites(command="python3 notes.py add x", exit=0)]}
+
+    host = FakeHost(agent=agent)
+
+    assert report_of(a_step(ADD), host).passed
+    assert host.commands == ["python3 notes.py add x"]
+    assert replies == ["exit 0"]
+
+
+def test_the_outputs_of_the_plan_s_checks_may_be_cited() -> None:
+    ran = TaskCheck(plan="01-01", task=1, result=CheckResult(command="pytest -q", exit=0))
+    step = a_step(ADD, checks=(ran,))
+
+    assert report_of(step, FakeHost(agent=says(cites(command="pytest -q", exit=0), uses=()))).passed
+    assert not report_of(step, FakeHost(agent=says(cites(command="pytest -q", exit=1), uses=()))).passed
+
+
+# Findings and assumptions
+
+
+def test_a_finding_of_weight_is_a_gap_and_another_is_listed() -> None:
+    crash = {"severity": "major", "problem": "It crashes on an empty file", "where": "notes.py:3", "fix": "x"}
+    typo = {"severity": "cosmetic", "problem": "A typo in the help"}
+    host = FakeHost(agent=says(verdict("01-01:T1"), findings=(crash, typo)))
+    result = run(a_step(ADD), host)
+    assert isinstance(result.outcome, Verified)
+    report = result.outcome.report
+
+    assert [gap.reason for gap in report.gaps] == ["major: It crashes on an empty file"]
+    assert [one.text for one in report.observations] == ["A typo in the help"]
+    assert "A typo in the help" in result.files[0].text
+    assert parse_verdict(result.files[0].text, path="v.md").status == "gaps_found"
+
+
+@pytest.mark.parametrize("how", ["policy", "timeout"])
+def test_a_manual_check_that_nobody_looked_at_is_assumed_and_stays_listed(how: Any) -> None:
+    host = FakeHost(agent=says(HUMAN), answers=lambda _: Answer(question="", chosen=("Works",), how=how))
+    result = run(a_step(ADD), host)
+    assert isinstance(result.outcome, Verified)
+    read = parse_verdict(result.files[0].text, path="v.md")
+
+    assert result.outcome.report.passed
+    assert result.outcome.report.evidence == ()
+    assert (read.status, [(check.about, check.result) for check in read.human]) == (
+        "passed",
+        [("01-01:T1", "assumed")],
+    )
+    assert read.score == "0/1 must-haves verified"

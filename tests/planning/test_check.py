@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gsd_core import Artifact, MustHaves, PhaseView, Plan, PlannedPhase, Requirement, Task, Truth
-from gsd_core.planning.check import check_plans, check_roadmap, invalid_path_reason
+from gsd_core.planning.check import (
+    check_plans,
+    check_roadmap,
+    check_serves,
+    invalid_path_reason,
+)
+from gsd_core.planning.must_haves import served_by
+from gsd_core.planning.plan import parse_plan, render_plan
 from gsd_core.planning.waves import cycle, waves
 
 PHASE = PhaseView(number="1", name="X", project=Path())
@@ -188,3 +195,56 @@ def test_every_node_has_a_wave_or_the_graph_has_a_cycle(graph: dict[str, list[st
     for node, following in pairwise(cycle_found):
         assert following in graph[node]
     assert cycle_found[:1] == cycle_found[-1:]
+
+
+# What truths serve
+
+SERVED = attrs.evolve(PHASE, requirements=("A-01",), criteria=("It is", "It stays"))
+
+
+def with_truths(*serves: tuple[str, ...]) -> Plan:
+    truths = tuple(
+        Truth(id=f"01-01:T{number}", text="it is", serves=names) for number, names in enumerate(serves, 1)
+    )
+    return attrs.evolve(PLAN, must_haves=attrs.evolve(PLAN.must_haves, truths=truths))
+
+
+@pytest.mark.parametrize(
+    ("plan", "complete", "problems"),
+    [
+        (with_truths(("A-01", "01:C1"), ("01:C2",)), True, []),
+        (with_truths(("A-01", "01:C1")), True, ["no truth serves criterion 01:C2: It stays"]),
+        (with_truths(("A-01", "01:C1")), False, []),
+        (with_truths(("01:C1", "01:C2")), True, ["no truth serves requirement A-01"]),
+        (with_truths(("A-01", "01:C1", "01:C2", "01:C3")), True, ["truth 1 serves '01:C3', which"]),
+        (with_truths(("A-01", "1:C1")), False, ["truth 1 serves '1:C1', which"]),
+        (with_truths(("A-01",), ()), False, ["truth 2 serves nothing: it is"]),
+        # As other tools write it: the truths count for the plan's requirements.
+        (PLAN, True, ["truth 1 serves nothing: it is"]),
+    ],
+)
+def test_truths_serve_every_requirement_and_criterion(
+    plan: Plan, complete: bool, problems: list[str]
+) -> None:
+    found = [issue.description for issue in check_serves(SERVED, [plan], complete=complete)]
+
+    assert len(found) == len(problems)
+    assert [
+        problem for problem, text in zip(problems, found, strict=True) if not text.startswith(problem)
+    ] == []
+
+
+def test_a_plan_edited_by_hand_whose_truths_no_longer_match_serves_its_requirements() -> None:
+    plan = with_truths(("A-01", "01:C1"), ("01:C2",))
+    text = render_plan(attrs.evolve(plan, path="01-01-PLAN.md"))
+    edited = text.replace('    - "it is"\n', '    - "it is"\n    - "it is more"\n', 1)
+    read = parse_plan(edited, path="01-01-PLAN.md", phase="1")
+
+    assert [
+        truth.serves for truth in parse_plan(text, path="01-01-PLAN.md", phase="1").must_haves.truths
+    ] == [
+        ("A-01", "01:C1"),
+        ("01:C2",),
+    ]
+    assert [truth.text for truth in read.must_haves.truths] == ["it is", "it is more", "it is"]
+    assert [served_by(read, truth) for truth in read.must_haves.truths] == [("A-01",)] * 3

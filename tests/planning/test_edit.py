@@ -20,6 +20,7 @@ from gsd_core import (
     TickPlan,
 )
 from gsd_core.planning.edit import apply_changes
+from gsd_core.planning.frontmatter import read_frontmatter
 from gsd_core.planning.requirements import render_requirements
 from gsd_core.planning.roadmap import render_roadmap
 from gsd_core.planning.state import render_state
@@ -142,7 +143,7 @@ def test_plans_of_a_later_round_are_appended() -> None:
     lines = changed_lines("ROADMAP.md", first, TickPlan(phase="1", plan="01-01"), later)
 
     assert lines == [
-        "**Plans**: 2 plans",
+        "**Plans**: 1/2 plans executed",
         "Plans:",
         "- [x] 01-01-PLAN.md — begin",
         "- [ ] 01-02-PLAN.md — close a gap",
@@ -202,7 +203,8 @@ def test_a_phase_that_is_only_in_the_checklist_gets_a_section_for_its_plans() ->
     assert after_listing(text, "2") == (
         "# R\n\n## Phases\n\n- [ ] **Phase 1: A** - do a\n"
         "- [x] **Phase 2: B** - do b (completed 2026-01-31)\n\n"
-        "### Phase 2: B\n**Goal**: do b\n**Plans**: 1 plan\n\nPlans:\n- [x] 02-01-PLAN.md — begin\n\n"
+        "### Phase 2: B\n**Goal**: do b\n**Plans**: 1/1 plans executed\n\n"
+        "Plans:\n- [x] 02-01-PLAN.md — begin\n\n"
         "## Progress\n"
     )
 
@@ -211,7 +213,7 @@ def test_a_phase_that_is_only_in_a_table_gets_a_section_for_its_plans() -> None:
     table = "| Phase | Name | Status |\n|---|---|---|\n| 1 | A | Not started |\n| **2** | B | Not started |\n"
 
     assert after_listing(table, "1") == table.replace("A | Not started", "A | Complete   ") + (
-        "\n### Phase 1: A\n**Plans**: 1 plan\n\nPlans:\n- [x] 01-01-PLAN.md — begin\n"
+        "\n### Phase 1: A\n**Plans**: 1/1 plans executed\n\nPlans:\n- [x] 01-01-PLAN.md — begin\n"
     )
 
 
@@ -418,3 +420,59 @@ def test_a_missing_roadmap_is_an_error_but_a_missing_state_is_not() -> None:
     assert apply_changes({}, [POSITION]) == {}
     with pytest.raises(PlanningError, match=r"\.planning/ROADMAP\.md: "):
         apply_changes({}, [TickPhase(phase="1", date="2026-01-31")])
+
+
+FRONTMATTER = """---
+gsd_state_version: 1.0
+milestone: v1.2
+status: planning  # by hand
+current_phase: 1
+current_phase_name: First
+stopped_at: >-
+  a text on
+  several lines
+last_updated: "2026-01-01T00:00:00.000Z"
+progress:
+  total_phases: 9
+  completed_phases: 0
+  total_plans: 1
+  completed_plans: 0
+  percent: 0
+custom: kept
+---
+
+# State
+
+Status: Planning
+"""
+
+
+def test_the_frontmatter_of_the_state_agrees_with_its_body() -> None:
+    change = evolve(
+        POSITION, status="In progress", done=3, all_plans=5, phases_done=1, at="2026-01-31T10:00:00+00:00"
+    )
+    once = apply_changes({"STATE.md": FRONTMATTER}, [change])["STATE.md"]
+    head = read_frontmatter(once, path="STATE.md")
+
+    assert head.text("status") == "executing"
+    assert (head.text("current_phase"), head.text("current_phase_name")) == (change.phase, change.name)
+    assert head.text("last_updated") == "2026-01-31T10:00:00+00:00"
+    assert head.get("progress") == {
+        "total_phases": str(change.phases),
+        "completed_phases": "1",
+        "total_plans": "5",
+        "completed_plans": "3",
+        "percent": str(change.percent),
+    }
+    assert head.text("stopped_at") == "a text on several lines"
+    assert (head.text("milestone"), head.text("custom")) == ("v1.2", "kept")
+    assert "active_phase" not in head.values
+    assert apply_changes({"STATE.md": once}, [change]) == {}
+
+
+def test_a_phase_number_in_the_frontmatter_stays_what_it_is() -> None:
+    change = evolve(POSITION, phase="2.10")
+    text = apply_changes({"STATE.md": FRONTMATTER}, [change])["STATE.md"]
+
+    assert read_frontmatter(text, path="STATE.md").text("current_phase") == "2.10"
+    assert 'current_phase: "2.10"' in text

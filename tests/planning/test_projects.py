@@ -63,6 +63,7 @@ def test_goals_and_the_numbers_of_plans_and_summaries_agree_with_gsd(project: Pa
     ] == [(phase["goal"] or "", phase["plan_count"], phase["summary_count"]) for phase in reported]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.name)
 def test_a_rendered_plan_is_read_with_the_same_values(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
@@ -118,6 +119,7 @@ def documents(project: Path, encoding: str) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 @each_project
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_each_change_leaves_all_other_lines_alone_and_applies_only_once(project: Path, encoding: str) -> None:
@@ -134,7 +136,8 @@ def test_each_change_leaves_all_other_lines_alone_and_applies_only_once(project:
             ]
             removed = [line for line in diff if line.startswith("-")]
             added = [line for line in diff if line.startswith("+")]
-            assert len(removed) <= 8
+            # The frontmatter of STATE repeats what the body says.
+            assert len(removed) <= (16 if name == "STATE.md" else 8)
             new_section = any(re.match(r"\+#+ Phase ", line) for line in added)
             assert len(added) <= len(removed) + (8 if new_section else 4)
             assert {line[-1:] == "\r" for line in new[:-1]} <= {line[-1:] == "\r" for line in old[:-1]}

@@ -295,7 +295,6 @@ def test_resolved_gaps_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("---\nwave: 1\nwave: 2\n---\n", r"PLAN\.md:3: .*duplicate key"),
         ("---\nwave: 1\n", r"PLAN\.md:1: .*frontmatter"),
         ("---\na: &x [1]\nb: *x\n---\n", r"PLAN\.md:3: .*alias"),
         ("---\na: " + "[" * 30 + "]" * 30 + "\n---\n", r"PLAN\.md:2: .*nested"),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -80,6 +81,7 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
+@pytest.mark.slow
 @with_hostile_text
 def test_a_roadmap_has_only_the_given_phases(text: str) -> None:
     phases = [

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from gsd_core import (
@@ -22,6 +23,7 @@ from gsd_core import (
     Truth,
     Verdict,
 )
+from gsd_core.planning.must_haves import unserved_requirements
 from gsd_core.planning.verification import parse_verdict, render_verification
 from gsd_plugins import must_haves
 
@@ -184,7 +186,68 @@ def test_a_requirement_is_satisfied_if_the_must_haves_of_its_plans_hold() -> Non
     one = a_plan("It runs", requirements=("NOTE-01",))
     other = a_plan("It stops", plan="01-02")
 
-    assert covered(one, other, evidence=holds("01-01:T1")) == [["01-01", "✓ SATISFIED"]]
+    assert covered(one, other, evidence=holds("01-01:T1", "NOTE-01")) == [["01-01", "✓ SATISFIED"]]
+
+
+def test_a_requirement_is_not_satisfied_by_its_truths_alone() -> None:
+    plan = a_plan("It runs", requirements=("NOTE-01",))
+
+    assert covered(plan, evidence=holds("01-01:T1")) == [["01-01", "? UNCERTAIN"]]
+
+
+def test_a_requirement_is_judged_by_the_truths_that_serve_it() -> None:
+    serving = Truth(id="01-01:T1", text="It runs", serves=("NOTE-01",))
+    other = Truth(id="01-01:T2", text="It stops", serves=("01:C1",))
+    plan = attrs.evolve(a_plan(requirements=("NOTE-01",)), must_haves=MustHaves(truths=(serving, other)))
+    gap = Gap(truth="It stops", reason="it does not", about="01-01:T2")
+
+    evidence = holds("NOTE-01", "01-01:T1")
+    assert covered(plan, gaps=(gap,), evidence=evidence) == [["01-01", "✓ SATISFIED"]]
+
+
+def test_a_gap_closes_only_what_it_is_about() -> None:
+    phase = a_phase(a_plan("It is kept", requirements=("NOTE-01",)), criteria=("It is kept",))
+    text = rendered(phase, Gap(truth="It is kept", reason="no", about="01:C1"), evidence=holds("01-01:T1"))
+
+    assert [row[2] for row in rows(text, "Observable Truths")] == ["✓ VERIFIED", "✗ FAILED"]
+
+
+@pytest.mark.parametrize(
+    ("plan", "reason"),
+    [
+        (a_plan("It runs"), "no plan"),
+        (a_plan(requirements=("NOTE-01",)), "no truth"),
+        (
+            attrs.evolve(
+                a_plan(requirements=("NOTE-01",)),
+                must_haves=MustHaves(truths=(Truth(id="01-01:T1", text="t", serves=("01:C1",)),)),
+            ),
+            "no truth",
+        ),
+    ],
+)
+def test_a_requirement_without_a_plan_or_a_truth_is_a_gap(plan: Plan, reason: str) -> None:
+    [gap] = unserved_requirements(a_phase(plan, requirements=("NOTE-01",)))
+
+    assert (gap.about, gap.status) == ("NOTE-01", "unverified")
+    assert gap.reason.startswith(reason)
+
+
+def test_a_requirement_that_a_truth_serves_is_no_gap() -> None:
+    truth = Truth(id="01-01:T1", text="t", serves=("NOTE-01",))
+    plan = attrs.evolve(a_plan(), must_haves=MustHaves(truths=(truth,)))
+
+    assert list(unserved_requirements(a_phase(plan, requirements=("NOTE-01",)))) == []
+
+
+def test_what_was_assumed_does_not_count_as_verified_and_is_read_back() -> None:
+    look = HumanCheck(test="Open the page", expected="It is blue", about="01-01:T2")
+    text = rendered(a_phase(a_plan("It runs", "It is blue")), evidence=holds("01-01:T1"), assumed=(look,))
+    verdict = parse_verdict(text, path="v.md")
+
+    assert (verdict.status, verdict.score) == ("passed", "1/2 must-haves verified")
+    assert [(check.test, check.result) for check in verdict.human] == [("Open the page", "assumed")]
+    assert rows(text, "Observable Truths")[1][2] == "? ASSUMED"
 
 
 def test_a_requirement_is_blocked_by_a_gap_in_one_of_its_plans() -> None:
@@ -192,27 +255,30 @@ def test_a_requirement_is_blocked_by_a_gap_in_one_of_its_plans() -> None:
     missing = Gap(truth="app.py is there", reason="it does not exist", about="app.py")
     failing = Gap(truth="The check passes", reason="exit code 1", about="01-01/1")
     unmet = Gap(truth="Notes are kept", reason="they are not", about="NOTE-01")
+    proven = holds("01-01:T1", "NOTE-01")
 
     for gap in (missing, failing, unmet):
-        assert covered(plan, gaps=(gap,), evidence=holds("01-01:T1")) == [["01-01", "✗ BLOCKED"]]
+        assert covered(plan, gaps=(gap,), evidence=proven) == [["01-01", "✗ BLOCKED"]]
 
 
 def test_a_requirement_is_uncertain_or_needs_a_human_if_one_of_its_must_haves_does() -> None:
     plan = a_plan("It runs", "It is blue", artifacts=(APP,), requirements=("NOTE-01",))
     look = HumanCheck(test="Open the page", expected="It is blue", about="01-01:T2")
 
-    assert covered(plan, evidence=holds("app.py")) == [["01-01", "? UNCERTAIN"]]
-    assert covered(plan, evidence=holds("01-01:T1"), human=(look,)) == [["01-01", "? NEEDS HUMAN"]]
+    assert covered(plan, evidence=holds("app.py", "NOTE-01")) == [["01-01", "? UNCERTAIN"]]
+    proven = holds("01-01:T1", "NOTE-01")
+    assert covered(plan, evidence=proven, human=(look,)) == [["01-01", "? NEEDS HUMAN"]]
+    assert covered(plan, evidence=proven, assumed=(look,)) == [["01-01", "? ASSUMED"]]
 
 
 def test_a_requirement_that_no_plan_names_is_orphaned() -> None:
     assert covered(a_plan("It runs"), evidence=holds("01-01:T1")) == [["-", "✗ ORPHANED"]]
 
 
-def test_without_truths_a_requirement_is_judged_by_the_success_criteria() -> None:
+def test_a_requirement_that_no_truth_serves_is_orphaned() -> None:
     plan = a_plan(requirements=("NOTE-01",))
 
-    assert covered(plan, evidence=holds("01:C1")) == [["01-01", "✓ SATISFIED"]]
+    assert covered(plan, evidence=holds("01:C1", "NOTE-01")) == [["01-01", "✗ ORPHANED"]]
 
 
 @pytest.mark.parametrize("count", [1, 12, 60])

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args, get_origin,
 
 import attrs
 
-from gsd_core import AgentFunction
+from gsd_core import AgentFunction, Severity
 from gsd_core.planning.model import TaskType
 
 T = TypeVar("T")
@@ -22,11 +22,13 @@ VerdictStatus: TypeAlias = Literal["holds", "fails", "uncertain", "human"]
 
 @attrs.frozen(kw_only=True)
 class RequirementAnswer:
-    """A requirement."""
+    """A requirement; *statements* are those of the idea that it comes from, *reason* is why it has none."""
 
     id: str
     category: str
     text: str
+    statements: tuple[str, ...]
+    reason: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -35,6 +37,7 @@ class Exclusion:
 
     feature: str
     reason: str
+    statements: tuple[str, ...]
 
 
 @attrs.frozen(kw_only=True)
@@ -44,6 +47,7 @@ class Constraint:
     type: str
     what: str
     why: str
+    statements: tuple[str, ...]
 
 
 @attrs.frozen(kw_only=True)
@@ -59,7 +63,7 @@ class PhaseAnswer:
 
 @attrs.frozen(kw_only=True)
 class RoadmapAnswer:
-    """The roadmapper's answer: requirements and phases."""
+    """The roadmapper's answer: requirements and phases; *context* are the statements that ask for nothing."""
 
     name: str
     summary: str
@@ -68,7 +72,16 @@ class RoadmapAnswer:
     later: tuple[RequirementAnswer, ...]
     out_of_scope: tuple[Exclusion, ...]
     constraints: tuple[Constraint, ...]
+    context: tuple[str, ...]
     phases: tuple[PhaseAnswer, ...]
+
+
+@attrs.frozen(kw_only=True)
+class TruthAnswer:
+    """Something that must be true; it serves requirements and success criteria of the phase, by their ids."""
+
+    text: str
+    serves: tuple[str, ...]
 
 
 @attrs.frozen(kw_only=True)
@@ -124,7 +137,7 @@ class PlanAnswer:
     depends_on: tuple[int, ...]
     files_modified: tuple[str, ...]
     requirements: tuple[str, ...]
-    truths: tuple[str, ...]
+    truths: tuple[TruthAnswer, ...]
     artifacts: tuple[ArtifactAnswer, ...]
     key_links: tuple[LinkAnswer, ...]
     tasks: tuple[TaskAnswer, ...]
@@ -139,29 +152,63 @@ class PlansAnswer:
 
 @attrs.frozen(kw_only=True)
 class ReportAnswer:
-    """The executor's final answer. It has no status: whether a plan is done is decided by its commits."""
+    """The executor's final answer. It has no status: whether a plan is done is decided by its commits.
 
+    *summary* is one sentence on what there is now; an answer without it is valid.
+    """
+
+    summary: str = ""
     deviations: tuple[str, ...]
     decisions: tuple[str, ...]
     issues: tuple[str, ...]
 
 
 @attrs.frozen(kw_only=True)
+class Citation:
+    """Where a verdict can be looked up: lines *first* to *last* of a file, or a command and its exit code."""
+
+    file: str = ""
+    first: int = 0
+    last: int = 0
+    command: str = ""
+    exit: int = 0
+
+
+@attrs.frozen(kw_only=True)
 class VerdictAnswer:
-    """The verdict on one truth."""
+    """The verdict on one requirement, success criterion or truth."""
 
     id: str
     status: VerdictStatus
     evidence: str
     reason: str
     missing: tuple[str, ...]
+    citations: tuple[Citation, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class FindingAnswer:
+    """A defect that the verifier was not asked about."""
+
+    severity: Severity
+    problem: str
+    where: str = ""
+    fix: str = ""
 
 
 @attrs.frozen(kw_only=True)
 class VerdictsAnswer:
-    """The verifier's answer: a verdict on each truth."""
+    """The verifier's answer: a verdict on each id, and what else it found."""
 
     verdicts: tuple[VerdictAnswer, ...]
+    findings: tuple[FindingAnswer, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class RunCommand:
+    """The arguments of ``run_command``."""
+
+    command: str
 
 
 @attrs.frozen(kw_only=True)
@@ -171,6 +218,14 @@ class TaskDone:
     task: int
     files: tuple[str, ...]
     note: str
+
+
+@attrs.frozen(kw_only=True)
+class CheckAnswer:
+    """The planner's decision about a task's check; the same command means that it is kept."""
+
+    check: str
+    reason: str
 
 
 class InvalidAnswer(ValueError):
@@ -272,10 +327,18 @@ def _fields(kind: type) -> Iterator[tuple[str, Any, attrs.Attribute[Any]]]:
 ROADMAP = schema_of(RoadmapAnswer)
 PLANS = schema_of(PlansAnswer)
 REPORT = schema_of(ReportAnswer)
+CHECK = schema_of(CheckAnswer)
 VERDICTS = schema_of(VerdictsAnswer)
 
 TASK_DONE = AgentFunction(
     name="task_done",
     description="Check and commit a finished task; returns the result.",
     schema=schema_of(TaskDone),
+)
+
+RUN_COMMAND = AgentFunction(
+    name="run_command",
+    description="Run a shell command in a fresh checkout of the committed project; returns the exit code "
+    "and the end of the output. What it changes is discarded.",
+    schema=schema_of(RunCommand),
 )

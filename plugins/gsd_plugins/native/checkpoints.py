@@ -43,6 +43,7 @@ def inquiry_for(step: StepRequest, plan: Plan, task: Task, rejections: int) -> I
                 ),
                 header="Please check",
                 options=(WORKS, BROKEN),
+                inspection=True,
             )
     if rejections:
         # The text is part of a question's identity: unchanged, the earlier answer would be returned.

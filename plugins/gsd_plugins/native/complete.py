@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gsd_core import MapRequirement, StepHost, StepRequest, StepResult, TickPhase, padded
+from gsd_core import MapRequirement, StepHost, StepRequest, StepResult, TickPhase, padded, phase_order
 
 from .paths import date_of, phase_of, position
 
@@ -18,14 +18,25 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         for name in phase.requirements
         if name in known
     )
-    phases_left = any(other.number != phase.number and not other.ticked for other in step.planning.phases)
-    status = "Phase complete" if phases_left else "All phases complete"
-    activity = f"Completed Phase {phase.number}: {phase.name}"
+    done = {phase.number, *step.complete}
+    left = [one for one in step.planning.phases if one.number not in done]
+    following = min(left, key=lambda one: phase_order(one.number), default=None)
+    number = f"Phase {phase.number}"
+    if following is None:
+        here = position(step, status="All phases complete", activity=f"{number} complete", completed=True)
+    else:
+        here = position(
+            step,
+            status="Ready to execute" if following.plans else "Ready to plan",
+            activity=f"{number} complete, transitioned to Phase {following.number}",
+            completed=True,
+            at=following,
+        )
     return StepResult(
         subject=f"docs(phase-{padded(phase.number)}): complete phase execution",
         changes=(
             *requirements,
-            position(step, status=status, activity=activity),
+            here,
             # Last, because the tick means that everything else is done.
             TickPhase(phase=phase.number, date=date_of(step)),
         ),

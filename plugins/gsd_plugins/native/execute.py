@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
+
 from gsd_core import (
     AddDecisions,
     AgentResult,
@@ -13,19 +15,42 @@ from gsd_core import (
     Permanent,
     PhaseView,
     Plan,
+    RejectedAnswer,
     StepHost,
     StepRequest,
     StepResult,
+    Task,
     TickPlan,
 )
-from gsd_core.planning.plan import render_plan
-from gsd_core.planning.summary import render_summary
+from gsd_core.planning.plan import plan_body, render_plan, with_checks
+from gsd_core.planning.summary import changes_of, render_summary
 
 from .answers import REPORT, TASK_DONE, ReportAnswer, parse_answer, validate_answer
 from .models import model_for
 from .paths import date_of, executed_plans, phase_of, position
-from .prompt_context import conventions_section, dependencies_section, fence, join, section, system_prompt
+from .prompt_context import (
+    bullets,
+    capped,
+    constraints_section,
+    conventions_section,
+    decisions_section,
+    dependencies_section,
+    fence,
+    files_section,
+    join,
+    notes_section,
+    phase_section,
+    programs_section,
+    section,
+    system_prompt,
+)
 from .task_log import FinishedTask, TaskLog
+
+MAX_PLAN = 60_000
+"""Characters of the plan that the executor sees; a plan of GSD's own has a few thousand."""
+MAX_FAILURE = 2000
+MAX_LEFT_BEHIND = 30
+_BECAUSE = {"passes before": "passed before the task", "cannot run": "could not run"}
 
 
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
@@ -38,7 +63,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         run=step.run,
         role="executor",
         system=system_prompt("execute"),
-        prompt=_prompt(step, phase, plan),
+        prompt="",
         tools=("Read", "Write", "Edit", "Bash", "Glob", "Grep", "AskUserQuestion"),
         functions=(TASK_DONE,),
         schema=REPORT,
@@ -48,18 +73,31 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         limits=Limits(turns=150),
     )
     log = TaskLog(step=step, plan=plan, host=host)
+    await log.look_ahead()
+    if log.failure:
+        log.raise_if_unfinished()
+    task = attrs.evolve(task, prompt=_prompt(step, phase, plan, [log.with_check(t) for t in plan.tasks]))
 
     def accept(result: AgentResult) -> Sequence[str]:
-        # Once a task has failed for good, a better answer would not help: do not ask for one.
-        return () if log.failure else (*log.complaints(), *validate_answer(ReportAnswer, result.value))
+        problems = validate_answer(ReportAnswer, result.value)
+        issues = () if problems else parse_answer(ReportAnswer, result.value).issues
+        return (*log.complaints(issues), *(() if log.failure else problems))
 
-    result = await host.run_agent("execute", task, accept, {TASK_DONE.name: log.task_done})
-    log.raise_if_unfinished()
-    report = parse_answer(ReportAnswer, result.value)
-    summary = _summary(step, plan, await log.finished(), report)
+    try:
+        result = await host.run_agent("execute", task, accept, {TASK_DONE.name: log.task_done})
+    except RejectedAnswer as error:
+        valid = not validate_answer(ReportAnswer, error.value)
+        issues = parse_answer(ReportAnswer, error.value).issues if valid else ()
+        message = f"plan {plan.id}: {error}{log.diagnosis(issues)}"
+        raise Permanent(message, hint=f"if the plan is wrong, edit {plan.path}; then resume") from error
+    report = ReportAnswer(deviations=(), decisions=(), issues=())
+    if not validate_answer(ReportAnswer, result.value):
+        report = parse_answer(ReportAnswer, result.value)
+    log.raise_if_unfinished(report.issues)
+    summary = _summary(step, plan, await log.finished(), report, log)
 
     open_plans = {p.id for p in phase.plans} - {p.id for p in executed_plans(phase)} - {plan.id}
-    status = "In progress" if open_plans else "Ready to verify"
+    status = "In progress" if open_plans else "Phase complete — ready for verification"
     folder = plan.path.rpartition("/")[0]
     changes = (
         TickPlan(phase=phase.number, plan=plan.id),
@@ -68,40 +106,105 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     decisions = AddDecisions(phase=phase.number, decisions=report.decisions)
     return StepResult(
         subject=f"docs({plan.id}): complete {' '.join((plan.name or phase.name).split())} plan",
-        files=(FileWrite(path=f"{folder}/{plan.id}-SUMMARY.md", text=summary),),
+        files=(FileWrite(path=f"{folder}/{plan.id}-SUMMARY.md", text=summary), *_revised_plan(plan, log)),
         changes=(*changes, decisions) if report.decisions else changes,
     )
 
 
-def _prompt(step: StepRequest, phase: PhaseView, plan: Plan) -> str:
-    tasks = "\n".join(f"{task.number}. {task.name} ({task.type})" for task in plan.tasks)
+def _revised_plan(plan: Plan, log: TaskLog) -> tuple[FileWrite, ...]:
+    """Return the PLAN with the checks that the planner replaced, so that the verification runs them too."""
+    replaced = {n: each.check for n, each in log.decisions.items() if each.check != each.was}
+    text = with_checks(plan, replaced) if replaced and plan.text and plan.path else plan.text
+    return (FileWrite(path=plan.path, text=text),) if text != plan.text else ()
+
+
+def _prompt(step: StepRequest, phase: PhaseView, plan: Plan, tasks: Sequence[Task]) -> str:
+    # The plan is the executor's task, so it is not fenced; everything else is material.
+    text = plan_body(plan) if plan.text else render_plan(plan)
+    listed = "\n".join(map(_describe_task, tasks))
     committed = ", ".join(map(str, sorted(step.tasks_done)))
     return join(
-        section(f"Plan {plan.id}, to be executed", fence("plan", plan.text or render_plan(plan))),
-        section("Its tasks, with their numbers for task_done", fence("tasks", tasks)),
+        section(f"Your task: execute plan {plan.id}", capped(text.strip(), MAX_PLAN)),
+        section("Its tasks, with their numbers for task_done and the checks that count", listed),
         f"Tasks already committed, do not repeat them: {committed}." if committed else "",
+        _last_attempt(step),
+        phase_section(step, phase),
+        constraints_section(step, phase),
+        decisions_section(phase),
         dependencies_section(step, phase, plan),
+        notes_section(step, phase),
+        files_section(step, phase),
+        programs_section(step),
         conventions_section(step),
     )
 
 
-def _summary(step: StepRequest, plan: Plan, tasks: Sequence[FinishedTask], report: ReportAnswer) -> str:
+def _describe_task(task: Task) -> str:
+    lines = [f"{task.number}. {' '.join(task.name.split())} ({task.type})"]
+    if task.check:
+        lines.append(f"   check: {task.check}")
+    if any(path.startswith(".planning/") for path in task.files):
+        lines.append(
+            "   Its files in .planning/ are not yours to write: do the rest, and say in `note` what they "
+            "should contain. Then call task_done."
+        )
+    return "\n".join(lines)
+
+
+def _last_attempt(step: StepRequest) -> str:
+    """Return what the last attempt at this step failed with, and what it left uncommitted."""
+    if not step.last_failure:
+        return ""
+    failure = fence("failure", capped(step.last_failure, MAX_FAILURE))
+    left = bullets(step.left_behind[:MAX_LEFT_BEHIND])
+    more = len(step.left_behind) - MAX_LEFT_BEHIND
+    files = fence("files", f"{left}\n… and {more} more" if more > 0 else left)
+    return section(
+        "How the last attempt at this plan ended",
+        join(failure, f"It left these changes uncommitted; look at them first:\n{files}" if left else ""),
+    )
+
+
+def _summary(
+    step: StepRequest, plan: Plan, tasks: Sequence[FinishedTask], report: ReportAnswer, log: TaskLog
+) -> str:
     """Return the text of SUMMARY.md."""
     # After a crash the step runs again and must give the same text. So the dates come from the commits
     # and the first attempt, not from this attempt.
     commits = [(finished.task.name, finished.commit) for finished in tasks if finished.commit.commit]
     last = commits[-1][1].at if commits else None
-    created = {path for finished in tasks for path in finished.commit.created}
-    changed = {path for finished in tasks for path in finished.commit.paths}
+    files = changes_of([finished.commit for finished in tasks])
     return render_summary(
         plan,
         date=last.date().isoformat() if last else date_of(step),
         duration=last - step.began if last and step.began and last >= step.began else None,
         commits=[(name, commit.commit) for name, commit in commits],
-        created=sorted(created),
-        modified=sorted(changed - created),
-        accomplishments=[finished.task.name for finished in tasks],
+        created=files.created,
+        modified=files.modified,
+        deleted=files.deleted,
+        one_liner=report.summary,
+        accomplishments=[finished.what for finished in tasks],
+        checks=[_check_line(finished, log) for finished in tasks if finished.task.check],
         decisions=report.decisions,
-        deviations=report.deviations,
+        deviations=(*report.deviations, *_replaced(log)),
         issues=report.issues,
+    )
+
+
+def _check_line(finished: FinishedTask, log: TaskLog) -> str:
+    line = f"Task {finished.task.number}: `{finished.task.check}` passed"
+    check = finished.commit.check
+    if check is None or not check.passed_before:
+        return line
+    decision = log.decisions.get(finished.task.number)
+    reason = f" ({decision.reason})" if decision else ""
+    return f"{line}, but passed before the task too: it only shows that nothing broke{reason}"
+
+
+def _replaced(log: TaskLog) -> tuple[str, ...]:
+    return tuple(
+        f"The check of task {number} was replaced, because it {_BECAUSE[each.because]}: `{each.was}` became "
+        f"`{each.check}` ({each.reason})"
+        for number, each in sorted(log.decisions.items())
+        if each.check != each.was
     )

@@ -13,12 +13,21 @@ from gsd_core import (
     Permanent,
     PlannedPhase,
     Requirement,
+    Statement,
     StepHost,
     StepRequest,
     StepResult,
 )
 from gsd_core.planning.check import check_roadmap
 from gsd_core.planning.config import default_config, render_config
+from gsd_core.planning.idea import (
+    CONSTRAINT,
+    CONTEXT,
+    OUT_OF_SCOPE,
+    mark_statements,
+    render_idea,
+    split_statements,
+)
 from gsd_core.planning.project import render_project
 from gsd_core.planning.requirements import render_requirements
 from gsd_core.planning.roadmap import render_roadmap
@@ -31,6 +40,9 @@ from .plan_checks import describe
 from .prompt_context import conventions_section, fence, join, section, system_prompt
 
 MAX_PHASES = {"quick": 5, "standard": 8, "comprehensive": 12}
+MAX_QUOTED = 40
+"""How many unused statements a complaint quotes; the ids of the others follow."""
+MAX_QUOTE = 160
 
 
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
@@ -38,13 +50,15 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     if step.idea is None:
         raise Permanent("no idea given", hint="gsd run IDEA.md")
     max_phases = MAX_PHASES[step.depth]
+    statements = split_statements(step.idea.text)
     task = AgentTask(
         step=step.id,
         run=step.run,
         role="roadmapper",
         system=system_prompt("roadmap"),
         prompt=join(
-            section("The idea", fence(step.idea.name, step.idea.text)),
+            section("The idea", fence(step.idea.name, mark_statements(step.idea.text))),
+            f"The statements of the idea are S1 to S{len(statements)}." if statements else "",
             conventions_section(step),
             f"At most {max_phases} phases.",
         ),
@@ -56,7 +70,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
 
     def accept(result: AgentResult) -> Sequence[str]:
         return validate_answer(RoadmapAnswer, result.value) or validate_roadmap(
-            parse_answer(RoadmapAnswer, result.value), max_phases
+            parse_answer(RoadmapAnswer, result.value), max_phases, statements
         )
 
     result = await host.run_agent("roadmap", task, accept)
@@ -64,12 +78,15 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     return StepResult(subject=f"docs: initialize {' '.join(answer.name.split())}", files=_files(answer, step))
 
 
-def validate_roadmap(answer: RoadmapAnswer, max_phases: int) -> tuple[str, ...]:
-    """Return the problems of a roadmap, for the agent to fix."""
+def validate_roadmap(
+    answer: RoadmapAnswer, max_phases: int, statements: Sequence[Statement]
+) -> tuple[str, ...]:
+    """Return the problems of a roadmap for an idea with these *statements*, for the agent to fix."""
     requirements = (*_requirements(answer.requirements), *_requirements(answer.later, "v2"))
     issues = check_roadmap(_phases(answer), requirements)
     blockers = [describe(issue) for issue in issues if issue.severity == "blocker"]
-    return tuple(dict.fromkeys([*_problems(answer, max_phases), *blockers]))
+    problems = [*_problems(answer, max_phases), *blockers, *_statement_problems(answer, statements)]
+    return tuple(dict.fromkeys(problems))
 
 
 def _problems(answer: RoadmapAnswer, max_phases: int) -> Iterator[str]:
@@ -84,6 +101,64 @@ def _problems(answer: RoadmapAnswer, max_phases: int) -> Iterator[str]:
         for name in phase.depends_on:
             if name not in earlier:
                 yield f"phase {number} depends on {name!r}, which is not an earlier phase"
+        if not any(criterion.strip() for criterion in phase.criteria):
+            yield f"phase {number} has no criteria: name two to five facts that a user can observe"
+
+
+def _uses(answer: RoadmapAnswer) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield each part of the roadmap that comes from statements.
+
+    A part has a name for complaints, what IDEA.md says that its statements became, and the statements.
+    """
+    for one in (*answer.requirements, *answer.later):
+        yield f"requirement {one.id}", one.id, one.statements
+    for exclusion in answer.out_of_scope:
+        yield f"out_of_scope {exclusion.feature!r:.80}", OUT_OF_SCOPE, exclusion.statements
+    for constraint in answer.constraints:
+        yield f"constraint {constraint.what!r:.80}", CONSTRAINT, constraint.statements
+    yield "context", CONTEXT, answer.context
+
+
+def used_by(answer: RoadmapAnswer) -> dict[str, tuple[str, ...]]:
+    """Return what each statement became, by its id."""
+    found: dict[str, dict[str, None]] = {}
+    for _, name, statements in _uses(answer):
+        for statement in statements:
+            found.setdefault(statement, {})[name] = None
+    return {statement: tuple(names) for statement, names in found.items()}
+
+
+def _statement_problems(answer: RoadmapAnswer, statements: Sequence[Statement]) -> Iterator[str]:
+    known = {statement.id: statement for statement in statements}
+    for where, _, used in _uses(answer):
+        for name in used:
+            if name not in known:
+                scope = f"S1 to S{len(known)}" if known else "none: the idea has no statements"
+                yield f"{where}: there is no statement {name!r}; the statements are {scope}"
+    became = used_by(answer)
+    for name in known:
+        others = [other for other in became.get(name, ()) if other != CONTEXT]
+        if others and CONTEXT in became[name]:
+            yield (
+                f"{name} is in context, which means that it asks for nothing, but {', '.join(others)} comes "
+                f"from it: remove it from one of them"
+            )
+    for one in answer.requirements:
+        if not one.statements and not one.reason.strip():
+            yield (
+                f"requirement {one.id} comes from no statement: add its statements, or say in its reason why "
+                "the product cannot work without it, or move it to later"
+            )
+    unused = [statement for name, statement in known.items() if name not in became]
+    for statement in unused[:MAX_QUOTED]:
+        words = " ".join(statement.text.split())
+        quote = words if len(words) <= MAX_QUOTE else f"{words[:MAX_QUOTE]}…"
+        yield (
+            f"{statement.id} is used nowhere: add it to the statements of what it asks for, or to context if "
+            f"it asks for nothing. It says: {quote!r}"
+        )
+    if rest := unused[MAX_QUOTED:]:
+        yield f"these are used nowhere either: {', '.join(statement.id for statement in rest)}"
 
 
 def _phases(answer: RoadmapAnswer) -> tuple[PlannedPhase, ...]:
@@ -109,10 +184,13 @@ def _files(answer: RoadmapAnswer, step: StepRequest) -> tuple[FileWrite, ...]:
     requirements, later = _requirements(answer.requirements), _requirements(answer.later, "v2")
     excluded = [(item.feature, item.reason) for item in answer.out_of_scope]
     limits = [(item.type, item.what, item.why) for item in answer.constraints]
+    derived = [(one.id, one.reason) for one in answer.requirements if not one.statements]
     name, core = answer.name, answer.core_value
     # The user may have written a config.json before the first run: their values win over our defaults.
     config = _merged({**default_config(step.depth), "model_profile": step.profile}, step.planning.config)
+    idea = step.idea
     texts = {
+        **({"IDEA.md": render_idea(idea.name, idea.text, used_by(answer), derived)} if idea else {}),
         "PROJECT.md": render_project(name, answer.summary, core, requirements, later, excluded, limits, date),
         "REQUIREMENTS.md": render_requirements(name, core, requirements, later, excluded, phases, date),
         "ROADMAP.md": render_roadmap(name, answer.summary, phases, date),

@@ -8,11 +8,12 @@ from typing import cast
 from gsd_core import Profile, Role, StepRequest
 
 PROFILES: Mapping[Role, Mapping[Profile, str]] = {
-    "planner": {"quality": "opus", "balanced": "opus", "budget": "sonnet"},
-    "roadmapper": {"quality": "opus", "balanced": "sonnet", "budget": "sonnet"},
-    "executor": {"quality": "opus", "balanced": "sonnet", "budget": "sonnet"},
-    "verifier": {"quality": "sonnet", "balanced": "sonnet", "budget": "haiku"},
+    "planner": {"quality": "opus", "balanced": "opus", "budget": "sonnet", "adaptive": "opus"},
+    "roadmapper": {"quality": "opus", "balanced": "sonnet", "budget": "sonnet", "adaptive": "opus"},
+    "executor": {"quality": "opus", "balanced": "sonnet", "budget": "sonnet", "adaptive": "sonnet"},
+    "verifier": {"quality": "sonnet", "balanced": "sonnet", "budget": "haiku", "adaptive": "sonnet"},
 }
+"""``adaptive`` chooses by the tier of GSD's agent: heavy, standard or light. ``inherit`` chooses nothing."""
 
 
 def model_for(role: Role, step: StepRequest) -> str:
@@ -25,5 +26,5 @@ def model_for(role: Role, step: StepRequest) -> str:
         cast("Mapping[str, object]", overrides).get(f"gsd-{role}") if isinstance(overrides, Mapping) else None
     )
     configured = override if isinstance(override, str) else ""
-    chosen = step.model or configured or PROFILES[role][step.profile]
+    chosen = step.model or configured or PROFILES[role].get(step.profile, "inherit")
     return "" if chosen == "inherit" else chosen

@@ -43,26 +43,50 @@ def position(
     activity: str,
     planned: Iterable[str] = (),
     done: Iterable[str] = (),
+    completed: bool = False,
+    at: PhaseView | None = None,
 ) -> SetPosition:
-    """Return the project's position once the plans *planned* are written and *done* are executed."""
+    """Return the project's position once the plans *planned* are written and *done* are executed.
+
+    *completed*: the step's phase is complete then. *at* is the phase to continue with, if not the step's.
+    """
     phase = phase_of(step)
     others = [other for other in step.planning.phases if other.number != phase.number]
     listed = _listed(phase) | set(planned)
     finished = _finished(phase) | set(done)
     all_listed = len(listed) + sum(len(_listed(other)) for other in others)
     all_finished = len(finished) + sum(len(_finished(other)) for other in others)
+    phases_done = sum(map(_is_complete, others)) + (completed or phase.ticked)
+    current = at or phase
     return SetPosition(
-        phase=phase.number,
+        phase=current.number,
         phases=len(others) + 1,
-        name=phase.name,
-        plan=len(finished),
-        plans=len(listed),
+        name=current.name,
+        plan=len(_finished(at) if at else finished),
+        plans=len(_listed(at) if at else listed),
         status=status,
-        percent=100 * all_finished // all_listed if all_listed else 0,
+        percent=_percent((all_finished, all_listed), (phases_done, len(others) + 1)),
         date=date_of(step),
         activity=activity,
         done=all_finished,
+        all_plans=all_listed,
+        phases_done=phases_done,
+        at=step.now.isoformat(),
     )
+
+
+def _percent(*shares: tuple[int, int]) -> int:
+    """Return the smallest of the shares (done, total), as GSD computes the progress of a milestone.
+
+    All plans that exist may be executed while most phases are still to be planned.
+    """
+    smallest = min(done / total for done, total in shares if total)
+    return min(100, int(100 * smallest + 0.5))
+
+
+def _is_complete(phase: PhaseView) -> bool:
+    passed = phase.verdict is not None and phase.verdict.status == "passed" and not phase.verdict.stale
+    return phase.ticked or (passed and _listed(phase) == _finished(phase))
 
 
 def _listed(phase: PhaseView) -> set[str]:

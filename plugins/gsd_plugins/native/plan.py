@@ -28,22 +28,28 @@ from gsd_core import (
     Truth,
     padded,
 )
+from gsd_core.planning.check import criteria_texts
 from gsd_core.planning.markdown import escape
+from gsd_core.planning.must_haves import served_by
 from gsd_core.planning.plan import render_plan
 from gsd_core.planning.waves import waves
 
 from .answers import PLANS, PlanAnswer, PlansAnswer, TaskAnswer, parse_answer, validate_answer
 from .models import model_for
 from .paths import phase_file, phase_of, position, unwritten_plan_ids
-from .plan_checks import validate_plans
+from .plan_checks import normalized, validate_plans
 from .prompt_context import (
     bullets,
+    constraints_section,
     conventions_section,
     decisions_section,
     existing_plans_section,
     fence,
+    files_section,
     join,
+    notes_section,
     phase_section,
+    programs_section,
     prompt_text,
     section,
     system_prompt,
@@ -98,8 +104,12 @@ def _prompt(step: StepRequest, phase: PhaseView) -> str:
     gaps = step.report.gaps if step.report and step.round else ()
     return join(
         phase_section(step, phase),
+        constraints_section(step, phase),
         decisions_section(phase),
         existing_plans_section(step, phase),
+        notes_section(step, phase),
+        files_section(step, phase),
+        programs_section(step),
         conventions_section(step),
         section("Gaps to close", fence("gaps", "\n".join(map(_describe_gap, gaps)))),
         section("Plans listed in the roadmap, to be written now", bullets(unwritten_plan_ids(phase))),
@@ -136,17 +146,23 @@ def _revision(task: AgentTask, result: AgentResult, problems: Sequence[str]) -> 
 
 def _plans(step: StepRequest, result: AgentResult) -> tuple[Plan, ...]:
     answers = parse_answer(PlansAnswer, result.value).plans
-    return plans_from(answers, phase_of(step), gap_closure=step.round > 0)
+    gaps = step.report.gaps if step.report and step.round else ()
+    return plans_from(answers, phase_of(step), gap_closure=step.round > 0, gaps=gaps)
 
 
-def plans_from(answers: Sequence[PlanAnswer], phase: PhaseView, *, gap_closure: bool) -> tuple[Plan, ...]:
-    """Return a planner's answers as plans; ids, waves and truth ids are assigned here."""
+def plans_from(
+    answers: Sequence[PlanAnswer], phase: PhaseView, *, gap_closure: bool, gaps: Sequence[Gap] = ()
+) -> tuple[Plan, ...]:
+    """Return a planner's answers as plans; ids, waves and truth ids are assigned here.
+
+    A plan also lists the requirements that its truths serve. *gaps* are those that a gap closure closes.
+    """
     ids = _next_ids(phase, len(answers))
     plans = [_plan(answer, index, ids, phase) for index, answer in enumerate(answers)]
     placed = waves({plan.id: plan.depends_on for plan in plans})
     # Plans in a dependency cycle have no wave; the checks reject them.
     plans = [attrs.evolve(plan, wave=placed.get(plan.id, 1)) for plan in plans]
-    return tuple(_gap_closure(plan, phase) if gap_closure else plan for plan in plans)
+    return tuple(_gap_closure(plan, phase, gaps) if gap_closure else plan for plan in plans)
 
 
 def _next_ids(phase: PhaseView, wanted: int) -> tuple[str, ...]:
@@ -158,23 +174,53 @@ def _next_ids(phase: PhaseView, wanted: int) -> tuple[str, ...]:
     return (*unwritten_plan_ids(phase), *islice(new, wanted))[:wanted]
 
 
-def _gap_closure(plan: Plan, phase: PhaseView) -> Plan:
-    """Place a plan after the phase's last wave, and give it the requirements of the plans it repairs."""
+def _gap_closure(plan: Plan, phase: PhaseView, gaps: Sequence[Gap]) -> Plan:
+    """Place a plan after the phase's last wave, and give it the requirements of the plans it repairs.
+
+    A truth that says nothing else serves what the truth that did not hold serves, or what the gap is about.
+    """
     last = max((earlier.wave for earlier in phase.plans), default=0)
     files = set(plan.files_modified)
     repaired = [earlier for earlier in phase.plans if files & set(earlier.files_modified)]
     inherited = tuple(dict.fromkeys(name for earlier in repaired for name in earlier.requirements))
+    requirements = plan.requirements or inherited or phase.requirements
+    served = _served_before(phase, gaps)
+    default = _known(requirements, phase) or tuple(criteria_texts(phase))
+    truths = tuple(
+        attrs.evolve(truth, serves=truth.serves or served.get(normalized(truth.text), default))
+        for truth in plan.must_haves.truths
+    )
     return attrs.evolve(
         plan,
         gap_closure=True,
         wave=last + plan.wave,
         depends_on=plan.depends_on or tuple(earlier.id for earlier in phase.plans if earlier.wave == last),
-        requirements=plan.requirements or inherited or phase.requirements,
+        requirements=requirements,
+        must_haves=attrs.evolve(plan.must_haves, truths=truths),
     )
+
+
+def _served_before(phase: PhaseView, gaps: Sequence[Gap]) -> dict[str, tuple[str, ...]]:
+    """Return what is served by each truth of the phase's plans and of *gaps*, by its normalized text."""
+    criteria = criteria_texts(phase)
+    served: dict[str, tuple[str, ...]] = {normalized(text): (name,) for name, text in criteria.items()}
+    served |= {
+        normalized(gap.truth): (gap.about,) for gap in gaps if gap.about in (*phase.requirements, *criteria)
+    }
+    for plan in phase.plans:
+        for truth in plan.must_haves.truths:
+            if names := served_by(plan, truth):
+                served[normalized(truth.text)] = names
+    return {text: known for text, names in served.items() if (known := _known(names, phase))}
+
+
+def _known(names: Iterable[str], phase: PhaseView) -> tuple[str, ...]:
+    return tuple(name for name in names if name in phase.requirements or name in criteria_texts(phase))
 
 
 def _plan(answer: PlanAnswer, index: int, ids: Sequence[str], phase: PhaseView) -> Plan:
     plan_id = ids[index]
+    served = [name for truth in answer.truths for name in truth.serves if name in phase.requirements]
     return Plan(
         id=plan_id,
         phase=phase.number,
@@ -183,11 +229,11 @@ def _plan(answer: PlanAnswer, index: int, ids: Sequence[str], phase: PhaseView) 
         depends_on=tuple(_dependency_ids(answer.depends_on, ids)),
         files_modified=answer.files_modified,
         autonomous=all(task.type == "auto" for task in answer.tasks),
-        requirements=answer.requirements,
+        requirements=tuple(dict.fromkeys([*answer.requirements, *served])),
         must_haves=MustHaves(
             truths=tuple(
-                Truth(id=f"{plan_id}:T{number}", text=text)
-                for number, text in enumerate(answer.truths, start=1)
+                Truth(id=f"{plan_id}:T{number}", text=truth.text, serves=truth.serves)
+                for number, truth in enumerate(answer.truths, start=1)
             ),
             artifacts=tuple(
                 Artifact(

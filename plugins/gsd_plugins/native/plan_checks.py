@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from gsd_core import Gap, Plan, StepRequest
-from gsd_core.planning.check import Issue, check_plans
+from gsd_core.planning.check import Issue, check_plans, check_serves
 
 from .paths import phase_of, unwritten_plan_ids
 
@@ -18,8 +19,10 @@ def validate_plans(step: StepRequest, plans: Sequence[Plan]) -> tuple[str, ...]:
     gaps = step.report.gaps if step.round and step.report else ()
     # In a gap round, plans must close every gap; the phase's requirements are covered by earlier plans.
     issues = check_plans(phase, plans, () if step.round else phase.requirements)
+    issues = (*issues, *check_serves(phase, plans, complete=not step.round))
     problems = [describe(issue) for issue in issues if issue.severity == "blocker"]
     for plan in plans:
+        problems += find_bad_patterns(plan)
         for task in plan.tasks:
             if is_trivial_check(task.check):
                 hint = "give a command that fails before the task and passes after it"
@@ -37,6 +40,21 @@ def validate_plans(step: StepRequest, plans: Sequence[Plan]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(problems))
 
 
+def find_bad_patterns(plan: Plan) -> Iterator[str]:
+    """Yield what is wrong with the patterns of a plan's key links.
+
+    A pattern that is no regular expression would be searched for as it is, and the link would be reported or
+    accepted by chance.
+    """
+    for number, link in enumerate(plan.must_haves.key_links, start=1):
+        where = f"{plan.id}, key link {number} ({link.source} -> {link.target})"
+        try:
+            re.compile(link.pattern, re.MULTILINE)
+        except (re.error, OverflowError, RecursionError) as error:
+            hint = "escape characters such as ( [ { * + ? . with \\, or leave the pattern out"
+            yield f"{where}: the pattern `{link.pattern}` is no regular expression: {error} ({hint})"
+
+
 def describe(issue: Issue) -> str:
     """Return an issue in one line: where it is, what is wrong, and how to fix it."""
     where = f"{issue.plan}, task {issue.task}" if issue.task else issue.plan
@@ -48,14 +66,15 @@ def _addresses(plan: Plan, gap: Gap) -> bool:
     """Whether *plan* repeats the gap's truth, mentions what the gap is about, or changes that file."""
     truths = (truth.text for truth in plan.must_haves.truths)
     texts = (plan.objective, *truths, *(task.action for task in plan.tasks))
-    if _normalized(gap.truth) in map(_normalized, texts):
+    if normalized(gap.truth) in map(normalized, texts):
         return True
     if not gap.about:
         return False
     return gap.about in {*plan.files_modified, *plan.requirements} or any(gap.about in text for text in texts)
 
 
-def _normalized(text: str) -> str:
+def normalized(text: str) -> str:
+    """Return a truth's text in the form in which two of them are compared."""
     return " ".join(text.lower().split()).rstrip(".")
 
 

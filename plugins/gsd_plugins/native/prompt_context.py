@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 
-from gsd_core import PhaseView, Plan, StepRequest
+from gsd_core import PhaseView, Plan, Statement, StepRequest
+from gsd_core.planning.check import criteria_texts
+from gsd_core.planning.idea import CONSTRAINT, MAX_STATEMENTS, OUT_OF_SCOPE
 
+from .discuss import constraints
 from .paths import executed_plans
+
+REQUIREMENTS_LIMIT = 12_000
+"""Characters of a phase's requirements with their statements. The limits below are in characters, too."""
+STATEMENT_LIMIT = 1_500
+SHORT_STATEMENT_LIMIT = 200
+CONSTRAINTS_LIMIT = 4_000
+DECISIONS_LIMIT = 8_000
+RESEARCH_LIMIT = 16_000
+PLANS_LIMIT = 12_000
+NOTES_LIMIT = 6_000
+FILES_LIMIT = 4_000
+MAX_FOLDERS = 12
+"""How many folders are named whose files are not listed."""
 
 
 @cache
@@ -25,25 +42,83 @@ def system_prompt(name: str) -> str:
 
 
 def phase_section(step: StepRequest, phase: PhaseView) -> str:
-    """Return the phase's goal, its success criteria, and its requirements with their texts."""
-    texts = {requirement.id: requirement.text for requirement in step.planning.requirements}
-    requirements = [f"{name}: {texts.get(name, '(not in REQUIREMENTS.md)')}" for name in phase.requirements]
+    """Return the phase's goal, its success criteria, and its requirements with the idea's words."""
+    requirements = requirements_text(step, phase)
     core_value = step.planning.core_value
     body = join(
         f"Name: {phase.name}",
         f"Goal: {phase.goal}",
-        f"Success criteria:\n{bullets(phase.criteria)}" if phase.criteria else "",
-        f"Requirements:\n{bullets(requirements)}" if requirements else "",
+        f"Success criteria:\n{criteria_text(phase)}",
+        f"Requirements, each with the words of the idea that it comes from:\n{requirements}"
+        if requirements
+        else "",
         f"Core value of the project: {core_value}" if core_value else "",
     )
     return section(f"Phase {phase.number}", fence("phase", body))
 
 
+def criteria_text(phase: PhaseView) -> str:
+    """Return the phase's success criteria with their ids, one on a line."""
+    return bullets(f"{name}: {' '.join(text.split())}" for name, text in criteria_texts(phase).items())
+
+
+def requirements_text(step: StepRequest, phase: PhaseView, names: Sequence[str] | None = None) -> str:
+    """Return requirements with the statements of the idea that they come from; none are ever left out.
+
+    *names* are their ids, by default those of the phase. If the text is too long, the statements are cut,
+    and of a requirement with very many statements, only the ids of the last ones are given.
+    """
+    wanted = phase.requirements if names is None else names
+    text = _requirements(step, wanted, STATEMENT_LIMIT, MAX_STATEMENTS)
+    if len(text) <= REQUIREMENTS_LIMIT:
+        return text
+    most = max(1, REQUIREMENTS_LIMIT // SHORT_STATEMENT_LIMIT // len(wanted))
+    return _requirements(step, wanted, SHORT_STATEMENT_LIMIT, most)
+
+
+def _requirements(step: StepRequest, names: Iterable[str], limit: int, most: int) -> str:
+    known = {requirement.id: requirement for requirement in step.planning.requirements}
+    statements = {statement.id: statement for statement in step.planning.statements}
+    lines: list[str] = []
+    for name in names:
+        requirement = known.get(name)
+        lines.append(f"- {name}: {requirement.text if requirement else '(not in REQUIREMENTS.md)'}")
+        used = [one for one in requirement.statements if one in statements] if requirement else []
+        lines += [f"  {_statement(statements[one], limit)}" for one in used[:most]]
+        lines += [f"  and, in .planning/IDEA.md: {', '.join(used[most:])}"] if used[most:] else []
+    return "\n".join(lines)
+
+
+def _statement(statement: Statement, limit: int) -> str:
+    """Return a statement's words, with the heading that it is under."""
+    text = capped(statement.text, limit).replace("\n", "\n  ")
+    under = f" (under {statement.heading[:100]!r})" if statement.heading else ""
+    return f"{statement.id}{under}: {text}"
+
+
+def constraints_section(step: StepRequest, phase: PhaseView) -> str:
+    """Return what limits the whole project: the constraints, and what is out of scope.
+
+    A constraint that the phase's decisions repeat is shown only there.
+    """
+    project = constraints(step.planning.documents.get("PROJECT.md", ""))
+    decided = " ".join(phase.context.split())
+    stated = [f"{kind}: {text}" for kind, text in project if " ".join(text.split()) not in decided]
+    said = [
+        f"{label}: {_statement(statement, STATEMENT_LIMIT)}"
+        for name, label in ((CONSTRAINT, "The idea says"), (OUT_OF_SCOPE, "Out of scope"))
+        for statement in step.planning.statements
+        if name in statement.used_by
+    ]
+    body = capped(bullets([*stated, *said]), CONSTRAINTS_LIMIT)
+    return section("Constraints of the project", fence("constraints", body))
+
+
 def decisions_section(phase: PhaseView) -> str:
     """Return the phase's decisions (CONTEXT.md) and research."""
     return join(
-        section("Decisions to follow", fence("context", phase.context)),
-        section("Research", fence("research", phase.research)),
+        section("Decisions to follow", fence("context", capped(phase.context, DECISIONS_LIMIT))),
+        section("Research", fence("research", capped(phase.research, RESEARCH_LIMIT))),
     )
 
 
@@ -52,9 +127,60 @@ def existing_plans_section(step: StepRequest, phase: PhaseView) -> str:
     executed = [plan for each in step.planning.phases for plan in executed_plans(each)]
     unexecuted = [plan for plan in phase.plans if not plan.summary]
     return join(
-        section("Executed so far", fence("built", _outlines(executed))),
-        section("Planned in this phase, not yet executed", fence("planned", _outlines(unexecuted))),
+        section("Executed so far", fence("built", capped(_outlines(executed), PLANS_LIMIT))),
+        section(
+            "Planned in this phase, not yet executed",
+            fence("planned", capped(_outlines(unexecuted), PLANS_LIMIT)),
+        ),
     )
+
+
+def notes_section(step: StepRequest, phase: PhaseView) -> str:
+    """Return what executed plans decided and left open: the nearest phases first."""
+
+    def distance(other: PhaseView) -> int:
+        return 0 if other.number == phase.number else 1 if other.number in phase.depends_on else 2
+
+    # Within the same distance, the latest first: a limit cuts off what matters least.
+    phases = [*reversed(step.planning.phases)]
+    phases.sort(key=distance)
+    lines: list[str] = []
+    for plan in (plan for each in phases for plan in reversed(executed_plans(each))):
+        lines += [f"- {plan.id} decided: {' '.join(text.split())}" for text in plan.decisions]
+        lines += [f"- {plan.id} left open: {' '.join(text.split())}" for text in plan.issues]
+    body = capped("\n".join(lines), NOTES_LIMIT)
+    return section("Decisions and open issues of executed plans", fence("notes", body))
+
+
+def files_section(step: StepRequest, phase: PhaseView) -> str:
+    """Return the paths that git tracks; first those in folders that the phase's and other plans change."""
+
+    def folders(plans: Iterable[Plan]) -> set[str]:
+        return {path.rpartition("/")[0] for plan in plans for path in plan.files_modified}
+
+    own = folders(phase.plans)
+    others = folders(plan for each in step.planning.phases for plan in each.plans)
+
+    def order(path: str) -> tuple[int, int, str]:
+        folder = path.rpartition("/")[0]
+        relevance = 0 if folder in own else 1 if not folder else 2 if folder in others else 3
+        return relevance, path.count("/") if relevance == 3 else 0, path
+
+    paths = sorted((path for path in step.files if not path.startswith(".planning/")), key=order)
+    size, shown = 0, 0
+    while shown < len(paths) and (size := size + len(paths[shown]) + 1) <= FILES_LIMIT:
+        shown += 1
+    rest = Counter(f"{path.partition('/')[0]}/" if "/" in path else "./" for path in paths[shown:])
+    lines = [*paths[:shown], *(f"{name} {count} more files" for name, count in rest.most_common(MAX_FOLDERS))]
+    if len(rest) > MAX_FOLDERS:
+        lines.append(f"and more in {len(rest) - MAX_FOLDERS} other folders")
+    return section("Files in the repository", fence("files", "\n".join(lines)))
+
+
+def programs_section(step: StepRequest) -> str:
+    """Return the build tools that are installed."""
+    names = ", ".join(step.programs)
+    return f"Installed programs, as far as they were looked for: {names}." if names else ""
 
 
 def dependencies_section(step: StepRequest, phase: PhaseView, plan: Plan) -> str:
@@ -62,7 +188,8 @@ def dependencies_section(step: StepRequest, phase: PhaseView, plan: Plan) -> str
     earlier_phases = [step.planning.phase(number) for number in phase.depends_on]
     earlier = [other for each in earlier_phases if each for other in executed_plans(each)]
     same_phase = [other for other in executed_plans(phase) if other.id in plan.depends_on]
-    return section("What this plan builds on", fence("built", _outlines([*earlier, *same_phase])))
+    outlines = capped(_outlines([*earlier, *same_phase]), PLANS_LIMIT)
+    return section("What this plan builds on", fence("built", outlines))
 
 
 def conventions_section(step: StepRequest) -> str:
@@ -81,6 +208,16 @@ def _outlines(plans: Iterable[Plan]) -> str:
             exports = f" ({', '.join(artifact.exports)})" if artifact.exports else ""
             lines.append(f"  {artifact.path}: {artifact.provides}{exports}")
     return "\n".join(lines)
+
+
+def capped(text: str, limit: int) -> str:
+    """Return *text*, or its beginning of at most *limit* characters with a note on what is cut off."""
+    if len(text) <= limit:
+        return text
+    end = text.rfind("\n", 0, limit)
+    # A cut in the middle of a line, if the line before it ends far from the limit.
+    end = end if end > limit // 2 else limit
+    return f"{text[:end]}\n[cut off: {len(text) - end} of {len(text)} characters]"
 
 
 def join(*parts: str) -> str:

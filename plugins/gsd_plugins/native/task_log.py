@@ -8,13 +8,16 @@ from typing import Any
 
 import attrs
 
-from gsd_core import Answer, Permanent, Plan, StepHost, StepRequest, Task, TaskCommit
+from gsd_core import Answer, Permanent, Plan, ReplacedCheck, StepHost, StepRequest, Task, TaskCommit
 
 from .answers import InvalidAnswer, TaskDone, parse_answer
+from .check_revision import revise_check
 from .checkpoints import inquiry_for, is_satisfied
 
 MAX_ATTEMPTS = 3
 MAX_SUBJECT = 100
+MAX_DIAGNOSIS = 1000
+MAX_PROBLEM = 800
 
 
 @attrs.frozen(kw_only=True)
@@ -24,24 +27,71 @@ class FinishedTask:
     task: Task
     commit: TaskCommit
 
+    @property
+    def what(self) -> str:
+        """What was done: the agent's note, else the task's name."""
+        return self.commit.note or self.task.name
+
 
 @attrs.define(kw_only=True)
 class TaskLog:
-    """The tasks of one plan during one attempt; *failure* is why the plan cannot continue, if so."""
+    """The tasks of one plan during one attempt.
+
+    *failure* is why the plan cannot continue, if so, and *hint* what a person can do. *decisions* are those
+    of the planner about checks, by task; the PLAN itself still has the old ones.
+    """
 
     step: StepRequest
     plan: Plan
     host: StepHost
     failure: str = attrs.field(default="", init=False)
+    hint: str = attrs.field(default="", init=False)
+    decisions: dict[int, ReplacedCheck] = attrs.field(factory=dict[int, ReplacedCheck], init=False)
     _done: set[int] = attrs.field(factory=set[int], init=False)
     _failed_checks: dict[int, int] = attrs.field(factory=dict[int, int], init=False)
     _rejections: dict[int, int] = attrs.field(factory=dict[int, int], init=False)
     _files: dict[int, tuple[str, ...]] = attrs.field(factory=dict[int, tuple[str, ...]], init=False)
+    _last_note: str = attrs.field(default="", init=False)
+    _asked_for_diagnosis: bool = attrs.field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.decisions.update({decision.task: decision for decision in self.step.replaced_checks})
+
+    async def look_ahead(self) -> None:
+        """Run the check of the next task before anything is done for it; one that proves nothing is revised.
+
+        Call it before the executor begins. After that, each commit does it for the task that follows.
+        """
+        task = next(iter(self._open_tasks()), None)
+        if task is None or task.type != "auto" or not task.check:
+            return
+        decided = self.decisions.get(task.number)
+        if decided and decided.because == "cannot run":
+            # The repaired check did not exist before the task was done.
+            return
+        result = await self.host.check_before(self.with_check(task))
+        if result.unusable:
+            if not await self._repaired(task, TaskCommit(check=result)):
+                return
+        # A task without files only verifies something: its check may pass at any time.
+        elif result.ok and not decided and any(map(_is_of_project, task.files)):
+            self.decisions[task.number] = await revise_check(
+                self.step, self.plan, task, result, "passes before", self.host
+            )
+        else:
+            return
+        if self.with_check(task).check != result.command:
+            await self.host.check_before(self.with_check(task))
+
+    def with_check(self, task: Task) -> Task:
+        """Return the task with the check that counts: the planner's decision, else the plan's."""
+        decision = self.decisions.get(task.number)
+        return attrs.evolve(task, check=decision.check) if decision else task
 
     async def task_done(self, arguments: Mapping[str, Any]) -> str:
         """Check and commit a task, or ask the question of a checkpoint; return the reply to the agent."""
         if self.failure:
-            return f"Stop here: {self.failure}"
+            return self._stop()
         try:
             call = parse_answer(TaskDone, arguments)
         except InvalidAnswer as error:
@@ -54,27 +104,49 @@ class TaskLog:
             return f"Task {task.number} is already {state}. {self._next()}"
         if first := next((other for other in self._open_tasks() if other.number < task.number), None):
             return f"Task {first.number} ({first.name}) comes first."
-        return await (self._commit(task, call) if task.type == "auto" else self._ask(task, call))
+        self._last_note = call.note
+        reply = await (self._commit(task, call) if task.type == "auto" else self._ask(task, call))
+        if self._is_done(task):
+            await self.look_ahead()
+        return f"{reply} {self._stop()}".strip()
 
-    def complaints(self) -> tuple[str, ...]:
-        """Return a complaint for each task that is not done."""
+    def complaints(self, issues: Sequence[str] = ()) -> tuple[str, ...]:
+        """Return what is missing from the agent's work, or once, after a failure, from its diagnosis.
+
+        *issues* are those of its answer.
+        """
+        if self.failure:
+            # Once a task has failed for good, a better answer would not help, except to explain it.
+            if self._asked_for_diagnosis or any(issue.strip() for issue in issues):
+                return ()
+            self._asked_for_diagnosis = True
+            return ("issues is empty: say why the task failed, and what a person should look at or change",)
         return tuple(
             f"task {task.number} ({task.name}) is not done: do it and call task_done for it"
             for task in self._open_tasks()
         )
 
-    def raise_if_unfinished(self) -> None:
-        """Raise ``Permanent`` if a task failed for good or was not committed."""
+    def raise_if_unfinished(self, issues: Sequence[str] = ()) -> None:
+        """Raise ``Permanent`` if a task failed for good or was not committed.
+
+        The message contains the executor's own diagnosis: its *issues*, else its last note.
+        """
         if self.failure:
-            raise Permanent(f"plan {self.plan.id}: {self.failure}")
+            message = f"plan {self.plan.id}: {self.failure}{self.diagnosis(issues)}"
+            raise Permanent(message, hint=self.hint)
         # Only commits count: a recorded answer passes without calling `task_done` in this attempt.
         if missing := [task for task in self._open_tasks() if task.type == "auto"]:
             names = ", ".join(f"{task.number} ({task.name})" for task in missing)
             raise Permanent(f"plan {self.plan.id}: the executor did not commit task {names}")
 
+    def diagnosis(self, issues: Sequence[str]) -> str:
+        """Return a line with what the executor says about a failure: its issues, else its last note."""
+        said = " ".join(" ".join(issues).split()) or " ".join(self._last_note.split())
+        return f"\nThe executor says: {said[:MAX_DIAGNOSIS]}" if said else ""
+
     async def finished(self) -> tuple[FinishedTask, ...]:
         """Return each task with its commit, including the commits of earlier attempts."""
-        return tuple([await self._finished(task) for task in self.plan.tasks])
+        return tuple([await self._finished(self.with_check(task)) for task in self.plan.tasks])
 
     async def _finished(self, task: Task) -> FinishedTask:
         if task.type != "auto" and task.number not in {*self._files, *self.step.tasks_done}:
@@ -85,21 +157,57 @@ class TaskLog:
         return FinishedTask(task=task, commit=commit)
 
     async def _commit(self, task: Task, call: TaskDone) -> str:
-        commit = await self.host.commit_task(task, commit_subject(self.plan, task, call.files), call.files)
+        commit = await self._try_to_commit(task, call)
+        if commit.check and commit.check.unusable and await self._repaired(task, commit):
+            commit = await self._try_to_commit(task, call)
         if not commit.problem:
             self._done.add(task.number)
             self._files[task.number] = call.files
-            return f"Task {task.number} is committed ({commit.commit[:7]}). {self._next()}"
+            return (
+                f"Task {task.number} is committed ({commit.commit[:7]}). {_left_note(commit)}{self._next()}"
+            )
+        if commit.check and commit.check.unusable:
+            self._fail_for_check(task, commit.check.unusable)
+        if self.failure:
+            return f"Task {task.number} is not committed."
         failures = self._failed_checks[task.number] = self._failed_checks.get(task.number, 0) + 1
         if failures >= MAX_ATTEMPTS:
-            self.failure = f"task {task.number} ({task.name}) failed {failures} times: {commit.problem}"
-            return (
-                f"Task {task.number} is not committed. Stop here and give your final answer: {self.failure}"
-            )
+            problem = commit.problem if len(commit.problem) <= MAX_PROBLEM else _shortened(commit.problem)
+            self.failure = f"task {task.number} ({task.name}) failed {failures} times: {problem}"
+            self.hint = f"if the task or its check is wrong, edit task {task.number} in {self.plan.path}; "
+            self.hint += "then resume"
+            return f"Task {task.number} is not committed."
         return (
             f"Task {task.number} is not committed: {commit.problem}\n"
             f"Fix the cause and call task_done again; this was attempt {failures} of {MAX_ATTEMPTS}."
         )
+
+    async def _try_to_commit(self, task: Task, call: TaskDone) -> TaskCommit:
+        subject = commit_subject(self.plan, task, call.files)
+        return await self.host.commit_task(self.with_check(task), subject, call.files, call.note)
+
+    async def _repaired(self, task: Task, commit: TaskCommit) -> bool:
+        """Have the planner repair a check that cannot run; return whether there is another one now.
+
+        It is asked once for each task. A check that cannot run is the plan's fault, so this costs the
+        executor no attempt, and without another check the plan fails.
+        """
+        assert commit.check is not None
+        decided = self.decisions.get(task.number)
+        if not (decided and decided.because == "cannot run"):
+            decided = await revise_check(self.step, self.plan, task, commit.check, "cannot run", self.host)
+            self.decisions[task.number] = decided
+            if decided.check != commit.check.command:
+                return True
+        self._fail_for_check(task, f"{commit.check.unusable}. The planner says: {decided.reason}")
+        return False
+
+    def _fail_for_check(self, task: Task, why: str) -> None:
+        if not self.failure:
+            check = self.with_check(task).check
+            self.failure = f"the check of task {task.number} ({task.name}) cannot run: {why}\n`{check}`"
+            self.hint = f"install what is missing, or edit the check of task {task.number} in "
+            self.hint += f"{self.plan.path} (its <automated> element); then resume"
 
     async def _ask(self, task: Task, call: TaskDone) -> str:
         rejections = self._rejections.get(task.number, 0)
@@ -118,7 +226,7 @@ class TaskLog:
             self.failure = (
                 f"task {task.number} ({task.name}): the human rejected it {rejections} times: {answer.words}"
             )
-            return f"Stop here and give your final answer: {self.failure}"
+            return ""
         return f"The human says: {answer.words}\nFix that, then call task_done for task {task.number} again."
 
     def _is_done(self, task: Task) -> bool:
@@ -130,9 +238,39 @@ class TaskLog:
     def _open_tasks(self) -> list[Task]:
         return [task for task in self.plan.tasks if not self._is_done(task)]
 
+    def _stop(self) -> str:
+        """Return what the agent is told once the plan cannot continue; empty before that."""
+        if not self.failure:
+            return ""
+        return (
+            f"Stop here and give your final answer: {self.failure}\n"
+            "In `issues`, say first what you think the cause is, and what a person should change."
+        )
+
     def _next(self) -> str:
         left = self._open_tasks()
         return f"Continue with task {left[0].number}." if left else "That was the last task: answer now."
+
+
+def _is_of_project(path: str) -> bool:
+    """Whether an agent may change the file: not if it is a planning file, which the core maintains."""
+    return not path.removeprefix("./").startswith(".planning/")
+
+
+def _shortened(problem: str) -> str:
+    """Return the first line of a problem (what failed) and the end of the output, where errors are."""
+    first, _, rest = problem.partition("\n")
+    room = max(MAX_PROBLEM - len(first), MAX_PROBLEM // 2)
+    return f"{first[:MAX_PROBLEM]}\n…{rest[-room:]}"
+
+
+def _left_note(commit: TaskCommit) -> str:
+    """Return a sentence about files that changed too, and that no task has named."""
+    if not commit.left:
+        return ""
+    names = ", ".join(commit.left[:10])
+    later = "If they belong to a later task, name them in its `files`."
+    return f"These files changed too and are in no commit: {names}. {later} "
 
 
 def commit_subject(plan: Plan, task: Task, files: Sequence[str]) -> str:

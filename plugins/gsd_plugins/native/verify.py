@@ -1,10 +1,12 @@
-"""verify: decide for each truth of a phase whether it holds; without proof, it does not.
+"""verify: decide for each requirement, criterion and truth of a phase whether it holds, and prove it.
 
-Gap detectors run first; a verifier judges what they leave open, and a person what only a person can see.
+Gap detectors run first; a verifier judges what they leave open, and a person what only a person can see. A
+verdict counts only with citations that :mod:`.citations` has checked.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, assert_never, cast
 
@@ -21,6 +23,7 @@ from gsd_core import (
     HumanCheck,
     Inquiry,
     Limits,
+    Observation,
     PhaseView,
     Question,
     RejectedAnswer,
@@ -31,17 +34,35 @@ from gsd_core import (
     Verified,
     padded,
 )
-from gsd_core.planning.must_haves import MustHave, truths_of
+from gsd_core.planning.must_haves import MustHave, required_of
 from gsd_core.planning.verification import render_verification
 
-from .answers import VERDICTS, VerdictAnswer, VerdictsAnswer, parse_answer, validate_answer
+from .answers import (
+    RUN_COMMAND,
+    VERDICTS,
+    FindingAnswer,
+    InvalidAnswer,
+    RunCommand,
+    VerdictAnswer,
+    VerdictsAnswer,
+    parse_answer,
+    validate_answer,
+)
 from .checkpoints import BROKEN, WORKS
+from .citations import Sources, describe
 from .models import model_for
 from .paths import executed_plans, phase_file, phase_of
 from .prompt_context import bullets, fence, join, section, system_prompt
 
+STATEMENT_LIMIT = 600
+CONSTRAINTS_LIMIT = 4000
 OUTPUT_LIMIT = 1500
 """Characters of a command's output that the verifier sees, from its end."""
+
+MAX_COMMANDS = 30
+"""Commands that a verifier may run in one verification."""
+
+MAX_FINDINGS = 20
 
 NO_VERDICT = "the verifier gave no valid verdict"
 
@@ -50,12 +71,13 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     """Verify the phase as it is now, and write its VERIFICATION.md."""
     phase = phase_of(step)
     report = step.report or GapReport()
-    truths = truths_of(phase, executed_plans(phase))
-    report = attrs.evolve(report, gaps=(*report.gaps, *_contradicted(truths, report)))
-    if undecided := _undecided(truths, report):
+    required = required_of(phase, executed_plans(phase), step.planning.requirements)
+    report = attrs.evolve(report, gaps=(*report.gaps, *_contradicted(required, report)))
+    if undecided := _undecided(required, report):
         report = await _ask_verifier(step, phase, host, undecided, report)
     report = await _ask_human(step, host, report)
-    text = render_verification(phase, report, now=step.now, previous=phase.verdict)
+    requirements = step.planning.requirements
+    text = render_verification(phase, report, now=step.now, previous=phase.verdict, requirements=requirements)
     number = padded(phase.number)
     return StepResult(
         subject=f"docs({number}): verify phase",
@@ -64,9 +86,9 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     )
 
 
-def _contradicted(truths: Sequence[MustHave], report: GapReport) -> Iterator[Gap]:
+def _contradicted(required: Sequence[MustHave], report: GapReport) -> Iterator[Gap]:
     """Yield a gap for evidence that something does not hold, if its detector reported no gap for it."""
-    texts = {name: truth.text for truth in truths for name in truth.ids}
+    texts = {name: one.text for one in required for name in one.ids}
     reported = {gap.about for gap in report.gaps}
     for evidence in report.evidence:
         if not evidence.holds and evidence.about not in reported:
@@ -74,66 +96,127 @@ def _contradicted(truths: Sequence[MustHave], report: GapReport) -> Iterator[Gap
             yield Gap(truth=truth, reason=evidence.proof, about=evidence.about, found_by=evidence.by)
 
 
-def _undecided(truths: Sequence[MustHave], report: GapReport) -> tuple[MustHave, ...]:
-    """Return the truths that no evidence, gap or manual check is about."""
+def _undecided(required: Sequence[MustHave], report: GapReport) -> tuple[MustHave, ...]:
+    """Return the must-haves that no evidence, gap or manual check is about."""
     decided = {gap.about for gap in report.gaps}
     decided |= {evidence.about for evidence in report.evidence}
     decided |= {check.about for check in report.human}
-    return tuple(truth for truth in truths if decided.isdisjoint(truth.ids))
+    return tuple(one for one in required if decided.isdisjoint(one.ids))
 
 
 # The verifier
 
 
 async def _ask_verifier(
-    step: StepRequest, phase: PhaseView, host: StepHost, truths: Sequence[MustHave], report: GapReport
+    step: StepRequest, phase: PhaseView, host: StepHost, required: Sequence[MustHave], report: GapReport
 ) -> GapReport:
-    """Return the report with the verifier's verdict on each truth added."""
+    """Return the report with the verifier's verdict on each must-have added, and its other findings."""
     task = AgentTask(
         step=step.id,
         run=step.run,
         role="verifier",
         system=system_prompt("verify"),
-        prompt=_prompt(phase, truths),
+        prompt=_prompt(step, phase, required),
         tools=("Read", "Glob", "Grep"),
+        functions=(RUN_COMMAND,),
         schema=VERDICTS,
         model=model_for("verifier", step),
         tree=step.tree,
-        limits=Limits(turns=40),
+        limits=Limits(turns=60),
     )
     # Complain only twice, because the host starts a new conversation after a third complaint, which would
-    # cost as much again. Then take the answer as it is: a truth without a valid verdict becomes a gap.
+    # cost as much again. Then take the answer as it is: a must-have without a proven verdict becomes a gap.
     complaints_left = 2
+    commands_left = MAX_COMMANDS
+    result = AgentResult()
 
-    def accept(result: AgentResult) -> Sequence[str]:
-        nonlocal complaints_left
+    async def run_command(arguments: Mapping[str, Any]) -> str:
+        nonlocal commands_left
+        try:
+            command = parse_answer(RunCommand, arguments).command
+        except InvalidAnswer as error:
+            return f"Not valid: {error}"
+        if not commands_left:
+            return f"{MAX_COMMANDS} commands have been run: give your verdicts now."
+        commands_left -= 1
+        ran = await host.run_command(command)
+        status = "It did not run to its end." if ran.exit is None else f"exit {ran.exit}"
+        return f"{status}\n{ran.output[-OUTPUT_LIMIT:]}".rstrip()
+
+    def accept(answered: AgentResult) -> Sequence[str]:
+        nonlocal complaints_left, result
+        result = answered
         if not complaints_left:
             return ()
         complaints_left -= 1
-        return tuple(_problems(truths, result.value))
+        return tuple(_problems(required, answered.value, _sources(step, phase, answered)))
 
     try:
-        value = (await host.run_agent("verify", task, accept)).value
+        result = await host.run_agent("verify", task, accept, {RUN_COMMAND.name: run_command})
+        value = result.value
     except RejectedAnswer as error:
         value = error.value
-    for truth in truths:
-        report = _with_verdict(report, truth, _verdict_on(truth, value))
-    return report
+        # The tools of another answer's conversation prove nothing.
+        result = result if result.value == value else AgentResult()
+    sources = _sources(step, phase, result)
+    for one in required:
+        report = _with_verdict(report, one, *_verdict_on(one, value, sources))
+    return _with_findings(report, value)
 
 
-def _prompt(phase: PhaseView, truths: Sequence[MustHave]) -> str:
+def _sources(step: StepRequest, phase: PhaseView, result: AgentResult) -> Sources:
+    return Sources(tree=step.tree, uses=result.uses, checks=phase.checks, history=phase.history)
+
+
+def _prompt(step: StepRequest, phase: PhaseView, required: Sequence[MustHave]) -> str:
     # Paths and outputs only: nothing that the executors said about their own work.
     files = sorted({path for plan in executed_plans(phase) for path in plan.files_modified})
+    kinds = {"requirement": "Requirements", "criterion": "Success criteria", "truth": "Truths"}
     return join(
         section("The phase", fence("phase", f"{phase.name}\n{phase.goal}")),
-        section(
-            "Truths to verify",
-            fence("truths", bullets(f"{t.id}: {' '.join(t.text.split())}" for t in truths)),
+        section("Constraints of the project", fence("constraints", _constraints(step))),
+        *(
+            section(
+                f"{name} to verify",
+                fence(
+                    name.lower(),
+                    "\n".join(_question_about(step, one) for one in required if one.kind == kind),
+                ),
+            )
+            for kind, name in kinds.items()
         ),
         section("Files that the plans list as changed", fence("files", bullets(files))),
         section(
-            "Current output of the checks", fence("commands", "\n".join(map(_check_output, phase.checks)))
+            "Current output of the checks, in a clean checkout",
+            fence("commands", "\n".join(map(_check_output, phase.checks))),
         ),
+    )
+
+
+def _question_about(step: StepRequest, must_have: MustHave) -> str:
+    """Return a must-have with its id, what it serves, and the idea's own words for a requirement."""
+    serves = f" (serves {', '.join(must_have.serves)})" if must_have.serves else ""
+    lines = [f"- {must_have.id}: {' '.join(must_have.text.split())}{serves}"]
+    if must_have.kind == "requirement":
+        lines += [
+            f"  The idea says ({statement.id}): {' '.join(statement.text.split())[:STATEMENT_LIMIT]}"
+            for statement in step.planning.statements
+            if must_have.id in statement.used_by
+        ]
+    return "\n".join(lines)
+
+
+def _constraints(step: StepRequest) -> str:
+    """Return the constraints of PROJECT.md, and the idea's statements that became one."""
+    document = step.planning.documents.get("PROJECT.md", "")
+    listed = re.search(r"^##[ \t]+Constraints[ \t]*\n(.*?)(?=^## |\Z)", document, re.MULTILINE | re.DOTALL)
+    stated = [
+        f"- {statement.id}: {' '.join(statement.text.split())[:STATEMENT_LIMIT]}"
+        for statement in step.planning.statements
+        if "constraint" in statement.used_by
+    ]
+    return join(
+        listed[1].strip()[:CONSTRAINTS_LIMIT] if listed else "", "\n".join(stated)[:CONSTRAINTS_LIMIT]
     )
 
 
@@ -144,59 +227,79 @@ def _check_output(check: TaskCheck) -> str:
     return f"- {check.plan}, task {check.task}: {result.command}: {status}\n{output}".rstrip()
 
 
-def _problems(truths: Sequence[MustHave], value: object) -> Iterator[str]:
+def _problems(required: Sequence[MustHave], value: object, sources: Sources) -> Iterator[str]:
     if invalid := validate_answer(VerdictsAnswer, value):
         yield from invalid
         return
     verdicts = parse_answer(VerdictsAnswer, value).verdicts
     given = [verdict.id for verdict in verdicts]
-    wanted = [truth.id for truth in truths]
+    wanted = [one.id for one in required]
     yield from (f"no verdict on {name}" for name in wanted if name not in given)
     yield from (f"{name!r} was not asked for" for name in given if name not in wanted)
     yield from (f"more than one verdict on {name}" for name in wanted if given.count(name) > 1)
-    yield from (
-        f"{verdict.id}: no evidence of what you saw" for verdict in verdicts if _lacks_evidence(verdict)
-    )
+    for verdict in verdicts:
+        yield from (f"{verdict.id}: {problem}" for problem in _unproven(verdict, sources))
 
 
-def _lacks_evidence(verdict: VerdictAnswer) -> bool:
-    return verdict.status in ("holds", "human") and not verdict.evidence.strip()
+def _unproven(verdict: VerdictAnswer, sources: Sources) -> tuple[str, ...]:
+    """Return why a verdict that would let its must-have pass does not count."""
+    if verdict.status not in ("holds", "human"):
+        return ()
+    # Also for a person's check: `--yes` assumes it, so at least the code for it has to be there.
+    problems = sources.problems(verdict.citations)
+    if verdict.status == "human" and not verdict.evidence.strip():
+        problems = (*problems, "evidence has to say what the person should do")
+    return problems
 
 
-def _verdict_on(truth: MustHave, value: object) -> VerdictAnswer | None:
-    """Return the verdict on *truth*; ``None`` if it is missing, ambiguous, invalid or without evidence."""
+def _verdict_on(
+    must_have: MustHave, value: object, sources: Sources
+) -> tuple[VerdictAnswer | None, tuple[str, ...]]:
+    """Return the verdict on *must_have*, ``None`` if it is missing, ambiguous or unproven, and why."""
     # The answer as a whole may be invalid here; one bad verdict must not spoil the others.
-    listed = cast("Mapping[str, Any]", value).get("verdicts") if isinstance(value, Mapping) else None
-    entries = cast("list[object]", listed) if isinstance(listed, list) else []
     matching: list[object] = [
         entry
-        for entry in entries
-        if isinstance(entry, Mapping) and cast("Mapping[str, object]", entry).get("id") == truth.id
+        for entry in _entries(value, "verdicts")
+        if isinstance(entry, Mapping) and cast("Mapping[str, object]", entry).get("id") == must_have.id
     ]
     if len(matching) != 1 or validate_answer(VerdictAnswer, matching[0]):
-        return None
+        return None, ()
     verdict = parse_answer(VerdictAnswer, matching[0])
-    return None if _lacks_evidence(verdict) else verdict
+    unproven = _unproven(verdict, sources)
+    return (None, unproven) if unproven else (verdict, ())
 
 
-def _with_verdict(report: GapReport, truth: MustHave, verdict: VerdictAnswer | None) -> GapReport:
+def _entries(value: object, key: str) -> list[object]:
+    listed = cast("Mapping[str, Any]", value).get(key) if isinstance(value, Mapping) else None
+    return cast("list[object]", listed) if isinstance(listed, list) else []
+
+
+def _with_verdict(
+    report: GapReport, must_have: MustHave, verdict: VerdictAnswer | None, unproven: Sequence[str]
+) -> GapReport:
     if verdict is None:
-        gap = Gap(truth=truth.text, reason=NO_VERDICT, about=truth.id, status="unverified")
+        reason = f"the verdict is not proven: {'; '.join(unproven)}" if unproven else NO_VERDICT
+        gap = Gap(truth=must_have.text, reason=reason, about=must_have.id, status="unverified")
         return attrs.evolve(report, gaps=(*report.gaps, gap))
     match verdict.status:
         case "holds":
-            evidence = (Evidence(about=name, holds=True, proof=verdict.evidence) for name in truth.ids)
+            cited = ", ".join(map(describe, verdict.citations))
+            proof = f"{cited}: {verdict.evidence.strip()}".rstrip(": ")
+            evidence = (Evidence(about=name, holds=True, proof=proof) for name in must_have.ids)
             return attrs.evolve(report, evidence=(*report.evidence, *evidence))
         case "human":
             check = HumanCheck(
-                test=verdict.evidence, expected=verdict.reason or truth.text, why=truth.text, about=truth.id
+                test=verdict.evidence,
+                expected=verdict.reason or must_have.text,
+                why=must_have.text,
+                about=must_have.id,
             )
             return attrs.evolve(report, human=(*report.human, check))
         case "fails" | "uncertain":
             gap = Gap(
-                truth=truth.text,
+                truth=must_have.text,
                 reason=verdict.reason or verdict.evidence or NO_VERDICT,
-                about=truth.id,
+                about=must_have.id,
                 status="failed" if verdict.status == "fails" else "unverified",
                 missing=verdict.missing,
                 evidence=verdict.evidence,
@@ -204,6 +307,28 @@ def _with_verdict(report: GapReport, truth: MustHave, verdict: VerdictAnswer | N
             return attrs.evolve(report, gaps=(*report.gaps, gap))
         case _:
             assert_never(verdict.status)
+
+
+def _with_findings(report: GapReport, value: object) -> GapReport:
+    """Add what the verifier was not asked about: major defects as gaps, others as observations."""
+    for entry in _entries(value, "findings")[:MAX_FINDINGS]:
+        if validate_answer(FindingAnswer, entry):
+            continue
+        finding = parse_answer(FindingAnswer, entry)
+        if not finding.problem.strip():
+            continue
+        if finding.severity in ("blocker", "major"):
+            gap = Gap(
+                truth=f"This defect is fixed: {' '.join(finding.problem.split())}",
+                reason=f"{finding.severity}: {finding.problem}",
+                missing=(finding.fix,) if finding.fix.strip() else (),
+                evidence=finding.where,
+            )
+            report = attrs.evolve(report, gaps=(*report.gaps, gap))
+        else:
+            seen = Observation(text=finding.problem, severity=finding.severity, where=finding.where)
+            report = attrs.evolve(report, observations=(*report.observations, seen))
+    return report
 
 
 # Manual checks
@@ -226,12 +351,15 @@ async def _ask_human(step: StepRequest, host: StepHost, report: GapReport) -> Ga
 def _question(check: HumanCheck) -> Question:
     lines = [check.test, f"Expected: {check.expected}" if check.expected else "", check.why]
     text = "\n".join(dict.fromkeys(line for line in lines if line))
-    return Question(text=text, header="Please check", options=(WORKS, BROKEN))
+    return Question(text=text, header="Please check", options=(WORKS, BROKEN), inspection=True)
 
 
 def _with_answer(report: GapReport, check: HumanCheck, answer: Answer) -> GapReport:
     about = check.about or check.test
     if answer.chosen == (WORKS.label,):
+        if answer.is_assumption:
+            assumed = attrs.evolve(check, about=about, result="assumed")
+            return attrs.evolve(report, assumed=(*report.assumed, assumed))
         proof = Evidence(about=about, holds=True, proof=f"checked by hand: {answer.words}", by=answer.how)
         return attrs.evolve(report, evidence=(*report.evidence, proof))
     gap = Gap(truth=check.expected or check.test, reason=answer.words, about=about, found_by="human")

@@ -1,0 +1,269 @@
+"""The tasks in a PLAN.md: those of ``<task>`` elements, and of the other forms that real plans have.
+
+A plan without ``<task>`` elements has its tasks as ``<feature>`` elements (``type: tdd``), as sections
+(``## Task 1: NAME``), or as prose, lists and checklists. The latter are one task, because a list item need
+not be something that can be committed on its own. So a plan always has a task: one without any would count
+as executed before anything was done.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Sequence
+from itertools import islice
+
+import attrs
+
+from .markdown import Element, dedented, elements, escape, named, prose, unescape, without
+from .model import Task, TaskType
+
+MAX_TASKS = 300
+MAX_NAME = 80
+TASK_PARTS = ("name", "files", "action", "verify", "done")
+"""The elements of a task that have a field of :class:`Task`; all others are its ``details``."""
+
+_TASK_PREFIX = re.compile(r"\s*Task\s+[\d.]+\s*[:.—–-]\s*", re.IGNORECASE)
+# `src/a.py (new)`: what happens to the file is not part of its path.
+_FILE_REMARK = re.compile(
+    r"\s\((?:new|creat|modif|updat|edit|delet|remov|read|exist|extend|append)[^()]*\)$", re.I
+)
+_TYPES: dict[str, TaskType] = {
+    "checkpoint:decision": "checkpoint:decision",
+    "checkpoint:human-action": "checkpoint:human-action",
+    "checkpoint:user": "checkpoint:human-action",
+    "manual": "checkpoint:human-action",
+}
+
+
+def read_tasks(body: str, *, name: str, files: Sequence[str], promises: Sequence[str]) -> tuple[Task, ...]:
+    """Return the tasks in the *body* of a plan: at least one.
+
+    *name*, *files* and *promises* are those of the plan, for a task that is the whole plan. If there is a
+    ``<tasks>`` element, only its content counts: other parts may quote tasks.
+    """
+    groups = [element.inside for element in named(body, "tasks")] or [body]
+    found = islice((task for group in groups for task in named(group, "task")), MAX_TASKS + 1)
+    tasks = tuple(_task_of_element(number, element) for number, element in enumerate(found, start=1))
+    tasks = tasks or _task_sections("\n".join(groups)) or _features(body, files)
+    return tasks or (_whole_plan(body, name, files, promises),)
+
+
+def _features(body: str, files: Sequence[str]) -> tuple[Task, ...]:
+    """Return a task for each ``<feature>``, which GSD's TDD plans have instead of tasks."""
+    found = tuple(
+        _task_of_element(number, element)
+        for number, element in enumerate(islice(named(body, "feature"), MAX_TASKS + 1), start=1)
+    )
+    check = _verification_command(body)
+    return tuple(
+        attrs.evolve(
+            task,
+            type="auto",
+            name=task.name or "Implement the feature",
+            files=task.files or (tuple(files) if len(found) == 1 else ()),
+            action=task.action or "\n\n".join(filter(None, map(task.details.get, _FEATURE_TEXTS))),
+            # The plan's own check is about all features, so only the last one can pass it.
+            check=task.check or (check if task.number == len(found) else ""),
+        )
+        for task in found
+    )
+
+
+_FEATURE_TEXTS = ("behavior", "implementation")
+# Parts of a plan that are not instructions.
+_FRAME = ("context", "execution_context", "output", "verification", "success_criteria")
+_TITLE = re.compile(
+    r"^#[ \t]+(?:Phase[ \t]+[\w.-]+[ \t]+)?(?:Plan[ \t]+[\w.-]+[ \t]*[:—–-]+[ \t]*)?(.+)$", re.M
+)
+
+
+def _whole_plan(body: str, name: str, files: Sequence[str], promises: Sequence[str]) -> Task:
+    """Return the plan as one task: its text is what to do."""
+    text = body
+    for part in _FRAME:
+        text = without(text, part)
+    title = _TITLE.search(text)
+    named_tasks = [element.text for element in named(body, "tasks")]
+    action = "\n\n".join(filter(None, named_tasks)) or text.strip()
+    done = "\n".join(element.text for element in named(body, "success_criteria"))
+    return Task(
+        number=1,
+        name=_short(prose(title[1]) if title else name),
+        files=tuple(files),
+        action=action or "\n".join(f"- {promise}" for promise in promises),
+        check=_verification_command(body),
+        done=done,
+    )
+
+
+def _short(name: str) -> str:
+    name = " ".join(name.split())
+    return name if len(name) <= MAX_NAME else name[: MAX_NAME - 1].rstrip() + "…"
+
+
+# "- [ ] `npm test`", "- `npm test` passes": an item that is nothing but a command and its success.
+_COMMAND_ITEM = re.compile(
+    r"^\s*(?:[-*]|\d+[.)])\s+(?:\[[ xX]\]\s+)?`([^`]+)`\s*"
+    r"(?:(?:passes|succeeds|is green|exits?(?: with)?(?: code)? 0|works without errors?)\.?)?\s*$"
+)
+_SINGLE_WORD_COMMANDS = ("make", "pytest", "tox", "nox")
+
+
+def _verification_command(body: str) -> str:
+    """Return the commands of ``<verification>`` as one: ``<automated>`` elements, or items of its list.
+
+    Other text there is for people: a command in the middle of a sentence may be one that must fail.
+    """
+    commands: list[str] = []
+    for part in named(body, "verification"):
+        automated = [read_command(element.inside) for element in named(part.inside, "automated")]
+        items = [match[1].strip() for line in part.text.split("\n") if (match := _COMMAND_ITEM.match(line))]
+        commands += automated or [item for item in items if " " in item or item in _SINGLE_WORD_COMMANDS]
+    return " && ".join(dict.fromkeys(filter(None, commands)))
+
+
+def _task_of_element(number: int, element: Element) -> Task:
+    parts: dict[str, Element] = {}
+    for part in elements(element.inside):
+        parts.setdefault(part.name, part)
+    texts = {name: part.text for name, part in parts.items()}
+    verify, check = _read_verify(parts.get("verify"))
+    return Task(
+        number=number,
+        name=_TASK_PREFIX.sub("", texts.get("name", ""), count=1).strip(),
+        type=_task_type(element.attributes.get("type", "")),
+        files=_read_files(texts.get("files", "")),
+        action=texts.get("action", ""),
+        verify=verify,
+        check=check,
+        done=texts.get("done", ""),
+        details={name: text for name, text in texts.items() if text and name not in TASK_PARTS},
+    )
+
+
+def _task_type(text: str) -> TaskType:
+    """Return a task's type; a checkpoint of an unknown kind waits for a person too."""
+    kind = text.strip().lower()
+    other: TaskType = "checkpoint:human-verify" if kind.startswith("checkpoint") else "auto"
+    return _TYPES.get(kind, other)
+
+
+def _read_verify(element: Element | None) -> tuple[str, str]:
+    """Return the text of ``<verify>``, and the command in its ``<automated>`` element."""
+    if element is None:
+        return "", ""
+    commands = [read_command(part.inside) for part in named(element.inside, "automated")]
+    check = " && ".join(filter(None, commands))
+    return unescape(without(element.inside, "automated"), "verify").strip(), check
+
+
+_ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});")
+_QUOTED_OR_ENTITY = re.compile(rf"'[^']*'|\"[^\"]*\"|{_ENTITY.pattern}")
+_CDATA = re.compile(r"<!\[CDATA\[(.*)\]\]>", re.DOTALL)
+_FENCED = re.compile(r"```[\w-]*\n([^`]+)```|`([^`]+)`")
+# GSD's planners write this for a test that an earlier task has yet to create.
+_NO_COMMAND = re.compile(r"MISSING\b|(?:none|n/a|-|—)$", re.IGNORECASE)
+
+
+def read_command(inside: str) -> str:
+    """Return the command in an ``<automated>`` element, empty if there is none.
+
+    Plans are not XML, but models write them as if they were: ``a &amp;&amp; b``, ``<![CDATA[a && b]]>``.
+    Entities are decoded. If the text has a bare ``&`` or ``<`` as well, it is not escaped as a whole: then
+    those between quotes stay, because ``grep '&lt;'`` looks for them.
+    """
+    raw = dedented(inside).strip()
+    if quoted := _CDATA.fullmatch(raw):
+        return unescape(dedented(quoted[1]), "automated").strip()
+    if fenced := _FENCED.fullmatch(raw):
+        raw = (fenced[1] or fenced[2]).strip()
+    if _NO_COMMAND.match(raw):
+        return ""
+    if "<" in raw or "&" in _ENTITY.sub("", raw):
+        raw = unescape(raw, "automated")
+        return _QUOTED_OR_ENTITY.sub(lambda m: m[0] if m[0][0] in "'\"" else html.unescape(m[0]), raw)
+    return _ENTITY.sub(lambda entity: html.unescape(entity[0]), raw)
+
+
+def render_command(command: str) -> str:
+    """Return the inside of an ``<automated>`` element, from which :func:`read_command` returns *command*."""
+    text = escape(command, "automated")
+    plain = not _ENTITY.search(command) and read_command(text) == command.strip()
+    return text if plain else f"<![CDATA[{text}]]>"
+
+
+def _read_files(text: str) -> tuple[str, ...]:
+    paths = (_FILE_REMARK.sub("", part.strip(" -`\t")).strip("` \t") for part in re.split(r"[,\n]", text))
+    return tuple(path.replace("&#44;", ",") for path in paths if path)
+
+
+# Reading tasks: sections of markdown, `## Task 1: NAME`, with or without fields below the heading
+
+_TASK_HEADING = re.compile(
+    r"^ {0,3}(#{2,5})\s*Task\s+(?:[A-Z]-?)?\d{1,4}[\d.]{0,9}[A-Za-z]?\s*(?:[:.)—–-]\s*(.*))?$", re.IGNORECASE
+)
+_HEADING = re.compile(r"^ {0,3}(#{1,6})\s")
+_FIELD = re.compile(
+    r"^\s*(?:[-*]\s+)?\*\*(Files?|Action|Verify|Verification|Done)[^*]{0,40}\*\*:?\s*(.*)$", re.IGNORECASE
+)
+_FIELD_NAMES = {"file": "files", "verification": "verify"}
+_QUOTED_PATH = re.compile(r"`([^`\s]+)`")
+
+
+def _task_sections(body: str) -> tuple[Task, ...]:
+    """Return the tasks that are written as headings; a heading in a code fence is text.
+
+    A task ends at the next heading of the same or a higher level.
+    """
+    found: list[tuple[str, list[str]]] = []
+    level, fenced = 0, False
+    for line in map(str.rstrip, body.split("\n")):
+        fenced ^= line.lstrip().startswith(("```", "~~~"))
+        task = None if fenced else _TASK_HEADING.match(line)
+        heading = None if fenced else _HEADING.match(line)
+        if task:
+            level = len(task[1])
+            found.append((task[2] or "", []))
+        elif heading and len(heading[1]) <= level:
+            level = 0
+        elif level:
+            found[-1][1].append(line)
+    return tuple(_task_of_section(number, *section) for number, section in enumerate(found, start=1))
+
+
+def _task_of_section(number: int, name: str, lines: Sequence[str]) -> Task:
+    text = "\n".join(lines)
+    if any(True for part in ("action", "files", "verify") for _ in named(text, part)):
+        # The parts of a <task> element, below a heading instead of inside of it.
+        task = _task_of_element(number, Element(name="task", inside=text))
+        return attrs.evolve(task, name=prose(name) or task.name)
+    fields = _read_fields(lines)
+    listed = fields.get("files", "")
+    files = _QUOTED_PATH.findall(listed) or re.split(r"[,\n]", listed)
+    return Task(
+        number=number,
+        name=prose(name),
+        # An item that contains a space is a remark, and a word without a dot or a slash is a name in it.
+        files=tuple(
+            path for file in files if re.search(r"[./]", path := file.strip(" -*\t")) and " " not in path
+        ),
+        action=fields.get("action") or text.strip(),
+        verify=fields.get("verify", ""),
+        done=fields.get("done", ""),
+    )
+
+
+def _read_fields(lines: Sequence[str]) -> dict[str, str]:
+    """Return the fields (``**Files**: …``) of a task; each ends at the next field or at a blank line."""
+    fields: dict[str, list[str]] = {}
+    current: list[str] | None = None
+    for line in lines:
+        if field := _FIELD.match(line):
+            name = field[1].lower()
+            current = fields[_FIELD_NAMES.get(name, name)] = [field[2]]
+        elif not line.strip():
+            current = None
+        elif current is not None:
+            current.append(line)
+    return {name: "\n".join(text).strip() for name, text in fields.items()}

@@ -1,0 +1,100 @@
+"""A task's check that cannot be used as planned: the planner is asked for a better one, once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from gsd_core import (
+    AgentResult,
+    AgentTask,
+    CheckResult,
+    Limits,
+    Plan,
+    RejectedAnswer,
+    ReplacedBecause,
+    ReplacedCheck,
+    StepHost,
+    StepRequest,
+    Task,
+)
+
+from .answers import CHECK, CheckAnswer, parse_answer, validate_answer
+from .models import model_for
+from .plan_checks import is_trivial_check
+from .prompt_context import fence, join, programs_section, section, system_prompt
+
+OUTPUT_LIMIT = 1500
+"""Characters of the check's output that the planner sees, from its end."""
+
+
+async def revise_check(
+    step: StepRequest, plan: Plan, task: Task, result: CheckResult, because: ReplacedBecause, host: StepHost
+) -> ReplacedCheck:
+    """Return the planner's decision about the check of *task*, and record it.
+
+    *task* is the plan's task, *result* that of the check which counts now; it may differ from the plan's.
+    """
+    request = AgentTask(
+        step=step.id,
+        run=step.run,
+        role="planner",
+        system=system_prompt("check"),
+        prompt=_prompt(step, plan, task, result, because),
+        tools=("Read", "Glob", "Grep"),
+        schema=CHECK,
+        model=model_for("planner", step),
+        tree=step.tree,
+        limits=Limits(turns=20),
+    )
+    key = f"{'check' if because == 'passes before' else 'repair'}-{task.number}"
+    try:
+        answer = parse_answer(CheckAnswer, (await host.run_agent(key, request, _complaints)).value)
+    except RejectedAnswer:
+        answer = CheckAnswer(check=result.command, reason="the planner gave no valid answer")
+    decision = ReplacedCheck(
+        task=task.number,
+        was=task.check,
+        check=answer.check.strip() or result.command,
+        reason=" ".join(answer.reason.split()),
+        because=because,
+    )
+    await host.replace_check(task, decision.check, decision.reason, because)
+    return decision
+
+
+def _complaints(result: AgentResult) -> Sequence[str]:
+    if invalid := validate_answer(CheckAnswer, result.value):
+        return invalid
+    answer = parse_answer(CheckAnswer, result.value)
+    problems: list[str] = []
+    if is_trivial_check(answer.check):
+        problems.append(f"check: `{answer.check}` cannot fail; give a command that fails without the task")
+    if not answer.reason.strip():
+        problems.append("reason: say in one sentence why")
+    return problems
+
+
+def _prompt(step: StepRequest, plan: Plan, task: Task, result: CheckResult, because: ReplacedBecause) -> str:
+    match because:
+        case "passes before":
+            why = (
+                "The check passes before anything was done for the task. So it does not show that it is done."
+            )
+        case "cannot run":
+            why = f"The check cannot run: {result.unusable}."
+        case _:
+            assert_never(because)
+    about = join(
+        f"Plan {plan.id}: {plan.objective}",
+        f"Task {task.number}: {task.name}\nFiles: {', '.join(task.files)}\n{task.action}",
+        f"Verify: {task.verify}" if task.verify else "",
+        f"Done: {task.done}" if task.done else "",
+    )
+    output = f"{result.command}\n{result.outcome}\n{result.output[-OUTPUT_LIMIT:]}"
+    return join(
+        why,
+        section("The task", fence("task", about)),
+        section("Its check, and what it printed", fence("check", output)),
+        programs_section(step),
+    )

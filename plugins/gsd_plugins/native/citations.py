@@ -1,0 +1,134 @@
+"""Check what a verifier cites: against the tree, and against what it really did in its conversation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+import attrs
+
+from gsd_core import History, TaskCheck, ToolRecord, protected_part
+
+from .answers import Citation
+from .plan_checks import is_trivial_check
+
+MAX_BYTES = 5_000_000
+
+
+@attrs.frozen(kw_only=True)
+class Sources:
+    """What may be cited: lines of files in *tree*, and commands.
+
+    *uses* are the tools of the conversation, *checks* the commands that the core has just run itself.
+    *history*, if known, says which files are committed.
+    """
+
+    tree: Path
+    uses: Sequence[ToolRecord] = ()
+    checks: Sequence[TaskCheck] = ()
+    history: History | None = None
+
+    def problems(self, citations: Sequence[Citation]) -> tuple[str, ...]:
+        """Return what is wrong with the citations of a verdict; one that cites nothing proves nothing."""
+        if not citations:
+            return ("nothing is cited: cite the lines that you read, or a command that you ran",)
+        problems = tuple(found for citation in citations if (found := self.problem(citation)))
+        if not problems and all(self._passed_before(citation) for citation in citations):
+            return (
+                f"{describe(citations[0])} passed before the work was done too, so it shows only that "
+                "nothing broke: cite lines as well, or a command that fails without the work",
+            )
+        return problems
+
+    def _passed_before(self, citation: Citation) -> bool:
+        """Whether the command is only known as a check that passed before each of its tasks."""
+        checks = [one.result for one in self.checks if one.result.command.strip() == citation.command.strip()]
+        return bool(checks) and all(one.passed_before for one in checks)
+
+    def problem(self, citation: Citation) -> str:
+        """Return why *citation* proves nothing, and what to do; empty if it is correct."""
+        if citation.file and citation.command:
+            return "a citation names a file with lines, or a command with its exit code, not both"
+        if citation.file:
+            return self._problem_of_lines(citation)
+        if citation.command:
+            return self._problem_of_command(citation)
+        return "a citation needs a file with lines, or a command with its exit code"
+
+    def _problem_of_lines(self, citation: Citation) -> str:
+        name, first, last = citation.file, citation.first, citation.last
+        path = _real(self.tree, name)
+        root = self.tree.resolve()
+        if path is None or not path.is_relative_to(root):
+            return f"{name} is not in the project: cite its own files"
+        relative = path.relative_to(root).as_posix()
+        if protected_part(relative):
+            return f"{name} is not part of the product: cite the code, not documents about it"
+        if not path.is_file():
+            return f"{name} does not exist"
+        if self.history is not None and relative not in self.history.files:
+            return f"{name} is not committed"
+        if path.stat().st_size > MAX_BYTES:
+            return f"{name} is too large to be cited"
+        lines = path.read_bytes().decode("utf-8", "replace").splitlines()
+        if not 1 <= first <= last <= len(lines):
+            return f"{name} has lines 1 to {len(lines)}, not {first} to {last}"
+        cited = lines[first - 1 : last]
+        if not any(line.strip() for line in cited):
+            return f"{name}: lines {first} to {last} are blank"
+        if not any(self._has_seen(use, path, cited) for use in self.uses):
+            return f"{name} was not read in this conversation: read it, then judge again"
+        return ""
+
+    def _has_seen(self, use: ToolRecord, path: Path, cited: Sequence[str]) -> bool:
+        """Whether *use* showed the file: it was read, or a search matches in the cited lines."""
+        if use.tool not in ("Read", "Grep"):
+            return False
+        target = _real(self.tree, use.target)
+        if target is None:
+            return False
+        if use.tool == "Read":
+            return target == path
+        return path.is_relative_to(target) and _matches(use.pattern, cited)
+
+    def _problem_of_command(self, citation: Citation) -> str:
+        command = citation.command.strip()
+        if is_trivial_check(command):
+            return f"`{command}` proves nothing: it always succeeds"
+        exits = [u.exit for u in self.uses if u.tool == "run_command" and u.target.strip() == command]
+        exits += [c.result.exit for c in self.checks if c.result.command.strip() == command]
+        if not exits:
+            return f"`{command}` was not run in this conversation: run it with run_command, then judge again"
+        if others := sorted({str(code) for code in exits if code != citation.exit}):
+            ended = " or ".join("without an exit code" if code == "None" else code for code in others)
+            return f"`{command}` did not exit with {citation.exit} but with {ended}"
+        return ""
+
+
+def describe(citation: Citation) -> str:
+    """Return a citation as text for people: ``src/notes.py:3-9`` or ```pytest -q` (exit 0)``."""
+    if citation.command:
+        return f"`{citation.command}` (exit {citation.exit})"
+    lines = str(citation.first)
+    return f"{citation.file}:{lines if citation.last == citation.first else f'{lines}-{citation.last}'}"
+
+
+def _real(tree: Path, name: str) -> Path | None:
+    """Return the real path of *name*, symlinks followed; ``None`` if there can be no such file."""
+    try:
+        return (tree / PurePosixPath(name)).resolve()
+    except (OSError, ValueError, RuntimeError):
+        return None
+
+
+def _matches(pattern: str, lines: Sequence[str]) -> bool:
+    # A repeated group can take exponential time, and a model wrote the pattern.
+    if not pattern or len(pattern) > 300 or re.search(r"\)[*+{]", pattern):
+        return False
+    try:
+        found = re.compile(pattern, re.IGNORECASE)
+    except re.error:
+        # ripgrep's dialect differs a little from Python's: reading the file is always possible.
+        return False
+    return any(found.search(line[:300]) for line in lines)

@@ -1,0 +1,63 @@
+"""SUMMARY.md: decisions and issues are read back as they were written, and a damaged file does no harm."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gsd_core import PhaseView, Plan, Planning
+from gsd_core.planning.summary import render_summary, with_notes
+
+PLAN = Plan(id="01-01", phase="1", name="Store", path=".planning/phases/01-x/01-01-PLAN.md", summary="S.md")
+
+
+def noted(root: Path, text: str | bytes) -> Plan:
+    (root / "S.md").write_bytes(text.encode() if isinstance(text, str) else text)
+    phase = PhaseView(number="1", name="x", project=root, plans=(PLAN,))
+    return with_notes(Planning(phases=(phase,)), root).phases[0].plans[0]
+
+
+def test_decisions_and_issues_are_read_as_they_were_written(tmp_path: Path) -> None:
+    text = render_summary(
+        PLAN,
+        date="2026-01-31",
+        duration=timedelta(minutes=3),
+        commits=[],
+        created=[],
+        modified=[],
+        accomplishments=["Store"],
+        decisions=["UTF-8: always", "<b>Tabs</b>"],
+        deviations=["None of these"],
+        issues=["Slow | on <NFS>"],
+    )
+    plan = noted(tmp_path, text)
+
+    assert plan.decisions == ("UTF-8: always", "<b>Tabs</b>")
+    assert plan.issues == ("Slow | on <NFS>",)
+
+
+@pytest.mark.parametrize(
+    ("text", "issues"),
+    [
+        ("---\nkey-decisions: []\n---\n## Issues Encountered\nNone\n", ()),
+        ("## Issues Encountered\r\n\r\n- None.\r\n- One\r\n\r\n## Next\r\n- two\r\n", ("One",)),
+        ("done", ()),
+        (b"\xff\xfe", ()),
+        ("---\nnever: closed\n", ()),
+    ],
+)
+def test_summaries_of_other_tools_do_no_harm(
+    tmp_path: Path, text: str | bytes, issues: tuple[str, ...]
+) -> None:
+    plan = noted(tmp_path, text)
+
+    assert (plan.decisions, plan.issues) == ((), issues)
+
+
+def test_a_missing_summary_does_no_harm(tmp_path: Path) -> None:
+    phase = PhaseView(number="1", name="x", project=tmp_path, plans=(PLAN,))
+    planning = Planning(phases=(phase,))
+
+    assert with_notes(planning, tmp_path) == planning
