@@ -296,11 +296,11 @@ def _events() -> Iterator[str]:
 def _journal() -> Iterator[str]:
     yield from _head(
         "Journal",
-        "The journal records what a run did as a sequence of facts, in `<git common dir>/gsd/journal.db`.",
-        "This is one SQLite file in WAL mode with `synchronous=FULL`; it survives `git clean -fdx` and is "
-        "shared by worktrees.",
-        "A project in a subfolder of its repository has a journal of its own below "
-        "`<git common dir>/gsd/projects/`.",
+        "The journal records what a run did as a sequence of facts, in `<git dir>/gsd/journal.db`.",
+        "This is one SQLite file in WAL mode with `synchronous=FULL`; it survives `git clean -fdx`.",
+        "Each worktree has its own journal: git's directory is `.git` in the main worktree, and "
+        "`.git/worktrees/<name>` in a linked one.",
+        "A project in a subfolder of its repository has its own journal below `<git dir>/gsd/projects/`.",
         "A fact is on disk before anything is done that depends on it.",
         f"The schema version is {SCHEMA}; a journal with a newer version is read, but never written.",
     )
@@ -359,6 +359,7 @@ def _errors() -> Iterator[str]:
     yield "|---|---|"
     yield from (f"| {int(code)} | {meaning} |" for code, meaning in EXIT_CODE_MEANINGS.items())
     yield ""
+    yield "[What exit code 0 means](../explanation/exit-code-0.md) has the details and the limits."
     yield "If the code is not 0, the last lines of the output say what the run is waiting for."
     yield "`gsd resume` continues any unfinished run."
 

@@ -5,24 +5,30 @@
     GsdError                      every error of gsd; its ``hint`` says how to fix it (exit 1)
       StepError                   an attempt failed; the error reaches the core unchanged
         Transient                 try again, no earlier than ``until`` if that is set (exit 75)
+          Interference            what only the run may change was changed while an agent worked (exit 1)
+          Outage                  a service does not answer: keep trying for a while
         Permanent                 do not try again
           Credentials             log in first (exit 4)
           Exhausted               a budget or a usage limit is used up (exit 5)
           RejectedAnswer          an agent's answer is still invalid after all complaints
         Parked                    a human has to answer first, then the core runs the step again (exit 3)
       PluginError                 a plugin broke its contract: report it, never retry
+        PluginRefused             the machine refused what a plugin needs (exit 2)
       UserError                   the user has to change something first (exit 2)
         ConfigError               settings, flags, or the set of installed plugins
         IdeaError                 the idea document
         ProjectError              the project's folder or repository
         PlanningError             a planning file; names the file and the line
         Locked                    another run is active in the project
-      JournalError                the journal cannot be read or written
-        Fenced                    a newer process has taken over the run
+        MachineError              the machine refuses: disk full or read-only, limits, permissions
+      JournalError                the journal cannot be read or written (exit 2)
+        Fenced                    a newer process has taken over the run (exit 1)
 """
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -59,6 +65,21 @@ class Transient(StepError):
     def __init__(self, message: str, until: datetime | None = None, *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.until = until
+
+
+class Interference(Transient):
+    """While an agent worked, something changed that only the run may change; it has been undone.
+
+    Another attempt is told about it, so trying again may help.
+    """
+
+
+class Outage(Transient):
+    """A service that the step needs does not answer, or says that it is overloaded.
+
+    It will answer again, and a failed try costs nothing; so the wait may take many more tries than
+    for another transient failure.
+    """
 
 
 class Permanent(StepError):
@@ -106,6 +127,20 @@ class PluginError(GsdError):
         return f"plugin {self.plugin!r} failed in {self.hook}: {self.cause_text}"
 
 
+class PluginRefused(PluginError):
+    """The operating system refused what a plugin needs, such as space on a disk. The plugin is not to blame.
+
+    *hint* says what to do about it.
+    """
+
+    def __init__(self, plugin: str, hook: str, cause_text: str, hint: str = "") -> None:
+        super().__init__(plugin, hook, cause_text)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.cause_text} (in plugin {self.plugin!r})"
+
+
 class UserError(GsdError):
     """The user has to change something before a run can continue."""
 
@@ -128,6 +163,10 @@ class ProjectError(UserError):
 
 class Locked(UserError):
     """Another run is active in this project."""
+
+
+class MachineError(UserError):
+    """The operating system refused what gsd needs, such as space on a disk; see :func:`machine_error`."""
 
 
 class PlanningError(UserError):
@@ -153,3 +192,84 @@ class JournalError(GsdError):
 
 class Fenced(JournalError):
     """A newer process has taken over this run; this one must not write any more."""
+
+
+_NO_TEMPORARY = "No usable temporary directory"  # tempfile.gettempdir, about several folders
+NO_TEMPORARY_HINT = "set TMPDIR to a folder that can be written to, then run gsd resume"
+_OF_A_PATH = "check the path and what is there, then run gsd resume"
+_ADVICE: Mapping[int, str] = {
+    errno.EROFS: "make the file system writable, then run gsd resume",
+    errno.ENOSPC: "free some disk space, then run gsd resume",
+    errno.EDQUOT: "free some of your disk quota, then run gsd resume",
+    errno.EFBIG: "raise the limit on the size of files (ulimit -f), then run gsd resume",
+    errno.EACCES: "check who owns it and who may write to it, then run gsd resume",
+    errno.EPERM: "check who owns it and who may write to it, then run gsd resume",
+    errno.EMFILE: "raise the limit on open files (ulimit -n), then run gsd resume",
+    errno.ENFILE: "the machine has too many open files: end other programs, then run gsd resume",
+    errno.EAGAIN: "raise the limit on processes (ulimit -u) or end some, then run gsd resume",
+    errno.ENOMEM: "end other programs to free some memory, then run gsd resume",
+    errno.EIO: "check the disk, then run gsd resume",
+    errno.ESTALE: "mount the file system again, then run gsd resume",
+}
+_ADVICE_FOR_A_PATH: Mapping[int, str] = dict.fromkeys(
+    (
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.EISDIR,
+        errno.EEXIST,
+        errno.ELOOP,
+        errno.ENAMETOOLONG,
+        errno.ETXTBSY,
+        errno.ENXIO,
+    ),
+    _OF_A_PATH,
+)
+
+
+def machine_error(error: BaseException) -> MachineError | None:
+    """Return *error* as a :class:`MachineError` that names the path; ``None`` if the machine is not to blame.
+
+    It is if the operating system ran out of something, forbids something, or does not find a path.
+    """
+    if isinstance(error, MemoryError):
+        return MachineError("out of memory", hint=_ADVICE[errno.ENOMEM])
+    if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
+        return MachineError("cannot start a thread", hint=_ADVICE[errno.EAGAIN])
+    if not isinstance(error, OSError) or error.errno is None:
+        return None
+    path = error.filename2 or error.filename
+    if error.errno == errno.ENOENT and not path and (error.strerror or "").startswith(_NO_TEMPORARY):
+        return MachineError(f"{error.strerror}", hint=NO_TEMPORARY_HINT)
+    hint = _ADVICE.get(error.errno) or (_ADVICE_FOR_A_PATH.get(error.errno) if path else None)
+    if hint is None:
+        return None
+    where = f"{str(path)!r}: " if isinstance(path, str | bytes) or hasattr(path, "__fspath__") else ""
+    return MachineError(f"{where}{error.strerror or error}", hint=hint)
+
+
+def plugin_refusal(error: BaseException) -> MachineError | None:
+    """Return what the machine refused the code of a plugin; ``None`` if the plugin itself is to blame.
+
+    A missing file, or a pipe that is not ready, is the mistake of the code that did not expect it. For an
+    error that the plugin judged itself (``Permanent``), only shortages count.
+    """
+    judged = type(error) is Permanent
+    cause = error.__cause__ if judged else error
+    if isinstance(cause, OSError):
+        forbidden = cause.errno in (errno.EACCES, errno.EPERM)
+        if cause.errno in _ADVICE_FOR_A_PATH and cause.filename:
+            return None
+        if forbidden and (judged or not cause.filename):
+            return None
+        if cause.errno == errno.EAGAIN and not _is_from_fork(cause):
+            return None
+    trouble = machine_error(cause) if cause else None
+    return MachineError(str(error), hint=trouble.hint) if trouble and judged else trouble
+
+
+def _is_from_fork(error: OSError) -> bool:
+    """Whether a process could not be started; a socket that is not ready raises the same error."""
+    frame = error.__traceback__
+    while frame and frame.tb_next:
+        frame = frame.tb_next
+    return frame is not None and frame.tb_frame.f_code.co_filename.endswith("/subprocess.py")

@@ -10,7 +10,19 @@ from collections.abc import Mapping
 from enum import IntEnum
 
 from . import errors
-from .errors import Credentials, Exhausted, GsdError, Parked, Transient, UserError
+from .errors import (
+    Credentials,
+    Exhausted,
+    Fenced,
+    GsdError,
+    Interference,
+    JournalError,
+    Outage,
+    Parked,
+    PluginRefused,
+    Transient,
+    UserError,
+)
 
 
 class ExitCode(IntEnum):
@@ -24,21 +36,22 @@ class ExitCode(IntEnum):
     EXHAUSTED = 5
     GAPS = 6
     TRANSIENT = 75  # EX_TEMPFAIL of sysexits.h: schedulers know it as "try again later"
+    HUNG_UP = 129  # 128 + SIGHUP
     INTERRUPTED = 130  # 128 + SIGINT
     TERMINATED = 143  # 128 + SIGTERM
 
 
 EXIT_CODE_MEANINGS: Mapping[ExitCode, str] = {
-    ExitCode.OK: "every phase in range is complete and verified "
-    "(or verification was skipped; the summary says so)",
+    ExitCode.OK: "every phase in range is complete; the last line says what this run did not verify",
     ExitCode.FAILED: "a step failed permanently, or gsd itself failed",
     ExitCode.USAGE: "something has to be fixed first: the command line, the settings, the idea, "
-    "or the project; or another run is active in the project",
+    "the project, the journal, or the machine (a full disk); or another run is active in the project",
     ExitCode.QUESTION: "a question is open, and nobody could answer it",
     ExitCode.CREDENTIALS: "the agent has no valid credentials, or its checks failed",
     ExitCode.EXHAUSTED: "the budget or a usage limit is exhausted",
     ExitCode.GAPS: "gaps remain, or a phase was skipped",
     ExitCode.TRANSIENT: "a transient failure persisted; try again later",
+    ExitCode.HUNG_UP: "stopped by SIGHUP: the terminal was closed",
     ExitCode.INTERRUPTED: "stopped by SIGINT or by `gsd stop`",
     ExitCode.TERMINATED: "stopped by SIGTERM",
 }
@@ -46,10 +59,14 @@ EXIT_CODE_MEANINGS: Mapping[ExitCode, str] = {
 _EXIT_CODES: Mapping[type, ExitCode] = {
     GsdError: ExitCode.FAILED,
     Transient: ExitCode.TRANSIENT,
+    Interference: ExitCode.FAILED,
     Parked: ExitCode.QUESTION,
     Credentials: ExitCode.CREDENTIALS,
     Exhausted: ExitCode.EXHAUSTED,
+    PluginRefused: ExitCode.USAGE,
     UserError: ExitCode.USAGE,
+    JournalError: ExitCode.USAGE,
+    Fenced: ExitCode.FAILED,
 }
 """Of the classes of an error, the nearest one that is listed here decides."""
 
@@ -78,7 +95,7 @@ def exit_code_of_kind(kind: str, *, limited: bool = False) -> ExitCode:
     cls = getattr(errors, kind, None)
     if not (isinstance(cls, type) and issubclass(cls, GsdError)):
         return ExitCode.FAILED
-    if limited and issubclass(cls, Transient):
+    if limited and issubclass(cls, Transient) and not issubclass(cls, Outage):
         return ExitCode.EXHAUSTED
     return _exit_code_of(cls)
 

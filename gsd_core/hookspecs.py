@@ -248,7 +248,10 @@ async def gsd_execute_step(step: StepRequest, host: StepHost) -> StepResult | No
     Failure: ``Transient`` is retried; anything else fails the step and names the plugin.
     Since: 0.1, provisional.
 
-    Do not do I/O yourself: read ``step.planning``, use *host*, return files.
+    Do not do I/O yourself: read ``step.planning``, use *host*, return files. In ``.planning/``, a step may
+    return files of its own phase only: a PLAN from plan, a SUMMARY from execute, a VERIFICATION from verify;
+    shared files are edited by changes. A verify step has to report on each requirement, criterion and truth:
+    one about which its report says nothing becomes a gap.
 
     Example::
 
@@ -290,7 +293,7 @@ async def gsd_run_agent(task: AgentTask, host: AgentHost) -> AgentResult | None:
     Since: 0.1, provisional.
 
     Ask ``host.permit`` before every use of a tool, report each turn with ``host.progress``, and pass
-    ``host.environment`` to every process.
+    ``host.environment`` to every process: those that still run when the call ends are ended.
 
     Example::
 

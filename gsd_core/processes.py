@@ -172,6 +172,14 @@ def processes(env_name: str = "") -> Iterator[Process]:
             yield Process(handle=handle, parent=parent, mark=mark)
 
 
+def works_in(name: str, folder: Path) -> bool:
+    """Whether a program of that *name* runs in *folder* or below it, as far as this user may know."""
+    import psutil
+
+    running = [process.info for process in psutil.process_iter(["name", "cwd"])]
+    return any(one["name"] == name and Path(one["cwd"] or "/").is_relative_to(folder) for one in running)
+
+
 def start_time(pid: int) -> str | None:
     """Return when the process *pid* was started (ISO 8601, UTC); ``None`` if it does not run."""
     import psutil
@@ -191,3 +199,33 @@ def boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     command = ["sysctl", "-n", "kern.bootsessionuuid"]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def is_git_at_work(files: Collection[Path], folders: Collection[Path]) -> bool:
+    """Whether a process has one of *files* open, or a git of this user works in one of *folders*.
+
+    The processes of other users cannot be looked into; those that are called git count if a file is theirs.
+    """
+    import psutil
+
+    wanted = {str(path) for path in files}
+    owners: set[int] = set()
+    for path in files:
+        with suppress(OSError):
+            owners.add(path.stat().st_uid)
+    for process in psutil.process_iter():
+        try:
+            is_git = process.name() == "git" or process.name().startswith("git-")
+            if not wanted.isdisjoint(file.path for file in process.open_files()):
+                return True
+            cwd = Path(process.cwd()) if is_git else None
+        except (psutil.NoSuchProcess, psutil.ZombieProcess):
+            continue
+        except (psutil.Error, OSError):
+            with suppress(psutil.Error):
+                if process.name() == "git" and process.uids().effective in owners - {os.geteuid()}:
+                    return True
+            continue
+        if cwd and any(cwd.is_relative_to(folder) for folder in folders):
+            return True
+    return False

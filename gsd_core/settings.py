@@ -91,6 +91,9 @@ class RunSettings:
     allow_dirty: bool = setting(
         False, flag="--allow-dirty", help="start even with uncommitted changes to tracked files"
     )
+    accept_branch: bool = setting(
+        False, flag="--accept-branch", help="continue on this branch, although the run began on another one"
+    )
     wait_for_answers: timedelta = setting(timedelta(0))
 
 
@@ -196,7 +199,14 @@ def user_config() -> Path:
         return Path(override)
     import platformdirs
 
-    return platformdirs.user_config_path("gsd") / "config.toml"
+    try:
+        return platformdirs.user_config_path("gsd") / "config.toml"
+    except RuntimeError as error:
+        # A container may run as a user that has no entry in its list of users.
+        message = (
+            f"the home folder is unknown: HOME is not set, and there is no user with the id {os.getuid()}"
+        )
+        raise ConfigError(message, hint="set HOME to a folder, such as an empty one") from error
 
 
 def resolve(

@@ -23,6 +23,9 @@ def main() -> None:
         sys.exit(2)
     try:
         # Imported here, so that Ctrl+C during the imports is handled too.
+        from .streams import open_closed_streams
+
+        open_closed_streams()
         from .app import gsd
 
         for stream in (sys.stdout, sys.stderr):

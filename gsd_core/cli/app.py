@@ -15,6 +15,7 @@ from gsd_core import __version__
 from .commands import COMMANDS
 from .global_options import GlobalOptions, global_options
 from .help import CONTEXT_SETTINGS, Group
+from .streams import finish_output
 
 
 class Gsd(Group):
@@ -69,7 +70,7 @@ class Gsd(Group):
             from .failures import report_failure
 
             code = report_failure(error, options)
-        sys.exit(code if isinstance(code, int) else 0)
+        sys.exit(finish_output(code if isinstance(code, int) else 0))
 
 
 @click.group(

@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "run": CommandEntry("run", "Turn IDEA (a text file, or - for stdin) into verified, committed code."),
     "resume": CommandEntry("resume", "Resume the unfinished run."),
     "status": CommandEntry("status", "Show the run's phases, current step, open questions and cost."),
+    "next": CommandEntry("next", "Show which step is due, why, and the command for it."),
     "log": CommandEntry("log", "Show what was done, one line per record of the journal."),
     "questions": CommandEntry("questions", "List the open questions, each with the command that answers it."),
     "answer": CommandEntry("answer", "Answer the question ID."),
@@ -30,8 +31,11 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "phases": CommandEntry("phases", "List the phases of the current milestone."),
     "plans": CommandEntry("plans", "List the plans of PHASE."),
     "gaps": CommandEntry("gaps", "Show the gaps of PHASE."),
-    "requirements": CommandEntry("requirements", "List the requirements with their phase and status."),
-    "health": CommandEntry("health", "Check the files in .planning/ and repair some of them."),
+    "requirements": CommandEntry(
+        "requirements",
+        "Trace the requirements: statements of the idea, phase, plans, commits, checks and evidence.",
+    ),
+    "health": CommandEntry("health", "Check .planning/ and the journal, and repair some of the files."),
     "plugins": CommandEntry("plugins", "List plugins, create a new one, or check one."),
 }
 

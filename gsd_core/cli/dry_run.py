@@ -9,11 +9,13 @@ import attrs
 
 from gsd_core.git import Git
 from gsd_core.machine.due import Due, End, Start, due
-from gsd_core.machine.state import Snapshot, State
+from gsd_core.machine.state import State
+from gsd_core.planning.model import Planning
 from gsd_core.plugins.loading import collect_settings
 from gsd_core.run.runtime import RunRequest
 from gsd_core.run.snapshot import read_project, snapshot_of
 from gsd_core.settings import CORE_SECTIONS
+from gsd_core.views.next import describe_due, state_when_resumed
 from gsd_core.views.status import SCHEMA_VERSION
 
 from .output import print_line
@@ -22,16 +24,16 @@ from .output import print_line
 async def plan_json(request: RunRequest, *, new: bool) -> dict[str, Any]:
     """Return how the run would start, as JSON data; *new*: it would create the repository first."""
     state = request.last_run.state if request.last_run else State()
-    snapshot = Snapshot()
-    if not new:
-        snapshot = snapshot_of(await read_project(request.root, Git(request.root)))
-    first = due(attrs.evolve(state, seen=snapshot, options=request.options, closed=None, stop_asked=False))
+    planning = Planning() if new else await read_project(request.root, Git(request.root))
+    now = state_when_resumed(attrs.evolve(state, options=request.options), snapshot_of(planning))
     return {
         "schema_version": SCHEMA_VERSION,
         "project": str(request.root),
         "new_folder": new,
         "idea": request.idea and {"name": request.idea.name, "sha256": request.idea.sha256},
-        "due": [_due_json(work) for work in first],
+        "due": [
+            {**_due_json(work), "why": describe_due(work, now, planning, before=state)} for work in due(now)
+        ],
         "plugins": [{"name": i.name, "status": i.status, "reason": i.reason} for i in request.plugins],
         "settings": list(_settings_json(request)),
     }
@@ -39,9 +41,20 @@ async def plan_json(request: RunRequest, *, new: bool) -> dict[str, Any]:
 
 def _due_json(work: Due) -> dict[str, str]:
     if isinstance(work, End):
-        return {"what": "end", "step": "", "why": work.reason}
+        return {"what": "end", "step": ""}
     what = "start" if isinstance(work, Start) else type(work).__name__.lower()
-    return {"what": what, "step": str(work.step), "why": ""}
+    return {"what": what, "step": str(work.step)}
+
+
+_WHAT = {
+    "start": "start {step}",
+    "applyresult": "write the result of {step}",
+    "settle": "restart {step}",
+    "askagain": "ask the question of {step}",
+    "escalate": "ask about {step}",
+    "wait": "wait for {step}",
+    "end": "nothing to do",
+}
 
 
 def _settings_json(request: RunRequest) -> Iterator[dict[str, str]]:
@@ -63,7 +76,9 @@ def show_plan(plan: dict[str, Any]) -> None:
     if plan["idea"]:
         print_line(f"idea: {plan['idea']['name']}, sha256 {plan['idea']['sha256'][:12]}")
     for work in plan["due"]:
-        print_line("first: " + " ".join(part for part in (work["what"], work["step"], work["why"]) if part))
+        # Only the first is certain; what follows depends on how it ends.
+        when = "first" if work is plan["due"][0] else "also due"
+        print_line(f"{when}: {_WHAT[work['what']].format(**work)}: {work['why']}")
     for plugin in plan["plugins"]:
         reason = f" ({plugin['reason']})" if plugin["reason"] else ""
         print_line(f"plugin: {plugin['name']} {plugin['status']}{reason}")

@@ -6,10 +6,11 @@ import os
 import sys
 import tempfile
 import traceback
+from contextlib import suppress
 
 import click
 
-from gsd_core.errors import GsdError
+from gsd_core.errors import GsdError, MachineError, machine_error
 from gsd_core.exit_codes import ExitCode, exit_code
 from gsd_core.sanitize import sanitize
 
@@ -27,8 +28,12 @@ def report_failure(error: BaseException, options: GlobalOptions | None = None) -
         case SystemExit():
             raise error
         case click.Abort() | KeyboardInterrupt():
-            click.echo("interrupted", err=True)
+            with suppress(OSError):
+                click.echo("interrupted", err=True)
             return ExitCode.INTERRUPTED
+        case click.exceptions.NoArgsIsHelpError():
+            click.echo(error.format_message())
+            return ExitCode.USAGE
         case click.UsageError():
             command = error.ctx.command_path if error.ctx else "gsd"
             _write(error.format_message(), hint=f"{command} --help")
@@ -37,10 +42,11 @@ def report_failure(error: BaseException, options: GlobalOptions | None = None) -
             _write(error.format_message())
             return ExitCode.USAGE
         case BrokenPipeError():
-            # The reader of our output, such as `head`, is gone. That is not an error, and Python must not
-            # report one either when it flushes stdout at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            # The reader of our output, such as `head`, is gone. That is not an error.
             return ExitCode.OK
+        case OSError() | MemoryError() | RuntimeError() if trouble := _machine_error(error):
+            _write(str(trouble), hint=with_global_options(trouble.hint, options))
+            return exit_code(trouble)
         case GsdError():
             _write(str(error), cause=_cause(error), hint=with_global_options(error.hint, options))
             return exit_code(error)
@@ -53,10 +59,24 @@ def report_failure(error: BaseException, options: GlobalOptions | None = None) -
             return ExitCode.FAILED
 
 
+def _machine_error(error: BaseException) -> MachineError | None:
+    """Return what the machine refused; if it was our output, say so, because its errors name no path."""
+    try:
+        sys.stdout.flush()
+    except OSError as unwritten:
+        # What could not be written is still in the stream's buffer, so writing it fails again.
+        if isinstance(error, OSError) and unwritten.errno == error.errno:
+            hint = "send it somewhere else, or free some space there"
+            return MachineError(f"cannot write to standard output: {error.strerror}", hint=hint)
+    return machine_error(error)
+
+
 def _write(message: str, *, cause: str = "", hint: str = "") -> None:
     for name, text in (("error", message), ("cause", cause), ("hint", hint)):
         if text:
-            click.echo(f"{name}: {sanitize(text)}", err=True)
+            # Without anybody to tell, the exit code still says it.
+            with suppress(OSError):
+                click.echo(f"{name}: {sanitize(text)}", err=True)
 
 
 def _cause(error: GsdError) -> str:
@@ -68,7 +88,11 @@ def _cause(error: GsdError) -> str:
 
 
 def _save_traceback(error: BaseException) -> str:
-    handle, name = tempfile.mkstemp(prefix="gsd-crash-", suffix=".txt")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write("".join(traceback.format_exception(error)))
+    text = "".join(traceback.format_exception(error))
+    try:
+        handle, name = tempfile.mkstemp(prefix="gsd-crash-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as problem:
+        return f"it cannot be saved ({problem.strerror}), so it follows\n{text}"
     return name

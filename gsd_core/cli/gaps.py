@@ -46,11 +46,11 @@ def command(ctx: click.Context, phase: str, read_only: bool, run_checks: bool, a
 
     from .launch import RunOptions
     from .plugin_loading import loaded_plugins, trusted_hashes
-    from .project import project_root
+    from .project import planned_root
 
     if read_only and run_checks:
         raise click.UsageError("--read-only and --run-checks cannot be combined", ctx)
-    root = project_root(global_options_of(ctx))
+    root = planned_root(global_options_of(ctx))
     options = RunOptions(
         global_options=attrs.evolve(global_options_of(ctx), directory=root),
         flags=Layer(origin=COMMAND_LINE, sections={}),
@@ -86,6 +86,7 @@ async def _find_gaps(
 
 
 async def _detect(options: RunOptions, loaded: Loaded, phase: PhaseView, *, run_checks: bool) -> GapReport:
+    from gsd_core.planning.requirements import read_requirements
     from gsd_core.run.verification import InteractiveGate, examine
     from gsd_core.settings import LimitSettings, bind_settings
 
@@ -96,10 +97,18 @@ async def _detect(options: RunOptions, loaded: Loaded, phase: PhaseView, *, run_
     step = f"{phase.number}/verify"
     gate = InteractiveGate(hooks=loaded.hooks, confirm=_confirm, step=step) if run_checks else None
     with bind_settings(settings.values):
-        report, refused = await examine(loaded.hooks, settings.of(LimitSettings), phase, gate)
-    for command_line in refused:
+        found = await examine(
+            loaded.hooks,
+            settings.of(LimitSettings),
+            phase,
+            gate,
+            read_requirements(phase.project),
+        )
+    if found.note:
+        _warn(found.note)
+    for command_line in found.refused:
         _warn(f"not run, or stopped: {one_line(command_line, 200)}")
-    return report
+    return found.report
 
 
 def _confirm(command_line: str, reason: str) -> bool:
@@ -126,7 +135,8 @@ def _show(phase: PhaseView, found: PhaseGaps) -> None:
         for missing in gap.missing:
             print_line(f"    missing: {one_line(missing, 200)}")
     for check in found.human:
-        print_line(f"  for a human to check: {one_line(check.test, 200)}")
+        label = "assumed, nobody looked" if check.result == "assumed" else "for a human to check"
+        print_line(f"  {label}: {one_line(check.test, 200)}")
     for failed in found.failed:
         print_line(styled(f"  a detector failed: {one_line(failed, 300)}", "yellow"))
     if not (found.gaps or found.human or found.failed):

@@ -1,4 +1,4 @@
-"""``gsd health``: checks the files in ``.planning/``, and repairs some of them."""
+"""``gsd health``: checks the files in ``.planning/`` and the journal, and repairs some of the files."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 @json_flag
 @click.pass_context
 def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
-    """Check the files in .planning/ and repair some of them.
+    """Check .planning/ and the journal, and repair some of the files.
 
-    Issues have GSD's codes: E001-E005, W001-W007, I001. --repair rebuilds STATE.md and config.json only;
-    without a terminal and without --yes it shows the diffs and writes nothing. The exit code is 1 if there
-    are errors.
+    Issues have GSD's codes: E001-E005, W001-W007, I001; gsd's own are W101 (a mistake in the
+    frontmatter of a plan or verdict), E101 and E102 (requirements that were lost) and E103 (a damaged
+    journal, which is never changed). --repair rebuilds STATE.md and config.json only; without a terminal
+    and without --yes it shows the diffs and writes nothing. The exit code is 1 if there are errors.
     """
     from gsd_core.planning.health import check_health, overall_status
 
@@ -41,15 +42,39 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
 
     options = global_options_of(ctx)
     root = project_root(options)
-    issues = check_health(root)
+    journal = _check_journal(root)
+    issues = (*journal, *check_health(root))
     done = _repair(root, issues, yes=yes, quiet=as_json) if repair else []
     if any(applied for _, applied in done):
-        issues = check_health(root)
+        issues = (*journal, *check_health(root))
     if as_json:
         print_json(_json(issues, done))
     else:
         _show(issues, options)
     return 1 if overall_status(issues) == "broken" else 0
+
+
+def _check_journal(root: Path) -> tuple[HealthIssue, ...]:
+    """Return what is wrong with the project's journal, which GSD's own codes do not cover."""
+    from gsd_core.errors import JournalError
+    from gsd_core.journal.schema import MOVE_AWAY, check_file
+    from gsd_core.planning.health import HealthIssue
+    from gsd_core.run.last_run import read_last_run
+
+    from .project import journal_path, open_journal
+
+    path = journal_path(root)
+    try:
+        found, fix = check_file(path), MOVE_AWAY
+        message = f"the journal {path} is damaged: {found}" if found else ""
+        if not found:
+            with open_journal(root) as journal:
+                read_last_run(journal)
+    except JournalError as error:
+        message, fix = str(error), error.hint
+    if not message:
+        return ()
+    return (HealthIssue(code="E103", severity="error", path=str(path), message=message, fix=fix),)
 
 
 def _repair(

@@ -22,14 +22,15 @@ import click
 from gsd_core.errors import ConfigError, Credentials, GsdError, ProjectError
 from gsd_core.exit_codes import ExitCode, exit_code
 from gsd_core.hookspecs import RunInfo, gsd_doctor, gsd_execute_step, gsd_run_agent, gsd_workspace
-from gsd_core.machine.state import Options
+from gsd_core.machine.state import Options, State
 from gsd_core.model.step import Idea
 from gsd_core.planning.config import read_config
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import PluginInfo, build_manager
 from gsd_core.run import RunEnd, run_project
-from gsd_core.run.preflight import load_idea
+from gsd_core.run.notes import with_notes
+from gsd_core.run.preflight import check_idea, load_idea
 from gsd_core.run.runtime import RunRequest
 from gsd_core.run.snapshot import merge_config
 from gsd_core.sanitize import one_line
@@ -52,14 +53,26 @@ from .dry_run import plan_json, show_plan
 from .global_options import GlobalOptions
 from .options import classes_of, origin_of, parse_phases, value_of
 from .output import counted, print_json
-from .plugin_loading import Loaded, confirm_trust, remember_trust, with_trusted
-from .project import ProjectState, foreign_files, load, make_repository, needs_repository, now, project_root
+from .plugin_loading import Loaded, check_loaded, confirm_trust, remember_trust, with_trusted
+from .project import (
+    ProjectState,
+    foreign_files,
+    load,
+    make_folder,
+    make_repository,
+    needs_repository,
+    now,
+    project_root,
+)
+from .streams import background_output
 
 Output: TypeAlias = Literal["text", "json", "stream-json"]
 
 PROJECT_SETTINGS = "gsd.toml"
 NOT_CONTINUED = ("yolo", "answers", "apprise")
 """Sections whose flags hold for one process only: consent, and who answers or is notified."""
+CONSENT = {("run", "allow_dirty"), ("run", "accept_branch")}
+"""Settings that agree to something about the project as it is now."""
 MAX_REASON = 400
 MAX_FILES_SHOWN = 5
 NEXT_STEPS = {
@@ -116,6 +129,9 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
         project_root(options.global_options)
     if options.resume and not planned and not (previous and previous.state.run):
         raise ProjectError("nothing to resume in this project", hint="start with: gsd run IDEA")
+    # Before the settings, plugins and logins, which do not matter if there is nothing to do.
+    state = previous.state if previous else State()
+    check_idea(root, idea, state, base_command(options.global_options))
 
     settings = build_settings(options, loaded, previous)
     # Whether the user trusts the project's own plugins can depend on the settings, and the settings on them.
@@ -128,6 +144,7 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
         loaded = with_trusted(loaded, frozenset(info.sha256 for info in trusted))
         settings = build_settings(options, loaded, previous)
 
+    check_loaded(loaded)
     if str(options.idea) == "-" and value_of(settings, "--answers") == "-":
         raise ConfigError(
             "standard input cannot be both the idea and the answers", hint="put one of them into a file"
@@ -148,9 +165,12 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
         make_repository(root, settings.of(RunSettings).agent)
         # Trust is stored in the repository, which a new project has only now.
         remember_trust(root, trusted)
-    with _warnings_on_stderr():
-        end = asyncio.run(run_project(request))
-    _show_end(end, options)
+    elif not root.is_dir():
+        make_folder(root)
+    with background_output():
+        with _warnings_on_stderr():
+            end = asyncio.run(run_project(request))
+        _show_end(end, options)
     return end.exit
 
 
@@ -226,7 +246,7 @@ def _previous_layer(continued: ProjectState | None) -> Layer:
 def _flags_to_keep(options: RunOptions, previous: ProjectState | None) -> dict[str, Any]:
     """Return the flags that also hold for later processes of this run; consent does not."""
     kept = {
-        section: {key: value for key, value in values.items() if (section, key) != ("run", "allow_dirty")}
+        section: {key: value for key, value in values.items() if (section, key) not in CONSENT}
         for section, values in options.flags.sections.items()
         if section not in NOT_CONTINUED
     }
@@ -336,13 +356,15 @@ def _show_end(end: RunEnd, options: RunOptions) -> None:
                 "outcome": end.outcome,
                 "exit": end.exit,
                 "reason": end.reason,
+                "notes": list(end.notes),
                 "dollars": end.dollars or None,
                 "commits": end.commits,
             }
         )
     elif options.output == "text":
         cost = f", ${end.dollars}" if end.dollars else ""
-        reason = with_global_options(one_line(end.reason, MAX_REASON), options.global_options)
+        reason = one_line(with_notes(one_line(end.reason, MAX_REASON), end.notes), 2 * MAX_REASON)
+        reason = with_global_options(reason, options.global_options)
         click.echo(
             f"{end.outcome}: {reason} ({counted(end.commits, 'commit')}{cost}, run {end.run})", err=True
         )

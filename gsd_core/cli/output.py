@@ -42,6 +42,12 @@ def print_line(line: str | Text = "") -> None:
     console().print(styled(line), soft_wrap=True)
 
 
+def warn(lines: Iterable[str]) -> None:
+    """Print warnings on stderr, sanitized, so that stdout stays what was asked for."""
+    for line in lines:
+        click.echo(f"warning: {sanitize(line, multiline=False)}", err=True)
+
+
 def counted(number: int, noun: str) -> str:
     """Return ``1 commit`` or ``2 commits``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

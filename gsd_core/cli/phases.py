@@ -38,9 +38,9 @@ def command(ctx: click.Context, every: bool, as_json: bool) -> None:
     from gsd_core.planning.survey import survey
     from gsd_core.views.planning import phases_json
 
-    from .project import project_root
+    from .project import planned_root
 
-    found = survey(project_root(global_options_of(ctx)))
+    found = survey(planned_root(global_options_of(ctx)))
     phases = found.phases(every=every)
     if as_json:
         print_json(phases_json(found, phases))

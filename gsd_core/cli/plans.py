@@ -6,7 +6,7 @@ import click
 
 from .global_options import global_options, global_options_of
 from .help import Command
-from .output import json_flag, print_json, print_line, print_table
+from .output import json_flag, print_json, print_line, print_table, warn
 
 COLUMNS = ("plan", "wave", "depends on", "tasks", "requirements", "files", "summary")
 STYLES = {"yes": "green"}
@@ -23,13 +23,14 @@ def command(ctx: click.Context, phase: str, as_json: bool) -> None:
     PHASE must match exactly: 1 is not 1.1. Waves are computed from the plans' dependencies; the wave in a
     plan's frontmatter is ignored.
     """
-    from gsd_core.planning.survey import survey
+    from gsd_core.planning.survey import flaws, survey
     from gsd_core.planning.waves import plan_waves
     from gsd_core.views.planning import plans_json
 
-    from .project import project_root
+    from .project import planned_root
 
-    view = survey(project_root(global_options_of(ctx))).view(phase)
+    view = survey(planned_root(global_options_of(ctx))).view(phase)
+    warn(flaws([view]))
     if as_json:
         print_json(plans_json(view.plans))
         return

@@ -9,12 +9,13 @@ from pathlib import Path
 import attrs
 import click
 
+from gsd_core.errors import ConfigError
 from gsd_core.git import git_common_dir
 from gsd_core.hookspecs import gsd_cli_commands
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.discovery import Choice
 from gsd_core.plugins.importing import Trust
-from gsd_core.plugins.loading import PluginInfo, Registry, build_manager, load
+from gsd_core.plugins.loading import PluginInfo, Registry, build_manager, load, settings_failures
 from gsd_core.sanitize import sanitize
 
 from .global_options import GlobalOptions, global_options_of
@@ -85,6 +86,24 @@ def plugin_commands(loaded: Loaded) -> Mapping[str, click.Command]:
     """Return the subcommands that plugins contribute, by name."""
     found = loaded.hooks.collect(gsd_cli_commands, lambda command: command.name or "")
     return {command.name or "": command for _, command in found.items}
+
+
+def check_loaded(loaded: Loaded) -> None:
+    """Report the plugins that could not be loaded; raise ``ConfigError`` if a run needs one of them.
+
+    A detector that is missing lets every phase pass, and a policy that is missing permits everything.
+    """
+    problems = {fault.plugin: str(fault) for fault in settings_failures(loaded.hooks)}
+    problems |= {info.name: info.reason for info in loaded.infos if info.needed}
+    for info in loaded.infos:
+        if info.status == "broken" and not info.needed:
+            about = sanitize(f"plugin {info.name!r} was not loaded: {info.reason}", multiline=False)
+            click.echo(f"warning: {about}", err=True)
+    if problems:
+        listed = "; ".join(f"plugin {name!r} cannot be used: {why}" for name, why in problems.items())
+        options = " ".join(f"-p no:{name}" for name in problems)
+        hint = f"fix it, or run without it: {options}"
+        raise ConfigError(sanitize(listed, multiline=False), hint=hint)
 
 
 def confirm_trust(untrusted: Sequence[PluginInfo], *, yes: bool, ask: bool) -> list[PluginInfo]:

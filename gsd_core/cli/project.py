@@ -13,7 +13,7 @@ from gsd_core.errors import ProjectError
 from gsd_core.git import Git, data_directory, git_common_dir
 from gsd_core.journal.codec import structure
 from gsd_core.journal.lock import owner
-from gsd_core.journal.store import Journal
+from gsd_core.journal.store import Journal, damage_reported
 from gsd_core.machine.state import State
 from gsd_core.run.last_run import LastRun, read_last_run
 from gsd_core.views.status import History, Holder, fold_history
@@ -36,10 +36,25 @@ def now() -> datetime:
 
 
 def needs_repository(root: Path) -> bool:
-    """Whether *root* is missing or in no repository; raise ``ProjectError`` if it cannot be a project."""
+    """Whether *root* is in no repository; raise ``ProjectError`` if it cannot be a project.
+
+    A new or empty folder inside a repository belongs to that repository, unless git ignores it there: then
+    nothing in it could be committed.
+    """
     if root.exists() and not root.is_dir():
         raise ProjectError(f"{str(root)!r} is not a folder", hint="pass the project's folder to -C")
-    return git_common_dir(root) is None if root.exists() else True
+    above = _nearest_folder(root)
+    if git_common_dir(above) is None:
+        return True
+    if root.exists() and any(root.iterdir()):
+        return False
+    # The slash: a pattern such as "build/" is for folders only, and this one may not exist yet.
+    return asyncio.run(Git(above).is_ignored(f"{root.relative_to(above).as_posix()}/"))
+
+
+def _nearest_folder(root: Path) -> Path:
+    """Return *root*, or the folder above it that exists."""
+    return next(folder for folder in (root, *root.parents) if folder.is_dir())
 
 
 def foreign_files(root: Path, idea: Path | None) -> list[str]:
@@ -56,19 +71,29 @@ def foreign_files(root: Path, idea: Path | None) -> list[str]:
     )
 
 
+def make_folder(root: Path) -> None:
+    """Create *root*, a folder inside a repository; raise ``ProjectError`` if git could not commit there."""
+    if asyncio.run(Git(_nearest_folder(root)).identity()) is None:
+        raise _no_identity()
+    root.mkdir(parents=True, exist_ok=True)
+
+
+def _no_identity() -> ProjectError:
+    return ProjectError(
+        "git does not know your name and email, so it cannot commit",
+        hint='git config --global user.name "…" and git config --global user.email "…"',
+    )
+
+
 def make_repository(root: Path, agents: Sequence[str]) -> None:
     """Create *root* as a repository for *agents*; raise ``ProjectError`` if git could not commit there."""
     asyncio.run(_make_repository(root, rehearsal=tuple(agents) == REHEARSAL_AGENTS))
 
 
 async def _make_repository(root: Path, *, rehearsal: bool) -> None:
-    nearest = next(parent for parent in (root, *root.parents) if parent.is_dir())
-    unknown = await Git(nearest).identity() is None
+    unknown = await Git(_nearest_folder(root)).identity() is None
     if unknown and not rehearsal:
-        raise ProjectError(
-            "git does not know your name and email, so it cannot commit",
-            hint='git config --global user.name "…" and git config --global user.email "…"',
-        )
+        raise _no_identity()
     await asyncio.to_thread(root.mkdir, parents=True, exist_ok=True)
     await Git(root).init()
     if unknown:
@@ -80,6 +105,15 @@ def project_root(options: GlobalOptions) -> Path:
     root = options.directory.resolve()
     if not root.is_dir():
         raise ProjectError(f"no folder {str(options.directory)!r}", hint="pass the project's folder to -C")
+    return root
+
+
+def planned_root(options: GlobalOptions, *, run: str = "") -> Path:
+    """Return the folder of a project with planning files, or with a *run*; raise ``ProjectError`` if none."""
+    root = project_root(options)
+    if not run and not (root / ".planning").is_dir():
+        message = f"no project here: {str(options.directory)!r} has no .planning folder"
+        raise ProjectError(message, hint="start one with: gsd run IDEA")
     return root
 
 
@@ -123,11 +157,13 @@ def load(options: GlobalOptions) -> ProjectState:
     root = project_root(options)
     with open_journal(root) as journal:
         last_run = read_last_run(journal)
+        with damage_reported(journal.path):
+            history = fold_history(History(), last_run.facts, structure)
         answers = [item for item in journal.take_inbox() if item.kind == "answer"]
     return ProjectState(
         root=root,
         last_run=last_run,
-        history=fold_history(History(), last_run.facts, structure),
+        history=history,
         holder=holder_of(root),
         pending_answers=frozenset(str(item.data.get("question")) for item in answers),
     )

@@ -28,7 +28,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     project = load(options)
     questions = open_questions(project.state)
     if as_json:
-        data = [question_json(asked, project.pending_answers) for asked in questions]
+        data = [question_json(asked, project.pending_answers, base_command(options)) for asked in questions]
         print_json({"schema_version": SCHEMA_VERSION, "run": project.state.run or None, "questions": data})
         return
     if not questions:

@@ -1,6 +1,10 @@
-"""``gsd requirements``: lists the requirements with their phase and status."""
+"""``gsd requirements``: traces each requirement from the idea to the evidence."""
 
 from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,11 +12,15 @@ from gsd_core.sanitize import one_line
 
 from .global_options import global_options, global_options_of
 from .help import Command
-from .output import json_flag, print_json, print_line, print_table
+from .output import json_flag, print_json, print_line, print_table, styled
 
-COLUMNS = ("requirement", "text", "category", "version", "phase", "status")
-STYLES = {"Complete": "green", "In Progress": "cyan", "Blocked": "red", "Pending": "dim"}
+if TYPE_CHECKING:
+    from gsd_core.planning.traceability import Trace
+
+COLUMNS = ("requirement", "text", "statements", "phase", "plans", "commits", "checks", "evidence", "status")
+STYLES = {"Complete": "green", "In Progress": "cyan", "Blocked": "red", "Error": "red", "Pending": "dim"}
 MAX_TEXT = 300
+MAX_REASON = 300
 
 
 @click.command("requirements", cls=Command)
@@ -20,20 +28,81 @@ MAX_TEXT = 300
 @json_flag
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
-    """List the requirements with their phase and status.
+    """Trace the requirements: statements of the idea, phase, plans, commits, checks and evidence.
 
-    They are read from REQUIREMENTS.md; phase and status are those of its traceability table.
+    Everything is read from the planning files and the history, so no run is needed. The status is
+    Complete if a verification has evidence for the requirement, Blocked if something that it needs
+    does not hold, and Error if the chain is broken: the requirement is in no phase or plan, no truth
+    serves it, or its phase was verified without evidence for it. Otherwise, and in a project that was
+    made without such a chain, it is the status in REQUIREMENTS.md.
     """
-    from gsd_core.planning.requirements import read_requirements
     from gsd_core.views.planning import requirements_json
 
-    from .project import project_root
+    from .project import planned_root
 
-    found = read_requirements(project_root(global_options_of(ctx)))
+    rows = asyncio.run(_trace_all(planned_root(global_options_of(ctx))))
     if as_json:
-        print_json(requirements_json(found))
-    elif not found:
+        print_json(requirements_json(rows))
+    elif not rows:
         print_line("no requirements in .planning/REQUIREMENTS.md")
     else:
-        rows = [(r.id, one_line(r.text, MAX_TEXT), r.category, r.version, r.phase, r.status) for r in found]
-        print_table(COLUMNS, rows, STYLES)
+        print_table(COLUMNS, [_cells(row) for row in rows], STYLES)
+        for row in rows:
+            if row.reason:
+                line = f"{row.requirement.id}: {one_line(row.reason, MAX_REASON)}"
+                print_line(styled(line, "red") if row.status in ("Error", "Blocked") else line)
+
+
+async def _trace_all(root: Path) -> tuple[Trace, ...]:
+    """Return a row for each requirement of REQUIREMENTS.md, in the order of the file."""
+    import attrs
+
+    from gsd_core.git import Git
+    from gsd_core.planning.requirements import read_requirements
+    from gsd_core.planning.survey import read_planning
+    from gsd_core.planning.traceability import parse_results, phase_of_requirement, trace
+    from gsd_core.planning.verification import read_verification
+    from gsd_core.run.verification import phase_commits, with_verdict
+
+    if not read_requirements(root):
+        return ()
+    planning = read_planning(root)
+    git = Git(root)
+    phases = {
+        phase.number: attrs.evolve(await with_verdict(phase), commits=await phase_commits(git, phase))
+        for phase in planning.phases
+        if phase.plans
+    }
+    results = {number: parse_results(read_verification(phase)) for number, phase in phases.items()}
+    rows: list[Trace] = []
+    for requirement in planning.requirements:
+        found = phase_of_requirement(requirement, planning.phases)
+        phase = phases.get(found.number, found) if found else None
+        number = phase.number if phase else ""
+        verdict = phase.verdict if phase else None
+        rows.append(
+            trace(
+                requirement,
+                phase,
+                results.get(number, {}),
+                verdict=verdict,
+                has_statements=bool(planning.statements),
+            )
+        )
+    return tuple(rows)
+
+
+def _cells(row: Trace) -> tuple[str, ...]:
+    passed = sum(check.result is not None and check.result.status == "holds" for check in row.checks)
+    holding = sum(one.status == "holds" for one in row.evidence)
+    return (
+        row.requirement.id,
+        one_line(row.requirement.text, MAX_TEXT),
+        ", ".join(row.requirement.statements),
+        row.phase,
+        ", ".join(row.plans),
+        ", ".join(commit[:7] for commit in row.commits),
+        f"{passed}/{len(row.checks)}" if row.checks else "",
+        f"{holding}/{len(row.evidence)}" if row.evidence else "",
+        row.status,
+    )

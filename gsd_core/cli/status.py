@@ -10,7 +10,7 @@ from rich.text import Text
 from gsd_core.model.question import answer_command
 from gsd_core.sanitize import one_line
 from gsd_core.views.phases import PhaseRow, percent
-from gsd_core.views.status import RESUME, Status, cost_json, status_json, status_of
+from gsd_core.views.status import RESUME, Status, cost_json, status_json, status_of, step_status
 
 from .commands import base_command, with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
@@ -34,7 +34,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     project = load(options)
     status = status_of(project.state, project.history, project.holder, project.pending_answers)
     if as_json:
-        print_json(status_json(status))
+        print_json(status_json(status, base_command(options)))
         return
     for line in _lines(status, options):
         print_line(line)
@@ -49,13 +49,19 @@ def _lines(status: Status, options: GlobalOptions) -> Iterator[str | Text]:
     about = f"  run {status.run}{idea}{exit_code}, {percent(status.phases)}% done"
     yield styled(status.run_status, "bold").append_text(styled(about))
     if status.reason:
-        yield f"  {with_global_options(one_line(status.reason, 300), options)}"
+        from gsd_core.run.notes import with_notes  # slow to import, and `--help` does not need it
+
+        yield f"  {with_global_options(one_line(with_notes(status.reason, status.notes), 700), options)}"
     if status.holder:
         yield f"  active process: pid {status.holder.pid} on {status.holder.host} since {status.holder.since}"
     yield from _phase_lines(status)
     if step := status.current:
         until = f" until {step.until.isoformat(timespec='seconds')}" if step.until else ""
-        yield f"step {step.id}: {step.status}{until}, attempt {step.attempt}"
+        yield f"step {step.id}: {step_status(status)}{until}, attempt {step.attempt}"
+        if step.until and step.failure:
+            yield f"  because of: {one_line(step.failure.message, 200)}"
+    for step_id, assumed in status.assumed:
+        yield f"assumed, nobody looked ({step_id}): {one_line(assumed.text, 120)}"
     for asked in status.questions:
         yield f"? {one_line(asked.question.text, 120)}"
         if asked.question.id in status.pending_answers:

@@ -13,11 +13,21 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from . import commit, history, recovery, repository
-from .command import Command, GitError
+from . import commit, committed, history, recovery, refs, repository
+from .command import Command, GitError, GitUnavailable, check_version
+from .committed import Uncommitted, digests
 from .history import TrailedCommit
 
-__all__ = ["Git", "GitError", "TrailedCommit", "data_directory", "git_common_dir"]
+__all__ = [
+    "Git",
+    "GitError",
+    "GitUnavailable",
+    "TrailedCommit",
+    "Uncommitted",
+    "data_directory",
+    "digests",
+    "git_common_dir",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -79,6 +89,7 @@ class Git:
             await asyncio.wait([task])
             raise
 
+    check_version = _in_thread(check_version)
     is_repository = _in_thread(repository.is_repository)
     init = _in_thread(repository.init)
     common_dir = _in_thread(repository.common_dir)
@@ -87,12 +98,21 @@ class Git:
     identity = _in_thread(repository.identity)
     identify = _in_thread(repository.identify)
     is_ignored = _in_thread(repository.is_ignored)
+    ignoring_rules = _in_thread(repository.ignoring_rules)
 
     head = _in_thread(repository.head)
+    branch = _in_thread(repository.branch)
+    has_branch = _in_thread(repository.has_branch)
+    operation = _in_thread(repository.operation)
+    entries = _in_thread(repository.entries)
     dirty = _in_thread(repository.dirty)
     untracked = _in_thread(repository.untracked)
     changed = _in_thread(repository.changed)
+    files = _in_thread(repository.files)
     commit = _in_thread(commit.commit)
+    uncommitted = _in_thread(committed.uncommitted)
+    ignored = _in_thread(committed.ignored)
+    tree_facts = _in_thread(committed.tree_facts)
 
     find = _in_thread(history.find)
     trailed = _in_thread(history.trailed)
@@ -100,7 +120,12 @@ class Git:
     order = _in_thread(history.order)
     paths_of = _in_thread(history.paths_of)
     created_by = _in_thread(history.created_by)
+    deleted_by = _in_thread(history.deleted_by)
+    body_of = _in_thread(history.body_of)
     time_of = _in_thread(history.time_of)
+
+    read_refs = _in_thread(refs.read_refs)
+    is_ancestor = _in_thread(refs.is_ancestor)
 
     save_recovery = _in_thread(recovery.save_recovery)
     sweep_locks = _in_thread(recovery.sweep_locks)

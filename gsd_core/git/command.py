@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import attrs
 
-from gsd_core.errors import ProjectError
+from gsd_core.errors import ProjectError, machine_error
 
 OPTIONS = (
     "--no-pager",
@@ -71,8 +72,12 @@ REPOSITORY_VARIABLES = frozenset(
 )
 """Variables that describe the repository of a git that started this process, from a hook or an alias."""
 
-BUSY_DELAYS = (0.05, 0.1, 0.2, 0.4, 0.8)
+BUSY_DELAYS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 """Seconds to wait before each retry while another git, such as an editor's, holds a lock."""
+
+
+OLDEST = "2.30"
+"""The oldest git that has every option used here."""
 
 
 class GitError(ProjectError):
@@ -82,6 +87,10 @@ class GitError(ProjectError):
         super().__init__(message, hint=hint)
         self.exit = exit
         self.output = output
+
+
+class GitUnavailable(GitError):
+    """git itself cannot work now: a lock, a disk, a limit, a signing key. No file or hook is at fault."""
 
 
 @attrs.frozen(kw_only=True)
@@ -145,7 +154,11 @@ class Command:
             if not self.root.is_dir():
                 hint = "name the project's folder with -C"
                 raise ProjectError(f"no folder {self.root}", hint=hint) from error
-            raise ProjectError("git is not installed", hint="install git 2.30 or newer") from error
+            raise GitUnavailable("git is not installed", hint=f"install git {OLDEST} or newer") from error
+        except OSError as error:
+            if (trouble := machine_error(error)) is None:
+                raise
+            raise GitUnavailable(f"cannot start git: {trouble}", hint=trouble.hint) from error
         try:
             out, err = process.communicate(os.fsencode(stdin), timeout=self.limit.total_seconds())
         except BaseException as error:
@@ -166,15 +179,87 @@ def _is_busy(stderr: str) -> bool:
 def _error(arguments: tuple[str, ...], code: int, text: str) -> GitError:
     lines = [line for line in text.strip().splitlines() if line.strip()]
     output = "\n".join(lines[-20:])
-    summary = " ".join(line.strip() for line in lines[-3:]) or f"exit {code}"
-    return GitError(f"git {arguments[0]}: {summary}", exit=code, output=output, hint=_hint(text))
+    if code < 0:
+        # No hook ends git with a signal: that is a limit (SIGXFSZ), a lack of memory, or a person.
+        name = signal.strsignal(-code) or f"signal {-code}"
+        hint = _TOO_LARGE if -code == signal.SIGXFSZ else ""
+        return GitUnavailable(
+            f"git {arguments[0]} was ended by a signal: {name}", exit=code, output=output, hint=hint
+        )
+    # A hook that fails makes git exit with 1, whatever the hook prints; git's own failures exit with 128,
+    # except that `git commit` exits with 1 if it cannot write the trees, after the hook.
+    is_gits_own = code == 128 or lines[-1:] == ["error: Error building trees"]
+    causes = [line for line in lines if any(cause in line for cause in _CAUSES)] if is_gits_own else []
+    summary = " ".join(line.strip() for line in causes[:1] or lines[-3:]) or f"exit {code}"
+    kind = GitUnavailable if causes else GitError
+    return kind(f"git {arguments[0]}: {summary}", exit=code, output=output, hint=_hint(text))
+
+
+_CAUSES = (
+    ".lock': ",
+    "cannot lock ref",
+    "No space left on device",
+    "Disk quota exceeded",
+    "Read-only file system",
+    "Input/output error",
+    "File too large",
+    "Too many open files",
+    "Cannot allocate memory",
+    "Out of memory",
+    "cannot fork",
+    "Resource temporarily unavailable",
+    "unable to create thread",
+    "insufficient permission for adding an object",
+    "unable to write",
+    "failed to sign the data",
+    "cannot run gpg",
+    "failed to write commit object",
+    "tell me who you are",
+)
+"""What git prints when it cannot write for a reason outside the project's files."""
 
 
 def _hint(text: str) -> str:
+    if "failed to sign" in text or "cannot run gpg" in text:
+        return "git signs commits here, and the key is missing or locked: git config commit.gpgSign"
+    if "No space left" in text or "quota exceeded" in text:
+        return "free some disk space"
+    if "Read-only file system" in text or "Permission denied" in text:
+        return "make the repository writable for this user"
     if "dubious ownership" in text:
         return "the folder belongs to another user: git config --global --add safe.directory DIR"
     if _is_busy(text):
         return "another git is working in this repository; try again when it has finished"
     if "tell me who you are" in text:
         return "git config --global user.name NAME; git config --global user.email EMAIL"
+    for sign, hint in _SURROUNDINGS.items():
+        if sign in text:
+            return f"{hint}, then run gsd resume"
     return ""
+
+
+_TOO_LARGE = "raise the limit on the size of files (ulimit -f), then run gsd resume"
+_SURROUNDINGS = {
+    "No space left": "free some disk space",
+    "Disk quota exceeded": "free some of your disk quota",
+    "Read-only file system": "make the file system writable",
+    "insufficient permission": "check who owns the repository",
+    "Permission denied": "check who owns the repository",
+    "Too many open files": "raise the limit on open files (ulimit -n)",
+    "File too large": "raise the limit on the size of files (ulimit -f)",
+    "cannot fork": "raise the limit on processes (ulimit -u) or end some",
+    "Resource temporarily unavailable": "raise the limit on processes (ulimit -u) or end some",
+    "unable to create thread": "raise the limit on processes (ulimit -u) or end some",
+    "Out of memory": "end other programs to free some memory",
+}
+"""What git says about the machine, in the C locale, and what to do about it."""
+
+
+def check_version(git: Command) -> None:
+    """Raise ``ProjectError`` if git is older than :data:`OLDEST`."""
+    text = git("version")
+    found = re.search(r"(\d+)\.(\d+)", text)
+    version = tuple(map(int, found.groups())) if found else (0, 0)
+    if version < tuple(map(int, OLDEST.split("."))):
+        hint = f"install git {OLDEST} or newer, or put it first on PATH"
+        raise ProjectError(f"{text.strip() or 'git'} is too old", hint=hint)

@@ -8,7 +8,8 @@ from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from .command import Command
+from .command import Command, GitError, GitUnavailable
+from .committed import digests
 from .history import project_trailer, unfolded
 from .repository import entries, head, one_writer, within
 
@@ -29,8 +30,9 @@ def commit(
 
     Everything else that is staged stays staged. Ignored paths and those that do not differ are skipped;
     if none is left, return ``""``, or make an empty commit with *allow_empty*. With *verify*, the
-    user's hooks run. A project in a subfolder adds the trailer ``GSD-Project``.
-    Raise ``GitError`` if git or a hook refuses.
+    user's hooks run; if one of them formats the files, the commit has the formatted text. A project in a
+    subfolder adds the trailer ``GSD-Project``.
+    Raise ``GitError`` if git or a hook refuses, ``GitUnavailable`` if git cannot write now.
     """
     text = message(subject, body, {**trailers, **project_trailer(git)})
     with one_writer(git):
@@ -40,23 +42,63 @@ def commit(
         # git finds a path that is staged already, even a deletion, but `git add` would not.
         if unstaged := [entry.path for entry in found if entry.unstaged != " "]:
             add(git, unstaged)
-        with _path_file(entry.path for entry in found) as listed:
-            git(
-                *(() if verify else NO_HOOKS),
-                "commit",
-                "--quiet",
-                "--only",
-                "--allow-empty",
-                "--no-edit",
-                # The default would remove lines that begin with "#".
-                "--cleanup=whitespace",
-                "--file=-",
-                *(() if verify else ("--no-verify",)),
-                f"--pathspec-from-file={listed}",
-                "--pathspec-file-nul",
-                stdin=text,
-            )
-        return git("rev-parse", "--verify", "HEAD^{commit}")
+        before = digests(git.root, paths_found := [entry.path for entry in found])
+        try:
+            _commit_only(git, paths_found, text, verify=verify)
+        except GitUnavailable:
+            raise
+        except GitError:
+            # A formatting hook changes the files and refuses the commit. A second time it has nothing to do.
+            if not verify or digests(git.root, paths_found) == before:
+                raise
+            found = within(entries(git), paths)
+            paths_found = [entry.path for entry in found]
+            add(git, [entry.path for entry in found if entry.unstaged != " "])
+            _commit_only(git, paths_found, text, verify=verify)
+        made = git("rev-parse", "--verify", "HEAD^{commit}")
+        return _take_what_hooks_changed(git, paths_found, made) if verify else made
+
+
+def _commit_only(git: Command, paths: Collection[str], text: str, *, verify: bool) -> None:
+    with _path_file(paths) as listed:
+        git(
+            *(() if verify else NO_HOOKS),
+            "commit",
+            "--quiet",
+            "--only",
+            "--allow-empty",
+            "--no-edit",
+            # The default would remove lines that begin with "#".
+            "--cleanup=whitespace",
+            "--file=-",
+            *(() if verify else ("--no-verify",)),
+            f"--pathspec-from-file={listed}",
+            "--pathspec-file-nul",
+            stdin=text,
+        )
+
+
+def _take_what_hooks_changed(git: Command, paths: Collection[str], made: str) -> str:
+    """Bring index, work tree and the commit *made* together for *paths*, and return the final commit.
+
+    ``git commit --only`` prepares the index before the hooks run: if one formats a file and adds it, the
+    commit has the new text, and the index is left with the old one. A hook that formats after the commit
+    leaves the new text uncommitted; it is added to the commit.
+    """
+    if not within(entries(git), paths):
+        return made
+    with _path_file(paths) as listed:
+        git("reset", "--quiet", f"--pathspec-from-file={listed}", "--pathspec-file-nul", made)
+    changed = [entry.path for entry in within(entries(git), paths)]
+    if not changed or git("rev-parse", "--verify", "HEAD^{commit}") != made:
+        return made
+    add(git, changed)
+    with _path_file(changed) as listed:
+        git(
+            *(*NO_HOOKS, "commit", "--quiet", "--amend", "--only", "--no-edit", "--no-verify"),
+            *(f"--pathspec-from-file={listed}", "--pathspec-file-nul"),
+        )
+    return git("rev-parse", "--verify", "HEAD^{commit}")
 
 
 def _commit_nothing(git: Command, text: str) -> str:
@@ -74,12 +116,21 @@ def message(subject: str, body: str, trailers: Mapping[str, str]) -> str:
     return "\n\n".join(part for part in (unfolded(subject), body.strip(), last) if part) + "\n"
 
 
-def add(git: Command, paths: Collection[str], environment: Mapping[str, str] | None = None) -> None:
-    """Stage *paths*, including deletions."""
+def add(
+    git: Command,
+    paths: Collection[str],
+    environment: Mapping[str, str] | None = None,
+    *,
+    ignored: bool = False,
+) -> None:
+    """Stage *paths*, including deletions; with *ignored* also those that git ignores."""
+    if not paths:
+        return  # git would read an empty list as the whole tree
     with _path_file(paths) as listed:
         git(
             "add",
             "--all",
+            *(("--force",) if ignored else ()),
             f"--pathspec-from-file={listed}",
             "--pathspec-file-nul",
             environment=environment,

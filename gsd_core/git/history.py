@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -74,11 +74,9 @@ def _log(git: Command, *arguments: str) -> Iterator[tuple[str, dict[str, str], s
 
     ``--grep`` narrows the search only: it also finds messages that merely mention a trailer.
     """
-    if head(git) is None:
-        return
     project = project_trailer(git)
-    out = git(
-        "log",
+    out = _read_log(
+        git,
         "-z",
         "--topo-order",
         "--no-show-signature",
@@ -98,9 +96,15 @@ def _log(git: Command, *arguments: str) -> Iterator[tuple[str, dict[str, str], s
 
 def last_of(git: Command, path: str) -> str:
     """Return the last commit below HEAD that changed *path*; ``""`` if none did."""
-    if head(git) is None:
-        return ""
-    return git("log", "-1", "--no-show-signature", "--format=%H", "--", path)
+    return _read_log(git, "-1", "--no-show-signature", "--format=%H", "--", path)
+
+
+def _read_log(git: Command, *arguments: str) -> str:
+    """Return the output of ``git log``, empty without a commit: then git fails, and says why in many ways."""
+    code, out = git.run("log", *arguments, ok=(0, 128))
+    if code == 0 or head(git) is None:
+        return out if code == 0 else ""
+    return git("log", *arguments)
 
 
 def order(git: Command, directory: str) -> dict[str, int]:
@@ -122,10 +126,8 @@ def order(git: Command, directory: str) -> dict[str, int]:
 
 def _commits_below(git: Command, directory: str) -> Iterator[list[str]]:
     """Yield the paths that each commit changed below *directory*, newest commit first."""
-    if head(git) is None:
-        return
-    out = git(
-        "log",
+    out = _read_log(
+        git,
         "-z",
         "--topo-order",
         "--no-show-signature",
@@ -157,6 +159,21 @@ def created_by(git: Command, commit: str) -> tuple[str, ...]:
     return _diff_tree(git, commit, "--diff-filter=A")
 
 
+def deleted_by(git: Command, commit: str) -> tuple[str, ...]:
+    """Return the paths that are gone with *commit*; the old path of a renamed file is one."""
+    return _diff_tree(git, commit, "--diff-filter=D")
+
+
+def body_of(git: Command, commit: str) -> str:
+    """Return the message of *commit* without its first line and without the ``GSD-`` trailers."""
+    text = git("show", "--no-patch", "--no-show-signature", "--format=%b", commit)
+    paragraphs = re.split(r"\n\s*\n", text.strip())
+    # A hook may have added other trailers to the last paragraph.
+    if any(line.startswith(f"{RUN}:") for line in paragraphs[-1].splitlines()):
+        paragraphs.pop()
+    return "\n\n".join(paragraphs)
+
+
 def _diff_tree(git: Command, commit: str, *arguments: str) -> tuple[str, ...]:
     out = git(
         "diff-tree",
@@ -177,3 +194,13 @@ def time_of(git: Command, commit: str) -> datetime:
     """Return when *commit* was made, in UTC."""
     seconds = git("show", "--no-patch", "--no-show-signature", "--format=%ct", commit)
     return datetime.fromtimestamp(int(seconds), UTC)
+
+
+def existing_commits(git: Command, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the full ids of those *names* (ids, perhaps shortened) that are commits, each once."""
+    wanted = [name for name in dict.fromkeys(names) if re.fullmatch(r"[0-9a-f]{4,64}", name)]
+    if not wanted:
+        return ()
+    out = git("cat-file", "--batch-check", stdin="".join(f"{name}\n" for name in wanted))
+    rows = [line.split(" ") for line in out.splitlines()]
+    return tuple(dict.fromkeys(row[0] for row in rows if len(row) == 3 and row[1] == "commit"))

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+import time
+from collections.abc import Callable, Collection
 from itertools import chain, count
 from pathlib import Path
 
 from attrs import evolve
 
-from .command import Command, GitError
+from .command import Command, GitError, GitUnavailable
 from .commit import add
-from .repository import common_dir, entries, head, one_writer, top
+from .committed import ignored
+from .repository import common_dir, entries, head, one_writer, top, worktrees
 
 REFS = "refs/gsd/recover"
 
@@ -36,15 +39,25 @@ LOCKS = (
 """Where git leaves lock files below its common directory, including those of the worktrees."""
 
 
-def save_recovery(git: Command, name: str) -> str:
+def save_recovery(git: Command, name: str, paths: Collection[str] | None = None) -> str:
     """Keep everything uncommitted in a commit under ``refs/gsd/recover/NAME`` and return its ref.
 
     Index and work tree are not touched. The commit's tree is the project's work tree; what was staged
-    and differs from it is a second parent. Return ``""`` if there is nothing to keep. An earlier
-    recovery of the same name stays: the new one is ``NAME-2``.
+    and differs from it is a second parent. With *paths*, only these files are kept, also if git ignores
+    them. Return ``""`` if there is nothing to keep. An earlier recovery of the same name stays: the new one
+    is ``NAME-2``.
     """
     found = entries(git)
-    if not found:
+    changed = [entry.path for entry in found if entry.unstaged != " "]
+    if paths is not None:
+        uncommitted = {entry.path for entry in found}
+        files = [path for path in paths if (git.root / path).is_file()]
+        forced = list(ignored(git, [path for path in files if path not in uncommitted]))
+        changed = [path for path in changed if path in set(paths)] + forced
+        found = tuple(entry for entry in found if entry.path in set(paths))
+        if not found and not forced:
+            return ""
+    if not found and paths is None:
         return ""
     with tempfile.TemporaryDirectory(prefix="gsd-index-") as folder:
         # git writes to a copy of the index, so that what the user has staged stays staged.
@@ -54,16 +67,18 @@ def save_recovery(git: Command, name: str) -> str:
             shutil.copy2(index, copy)
         environment = {"GIT_INDEX_FILE": str(copy)}
         parents = [parent for parent in (head(git), _staged(git, name, environment)) if parent]
-        add(git, [entry.path for entry in found if entry.unstaged != " "], environment)
+        add(git, changed, environment, ignored=paths is not None)
         _add_conflicts(git, environment)
         tree = git("write-tree", environment=environment)
-    return _free_ref(git, name, _commit_tree(git, tree, parents, f"uncommitted work: {name}"))
+    return commit_ref(git, name, _commit_tree(git, tree, parents, f"uncommitted work: {name}"))
 
 
 def _staged(git: Command, name: str, environment: dict[str, str]) -> str:
     """Commit the index if it differs from the last commit; with merge conflicts it cannot be committed."""
     try:
         tree = git("write-tree", environment=environment)
+    except GitUnavailable:
+        raise
     except GitError:
         return ""
     last = head(git)
@@ -85,8 +100,8 @@ def _commit_tree(git: Command, tree: str, parents: list[str], subject: str) -> s
     return git("commit-tree", "--no-gpg-sign", *options, tree, stdin=f"{subject}\n", environment=AUTHOR)
 
 
-def _free_ref(git: Command, name: str, commit: str) -> str:
-    """Point a new ref at *commit*."""
+def commit_ref(git: Command, name: str, commit: str) -> str:
+    """Point a new ref below ``refs/gsd/recover`` at *commit* and return its name."""
     base = f"{REFS}/{re.sub(r'[^A-Za-z0-9_-]+', '-', name).strip('-') or 'work'}"
     for number in count(1):
         ref = base if number == 1 else f"{base}-{number}"
@@ -96,17 +111,37 @@ def _free_ref(git: Command, name: str, commit: str) -> str:
     raise AssertionError("unreachable")
 
 
-def sweep_locks(git: Command) -> tuple[str, ...]:
+def sweep_locks(
+    git: Command,
+    *,
+    before: float | None = None,
+    in_use: Callable[[Collection[Path], Collection[Path]], bool] | None = None,
+) -> tuple[str, ...]:
     """Remove the lock files that a killed git left in the repository, and return their paths.
 
     A ``git commit`` whose process group is killed leaves HEAD.lock in about a third of the cases, so
     removing index.lock is not enough. Without this, the next git would fail until someone removes
     the file. Call it only with the project's lock held and the processes of its last run ended.
+
+    A lock belongs to a git that may still work if it was made after *before* (seconds since the epoch), or
+    if *in_use* says so of the locks and the repository's folders; then none is removed. A time in the future
+    counts as old: the clock was set back, and a running git is found by *in_use*.
     """
     common = common_dir(git)
     # Another project of this repository may be committing right now.
     with one_writer(git):
         found = {path for pattern in LOCKS for path in common.glob(pattern)}
-        for path in found:
+        if found and in_use and in_use(found, worktrees(git)):
+            return ()
+        now = time.time()
+        stale = {path for path in found if before is None or not before <= _modified(path, now + 1) <= now}
+        for path in stale:
             path.unlink(missing_ok=True)
-    return tuple(sorted(path.relative_to(common).as_posix() for path in found))
+    return tuple(sorted(path.relative_to(common).as_posix() for path in stale))
+
+
+def _modified(path: Path, otherwise: float) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return otherwise

@@ -8,7 +8,7 @@ import os
 import posixpath
 import re
 import time
-from collections.abc import Collection, Generator, Iterable
+from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,7 +38,16 @@ def init(git: Command) -> None:
 
 def common_dir(git: Command) -> Path:
     """Return the repository's common directory, which all its worktrees share."""
+    if own := _own_repository(git):
+        return own
     return (git.root / git("rev-parse", "--git-common-dir")).resolve()
+
+
+def git_dir(git: Command) -> Path:
+    """Return git's directory of this worktree: the common directory, or a folder in it."""
+    if own := _own_repository(git):
+        return own
+    return (git.root / git("rev-parse", "--git-dir")).resolve()
 
 
 def top(git: Command) -> Path:
@@ -46,25 +55,46 @@ def top(git: Command) -> Path:
     return Path(git("rev-parse", "--show-toplevel"))
 
 
+def worktrees(git: Command) -> tuple[Path, ...]:
+    """Return the folders where a git process of this repository may work: all worktrees and git's own."""
+    listed = git("worktree", "list", "--porcelain").splitlines()
+    folders = [Path(line.removeprefix("worktree ")) for line in listed if line.startswith("worktree ")]
+    return (*(folder.resolve() for folder in folders), common_dir(git))
+
+
 def prefix(git: Command) -> str:
     """Return the project's path in the repository, with a slash at its end; empty at the top."""
-    return git("rev-parse", "--show-prefix")
+    return "" if _own_repository(git) else git("rev-parse", "--show-prefix")
+
+
+def _own_repository(git: Command) -> Path | None:
+    """Return git's directory if the project is the top of the main worktree; ``None`` if git has to be asked.
+
+    Most projects are, and this is needed dozens of times in a run: do not start git for it.
+    """
+    own = git.root / ".git"
+    # As git itself recognizes its directory. A worktree's own one has no objects.
+    if (own / "HEAD").is_file() and (own / "objects").is_dir() and (own / "refs").is_dir():
+        return own.resolve()
+    return None
 
 
 def data_directory(git: Command) -> Path:
     """Return the folder of the project's journal and lock, which need not exist.
 
-    It is inside git's own directory, so that ``git clean`` and agents do not touch it. A project in a
-    subfolder has its own folder below ``projects``, named after its path in the repository.
+    It is inside git's own directory, so that ``git clean`` and agents do not touch it. Each worktree has its
+    own, because it has its own branch and files; that of the main worktree is in the common directory,
+    and that of a linked worktree goes when the worktree is removed. A project in a subfolder has its own
+    folder below ``projects``, named after its path in the repository.
     """
-    shared = common_dir(git) / "gsd"
+    own = git_dir(git) / "gsd"
     path = prefix(git).rstrip("/")
     if not path:
-        return shared
+        return own
     # The digest keeps "a/b" and "a-b" apart.
     readable = re.sub(r"[^A-Za-z0-9._-]+", "-", path).strip("-.")[-60:]
     digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:8]
-    return shared / "projects" / f"{readable}-{digest}".lstrip("-")
+    return own / "projects" / f"{readable}-{digest}".lstrip("-")
 
 
 @contextmanager
@@ -107,16 +137,67 @@ def identify(git: Command, name: str, email: str) -> None:
 
 def is_ignored(git: Command, path: str) -> bool:
     """Whether git ignores *path*; a tracked path is never ignored."""
+    return bool(ignoring_rules(git, [path]))
+
+
+def ignoring_rules(git: Command, paths: Iterable[str]) -> dict[str, str]:
+    """Return for each path that git ignores the rule that says so, such as ``.gitignore:3: build/``.
+
+    A tracked path is never ignored.
+    """
+    listed = "".join(f"./{path}\0" for path in paths)
+    if not listed:
+        return {}
     # check-ignore does not support literal pathspecs. After "./", no character is special.
-    environment = {"GIT_LITERAL_PATHSPECS": "0"}
-    arguments = ("check-ignore", "--quiet", "-z", "--stdin")
-    return git.run(*arguments, stdin=f"./{path}\0", ok=(0, 1), environment=environment)[0] == 0
+    _, out = git.run(
+        *("check-ignore", "--verbose", "-z", "--stdin"),
+        stdin=listed,
+        ok=(0, 1),
+        environment={"GIT_LITERAL_PATHSPECS": "0"},
+    )
+    fields = out.split("\0")
+    rules: dict[str, str] = {}
+    for source, line, pattern, path in zip(*(fields[i::4] for i in range(4)), strict=False):
+        # A pattern with "!" that matches last says that the path is not ignored.
+        if not pattern.startswith("!"):
+            rules[path.removeprefix("./")] = f"{source}:{line}: {pattern}"
+    return rules
 
 
 def head(git: Command) -> str | None:
     """Return the id of the last commit; ``None`` if there is none yet."""
     code, out = git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}", ok=(0, 1))
     return out if code == 0 else None
+
+
+def branch(git: Command) -> str:
+    """Return the name of the current branch, which may have no commit yet; ``""`` if HEAD is detached."""
+    code, out = git.run("symbolic-ref", "--quiet", "--short", "HEAD", ok=(0, 1))
+    return out if code == 0 else ""
+
+
+def has_branch(git: Command, name: str) -> bool:
+    """Whether a local branch of that name exists."""
+    return git.succeeds("show-ref", "--verify", "--quiet", f"refs/heads/{name}")
+
+
+OPERATIONS = {
+    "rebase-merge": "rebase",
+    "rebase-apply/applying": "am",
+    "rebase-apply": "rebase",
+    "MERGE_HEAD": "merge",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+    "sequencer": "cherry-pick",
+    "BISECT_LOG": "bisect",
+}
+"""What git keeps in its directory while a command of several steps is in progress, and that command."""
+
+
+def operation(git: Command) -> str:
+    """Return the command of several steps that is in progress, such as ``rebase``; ``""`` if none is."""
+    folder = git_dir(git)
+    return next((name for file, name in OPERATIONS.items() if (folder / file).exists()), "")
 
 
 @attrs.frozen
@@ -135,6 +216,17 @@ class Entry:
         """Whether the path is in the index or in the last commit."""
         return self.staged != "?"
 
+    @property
+    def unmerged(self) -> bool:
+        """Whether it has a merge conflict."""
+        return "U" in (self.staged, self.unstaged) or self.staged + self.unstaged in ("AA", "DD")
+
+    @property
+    def missing(self) -> bool:
+        """Whether it is in the last commit, but not on disk."""
+        deleted = "D" in (self.staged, self.unstaged)
+        return deleted and self.tracked and not self.unmerged and self.staged != "A"
+
 
 def entries(git: Command) -> tuple[Entry, ...]:
     """Return everything below the project's root that is neither committed nor ignored.
@@ -142,6 +234,18 @@ def entries(git: Command) -> tuple[Entry, ...]:
     Repositories inside the project that are not its submodules are left out: git would not commit
     any of their files.
     """
+    return tuple(entry for entry in _status(git) if not entry.path.endswith("/"))
+
+
+def nested_entries(git: Command) -> tuple[str, ...]:
+    """Return the folders of repositories inside the project that git does not track, not even as submodules.
+
+    Those in folders that git ignores are not found.
+    """
+    return _sorted(entry.path.rstrip("/") for entry in _status(git) if entry.path.endswith("/"))
+
+
+def _status(git: Command) -> Iterator[Entry]:
     out = git(
         "status",
         "--porcelain=v1",
@@ -154,8 +258,7 @@ def entries(git: Command) -> tuple[Entry, ...]:
     )
     # With -z, the paths are relative to the top of the repository, wherever git is run.
     start = 3 + len(prefix(git))
-    lines = [line for line in out.split("\0") if line]
-    return tuple(Entry(line[start:], line[0], line[1]) for line in lines if not line.endswith("/"))
+    yield from (Entry(line[start:], line[0], line[1]) for line in out.split("\0") if line)
 
 
 def dirty(git: Command) -> tuple[str, ...]:
@@ -171,6 +274,12 @@ def untracked(git: Command) -> tuple[str, ...]:
 def changed(git: Command, since_dirty: Collection[str] = ()) -> tuple[str, ...]:
     """Return all uncommitted paths, tracked and untracked, except *since_dirty*."""
     return _sorted({entry.path for entry in entries(git)} - set(since_dirty))
+
+
+def files(git: Command, limit: int) -> tuple[str, ...]:
+    """Return the tracked paths below the project's root in order, at most *limit*."""
+    paths = git("ls-files", "-z", "--cached").split("\0")
+    return _sorted(path for path in paths if path)[:limit]
 
 
 def within(found: Iterable[Entry], paths: Iterable[str]) -> tuple[Entry, ...]:

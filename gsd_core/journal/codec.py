@@ -63,6 +63,7 @@ def _converter() -> Converter:
     # cattrs would convert, for example "1" to 1, and so hide a mismatch.
     for kind in (str, int, bool, float):
         converter.register_structure_hook(kind, _unconverted)
+    converter.register_unstructure_hook_func(lambda kind: kind == frozenset[str], sorted)
     for union in UNIONS:
         configure_tagged_union(union, converter, tag_name=TAG)
     return converter

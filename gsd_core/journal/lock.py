@@ -6,12 +6,14 @@ a file with a process id would remain, and look like a running process.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,10 +21,12 @@ from typing import Any
 import attrs
 from filelock import FileLock, Timeout
 
-from gsd_core.errors import Locked
+from gsd_core.errors import Locked, MachineError, machine_error
 
 LOCK = "lock"
 OWNER = "owner.json"
+
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP)
 
 WAIT_SECONDS = 0.2
 """How long to wait for the lock, because :func:`owner` holds it very briefly."""
@@ -59,10 +63,29 @@ class ProjectLock:
         self._command = command or " ".join(sys.argv)
         self._clock = clock
         # The lock belongs to the process, not to the thread that took it.
-        self._lock = FileLock(directory / LOCK, thread_local=False)
+        self._lock = FileLock(directory / LOCK, thread_local=False, mode=0o600)
 
     def acquire(self) -> None:
         """Take the lock; if another process holds it, raise ``Locked`` at once and name that process."""
+        try:
+            self._acquire()
+        except OSError as error:
+            if error.errno in _NO_LOCKS:
+                raise self._without_locks() from error
+            if (trouble := machine_error(error)) is None:
+                raise
+            raise MachineError(f"cannot lock the project: {trouble}", hint=trouble.hint) from error
+        except NotImplementedError as error:
+            # This is how filelock reports ENOSYS.
+            raise self._without_locks() from error
+
+    def _without_locks(self) -> MachineError:
+        return MachineError(
+            f"the file system of {str(self.directory)!r} has no file locks (flock)",
+            hint="move the repository to a local disk: without a lock, two runs could change it",
+        )
+
+    def _acquire(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
         try:
             self._lock.acquire(timeout=WAIT_SECONDS, poll_interval=0.02)
@@ -80,13 +103,20 @@ class ProjectLock:
             command=self._command,
         )
         draft = self.directory / f"{OWNER}.{by.pid}"
-        draft.write_text(json.dumps(attrs.asdict(by)), encoding="utf-8")
-        draft.replace(self.directory / OWNER)
+        try:
+            draft.write_text(json.dumps(attrs.asdict(by)), encoding="utf-8")
+            draft.chmod(0o600)
+            draft.replace(self.directory / OWNER)
+        except BaseException:
+            self._lock.release()
+            raise
 
     def release(self) -> None:
         """Release the lock; without it, do nothing."""
         if self._lock.is_locked:
-            (self.directory / OWNER).unlink(missing_ok=True)
+            # The lock is what counts; a file that cannot be removed is only stale.
+            with suppress(OSError):
+                (self.directory / OWNER).unlink(missing_ok=True)
             self._lock.release()
 
     @property
@@ -106,14 +136,21 @@ def owner(directory: Path) -> Owner | None:
     """Return the owner of the lock in *directory*; ``None`` if it is free."""
     try:
         descriptor = os.open(directory / LOCK, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        if (trouble := machine_error(error)) is None:
+            raise
+        raise trouble from error
     try:
         # Ask the kernel and not the owner's file, which a killed process leaves behind. A shared lock, so
         # that several readers do not take each other for the owner.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return _read_owner(directory)
+    except OSError:
+        # A file system without locks: no run can have started on it.
+        return None
     finally:
         os.close(descriptor)
     return None

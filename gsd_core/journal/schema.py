@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import secrets
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,7 +17,7 @@ from typing import Any, TypeAlias
 import apsw
 import attrs
 
-from gsd_core.errors import JournalError
+from gsd_core.errors import JournalError, machine_error
 
 Upcaster: TypeAlias = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Turns a payload into one of the next version."""
@@ -46,7 +48,10 @@ CREATE TABLE meta(schema INTEGER NOT NULL, created_by TEXT NOT NULL);
 """
 
 BUSY_MILLISECONDS = 10_000
-MOVE_AWAY = "move it away; the next run rebuilds its state from .planning/ and the commits"
+MOVE_AWAY = (
+    "move it away, with the -wal and -shm files beside it; "
+    "the next run rebuilds its state from .planning/ and the commits"
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -100,15 +105,12 @@ def to_json(data: Mapping[str, Any]) -> str:
 
 def open_to_write(path: Path, *, created_by: str) -> Database:
     """Open the journal at *path*, creating it and its folder if necessary."""
+    if not path.exists():
+        with _journal_errors(path):
+            _create(path, created_by)
     database = Database(path, writable=True)
     try:
-        if not _has_tables(database):
-            database.rows("PRAGMA journal_mode=WAL")
-            with database.transaction():
-                # Another process may have created them since the first look.
-                if not _has_tables(database):
-                    database.rows(TABLES)
-                    database.rows("INSERT INTO meta VALUES(?, ?)", (SCHEMA, created_by))
+        _check_tables(database)
         for schema, creator in database.rows("SELECT schema, created_by FROM meta"):
             if schema > SCHEMA:
                 message = f"{path} has schema {schema}, created by {creator!r}; this version writes {SCHEMA}"
@@ -123,32 +125,75 @@ def open_to_write(path: Path, *, created_by: str) -> Database:
     return database
 
 
+def _create(path: Path, created_by: str) -> None:
+    """Create the journal under another name first: so an empty file is damage, and not half a creation."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
+    try:
+        # SQLite would use the umask; the files that it adds later get the mode of this one. A run's prompts
+        # and answers are private.
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        database = Database(draft, writable=True)
+        try:
+            database.rows("PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA journal_mode=WAL")
+            with database.transaction():
+                database.rows(TABLES)
+                database.rows("INSERT INTO meta VALUES(?, ?)", (SCHEMA, created_by))
+        finally:
+            database.close()
+        # A link, unlike a rename, does not replace the journal of a process that was faster.
+        with suppress(FileExistsError):
+            path.hardlink_to(draft)
+    finally:
+        for left in draft.parent.glob(f"{draft.name}*"):
+            left.unlink(missing_ok=True)
+
+
 def open_to_read(path: Path) -> Database | None:
     """Open the journal at *path* for reading; ``None`` if there is none, and then none is created."""
-    if not path.exists():
+    if not path.exists() and not path.is_symlink():
         return None
     database = Database(path, writable=False)
     try:
-        if _has_tables(database):
-            return database
+        _check_tables(database)
     except BaseException:
         database.close()
         raise
-    database.close()
-    return None
+    return database
 
 
-def _has_tables(database: Database) -> bool:
-    """Whether the journal's tables exist; any other tables are an error, an empty database is not."""
+def check_file(path: Path) -> str:
+    """Return what is wrong inside the journal's file at *path*; empty if nothing is, or if there is no file.
+
+    Reads the whole file and changes nothing. Raise ``JournalError`` if it cannot be used at all.
+    """
+    database = open_to_read(path)
+    if database is None:
+        return ""
+    try:
+        found = [str(row[0]) for row in database.rows("PRAGMA quick_check(3)")]
+    finally:
+        database.close()
+    return "" if found == ["ok"] else "; ".join(found)
+
+
+def _check_tables(database: Database) -> None:
+    """Raise ``JournalError`` unless the journal's tables exist."""
     tables = {row[0] for row in database.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if not tables:
-        return False
-    if {"event", "inbox", "meta"} <= tables:
-        return True
-    raise JournalError(
-        f"{database.path} is not a journal but another database (tables: {', '.join(sorted(tables))})",
-        hint="move it away; gsd writes nothing into it",
-    )
+    needed = {"event", "inbox", "meta", "epoch"}
+    if needed <= tables:
+        versions = [row[0] for row in database.rows("SELECT schema FROM meta")]
+        if len(versions) != 1 or not isinstance(versions[0], int) or versions[0] < 1:
+            problem = f"schema {', '.join(map(repr, versions)) or 'missing'}"
+            raise JournalError(f"the journal {database.path} is damaged: {problem}", hint=MOVE_AWAY)
+        return
+    if tables and not needed & tables:
+        raise JournalError(
+            f"{database.path} is not a journal but another database (tables: {', '.join(sorted(tables))})",
+            hint="move it away; gsd writes nothing into it",
+        )
+    missing = f"it has no table {', '.join(sorted(needed - tables))}" if tables else "it is empty"
+    raise JournalError(f"the journal {database.path} is damaged: {missing}", hint=MOVE_AWAY)
 
 
 class Database:
@@ -193,7 +238,6 @@ class Database:
 
 
 def _connect_to_write(path: Path) -> Any:
-    path.parent.mkdir(parents=True, exist_ok=True)
     return _waiting(apsw.Connection(str(path)))
 
 
@@ -224,6 +268,10 @@ def _journal_errors(path: Path) -> Generator[None]:
     try:
         yield
     except (apsw.Error, OSError) as error:
+        if path.is_dir():
+            raise JournalError(f"the journal {path} is a folder", hint=MOVE_AWAY) from error
+        if isinstance(error, OSError) and (trouble := machine_error(error)):
+            raise JournalError(f"the journal {path} cannot be used: {trouble}", hint=trouble.hint) from error
         for kinds, problem, hint in _PROBLEMS:
             if isinstance(error, kinds):
                 raise JournalError(f"the journal {path} {problem}: {error}", hint=hint) from error
@@ -233,10 +281,15 @@ def _journal_errors(path: Path) -> Generator[None]:
 _PROBLEMS: tuple[tuple[tuple[type[Exception], ...], str, str], ...] = (
     ((apsw.NotADBError, apsw.CorruptError), "is damaged", MOVE_AWAY),
     ((apsw.FullError,), "has no space left", "free some disk space, then run gsd resume"),
+    (
+        (apsw.IOError, apsw.NoMemError),
+        "cannot be read or written",
+        "check the disk and the limits (ulimit -a), then run gsd resume",
+    ),
     ((apsw.BusyError, apsw.LockedError), "is busy", "another process is using it: see gsd status"),
     (
         (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, PermissionError),
         "cannot be opened or written",
-        "check that you may write to its folder",
+        "check that you may write to its folder and that its file system is writable, then run gsd resume",
     ),
 )

@@ -33,10 +33,26 @@ GROUP_SECONDS = 0.2
 Each commit is an fsync. An agent reports many things a second, and losing the last of them harms nothing.
 """
 
+MAX_ACTIVITY = 20_000
+"""How many notes of activity the journal keeps of one run, about 12 MB; facts are all kept."""
+
 BATCH = 1000
 """How many records are read at once; between batches no transaction is open that would delay writers."""
 
+DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+"""What code raises that reads a fact whose fields are missing or have other types."""
+
 Row: TypeAlias = tuple[str, int, str, str, int, str, int, str]
+
+
+@contextmanager
+def damage_reported(path: Path) -> Generator[None]:
+    """Raise ``JournalError`` if facts of the journal at *path* cannot be understood."""
+    try:
+        yield
+    except DAMAGE as error:
+        message = f"the journal {path} is damaged: a fact cannot be read: {type(error).__name__}: {error}"
+        raise JournalError(message, hint=MOVE_AWAY) from error
 
 
 class Journal:
@@ -60,6 +76,7 @@ class Journal:
         self._upcasters = upcasters
         self._lock = threading.RLock()
         self._epochs: dict[str, int] = {}
+        self._noted: dict[str, int] = {}
         self._pending: list[Row] = []
         self._timer: threading.Timer | None = None
         self._last = self.last_seq()
@@ -150,7 +167,9 @@ class Journal:
             if self._database is None:
                 return
             try:
-                self.flush()
+                # Activity has no guarantee: a full disk must not hide what went wrong before.
+                with suppress(JournalError):
+                    self.flush()
             finally:
                 self._forget_timer()
                 self._database.close()
@@ -173,10 +192,27 @@ class Journal:
                 database.many(_INSERT, rows)
                 database.many(_CONSUME, [(item,) for item in consumes])
                 last = int(database.rows("SELECT max(seq) FROM event")[0][0])
+                self._drop_old_activity(database, rows)
             self._last = last
         finally:
             self._pending = []
             self._forget_timer()
+
+    def _drop_old_activity(self, database: Database, added: Collection[Row]) -> None:
+        """Keep a run's activity bounded, except for the notes that give the usage of a lost call.
+
+        SQLite uses the space again, so the file does not grow any further.
+        """
+        for run in {row[0] for row in added if row[3] in ACTIVITY}:
+            if run not in self._noted:
+                # What was just inserted is counted here already.
+                self._noted[run] = int(database.rows(_COUNT_ACTIVITY, (run,))[0][0])
+            else:
+                self._noted[run] += sum(row[0] == run and row[3] in ACTIVITY for row in added)
+            # Not one by one: finding the oldest notes reads many rows.
+            if self._noted[run] > MAX_ACTIVITY * 1.1:
+                database.rows(_DROP_ACTIVITY, (run, run, MAX_ACTIVITY))
+                self._noted[run] = MAX_ACTIVITY
 
     def _flush_quietly(self) -> None:
         with suppress(JournalError):
@@ -252,6 +288,12 @@ class Journal:
 
 _INSERT = "INSERT INTO event(run, epoch, at, kind, v, step, attempt, data) VALUES(?, ?, ?, ?, ?, ?, ?, ?)"
 _SELECT = "SELECT seq, run, epoch, at, kind, v, step, attempt, data FROM event"
+_IS_ACTIVITY = f"kind IN ({', '.join(repr(kind) for kind in sorted(ACTIVITY))})"
+_COUNT_ACTIVITY = f"SELECT count(*) FROM event WHERE run = ? AND {_IS_ACTIVITY}"
+_DROP_ACTIVITY = (
+    f"DELETE FROM event WHERE run = ? AND {_IS_ACTIVITY} AND instr(data, '\"usage\":') = 0 AND seq <= "
+    f"(SELECT seq FROM event WHERE run = ? AND {_IS_ACTIVITY} ORDER BY seq DESC LIMIT 1 OFFSET ?)"
+)
 _RAISE = "INSERT INTO epoch VALUES(?, 1) ON CONFLICT(run) DO UPDATE SET epoch = epoch + 1"
 _CONSUME = "UPDATE inbox SET consumed = 1 WHERE id = ?"
 

@@ -17,9 +17,13 @@ In order of precedence:
    are complete; or wait for the time or the answer that this step needs.
 6. End the run: everything is done, or nothing more can be done.
 
-The postconditions of a phase, in their order: its context is discussed; every plan of it exists; every
-plan is executed; a verification that covers all plans passed, or its gaps are closed by further
-rounds of plan, execute and verify; the phase is marked complete.
+The postconditions of a phase, in their order: its context is discussed, unless it has plans; every plan of
+it exists; every plan is executed; a verification that covers all plans passed, or its gaps are closed by
+further rounds of plan, execute and verify; the phase is marked complete.
+
+Completion is a fact: this run did it. Files that say so are claims. Those that
+were there when the run was opened are believed, with limits; a summary or a verdict that appears later
+without the run is not; see :mod:`gsd_core.machine.claims`.
 
 Every state of a run that is not closed has something due, and every question has an answer that
 changes the state. So a run never stalls without a reason that it can show; ``tests/machine`` checks this
@@ -39,14 +43,17 @@ from gsd_core.exit_codes import ExitCode, exit_code_of_kind
 from gsd_core.model.ids import COMPLETE, DISCUSS, EXECUTE, INIT, PLAN, VERIFY, StepId, StepKind, phase_order
 from gsd_core.model.question import Inquiry
 
+from .claims import is_believed, is_executed, is_stale, is_verified, standing
 from .state import (
     LOST_IN_A_ROW,
     Allowance,
     Failure,
     PhaseSnapshot,
+    PlanSnapshot,
     RunOutcome,
     State,
     StepRecord,
+    assumed_checks,
     gap_rounds,
 )
 
@@ -161,7 +168,9 @@ def _failed(state: State) -> Iterator[Due]:
 
 def _next_steps(state: State) -> Iterator[Due]:
     phases = state.seen.phases if state.seen else ()
-    if not phases:
+    # A project without phases must not be initialized: its files would be replaced.
+    idle = state.seen.idle if state.seen else ""
+    if not phases and (not idle or is_initializing(state)):
         yield _begin(state, Start(step=StepId(kind=INIT)))
     for phase in sorted(phases, key=lambda phase: phase_order(phase.number)):
         if not in_range(state, phase.number) or phase.number in state.skipped:
@@ -185,7 +194,7 @@ def in_range(state: State, number: str) -> bool:
 def _missing_dependencies(state: State, phase: PhaseSnapshot) -> list[str]:
     """Return the phase's dependencies that are not complete; one that does not exist is ignored."""
     found = [state.seen.phase(number) for number in phase.depends_on] if state.seen else []
-    return [other.number for other in found if other and not other.ticked]
+    return [other.number for other in found if other and standing(state, other) == "open"]
 
 
 def _begin(state: State, start: Start) -> Due:
@@ -217,39 +226,27 @@ def _open_inquiry(state: State, step: str) -> Inquiry | None:
 
 def _next_in(state: State, phase: PhaseSnapshot) -> Start | Escalate | None:
     """Return the step for the first postcondition of *phase* that does not hold; ``None`` if all hold."""
-    if phase.ticked:
+    completed = any(record.completed for record in state.of(COMPLETE, phase.number))
+    if phase.ticked and standing(state, phase) != "open" and (completed or not is_verified(state, phase)):
         return None
-    if not phase.context and not state.options.skip_discuss:
+    has_plans = any(plan.on_disk for plan in phase.plans)
+    if not phase.context and not has_plans and not state.options.skip_discuss:
         return Start(step=StepId(kind=DISCUSS, phase=phase.number))
     if not phase.plans or any(not plan.on_disk for plan in phase.plans):
         return Start(step=_round(state, PLAN, phase))
-    if waiting := sorted((p for p in phase.plans if not p.summary), key=lambda plan: (plan.wave, plan.id)):
-        names = {plan.id for plan in waiting}
-        free = [plan for plan in waiting if not names & set(plan.depends_on)]
-        # Plans that depend on each other in a cycle are executed anyway, in wave order.
-        plan = (free or waiting)[0]
+    left = [plan for plan in phase.plans if not is_executed(state, phase, plan)]
+    if waiting := sorted(left, key=lambda plan: (plan.wave, plan.id)):
+        plan = startable_plans(waiting)[0]
         return Start(step=StepId(kind=EXECUTE, phase=phase.number, detail=plan.id))
     if state.options.skip_verify:
         return Start(step=StepId(kind=COMPLETE, phase=phase.number))
-    if is_stale(state, phase) or phase.verdict not in ("passed", "gaps_found", "human_needed"):
+    if is_stale(state, phase) or not is_believed(state, phase):
         return _verify(state, phase)
     if phase.verdict == "passed":
         return Start(step=StepId(kind=COMPLETE, phase=phase.number))
     if phase.verdict == "human_needed" or not phase.gaps:
         return _complete_verification(state, phase)
     return _close_gaps(state, phase)
-
-
-def is_stale(state: State, phase: PhaseSnapshot) -> bool:
-    """Whether a plan was executed after the verdict.
-
-    The record of a run is preferred to the order of commits in the snapshot: applying one result may
-    commit a summary and a verdict together.
-    """
-    covered = state.verified.get(phase.number)
-    if covered is None:
-        return phase.stale
-    return any(plan.summary and plan.id not in covered for plan in phase.plans)
 
 
 def _verify(state: State, phase: PhaseSnapshot) -> Start | Escalate:
@@ -334,11 +331,13 @@ def exit_of(failure: Failure | None) -> int:
 def _end(state: State) -> End:
     """Return how a run ends that has no step due."""
     phases = state.seen.phases if state.seen else ()
+    if state.seen and not phases:
+        return End(outcome="blocked", exit=ExitCode.USAGE, reason=state.seen.idle)
     wanted = [phase for phase in phases if in_range(state, phase.number)]
     if skipped := [phase.number for phase in wanted if phase.number in state.skipped]:
         reason = f"skipped, not done: phase {', '.join(skipped)}"
         return End(outcome="gaps", exit=ExitCode.GAPS, reason=reason)
-    if left := [phase for phase in wanted if not phase.ticked]:
+    if left := [phase for phase in wanted if standing(state, phase) == "open"]:
         needs = [
             f"phase {phase.number} depends on {', '.join(_missing_dependencies(state, phase))}"
             for phase in left
@@ -350,4 +349,24 @@ def _end(state: State) -> End:
         return End(outcome="blocked", exit=ExitCode.USAGE, reason=reason)
     count = "1 phase" if len(wanted) == 1 else f"{len(wanted)} phases"
     unverified = " (verification skipped)" if state.options.skip_verify else ""
-    return End(outcome="done", exit=ExitCode.OK, reason=f"{count} complete{unverified}")
+    assumed = ""
+    if number := len(assumed_checks(state)):
+        assumed = f" ({number} {'check' if number == 1 else 'checks'} assumed, nobody looked)"
+    return End(outcome="done", exit=ExitCode.OK, reason=f"{count} complete{unverified}{assumed}")
+
+
+# What else the interfaces ask
+
+
+def startable_plans(waiting: Sequence[PlanSnapshot]) -> list[PlanSnapshot]:
+    """Return those of the plans *waiting* for execution that depend on none of the others."""
+    names = {plan.id for plan in waiting}
+    free = [plan for plan in waiting if not names & set(plan.depends_on)]
+    # Plans that depend on each other in a cycle are executed anyway, in wave order.
+    return free or list(waiting[:1])
+
+
+def is_initializing(state: State) -> bool:
+    """Whether the run has begun its init step and not completed it: some of the files may exist already."""
+    record = state.steps.get(str(StepId(kind=INIT)))
+    return record is not None and record.status not in ("completed", "skipped")

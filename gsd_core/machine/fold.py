@@ -17,6 +17,7 @@ from gsd_core.model.question import Answer, Inquiry
 from .state import (
     LOST_IN_A_ROW,
     Allowance,
+    Claims,
     Fact,
     Failure,
     Options,
@@ -51,7 +52,11 @@ def fold(state: State, facts: Iterable[Fact], structure: Structure) -> State:
 def _run_started(state: State, fact: Fact, _: Structure) -> State:
     idea: Mapping[str, Any] = fact.data.get("idea") or {}
     return State(
-        run=fact.run, idea=idea.get("sha256", ""), idea_name=idea.get("name", ""), started_at=fact.at
+        run=fact.run,
+        idea=idea.get("sha256", ""),
+        idea_name=idea.get("name", ""),
+        started_at=fact.at,
+        journal_lost=bool(fact.data.get("journal_lost")),
     )
 
 
@@ -62,6 +67,7 @@ def _run_opened(state: State, fact: Fact, structure: Structure) -> State:
         run=fact.run,
         epoch=fact.epoch,
         options=structure(fact.data.get("options") or {}, Options),
+        claims=structure(fact.data["claims"], Claims) if fact.data.get("claims") else None,
         steps={
             key: _start_over(record, fact.seq) if _is_given_up(state, record) else record
             for key, record in state.steps.items()
@@ -69,6 +75,7 @@ def _run_opened(state: State, fact: Fact, structure: Structure) -> State:
         closed=None,
         exit=0,
         reason="",
+        notes=(),
         aborted="",
         stop_asked=False,
         inquiries=_withdraw_given_up(state),
@@ -77,7 +84,11 @@ def _run_opened(state: State, fact: Fact, structure: Structure) -> State:
 
 def _run_closed(state: State, fact: Fact, _: Structure) -> State:
     return evolve(
-        state, closed=fact.data["outcome"], exit=fact.data["exit"], reason=fact.data.get("reason", "")
+        state,
+        closed=fact.data["outcome"],
+        exit=fact.data["exit"],
+        reason=fact.data.get("reason", ""),
+        notes=tuple(fact.data.get("notes") or ()),
     )
 
 
@@ -129,7 +140,9 @@ def _attempt_failed(state: State, fact: Fact, structure: Structure) -> State:
 
 def _timer_set(state: State, fact: Fact, structure: Structure) -> State:
     until: datetime = structure(fact.data["until"], datetime)
-    return _with(state, evolve(state.steps[fact.step], status="waiting", until=until))
+    # A wrapper may ask to wait before the first attempt.
+    record = state.steps.get(fact.step) or StepRecord(id=StepId.parse(fact.step), status="waiting")
+    return _with(state, evolve(record, status="waiting", until=until))
 
 
 def _timer_fired(state: State, fact: Fact, _: Structure) -> State:
@@ -157,6 +170,7 @@ def _step_result(state: State, fact: Fact, _: Structure) -> State:
         lost=0,
         gaps=tuple(fact.data.get("gaps") or ()),
         failed_detectors=tuple(fact.data.get("failed_detectors") or ()),
+        passed=not (fact.data.get("gaps") or fact.data.get("failed_detectors")),
     )
     return _with(state, record)
 
@@ -167,11 +181,19 @@ def _step_completed(state: State, fact: Fact, _: Structure) -> State:
         record, status="completed", completed=record.completed + 1, ended_at=fact.at, lost=0, failure=None
     )
     state = _with(state, record)
+    if plans := fact.data.get("plans"):
+        state = evolve(state, plan_digests={**state.plan_digests, **plans})
     if record.id.kind != VERIFY:
         return state
     phase = state.seen.phase(record.id.phase) if state.seen else None
     covered = tuple(plan.id for plan in phase.plans if plan.summary) if phase else ()
     return evolve(state, verified={**state.verified, record.id.phase: covered})
+
+
+def _plan_edited(state: State, fact: Fact, _: Structure) -> State:
+    digests = {**state.plan_digests, fact.data["path"]: fact.data["sha256"]}
+    edited = tuple(dict.fromkeys([*state.edited_plans, fact.data["plan"]]))
+    return evolve(state, plan_digests=digests, edited_plans=edited)
 
 
 def _step_failed(state: State, fact: Fact, structure: Structure) -> State:
@@ -310,6 +332,7 @@ _HANDLERS: dict[str, Fold] = {
     "agent.closed": _agent_closed,
     "step.result": _step_result,
     "step.completed": _step_completed,
+    "plan.edited": _plan_edited,
     "step.failed": _step_failed,
     "step.skipped": _step_skipped,
     "question.asked": _question_asked,

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import attrs
 
 from gsd_core.model.ids import StepId, StepKind
-from gsd_core.model.question import Answer, Inquiry
+from gsd_core.model.question import Answer, Inquiry, Question
 
 StepStatus: TypeAlias = Literal["running", "parked", "waiting", "result", "completed", "failed", "skipped"]
 RunOutcome: TypeAlias = Literal["done", "failed", "blocked", "stopped", "gaps", "budget"]
@@ -75,14 +75,31 @@ class PhaseSnapshot:
 
 @attrs.frozen(kw_only=True)
 class Snapshot:
-    """What the planning files say, as far as it decides what is due; the data of ``project.observed``."""
+    """What the planning files say, as far as it decides what is due; the data of ``project.observed``.
+
+    *idle*: why there are no phases although there is a project; see ``Planning.idle``.
+    """
 
     milestone: str = ""
     phases: tuple[PhaseSnapshot, ...] = ()
+    idle: str = ""
 
     def phase(self, number: str) -> PhaseSnapshot | None:
         """Return the phase with that number."""
         return next((phase for phase in self.phases if phase.number == number), None)
+
+
+@attrs.frozen(kw_only=True)
+class Claims:
+    """What the planning files said when the run was opened, and what it did not do itself.
+
+    *ticked* are the phases with a check mark, *passed* those with a verdict that says so, *summaries* the
+    plans with a summary. What appears later without the run is in none of them.
+    """
+
+    ticked: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
+    summaries: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -113,9 +130,9 @@ class StepRecord:
     over (after a failure, or because its result was undone), and *base* is the seq where the current
     generation began: recorded agent calls from before it are not reused. *completed* counts
     completions, *lost* the attempts lost in a row. *result* is the seq of the recorded result. *until* is
-    when a waiting step may continue. *gaps* and *failed_detectors* are those that a verify step reported;
-    *for_gaps* marks a plan step that plans gaps. *base_commit* and *dirty_before* are HEAD and the
-    uncommitted paths when the work began.
+    when a waiting step may continue. *gaps* and *failed_detectors* are those that a verify step reported,
+    *passed* whether it reported neither; *for_gaps* marks a plan step that plans gaps. *base_commit* and
+    *dirty_before* are HEAD and the uncommitted paths when the work began.
     """
 
     id: StepId
@@ -131,6 +148,7 @@ class StepRecord:
     result: int = 0
     gaps: tuple[str, ...] = ()
     failed_detectors: tuple[str, ...] = ()
+    passed: bool = False
     for_gaps: bool = False
     started_at: datetime | None = None
     ended_at: datetime | None = None
@@ -168,8 +186,11 @@ class State:
 
     *seen* is the last snapshot of the planning files, *steps* has the records by step id, *inquiries* those
     by :func:`inquiry_key`, *allowances* those by phase. *verified*: for each phase, the plans that
-    had a SUMMARY when it was verified last. *skipped* are phases. *aborted* is the step at which a human
-    chose to abort. *seq* is the last fact that was folded.
+    had a SUMMARY when it was verified last. *claims*: ``None`` if the run was opened by a version that
+    believed all files. *journal_lost*: the history has commits of a run whose journal is not here.
+    *plan_digests* has the SHA-256 of each PLAN that the run wrote, by path; *edited_plans* were changed by
+    hand since. *notes* are those of a closed run. *skipped* are phases. *aborted* is the step at which a
+    human chose to abort. *seq* is the last fact that was folded.
     """
 
     run: str = ""
@@ -187,6 +208,11 @@ class State:
     inquiries: Mapping[str, QuestionRecord] = attrs.field(factory=dict[str, QuestionRecord])
     allowances: Mapping[str, Allowance] = attrs.field(factory=dict[str, Allowance])
     verified: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
+    claims: Claims | None = None
+    journal_lost: bool = False
+    plan_digests: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    edited_plans: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     aborted: str = ""
     stop_asked: bool = False
@@ -201,6 +227,19 @@ class State:
 def gap_rounds(state: State, phase: str) -> tuple[StepRecord, ...]:
     """Return the completed steps that planned gaps of a phase."""
     return tuple(r for r in state.of("plan", phase) if r.for_gaps and r.completed)
+
+
+def assumed_checks(state: State) -> tuple[tuple[str, Question], ...]:
+    """Return the questions to look at something that a policy answered, each with the step that asked it."""
+    return tuple(
+        (record.inquiry.step, question)
+        for record in state.inquiries.values()
+        if not record.withdrawn
+        for question in record.inquiry.questions
+        if question.inspection
+        and (answer := record.answers.get(question.id)) is not None
+        and answer.is_assumption
+    )
 
 
 def inquiry_key(inquiry: Inquiry) -> str:

@@ -81,11 +81,27 @@ class AgentTask:
 
 
 @attrs.frozen(kw_only=True)
+class ToolRecord:
+    """A tool that was used in a conversation, as far as it counts as evidence.
+
+    *target* is the path that was read or searched (relative to the tree, if it is in it), or the command
+    that was run. *exit* is the exit code of a command that the core ran itself, else ``None``. *pattern* is
+    the regular expression that a search looked for.
+    """
+
+    tool: str
+    target: str
+    exit: int | None = None
+    pattern: str = ""
+
+
+@attrs.frozen(kw_only=True)
 class AgentResult:
     """The result of a task; *value* is the structured value if the task has a schema.
 
     *ended* says how the call ended: ``turns`` and ``dollars`` are limits, ``lost`` is set by the core
-    if the process ended during the call.
+    if the process ended during the call. The core sets *uses*: the tools that were used in this
+    conversation, in order.
     """
 
     text: str = ""
@@ -94,6 +110,7 @@ class AgentResult:
     model: str = ""
     usage: Usage = attrs.field(factory=Usage)
     ended: Ended = "done"
+    uses: tuple[ToolRecord, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

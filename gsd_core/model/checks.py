@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 import attrs
+
+ReplacedBecause: TypeAlias = Literal["passes before", "cannot run"]
 
 
 @attrs.frozen(kw_only=True)
 class CheckResult:
-    """A command's *exit* code (``None`` if it was refused or timed out) and the end of its *output*."""
+    """A command's *exit* code (``None`` if it was refused or timed out) and the end of its *output*.
+
+    *flaw* says why the command proves nothing even with exit code 0: it ran no tests, or it hides that
+    tests failed. *unusable* says why the command cannot run, however the task was done: a program is not
+    installed, its syntax is wrong, or it was refused. *passed_before*: it passed before the task as well,
+    so that it shows only that nothing broke.
+    """
 
     command: str
     exit: int | None
     output: str = ""
+    flaw: str = ""
+    unusable: str = ""
+    passed_before: bool = False
 
     @property
     def ok(self) -> bool:
-        """Whether the command ran and succeeded."""
-        return self.exit == 0
+        """Whether the command ran, succeeded, and proves something."""
+        return self.exit == 0 and not self.flaw
+
+    @property
+    def outcome(self) -> str:
+        """What happened, to follow the command in a sentence: ``exited with 2``, ``ran no tests`` …"""
+        if self.flaw:
+            return self.flaw
+        if self.exit is None:
+            return "did not run to its end"
+        return f"exited with {self.exit}" if self.exit else "passed"
 
 
 @attrs.frozen(kw_only=True)
@@ -26,3 +48,17 @@ class TaskCheck:
     plan: str
     task: int
     result: CheckResult
+
+
+@attrs.frozen(kw_only=True)
+class ReplacedCheck:
+    """The planner's decision about the check of one *task* of a plan, made while the plan was executed.
+
+    *was* is the command in the PLAN, *check* the one that counts: the same if the planner keeps it.
+    """
+
+    task: int
+    was: str
+    check: str
+    reason: str
+    because: ReplacedBecause

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 GapStatus: TypeAlias = Literal["failed", "partial", "unverified"]
+Severity: TypeAlias = Literal["blocker", "major", "minor", "cosmetic"]
 
 
 @attrs.frozen(kw_only=True)
@@ -52,24 +53,43 @@ class Evidence:
 
 @attrs.frozen(kw_only=True)
 class HumanCheck:
-    """Something that only a human can verify."""
+    """Something that only a human can verify; *result* is ``assumed`` if nobody looked at it."""
 
     test: str
     expected: str
     why: str = ""
     about: str = ""
+    result: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Observation:
+    """Something that a verifier noticed without being asked; *where* names files and lines, if any."""
+
+    text: str
+    severity: Severity
+    where: str = ""
 
 
 @attrs.frozen(kw_only=True)
 class GapReport:
-    """What the detectors and the verifier found about a phase in its current state."""
+    """What the detectors and the verifier found about a phase in its current state.
+
+    *human* are the checks that wait for a person, *assumed* those that a policy answered although nobody
+    looked. *observations* weigh too little to be gaps.
+    """
 
     gaps: tuple[Gap, ...] = ()
     failed_detectors: tuple[str, ...] = ()
     human: tuple[HumanCheck, ...] = ()
     evidence: tuple[Evidence, ...] = ()
+    assumed: tuple[HumanCheck, ...] = ()
+    observations: tuple[Observation, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether there is no gap, no failed detector, and nothing left for a human to verify."""
+        """Whether there is no gap, no failed detector, and nothing left for a human to verify.
+
+        What was assumed does not keep a phase from passing; it stays listed in its VERIFICATION.md.
+        """
         return not (self.gaps or self.failed_detectors or self.human)

@@ -36,7 +36,8 @@ class Question:
     """Something that has to be decided; the core sets *id* (:func:`gsd_core.model.ids.question_id`).
 
     *multiple*: several options may be chosen. *free_text*: an answer in one's own words is accepted.
-    *human_only*: no policy may answer it, because a human has to do something.
+    *human_only*: no policy may answer it, because a human has to do something. *inspection*: a human has to
+    look at something; the answer of a policy is then an assumption, and is counted as one.
     """
 
     text: str
@@ -45,6 +46,7 @@ class Question:
     multiple: bool = False
     free_text: bool = True
     human_only: bool = False
+    inspection: bool = False
     id: str = ""
 
     def find_label(self, words: str) -> str:
@@ -78,6 +80,11 @@ class Answer:
     how: AnsweredHow = "human"
     via: str = ""
     at: datetime | None = None
+
+    @property
+    def is_assumption(self) -> bool:
+        """Whether nobody looked: a policy answered, or the time for an answer ran out."""
+        return self.how in ("policy", "timeout")
 
     @property
     def words(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -13,12 +13,12 @@ from gsd_core.planning.changes import Change
 from gsd_core.planning.model import PhaseView, Plan, Planning, Task
 
 from .agent import AgentResult, AgentTask
-from .checks import CheckResult
+from .checks import CheckResult, ReplacedBecause, ReplacedCheck
 from .gap import GapReport
 from .ids import StepKind
 from .question import Answer, Inquiry
 
-Profile: TypeAlias = Literal["quality", "balanced", "budget"]
+Profile: TypeAlias = Literal["quality", "balanced", "budget", "adaptive", "inherit"]
 Depth: TypeAlias = Literal["quick", "standard", "comprehensive"]
 
 
@@ -39,7 +39,16 @@ class StepRequest:
     plugin created another one. *report* is what the detectors found (verify), or the gaps to plan for
     (plan, from the second round on). *tasks_done* are the numbers of the plan's committed tasks.
     *now* is the start of this attempt (aware, UTC); use it instead of the clock, so that a step can be
-    repeated. *began* is the start of the first attempt, if known.
+    repeated. *began* is the start of the first attempt, if known. *retries* is how many attempts failed
+    for a transient reason since the step last got an agent's answer, and *waited* how long it has waited
+    because of an outage since then.
+
+    *files* are the paths that git tracks, at most 20,000, and *programs* the names of common build tools
+    that are installed; both are only given to plan, execute and verify steps.
+    *last_failure* says how the last attempt at this step ended, if it failed or was interrupted, and
+    *left_behind* are the files that it left uncommitted. *replaced_checks* are the decisions about the
+    plan's checks that earlier attempts recorded (:meth:`StepHost.replace_check`). *complete* are the numbers
+    of the phases that count as complete, which a check mark in ROADMAP.md alone does not decide.
     """
 
     id: str
@@ -60,6 +69,14 @@ class StepRequest:
     planning: Planning = attrs.field(factory=Planning)
     now: datetime
     began: datetime | None = None
+    files: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    last_failure: str = ""
+    left_behind: tuple[str, ...] = ()
+    replaced_checks: tuple[ReplacedCheck, ...] = ()
+    complete: tuple[str, ...] = ()
+    retries: int = 0
+    waited: timedelta = timedelta(0)
 
 
 @attrs.frozen(kw_only=True)
@@ -99,15 +116,20 @@ class StepResult:
 class TaskCommit:
     """The *commit* of a task, or the *problem* that prevented it, in words for the agent that has to fix it.
 
-    *paths* are the files that the commit changed, *created* those of them that are new; *at* is its time.
+    *paths* are the files that the commit changed, *created* those of them that are new and *deleted* those
+    that are gone (a renamed file is one of each). *at* is its time, *note* what the agent said it did.
+    *left* are files that changed during the step and that no task has named: they are in no commit.
     """
 
     commit: str = ""
     paths: tuple[str, ...] = ()
     created: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
     at: datetime | None = None
+    note: str = ""
     check: CheckResult | None = None
     problem: str = ""
+    left: tuple[str, ...] = ()
 
 
 Accept: TypeAlias = Callable[[AgentResult], Sequence[str]]
@@ -140,16 +162,41 @@ class StepHost(Protocol):
         """
         ...
 
-    async def commit_task(self, task: Task, subject: str, paths: Sequence[str]) -> TaskCommit:
-        """Run the task's check; if it passes, commit what changed, with the task's trailers.
+    async def check_before(self, task: Task) -> CheckResult:
+        """Run the task's check before anything is done for the task; the result is recorded once.
+
+        A check that passes now proves nothing about the task. Call it right before the task is begun.
+        """
+        ...
+
+    async def replace_check(self, task: Task, check: str, reason: str, because: ReplacedBecause) -> None:
+        """Record that *check* is the task's check from now on, in later attempts too.
+
+        *task* is the plan's task with the check that the PLAN contains. The same command again means that
+        it is kept for *reason*. Later attempts find the decision in ``StepRequest.replaced_checks``.
+        """
+        ...
+
+    async def commit_task(self, task: Task, subject: str, paths: Sequence[str], note: str = "") -> TaskCommit:
+        """Run the task's check; if it passes, commit what belongs to the task, with the task's trailers.
 
         If the task is committed already, return that commit. *paths* are the files that the agent says
-        it changed; the core commits those that did change.
+        it changed. The core commits what changed of them, of the task's own files, and of what the agent
+        wrote with a tool. Every file that is named has to end up in the commit; otherwise there is a problem.
+        *note* says what was done: it becomes the body of the commit's message.
         """
         ...
 
     async def check(self, command: str) -> CheckResult:
         """Run a command in the tree if the permission policies allow it."""
+        ...
+
+    async def run_command(self, command: str) -> CheckResult:
+        """Run a command for an agent, in a throwaway checkout of HEAD, if the permission policies allow it.
+
+        Called by a function of an agent's task, it is recorded in the agent's conversation:
+        ``AgentResult.uses`` then has ``ToolRecord(tool="run_command", target=command, exit=…)``.
+        """
         ...
 
 

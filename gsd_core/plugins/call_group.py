@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar
 import attrs
 import pluggy
 
-from gsd_core.errors import StepError
+from gsd_core.errors import PluginRefused, StepError
 
 from .isolation import Call, Fault, PluginFailure, Reason, classify_exception, report_failure
 from .plugin_task import PluginTask, finish
@@ -39,7 +39,8 @@ class Outcome(Generic[R]):
 class CallGroup:
     """The calls of *hook*. On exit all have ended, and those that ignored their cancellation are reported.
 
-    *deciding*: a ``StepError`` is the plugin's result, for the caller to raise, and is not reported.
+    *deciding*: a ``StepError`` is the plugin's result, for the caller to raise, and is not reported; nor is
+    what the machine refused.
     """
 
     hook: str
@@ -106,7 +107,7 @@ class CallGroup:
         return outcome
 
     def _failed(self, call: PluginTask, error: Fault, reason: Reason) -> Outcome[Any]:
-        if not (self.deciding and isinstance(error, StepError)):
+        if not (self.deciding and isinstance(error, StepError | PluginRefused)):
             report_failure(self.report, call.call.plugin, self.hook, error, reason)
         return Outcome(plugin=call.call.plugin, error=error, reason=reason)
 

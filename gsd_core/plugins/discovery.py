@@ -21,6 +21,7 @@ DEFAULT_PLUGINS: tuple[str, ...] = (
     "gsd_plugins.native",
     "gsd_plugins.terminal",
     "gsd_plugins.must_haves",
+    "gsd_plugins.history",
     "gsd_plugins.uat",
     "gsd_plugins.answers",
     "gsd_plugins.retry",
@@ -94,6 +95,10 @@ def discover(choice: Choice, installed: Iterable[EntryPoint] = ()) -> list[Candi
     found = list(_discover(choice, installed))
     known = {candidate.name for candidate in found}
     extra = [_named(name, known) for name, wanted in choice.wanted.items() if wanted and name not in known]
+    known |= {candidate.name for candidate in extra}
+    for name in (name for name, wanted in choice.wanted.items() if not wanted and name not in known):
+        hint = "'gsd plugins' lists the plugins"
+        raise ConfigError(f"-p no:{name}: unknown plugin {name!r}{nearest(name, tuple(known))}", hint=hint)
     built_in = len(choice.defaults)
     return [*found[:built_in], *extra, *found[built_in:]]
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.util
 import json
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 from typing import Literal, TypeAlias, cast
 
 import attrs
+
+DECIDING_HOOKS = (b"gsd_find_gaps", b"gsd_permit_tool", b"gsd_check_budget")
+"""The hooks of detectors and policies, as they appear in a plugin's source."""
 
 Source: TypeAlias = Literal["default", "entry point", "directory", "file", "module"]
 
@@ -60,6 +65,38 @@ def import_candidate(candidate: Candidate, content: bytes) -> object:
             return _run_file(candidate.target, content)
         case module:
             return importlib.import_module(module)
+
+
+def may_decide(candidate: Candidate) -> bool:
+    """Whether a plugin that cannot be imported may be a detector or a policy: without one, a run is not safe.
+
+    Its source decides: it implements such a hook only if it names it. If the source is not found, it may.
+    """
+    try:
+        files = list(_source_files(candidate))
+        return not files or any(name in file.read_bytes() for file in files for name in DECIDING_HOOKS)
+    except (OSError, ImportError, ValueError):
+        return True
+
+
+def _source_files(candidate: Candidate) -> Iterator[Path]:
+    """Yield the files with a plugin's source, without importing anything."""
+    if isinstance(candidate.target, Path):
+        yield candidate.target
+        return
+    is_entry_point = isinstance(candidate.target, EntryPoint)
+    module = candidate.target.module if isinstance(candidate.target, EntryPoint) else candidate.target
+    # Only for a name with dots would the packages above it be imported.
+    package, *below = module.split(".")
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        return
+    for folder in map(Path, spec.submodule_search_locations or ()):
+        # A built-in plugin is one module of many; a separate package may have its hooks anywhere.
+        start = folder if is_entry_point else folder.joinpath(*below)
+        yield from start.rglob("*.py") if start.is_dir() else [start.with_suffix(".py")]
+    if not spec.submodule_search_locations and spec.origin:
+        yield Path(spec.origin)
 
 
 def _run_file(path: Path, content: bytes) -> ModuleType:

@@ -20,7 +20,7 @@ from weakref import WeakSet
 
 import attrs
 
-from gsd_core.errors import PluginError, StepError
+from gsd_core.errors import PluginError, PluginRefused, StepError, plugin_refusal
 
 log = logging.getLogger(__name__)
 
@@ -110,6 +110,11 @@ def classify_exception(exc: BaseException, call: Call) -> Fault:
     if (isinstance(exc, asyncio.CancelledError) and _is_being_cancelled()) or may_be_ctrl_c(exc):
         raise exc
     known = [leaf for leaf in _leaves(exc) if isinstance(leaf, Fault) or call.is_from_core(leaf)]
+    leaves = list(_leaves(exc))
+    if len(leaves) == 1 and not call.is_from_core(leaves[0]) and (trouble := plugin_refusal(leaves[0])):
+        refused = PluginRefused(call.plugin, call.hook, str(trouble), trouble.hint)
+        refused.__cause__ = leaves[0]
+        return refused
     if len(known) != 1:
         error = call.error(describe_exception(exc))
         error.__cause__ = exc

@@ -21,8 +21,8 @@ from gsd_core.errors import ConfigError
 
 from .calling import Hooks
 from .discovery import ENTRY_POINT_GROUP, Choice, discover
-from .importing import Candidate, Source, import_candidate, read_candidate
-from .isolation import describe_exception, may_be_ctrl_c
+from .importing import Candidate, Source, import_candidate, may_decide, read_candidate
+from .isolation import Fault, describe_exception, may_be_ctrl_c
 from .validation import hooks_of, validate_plugin
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,11 @@ Status: TypeAlias = Literal["active", "blocked", "broken", "untrusted"]
 
 @attrs.frozen(kw_only=True)
 class PluginInfo:
-    """One row of ``gsd plugins``; *reason* says why a plugin is not active, only a file has a *sha256*."""
+    """One row of ``gsd plugins``; *reason* says why a plugin is not active, only a file has a *sha256*.
+
+    *needed*: it is broken, and a run does not start without it unless the user says so. Such are detectors
+    and policies, and the plugins that the user named or that belong to the project.
+    """
 
     name: str
     source: Source
@@ -43,6 +47,7 @@ class PluginInfo:
     sha256: str = ""
     hooks: tuple[str, ...] = ()
     path: str = ""
+    needed: bool = False
 
 
 class Registry(pluggy.PluginManager):
@@ -93,7 +98,7 @@ def _load_one(
     if reason := choice.reason_to_block(candidate, replaces=replaces):
         return attrs.evolve(info, status="blocked", reason=reason)
     if other := next((other for other in namesakes if other.status != "blocked"), None):
-        return _broken(info, _name_is_taken(other))
+        return _broken(info, candidate, _name_is_taken(other))
     try:
         content, sha256 = read_candidate(candidate)
         info = attrs.evolve(info, sha256=sha256)
@@ -104,10 +109,10 @@ def _load_one(
     except BaseException as exc:  # code that is being imported may raise anything, SystemExit included
         if may_be_ctrl_c(exc):
             raise
-        return _broken(info, describe_exception(exc))
+        return _broken(info, candidate, describe_exception(exc))
     if problem := validate_plugin(manager, plugin):
         manager.unregister(plugin)
-        return _broken(info, problem)
+        return _broken(info, candidate, problem)
     return attrs.evolve(info, hooks=hooks_of(manager, plugin))
 
 
@@ -123,9 +128,10 @@ def _describe(candidate: Candidate) -> PluginInfo:
     )
 
 
-def _broken(info: PluginInfo, reason: str) -> PluginInfo:
+def _broken(info: PluginInfo, candidate: Candidate, reason: str) -> PluginInfo:
     log.warning("plugin %r (%s) was not loaded: %s", info.name, info.source, reason)
-    return attrs.evolve(info, status="broken", reason=reason)
+    chosen = info.source in ("directory", "file", "module")
+    return attrs.evolve(info, status="broken", reason=reason, needed=chosen or may_decide(candidate))
 
 
 def _name_is_taken(by: PluginInfo) -> str:
@@ -137,6 +143,11 @@ def _name_is_taken(by: PluginInfo) -> str:
 def collect_settings(hooks: Hooks) -> tuple[tuple[str, type[Any]], ...]:
     """Return the settings classes of the plugins, each with the plugin's name."""
     return hooks.collect(hookspecs.gsd_settings, _settings_key).items
+
+
+def settings_failures(hooks: Hooks) -> tuple[Fault, ...]:
+    """Return why the settings of plugins cannot be used; such plugins work without their settings."""
+    return hooks.collect(hookspecs.gsd_settings, _settings_key).failures
 
 
 def _settings_key(kind: type[Any]) -> str:

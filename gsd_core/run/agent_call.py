@@ -14,9 +14,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import uuid
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from contextvars import ContextVar
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
@@ -25,15 +29,26 @@ from gsd_core.errors import ConfigError, Exhausted, Permanent, PluginError, Reje
 from gsd_core.hookspecs import gsd_check_budget, gsd_run_agent
 from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.schema import Record
-from gsd_core.model.agent import Activity, AgentResult, AgentTask, Conversation, Permission, ToolUse
+from gsd_core.model.agent import (
+    Activity,
+    AgentResult,
+    AgentTask,
+    Allow,
+    Conversation,
+    Permission,
+    ToolRecord,
+    ToolUse,
+)
+from gsd_core.model.checks import CheckResult
 from gsd_core.model.question import Answer, Inquiry, Option, Question
 from gsd_core.model.usage import Pause, Stop, Usage
 from gsd_core.plugins.isolation import in_core
 from gsd_core.plugins.validation import validate_storable
-from gsd_core.processes import start_time
+from gsd_core.processes import end_marked, start_time
 from gsd_core.sanitize import clip, redact, sanitize
 
 from .callbacks import Callbacks
+from .guard import check_seal, found_before, guarded
 from .permission import POLICY_LIMIT, StepGate
 from .questions import ask
 from .runtime import Run
@@ -42,6 +57,15 @@ from .timeouts import AgentTimeouts
 T = TypeVar("T")
 
 MAX_COMPLAINTS = 2
+CALL_MARK = "GSD_CALL"
+"""The variable that the processes of one call have, so that those it leaves behind end with it."""
+EVIDENCE_TOOLS: Mapping[str, tuple[str, ...]] = {
+    "Read": ("file_path",),
+    "Grep": ("path",),
+    "Glob": ("path",),
+    "Bash": ("command",),
+}
+"""The tools whose use is recorded, with the arguments that name their target."""
 MAX_ACTIVITY_LENGTH = 400
 _BUDGET_HINT = "raise --max-budget-usd and resume"
 
@@ -50,7 +74,10 @@ _BUDGET_HINT = "raise --max-budget-usd and resume"
 class AgentCall:
     """The state of one call; also the agent's host (:class:`gsd_core.AgentHost`).
 
-    *timeouts* and *used* are those of the current exchange. *failure* is set by a host method that failed.
+    *timeouts* and *used* are those of the current exchange, *tools* those used in the whole conversation.
+    *notes* are what the guard has to tell the agent.
+    *failure* is set by a host method that failed. *may_have_processes*: the agent asked for the environment
+    that its processes get.
     """
 
     run: Run
@@ -62,17 +89,26 @@ class AgentCall:
     callbacks: Callbacks
     timeouts: AgentTimeouts = attrs.field(init=False)
     used: Usage = attrs.field(factory=Usage, init=False)
+    tools: list[ToolRecord] = attrs.field(factory=list[ToolRecord], init=False)
+    notes: list[str] = attrs.field(factory=list[str], init=False)
+    may_have_processes: bool = attrs.field(default=False, init=False)
     failure: asyncio.Future[Exception] = attrs.field(
         factory=lambda: asyncio.get_running_loop().create_future(), init=False
     )
 
     async def permit(self, use: ToolUse) -> Permission:
         """See :class:`gsd_core.AgentHost`."""
-        return await self._while_agent_waits(self.gate.permit(use))
+        permission = await self._while_agent_waits(self.gate.permit(use))
+        if isinstance(permission, Allow):
+            self.record_tool(use)
+        return permission
 
     async def confirm(self, use: ToolUse, reason: str) -> Permission:
         """See :class:`gsd_core.AgentHost`."""
-        return await self._while_agent_waits(self.gate.confirm(use, reason))
+        permission = await self._while_agent_waits(self.gate.confirm(use, reason))
+        if isinstance(permission, Allow):
+            self.record_tool(use)
+        return permission
 
     async def ask(self, questions: Sequence[Question]) -> Sequence[Answer]:
         """See :class:`gsd_core.AgentHost`."""
@@ -83,7 +119,19 @@ class AgentCall:
 
     async def call(self, function: str, arguments: Mapping[str, Any]) -> str:
         """See :class:`gsd_core.AgentHost`."""
-        return await self._while_agent_waits(self.callbacks.call(self.task, function, arguments))
+        token = _in_function_of.set(self)
+        try:
+            return await self._while_agent_waits(self._call(function, arguments))
+        finally:
+            # Another context, if the coroutine is closed without having finished.
+            with suppress(ValueError):
+                _in_function_of.reset(token)
+
+    async def _call(self, function: str, arguments: Mapping[str, Any]) -> str:
+        # Before the call, so that an agent that committed its work itself can still have it accepted.
+        notes = await check_seal(self.run, step=self.step, attempt=self.attempt)
+        reply = await self.callbacks.call(self.task, function, arguments)
+        return "\n\n".join([*(f"Note: {note}." for note in notes), reply])
 
     async def progress(self, activity: Activity, usage: Usage | None = None) -> None:
         """See :class:`gsd_core.AgentHost`."""
@@ -111,7 +159,39 @@ class AgentCall:
     @property
     def environment(self) -> Mapping[str, str]:
         """See :class:`gsd_core.AgentHost`."""
-        return {"GSD_RUN": self.run.id, "GSD_STEP": self.step}
+        self.may_have_processes = True
+        return {"GSD_RUN": self.run.id, "GSD_STEP": self.step, CALL_MARK: self.mark}
+
+    @property
+    def mark(self) -> str:
+        """The value by which the processes of this call are found."""
+        return f"{self.run.id} {self.step} {self.key}"
+
+    def record_tool(self, use: ToolUse) -> None:
+        """Remember that the agent may use a tool now, if that can count as evidence."""
+        names = EVIDENCE_TOOLS.get(use.name)
+        if names is None:
+            return
+        target = next((value for name in names if isinstance(value := use.input.get(name), str)), "")
+        pattern = use.input.get("pattern") if use.name == "Grep" else ""
+        if use.name != "Bash":
+            target = _relative(target or ".", use.tree)
+        self.record_use(
+            ToolRecord(tool=use.name, target=target, pattern=pattern if isinstance(pattern, str) else "")
+        )
+
+    def record_use(self, use: ToolRecord) -> None:
+        """Remember a use of a tool; in a read-only task, where it is evidence, as a separate fact.
+
+        Otherwise a crash would lose what the agent has seen in this exchange, although its conversation,
+        which is resumed, still contains it.
+        """
+        if use in self.tools:
+            return
+        self.tools.append(use)
+        if not self.task.writable:
+            data = {"key": self.key, "use": unstructure(use)}
+            self.run.record("agent.used", data, step=self.step, attempt=self.attempt)
 
     async def _while_agent_waits(self, work: Awaitable[T]) -> T:
         """Return the result of *work* with the timeouts paused; its failure ends the whole call.
@@ -129,17 +209,37 @@ class AgentCall:
                 raise AssertionError("the agent's task is cancelled here") from exc
 
 
+_in_function_of: ContextVar[AgentCall | None] = ContextVar("in_function_of", default=None)
+"""The agent call whose function is running in this context, if any."""
+
+
+def record_command(result: CheckResult) -> None:
+    """Record a command that the core ran in the conversation of the agent that asked for it, if any."""
+    if call := _in_function_of.get():
+        call.record_use(ToolRecord(tool="run_command", target=result.command, exit=result.exit))
+
+
+def _relative(path: str, tree: Path) -> str:
+    """Return *path* relative to *tree* if it is in it, else as an absolute path."""
+    full = Path(os.path.normpath(tree / Path(path).expanduser()))
+    return full.relative_to(tree).as_posix() if full.is_relative_to(tree) else full.as_posix()
+
+
 async def run_agent(call: AgentCall) -> AgentResult:
     """Return a valid answer: the recorded one, or that of a conversation with at most two complaints."""
     complaints: Sequence[str] = ()
     value: Any = None
-    known = _recorded_answer(call)
+    known, told = _recorded_answer(call), False
     for conversation in _conversations(call):
         task = attrs.evolve(call.task, conversation=conversation, run=call.run.id)
         task = attrs.evolve(task, prompt=_with_answers(call, task))
+        call.tools = _recorded_tools(call, conversation)
         for _ in range(1 + MAX_COMPLAINTS):
             result, known = known or await _exchange(call, task), None
-            complaints = call.callbacks.complaints(task, result)
+            # Once for each call: the change is undone, and must not be held against the next answer.
+            notes, told = (() if told else tuple(call.notes)), told or bool(call.notes)
+            call.notes.clear()
+            complaints = (*notes, *call.callbacks.complaints(task, result))
             if not complaints:
                 return result
             value = result.value
@@ -161,6 +261,27 @@ def _recorded_exchanges(call: AgentCall) -> list[Record]:
     base = call.run.step(call.step).base
     facts = call.run.journal.events(after=base, run=call.run.id, kinds=["agent.opened", "agent.closed"])
     return [fact for fact in facts if fact.step == call.step and fact.data["key"] == call.key]
+
+
+def _recorded_tools(call: AgentCall, conversation: Conversation) -> list[ToolRecord]:
+    """Return the tools that were used in *conversation* so far, in this process or an earlier one."""
+    # By conversation, not by key: a revision continues the conversation of another key.
+    base = call.run.step(call.step).base
+    kinds = ["agent.opened", "agent.used", "agent.closed"]
+    found: dict[ToolRecord, None] = {}
+    open_in: dict[str, str] = {}
+    for fact in call.run.journal.events(after=base, run=call.run.id, kinds=kinds):
+        if fact.step != call.step:
+            continue
+        if fact.kind == "agent.opened":
+            open_in[fact.data["key"]] = fact.data["conversation"]["id"]
+        elif open_in.get(fact.data["key"]) != conversation.id:
+            continue
+        elif fact.kind == "agent.used":
+            found[structure(fact.data["use"], ToolRecord)] = None
+        elif fact.data.get("value"):
+            found |= dict.fromkeys(structure(fact.data["value"], AgentResult).uses)
+    return list(found)
 
 
 def _conversations(call: AgentCall) -> Iterator[Conversation]:
@@ -185,12 +306,19 @@ def _new_conversation(task: AgentTask) -> Conversation:
 
 
 def _with_answers(call: AgentCall, task: AgentTask) -> str:
-    """Return the prompt; that of a resumed conversation begins with the answers to the agent's questions.
+    """Return the prompt; before it what was undone earlier, and in a resumed conversation a human's answers.
 
-    The agent's process was ended while a human was asked, so the agent has not seen them.
+    The agent's process was ended while the human was asked, so the agent has not seen them.
     """
+    prompt = task.prompt
+    if undone := found_before(call.run, call.step):
+        listed = "\n".join(f"- {text}" for text in undone)
+        prompt = (
+            "In an earlier attempt at this, the following was changed, which only the run may do. It was "
+            f"undone; do not do it again, and let no script or test do it:\n{listed}\n\n{prompt}"
+        )
     if task.conversation is None or not task.conversation.resume:
-        return task.prompt
+        return prompt
     answered = [
         f"- {question.text}\n  Answer: {record.answers[question.id].words}"
         for record in call.run.state.inquiries.values()
@@ -199,9 +327,9 @@ def _with_answers(call: AgentCall, task: AgentTask) -> str:
         if question.id in record.answers
     ]
     if not answered:
-        return task.prompt
+        return prompt
     listed = "\n".join(answered)
-    return f"Your earlier questions have been answered; follow these answers:\n{listed}\n\n{task.prompt}"
+    return f"Your earlier questions have been answered; follow these answers:\n{listed}\n\n{prompt}"
 
 
 async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
@@ -213,11 +341,21 @@ async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
     call.timeouts = AgentTimeouts(idle=task.limits.idle, hard=task.limits.hard, who=f"the agent {names}")
     call.used = Usage()
     try:
-        async with call.timeouts.running():
-            result = await _ask_agent(call, task)
+        # Recorded as closed only afterwards: an answer that was forged with is never used.
+        async with guarded(call.run, step=call.step, attempt=call.attempt) as notes:
+            try:
+                async with call.timeouts.running():
+                    result = await _ask_agent(call, task)
+            finally:
+                # Before the guard compares: what they would do later, nobody would undo.
+                if call.may_have_processes:
+                    await asyncio.to_thread(end_marked, [call.mark], env_name=CALL_MARK)
+        call.notes += notes
     except BaseException as exc:
         _record_closed(call, "lost" if isinstance(exc, asyncio.CancelledError) else "failed", call.used)
         raise
+    # The plugin's own list does not count: only the core knows which tools it permitted.
+    result = attrs.evolve(result, uses=tuple(call.tools))
     usage = result.usage if result.usage.turns else call.used
     _record_closed(call, result.ended, usage, result if result.ended == "done" else None)
     if result.ended in ("turns", "dollars"):

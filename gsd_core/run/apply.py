@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path, PurePosixPath
 
 from gsd_core.errors import GsdError, Permanent, PlanningError
+from gsd_core.git import GitError
 from gsd_core.journal.codec import structure
 from gsd_core.model.step import StepResult
 from gsd_core.planning.changes import (
@@ -27,12 +28,19 @@ from gsd_core.protected_paths import protected_part
 from gsd_core.sanitize import clip, sanitize
 
 from .runtime import Run
-from .snapshot import observe
-from .step import failure
+from .snapshot import observe, plan_digests
+from .step import failure, resumable
 from .tasks import trailers
+from .work import require_branch
 
 SHARED = ("ROADMAP.md", "REQUIREMENTS.md", "STATE.md")
 """The files that several steps change. They edit none themselves: parallel writers would lose changes."""
+MAX_LANDINGS = 3
+"""How often a result is tried that does not fit the planning files.
+
+They may be corrected by hand before the next start. If they were changed on purpose, the result will never
+fit, and the run asks the usual question about a failed step.
+"""
 _TARGETS: dict[type[Change], str] = {
     ListPlans: "ROADMAP.md",
     TickPlan: "ROADMAP.md",
@@ -44,20 +52,33 @@ _TARGETS: dict[type[Change], str] = {
 
 
 async def apply_result(run: Run, step: str) -> None:
-    """Write what *step* returned and record that it is complete; if it cannot be written, the step fails."""
+    """Write what *step* returned and record that it is complete.
+
+    If it cannot be written now, the recorded result stays, and the next start applies it: it is paid for.
+    Raises ``ProjectError`` or ``PlanningError`` then, which ends the run. A result that can never be
+    written fails the step.
+    """
     record = run.step(step)
     fact = next(run.journal.events(after=record.result - 1, run=run.id))
     result = structure(fact.data["result"], StepResult)
     try:
         written = _write(run, result)
         commit = await _commit(run, step, written, result.subject)
-    except (GsdError, OSError) as exc:
-        error = exc if isinstance(exc, GsdError) else Permanent(f"cannot write: {exc}")
-        run.record("step.failed", {"error": failure(error)}, step=step, attempt=record.attempt)
+    except (GitError, OSError) as exc:
+        error = resumable(run, exc)
+        run.record("landing.failed", {"error": failure(error)}, step=step, attempt=record.attempt)
+        raise error from exc
+    except GsdError as exc:
+        tries = list(run.journal.events(after=record.result, run=run.id, kinds=["landing.failed"]))
+        if isinstance(exc, PlanningError) and len(tries) < MAX_LANDINGS - 1:
+            run.record("landing.failed", {"error": failure(exc)}, step=step, attempt=record.attempt)
+            raise
+        run.record("step.failed", {"error": failure(exc)}, step=step, attempt=record.attempt)
         return
     # The snapshot first: folding a completed verification takes from it which plans were covered.
     await observe(run)
     data = {"commit": commit, "subject": result.subject, "gaps": fact.data.get("gaps"), "paths": written}
+    data["plans"] = plan_digests(run.planning, written)
     run.record("step.completed", data, step=step, attempt=record.attempt)
 
 
@@ -118,11 +139,10 @@ async def _commit(run: Run, step: str, written: Sequence[str], subject: str) -> 
     keys = trailers(run, step)
     if found := await run.git.find(keys, since=run.step(step).base_commit):
         return found
-    paths = [
-        path
-        for path in written
-        if (run.settings.commit_docs or not path.startswith(".planning/"))
-        and not await run.git.is_ignored(path)
-    ]
+    docs = run.settings.commit_docs
+    paths = [path for path in written if docs or not path.startswith(".planning/")]
+    ignored = await run.git.ignoring_rules(paths)
+    paths = [path for path in paths if path not in ignored]
     text = clip(sanitize(subject, multiline=False), 120)
+    await require_branch(run)
     return await run.effects.commit(paths, text, keys, verify=False) if paths else ""

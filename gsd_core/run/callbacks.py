@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from gsd_core.errors import PluginError, StepError
+from gsd_core.errors import PluginError, PluginRefused, StepError
 from gsd_core.journal.codec import unstructure
 from gsd_core.model.agent import AgentResult, AgentTask
 from gsd_core.model.step import Accept, Functions
@@ -31,6 +31,9 @@ from .timeouts import InactivityTimeout
 HOOK = "gsd_execute_step"
 MAX_PROBLEMS = 10
 MAX_PROBLEM_LENGTH = 300
+
+_valid_schemas: set[str] = set()
+"""JSON texts of the schemas that were found to be valid: checking one takes 40 ms."""
 
 
 @attrs.frozen(kw_only=True)
@@ -108,7 +111,10 @@ class Callbacks:
             return (f"not JSON: {describe_exception(exc)[:MAX_PROBLEM_LENGTH]}",)
         try:
             kind: Any = validators.validator_for(schema)
-            kind.check_schema(schema)
+            text = json.dumps(schema, sort_keys=True)
+            if text not in _valid_schemas:
+                kind.check_schema(schema)
+                _valid_schemas.add(text)
             # An empty registry, because jsonschema downloads remote references by default.
             empty: Any = Registry
             errors = list(kind(schema, registry=empty()).iter_errors(data))
@@ -127,7 +133,7 @@ class Callbacks:
     def _report(self, error: PluginError | StepError) -> None:
         # A StepError is the plugin's verdict on the attempt, not a failure of the plugin. A PluginError may
         # come from another plugin: functions call the core, and the core calls plugins.
-        if isinstance(error, PluginError):
+        if isinstance(error, PluginError) and not isinstance(error, PluginRefused):
             report_failure(self.hooks.report, error.plugin, error.hook, error)
 
 

@@ -6,7 +6,7 @@ import attrs
 
 from gsd_core.journal.codec import structure
 from gsd_core.journal.schema import Record
-from gsd_core.journal.store import Journal
+from gsd_core.journal.store import Journal, damage_reported
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import State
 
@@ -27,6 +27,14 @@ class LastRun:
         """The run's id; empty if nothing has run yet."""
         return self.state.run
 
+    @property
+    def branch(self) -> str | None:
+        """The branch that the run works on; empty if HEAD was detached, ``None`` if it is not recorded."""
+        opened = [
+            fact.data["branch"] for fact in self.facts if fact.kind == "run.opened" and "branch" in fact.data
+        ]
+        return opened[-1] if opened else None
+
 
 def read_last_run(journal: Journal) -> LastRun:
     """Read the facts of the run that was started last, and fold them."""
@@ -34,4 +42,5 @@ def read_last_run(journal: Journal) -> LastRun:
     seq = journal.last_seq()
     runs = [record.run for record in journal.events(kinds=["run.started"])]
     facts = tuple(journal.events(run=runs[-1], facts_only=True)) if runs else ()
-    return LastRun(state=fold(State(), facts, structure), facts=facts, seq=seq)
+    with damage_reported(journal.path):
+        return LastRun(state=fold(State(), facts, structure), facts=facts, seq=seq)

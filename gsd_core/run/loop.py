@@ -16,7 +16,7 @@ from .apply import apply_result
 from .questions import POLL, ask, take_answers
 from .recovery import settle
 from .runtime import Run
-from .snapshot import observe
+from .snapshot import note_edited_plans, observe
 from .step import run_step
 
 
@@ -27,6 +27,7 @@ async def loop(run: Run) -> End:
         # The files are read again before every step: a human may edit them while the run works, and
         # the files on disk, not a remembered state, decide which postconditions hold.
         await observe(run)
+        note_edited_plans(run)
         item = due(run.state)[0]
         end: End | None = None
         match item:
@@ -120,8 +121,15 @@ async def _ask_again(run: Run, item: AskAgain) -> End | None:
 
 async def _wait(run: Run, step: str, until: datetime) -> None:
     """Sleep until *step* may continue or another process asks for a stop; keep taking answers."""
-    while run.now() < until and not run.state.stop_asked:
-        left = (until - run.now()).total_seconds()
+    timers = run.journal.events(run=run.id, kinds=["timer.set"], after=run.step(step).base)
+    set_at = [fact.at for fact in timers if fact.step == step]
+    # The wait is never longer than it was meant to be when the timer was set: while it lasts, or between
+    # two processes, the clock may be set back by hours.
+    planned = until - set_at[-1] if set_at else until - run.now()
+    loop = asyncio.get_running_loop()
+    latest = loop.time() + planned.total_seconds()
+    while run.now() < until and loop.time() < latest and not run.state.stop_asked:
+        left = min((until - run.now()).total_seconds(), latest - loop.time())
         await asyncio.sleep(max(0.0, min(left, POLL.total_seconds())))
         take_answers(run)
     if not run.state.stop_asked:

@@ -12,6 +12,8 @@ from gsd_core.model.notice import Level, Notice, NoticeType
 from gsd_core.model.question import Inquiry, answer_command
 from gsd_core.sanitize import clip, one_line
 
+from .notes import with_notes
+
 Data: TypeAlias = Mapping[str, Any]
 
 
@@ -54,7 +56,8 @@ def notice_of(event: Event, project: str, command: str = "gsd") -> Notice | None
             body = f"Restarting {lost}." if lost else "No step was interrupted."
             return notice("crash", "resumed after a crash", body, "error")
         case "run.closed":
-            outcome, reason = data["outcome"], str(data["reason"])
+            outcome = data["outcome"]
+            reason = with_notes(str(data["reason"]), data.get("notes") or ())
             if outcome == "done":
                 return notice("complete", "complete", reason)
             level: Level = "warning" if outcome in ("stopped", "blocked") else "error"

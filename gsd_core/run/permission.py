@@ -15,11 +15,19 @@ from gsd_core.model.question import Inquiry, Option, Question
 from gsd_core.plugins.call_group import Outcome
 from gsd_core.sanitize import redact, sanitize
 
+from .delivery import relative_to
 from .questions import ask
 from .runtime import Run
 
 POLICY_LIMIT = timedelta(seconds=2)
 MAX_FAILURES_IN_A_ROW = 3
+WRITING_TOOLS = {
+    "Write": "file_path",
+    "Edit": "file_path",
+    "MultiEdit": "file_path",
+    "NotebookEdit": "notebook_path",
+}
+"""Claude Code's tools that write a file, each with the argument that names it."""
 
 
 @attrs.define
@@ -28,11 +36,15 @@ class StepGate:
 
     *failures* counts failures in a row by policy. Each one denies the use, so a broken policy would make
     the agent try one thing after another; after a few failures the step ends instead.
+    *written* are the files that agents were allowed to write with a tool. *asked_to_name*: the agent was
+    told once to name the other files that it changed.
     """
 
     run: Run
     step: str
     failures: dict[str, int] = attrs.field(factory=dict[str, int])
+    written: set[str] = attrs.field(factory=set[str])
+    asked_to_name: bool = False
 
     @property
     def mark(self) -> str:
@@ -50,7 +62,15 @@ class StepGate:
                     f"the policy {plugin!r} failed {MAX_FAILURES_IN_A_ROW} times in a row",
                     hint=f"fix it, or continue without it: -p no:{plugin}",
                 )
-        return strictest(outcomes)
+        permission = strictest(outcomes)
+        if isinstance(permission, Allow):
+            self._note(use)
+        return permission
+
+    def _note(self, use: ToolUse) -> None:
+        path = use.input.get(WRITING_TOOLS.get(use.name, ""))
+        if isinstance(path, str):
+            self.written.add(relative_to(use.tree, path))
 
     async def confirm(self, use: ToolUse, reason: str) -> Permission:
         """Ask a human."""
@@ -60,6 +80,7 @@ class StepGate:
         inquiry = Inquiry(kind="permission", questions=(question,), reason=reason)
         [answer] = await ask(self.run, inquiry, step=self.step, key="permission", agent_waits=True)
         if answer.chosen == ("Allow",):
+            self._note(use)
             return Allow()
         return Deny(reason=answer.text or f"{answer.by or 'a human'} said no: {reason}")
 

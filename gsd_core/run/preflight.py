@@ -6,15 +6,33 @@ Every check raises a ``UserError``, so that a refused run leaves no trace in the
 from __future__ import annotations
 
 import hashlib
+import os
+import shlex
+import tempfile
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from gsd_core.errors import ConfigError, IdeaError, ProjectError
+from gsd_core.errors import (
+    NO_TEMPORARY_HINT,
+    ConfigError,
+    IdeaError,
+    MachineError,
+    ProjectError,
+    machine_error,
+)
 from gsd_core.git import Git
+from gsd_core.git.history import existing_commits
+from gsd_core.machine.claims import standing
+from gsd_core.machine.due import is_initializing
 from gsd_core.machine.state import State
 from gsd_core.model.ids import normal_phase
 from gsd_core.model.step import Idea
-from gsd_core.planning.survey import read_planning
+from gsd_core.planning.idea import parse_idea, read_idea
+from gsd_core.planning.model import Planning
+from gsd_core.planning.roadmap import PATH as ROADMAP
+from gsd_core.planning.survey import ARCHIVE, joined, read_planning
 from gsd_core.settings import RunSettings
 
 from .last_run import LastRun
@@ -30,7 +48,8 @@ def load_idea(path: Path, stdin: BinaryIO) -> Idea:
     """Return the idea document at *path*; ``-`` reads *stdin*.
 
     The idea is identified by the SHA-256 of its text without BOM, with ``\\n`` line endings and no
-    surrounding whitespace, so that it stays the same idea when another editor saves it.
+    surrounding whitespace, so that it stays the same idea when another editor saves it. Of a project's
+    own ``IDEA.md``, it is the idea that the file keeps.
     """
     name = "stdin" if str(path) == "-" else path.name
     raw = _read(path, stdin)
@@ -46,9 +65,23 @@ def load_idea(path: Path, stdin: BinaryIO) -> Idea:
         at = error.start + (len(_BOM) if raw.startswith(_BOM) else 0)
         message = f"{name!r} is not UTF-8: byte {raw[at]:#04x} at {at}"
         raise IdeaError(message, hint="save it in UTF-8") from error
+    if stored := parse_idea(text):
+        # The idea may be kept where init writes it: it is still the same one when the run is resumed.
+        name, text = stored.name, stored.text
     text = text.replace("\r\n", "\n").replace("\r", "\n").strip()
     if not text:
         raise IdeaError(f"{name!r} is empty", hint=_DESCRIBE)
+    return _idea(name, text)
+
+
+def kept_idea(root: Path) -> Idea | None:
+    """Return the idea that the project's ``IDEA.md`` keeps, for a run whose journal is lost."""
+    stored = read_idea(root)
+    text = stored.text.strip() if stored else ""
+    return _idea(stored.name, text) if stored and text else None
+
+
+def _idea(name: str, text: str) -> Idea:
     text += "\n"
     return Idea(name=name, text=text, sha256=hashlib.sha256(text.encode()).hexdigest())
 
@@ -74,6 +107,8 @@ def _read(path: Path, stdin: BinaryIO) -> bytes:
 async def check_repository(request: RunRequest, git: Git) -> Path:
     """Return the folder of the journal and the lock; raise ``ProjectError`` if git cannot commit here."""
     root = request.root
+    _check_temporary_folder()
+    await git.check_version()
     if not await git.is_repository():
         raise ProjectError(f"{root} is not a git repository", hint="run `git init` there first")
     if await git.is_ignored("."):
@@ -89,32 +124,122 @@ async def check_repository(request: RunRequest, git: Git) -> Path:
 
 async def check_project(request: RunRequest, git: Git, last: LastRun) -> None:
     """Raise ``UserError`` if the run cannot start, or resume *last*, as requested."""
-    _check_idea(request, last.state)
-    _check_phases(request, last.state)
+    await _check_journal(request, git, last)
+    # Before the files are read, because those of another branch, or of half a merge, would mislead.
+    await _check_operation(git)
     settings: RunSettings = request.settings.of(RunSettings)
+    if not settings.accept_branch:
+        await _check_branch(request, git, last)
+    await _check_planning_files(git)
+    check_idea(request.root, request.idea, last.state, request.info.command)
+    _check_phases(request, last.state)
     # After an interruption, the uncommitted changes are an agent's work. The run continues with them.
     unfinished = ("running", "waiting", "parked", "failed", "result")
     interrupted = any(record.status in unfinished for record in last.state.steps.values())
     if settings.allow_dirty or interrupted:
         return
     if dirty := await git.dirty():
-        more = f" and {len(dirty) - SHOWN_PATHS} more" if len(dirty) > SHOWN_PATHS else ""
         raise ProjectError(
-            f"uncommitted changes to tracked files: {', '.join(dirty[:SHOWN_PATHS])}{more}",
+            f"uncommitted changes to tracked files: {_listed(dirty)}",
             hint="commit or stash them, or use --allow-dirty to leave them out of every commit",
         )
 
 
-def _check_idea(request: RunRequest, state: State) -> None:
-    idea, gsd = request.idea, request.info.command
-    planned = (request.root / ".planning" / "ROADMAP.md").exists()
+def _check_temporary_folder() -> None:
+    """Refuse to start if temporary files would be put into the current folder, as Python does in the end."""
+    try:
+        # It is chosen once for each process, so that later calls do not fail if this one does not.
+        folder = tempfile.gettempdir()
+    except OSError as error:
+        raise (machine_error(error) or error) from error
+    named = {os.path.realpath(os.environ[name]) for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)}
+    if os.path.realpath(folder) == os.path.realpath(os.curdir) and os.path.realpath(folder) not in named:
+        message = "no folder for temporary files: TMPDIR, /tmp and /var/tmp cannot be written to"
+        raise MachineError(message, hint=NO_TEMPORARY_HINT)
+
+
+async def _check_journal(request: RunRequest, git: Git, last: LastRun) -> None:
+    """Refuse a journal that was copied from another project: its facts would be believed here."""
+    kinds = ("task.committed", "step.completed")
+    commits = [sha for fact in last.facts if fact.kind in kinds if (sha := fact.data.get("commit"))]
+    if not commits:
+        return
+    known = await git.call(partial(existing_commits, git.command, commits))
+    if known:
+        return
+    path = await git.data_directory() / "journal.db"
+    raise ProjectError(
+        f"the journal is not of this repository: none of the commits of run {last.id} is here",
+        hint=f"move {path} away to start without it: what the project's files say is then believed",
+    )
+
+
+async def _check_operation(git: Git) -> None:
+    """Refuse to commit into the middle of a rebase, merge, cherry-pick, revert or bisect."""
+    if name := await git.operation():
+        hint = "git bisect reset" if name == "bisect" else f"git {name} --continue, or git {name} --abort"
+        raise ProjectError(f"a git {name} is in progress here", hint=f"finish it first: {hint}")
+    if conflicts := [entry.path for entry in await git.entries() if entry.unmerged]:
+        raise ProjectError(
+            f"files with merge conflicts: {_listed(conflicts)}", hint="resolve them, git add them, and commit"
+        )
+
+
+async def _check_branch(request: RunRequest, git: Git, last: LastRun) -> None:
+    """Refuse to continue an unfinished run on another branch: its files and its commits are not there."""
+    before, now = last.branch, await git.branch()
+    if before is None or before == now or last.state.closed == "done":
+        return
+    gsd = request.info.command
+    accept = f"`{gsd} resume --accept-branch` continues here"
+    exists = bool(before) and await git.has_branch(before)
+    hint = f"git switch {before}; or {accept}" if exists else accept
+    was = f"on branch {before!r}" if before else "with a detached HEAD"
+    here = f"the current branch is {now!r}" if now else "HEAD is detached now"
+    raise ProjectError(f"the run works {was}, but {here}", hint=hint)
+
+
+async def _check_planning_files(git: Git) -> None:
+    """Refuse to start without planning files that are committed: their work would be done again."""
+    missing = [entry.path for entry in await git.entries() if entry.missing and _is_planning(entry.path)]
+    if not missing:
+        return
+    paths = " ".join(shlex.quote(path) for path in missing)
+    where = paths if len(missing) <= SHOWN_PATHS else ".planning"
+    raise ProjectError(
+        f"planning files are committed, but missing: {_listed(missing)}",
+        hint=f"git restore --staged --worktree {where}; or, to have it done again, commit the deletion",
+    )
+
+
+def _is_planning(path: str) -> bool:
+    return path.startswith(".planning/")
+
+
+def _listed(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - SHOWN_PATHS} more" if len(paths) > SHOWN_PATHS else ""
+    return f"{', '.join(paths[:SHOWN_PATHS])}{more}"
+
+
+def check_idea(root: Path, idea: Idea | None, state: State, gsd: str) -> None:
+    """Raise ``UserError`` if the project at *root* and its last run's *state* have no place for *idea*.
+
+    An existing project is never initialized again: its PROJECT.md would be replaced. *gsd* is how to call
+    gsd for the project.
+    """
+    if root.is_dir() and not is_initializing(state):
+        planning = read_planning(root)
+        if idea is None and planning.idle:
+            raise ProjectError(f"nothing to do: {planning.idle}", hint=_idle_hint(root, gsd))
+        if planning.idle or (planning.phases and not state.run and idea is not None):
+            _refuse_idea(root, idea, planning, gsd)
     if idea is None:
-        if not state.run and not planned:
+        if not state.run and not (root / ROADMAP).exists():
             raise IdeaError("no project here and no idea given", hint=f"start with: {gsd} run IDEA")
         return
     if state.run and idea.sha256 == state.idea:
         return
-    complete = state.seen is not None and all(phase.ticked for phase in state.seen.phases)
+    complete = state.seen is not None and all(standing(state, phase) != "open" for phase in state.seen.phases)
     if state.closed == "done" and complete:
         raise IdeaError(
             f"this project is complete for {state.idea_name!r}; {idea.name!r} is a different idea",
@@ -125,11 +250,29 @@ def _check_idea(request: RunRequest, state: State) -> None:
             f"a run for {state.idea_name!r} is in progress here; {idea.name!r} is a different idea",
             hint=f"continue with `{gsd} resume`, or use a new folder for the other idea",
         )
-    if planned:
-        raise IdeaError(
-            f"this project already has a roadmap, which does not come from {idea.name!r}",
-            hint=f"continue without an idea: {gsd} run",
-        )
+    if state.run and (root / ROADMAP).exists():
+        _refuse_idea(root, idea, read_planning(root), gsd)
+
+
+def _refuse_idea(root: Path, idea: Idea | None, planning: Planning, gsd: str) -> None:
+    """Raise ``IdeaError``: the project exists, and its files do not come from *idea*."""
+    archives = [f"milestones/{path.name}" for path in sorted((root / ARCHIVE).glob("*-ROADMAP.md"))]
+    found = joined([*planning.documents, *archives[:SHOWN_PATHS]])
+    name = repr(idea.name) if idea else "an idea"
+    state = f" ({planning.idle})" if planning.idle else ""
+    hint = _idle_hint(root, gsd) if planning.idle else f"continue it without an idea: {gsd} run"
+    raise IdeaError(
+        f"this is already a project, which does not come from {name}; .planning/ has {found}{state}",
+        hint=f"{hint}; or use another folder for the idea: gsd -C NEW_FOLDER run IDEA",
+    )
+
+
+def _idle_hint(root: Path, gsd: str) -> str:
+    if not (root / ROADMAP).exists() and not any((root / ARCHIVE).glob("*-ROADMAP.md")):
+        return f"restore .planning/ROADMAP.md, or write one, then continue with: {gsd} run"
+    return (
+        f"gsd cannot start another milestone yet; add its phases to .planning/ROADMAP.md and run `{gsd} run`"
+    )
 
 
 def _check_phases(request: RunRequest, state: State) -> None:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from attrs import define, field
 
+from gsd_core.errors import JournalError
 from gsd_core.hookspecs import gsd_notify, gsd_on_event
 from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.schema import Record
@@ -104,7 +105,9 @@ class Publisher:
         ok = [outcome.plugin for outcome in outcomes if not outcome.error]
         if ok or failed:
             data = {"key": notice.key, "ok": ok, "failed": failed}
-            self.run.record("notice.sent", data, step=notice.step)
+            # The run itself finds out that its journal cannot be written.
+            with suppress(JournalError):
+                self.run.record("notice.sent", data, step=notice.step)
 
 
 def events_of(state: State, fact: Record) -> Iterator[Event]:
@@ -123,11 +126,13 @@ def _translate(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
         case "run.opened":
             yield "run.opened", _picked(data, "pid", "version", "agent", "resumed")
         case "run.closed":
-            yield "run.closed", _picked(data, "outcome", "exit", "reason", "dollars", "commits")
+            yield "run.closed", _picked(data, "outcome", "exit", "reason", "notes", "dollars", "commits")
         case "attempt.started":
             yield from _attempt_started(state, fact)
         case "attempt.failed":
             yield "attempt.failed", {"attempt": fact.attempt, **data}
+        case "timer.set":
+            yield "step.waiting", _picked(data, "until", "why")
         case "step.result":
             yield from _step_result(fact)
         case "step.completed":
@@ -142,6 +147,8 @@ def _translate(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
             "step.failed"
             | "step.skipped"
             | "task.committed"
+            | "files.kept"
+            | "files.left"
             | "agent.activity"
             | "plugin.failed"
             | "recovered"

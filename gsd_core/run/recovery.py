@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import PurePath
 from typing import Any
 
@@ -10,8 +11,9 @@ from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.schema import Record
 from gsd_core.machine.due import Settle
 from gsd_core.model.usage import Usage
-from gsd_core.processes import end_marked
+from gsd_core.processes import end_marked, is_git_at_work
 
+from .checkout import sweep_checkouts
 from .runtime import DRAFT, Run
 
 
@@ -22,11 +24,13 @@ async def end_leftovers(run: Run) -> dict[str, Any]:
     a process that still runs under an earlier run's id has no owner. The processes go first: the lock of
     a git that is still running is not stale.
     """
+    began = time.time()
     ids = {record.run for record in run.journal.events(kinds=["run.opened"])}
     ended = await asyncio.to_thread(end_marked, ids)
     # A git that is killed in a commit leaves HEAD.lock or locks below refs, and every later commit fails;
-    # index.lock alone is not enough.
-    locks = await run.git.sweep_locks()
+    await asyncio.to_thread(sweep_checkouts, run.root)
+    # index.lock alone is not enough. A git that the user started is left its lock.
+    locks = await run.git.sweep_locks(before=began, in_use=is_git_at_work)
     # Drafts are files that a killed process was writing. They have not been used, and are written again.
     pattern = "*".join(DRAFT)
     drafts = {*(run.root / ".planning").rglob(pattern)}

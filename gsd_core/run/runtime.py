@@ -8,8 +8,9 @@ this package, :class:`RunEnd` comes out. Below are two parts of a run that have 
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -33,6 +34,7 @@ from gsd_core.plugins.loading import PluginInfo
 from gsd_core.settings import LimitSettings, RunSettings, Settings
 
 from .last_run import LastRun
+from .seal import Seal, Sealer
 
 Clock: TypeAlias = Callable[[], datetime]
 Observer: TypeAlias = Callable[[State, Record], None]
@@ -73,12 +75,16 @@ class RunRequest:
 
 @attrs.frozen(kw_only=True)
 class RunEnd:
-    """How a run ended, with its exit code; *dollars* is its total cost as far as it is known, else empty."""
+    """How a run ended, with its exit code; *dollars* is its total cost as far as it is known, else empty.
+
+    *notes* say what the outcome does not cover: see :mod:`gsd_core.run.notes`.
+    """
 
     outcome: RunOutcome
     exit: int
     reason: str
     run: str
+    notes: tuple[str, ...] = ()
     dollars: str = ""
     commits: int = 0
 
@@ -89,6 +95,8 @@ class Run:
 
     *state* and *ledger* are derived from the journal's facts, one by one, and from nothing else: so a
     process that resumes the run decides as this one would. *planning* is what was last read from disk.
+    *branch* is the branch that this process works on; empty if HEAD is detached.
+    *seal* is the record of the protected state before the *guarded* calls in progress.
     """
 
     id: str
@@ -101,7 +109,11 @@ class Run:
     listeners: list[Observer] = attrs.field(factory=list[Observer])
     planning: Planning = attrs.field(factory=Planning)
     proposals: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
+    sealer: Sealer | None = None
+    seal: Seal | None = None
+    guarded: int = 0
     ledger: Ledger = attrs.field(factory=lambda: Ledger())
+    branch: str | None = None
 
     @property
     def root(self) -> Path:
@@ -198,19 +210,28 @@ class Effects:
 
     def write(self, path: Path, text: str) -> None:
         """Replace a file as a whole: a reader, also after a crash, sees the old or the new version."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=DRAFT[0], suffix=DRAFT[1])
+        draft = path.parent / f"{DRAFT[0]}{secrets.token_hex(8)}{DRAFT[1]}"
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # Not tempfile, which makes files private: a new file has the mode that the user's umask gives it.
+            with draft.open("x", encoding="utf-8", newline="") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            # mkstemp makes the file readable by its owner only.
-            os.chmod(name, path.stat().st_mode & 0o777 if path.exists() else 0o644)  # noqa: PTH101
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
+            if path.exists():
+                draft.chmod(path.stat().st_mode & 0o777)
+            draft.replace(path)
+        except BaseException as exc:
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+            if isinstance(exc, OSError):
+                # The name of the draft, or none at all, would tell a reader little.
+                exc.filename, exc.filename2 = str(path), None
             raise
+
+    async def undo(self, undo: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+        """Undo what changed without the run; return what could not be undone. It can be repeated."""
+        return await self.git.call(undo)
 
     async def commit(
         self,
@@ -220,9 +241,12 @@ class Effects:
         *,
         verify: bool,
         empty: bool = False,
+        body: str = "",
     ) -> str:
         """Commit exactly *paths* and return the commit; without changes there is none unless *empty*."""
-        return await self.git.commit(paths, subject, trailers=trailers, verify=verify, allow_empty=empty)
+        return await self.git.commit(
+            paths, subject, body=body, trailers=trailers, verify=verify, allow_empty=empty
+        )
 
 
 @attrs.define

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import logging
+import shutil
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,18 +17,34 @@ from gsd_core.hookspecs import ProjectInfo, gsd_write_config
 from gsd_core.journal.codec import unstructure
 from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot
 from gsd_core.planning.model import PhaseView, Planning
-from gsd_core.planning.survey import read_planning
+from gsd_core.planning.survey import flaws, read_planning
 from gsd_core.plugins.calling import Hooks
+from gsd_core.sanitize import sanitize
 
 from .runtime import Run
 
+log = logging.getLogger(__name__)
+
 PROJECT_FILE_LIMIT = 16_000
 """Characters of the project's CLAUDE.md that go into prompts."""
+
+PROGRAMS = (
+    *("bash", "make", "cmake", "ninja", "gcc", "g++", "clang"),
+    *("python3", "python", "pip", "uv", "poetry", "pytest", "tox", "ruff", "mypy"),
+    *("node", "npm", "pnpm", "yarn", "bun", "deno", "tsc"),
+    *("go", "cargo", "rustc", "java", "javac", "mvn", "gradle", "kotlinc", "dotnet", "swift"),
+    *("ruby", "bundle", "php", "composer", "perl", "elixir", "mix", "ghc", "stack", "zig"),
+    *("docker", "sqlite3", "psql", "curl", "jq", "shellcheck"),
+)
+"""Build tools and languages that a planner should know to be there or missing."""
 
 
 async def observe(run: Run) -> None:
     """Read the project, and record a snapshot if it differs from the last one."""
     planning = await read_project(run.root, run.git)
+    for flaw in flaws(planning.phases):
+        if flaw not in flaws(run.planning.phases):  # once, not after every step
+            log.warning("%s", sanitize(flaw, multiline=False))
     run.planning = evolve(planning, config=merge_config(run.proposals, planning.config))
     snapshot = snapshot_of(run.planning)
     if snapshot != run.state.seen:
@@ -62,7 +81,9 @@ def with_staleness(phase: PhaseView, order: dict[str, int]) -> PhaseView:
 
 def snapshot_of(planning: Planning) -> Snapshot:
     """Return what the machine needs to know of the planning files."""
-    return Snapshot(milestone=planning.milestone, phases=tuple(map(_phase, planning.phases)))
+    return Snapshot(
+        milestone=planning.milestone, phases=tuple(map(_phase, planning.phases)), idle=planning.idle
+    )
 
 
 def _phase(phase: PhaseView) -> PhaseSnapshot:
@@ -86,6 +107,11 @@ def _phase(phase: PhaseView) -> PhaseSnapshot:
         stale=bool(verdict and verdict.stale),
         gaps=tuple(gap.key for gap in verdict.gaps) if verdict else (),
     )
+
+
+def installed_programs() -> tuple[str, ...]:
+    """Return which of :data:`PROGRAMS` are on PATH."""
+    return tuple(name for name in PROGRAMS if shutil.which(name))
 
 
 def proposed_config(hooks: Hooks, project: ProjectInfo) -> dict[str, Any]:
@@ -117,3 +143,28 @@ def merge_config(defaults: Mapping[str, Any], overrides: Mapping[str, Any]) -> d
         else:
             result[key] = value
     return result
+
+
+def plan_digests(planning: Planning, paths: Collection[str]) -> dict[str, str]:
+    """Return the SHA-256 of each PLAN among *paths*."""
+    return {
+        plan.path: hashlib.sha256(plan.text.encode("utf-8", "replace")).hexdigest()
+        for phase in planning.phases
+        for plan in phase.plans
+        if plan.path in paths
+    }
+
+
+def note_edited_plans(run: Run) -> None:
+    """Record which of the run's own plans are no longer as it wrote them: a person edited them.
+
+    An agent cannot: the guard puts planning files back after each of its calls.
+    """
+    if any(record.status == "result" for record in run.state.steps.values()):
+        return  # a plan may be written already, and its digest recorded only when the result is applied
+    known = run.state.plan_digests
+    ids = {plan.path: plan.id for phase in run.planning.phases for plan in phase.plans}
+    for path, digest in plan_digests(run.planning, known).items():
+        if digest != known[path]:
+            data = {"plan": ids[path], "path": path, "sha256": digest, "before": known[path]}
+            run.record("plan.edited", data)

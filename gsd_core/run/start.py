@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
@@ -14,7 +15,16 @@ from typing import Any
 from attrs import evolve
 
 import gsd_core
-from gsd_core.errors import ConfigError, Fenced, GsdError, PluginError, StepError
+from gsd_core.errors import (
+    ConfigError,
+    Fenced,
+    GsdError,
+    JournalError,
+    PluginError,
+    PluginRefused,
+    StepError,
+    machine_error,
+)
 from gsd_core.exit_codes import ExitCode, exit_code
 from gsd_core.git import Git
 from gsd_core.hookspecs import ProjectInfo, gsd_lifespan
@@ -22,6 +32,7 @@ from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.lock import ProjectLock
 from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
+from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import End
 from gsd_core.model.ids import new_run_id
 from gsd_core.model.notice import Notice
@@ -33,14 +44,17 @@ from gsd_core.processes import boot_id, start_time
 from gsd_core.sanitize import clip, redact, sanitize
 from gsd_core.settings import bind_settings
 
+from .guard import finish as finish_undoing
 from .last_run import LastRun, read_last_run
 from .loop import loop
-from .preflight import check_project, check_repository
+from .notes import notes_of
+from .preflight import check_project, check_repository, kept_idea
 from .publishing import publishing
 from .questions import take_answers
 from .recovery import end_leftovers
 from .runtime import Run, RunEnd, RunRequest, read_ledger
-from .snapshot import proposed_config
+from .seal import Sealer
+from .snapshot import proposed_config, read_project, snapshot_of
 from .stop import Stopper, stopping
 
 INBOX_POLL = timedelta(seconds=0.5)
@@ -94,8 +108,9 @@ async def _open(request: RunRequest, journal: Journal, last: LastRun) -> tuple[R
         git=git,
         effects=request.effects(journal, git),
         state=last.state,
-        idea=_first_idea(last.facts) or request.idea,
+        idea=_first_idea(last.facts) or request.idea or kept_idea(request.root),
         ledger=read_ledger(last.facts),
+        sealer=Sealer(git.command, journal.path.parent / "guard"),
     )
     seeds = [fact.data.get("seed") for fact in last.facts if fact.kind == "run.opened"]
     seed = next((seed for seed in [request.info.seed, *reversed(seeds)] if seed is not None), None)
@@ -105,14 +120,26 @@ async def _open(request: RunRequest, journal: Journal, last: LastRun) -> tuple[R
     run.request = evolve(request, info=info, hooks=hooks, last_run=None)  # its facts need not stay in memory
 
     opening: list[Record] = []
+    interrupted = any(record.status == "running" for record in last.state.steps.values())
+    planning = snapshot_of(await read_project(request.root, git))
+    claims = claims_at_opening(last.state, planning, interrupted=interrupted)
+    head = await git.head() or ""
     if not last.id:
-        base = {"commit": await git.head(), "dirty": list(await git.dirty())}
+        base = {"commit": head or None, "dirty": list(await git.dirty())}
         idea = unstructure(run.idea) if run.idea else None
-        opening.append(run.record("run.started", {"idea": idea, "workflow": "native", "base": base}))
+        earlier = bool(await git.trailed())
+        data = {"idea": idea, "workflow": "native", "base": base, "journal_lost": earlier}
+        opening.append(run.record("run.started", data))
+    elif interrupted:
+        # What was committed since may be the agent's doing.
+        opened = [fact.data.get("head") for fact in last.facts if fact.kind == "run.opened"]
+        head = next((sha for sha in reversed(opened) if sha), head)
     # A request to stop that is still in the inbox was meant for an earlier process. Answers stay valid.
     journal.consumed([item.id for item in journal.take_inbox() if item.kind == "stop"])
     take_answers(run)
-    about = {"epoch": epoch, "resumed": bool(last.id), "seed": seed}
+    run.branch = await git.branch()
+    about = {"epoch": epoch, "resumed": bool(last.id), "seed": seed, "branch": run.branch, "head": head}
+    about["claims"] = unstructure(claims)
     opening.append(run.record("run.opened", {**about, **_describe_process(run)}))
     return run, opening
 
@@ -125,7 +152,7 @@ def _first_idea(facts: Sequence[Record]) -> Idea | None:
 def _describe_process(run: Run) -> dict[str, Any]:
     """Return what the journal keeps of this process and of what it was asked to do."""
     request = run.request
-    plugin_keys = ("name", "version", "source", "sha256", "status")
+    plugin_keys = ("name", "version", "source", "sha256", "status", "reason")
     return {
         "pid": os.getpid(),
         "start": start_time(os.getpid()),
@@ -146,7 +173,7 @@ async def _run_to_end(run: Run, opening: Sequence[Record]) -> RunEnd:
         except Fenced as exc:
             # The run belongs to another process: nothing can be recorded about it here.
             return RunEnd(outcome="stopped", exit=ExitCode.FAILED, reason=str(exc), run=run.id)
-        except (GsdError, asyncio.CancelledError) as exc:
+        except (GsdError, OSError, MemoryError, RuntimeError, asyncio.CancelledError) as exc:
             if end := _end_by(exc, run, stopper):
                 return await _close(run, end)
             raise
@@ -158,6 +185,7 @@ async def _with_plugins(run: Run, opening: Sequence[Record], stopper: Stopper | 
     In this order all of them are still active when the event that ends the run is published.
     """
     leftovers = await end_leftovers(run)
+    await finish_undoing(run)
     async with AsyncExitStack() as stack:
         info = run.request.info
         for plugin, context in run.hooks.collect(gsd_lifespan, lambda context: str(id(context)), info).items:
@@ -186,7 +214,8 @@ async def _entered(run: Run, lifespan: PluginContext) -> AsyncGenerator[None]:
         await lifespan.enter(min(run.limits.idle, LIFESPAN_LIMIT))
     except (PluginError, StepError) as exc:
         report_failure(run.hooks.report, lifespan.plugin, lifespan.hook, exc)
-        hint = f"run with -p no:{lifespan.plugin} to continue without it"
+        refused = isinstance(exc, PluginRefused)
+        hint = exc.hint if refused else f"run with -p no:{lifespan.plugin} to continue without it"
         raise ConfigError(f"plugin {lifespan.plugin!r} cannot start: {exc}", hint=hint) from exc
     try:
         yield
@@ -199,7 +228,7 @@ async def _loop_to_end(run: Run, stopper: Stopper | None) -> End:
     try:
         async with _watched_inbox(run):
             return await loop(run)
-    except (GsdError, asyncio.CancelledError) as exc:
+    except (GsdError, OSError, MemoryError, RuntimeError, asyncio.CancelledError) as exc:
         if end := _end_by(exc, run, stopper):
             return end
         raise
@@ -226,15 +255,19 @@ async def _watched_inbox(run: Run) -> AsyncGenerator[None]:
             await task
 
 
-def _end_by(exc: GsdError | asyncio.CancelledError, run: Run, stopper: Stopper | None) -> End | None:
+def _end_by(exc: BaseException, run: Run, stopper: Stopper | None) -> End | None:
     """Return how *exc* ends the run; ``None`` if it is not ours to handle."""
     if isinstance(exc, Fenced):
         return None
+    if isinstance(exc, OSError | MemoryError | RuntimeError):
+        if (trouble := machine_error(exc)) is None:
+            return None
+        exc = trouble
     if isinstance(exc, GsdError):
         reason = f"{exc} ({exc.hint})" if exc.hint else str(exc)
         return End(outcome="failed", exit=exit_code(exc), reason=reason)
     if stopper and stopper.received:
-        name = {2: "SIGINT", 15: "SIGTERM"}.get(stopper.received, str(stopper.received))
+        name = signal.Signals(stopper.received).name
         end = End(outcome="stopped", exit=128 + stopper.received, reason=f"stopped by {name}")
     elif run.state.stop_asked:
         end = End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason="stopped on request")
@@ -247,16 +280,30 @@ def _end_by(exc: GsdError | asyncio.CancelledError, run: Run, stopper: Stopper |
 
 async def _close(run: Run, end: End) -> RunEnd:
     """Record how the run ended, with its cost and number of commits; keep an end that is already recorded."""
-    commits = len(await run.git.trailed(run.id))
+    try:
+        commits = len(await run.git.trailed(run.id))
+    except GsdError:
+        commits = 0  # git cannot be started either; what ended the run is more important
     total = run.ledger.total.dollars
+    notes = notes_of(run)
     dollars = str(total.quantize(Decimal("0.0001"))) if total else "" if total is None else "0"
     if run.state.closed:
         end = End(outcome=run.state.closed, exit=run.state.exit, reason=run.state.reason)
+        notes = run.state.notes
     else:
-        data = {**unstructure(end), "dollars": dollars, "commits": commits}
-        run.record("run.closed", data)
+        data = {**unstructure(end), "notes": list(notes), "dollars": dollars, "commits": commits}
+        # A journal that cannot be written is the end that is reported here. The run then counts as
+        # interrupted, and can be resumed.
+        with suppress(JournalError):
+            run.record("run.closed", data)
     return RunEnd(
-        outcome=end.outcome, exit=end.exit, reason=end.reason, run=run.id, dollars=dollars, commits=commits
+        outcome=end.outcome,
+        exit=end.exit,
+        reason=end.reason,
+        run=run.id,
+        notes=notes,
+        dollars=dollars,
+        commits=commits,
     )
 
 

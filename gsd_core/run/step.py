@@ -25,35 +25,65 @@ import asyncio
 import hashlib
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
 import attrs
 
-from gsd_core.errors import ConfigError, GsdError, Parked, Permanent, PluginError, StepError, Transient
+from gsd_core.errors import (
+    ConfigError,
+    GsdError,
+    Interference,
+    Outage,
+    Parked,
+    Permanent,
+    PluginError,
+    PluginRefused,
+    ProjectError,
+    StepError,
+    Transient,
+    machine_error,
+)
 from gsd_core.exit_codes import error_kind
+from gsd_core.git import GitUnavailable
 from gsd_core.hookspecs import gsd_execute_step, gsd_workspace, gsd_wrap_step
 from gsd_core.journal.codec import unstructure
+from gsd_core.machine.claims import standing
 from gsd_core.machine.due import Start
 from gsd_core.model.agent import AgentResult, AgentTask
-from gsd_core.model.checks import CheckResult
+from gsd_core.model.checks import CheckResult, ReplacedBecause
 from gsd_core.model.gap import GapReport
 from gsd_core.model.question import Answer, Inquiry
 from gsd_core.model.step import Accept, Functions, StepRequest, StepResult, TaskCommit, Verified
 from gsd_core.planning.model import Task
+from gsd_core.planning.summary import with_notes
 from gsd_core.plugins.contexts import PluginContext, entered
 from gsd_core.plugins.isolation import current_call
 from gsd_core.plugins.validation import validate_storable
 from gsd_core.sanitize import clip, redact, sanitize
 
-from .agent_call import AgentCall, run_agent
+from .agent_call import AgentCall, record_command, run_agent
 from .callbacks import Callbacks
+from .commands import check
+from .guard import guarded
+from .ownership import foreign_parts
 from .permission import StepGate
 from .questions import ask
 from .runtime import Run
+from .snapshot import installed_programs
+from .task_checks import about_earlier_attempts, check_before, replace_check
 from .tasks import commit_task, committed_tasks
 from .timeouts import core_at_work, inactivity_of
-from .verification import check, detect, merge_gaps
+from .verification import detect, merge_gaps, run_in_checkout
+from .work import end_of_attempt, found_before, keep_and_ask, settle_leftovers, written_before
+
+MAX_FILES = 20_000
+"""How many of the project's tracked files a request lists."""
+
+SHORTEST_WAIT = timedelta(milliseconds=10)
+MAX_WHY = 400
+"""The length of the reason for a wait, in characters: it is shown on one line."""
 
 
 @attrs.frozen(kw_only=True)
@@ -75,6 +105,7 @@ async def run_step(run: Run, start: Start) -> None:
             return attempts[-1].result
 
     try:
+        require_readable_plans(request)
         async with inactivity_of(run.hooks, gsd_wrap_step, run.limits.hard).running():
             result = await run.hooks.wrap(gsd_wrap_step, attempt, StepResult)(request)
         wrappers = ", ".join(run.hooks.plugins_of(gsd_wrap_step))
@@ -85,15 +116,19 @@ async def run_step(run: Run, start: Start) -> None:
     except Parked:
         # The attempt is recorded as lost, with its questions; their answers start the step again.
         return
+    except (GitUnavailable, PluginRefused) as exc:
+        raise resumable(run, exc) from exc
     except GsdError as exc:
-        _record_failure(run, request.id, exc)
+        _record_failure(run, request, exc)
         return
     _record_result(run, request, result)
 
 
 async def _request(run: Run, start: Start) -> StepRequest:
     step = start.step
-    phase = run.planning.phase(step.phase) if step.phase else None
+    works_on_code = step.kind in ("plan", "execute", "verify")
+    planning = with_notes(run.planning, run.root) if works_on_code else run.planning
+    phase = planning.phase(step.phase) if step.phase else None
     plan = next((p for p in phase.plans if p.id == step.detail), None) if phase else None
     report = GapReport(gaps=phase.verdict.gaps) if start.for_gaps and phase and phase.verdict else None
     tasks_done: tuple[int, ...] = ()
@@ -107,6 +142,7 @@ async def _request(run: Run, start: Start) -> StepRequest:
             for task in plan.tasks
             if task.number in in_history or f"{plan.id}/{task.number}" in recorded
         )
+    setbacks = _setbacks(run, str(step))
     return StepRequest(
         id=str(step),
         run=run.id,
@@ -119,11 +155,18 @@ async def _request(run: Run, start: Start) -> StepRequest:
         idea=run.idea if step.kind == "init" else None,
         report=report,
         tasks_done=tasks_done,
+        retries=setbacks.retries,
+        waited=setbacks.waited,
         profile=run.settings.profile,
         depth=run.settings.depth,
         model=run.settings.model,
-        planning=run.planning,
+        planning=planning,
         now=run.now(),
+        files=await run.git.files(MAX_FILES) if works_on_code else (),
+        programs=installed_programs() if works_on_code else (),
+        complete=tuple(one.number for one in run.state.seen.phases if standing(run.state, one) != "open")
+        if run.state.seen
+        else (),
     )
 
 
@@ -131,8 +174,8 @@ async def _attempt(run: Run, step: StepRequest, start: Start) -> Attempt:
     """Make one attempt; record its start, and its end unless it succeeds."""
     record = run.step(step.id)
     step = attrs.evolve(step, attempt=record.attempt + 1, now=run.now())
-    # Files that an earlier attempt left uncommitted belong to the step, so they were not dirty before it.
-    is_retry = record.attempt > 0 and record.status not in ("completed", "skipped")
+    found = await found_before(run, record)
+    gate = StepGate(run, step.id, written=written_before(run, step.id))
     data = {
         "kind": step.kind,
         "phase": start.step.phase,
@@ -142,42 +185,56 @@ async def _attempt(run: Run, step: StepRequest, start: Start) -> Attempt:
         "executor": list(run.settings.execute),
         "agent": list(run.settings.agent),
         "base_commit": await run.git.head() or "",
-        "dirty_before": list(record.dirty_before if is_retry else await run.git.changed(())),
+        "dirty_before": list(found),
+        "found": found,
     }
+    is_retry = record.attempt > 0 and record.status not in ("completed", "skipped")
+    about = await about_earlier_attempts(run, step) if is_retry else {}
     run.record("attempt.started", data, step=step.id, attempt=step.attempt)
-    step = attrs.evolve(step, began=run.step(step.id).started_at)
+    step = attrs.evolve(step, began=run.step(step.id).started_at, **about)
 
     try:
-        return await _execute(run, step)
+        return await _execute(run, step, gate)
     except asyncio.CancelledError:
-        run.record("attempt.lost", {"why": "stopped"}, step=step.id, attempt=step.attempt)
+        data = {"why": "stopped", **await end_of_attempt(run, gate)}
+        run.record("attempt.lost", data, step=step.id, attempt=step.attempt)
+        raise
+    except (GitUnavailable, PluginRefused) as exc:
+        # Neither the agent nor the step is at fault: the conversation goes on when the cause is gone.
+        data = {"why": "stopped", "error": failure(exc), **await end_of_attempt(run, gate)}
+        run.record("attempt.lost", data, step=step.id, attempt=step.attempt)
         raise
     except Parked as exc:
         asked = {q.id for record in run.state.inquiries.values() for q in record.inquiry.questions}
         if asked.isdisjoint(exc.questions):
             # No answer would ever start the step again.
-            run.record("attempt.failed", {"error": failure(exc)}, step=step.id, attempt=step.attempt)
+            data = {"error": failure(exc), **await end_of_attempt(run, gate)}
+            run.record("attempt.failed", data, step=step.id, attempt=step.attempt)
             message = f"plugin {exc.plugin!r} waits for an answer to a question that was not asked: {exc}"
             raise Permanent(message, hint="a step is parked by asking through its host") from exc
         run.record(
             "attempt.lost",
-            {"why": "parked", "questions": list(exc.questions)},
+            {"why": "parked", "questions": list(exc.questions), **await end_of_attempt(run, gate)},
             step=step.id,
             attempt=step.attempt,
         )
         raise
     except GsdError as exc:
-        run.record("attempt.failed", {"error": failure(exc)}, step=step.id, attempt=step.attempt)
+        data = {"error": failure(exc), **await end_of_attempt(run, gate)}
+        run.record("attempt.failed", data, step=step.id, attempt=step.attempt)
         raise
 
 
-async def _execute(run: Run, step: StepRequest) -> Attempt:
+async def _execute(run: Run, step: StepRequest, gate: StepGate) -> Attempt:
     """Let the executor do the step in its workspace."""
+    if step.kind == "execute":
+        await keep_and_ask(run, step)
     async with AsyncExitStack() as stack:
         step = attrs.evolve(step, tree=await _workspace(run, step, stack))
-        gate = StepGate(run, step.id)
         if step.kind == "verify":
-            step = await detect(run, step, gate)
+            # The plans' commands run what agents wrote.
+            async with guarded(run, step=step.id, attempt=step.attempt):
+                step = await detect(run, step, gate)
         host = Host(run=run, step=step, gate=gate)
         async with inactivity_of(run.hooks, gsd_execute_step, run.limits.hard).running():
             outcome = await run.hooks.pick(gsd_execute_step, run.settings.execute, StepResult, step, host)
@@ -187,6 +244,8 @@ async def _execute(run: Run, step: StepRequest) -> Attempt:
         if outcome is None or outcome.value is None:
             raise ConfigError(f"no plugin executes {step.id!r}: {', '.join(run.settings.execute)} declined")
         result = _validate_result(step, outcome.value, outcome.plugin, "gsd_execute_step")
+        if step.kind == "execute":
+            await settle_leftovers(run, step)
         return Attempt(step=step, result=result)
 
 
@@ -210,11 +269,27 @@ def _validate_result(step: StepRequest, result: StepResult, plugin: str, hook: s
     """Return a valid result; that of a verify step with all gaps of the detectors: no plugin can drop one."""
     if why := validate_storable(result, StepResult):
         raise PluginError(plugin, hook, why)
+    if foreign := foreign_parts(step, result):
+        listed = ", ".join(foreign[:5])
+        raise PluginError(
+            plugin, hook, f"the step {step.id} may not write {listed}: it belongs to another step"
+        )
     if step.kind != "verify":
         return result
     if not isinstance(result.outcome, Verified):
         raise PluginError(plugin, hook, "a verify step has to return Verified")
     return merge_gaps(step, result, plugin)
+
+
+def resumable(run: Run, exc: GsdError | OSError) -> ProjectError:
+    """Return the error that ends the run because something cannot be written now; its work is kept."""
+    found = machine_error(exc) or exc if isinstance(exc, OSError) else exc
+    hint = found.hint if isinstance(found, GsdError) and found.hint else "remove the cause"
+    # The hints of machine errors and of git end like this, without the options of this run.
+    hint = hint.removesuffix(", then run gsd resume")
+    text = str(found)
+    gsd = run.request.info.command
+    return ProjectError(text, hint=f"{hint}, then run `{gsd} resume`; the results so far are kept")
 
 
 def failure(exc: GsdError) -> dict[str, Any]:
@@ -229,18 +304,70 @@ def failure(exc: GsdError) -> dict[str, Any]:
     }
 
 
-def _record_failure(run: Run, step: str, exc: GsdError) -> None:
+def _record_failure(run: Run, request: StepRequest, exc: GsdError) -> None:
     """Fail the step, or set a timer if the error says when to try again."""
-    record = run.step(step)
+    step = request.id
     until = exc.until if isinstance(exc, Transient) else None
-    if until is not None and run.now() < until:
-        # The limit counts from the first timer, so that many short waits end as well.
-        timers = run.journal.events(after=record.base, run=run.id, kinds=["timer.set"])
-        waiting_since = next((fact.at for fact in timers if fact.step == step), run.now())
+    # A time that was still to come when the step began may be over by now: that is a wait, a short one. A
+    # time before that comes from a wrong clock, and waiting for it would repeat the step without a pause.
+    if until is not None and request.now < until:
+        until = max(until, run.now() + SHORTEST_WAIT)
+        waiting_since = _setbacks(run, step).since or run.now()
         if until <= waiting_since + run.limits.max_wait:
-            run.record("timer.set", {"until": until.isoformat(), "why": str(exc)}, step=step)
+            why = clip(redact(sanitize(str(exc))), MAX_WHY)
+            run.record("timer.set", {"until": until.isoformat(), "why": why}, step=step)
             return
-    run.record("step.failed", {"error": failure(exc)}, step=step, attempt=record.attempt)
+    run.record("step.failed", {"error": failure(exc)}, step=step, attempt=run.step(step).attempt)
+
+
+@attrs.frozen(kw_only=True)
+class Setbacks:
+    """What a step met since it last got an agent's answer.
+
+    *retries* are the attempts that failed for a transient reason, *waited* the time it has waited because
+    of outages, *since* when its first timer was set. Attempts in which an agent changed what only the run may
+    change are among *retries* whatever was answered since.
+    """
+
+    retries: int = 0
+    waited: timedelta = timedelta(0)
+    since: datetime | None = None
+
+
+def _setbacks(run: Run, step: str) -> Setbacks:
+    """Return what *step* met so far, read from the journal: a wait may outlive the process.
+
+    The waits are added up as they were planned, so a clock that is set meanwhile does not shorten them. What
+    a wait took longer than planned is not waiting: the clock was set forward, or nothing ran.
+    """
+    found, outage, due, interferences = Setbacks(), False, None, 0
+    kinds = ["attempt.started", "attempt.failed", "timer.set", "agent.closed", "task.committed"]
+    for fact in run.journal.events(after=run.step(step).base, run=run.id, kinds=kinds):
+        if fact.step != step:
+            continue
+        match fact.kind:
+            case "attempt.started":
+                if due is not None and found.since is not None:
+                    late = max(fact.at - due, timedelta(0))
+                    found = attrs.evolve(found, since=found.since + late)
+                due = None
+            case "attempt.failed":
+                kind = fact.data["error"]["kind"]
+                outage = kind == Outage.__name__
+                # Counted apart: no answer makes up for an agent that changes what only the run may change.
+                interferences += kind == Interference.__name__
+                if outage or kind == Transient.__name__:
+                    found = attrs.evolve(found, retries=found.retries + 1)
+            case "timer.set":
+                due = datetime.fromisoformat(fact.data["until"])
+                planned = due - fact.at if outage else timedelta(0)
+                waited = found.waited + max(planned, timedelta(0))
+                found = attrs.evolve(found, waited=waited, since=found.since or fact.at)
+            case _ if fact.data.get("ended", "done") == "done":
+                found, outage = Setbacks(), False
+            case _:
+                pass
+    return attrs.evolve(found, retries=found.retries + interferences)
 
 
 def _record_result(run: Run, step: StepRequest, result: StepResult) -> None:
@@ -309,12 +436,40 @@ class Host:
                 self.parked = exc
                 raise
 
-    async def commit_task(self, task: Task, subject: str, paths: Sequence[str]) -> TaskCommit:
+    async def check_before(self, task: Task) -> CheckResult:
         """See :class:`gsd_core.StepHost`."""
         with core_at_work():
-            return await commit_task(self.run, self.step, self.gate, task, subject, paths)
+            return await check_before(self.run, self.step, self.gate, task)
+
+    async def replace_check(self, task: Task, check: str, reason: str, because: ReplacedBecause) -> None:
+        """See :class:`gsd_core.StepHost`."""
+        replace_check(self.run, self.step, task, check, reason, because)
+
+    async def commit_task(self, task: Task, subject: str, paths: Sequence[str], note: str = "") -> TaskCommit:
+        """See :class:`gsd_core.StepHost`."""
+        with core_at_work():
+            return await commit_task(self.run, self.step, self.gate, task, subject, paths, note)
 
     async def check(self, command: str) -> CheckResult:
         """See :class:`gsd_core.StepHost`."""
         with core_at_work():
             return await check(self.gate, command, self.step.tree, self.run.limits.check)
+
+    async def run_command(self, command: str) -> CheckResult:
+        """See :class:`gsd_core.StepHost`."""
+        with core_at_work():
+            result = await run_in_checkout(self.run, self.step.tree, self.gate, command)
+            record_command(result)
+            return result
+
+
+def require_readable_plans(step: StepRequest) -> None:
+    """Raise ``ProjectError`` if the step needs a plan whose file cannot be read.
+
+    Other plans are executed, but a phase with an unreadable plan is neither verified nor completed.
+    """
+    plans = step.phase.plans if step.phase and step.kind in ("verify", "complete") else ()
+    for plan in (*plans, *([step.plan] if step.plan else [])):
+        if plan.unreadable:
+            hint = "fix the file, then resume the run"
+            raise ProjectError(f"plan {plan.id} cannot be read: {plan.unreadable}", hint=hint)

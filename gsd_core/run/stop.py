@@ -17,7 +17,7 @@ from attrs import define, field
 from gsd_core.processes import end_marked
 
 SECOND_SIGNAL_WITHIN = timedelta(seconds=3)
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STDERR = 2
 SHOW_CURSOR = b"\r\x1b[?25h"
 """A live view hides the cursor, and has no chance to show it again if the process exits."""
@@ -25,7 +25,7 @@ SHOW_CURSOR = b"\r\x1b[?25h"
 
 @define
 class Stopper:
-    """The handler of SIGINT and SIGTERM; *received* is the first signal's number, 0 if there was none.
+    """The handler of :data:`SIGNALS`; *received* is the first signal's number, 0 if there was none.
 
     It is installed with ``signal.signal`` and not with ``loop.add_signal_handler``: the event loop
     calls its handlers only between callbacks, so a plugin that blocks the loop would also delay the stop.
@@ -62,8 +62,9 @@ class Stopper:
 
 @contextmanager
 def stopping(run: str) -> Generator[Stopper | None]:
-    """Handle SIGINT and SIGTERM for the current task; restore the earlier handlers on leaving.
+    """Handle :data:`SIGNALS` for the current task; restore the earlier handlers on leaving.
 
+    SIGHUP stays ignored if it is, as under ``nohup``: then the run outlives its terminal.
     Yields ``None`` outside the main thread, where Python cannot install handlers.
     """
     task = asyncio.current_task()
@@ -74,6 +75,8 @@ def stopping(run: str) -> Generator[Stopper | None]:
     stopper = Stopper(run, asyncio.get_running_loop(), task)
     before: dict[signal.Signals, Callable[..., object] | int | None] = {}
     for number in SIGNALS:
+        if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+            continue
         before[number] = signal.signal(number, stopper)
     try:
         yield stopper

@@ -1,4 +1,4 @@
-"""Commit a task: run its check, commit what changed, record the commit.
+"""Commit a task: run its check, commit what belongs to it, record the commit.
 
 A task is committed once. Its commit has trailers that are unique in the history, so a commit that was made
 just before a crash, and is not in the journal, is found and recorded instead of made again.
@@ -7,62 +7,128 @@ just before a crash, and is not in the journal, is found and recorded instead of
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import PurePosixPath
+from typing import Any
+
+from attrs import evolve
 
 from gsd_core.errors import GsdError
+from gsd_core.git import GitUnavailable
+from gsd_core.model.checks import CheckResult
 from gsd_core.model.step import StepRequest, TaskCommit
 from gsd_core.planning.model import Plan, Task
-from gsd_core.protected_paths import is_secret_name, protected_part
 from gsd_core.sanitize import clip, redact, sanitize
 
+from .delivery import is_committable, is_within, may_commit, nested_projects, promised, relative_to
+from .guard import check_seal
 from .permission import StepGate
 from .runtime import Run
-from .verification import check
+from .task_checks import check_task, needs_no_changes, passed_before
+from .work import SHOWN, changes, require_branch, unexplained
 
-LEFT_OUT = ("__pycache__", "node_modules", ".venv", ".pytest_cache", ".mypy_cache", ".ruff_cache")
 MAX_SUBJECT_LENGTH = 120
+MAX_BODY_LENGTH = 1000
+_REMEDY = (
+    "Move them, change the rule that ignores them, or remove the inner repository; "
+    "name in `files` only what belongs in the project's repository."
+)
 
 
 async def commit_task(
-    run: Run, step: StepRequest, gate: StepGate, task: Task, subject: str, paths: Sequence[str]
+    run: Run,
+    step: StepRequest,
+    gate: StepGate,
+    task: Task,
+    subject: str,
+    paths: Sequence[str],
+    note: str = "",
 ) -> TaskCommit:
     """See :meth:`gsd_core.StepHost.commit_task`."""
     assert step.plan is not None, "only a plan has tasks"
-    if known := await _known_commit(run, step, step.plan, task.number):
+    if known := await _known_commit(run, step, step.plan, task):
         return known
-    result = await check(gate, task.check, step.tree, run.limits.check) if task.check else None
+    result = await check_task(run, step, gate, task)
     if result is not None and not result.ok:
-        outcome = "did not run" if result.exit is None else f"exited with {result.exit}"
-        return TaskCommit(check=result, problem=f"the check `{task.check}` {outcome}:\n{result.output}")
-    # All changed files, not only those that the agent lists: agents forget some. Files that were dirty
-    # before the step began are the user's.
-    changes = await run.git.changed(run.step(step.id).dirty_before)
-    changed = tuple(path for path in changes if may_commit(path))
-    # A task that only has a check, and no files, gets an empty commit: a task is done once it has a commit.
-    is_check_only = result is not None and not task.files
-    if not changed and not is_check_only:
-        named = f" (you named {', '.join(paths)})" if paths else ""
-        problem = f"no file of the project has changed since the last commit{named}"
+        problem = f"the check `{task.check}` {result.outcome}:\n{result.output}"
         return TaskCommit(check=result, problem=problem)
-    new = await run.git.untracked()
+    # The check runs what the agent wrote; nothing may be committed on top of what it did to the history.
+    await check_seal(run, step=step.id, attempt=step.attempt)
+    named = {relative_to(step.tree, path) for path in (*paths, *task.files)} - {"."}
+    is_last = await _is_last(run, step, step.plan, task)
+    if is_last:
+        named |= set(promised(step.plan))
+    found = await changes(run, step.id)
+    taken = tuple(
+        path for path in found.ours if may_commit(path) and is_within(path, {*named, *gate.written})
+    )
+    # A task may name a file in a nested project; that a folder above it is named, or a tool was used, is
+    # not enough.
+    nested = [
+        folder
+        for folder in nested_projects(run.root, taken)
+        if not any(is_within(n, [folder]) for n in named)
+    ]
+    taken = tuple(path for path in taken if not is_within(path, nested))
+    left = unexplained(run.root, found.ours, taken)
+    listed = [path for path in named if is_committable(path)]
+    missing = [u for u in await run.git.uncommitted(listed) if u.path not in {*taken, *found.theirs}]
+    # What the agent names too generously, such as __pycache__, is left out silently.
+    missing = [u for u in missing if may_commit(u.path) or is_within(u.path, promised(step.plan))]
+    if missing:
+        lines = "".join(f"\n- {u.path}: {u.reason}" for u in missing[:SHOWN])
+        return TaskCommit(check=result, problem=f"these files would not be in the commit:{lines}\n{_REMEDY}")
+    # A task that has nothing to change gets an empty commit: a task is done once it has a commit.
+    if not taken and not needs_no_changes(run, step, task):
+        named_here = f" (you named {', '.join(paths)})" if paths else ""
+        problem = f"no file of the task has changed since the last commit{named_here}{_others(left)}"
+        return TaskCommit(check=result, problem=problem, left=left)
+    if is_last and left and not gate.asked_to_name:
+        gate.asked_to_name = True
+        problem = f"these files would be left out of the plan's commits{_others(left)}"
+        return TaskCommit(check=result, problem=problem, left=left)
+    await require_branch(run)
     name = f"{step.plan.id}/{task.number}"
+    # A commit with these trailers is believed after a crash because of this fact: anybody can write trailers.
+    begun = {"task": name, "parent": await run.git.head() or ""}
+    run.record("task.committing", begun, step=step.id, attempt=step.attempt)
     try:
         commit = await run.effects.commit(
-            changed,
+            taken,
             clip(sanitize(subject, multiline=False), MAX_SUBJECT_LENGTH),
             trailers(run, step.id, name),
             verify=True,
-            empty=not changed,
+            empty=not taken,
+            body=clip(redact(sanitize(note)).strip(), MAX_BODY_LENGTH),
         )
+    except GitUnavailable:
+        raise  # no agent can fix this; see `resumable`
     except GsdError as exc:
         # For example, a git hook of the user refused it; the agent can fix what the hook complains about.
         return TaskCommit(check=result, problem=f"git did not commit: {exc}")
-    created = tuple(path for path in changed if path in new)
-    done = TaskCommit(commit=commit, paths=changed, created=created, at=run.now(), check=result)
+    done = await _read_commit(run, commit)
+    done = evolve(done, at=run.now(), check=result, left=left)
     _record(run, step, step.plan, task.number, done)
     return done
+
+
+async def _is_last(run: Run, step: StepRequest, plan: Plan, task: Task) -> bool:
+    """Whether every other task of the plan that changes files is committed."""
+    facts = run.journal.events(run=run.id, kinds=["task.committed"])
+    recorded = {fact.data["task"] for fact in facts if fact.step == step.id}
+    others = [t.number for t in plan.tasks if t.type == "auto" and t.number != task.number]
+    return all(n in step.tasks_done or f"{plan.id}/{n}" in recorded for n in others)
+
+
+def _others(left: Sequence[str]) -> str:
+    """Return a sentence about files that changed without being named."""
+    if not left:
+        return ""
+    more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
+    return (
+        f"; changed, and not named: {', '.join(left[:SHOWN])}{more}. Name in `files` what belongs to the "
+        "task, delete what was a trial, and leave alone what is not yours"
+    )
 
 
 def trailers(run: Run, step: str, task: str = "") -> dict[str, str]:
@@ -71,8 +137,9 @@ def trailers(run: Run, step: str, task: str = "") -> dict[str, str]:
     return found | ({"GSD-Task": task} if task else {})
 
 
-async def _known_commit(run: Run, step: StepRequest, plan: Plan, number: int) -> TaskCommit | None:
+async def _known_commit(run: Run, step: StepRequest, plan: Plan, task: Task) -> TaskCommit | None:
     """Return the task's commit, if any: from the journal, else from the history."""
+    number = task.number
     name = f"{plan.id}/{number}"
     for fact in run.journal.events(run=run.id, kinds=["task.committed"]):
         if fact.step == step.id and fact.data["task"] == name:
@@ -81,37 +148,69 @@ async def _known_commit(run: Run, step: StepRequest, plan: Plan, number: int) ->
                 commit=data["commit"],
                 paths=tuple(data["paths"]),
                 created=tuple(data.get("created") or ()),
+                deleted=tuple(data.get("deleted") or ()),
+                note=data.get("note") or "",
                 at=datetime.fromisoformat(data["at"]) if data.get("at") else None,
+                check=_recorded_check(data.get("check")),
             )
-    commit = await run.git.find(trailers(run, step.id, name))
+    commit = await _interrupted_commit(run, step.id, name)
     if commit is None and number in step.tasks_done:
         commit = (await committed_tasks(run, step.id, plan)).get(number)
     if commit is None:
         return None
-    done = TaskCommit(
+    # The commit exists, so the check had passed.
+    check = CheckResult(command=task.check, exit=0, passed_before=passed_before(run, plan, task))
+    done = evolve(await _read_commit(run, commit), check=check if task.check else None)
+    _record(run, step, plan, number, done)
+    return done
+
+
+async def _read_commit(run: Run, commit: str) -> TaskCommit:
+    """Return what *commit* did. Read from git, because what was dirty before it does not say what is new."""
+    return TaskCommit(
         commit=commit,
         paths=await run.git.paths_of(commit),
         created=await run.git.created_by(commit),
+        deleted=await run.git.deleted_by(commit),
         at=await run.git.time_of(commit),
+        note=await run.git.body_of(commit),
     )
-    _record(run, step, plan, number, done)
-    return done
+
+
+async def _interrupted_commit(run: Run, step: str, task: str) -> str | None:
+    """Return the commit that a killed process made for a task and did not record, if any."""
+    begun = [
+        fact
+        for fact in run.journal.events(run=run.id, kinds=["task.committing"])
+        if fact.step == step and fact.data["task"] == task
+    ]
+    if not begun:
+        return None
+    return await run.git.find(trailers(run, step, task), since=begun[-1].data["parent"])
 
 
 async def committed_tasks(run: Run, step: str, plan: Plan) -> dict[int, str]:
     """Return the commits of the plan's tasks in the history: of this run, or of any since the plan's own.
 
     So a plan continues where it was left even if its journal is lost, and a plan that was rewritten starts
-    from its first task, although an earlier version has commits under the same names.
+    from its first task, although an earlier version has commits under the same names. Trailers are
+    claims: those of this run are believed if the journal knows the commit, others if the commit was
+    there when the run was opened.
     """
     names = {f"{plan.id}/{task.number}": task.number for task in plan.tasks}
     found = [c for c in await run.git.trailed() if c.step == step and c.task in names]
     since = await run.git.last_of(plan.path) if any(c.run != run.id for c in found) else ""
+    known = {fact.data["commit"] for fact in run.journal.events(run=run.id, kinds=["task.committed"])}
+    opened = [fact.data.get("head") for fact in run.journal.events(run=run.id, kinds=["run.opened"])]
     tasks: dict[int, str] = {}
     for commit in found:
         keys = {"GSD-Run": commit.run, "GSD-Step": commit.step, "GSD-Task": commit.task}
-        is_later = since and await run.git.find(keys, since=since) is not None
-        if commit.run == run.id or is_later:
+        if commit.run == run.id:
+            is_ours = commit.sha in known or commit.sha == await _interrupted_commit(run, step, commit.task)
+        else:
+            was_there = opened and opened[-1] and await run.git.is_ancestor(commit.sha, opened[-1])
+            is_ours = bool(since and was_there and await run.git.find(keys, since=since))
+        if is_ours:
             tasks[names[commit.task]] = commit.sha
     return tasks
 
@@ -122,6 +221,7 @@ def _record(run: Run, step: StepRequest, plan: Plan, number: int, done: TaskComm
         check_data = {
             "command": redact(done.check.command),
             "exit": done.check.exit,
+            "passed_before": done.check.passed_before,
             "sha256": hashlib.sha256(done.check.output.encode()).hexdigest(),
         }
     title = next((task.name for task in plan.tasks if task.number == number), "")
@@ -131,15 +231,17 @@ def _record(run: Run, step: StepRequest, plan: Plan, number: int, done: TaskComm
         "commit": done.commit,
         "paths": list(done.paths),
         "created": list(done.created),
+        "deleted": list(done.deleted),
+        "note": done.note,
         "at": done.at.isoformat() if done.at else None,
         "check": check_data,
     }
     run.record("task.committed", data, step=step.id, attempt=step.attempt)
 
 
-def may_commit(path: str) -> bool:
-    """Return whether a task may commit *path*: not if it is protected, generated or a secret."""
-    # In lower case, because the file systems of macOS ignore case.
-    parts = PurePosixPath(path).parts
-    is_generated = any(part.lower() in LEFT_OUT for part in parts)
-    return not (protected_part(path) or is_generated or is_secret_name(parts[-1]))
+def _recorded_check(data: Mapping[str, Any] | None) -> CheckResult | None:
+    """Return the check as the fact has it: without its output."""
+    if data is None:
+        return None
+    before = bool(data.get("passed_before"))
+    return CheckResult(command=data["command"], exit=data["exit"], passed_before=before)

@@ -6,24 +6,26 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from attrs import define, evolve
+from attrs import define, evolve, frozen
 
+from gsd_core.errors import PluginRefused
 from gsd_core.git import Git, git_common_dir
+from gsd_core.git.history import existing_commits
 from gsd_core.hookspecs import gsd_find_gaps, gsd_permit_tool
 from gsd_core.model.agent import Allow, Ask, Deny, Permission, ToolUse
 from gsd_core.model.checks import CheckResult, TaskCheck
-from gsd_core.model.gap import Gap, GapReport
+from gsd_core.model.gap import Evidence, Gap, GapReport
 from gsd_core.model.ids import padded
 from gsd_core.model.step import FileWrite, StepRequest, StepResult, Verified
-from gsd_core.planning.model import PhaseView
+from gsd_core.planning.model import PhaseView, Plan, Requirement, Task
+from gsd_core.planning.must_haves import COVERAGE, MustHave, results_of, unserved_requirements
 from gsd_core.planning.verification import render_verification
 from gsd_core.plugins.call_group import Outcome
 from gsd_core.plugins.calling import Hooks
@@ -32,35 +34,22 @@ from gsd_core.plugins.validation import validate_storable
 from gsd_core.sanitize import clip, redact, sanitize
 from gsd_core.settings import LimitSettings
 
+from .checkout import checkout_of, ignored_paths
+from .commands import CommandGate, check
+from .delivery import find_undelivered, with_history
 from .permission import POLICY_LIMIT, StepGate, shown, strictest
 from .runtime import Run
 from .snapshot import with_staleness
+from .task_checks import with_results_before
 
-OUTPUT_LIMIT = 4000
-"""Characters of a command's output that are kept: the last ones, where errors are reported."""
-PASSED_ON = (
-    *("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "TZ"),
-    *("VIRTUAL_ENV", "SSL_CERT_FILE", "SSL_CERT_DIR", "JAVA_HOME", "GOPATH", "CARGO_HOME", "RUSTUP_HOME"),
-    *("NVM_DIR", "PYENV_ROOT"),
-)
-"""The variables that a command gets. A list of what is allowed, because an agent wrote the command and
-the environment holds API keys."""
-
-
-class CommandGate(Protocol):
-    """Decides whether a command may run: the gate of a step, or a human at the terminal.
-
-    *mark* is the value of ``GSD_RUN`` in the command's environment.
-    """
-
-    step: str
-
-    @property
-    def mark(self) -> str: ...
-
-    async def decide(self, use: ToolUse) -> Permission:
-        """Return whether the tool may be used; ``Ask`` counts as no."""
-        ...
+SUMMARY_LIMIT = 200_000
+"""How many characters of a SUMMARY.md are searched for its commits."""
+OUTPUT_TAIL = 1_600
+"""Characters of a failed check's output that its gap quotes: the last ones, where errors are reported."""
+COMMAND_LIMIT = 300
+"""Characters of its command before them; together they are below what a gap's text may have."""
+CHECKS = "checks"
+"""What found a gap that a plan's check shows."""
 
 
 @define(kw_only=True)
@@ -88,22 +77,89 @@ class InteractiveGate:
 async def detect(run: Run, step: StepRequest, gate: StepGate) -> StepRequest:
     """Return the verify step with the results of the plans' commands and the report of the detectors."""
     assert step.phase is not None, "a verify step has a phase"
-    phase = evolve(step.phase, project=step.tree)
-    phase = evolve(phase, checks=await check_plans(gate, phase, run.limits.check))
-    return evolve(step, phase=phase, report=await find_gaps(run.hooks, run.limits.detector, phase))
+    git = Git(step.tree, environment={"GSD_RUN": run.id})
+    phase = evolve(step.phase, project=step.tree, commits=await phase_commits(git, step.phase))
+    checks = await check_plans(gate, phase, run.limits.check, git)
+    phase = evolve(phase, checks=with_results_before(run, checks.results))
+    # After the checks, because they may change files.
+    phase = await with_history(phase)
+    found = await find_gaps(run.hooks, run.limits.detector, phase)
+    return evolve(
+        step, phase=phase, report=await _with_own_gaps(found, phase, step.planning.requirements, checks)
+    )
+
+
+@frozen(kw_only=True)
+class Examination:
+    """The *report* on a phase, the commands that were *refused* or timed out, and a *note* for the user."""
+
+    report: GapReport
+    refused: Collection[str] = ()
+    note: str = ""
 
 
 async def examine(
-    hooks: Hooks, limits: LimitSettings, phase: PhaseView, gate: InteractiveGate | None
-) -> tuple[GapReport, Collection[str]]:
-    """Ask the detectors; with a *gate*, run the executed plans' commands first.
-
-    Returns the report, and the commands that were refused or timed out.
-    """
+    hooks: Hooks,
+    limits: LimitSettings,
+    phase: PhaseView,
+    gate: InteractiveGate | None,
+    requirements: Sequence[Requirement] = (),
+) -> Examination:
+    """Ask the detectors; with a *gate*, run the executed plans' commands first."""
+    checks = PlanChecks()
     if gate:
-        phase = evolve(phase, checks=await check_plans(gate, phase, limits.check))
+        checks = await check_plans(gate, phase, limits.check, Git(phase.project))
+        phase = evolve(phase, checks=checks.results)
     refused = [c.result.command for c in phase.checks if c.result.exit is None]
-    return await find_gaps(hooks, limits.detector, phase), dict.fromkeys(refused)
+    phase = await with_history(phase)
+    found = await find_gaps(hooks, limits.detector, phase)
+    return Examination(
+        report=await _with_own_gaps(found, phase, requirements, checks),
+        refused=dict.fromkeys(refused),
+        note=checks.note,
+    )
+
+
+async def _with_own_gaps(
+    found: GapReport, phase: PhaseView, requirements: Sequence[Requirement], checks: PlanChecks
+) -> GapReport:
+    """Add what the core itself knows; its gaps replace a detector's about the same thing.
+
+    The checks of the plans are judged here and not by a detector, because a run can be started without it.
+    """
+    if not any(plan.summary for plan in phase.plans):
+        return found
+    about_checks = [judge_check(check) for check in phase.checks]
+    own = [*unserved_requirements(phase, requirements), *checks.gaps]
+    if phase.history is not None:
+        own += await find_undelivered(Git(phase.project), phase)
+    known = {gap.key for gap in own}
+    more = [*(item for item in about_checks if isinstance(item, Gap)), *found.gaps]
+    evidence = (item for item in about_checks if isinstance(item, Evidence))
+    return evolve(
+        found,
+        gaps=(*own, *(gap for gap in more if gap.key not in known)),
+        evidence=(*evidence, *found.evidence),
+    )
+
+
+def judge_check(check: TaskCheck) -> Gap | Evidence:
+    """Return what the result of a plan's check says."""
+    about, result = f"{check.plan}/{check.task}", check.result
+    if result.ok:
+        too = ", but it did before the task too" if result.passed_before else ""
+        proof = f"`{result.command}` exited with 0{too}"
+        return Evidence(about=about, holds=True, proof=_clean_text(proof), by=CHECKS)
+    refused = result.exit is None
+    gap = Gap(
+        truth=f"The check of task {check.task} of plan {check.plan} passes: `{result.command}`",
+        reason="the command was denied or timed out" if refused else result.flaw or result.outcome,
+        about=about,
+        status="unverified" if refused else "failed",
+        evidence=f"$ {clip(result.command, COMMAND_LIMIT)}\n{result.output[-OUTPUT_TAIL:]}".rstrip(),
+        found_by=CHECKS,
+    )
+    return _clean(gap)
 
 
 async def with_verdict(phase: PhaseView) -> PhaseView:
@@ -116,60 +172,110 @@ async def with_verdict(phase: PhaseView) -> PhaseView:
 # Commands
 
 
-async def check_plans(gate: CommandGate, phase: PhaseView, limit: timedelta) -> tuple[TaskCheck, ...]:
-    """Run the checks of the phase's executed plans, each command once."""
+@frozen(kw_only=True)
+class PlanChecks:
+    """The results of the plans' checks, gaps that only the core can see, and a *note* for the user."""
+
+    results: tuple[TaskCheck, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    note: str = ""
+
+
+async def check_plans(gate: CommandGate, phase: PhaseView, limit: timedelta, git: Git) -> PlanChecks:
+    """Run the checks of the phase's executed plans in a clean checkout of HEAD, each command once.
+
+    One that fails there runs again in the project: if it passes, it needs what is not committed. Without a
+    commit the checks run in the project only, and the note says so.
+    """
+    tasks = [(plan, task) for plan in phase.plans for task in plan.tasks if plan.summary and task.check]
+    if not tasks:
+        return PlanChecks()
     results: dict[str, CheckResult] = {}
-    found: list[TaskCheck] = []
-    for plan in phase.plans:
-        for task in plan.tasks:
-            if not (plan.summary and task.check):
+    only_here: dict[str, str] = {}
+    async with checkout_of(git) as clean:
+        for command in dict.fromkeys(task.check for _, task in tasks):
+            if clean is None:
+                results[command] = await check(gate, command, phase.project, limit)
                 continue
-            if task.check not in results:
-                results[task.check] = await check(gate, task.check, phase.project, limit)
-            found.append(TaskCheck(plan=plan.id, task=task.number, result=results[task.check]))
-    return tuple(found)
-
-
-async def check(gate: CommandGate, command: str, tree: Path, limit: timedelta) -> CheckResult:
-    """Run *command* in *tree* if the gate allows it; if refused or too slow, the result has no exit code."""
-    use = ToolUse(step=gate.step, name="Bash", input={"command": command}, asked_by="plan", tree=tree)
-    verdict = await gate.decide(use)
-    if not isinstance(verdict, Allow):
-        return CheckResult(command=command, exit=None, output=f"refused: {verdict.reason}")
-    process = await asyncio.create_subprocess_exec(
-        "/bin/sh",
-        "-c",
-        command,
-        cwd=tree,
-        env=environment(gate.mark),
-        # Its own process group, so that everything the command leaves behind can be killed with it.
-        start_new_session=True,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
+            results[command] = await clean.run(command, gate, limit)
+            if results[command].ok or results[command].exit is None:
+                continue
+            if (await check(gate, command, phase.project, limit)).ok:
+                only_here[command] = await _uncommitted(git, phase)
+    note = f"the checks ran in {phase.project} and not in a clean checkout, because there is no commit"
+    return PlanChecks(
+        results=tuple(
+            TaskCheck(plan=plan.id, task=task.number, result=results[task.check]) for plan, task in tasks
+        ),
+        gaps=tuple(
+            _needs_uncommitted(plan, task, results[task.check], only_here[task.check])
+            for plan, task in tasks
+            if task.check in only_here
+        ),
+        note="" if clean else note,
     )
-    tail = bytearray()
-    code: int | None = None
-    timed_out = ""
+
+
+async def run_in_checkout(run: Run, tree: Path, gate: StepGate, command: str) -> CheckResult:
+    """Run *command* in a new checkout, so that no command can prepare the result of another."""
+    async with checkout_of(Git(tree, environment={"GSD_RUN": run.id})) as clean:
+        if clean is None:
+            return CheckResult(command=command, exit=None, output="refused: nothing is committed yet")
+        return await clean.run(command, gate, run.limits.check)
+
+
+async def _uncommitted(git: Git, phase: PhaseView) -> str:
+    """Return the files that are not committed, those that the phase promised first, for a sentence."""
+    promised = {path for plan in phase.plans for path in plan.files_modified}
+    promised |= {artifact.path for plan in phase.plans for artifact in plan.must_haves.artifacts}
+    changed = [path for path in await git.changed() if not path.startswith(".planning/")]
+    found = [*changed, *await git.call(lambda: list(ignored_paths(git.command)))]
+    # An ignored folder is one path: the promised file is below it.
+    ranked = sorted(
+        dict.fromkeys(found), key=lambda path: not any(f"{name}/".startswith(f"{path}/") for name in promised)
+    )
+    more = f" and {len(ranked) - 5} more" if len(ranked) > 5 else ""
+    return ", ".join(ranked[:5]) + more or "none that git lists"
+
+
+def _needs_uncommitted(plan: Plan, task: Task, result: CheckResult, files: str) -> Gap:
+    return Gap(
+        truth=f"The check of task {task.number} of plan {plan.id} passes: `{result.command}`",
+        reason=f"it passes only with files that are not committed: {sanitize(files, multiline=False)}",
+        about=f"{plan.id}/{task.number}",
+        missing=("commit what the check needs, or make the check work without it",),
+        evidence=f"in a clean checkout of HEAD: $ {result.command}\n{result.output[-OUTPUT_TAIL:]}".rstrip(),
+        found_by="checkout",
+    )
+
+
+async def phase_commits(git: Git, phase: PhaseView) -> dict[str, tuple[str, ...]]:
+    """Return the commits of the phase's executed plans: those with our trailers, else those in SUMMARYs.
+
+    A SUMMARY written by other tools names its commits in short form; names of no commit are left out.
+    """
+    found: dict[str, list[str]] = {}
+    if not await git.is_repository():
+        return {}
+    for commit in await git.trailed():
+        found.setdefault(commit.task.partition("/")[0], []).append(commit.sha)
+    for plan in phase.plans:
+        if plan.id in found or not plan.summary:
+            continue
+        text = await asyncio.to_thread(_summary_text, phase.project / plan.summary)
+        if shas := await git.call(partial(existing_commits, git.command, _COMMIT_ID.findall(text))):
+            found[plan.id] = list(shas)
+    return {plan.id: tuple(found[plan.id]) for plan in phase.plans if plan.id in found}
+
+
+_COMMIT_ID = re.compile(r"`([0-9a-f]{7,40})`")
+
+
+def _summary_text(path: Path) -> str:
     try:
-        async with asyncio.timeout(limit.total_seconds()):
-            assert process.stdout is not None
-            while chunk := await process.stdout.read(65536):
-                tail += chunk
-                del tail[: -2 * OUTPUT_LIMIT]
-            code = await process.wait()
-    except TimeoutError:
-        timed_out = f"\ntimed out after {limit}"
-    finally:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    output = redact(sanitize(bytes(tail).decode("utf-8", "replace")))[-OUTPUT_LIMIT:].strip()
-    return CheckResult(command=command, exit=code, output=output + timed_out)
-
-
-def environment(mark: str) -> dict[str, str]:
-    """Return the environment of a plan's command; *mark* is for finding its processes after a crash."""
-    return {name: os.environ[name] for name in PASSED_ON if name in os.environ} | {"GSD_RUN": mark}
+        return path.read_text(encoding="utf-8", errors="replace")[:SUMMARY_LIMIT]
+    except OSError:
+        return ""
 
 
 # Gaps
@@ -184,6 +290,7 @@ async def find_gaps(hooks: Hooks, limit: timedelta, phase: PhaseView) -> GapRepo
         failed_detectors=tuple(name for report in reports for name in report.failed_detectors),
         human=tuple(check for report in reports for check in report.human),
         evidence=tuple(evidence for report in reports for evidence in report.evidence),
+        observations=tuple(seen for report in reports for seen in report.observations),
     )
 
 
@@ -193,6 +300,8 @@ def _report(hooks: Hooks, outcome: Outcome[Any]) -> GapReport:
     A detector that failed or returned an invalid report is listed in it: a missing report must not let a
     phase pass.
     """
+    if isinstance(outcome.error, PluginRefused):
+        raise outcome.error  # the phase would fail for what is wrong with the machine
     if outcome.error is not None:
         return _failed(outcome.plugin, str(outcome.error))
     value: Sequence[Gap] | GapReport | None = outcome.value
@@ -229,7 +338,8 @@ def unique(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
 def merge_gaps(step: StepRequest, result: StepResult, plugin: str) -> StepResult:
     """Return the executor's result with every detector's gaps in it, and the verdict on disk to match.
 
-    An executor can add gaps but not drop any: no agent overrules a detector about its own work.
+    An executor can add gaps but not drop any: no agent overrules a detector about its own work. Each
+    requirement, criterion and truth about which nothing is reported is a gap, so silence never passes.
     """
     assert isinstance(result.outcome, Verified)
     assert step.phase is not None
@@ -239,10 +349,34 @@ def merge_gaps(step: StepRequest, result: StepResult, plugin: str) -> StepResult
         after,
         gaps=unique([*before.gaps, *named]),
         failed_detectors=tuple(dict.fromkeys([*before.failed_detectors, *after.failed_detectors])),
+        evidence=tuple(evolve(one, proof=_clean_text(one.proof)) for one in after.evidence),
+        observations=tuple(
+            evolve(one, text=_clean_text(one.text), where=_clean_text(one.where))
+            for one in dict.fromkeys([*before.observations, *after.observations])
+        ),
     )
+    results = results_of(step.phase, report, step.planning.requirements)
+    unreported = (_unreported(one.must_have, plugin) for one in results.required if one.status == "open")
+    report = evolve(report, gaps=(*report.gaps, *unreported))
     # Written to the path that the executor chose, or else to the default one.
     paths = [file.path for file in result.files if file.path.endswith("-VERIFICATION.md")]
     path = paths[0] if paths else f"{step.phase.directory}/{padded(step.phase.number)}-VERIFICATION.md"
-    text = render_verification(step.phase, report, now=step.now, previous=step.phase.verdict)
+    text = render_verification(
+        step.phase,
+        report,
+        now=step.now,
+        previous=step.phase.verdict,
+        requirements=step.planning.requirements,
+    )
     files = [file for file in result.files if file.path != path]
     return evolve(result, outcome=Verified(report=report), files=(*files, FileWrite(path=path, text=text)))
+
+
+def _unreported(must_have: MustHave, plugin: str) -> Gap:
+    return Gap(
+        truth=must_have.text,
+        reason=f"the verification by {plugin!r} reported nothing about {must_have.id}",
+        about=must_have.id,
+        status="unverified",
+        found_by=COVERAGE,
+    )

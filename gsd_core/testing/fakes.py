@@ -15,8 +15,17 @@ import attrs
 from gsd_core.errors import Permanent
 from gsd_core.hook_markers import implements
 from gsd_core.hookspecs import gsd_answer, gsd_notify
-from gsd_core.model.agent import Activity, AgentResult, AgentTask, Allow, Deny, Permission, ToolUse
-from gsd_core.model.checks import CheckResult
+from gsd_core.model.agent import (
+    Activity,
+    AgentResult,
+    AgentTask,
+    Allow,
+    Deny,
+    Permission,
+    ToolRecord,
+    ToolUse,
+)
+from gsd_core.model.checks import CheckResult, ReplacedBecause, ReplacedCheck
 from gsd_core.model.ids import question_id
 from gsd_core.model.notice import Notice
 from gsd_core.model.question import Answer, Inquiry, Question
@@ -73,11 +82,20 @@ class Commit:
     paths: tuple[str, ...]
     created: tuple[str, ...] = ()
     at: datetime | None = None
+    note: str = ""
+    check: CheckResult | None = None
 
     def as_task_commit(self) -> TaskCommit:
         """Return the commit as the step receives it."""
         digest = hashlib.sha256(f"{self.task} {self.subject}".encode()).hexdigest()
-        return TaskCommit(commit=digest[:40], paths=self.paths, created=self.created, at=self.at)
+        return TaskCommit(
+            commit=digest[:40],
+            paths=self.paths,
+            created=self.created,
+            at=self.at,
+            note=self.note,
+            check=self.check,
+        )
 
 
 @attrs.define(kw_only=True)
@@ -91,7 +109,8 @@ class FakeHost:
     *agent* plays the model, *answers* the human (by default the recommended option, but never for a
     ``human_only`` question), *checks* the commands. With *root*, only paths that exist below it can be
     committed. A commit creates a path unless the path is *there* before or in an earlier commit; *clock*
-    gives the time of commits. Afterwards, look at *tasks*, *inquiries*, *commits* and *commands*.
+    gives the time of commits. A check fails before its task unless it *passes_before*. Afterwards, look at
+    *tasks*, *inquiries*, *commits*, *commands* and *replaced*.
     """
 
     agent: Agent = attrs.field(factory=dict[str, Any])
@@ -100,14 +119,17 @@ class FakeHost:
     root: Path | None = None
     there: Collection[str] = ()
     clock: Callable[[], datetime] | None = None
+    passes_before: Collection[str] = ()
     run: str = "r-test"
     tasks: list[tuple[str, AgentTask]] = attrs.field(factory=list[tuple[str, AgentTask]], init=False)
     complaints: list[tuple[str, ...]] = attrs.field(factory=list[tuple[str, ...]], init=False)
     inquiries: list[Inquiry] = attrs.field(factory=list[Inquiry], init=False)
     commits: list[Commit] = attrs.field(factory=list[Commit], init=False)
     commands: list[str] = attrs.field(factory=list[str], init=False)
+    replaced: list[ReplacedCheck] = attrs.field(factory=list[ReplacedCheck], init=False)
     _results: dict[str, AgentResult] = attrs.field(factory=dict[str, AgentResult], init=False)
     _answered: dict[str, Answer] = attrs.field(factory=dict[str, Answer], init=False)
+    _uses: list[ToolRecord] = attrs.field(factory=list[ToolRecord], init=False)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -125,6 +147,7 @@ class FakeHost:
         if key in self._results:
             return self._results[key]
         self.tasks.append((key, task))
+        self._uses.clear()
         complaints: tuple[str, ...] = ()
         for number in range(MAX_COMPLAINTS + 1):
             turn = Turn(key=key, task=task, complaints=complaints, functions=functions or {})
@@ -151,7 +174,8 @@ class FakeHost:
         value = await value if isawaitable(value) else value
         result = value if isinstance(value, AgentResult) else AgentResult(value=value)
         resumed = turn.task.conversation.id if turn.task.conversation else f"conversation-{turn.key}"
-        return attrs.evolve(result, conversation=result.conversation or resumed)
+        uses = (*self._uses, *result.uses)
+        return attrs.evolve(result, conversation=result.conversation or resumed, uses=uses)
 
     async def ask(self, inquiry: Inquiry) -> Sequence[Answer]:
         """Let the scripted human answer; a question that was answered before is not asked again."""
@@ -189,15 +213,29 @@ class FakeHost:
             return None
         return _recommended_label(question)
 
-    async def commit_task(self, task: Task, subject: str, paths: Sequence[str]) -> TaskCommit:
+    async def check_before(self, task: Task) -> CheckResult:
+        """Return a success for a check that passes before its task, else a failure."""
+        exit_code = 0 if task.check in self.passes_before else 1
+        return CheckResult(command=task.check, exit=exit_code)
+
+    async def replace_check(self, task: Task, check: str, reason: str, because: ReplacedBecause) -> None:
+        """Record the decision."""
+        decision = ReplacedCheck(
+            task=task.number, was=task.check, check=check, reason=reason, because=because
+        )
+        self.replaced.append(decision)
+
+    async def commit_task(self, task: Task, subject: str, paths: Sequence[str], note: str = "") -> TaskCommit:
         """Run the task's check and record the commit; return the earlier one if there is one."""
         if known := next((commit for commit in self.commits if commit.task == task.number), None):
             return known.as_task_commit()
         check = await self.check(task.check) if task.check else None
         if check is not None and not check.ok:
             return TaskCommit(check=check, problem=f"`{check.command}` exits {check.exit}:\n{check.output}")
+        if check is not None:
+            check = attrs.evolve(check, passed_before=task.check in self.passes_before)
         changed = tuple(path for path in paths if self.root is None or (self.root / path).exists())
-        if not changed:
+        if not changed and (task.files or paths):
             return TaskCommit(check=check, problem="nothing has changed")
         existing = {*self.there, *(path for commit in self.commits for path in commit.paths)}
         commit = Commit(
@@ -206,9 +244,11 @@ class FakeHost:
             paths=changed,
             created=tuple(path for path in changed if path not in existing),
             at=self.clock() if self.clock else None,
+            note=note,
+            check=check,
         )
         self.commits.append(commit)
-        return attrs.evolve(commit.as_task_commit(), check=check)
+        return commit.as_task_commit()
 
     async def check(self, command: str) -> CheckResult:
         """Return the scripted result of the command."""
@@ -218,6 +258,12 @@ class FakeHost:
         exits = self.checks.get(command, (0,))
         exit_code = exits[min(self.commands.count(command), len(exits)) - 1]
         return CheckResult(command=command, exit=exit_code, output="" if exit_code == 0 else "it failed")
+
+    async def run_command(self, command: str) -> CheckResult:
+        """Return the scripted result of the command, and record it in the conversation under way."""
+        result = await self.check(command)
+        self._uses.append(ToolRecord(tool="run_command", target=command, exit=result.exit))
+        return result
 
 
 def _allow(use: ToolUse) -> Permission:

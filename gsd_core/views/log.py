@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
@@ -17,6 +17,8 @@ from .status import SCHEMA_VERSION
 Data: TypeAlias = Mapping[str, Any]
 
 MAX_SUMMARY = 2000
+FUNCTION_TOOLS = "mcp__gsd__"
+"""What the Claude agent puts before the name of a step's own tool, such as ``task_done``."""
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _DURATION = re.compile(r"(\d+)([smhd])")
 
@@ -75,7 +77,17 @@ def _run_opened(data: Data) -> str:
 
 
 def _run_closed(data: Data) -> str:
-    return f"{data['outcome']}, exit {data['exit']}: {data.get('reason') or ''}".rstrip(": ")
+    reason = "; ".join([data.get("reason") or "", *(data.get("notes") or ())])
+    return f"{data['outcome']}, exit {data['exit']}: {reason}".rstrip(": ")
+
+
+def _guard_found(data: Data) -> str:
+    kept = f" (kept in {data['kept']})" if data.get("kept") else ""
+    return f"undone: {'; '.join(data['what'])}{kept}"
+
+
+def _plan_edited(data: Data) -> str:
+    return f"{data['plan']} was edited by hand"
 
 
 def _observed(data: Data) -> str:
@@ -84,12 +96,43 @@ def _observed(data: Data) -> str:
 
 
 def _attempt_started(data: Data) -> str:
-    return " with ".join(part for part in (data.get("executor"), data.get("agent")) if part)
+    """Name who works; the step itself is in the line already."""
+    who = " with ".join(filter(None, [_names(data.get("executor")), _names(data.get("agent"))]))
+    dirty = len(data.get("dirty_before") or ())
+    changes = f"{dirty} uncommitted {'file' if dirty == 1 else 'files'}" if dirty else ""
+    base = str(data.get("base_commit") or "")[:9]
+    facts = (f"on {base}" if base else "", "to close gaps" if data.get("for_gaps") else "", changes)
+    return ", ".join(filter(None, [who, *facts]))
+
+
+def _names(names: str | Sequence[str] | None) -> str:
+    return names if isinstance(names, str) else ", ".join(map(str, names or ()))
+
+
+def _agent_process(data: Data) -> str:
+    return f"{data['key']}: pid {data['pid']}"
+
+
+def _notice_sent(data: Data) -> str:
+    sent, failed = _names(data.get("ok")), _names(data.get("failed"))
+    kind = str(data["key"]).partition(" ")[0]
+    return "; ".join(
+        filter(None, [f"{kind} to {sent}" if sent else kind, f"failed for {failed}" if failed else ""])
+    )
+
+
+def _result(data: Data) -> str:
+    result: Data = data.get("result") or {}
+    return str(result.get("subject") or data.get("subject") or "")
 
 
 def _error(data: Data) -> str:
     error = data["error"]
     return f"{error['kind']}: {error['message']}"
+
+
+def _timer(data: Data) -> str:
+    return f"until {data['until']}: {data.get('why') or ''}"
 
 
 def _completed(data: Data) -> str:
@@ -130,7 +173,8 @@ def _refused(data: Data) -> str:
 
 
 def _activity(data: Data) -> str:
-    return " ".join(part for part in (data.get("tool"), data.get("text")) if part)
+    tool = str(data.get("tool") or "").removeprefix(FUNCTION_TOOLS)
+    return " ".join(part for part in (tool, data.get("text")) if part)
 
 
 def _plugin(data: Data) -> str:
@@ -141,24 +185,41 @@ def _control(data: Data) -> str:
     return f"{data['what']} by {data.get('by') or '?'}"
 
 
+def _check_before(data: Data) -> str:
+    result = data["result"]
+    return f"{data['task']}: `{result['command']}` before the task: exit {result['exit']}"
+
+
+def _check_replaced(data: Data) -> str:
+    kept = "kept" if data["check"] == data["was"] else f"became `{data['check']}`"
+    return f"{data['plan']}/{data['task']}: `{data['was']}` {data['because']}; {kept} ({data['reason']})"
+
+
 _SUMMARIES: dict[str, Callable[[Data], str]] = {
     "run.started": _run_started,
     "run.opened": _run_opened,
     "run.closed": _run_closed,
+    "guard.found": _guard_found,
+    "plan.edited": _plan_edited,
     "project.observed": _observed,
     "attempt.started": _attempt_started,
     "attempt.failed": _error,
-    "step.result": lambda data: str(data.get("subject") or ""),
+    "step.result": _result,
     "step.completed": _completed,
     "step.failed": _error,
+    "timer.set": _timer,
     "step.skipped": _skipped,
     "agent.opened": _agent_opened,
+    "agent.process": _agent_process,
     "agent.closed": _agent_closed,
     "agent.activity": _activity,
+    "check.before": _check_before,
+    "check.replaced": _check_replaced,
     "task.committed": _task,
     "question.asked": _asked,
     "question.answered": _answered,
     "answer.refused": _refused,
+    "notice.sent": _notice_sent,
     "plugin.failed": _plugin,
     "control.asked": _control,
 }

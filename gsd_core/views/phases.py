@@ -8,7 +8,8 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from gsd_core.machine.due import in_range, is_stale
+from gsd_core.machine.claims import is_stale, standing
+from gsd_core.machine.due import in_range
 from gsd_core.machine.state import PhaseSnapshot, State, StepRecord, gap_rounds
 from gsd_core.model.ids import phase_order
 
@@ -73,7 +74,7 @@ def _row(state: State, phase: PhaseSnapshot) -> PhaseRow:
 def _phase_progress(
     state: State, phase: PhaseSnapshot, records: list[StepRecord], steps: Mapping[StepName, Progress]
 ) -> Progress:
-    if phase.ticked:
+    if phase.ticked and standing(state, phase) != "open":
         return "completed"
     if phase.number in state.skipped:
         return "skipped"
@@ -86,7 +87,7 @@ def _phase_progress(
 def _step_progress(state: State, phase: PhaseSnapshot, name: StepName) -> Progress:
     records = state.of(name, phase.number)
     reached = _on_disk(state, phase, name)
-    if phase.ticked:
+    if phase.ticked and standing(state, phase) != "open":
         # A complete phase needs no more work, even if its files suggest otherwise.
         return reached if reached == "completed" else "skipped"
     if any(record.status == "failed" for record in records):

@@ -8,8 +8,9 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from gsd_core.model.gap import Gap, HumanCheck
-from gsd_core.planning.model import Plan, Requirement, Verdict
+from gsd_core.planning.model import Plan, Verdict
 from gsd_core.planning.survey import Survey, Surveyed
+from gsd_core.planning.traceability import Trace
 from gsd_core.planning.waves import plan_waves
 
 from .status import SCHEMA_VERSION
@@ -63,21 +64,37 @@ def plans_json(plans: Sequence[Plan]) -> dict[str, Any]:
     }
 
 
-def requirements_json(requirements: Iterable[Requirement]) -> dict[str, Any]:
-    """Return the requirements as JSON data, in the order of their file."""
+def requirements_json(rows: Iterable[Trace]) -> dict[str, Any]:
+    """Return the traced requirements as JSON data, in the order of their file."""
     return {
         "schema_version": SCHEMA_VERSION,
         "requirements": [
             {
-                "id": one.id,
-                "text": one.text,
-                "category": one.category,
-                "version": one.version,
-                "done": one.done,
-                "phase": one.phase or None,
-                "status": one.status,
+                "id": row.requirement.id,
+                "text": row.requirement.text,
+                "category": row.requirement.category,
+                "version": row.requirement.version,
+                "done": row.requirement.done,
+                "statements": list(row.requirement.statements),
+                "phase": row.phase or None,
+                "plans": list(row.plans),
+                "commits": list(row.commits),
+                "checks": [
+                    {
+                        "id": check.id,
+                        "command": check.command,
+                        "status": check.result.status if check.result else None,
+                        "result": check.result.proof if check.result else None,
+                    }
+                    for check in row.checks
+                ],
+                "evidence": [
+                    {"about": one.about, "status": one.status, "proof": one.proof} for one in row.evidence
+                ],
+                "status": row.status,
+                "reason": row.reason,
             }
-            for one in requirements
+            for row in rows
         ],
     }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -37,6 +38,8 @@ from .status import (
 FileStatus: TypeAlias = Literal["idle", "running", "waiting_for_human", "error", "complete"]
 
 FOLDER = Path(".planning") / "autopilot"
+MAX_LOG_BYTES = 8 * 2**20
+"""The size at which a step's log stops getting activity; facts are always added."""
 MAX_ERRORS = 50
 MAX_MESSAGE = 500
 ERROR_KINDS = frozenset({"attempt.failed", "step.failed", "plugin.failed"})
@@ -71,16 +74,30 @@ class StateFileWriter:
         if record.step:
             (folder / "log").mkdir(exist_ok=True)
             path = folder / "log" / f"{record.step.replace('/', '-')}.jsonl"
-            with path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(_log_entry(record), ensure_ascii=True) + "\n")
+            if record.kind not in ACTIVITY or _size(path) < MAX_LOG_BYTES:
+                with open(path, "a", encoding="utf-8", opener=_private) as file:
+                    file.write(json.dumps(_log_entry(record), ensure_ascii=True) + "\n")
         if record.kind in ACTIVITY:
             return
         history = History() if record.kind == "run.started" else self.history
         self.history = fold_history(history, [record], structure)
         # Written under another name first, so that readers never see half a file.
         new = folder / "autopilot-state.tmp"
-        new.write_text(json.dumps(state_file(state, self.history), indent=2) + "\n", encoding="utf-8")
+        with open(new, "w", encoding="utf-8", opener=_private) as file:
+            file.write(json.dumps(state_file(state, self.history), indent=2) + "\n")
         new.replace(folder / "autopilot-state.json")
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only its owner may read: it quotes prompts and answers."""
+    return os.open(path, flags, 0o600)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _log_entry(record: Record) -> Mapping[str, Any]:

@@ -12,7 +12,15 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from gsd_core.machine.due import Wait, due
-from gsd_core.machine.state import Fact, Failure, QuestionRecord, RunOutcome, State, StepRecord
+from gsd_core.machine.state import (
+    Fact,
+    Failure,
+    QuestionRecord,
+    RunOutcome,
+    State,
+    StepRecord,
+    assumed_checks,
+)
 from gsd_core.model.ids import StepId
 from gsd_core.model.question import Asked, Question, answer_command
 from gsd_core.model.usage import Usage
@@ -39,8 +47,10 @@ class Holder:
 class Status:
     """A run at a glance.
 
-    *waits_for* is what has to happen next; empty if nothing. *pending_answers* are the ids of questions
-    that are answered, but no run has taken the answers yet.
+    *interrupted*: the process that worked on the *current* step is gone. *waits_for* is what has to happen
+    next; empty if nothing. *assumed* are the checks that a person had to do and a policy answered, each with
+    its step. *pending_answers* are the ids of questions that are answered, but no run has taken the answers
+    yet.
     """
 
     run: str = ""
@@ -49,16 +59,19 @@ class Status:
     agent: str = ""
     exit: int | None = None
     reason: str = ""
+    notes: tuple[str, ...] = ()
     started_at: datetime | None = None
     last_at: datetime | None = None
     holder: Holder | None = None
     phases: tuple[PhaseRow, ...] = ()
     current: StepRecord | None = None
+    interrupted: bool = False
     questions: tuple[Asked, ...] = ()
     pending_answers: frozenset[str] = frozenset()
     usage: Usage = attrs.field(factory=Usage)
     calls: int = 0
     waits_for: str = ""
+    assumed: tuple[tuple[str, Question], ...] = ()
 
 
 def status_of(
@@ -77,17 +90,27 @@ def status_of(
         agent=", ".join(history.agents),
         exit=None if state.closed is None else state.exit,
         reason=state.reason,
+        notes=state.notes,
         started_at=state.started_at,
         last_at=state.last_at,
         holder=holder,
         phases=phase_rows(state),
         current=current_step(state),
+        interrupted=holder is None,
         questions=questions,
         pending_answers=pending_answers,
         usage=history.usage,
         calls=history.calls,
         waits_for=_waits_for(state, run_status, unanswered),
+        assumed=assumed_checks(state),
     )
+
+
+def step_status(status: Status) -> str:
+    """Return the status of the current step; without a process, none is ``running``."""
+    assert status.current is not None, "there is no current step"
+    is_cut_off = status.interrupted and status.current.status == "running"
+    return "interrupted" if is_cut_off else status.current.status
 
 
 def current_step(state: State) -> StepRecord | None:
@@ -224,8 +247,8 @@ _HANDLERS: dict[str, Callable[[History, Fact, Structure], History]] = {
 }
 
 
-def status_json(status: Status) -> dict[str, Any]:
-    """Return *status* as JSON data."""
+def status_json(status: Status, gsd: str = "gsd") -> dict[str, Any]:
+    """Return *status* as JSON data; *gsd* is how to call gsd for the project."""
     return {
         "schema_version": SCHEMA_VERSION,
         "run": status.run or None,
@@ -234,14 +257,19 @@ def status_json(status: Status) -> dict[str, Any]:
         "agent": status.agent or None,
         "exit": status.exit,
         "reason": status.reason,
+        "notes": list(status.notes),
         "started_at": time_json(status.started_at),
         "last_at": time_json(status.last_at),
         "waits_for": status.waits_for or None,
         "owner": attrs.asdict(status.holder) if status.holder else None,
         "progress": percent(status.phases),
-        "current_step": _step_json(status.current),
+        "current_step": _step_json(status),
         "phases": [phase_json(row) for row in status.phases],
-        "questions": [question_json(asked, status.pending_answers) for asked in status.questions],
+        "assumed": {
+            "count": len(status.assumed),
+            "checks": [{"id": one.id, "step": step, "text": one.text} for step, one in status.assumed],
+        },
+        "questions": [question_json(asked, status.pending_answers, gsd) for asked in status.questions],
         "cost": cost_json(status.usage, status.calls),
     }
 
@@ -266,10 +294,13 @@ def phase_json(row: PhaseRow) -> dict[str, Any]:
     }
 
 
-def question_json(asked: Asked, pending_answers: frozenset[str] = frozenset()) -> dict[str, Any]:
+def question_json(
+    asked: Asked, pending_answers: frozenset[str] = frozenset(), gsd: str = "gsd"
+) -> dict[str, Any]:
     """Return an open question as JSON data, with the command that answers it.
 
-    ``answer_given``: its id is in *pending_answers*, so the next run takes the answer.
+    ``answer_given``: its id is in *pending_answers*, so the next run takes the answer. *gsd* is how to call
+    gsd for the project, such as ``gsd -C DIR``.
     """
     question = asked.question
     return {
@@ -288,7 +319,7 @@ def question_json(asked: Asked, pending_answers: frozenset[str] = frozenset()) -
         "human_only": question.human_only,
         "asked_at": time_json(asked.at),
         "answer_given": question.id in pending_answers,
-        "answer_with": answer_command(question),
+        "answer_with": answer_command(question, gsd),
     }
 
 
@@ -299,14 +330,15 @@ def cost_json(usage: Usage, calls: int) -> Mapping[str, Any]:
     return {"dollars": dollars, "tokens": tokens, "calls": calls, "basis": usage.basis}
 
 
-def _step_json(record: StepRecord | None) -> dict[str, Any] | None:
+def _step_json(status: Status) -> dict[str, Any] | None:
+    record = status.current
     if record is None:
         return None
     return {
         "id": str(record.id),
         "kind": record.id.kind,
         "phase": record.id.phase or None,
-        "status": record.status,
+        "status": step_status(status),
         "attempt": record.attempt,
         "started_at": time_json(record.started_at),
         "until": time_json(record.until),

@@ -9,7 +9,8 @@ option's label, free text, a list of labels, or ``{"chosen": […], "text": "…
 JSON lines, in a file or on standard input (``-``), hold one answer each and are used in order:
 ``{"question": "Which database?", "chosen": ["PostgreSQL"], "text": ""}``. Each line of standard
 input answers only one question. A human wrote these answers, so they may also answer questions
-that no policy may.
+that no policy may. A check that asks a person to look at something has to be named by its id or text; by a
+header or an expression, it is answered without anybody having looked, and counts as assumed.
 """
 
 from __future__ import annotations
@@ -40,6 +41,14 @@ class AnswersSettings:
 
     answers: str = setting("", flag="--answers", help="answer questions from this file, or - for stdin")
     _stdin: StandardInput = attrs.field(factory=lambda: StandardInput(), init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Read the file once: a run must not begin with answers that will be missing when it needs them."""
+        if self.answers not in ("", "-"):
+            try:
+                read_answers(self.answers)
+            except ConfigError as error:
+                raise ValueError(str(error).removeprefix("--answers ")) from error
 
     @property
     def stdin(self) -> StandardInput:
@@ -95,7 +104,16 @@ class PreparedAnswer:
         text = self.text
         if not chosen and (label := question.find_label(text)):
             chosen, text = (label,), ""
-        answer = Answer(question=question.id, chosen=chosen, text=text, by=self.source, how="file")
+        # Only who names the question knew what to look at; a pattern or a header answers any check.
+        is_named = self.question == question.id or _normalized(self.question) == _normalized(question.text)
+        looked = is_named or not question.inspection
+        answer = Answer(
+            question=question.id,
+            chosen=chosen,
+            text=text,
+            by=self.source,
+            how="file" if looked else "policy",
+        )
         if problem := refusal(question, answer):
             options = ", ".join(option.label for option in question.options)
             raise ConfigError(

@@ -1,41 +1,42 @@
 """Retries: repeat an attempt after a transient failure, with exponential backoff and jitter.
 
-Only ``Transient`` errors are retried. If the wait would exceed ``max_wait``, the error is passed on:
-the core then sets a timer, which survives the process.
+In an outage (the service is overloaded, or cannot be reached), it tries again until ``outage`` is used up;
+after another transient failure, until there were ``attempts``. This plugin only decides when to try
+again. It raises the error again with that time in ``until``, and the core waits: its timer survives
+the process, is shown to people, and ends with a stop or an answer.
 """
 
 from __future__ import annotations
 
-import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import attrs
 
-from gsd_core import RunStep, StepRequest, StepResult, Transient, implements, setting, settings_of
+from gsd_core import Outage, RunStep, StepRequest, StepResult, Transient, implements, setting, settings_of
 from gsd_core.hookspecs import gsd_settings, gsd_wrap_step
-
-if TYPE_CHECKING:
-    from tenacity import RetryCallState
 
 
 @attrs.frozen(kw_only=True)
 class RetrySettings:
-    """The maximum number of attempts, and the first wait, which doubles each time up to *max_wait*."""
+    """When to try again: the first wait is *wait*, each one is twice as long, up to *max_wait*.
 
-    attempts: int = setting(2)
-    wait: timedelta = setting(timedelta(seconds=2))
-    max_wait: timedelta = setting(timedelta(seconds=60))
+    *outage* is how long a step waits in total for a service that does not answer; 0 does not wait.
+    *attempts* is the number of attempts for other transient failures, each of which may cost something.
+    """
+
+    outage: timedelta = setting(timedelta(minutes=20), help="how long to wait for a service in an outage")
+    attempts: int = setting(2, help="the number of attempts after other transient failures")
+    wait: timedelta = setting(timedelta(seconds=2), help="the first wait; each one is twice as long")
+    max_wait: timedelta = setting(timedelta(seconds=60), help="the longest wait between two attempts")
 
 
 @attrs.frozen(kw_only=True)
 class Clock:
-    """The time, sleep and randomness that retries use; *jitter* returns a number between 0 and 1."""
+    """The time and the randomness that retries use; *jitter* returns a number between 0 and 1."""
 
     now: Callable[[], datetime] = attrs.field(default=lambda: datetime.now(UTC))
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     jitter: Callable[[], float] = random.random
 
 
@@ -47,37 +48,35 @@ def settings() -> Iterable[type]:
 
 @implements(gsd_wrap_step, tryfirst=True)
 async def retry_step(step: StepRequest, call_next: RunStep) -> StepResult:
-    """Run the step, and retry it after a transient failure."""
+    """Run the step; after a transient failure, tell the core when to run it again."""
     return await retry(step, call_next, settings_of(RetrySettings), Clock())
 
 
 async def retry(step: StepRequest, call_next: RunStep, settings: RetrySettings, clock: Clock) -> StepResult:
-    """Call *call_next* until it succeeds, fails permanently, or no attempts are left."""
-    # Imported here, because this plugin is always loaded, also for commands that run nothing.
-    from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
-
-    def is_worth_retrying(error: BaseException) -> bool:
-        return isinstance(error, Transient) and _time_left(error, clock) <= settings.max_wait
-
-    def wait(state: RetryCallState) -> float:
-        # Half of the backoff is jitter, so that runs that failed together do not retry together.
-        # The exponent is capped because a timedelta overflows.
-        base = settings.wait * 2.0 ** min(state.attempt_number - 1, 30)
-        backoff = min(settings.max_wait, base * (1 + clock.jitter()) / 2)
-        error = state.outcome.exception() if state.outcome else None
-        if isinstance(error, Transient):
-            backoff = max(backoff, _time_left(error, clock))
-        return backoff.total_seconds()
-
-    retrying = AsyncRetrying(
-        sleep=clock.sleep,
-        stop=stop_after_attempt(max(1, settings.attempts)),
-        wait=wait,
-        retry=retry_if_exception(is_worth_retrying),
-        reraise=True,
-    )
-    return await retrying(call_next, step)
+    """Call *call_next*; give a transient error the time of the next attempt, if there is to be one."""
+    try:
+        return await call_next(step)
+    except Transient as error:
+        backoff = _backoff(step.retries, settings, clock.jitter())
+        if isinstance(error, Outage):
+            if step.waited >= settings.outage:
+                if settings.outage and not error.hint:
+                    error.hint = f"waited {step.waited} for it; try later, or raise retry.outage"
+                # With a time, the core would wait for it and try again, however long the outage lasts.
+                error.until = None
+                raise
+        elif error.until is None and step.retries + 1 >= settings.attempts:
+            raise
+        # The time that a service names counts, but it must not lead to attempts without a pause.
+        error.until = max(error.until or clock.now(), clock.now() + backoff)
+        raise
 
 
-def _time_left(error: Transient, clock: Clock) -> timedelta:
-    return error.until - clock.now() if error.until else timedelta(0)
+def _backoff(retries: int, settings: RetrySettings, jitter: float) -> timedelta:
+    """Return the wait after *retries* earlier failures.
+
+    Half of it is jitter, so that runs that failed together do not try again together.
+    """
+    # The exponent is capped because a timedelta overflows.
+    longest = min(settings.max_wait, settings.wait * 2.0 ** min(retries, 20))
+    return longest * (1 + jitter) / 2

@@ -46,6 +46,7 @@ def test_resuming_a_conversation_that_does_not_exist_starts_it(harness: Harness)
     assert requests[0].prompt == "the whole prompt"
 
 
+@pytest.mark.slow
 def test_starting_a_conversation_that_exists_resumes_it(harness: Harness) -> None:
     harness.run(by_turn(says("an answer")), conversation=harness.conversation)
     result, requests = harness.run(by_turn(says("-"), says("more")), conversation=harness.conversation)
@@ -54,6 +55,7 @@ def test_starting_a_conversation_that_exists_resumes_it(harness: Harness) -> Non
     assert "an answer" in str(requests[0].messages)
 
 
+@pytest.mark.slow
 def test_a_resumed_call_counts_only_its_own_usage(harness: Harness) -> None:
     usage = {"input_tokens": 1000, "output_tokens": 100}
     script = by_turn(says("a", **usage), says("b", **usage))
@@ -69,6 +71,7 @@ def test_a_resumed_call_counts_only_its_own_usage(harness: Harness) -> None:
 KILL_ONCE_SAVED = "until grep -qs 'kill -9' $CLAUDE_CONFIG_DIR/projects/*/*.jsonl; do :; done; kill -9 $PPID"
 
 
+@pytest.mark.slow
 def test_a_killed_cli_is_transient_and_its_conversation_can_be_resumed(harness: Harness) -> None:
     first = uses("Write", file_path=str(harness.tree / "first.txt"), content="1")
     tools = ("Write", "Bash")
@@ -85,6 +88,7 @@ def test_a_killed_cli_is_transient_and_its_conversation_can_be_resumed(harness: 
     assert CONTINUE in requests[0].last
 
 
+@pytest.mark.slow
 def test_a_call_killed_before_anything_was_saved_starts_again(harness: Harness) -> None:
     host = ObservedHost(on_start=lambda pid: os.kill(pid, signal.SIGKILL))
     with pytest.raises(Transient):

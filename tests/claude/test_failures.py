@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -10,10 +11,12 @@ from pathlib import Path
 
 import attrs
 import pytest
+from claude_agent_sdk import ProcessError
 
-from gsd_core import Credentials, Exhausted, Permanent, StepError, Transient
+from gsd_core import Credentials, Exhausted, Outage, Permanent, StepError, Transient
 from gsd_core.testing import FakeAgentHost
 from gsd_plugins.claude import ClaudeSettings, run_claude
+from gsd_plugins.claude.failures import process_error
 from gsd_plugins.rehearsal.api import ApiRequest, Cut, Failure, Reply
 from tests.claude.harness import Harness, activities, limited, says
 
@@ -73,15 +76,66 @@ def test_a_server_error_is_transient_after_the_clis_own_retries(harness: Harness
     host = FakeAgentHost()
     error = failure_of(harness, SERVER_ERROR, host=host)
 
-    assert isinstance(error, Transient)
+    assert isinstance(error, Outage)
     assert "500" in str(error)
     assert len(activities(host, "retry")) == 2
 
 
+@pytest.mark.slow
 def test_a_connection_that_is_cut_off_is_transient(harness: Harness) -> None:
     error = failure_of(harness, Cut(says("a long answer " * 100)))
 
-    assert isinstance(error, Transient)
+    assert isinstance(error, Outage)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:{free}", "http://no-such-host.invalid"], ids=["refused", "no-name"]
+)
+def test_a_service_that_cannot_be_reached_is_an_outage(harness: Harness, url: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        free = taken.getsockname()[1]
+
+    with pytest.raises(Outage):
+        harness.run(in_order(says("never")), env={"ANTHROPIC_BASE_URL": url.format(free=free)})
+
+
+@pytest.mark.slow
+def test_the_time_of_the_next_attempt_follows_the_header_retry_after(harness: Harness) -> None:
+    before = datetime.now(UTC)
+    error = failure_of(harness, attrs.evolve(OVERLOADED, headers={"retry-after": "3"}))
+
+    assert isinstance(error, Outage)
+    assert error.until is not None
+    # The CLI has waited twice by then.
+    assert error.until - before > timedelta(seconds=3 * 3)
+
+
+def test_an_account_without_credit_is_exhausted(harness: Harness) -> None:
+    text = "Your credit balance is too low to access the Anthropic API."
+    error = failure_of(harness, Failure(400, "invalid_request_error", text))
+
+    assert isinstance(error, Exhausted)
+
+
+@pytest.mark.parametrize(
+    ("output", "kind"),
+    [
+        ("Error: connect ECONNREFUSED 127.0.0.1:443", Outage),
+        ("TypeError: fetch failed", Outage),
+        ("API Error: 529 overloaded_error", Outage),
+        ("getaddrinfo EAI_AGAIN api.example", Outage),
+        ("Segmentation fault", Transient),
+        ("error: 5000 files were changed by 529 users", Transient),
+    ],
+)
+def test_a_process_that_ends_because_of_an_outage_is_told_from_one_that_crashes(
+    output: str, kind: type[Transient]
+) -> None:
+    error = process_error(ProcessError("the CLI exited", exit_code=1, stderr=output), started=True)
+
+    assert type(error) is kind
 
 
 def test_an_invalid_request_is_permanent(harness: Harness) -> None:
@@ -92,12 +146,14 @@ def test_an_invalid_request_is_permanent(harness: Harness) -> None:
     assert "max_tokens" in str(error)
 
 
+@pytest.mark.slow
 def test_an_unknown_model_is_permanent(harness: Harness) -> None:
     error = failure_of(harness, Failure(404, "not_found_error", "model: no-such-model"))
 
     assert isinstance(error, Permanent)
 
 
+@pytest.mark.slow
 def test_a_usage_limit_is_transient_and_has_its_end(harness: Harness) -> None:
     ends = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=2)
     headers = {

@@ -47,6 +47,7 @@ def _settings(project: Path, verb: str, *flags: str) -> list[str]:
     return [line for line in lines if "run.model" in line or "budget.max_usd" in line or "run.agent" in line]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["run", "resume"])
 def test_a_continued_run_keeps_its_limits_and_models(project: Path, verb: str) -> None:
     assert _settings(project, verb) == [
@@ -56,12 +57,14 @@ def test_a_continued_run_keeps_its_limits_and_models(project: Path, verb: str) -
     ]
 
 
+@pytest.mark.slow
 def test_a_new_flag_overrides_the_earlier_one(project: Path) -> None:
     assert "setting: budget.max_usd = 7 (command line)" in _settings(
         project, "resume", "--max-budget-usd", "7"
     )
 
 
+@pytest.mark.slow
 def test_consent_holds_for_one_process_only(project: Path) -> None:
     done = _gsd("resume", "-C", project, *FAKE, "--no-input", "--yes")
     again = _gsd("resume", "-C", project, *FAKE, "--dry-run")
@@ -70,6 +73,7 @@ def test_consent_holds_for_one_process_only(project: Path) -> None:
     assert "yolo" not in "".join(line for line in again.stdout.splitlines() if line.startswith("setting"))
 
 
+@pytest.mark.slow
 def test_an_answer_given_while_no_run_is_active_skips_a_step(tmp_path: Path) -> None:
     idea, root = tmp_path / "idea.md", tmp_path / "new"
     idea.write_text("# A greeter\n")
@@ -95,6 +99,7 @@ def test_an_answer_given_while_no_run_is_active_skips_a_step(tmp_path: Path) -> 
     assert "skipped, not done: phase 1" in second.stderr
 
 
+@pytest.mark.slow
 def test_a_quiet_run_prints_how_it_ended(project: Path) -> None:
     done = _gsd("resume", "-C", project, *FAKE, "--yes", "-q")
 

@@ -10,9 +10,11 @@ from gsd_core.cli.failures import report_failure
 from gsd_core.errors import (
     Credentials,
     Exhausted,
+    Fenced,
     GsdError,
     JournalError,
     Locked,
+    MachineError,
     Parked,
     Permanent,
     PlanningError,
@@ -35,7 +37,9 @@ from gsd_core.exit_codes import exit_code
         (Transient("x"), 75),
         (Permanent("x"), 1),
         (PluginError("p", "h", "x"), 1),
-        (JournalError("x"), 1),
+        (JournalError("x"), 2),
+        (Fenced("x"), 1),
+        (MachineError("x"), 2),
         (ValueError("x"), 1),
     ],
 )

@@ -29,7 +29,6 @@ HEAVY = {
     "platformdirs",
     "ruamel",
     "starlette",
-    "tenacity",
 }
 LOADED = """
 import sys
@@ -156,3 +155,10 @@ def test_a_closed_pipe_is_not_an_error(bench: Bench) -> None:
     )
 
     assert (done.stdout, done.stderr) == ("{0\n", "")
+
+
+def test_gsd_alone_shows_the_help_and_no_error() -> None:
+    done = subprocess.run([sys.executable, "-m", "gsd_core"], capture_output=True, text=True, timeout=60)
+
+    assert done.stdout.startswith("Usage: gsd")
+    assert done.stderr == ""

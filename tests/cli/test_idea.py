@@ -9,6 +9,7 @@ import pytest
 
 from gsd_core import Idea
 from gsd_core.errors import IdeaError
+from gsd_core.planning.idea import render_idea
 from gsd_core.run.preflight import LIMIT_BYTES, load_idea
 
 
@@ -34,6 +35,13 @@ def test_the_same_text_saved_by_another_editor_is_the_same_idea(tmp_path: Path) 
 
 def test_a_different_text_is_another_idea(tmp_path: Path) -> None:
     assert _load(tmp_path, b"one").sha256 != _load(tmp_path, b"two").sha256
+
+
+def test_the_idea_that_a_project_keeps_is_the_one_that_it_began_with(tmp_path: Path) -> None:
+    given = _load(tmp_path, b"# A calculator\n\n- for the shell\n")
+    kept = render_idea(given.name, given.text, {"S1": ("CALC-01",)})
+
+    assert _load(tmp_path, kept.encode()) == given
 
 
 def test_a_dash_reads_stdin() -> None:

@@ -65,6 +65,7 @@ def test_a_folder_with_nothing_but_the_idea_becomes_a_repository(tmp_path: Path)
     assert (refused.returncode, "notes.txt" in refused.stderr) == (2, True)
 
 
+@pytest.mark.slow
 def test_with_yes_a_folder_with_other_files_becomes_a_repository(tmp_path: Path, idea: Path) -> None:
     (tmp_path / "notes.txt").write_text("…")
 
@@ -74,6 +75,7 @@ def test_with_yes_a_folder_with_other_files_becomes_a_repository(tmp_path: Path,
     assert (tmp_path / "notes.txt").read_text() == "…"
 
 
+@pytest.mark.slow
 def test_json_is_one_object_at_the_end(tmp_path: Path, idea: Path) -> None:
     done = _gsd("run", idea, "-C", tmp_path / "new", *FAKE, "--yes", "--output-format", "json")
 
@@ -82,6 +84,7 @@ def test_json_is_one_object_at_the_end(tmp_path: Path, idea: Path) -> None:
     assert end["commits"] > 3
 
 
+@pytest.mark.slow
 def test_stream_json_is_nothing_but_events(tmp_path: Path, idea: Path) -> None:
     done = _gsd("run", idea, "-C", tmp_path / "new", *FAKE, "--yes", "--output-format", "stream-json")
 
@@ -91,6 +94,7 @@ def test_stream_json_is_nothing_but_events(tmp_path: Path, idea: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_an_unanswered_question_ends_the_run_and_resume_continues_it(tmp_path: Path, idea: Path) -> None:
     root = tmp_path / "new"
     asked = _gsd("run", idea, "-C", root, *FAKE, "--no-input")
@@ -118,6 +122,7 @@ def test_a_human_at_a_terminal_sees_the_run_and_answers(tmp_path: Path, idea: Pa
     assert code == 0
 
 
+@pytest.mark.slow
 def test_a_run_works_with_a_closed_standard_input(tmp_path: Path, idea: Path) -> None:
     script = 'exec "$0" -m gsd_core "$@" <&-'
     command = [
@@ -145,6 +150,7 @@ def test_a_run_works_with_a_closed_standard_input(tmp_path: Path, idea: Path) ->
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode_shows_plain_signs(tmp_path: Path, idea: Path) -> None:
     root = tmp_path / "new"
     run = _gsd("run", idea, "-C", root, *FAKE, "--yes", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
@@ -155,6 +161,7 @@ def test_a_terminal_without_unicode_shows_plain_signs(tmp_path: Path, idea: Path
     assert "+ 1  " in status.stdout
 
 
+@pytest.mark.slow
 def test_an_answer_from_another_terminal_is_seen_at_this_one(tmp_path: Path, idea: Path) -> None:
     root = tmp_path / "new"
     with on_a_terminal("gsd_core", "run", str(idea), "-C", str(root), *FAKE, **SMALL, NO_COLOR="1") as screen:
@@ -167,6 +174,7 @@ def test_an_answer_from_another_terminal_is_seen_at_this_one(tmp_path: Path, ide
     assert "will use it" in answered.stdout
 
 
+@pytest.mark.slow
 def test_a_run_that_waits_for_a_human_can_be_stopped_from_elsewhere(tmp_path: Path, idea: Path) -> None:
     root = tmp_path / "new"
     with on_a_terminal("gsd_core", "run", str(idea), "-C", str(root), *FAKE, **SMALL, NO_COLOR="1") as screen:
@@ -180,6 +188,7 @@ def test_a_run_that_waits_for_a_human_can_be_stopped_from_elsewhere(tmp_path: Pa
     assert "waiting for" in _gsd("status", "-C", root).stdout
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_the_prompt_ends_the_run_and_resume_asks_again(tmp_path: Path, idea: Path) -> None:
     root = tmp_path / "new"
     with on_a_terminal("gsd_core", "run", str(idea), "-C", str(root), *FAKE, **SMALL, NO_COLOR="1") as screen:

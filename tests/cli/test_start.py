@@ -14,6 +14,7 @@ from gsd_core.cli.options import parse_phases
 from gsd_core.errors import ConfigError
 from gsd_core.plugins.importing import Trust
 from tests.cli.bench import Bench, call, repository
+from tests.planning.trees import make_project
 from tests.terminal.pseudo_terminal import on_a_terminal
 
 LOGGED_OUT = """
@@ -198,7 +199,7 @@ def _settings(plan: dict[str, object]) -> dict[str, tuple[str, str]]:
 def test_a_dry_run_shows_the_first_step_and_writes_nothing(tmp_path: Path, idea: Path) -> None:
     plan = _dry(idea, "-C", tmp_path / "new", "--agent", "rehearsal")
 
-    assert plan["due"] == [{"what": "start", "step": "init", "why": ""}]
+    assert plan["due"] == [{"what": "start", "step": "init", "why": "the project has no roadmap yet"}]
     assert plan["new_folder"] is True
     assert not (tmp_path / "new").exists()
 
@@ -381,3 +382,60 @@ def test_a_repository_inside_a_folder_is_found(tmp_path: Path, idea: Path) -> No
     inner.mkdir()
 
     assert _dry(idea, "-C", inner, "--agent", "rehearsal")["new_folder"] is False
+
+
+def test_without_an_idea_an_empty_folder_is_reported_before_any_login_check(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    _with_local_plugin(tmp_path / "empty")
+    for folder in ("empty", "new"):
+        result = call("run", "-C", tmp_path / folder, "--agent", "claude")
+
+        assert result.exit_code == 2
+        assert result.stderr.splitlines()[0] == "error: no project here and no idea given"
+        assert "run IDEA" in result.stderr.splitlines()[-1]
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("files", "named"),
+    [
+        ({"PROJECT.md": "# A\n"}, "PROJECT.md"),
+        ({"ROADMAP.md": "### Phase 1: A\n", "PROJECT.md": "# A\n"}, "PROJECT.md and ROADMAP.md"),
+        (
+            {"PROJECT.md": "# A\n", "ROADMAP.md": "## ✅ v1.0 A\n"},
+            "v1.0 is shipped: no milestone is in progress",
+        ),
+        ({"milestones/v1.0-ROADMAP.md": "# v1.0\n### Phase 1: A\n"}, "milestones/v1.0-ROADMAP.md"),
+    ],
+)
+def test_an_idea_is_refused_for_an_existing_project_and_nothing_is_written(
+    bench: Bench, idea: Path, files: dict[str, str], named: str
+) -> None:
+    make_project(bench.root, files)
+    before = {path: path.read_bytes() for path in _files(bench.root)}
+
+    result = call("run", idea, "-C", bench.root, "--agent", "rehearsal", "--yes")
+
+    assert result.exit_code == 2
+    assert named in result.stderr.splitlines()[0]
+    assert f"gsd -C {bench.root} run" in result.stderr.splitlines()[-1]
+    assert {path: path.read_bytes() for path in _files(bench.root)} == before
+
+
+@pytest.mark.parametrize("verb", [("run",), ("resume",)])
+def test_between_milestones_there_is_nothing_to_run(bench: Bench, verb: tuple[str, ...]) -> None:
+    make_project(bench.root, {"PROJECT.md": "# A\n", "ROADMAP.md": "## ✅ v1.0 A\n"})
+
+    result = call(*verb, "-C", bench.root, "--agent", "rehearsal")
+
+    assert result.exit_code == 2
+    assert "v1.0 is shipped: no milestone is in progress" in result.stderr
+    assert not (bench.root / ".git/gsd").exists()
+
+
+def test_a_missing_file_of_answers_is_reported_at_the_start(bench: Bench, idea: Path) -> None:
+    result = call("run", idea, "-C", bench.root, "--agent", "rehearsal", "--answers", "nowhere.json")
+
+    assert result.exit_code == 2
+    assert "nowhere.json: No such file" in result.stderr
+    assert not (bench.root / ".git/gsd").exists()

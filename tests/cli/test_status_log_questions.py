@@ -227,7 +227,7 @@ def test_a_damaged_journal_is_reported(bench: Bench) -> None:
 
     result = call("status", "-C", bench.root)
 
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "is damaged" in result.stderr
     assert "hint: " in result.stderr
 
@@ -238,3 +238,41 @@ def test_a_journal_can_be_read_while_it_is_written(bench: Bench) -> None:
         journal.append("question.withdrawn", {"key": "none"}, run="r-1")
 
         assert said("status", "-C", bench.root)["run"] == "r-1"
+
+
+def test_a_step_whose_process_is_gone_is_not_running(bench: Bench) -> None:
+    bench.start()
+    bench.work()
+
+    assert "step 2/execute/02-02: interrupted" in call("status", "-C", bench.root).stdout
+    assert said("status", "-C", bench.root)["current_step"]["status"] == "interrupted"
+    with ProjectLock(bench.root / ".git" / "gsd"):
+        assert "step 2/execute/02-02: running" in call("status", "-C", bench.root).stdout
+
+
+def test_the_answer_commands_in_json_name_the_project(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.start()
+    bench.ask()
+
+    for command in ("status", "questions"):
+        [question] = said(command, "-C", bench.root)["questions"]
+        assert question["answer_with"] == f"gsd -C {bench.root} answer q-1 CHOICE"
+    monkeypatch.chdir(bench.root)
+    assert said("questions")["questions"][0]["answer_with"] == "gsd answer q-1 CHOICE"
+
+
+def test_the_log_has_words_for_what_a_run_records(bench: Bench) -> None:
+    bench.start()
+    step = "2/execute/02-02"
+    bench.fact("attempt.started", step, executor=["native"], agent=["claude"], base_commit="0123456789ab")
+    bench.fact("agent.process", step, key="execute", pid=42, start="x")
+    bench.fact("agent.activity", step, tool="mcp__gsd__task_done", text="task 1")
+    bench.fact("notice.sent", step, key="progress r-1 3", ok=["terminal"], failed=["apprise"])
+
+    shown = call("log", "-C", bench.root).stdout
+
+    assert "native with claude, on 012345678" in shown
+    assert "execute: pid 42" in shown
+    assert "  task_done task 1" in shown
+    assert "progress to terminal; failed for apprise" in shown
+    assert "{" not in shown

@@ -198,3 +198,50 @@ def test_a_project_that_its_repository_ignores_is_refused(repository: Path) -> N
     assert "ignored" in err
     assert "git init" in err
     assert not (repository / ".git" / "gsd").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("there", [False, True], ids=["new", "empty"])
+def test_a_folder_that_its_repository_ignores_becomes_a_repository(repository: Path, there: bool) -> None:
+    (repository / ".gitignore").write_text("/demo/\n")
+    if there:
+        (repository / "demo").mkdir()
+    idea = repository / "packages" / "a" / "idea.md"
+
+    gsd(repository, "-C", "demo", "run", str(idea), *FAKE, "--yes")
+
+    assert (repository / "demo" / ".git").is_dir()
+    assert not (repository / ".git" / "gsd").exists()
+
+
+@pytest.mark.slow
+def test_a_new_folder_in_a_repository_belongs_to_it(repository: Path) -> None:
+    idea = repository / "packages" / "a" / "idea.md"
+    gsd(repository, "-C", "packages/new", "run", str(idea), *FAKE, "--yes", "--dry-run")
+    assert not (repository / "packages" / "new").exists()
+
+    gsd(repository, "-C", "packages/new", "run", str(idea), *FAKE, "--yes")
+
+    assert not (repository / "packages" / "new" / ".git").exists()
+    assert "packages/new/.planning/ROADMAP.md" in git(repository, "ls-files").splitlines()
+    check_the_users_files(repository)
+
+
+@pytest.mark.slow
+def test_a_new_folder_that_the_repository_ignores_becomes_a_repository(repository: Path) -> None:
+    (repository / ".git" / "info").mkdir(exist_ok=True)
+    (repository / ".git" / "info" / "exclude").write_text("scratch/\n")
+    idea = repository / "packages" / "a" / "idea.md"
+
+    gsd(repository, "-C", "scratch/new", "run", str(idea), *FAKE, "--yes")
+
+    assert (repository / "scratch" / "new" / ".git").is_dir()
+    assert git(repository, "rev-list", "--count", "HEAD") == "1"
+
+
+def test_a_new_folder_is_not_left_behind_by_a_run_that_cannot_start(repository: Path) -> None:
+    run = start(repository, "-C", "packages/new", "run", "no-such-idea.md", *FAKE, "--yes")
+
+    assert run.wait(LIMIT) == 2
+    run.communicate()
+    assert not (repository / "packages" / "new").exists()

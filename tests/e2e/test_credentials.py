@@ -43,6 +43,7 @@ REFUSALS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("status", "kind"), REFUSALS)
 def test_refused_credentials_end_the_run_within_ten_seconds(project: Project, status: int, kind: str) -> None:
     project.create()

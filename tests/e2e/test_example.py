@@ -11,6 +11,7 @@ from tests.e2e.project import EXAMPLE, FAKE, REHEARSAL, Project, defects, no_pro
 from tests.run.harness import git
 
 
+@pytest.mark.slow
 def test_a_rehearsal_creates_its_own_repository_and_costs_nothing(project: Project) -> None:
     project.environment = no_problems()
     done = project.gsd("run", EXAMPLE, *REHEARSAL, "-C", "project", "--yes")

@@ -12,6 +12,8 @@ import pytest
 
 from tests.e2e.project import EXAMPLE, FAKE, Done, Gate, Project, Started, defects, gate, no_problems
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def waits(project: Project) -> Gate:
@@ -106,7 +108,6 @@ def test_two_that_start_at_the_same_time_are_one_run(project: Project) -> None:
     assert list(defects(project)) == []
 
 
-@pytest.mark.slow
 def test_a_lock_file_left_by_a_killed_run_does_not_block_the_next(project: Project, waits: Gate) -> None:
     running(project, waits).kill(group=True)
     waits.open()

@@ -12,6 +12,8 @@ import pytest
 from gsd_core.model.event import EVENT_NAMES
 from tests.e2e.project import EXAMPLE, FAKE, Done, Project, no_problems
 
+pytestmark = pytest.mark.slow
+
 RUN = ("run", EXAMPLE, *FAKE, "--yes")
 
 

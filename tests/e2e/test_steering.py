@@ -9,6 +9,8 @@ import pytest
 from tests.e2e.project import EXAMPLE, FAKE, REHEARSAL, Project, defects, gate, no_problems
 from tests.run.harness import git
 
+pytestmark = pytest.mark.slow
+
 RUN = ("run", EXAMPLE, *FAKE)
 QUESTION = "Which bullet should each entry in the list start with?"
 RESUME = ("resume", *FAKE[:2])
@@ -59,7 +61,6 @@ def test_answers_come_from_a_file(project: Project) -> None:
     assert list(defects(project)) == []
 
 
-@pytest.mark.slow
 def test_answers_come_from_standard_input(project: Project) -> None:
     asking(project)
     answer = json.dumps({"question": QUESTION, "chosen": ["Dash"]}).encode() + b"\n"
@@ -69,7 +70,6 @@ def test_answers_come_from_standard_input(project: Project) -> None:
     assert 'BULLET = "-"' in bullet(project)
 
 
-@pytest.mark.slow
 def test_a_run_that_waits_takes_an_answer_from_another_process(project: Project) -> None:
     asking(project)
     started = project.start(*RUN, "--no-input", GSD_WAIT_FOR_ANSWERS="2m")
@@ -106,7 +106,6 @@ def test_a_run_can_be_followed_to_its_end(project: Project) -> None:
     assert seqs == [fact.seq for fact in project.facts() if fact.seq <= seqs[-1]]
 
 
-@pytest.mark.slow
 def test_a_run_that_was_stopped_from_elsewhere_is_resumed(project: Project) -> None:
     project.create()
     project.environment = no_problems()

@@ -30,8 +30,8 @@ def model() -> MessagesApi:
 
 def start(project: Project, api: MessagesApi, *verb: str) -> Started:
     """Start ``gsd`` with Claude Code and that model."""
-    keys = {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "sk-test", "GSD_RETRY_WAIT": "1s"}
-    project.environment = keys
+    keys = {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "sk-test"}
+    project.environment = keys | {"GSD_RETRY_WAIT": "1s", "GSD_RETRY_OUTAGE": "1s"}
     loads = plugin(project, PLAYS)
     return project.start(*verb, *loads, "--agent", "own", "--yes")
 

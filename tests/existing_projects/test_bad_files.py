@@ -99,25 +99,29 @@ def test_the_unchanged_files_are_valid(root: Path) -> None:
     assert [len(plan.tasks) for plan in survey(root).view("3").plans] == [1]
 
 
+@pytest.mark.long
 def test_truncated_files_are_read_or_rejected(root: Path) -> None:
     assert failures(root, m.truncated(step=61)) == []
 
 
+@pytest.mark.long
 def test_files_changed_at_random_are_read_or_rejected(root: Path) -> None:
     assert failures(root, m.mutated(10, seed=1)) == []
 
 
+@pytest.mark.long
 def test_files_in_other_encodings_are_read_or_rejected(root: Path) -> None:
     assert failures(root, m.encoded()) == []
 
 
+@pytest.mark.long
 def test_costly_files_are_read_or_rejected(root: Path) -> None:
     cases = [case for number, case in enumerate(m.shaped()) if number % 5 == 0]
 
     assert failures(root, cases) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_more_than_two_thousand_bad_files(root: Path) -> None:
     cases = list(chain(m.truncated(step=2), m.mutated(120, seed=2), m.encoded(), m.shaped()))
 
@@ -201,13 +205,14 @@ def check_limits(root: Path, *commands: tuple[str, ...]) -> None:
         assert result.megabytes < MEGABYTES
 
 
+@pytest.mark.slow
 def test_a_file_of_50_mb_is_rejected_cheaply(root: Path) -> None:
     (root / ".planning/ROADMAP.md").write_bytes(big("text"))
 
     check_limits(root, ("phases",), ("health",))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("what", BIG)
 @pytest.mark.parametrize("name", m.GOOD)
 def test_files_of_50_mb_are_rejected_cheaply(root: Path, what: str, name: str) -> None:
@@ -216,7 +221,7 @@ def test_files_of_50_mb_are_rejected_cheaply(root: Path, what: str, name: str) -
     check_limits(root, ("phases", "--all"), ("plans", "3"), ("gaps", "3"), ("requirements",), ("health",))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "what", ["closed flow lists", "aliases", "closed JSON", "phases", "one flow", "tasks"]
 )

@@ -114,7 +114,11 @@ def test_without_json_each_command_prints_a_table(root: Path, command: tuple[str
 
 
 @pytest.mark.parametrize("command", ["phases", "requirements"])
-def test_a_folder_without_planning_has_no_phases_or_requirements(tmp_path: Path, command: str) -> None:
+def test_a_planning_folder_without_the_file_has_no_phases_or_requirements(
+    tmp_path: Path, command: str
+) -> None:
+    make_project(tmp_path, {"config.json": "{}"})
+
     assert json_of(command, "-C", tmp_path)[command] == []
     assert call(command, "-C", tmp_path).stdout.strip()
 

@@ -113,7 +113,37 @@ def test_detectors_examine_the_current_tree(root: Path) -> None:
     assert shown["gaps"][0] == ON_DISK
     assert [(gap["found_by"], gap["missing"]) for gap in shown["gaps"][1:]] == [("must_haves", ["made.py"])]
     (root / "made.py").write_text("print('it')\n" * 3)
+    commit(root, "made.py", "made")
     assert json_of("gaps", "1", "-C", root)["gaps"] == [ON_DISK]
+
+
+def test_a_promised_file_that_is_not_in_the_last_commit_is_a_gap_that_says_why(root: Path) -> None:
+    (root / "made.py").write_text("print('it')\n" * 3)
+    [untracked] = json_of("gaps", "1", "-C", root)["gaps"]
+    (root / ".gitignore").write_text("made.*\n")
+    [ignored] = json_of("gaps", "1", "-C", root)["gaps"]
+
+    assert (untracked["artifacts"][0]["path"], untracked["found_by"]) == ("made.py", "gsd")
+    assert "untracked" in untracked["reason"]
+    assert ".gitignore:1: made.*" in ignored["reason"]
+
+
+def test_a_detector_gets_what_git_says_about_the_tree(root: Path, tmp_path: Path) -> None:
+    (root / "made.py").write_text("print('it')\n" * 3)
+    (root / ".gitignore").write_text("made.*\n")
+    commit(root, ".gitignore", "rules")
+    body = (
+        "h = phase.history; top = sorted(f for f in h.files if '/' not in f); "
+        "said = [top, 'made.py' in h.changed, h.ignored, h.nested, len(h.commits)]; "
+        "return [Gap(truth='T', reason=repr(said))]"
+    )
+    finder = write_detector(tmp_path / "plugins", body)
+
+    shown = json_of("gaps", "1", "-C", root, *finder)
+
+    [said] = [gap["reason"] for gap in shown["gaps"] if gap["found_by"] == "finder"]
+    count = len(subprocess.check_output(["git", "rev-list", "HEAD"], cwd=root).split())
+    assert said == repr([[".gitignore"], False, ("made.py",), (), count])
 
 
 def test_a_plugin_s_detector_runs_and_is_named(root: Path, tmp_path: Path) -> None:
@@ -147,6 +177,28 @@ def test_plan_commands_run_only_with_run_checks(root: Path) -> None:
 
     json_of("gaps", "1", "-C", root, "--run-checks")
     assert (root / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "reason", "status"),
+    [
+        ("seq 3; false", "exited with 1", "failed"),
+        ("echo collected 0 items; echo no tests ran in 0.1s", "ran no tests", "failed"),
+        ("npm publish", "the command was denied or timed out", "unverified"),
+    ],
+)
+def test_a_check_that_fails_is_a_gap_with_any_choice_of_detectors(
+    root: Path, command: str, reason: str, status: str
+) -> None:
+    path = root / ".planning/phases/01-a/01-01-PLAN.md"
+    path.write_text(path.read_text().replace("touch ran", command))
+    commit(root, ".planning", "plan")
+
+    shown = json_of("gaps", "1", "-C", root, "--run-checks", "-p", "no:must_haves")
+
+    [gap] = [gap for gap in shown["gaps"] if gap["found_by"] == "checks"]
+    assert (gap["reason"], gap["status"]) == (reason, status)
+    assert command in gap["truth"]
 
 
 def test_a_command_that_a_policy_denies_does_not_run(root: Path, tmp_path: Path) -> None:

@@ -10,15 +10,15 @@ import pytest
 
 from gsd_core.planning.config import default_config
 from gsd_core.planning.health import apply, check_health, repairs
+from gsd_core.planning.idea import render_idea
 from tests.cli.bench import call, repository
 from tests.planning.trees import each_project, make_project, plan_text
 
 STATE = "# Project State\n\n## Current Position\n\nPhase: 1 of 2 (Core)\nPlan: 1 of 1 in current phase\n"
+ROADMAP = "- [ ] **Phase 1: Core** - a\n- [ ] **Phase 2: Rest** - b\n### Phase 1: Core\n### Phase 2: Rest\n"
 COMPLETE: dict[str, str | bytes] = {
     "PROJECT.md": "# P\n## What This Is\nx\n## Core Value\nIt lasts\n## Requirements\n",
-    "ROADMAP.md": (
-        "- [ ] **Phase 1: Core** - a\n- [ ] **Phase 2: Rest** - b\n### Phase 1: Core\n### Phase 2: Rest\n"
-    ),
+    "ROADMAP.md": ROADMAP,
     "STATE.md": STATE,
     "config.json": json.dumps(default_config(), indent=2),
     "phases/01-core/01-01-PLAN.md": plan_text(),
@@ -64,6 +64,20 @@ BROKEN: dict[str, tuple[dict[str, str | bytes | None], str, str]] = {
         ".planning/ROADMAP.md",
     ),
     "W007": ({"phases/09-more/x.md": ""}, "warnings", ".planning/phases/09-more"),
+    "E101": (
+        {"REQUIREMENTS.md": "## v1 Requirements\n\n- [ ] **CORE-01**: It lasts\n"},
+        "errors",
+        ".planning/REQUIREMENTS.md",
+    ),
+    "E102": (
+        {
+            "ROADMAP.md": f"{ROADMAP}**Requirements**: CORE-01\n",
+            "REQUIREMENTS.md": "## v1 Requirements\n\n- [ ] **CORE-01**: It lasts\n",
+            "IDEA.md": render_idea("i.md", "It lasts. It is fast.", {"S1": ("CORE-01",), "S2": ("CORE-02",)}),
+        },
+        "errors",
+        ".planning/REQUIREMENTS.md",
+    ),
     "I001": ({"phases/01-core/01-01-SUMMARY.md": None}, "info", ".planning/phases/01-core/01-01-PLAN.md"),
 }
 
@@ -77,6 +91,35 @@ def test_each_issue_has_gsds_code_a_path_and_a_fix(tmp_path: Path, case: str) ->
     found = [one for one in report[severity] if one["code"] == case.split()[0]]
     assert [(one["path"], bool(one["message"]), bool(one["fix"])) for one in found] == [(path, True, True)]
     assert report["status"] == {"errors": "broken", "warnings": "degraded", "info": "healthy"}[severity]
+
+
+@pytest.mark.parametrize(
+    "requirements",
+    [
+        "## v1 Requirements\n\n- [ ] **CORE-01**: x\n\n## v2 Requirements\n\n- **LATER-01**: y\n",
+        "## v1 Requirements\n\n- [x] **OLD-01**: x\n- [ ] **CORE-01**: x\n",
+        "## v1 Requirements\n\n- [ ] **A-01**: x\n\n"
+        "| Requirement | Phase | Status |\n|-|-|-|\n| A-01 | Phase 2 | Pending |\n",
+        "## Out of Scope\n\n- **CORE-09**: x\n",
+    ],
+)
+def test_a_requirement_that_is_covered_done_or_for_later_is_no_issue(
+    tmp_path: Path, requirements: str
+) -> None:
+    roadmap = f"{ROADMAP}**Requirements**: CORE-01\n"
+    root = make_project(tmp_path, {**COMPLETE, "ROADMAP.md": roadmap, "REQUIREMENTS.md": requirements})
+
+    assert codes(health(root)) == ["W006"]
+
+
+def test_requirements_of_a_later_milestone_are_not_compared_with_the_idea(tmp_path: Path) -> None:
+    files = {
+        "ROADMAP.md": f"{ROADMAP}**Requirements**: NEXT-01\n",
+        "REQUIREMENTS.md": "## v1 Requirements\n\n- [ ] **NEXT-01**: x\n",
+        "IDEA.md": render_idea("i.md", "It lasts.", {"S1": ("CORE-01",)}),
+    }
+
+    assert codes(health(make_project(tmp_path, {**COMPLETE, **files}))) == ["W006"]
 
 
 def test_a_project_without_planning_is_broken(tmp_path: Path) -> None:
@@ -138,8 +181,8 @@ def test_state_is_rebuilt_from_the_roadmap_the_project_and_the_files(tmp_path: P
 
     text = (root / ".planning/STATE.md").read_text()
     assert "**Core value:** It lasts" in text
-    assert "Phase: 2 of 2 (Rest)\nPlan: 0 of 0 in current phase\nStatus: Ready to plan\n" in text
-    assert "] 100%" in text
+    assert "Phase: 2 of 2 (Rest)\nPlan: Not started\nStatus: Ready to plan\n" in text
+    assert "] 50%" in text
 
 
 def test_repairing_the_position_keeps_the_rest_of_the_state(tmp_path: Path) -> None:

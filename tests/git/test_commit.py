@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import attrs
 import pytest
 
-from gsd_core.git import Git, GitError
+from gsd_core.git import Git, GitError, GitUnavailable
 from gsd_core.git.command import Command
 from gsd_core.git.commit import commit as commit_now
 
@@ -158,6 +163,7 @@ def test_an_empty_commit_leaves_what_is_staged(root: Path, sh: Run, born: bool) 
     assert sh("status", "--porcelain") == "A  theirs"
 
 
+@pytest.mark.slow
 def test_many_paths_do_not_overflow_the_command_line(root: Path, sh: Run) -> None:
     paths = [f"{'long-' * 20}{number}" for number in range(3000)]
     for path in paths:
@@ -168,8 +174,8 @@ def test_many_paths_do_not_overflow_the_command_line(root: Path, sh: Run) -> Non
     assert len(names(sh)) == 3000
 
 
-def hook(root: Path, text: str) -> None:
-    path = root / ".git/hooks/pre-commit"
+def hook(root: Path, text: str, name: str = "pre-commit") -> None:
+    path = root / ".git/hooks" / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
@@ -271,3 +277,164 @@ def test_the_variables_of_a_calling_git_are_ignored(
 
     monkeypatch.delenv("GIT_INDEX_FILE")
     assert names(sh) == {"a"}
+
+
+FORMAT = "sed -i.bak 's/  *$//' in/file; rm -f in/file.bak"
+
+
+@pytest.mark.parametrize(
+    ("name", "script"),
+    [
+        ("pre-commit", f"grep -q ' $' in/file || exit 0; {FORMAT}; echo formatted >&2; exit 1"),
+        ("pre-commit", f"{FORMAT}; git add in/file"),
+        ("pre-commit", FORMAT),
+        ("post-commit", FORMAT),
+    ],
+    ids=["formats and refuses", "formats and adds", "formats", "formats after the commit"],
+)
+def test_what_a_hook_formats_is_committed_once_and_nothing_is_left(
+    root: Path, sh: Run, name: str, script: str
+) -> None:
+    (root / "in").mkdir()
+    (root / "in/file").write_text("first\n")
+    (root / "other").write_text("1\n")
+    sh("add", "-A")
+    sh("commit", "-qm", "base")
+    (root / "other").write_text("staged by the user\n")
+    sh("add", "other")
+    hook(root, script, name)
+    (root / "in/file").write_text("text   \n")
+
+    made = asyncio.run(Git(root).commit(["in/file"], "feat: x", trailers={"GSD-Run": "r"}, verify=True))
+
+    assert made == sh("rev-parse", "HEAD")
+    assert sh("log", "--format=%s") == "feat: x\nbase"
+    assert (root / "in/file").read_text() == sh("show", "HEAD:in/file") + "\n" == "text\n"
+    assert sh("status", "--porcelain") == "M  other"
+    assert "GSD-Run: r" in sh("log", "-1", "--format=%B")
+
+
+def test_a_hook_that_changes_other_files_leaves_them_uncommitted(root: Path, sh: Run) -> None:
+    (root / "a").write_text("1\n")
+    sh("add", "-A")
+    sh("commit", "-qm", "base")
+    hook(root, "date > generated; echo 2 > a")
+    (root / "b").write_text("1\n")
+
+    asyncio.run(Git(root).commit(["b"], "feat: b", trailers={}, verify=True))
+
+    assert sh("show", "--name-only", "--format=", "HEAD") == "b"
+    assert sh("status", "--porcelain").splitlines() == [" M a", "?? generated"]
+
+
+def test_a_hook_that_refuses_and_changes_nothing_is_asked_once(root: Path, sh: Run) -> None:
+    hook(root, "echo asked >> .git/asked; echo no >&2; exit 1")
+    (root / "a").write_text("1\n")
+
+    with pytest.raises(GitError) as caught:
+        asyncio.run(Git(root).commit(["a"], "feat: a", trailers={}, verify=True))
+
+    assert not isinstance(caught.value, GitUnavailable)
+    assert (root / ".git/asked").read_text() == "asked\n"
+
+
+def test_a_key_that_is_missing_is_not_the_commits_fault(root: Path, sh: Run) -> None:
+    sh("config", "commit.gpgSign", "true")
+    sh("config", "gpg.program", "false")
+    (root / "a").write_text("1\n")
+
+    with pytest.raises(GitUnavailable) as caught:
+        asyncio.run(Git(root).commit(["a"], "feat: a", trailers={}, verify=True))
+
+    assert "commit.gpgSign" in caught.value.hint
+
+
+def test_a_hook_that_complains_about_permissions_is_not_taken_for_the_disk(root: Path, sh: Run) -> None:
+    hook(root, "echo 'lint.lock: File exists: No space left on device'; exit 1")
+    (root / "a").write_text("1\n")
+
+    with pytest.raises(GitError) as caught:
+        asyncio.run(Git(root).commit(["a"], "feat: a", trailers={}, verify=True))
+
+    assert not isinstance(caught.value, GitUnavailable)
+
+
+def in_namespace(root: Path, script: str) -> subprocess.CompletedProcess[str]:
+    """Commit the file ``a`` in a process of its own, after *script*, with mounts of its own."""
+    code = (
+        "import asyncio; from pathlib import Path; from gsd_core.git import Git, GitUnavailable\n"
+        "try: asyncio.run(Git(Path()).commit(['a'], 'feat: a', trailers={}, verify=True))\n"
+        "except GitUnavailable as error: print(error, '|', error.hint)"
+    )
+    return subprocess.run(
+        ["unshare", "-rm", "bash", "-c", f'{script} && exec "$@"', "bash", sys.executable, "-c", code],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+can_mount = (
+    shutil.which("unshare") is not None
+    and subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode == 0
+)
+READ_ONLY = "mount --bind {0} {0} && mount -o remount,bind,ro {0}"
+
+
+@pytest.mark.skipif(not can_mount, reason="needs mount namespaces for unprivileged users")
+@pytest.mark.parametrize(
+    ("script", "cause", "staged"),
+    [
+        (READ_ONLY.format(".git/objects"), "Read-only file system", False),
+        # git writes only the tree, and exits with 1.
+        (READ_ONLY.format(".git/objects"), "Read-only file system", True),
+        (READ_ONLY.format(".git/refs"), "Read-only file system", True),
+        ("mount -t tmpfs -o size=16k none .git/objects", "No space left", False),
+        ("ulimit -f 8", "size of files", False),
+        ("ulimit -n 9", "open files", True),
+    ],
+    ids=["objects", "trees", "refs", "full", "limit", "files"],
+)
+def test_what_the_machine_refuses_is_not_the_fault_of_what_is_committed(
+    root: Path, sh: Run, script: str, cause: str, staged: bool
+) -> None:
+    (root / "a").write_bytes(os.urandom(40_000))
+    if staged:
+        sh("add", "a")
+
+    done = in_namespace(root, script)
+
+    assert cause.lower() in done.stdout.lower(), done.stderr
+    assert done.stdout.partition("|")[2].strip()
+
+
+def test_a_git_that_a_signal_ends_is_not_the_fault_of_what_is_committed(root: Path, sh: Run) -> None:
+    hook(root, "kill -KILL $PPID")
+    (root / "a").write_text("1\n")
+
+    with pytest.raises(GitUnavailable):
+        asyncio.run(Git(root).commit(["a"], "feat: a", trailers={}, verify=True))
+
+
+def test_a_lock_that_another_program_holds_is_waited_for(root: Path, sh: Run) -> None:
+    (root / "a").write_text("1\n")
+    lock = root / ".git/index.lock"
+    lock.touch()
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if sum(slept) > 3:
+            lock.unlink(missing_ok=True)
+
+    git = Git(root)
+    git.command = attrs.evolve(git.command, sleep=sleep)
+
+    assert asyncio.run(git.commit(["a"], "feat: a", trailers={}, verify=True))
+    lock.touch()
+    git.command = attrs.evolve(git.command, sleep=slept.append)
+    (root / "a").write_text("2\n")
+    with pytest.raises(GitUnavailable):
+        asyncio.run(git.commit(["a"], "feat: a", trailers={}, verify=True))

@@ -75,12 +75,19 @@ def test_each_project_has_a_readable_data_folder_of_its_own(root: Path) -> None:
     assert any(directory.name.startswith("with-space-1-") for directory in found)
 
 
-def test_a_project_in_a_worktree_shares_its_data_folder(
+def test_a_worktree_has_data_of_its_own_which_goes_with_it(
     root: Path, sh: Run, folders: tuple[Path, Path]
 ) -> None:
     sh("worktree", "add", "-q", "../tree", "-b", "side")
+    tree = root.parent / "tree"
+    found = {data_directory(folder) for folder in (root, tree, folders[0], tree / "packages" / "a")}
+    own = data_directory(tree)
 
-    assert data_directory(root.parent / "tree" / "packages" / "a") == data_directory(folders[0])
+    assert len(found) == 4
+    assert own is not None
+    own.mkdir()
+    sh("worktree", "remove", "../tree")
+    assert not own.exists()
 
 
 def test_the_same_step_of_two_projects_is_told_apart(root: Path, sh: Run, folders: tuple[Path, Path]) -> None:

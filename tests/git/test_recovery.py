@@ -13,8 +13,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from gsd_core.git import Git
-from gsd_core.processes import processes
+from gsd_core.processes import is_git_at_work, processes
 
 Run = Callable[..., str]
 KILLS = 20
@@ -104,6 +106,56 @@ def test_every_lock_file_of_git_is_removed_and_nothing_else(root: Path, sh: Run)
     assert all((common / name).exists() for name in kept)
 
 
+def test_a_lock_that_may_be_in_use_stays(root: Path, sh: Run) -> None:
+    sh("commit", "-q", "--allow-empty", "-m", "base")
+    lock = root / ".git/index.lock"
+    lock.touch()
+    began = lock.stat().st_mtime
+    git = Git(root)
+
+    assert asyncio.run(git.sweep_locks(before=began - 1)) == ()
+    assert asyncio.run(git.sweep_locks(in_use=lambda files, folders: lock in files and root in folders)) == ()
+    assert asyncio.run(git.sweep_locks(before=began + 1, in_use=is_git_at_work)) == ("index.lock",)
+
+
+def test_a_lock_from_the_future_is_old(root: Path) -> None:
+    lock = root / ".git/index.lock"
+    lock.touch()
+    os.utime(lock, (time.time() + 7200, time.time() + 7200))
+
+    assert asyncio.run(Git(root).sweep_locks(before=time.time())) == ("index.lock",)
+
+
+def test_a_git_that_works_in_the_repository_is_noticed(root: Path, sh: Run, tmp_path: Path) -> None:
+    lock = root / ".git/index.lock"
+    lock.touch()
+    with lock.open():
+        assert is_git_at_work([lock], [])
+    assert not is_git_at_work([lock], [root])
+    with subprocess.Popen(["git", "cat-file", "--batch"], cwd=root, stdin=subprocess.PIPE) as process:
+        assert is_git_at_work([lock], [root])
+        assert not is_git_at_work([lock], [tmp_path / "other"])
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def test_some_paths_are_kept_and_among_them_an_ignored_file(root: Path, sh: Run) -> None:
+    (root / ".gitignore").write_text("*.db\n")
+    (root / "a").write_text("1\n")
+    sh("add", "-A")
+    sh("commit", "-qm", "base")
+    for name in ("a", "b", "c", "data.db"):
+        (root / name).write_text("mine\n")
+    before = state(root, sh)
+
+    ref = asyncio.run(Git(root).save_recovery("x", ("a", "b", "data.db", "gone")))
+
+    assert state(root, sh) == before
+    assert sh("diff", "--name-only", "HEAD", ref).splitlines() == ["a", "b", "data.db"]
+    assert sh("show", f"{ref}:data.db") == "mine"
+    assert asyncio.run(Git(root).save_recovery("y", ("gone", ".gitignore"))) == ""
+
+
 COMMITTER = """
 import asyncio, sys
 from pathlib import Path
@@ -123,6 +175,7 @@ asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
 """
 
 
+@pytest.mark.slow
 def test_after_a_killed_commit_sweeping_is_enough_to_continue(root: Path, sh: Run, tmp_path: Path) -> None:
     """Kill the committer and its git at random moments; then sweep the locks and continue where it was.
 

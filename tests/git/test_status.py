@@ -181,3 +181,56 @@ def test_changes_inside_a_submodule_do_not_count(base: Path, sh: Run, tmp_path: 
     (base / "mod/a").write_text("dirt\n")
 
     assert asyncio.run(Git(base).changed()) == ()
+
+
+def test_tracked_files_are_listed_below_the_project_in_order(base: Path, sh: Run) -> None:
+    (base / 'in/we"ird\nnäme').touch()
+    (base / "in/untracked").touch()
+    sh("add", 'in/we"ird\nnäme')
+
+    assert asyncio.run(Git(base).files(10)) == ("a", "in/b", 'in/we"ird\nnäme')
+    assert asyncio.run(Git(base).files(1)) == ("a",)
+    assert asyncio.run(Git(base / "in").files(10)) == ("b", 'we"ird\nnäme')
+
+
+@pytest.mark.parametrize(
+    ("commands", "operation"),
+    [
+        ([["merge", "-q", "side"]], "merge"),
+        ([["rebase", "-q", "side"]], "rebase"),
+        ([["rebase", "-q", "--apply", "side"]], "rebase"),
+        ([["cherry-pick", "side"]], "cherry-pick"),
+        ([["revert", "--no-edit", "HEAD~1"]], "revert"),
+        ([["bisect", "start"]], "bisect"),
+        ([["merge", "-q", "side"], ["merge", "--abort"]], ""),
+        ([], ""),
+    ],
+)
+def test_a_command_of_several_steps_is_noticed(
+    base: Path, sh: Run, commands: list[list[str]], operation: str
+) -> None:
+    sh("checkout", "-q", "-b", "side")
+    (base / "a").write_text("theirs\n")
+    sh("commit", "-qam", "theirs")
+    sh("checkout", "-q", "-")
+    for text in ("ours\n", "ours again\n"):
+        (base / "a").write_text(text)
+        sh("commit", "-qam", text.strip())
+    for command in commands:
+        subprocess.run(["git", *command], cwd=base, check=False, capture_output=True)
+
+    assert asyncio.run(Git(base).operation()) == operation
+    assert any(entry.unmerged for entry in asyncio.run(Git(base).entries())) == (
+        operation not in ("", "bisect")
+    )
+
+
+def test_the_branch_is_known_before_its_first_commit_and_on_a_detached_head(root: Path, sh: Run) -> None:
+    sh("checkout", "-q", "-b", "topic/x")
+    git = Git(root)
+    assert asyncio.run(git.branch()) == "topic/x"
+    assert not asyncio.run(git.has_branch("topic/x"))
+    sh("commit", "-q", "--allow-empty", "-m", "base")
+    assert asyncio.run(git.has_branch("topic/x"))
+    sh("checkout", "-q", "--detach")
+    assert asyncio.run(git.branch()) == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import inspect
 import logging
 import signal
@@ -15,7 +16,8 @@ from typing import Any
 import attrs
 import pytest
 
-from gsd_core import ConfigError, Permanent, PluginError, Transient
+from gsd_core import ConfigError, Permanent, PluginError, PluginRefused, Transient
+from gsd_core.exit_codes import ExitCode, exit_code
 from gsd_core.hookspecs import gsd_write_config
 from gsd_core.plugins.isolation import PluginFailure
 from tests.hooks import behaviors
@@ -67,6 +69,83 @@ def test_what_a_plugin_raises_is_named_and_reported_once(mode: Mode, p: Behavior
         assert repr(result.raised.__cause__)[:1000] == result.raised.cause_text
     else:
         assert result.raised is None
+
+
+def no_process() -> None:
+    """Fail to start a process as `subprocess` does."""
+    code = "raise BlockingIOError(errno.EAGAIN, 'Resource temporarily unavailable')"
+    exec(compile(code, "/lib/subprocess.py", "exec"), {"errno": errno})
+
+
+def full() -> None:
+    raise OSError(errno.ENOSPC, "No space left on device", "/mnt/file")
+
+
+def out_of_memory() -> None:
+    raise MemoryError
+
+
+def no_thread() -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def judged() -> None:
+    try:
+        no_process()
+    except OSError as error:
+        raise Permanent("cannot start 'claude'") from error
+
+
+def missing() -> None:
+    raise FileNotFoundError(errno.ENOENT, "No such file or directory", "/mnt/file")
+
+
+def not_ready() -> None:
+    raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+
+def caught(function: Callable[[], None]) -> BaseException:
+    try:
+        function()
+    except Exception as error:
+        return error
+    raise AssertionError("it raises")
+
+
+@pytest.mark.parametrize("mode", DECIDING)
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        (full, "'/mnt/file': No space left on device"),
+        (out_of_memory, "out of memory"),
+        (no_process, "temporarily unavailable"),
+        (no_thread, "thread"),
+        (judged, "cannot start 'claude'"),
+    ],
+)
+def test_a_plugin_is_not_to_blame_for_what_the_machine_refuses(
+    mode: Mode, cause: Callable[[], None], words: str
+) -> None:
+    result = result_of(mode, behaviors.raises(caught(cause)))
+
+    assert isinstance(result.raised, PluginRefused)
+    assert words in str(result.raised)
+    assert "-p no:" not in result.raised.hint
+    assert result.raised.hint
+    assert exit_code(result.raised) == ExitCode.USAGE
+    assert not result.failures
+
+
+@pytest.mark.parametrize("mode", DECIDING)
+@pytest.mark.parametrize("cause", [missing, not_ready])
+def test_a_plugin_is_to_blame_for_a_missing_file_and_a_pipe_that_is_not_ready(
+    mode: Mode, cause: Callable[[], None]
+) -> None:
+    result = result_of(mode, behaviors.raises(caught(cause)))
+
+    assert isinstance(result.raised, PluginError)
+    assert not isinstance(result.raised, PluginRefused)
+    assert result.failures
 
 
 @pytest.mark.parametrize("mode", [behaviors.pick, behaviors.wrap, behaviors.fan_out, behaviors.race])

@@ -80,6 +80,8 @@ def from_type(kind: type[Any]) -> st.SearchStrategy[Any]:
 def of_generic(origin: Any, arguments: tuple[Any, ...]) -> st.SearchStrategy[Any]:
     if origin is tuple and arguments[-1] is Ellipsis:
         return st.lists(of(arguments[0]), max_size=2).map(tuple)
+    if origin is frozenset:
+        return st.frozensets(of(arguments[0]), max_size=2)
     if origin is tuple:
         return st.tuples(*map(of, arguments))
     if hasattr(origin, "keys"):

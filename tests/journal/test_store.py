@@ -17,6 +17,7 @@ import apsw
 import pytest
 
 from gsd_core.errors import Fenced, JournalError
+from gsd_core.journal import store
 from gsd_core.journal.schema import Record, Upcaster
 from gsd_core.journal.store import Journal
 
@@ -204,14 +205,56 @@ def test_a_reader_writes_nothing(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_an_empty_file_is_an_empty_journal(path: Path) -> None:
+@pytest.mark.parametrize("open_", [writer, reader])
+def test_an_empty_file_is_damage_because_a_journal_is_never_created_in_parts(
+    path: Path, open_: Callable[[Path], Journal]
+) -> None:
     path.parent.mkdir()
     path.touch()
 
-    with reader(path) as journal:
-        assert kinds(journal) == []
+    with pytest.raises(JournalError, match="is empty") as caught:
+        open_(path)
+    assert caught.value.hint.startswith("move it away")
+    assert path.read_bytes() == b""
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+def test_only_its_owner_may_read_a_journal_whatever_the_umask(path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        with writer(path) as journal:
+            journal.append("a", {}, run="r")
+            modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
+    finally:
+        os.umask(before)
+
+    assert modes == {"journal.db": 0o600, "journal.db-wal": 0o600, "journal.db-shm": 0o600}
+
+
+def test_old_activity_is_dropped_and_facts_and_usage_are_kept(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "MAX_ACTIVITY", 100)
     with writer(path) as journal:
-        assert journal.append("a", {}, run="r") == 1
+        journal.activity("agent.activity", {"text": "first", "usage": {"turns": 1}}, run="r")
+        for number in range(500):
+            journal.activity("agent.activity", {"text": str(number)}, run="r")
+            if number % 10 == 0:
+                journal.append("a", {"n": number}, run="r")
+        for number in range(5):
+            journal.activity("agent.activity", {"text": str(number)}, run="other")
+        journal.flush()
+        notes = [record for record in journal.events(run="r") if record.kind == "agent.activity"]
+        others = list(journal.events(run="other"))
+        facts = [record.data["n"] for record in journal.events(facts_only=True)]
+        last = journal.append("b", {}, run="r")
+
+    assert 100 <= len(notes) <= 130
+    assert notes[0].data["usage"] == {"turns": 1}
+    assert notes[-1].data["text"] == "499"
+    assert facts == list(range(0, 500, 10))
+    assert len(others) == 5
+    assert last == 1 + 500 + 50 + 5 + 1
 
 
 @pytest.mark.parametrize("open_", [writer, reader])

@@ -6,6 +6,8 @@ import pytest
 
 from tests.e2e.project import EXAMPLE, REHEARSAL, Project, Started, defects, gate, no_problems
 
+pytestmark = pytest.mark.slow
+
 RUN = ("run", EXAMPLE, *REHEARSAL, "--yes", "--output-format", "stream-json")
 
 
@@ -47,7 +49,6 @@ def test_an_agent_that_outlived_gsd_is_ended_by_the_next_start(project: Project)
     assert not [process for process in left if process.is_running()]
 
 
-@pytest.mark.slow
 def test_a_run_killed_with_its_whole_process_group_resumes(project: Project) -> None:
     project.create()
     project.environment = no_problems(QUESTION="1")
@@ -56,7 +57,6 @@ def test_a_run_killed_with_its_whole_process_group_resumes(project: Project) -> 
     assert_finished_once(project)
 
 
-@pytest.mark.slow
 def test_a_run_killed_between_two_tasks_resumes_with_the_second(project: Project) -> None:
     project.create()
     project.environment = no_problems(QUESTION="1")
@@ -66,7 +66,6 @@ def test_a_run_killed_between_two_tasks_resumes_with_the_second(project: Project
     assert [fact.data["task"] for fact in project.facts("task.committed")] == ["01-01/1", "01-01/2"]
 
 
-@pytest.mark.slow
 def test_a_run_killed_while_a_question_is_open_asks_it_again(project: Project) -> None:
     project.create()
     project.environment = no_problems(QUESTION="1")

@@ -10,6 +10,8 @@ import pytest
 from gsd_core.processes import start_time
 from tests.e2e.project import EXAMPLE, FAKE, Project, defects, no_problems
 
+pytestmark = pytest.mark.slow
+
 RUN = ("run", EXAMPLE, *FAKE, "--yes", "-q")
 SLOW = pytest.mark.slow
 NAMES = ["pre-commit", pytest.param("commit-msg", marks=SLOW), pytest.param("post-commit", marks=SLOW)]

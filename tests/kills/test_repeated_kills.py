@@ -6,6 +6,8 @@ import pytest
 
 from tests.e2e.project import EXAMPLE, FAKE, Project, defects, no_problems
 
+pytestmark = pytest.mark.slow
+
 RUN = ("run", EXAMPLE, *FAKE, "--yes")
 WAITS = """import asyncio, pathlib
 from gsd_core import implements
@@ -38,7 +40,6 @@ def killed_three_times(project: Project) -> None:
     closed.unlink()
 
 
-@pytest.mark.slow
 def test_a_step_lost_three_times_ends_the_run_with_a_question(project: Project) -> None:
     killed_three_times(project)
     done = project.gsd(*RUN)
@@ -59,7 +60,6 @@ def test_resuming_after_three_lost_attempts_starts_the_step_again(project: Proje
     assert list(defects(project)) == []
 
 
-@pytest.mark.slow
 def test_retry_after_three_lost_attempts_starts_the_step_again(project: Project) -> None:
     killed_three_times(project)
     project.gsd(*RUN)

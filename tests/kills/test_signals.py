@@ -54,6 +54,7 @@ BLOCKS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("agent", "number", "code"), STOPS)
 def test_a_signal_while_a_command_runs_stops_the_run_and_resume_finishes_it(
     project: Project, agent: tuple[str, ...], number: int, code: int
@@ -82,6 +83,7 @@ def test_a_signal_while_a_command_runs_stops_the_run_and_resume_finishes_it(
     assert list(defects(project)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("hook", "number", "code"), BLOCKS)
 def test_a_second_signal_ends_a_run_whose_loop_a_plugin_blocks(
     project: Project, hook: str, number: int, code: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from typing import Any
 
@@ -15,8 +16,10 @@ from gsd_core.machine.state import State
 
 from .world import World, new_world, run_to_the_end, successors
 
+MAX_STEPS = 200
 
-def shape(world: World) -> Any:
+
+def shape(world: World) -> bytes:
     """Return what decides the future of a world: everything but times, sequence numbers and attempts."""
     steps = {
         key: evolve(r, attempt=0, epoch=0, base=0, result=0, started_at=None, ended_at=None, generation=0)
@@ -24,7 +27,8 @@ def shape(world: World) -> Any:
     }
     state = evolve(world.state, seq=0, epoch=0, last_at=None, started_at=None, steps=steps, inquiries={})
     open_ = tuple(key for key, question in world.state.inquiries.items() if question.open)
-    return repr(state), open_, world.disk
+    # A digest, because the texts of all states together take a gigabyte.
+    return hashlib.sha256(repr((state, open_, world.disk)).encode()).digest()
 
 
 def walk(start: World, problems: int, crashes: int) -> dict[Any, World]:
@@ -46,20 +50,28 @@ def _key(world: World) -> Any:
 
 def check_each_has_an_end(worlds: dict[Any, World]) -> None:
     """Check that each world reaches an end if nothing else goes wrong."""
-    ended: set[Any] = set()
+    has_end: set[bytes] = set()
     for (key, _, _), world in worlds.items():
-        assert due(world.state), " > ".join(world.path)
-        if key not in ended:
-            run_to_the_end(world)
-            ended.add(key)
+        passed: list[bytes] = []
+        while key not in has_end:
+            assert len(passed) < MAX_STEPS, f"no end: {' > '.join(world.path[-30:])}"
+            passed.append(key)
+            next_item = due(world.state)
+            assert next_item, " > ".join(world.path)
+            if isinstance(next_item[0], End):
+                break
+            world = next(successors(world))
+            key = shape(world)
+        has_end.update(passed)
 
 
 @pytest.mark.parametrize(
     ("problems", "crashes", "skip_verify", "least"),
     [
-        (1, 1, False, 2_000),
+        pytest.param(1, 1, False, 2_000, marks=pytest.mark.slow),
         (1, 1, True, 150),
-        pytest.param(2, 2, False, 15_000, marks=pytest.mark.slow),
+        pytest.param(2, 1, False, 4_000, marks=pytest.mark.slow),
+        pytest.param(2, 2, False, 15_000, marks=pytest.mark.long),
         pytest.param(2, 2, True, 700, marks=pytest.mark.slow),
     ],
 )

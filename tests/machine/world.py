@@ -9,9 +9,10 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from gsd_core.journal.codec import structure, unstructure
+from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import ApplyResult, AskAgain, Due, End, Escalate, Settle, Start, Wait, due
 from gsd_core.machine.fold import fold
-from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot, State
+from gsd_core.machine.state import Claims, PhaseSnapshot, PlanSnapshot, Snapshot, State
 from gsd_core.model.ids import StepId, question_id
 from gsd_core.model.question import Answer, Inquiry, Option, Question
 
@@ -67,11 +68,24 @@ class World:
         return evolve(self, path=(*self.path, what))
 
 
-def new_world(phases: int = 0, *, depends: bool = True, options: Mapping[str, Any] | None = None) -> World:
-    """Return a run that was just opened, in a project with that many empty phases."""
-    world = World(state=State(), disk=Snapshot(phases=make_phases(phases, depends=depends)))
+def new_world(
+    phases: int = 0,
+    *,
+    depends: bool = True,
+    options: Mapping[str, Any] | None = None,
+    disk: Snapshot | None = None,
+) -> World:
+    """Return a run that was just opened, in a project with that many empty phases, or with *disk*."""
+    disk = disk or Snapshot(phases=make_phases(phases, depends=depends))
+    world = World(state=State(), disk=disk)
+    claims = claims_at_opening(world.state, disk, interrupted=False)
     world = world.record("run.started", {"idea": {"name": "idea", "sha256": "x"}})
-    return world.record("run.opened", {"options": dict(options or {})}).observed()
+    return world.record("run.opened", opened(dict(options or {}), claims)).observed()
+
+
+def opened(options: Mapping[str, Any], claims: Claims) -> dict[str, Any]:
+    """Return the data of the fact that opens a run."""
+    return {"options": options, "claims": unstructure(claims)}
 
 
 def make_phases(count: int, *, depends: bool = True) -> tuple[PhaseSnapshot, ...]:
@@ -95,6 +109,7 @@ def successors(world: World) -> Iterator[World]:
             yield world.record("attempt.lost", {"why": "gone"}, item.step, item.attempt).named("settled")
         case Start():
             yield from started(world, item)
+            yield from edited(world, item.step.phase)
         case Escalate():
             yield from escalated(world, item)
         case AskAgain():
@@ -174,7 +189,28 @@ def closed(world: World, code: int) -> World:
 def crashed(world: World) -> World:
     """Return the world as a new process finds it."""
     world = evolve(world, epoch=world.epoch + 1, crashes=world.crashes + 1)
-    return world.record("run.opened", {"options": unstructure(world.state.options)}).observed().named("again")
+    interrupted = any(record.status == "running" for record in world.state.steps.values())
+    claims = claims_at_opening(world.state, world.disk, interrupted=interrupted)
+    data = opened(unstructure(world.state.options), claims)
+    return world.record("run.opened", data).observed().named("again")
+
+
+def edited(world: World, number: str) -> Iterator[World]:
+    """Yield the worlds in which somebody changed the planning files of a phase while no agent worked."""
+    for phase in world.disk.phases:
+        plans = tuple(evolve(plan, summary=True) for plan in phase.plans)
+        forged = [evolve(phase, ticked=not phase.ticked)]
+        if phase.number == number:
+            forged += [evolve(phase, plans=plans), evolve(phase, ticked=True, plans=plans, verdict="passed")]
+            forged += [evolve(phase, verdict=verdict) for verdict in ("", "passed", "gaps_found")]
+        for change in forged:
+            if change != phase:
+                others = (change if p.number == phase.number else p for p in world.disk.phases)
+                disk = evolve(world.disk, phases=tuple(others))
+                # Counts as a problem and a crash, which keeps the number of walks within bounds.
+                crashes = world.crashes + 1
+                after = evolve(with_problem(world), crashes=crashes, disk=disk).observed()
+                yield after.named(f"edited {phase.number}")
 
 
 def with_problem(world: World) -> World:

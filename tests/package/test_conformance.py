@@ -200,6 +200,7 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("terminal", "on_event"): check_on_event,
     ("terminal", "settings"): check_settings,
     ("must_haves", "find_gaps"): check_detector,
+    ("history", "find_gaps"): check_detector,
     ("uat", "find_gaps"): check_detector,
     ("answers", "answer"): check_answers_come_from_the_file,
     ("answers", "settings"): check_settings,

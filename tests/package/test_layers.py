@@ -189,6 +189,7 @@ VALUE_IMPORTS = {
     "re",
     "hashlib",
     "secrets",  # For random ids.
+    "errno",  # For telling errors of the machine apart.
     "fnmatch",  # For comparing names, like unicodedata.
     "unicodedata",
 }

@@ -12,7 +12,7 @@ from gsd_core import PROTECTED_NAMES, Allow, Deny, FileWrite, StepResult, ToolUs
 from gsd_core.hookspecs import gsd_execute_step
 from gsd_core.planning.check import invalid_path_reason
 from gsd_core.protected_paths import SECRET_NAMES, fold_name, is_secret_name, protected_part
-from gsd_core.run.tasks import may_commit
+from gsd_core.run.delivery import may_commit
 from gsd_plugins import permissions
 from tests.run import harness as h
 

@@ -14,13 +14,13 @@ HEAVY = (
     "mcp",
     "apprise",
     "starlette",
-    "tenacity",
     "cattrs",
     "psutil",
     "ruamel",
     "jsonschema",
+    "tree_sitter",
 )
-STATUS_NEEDS = {"tenacity", "cattrs", "ruamel"}
+STATUS_NEEDS = {"cattrs", "ruamel"}
 COMMANDS = (["--help"], ["run", "--help"], ["plugins"], ["status"], ["--version"])
 SCRIPT = """
 import sys
@@ -49,7 +49,10 @@ def test_a_command_that_only_shows_something_loads_no_heavy_library(args: list[s
 
 GROUP_HELP_NEEDS = {
     "gsd_core",
-    *(f"gsd_core.cli{module}" for module in ("", ".app", ".commands", ".global_options", ".help")),
+    *(
+        f"gsd_core.cli{module}"
+        for module in ("", ".app", ".commands", ".global_options", ".help", ".streams")
+    ),
 }
 LIBRARIES_OF_GROUP_HELP = {"attr", "attrs", "click", "gsd_core"}
 

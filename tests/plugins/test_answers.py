@@ -56,6 +56,25 @@ def test_a_question_is_found_by_id_text_header_and_regular_expression(key: str, 
     assert found == [Answer(question="q-db", chosen=("PostgreSQL",), by=source, how="file")]
 
 
+@pytest.mark.parametrize(
+    ("key", "how"),
+    [("q-look", "file"), ("Is it blue?", "file"), ("Please check", "policy"), ("/blue/", "policy")],
+)
+def test_a_check_is_looked_at_only_by_who_names_it(key: str, how: str, tmp_path: Path) -> None:
+    look = Question(
+        id="q-look",
+        text="Is it blue?",
+        header="Please check",
+        options=(Option(label="Works"), Option(label="Does not work")),
+        inspection=True,
+    )
+
+    found = look_up(write_answers(tmp_path, {key: "Works"}), look)
+
+    assert found is not None
+    assert [(answer.chosen, answer.how) for answer in found] == [(("Works",), how)]
+
+
 def test_a_part_of_the_text_does_not_identify_a_question(tmp_path: Path) -> None:
     assert look_up(write_answers(tmp_path, {"Which data": "SQLite"})) is None
 
@@ -145,7 +164,7 @@ def test_an_empty_file_answers_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_an_error_in_a_file_names_its_place(content: str, name: str, place: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ValueError) as error:
         look_up(write_answers(tmp_path, content, name))
 
     assert place in str(error.value)
@@ -157,11 +176,11 @@ def test_a_missing_a_binary_and_a_huge_file_are_errors(tmp_path: Path) -> None:
     huge = tmp_path / "huge"
     huge.write_bytes(b" " * 1_000_001)
 
-    with pytest.raises(ConfigError, match="No such file"):
+    with pytest.raises(ValueError, match="No such file"):
         look_up(str(tmp_path / "missing"))
-    with pytest.raises(ConfigError, match="not UTF-8"):
+    with pytest.raises(ValueError, match="not UTF-8"):
         look_up(str(binary))
-    with pytest.raises(ConfigError, match="larger than 1 MB"):
+    with pytest.raises(ValueError, match="larger than 1 MB"):
         look_up(str(huge))
 
 

@@ -29,7 +29,7 @@ from gsd_core import (
     bind_settings,
 )
 from gsd_core.testing import conformance, make_manager
-from gsd_plugins import answers, apprise, budget, inplace, must_haves, permissions, retry, uat, yolo
+from gsd_plugins import answers, apprise, budget, history, inplace, must_haves, permissions, retry, uat, yolo
 
 STEP = StepRequest(
     id="1/plan",
@@ -46,7 +46,7 @@ UNKNOWN = Inquiry(questions=(Question(id="q-2", text="What else?"),))
 
 
 def test_all_implement_existing_hooks() -> None:
-    modules = (answers, apprise, budget, inplace, must_haves, permissions, retry, uat, yolo)
+    modules = (answers, apprise, budget, history, inplace, must_haves, permissions, retry, uat, yolo)
 
     assert len(make_manager(*modules).get_plugins()) == len(modules)
 

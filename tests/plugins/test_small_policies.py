@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from attrs import define, field
+from attrs import evolve
 
 from gsd_core import (
     Credentials,
     Inquiry,
     Option,
+    Outage,
     Permanent,
     PluginError,
     ProjectInfo,
@@ -156,69 +156,92 @@ def test_the_project_itself_is_the_workspace(tmp_path: Path) -> None:
     assert asyncio.run(tree()) == tmp_path
 
 
-@define
-class Attempts:
-    """A step that raises the given errors, then succeeds; *pauses* are the waits in between."""
-
-    errors: list[BaseException]
-    made: int = 0
-    pauses: list[float] = field(factory=list[float])
-
-    async def __call__(self, step: StepRequest, /) -> StepResult:
-        self.made += 1
-        if self.errors:
-            raise self.errors.pop(0)
-        return StepResult(subject="done")
-
-    async def sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
-
-
-def tried(
-    *errors: BaseException,
+def raised(
+    error: BaseException,
+    *,
+    retries: int = 0,
+    waited: timedelta = timedelta(0),
     settings: retry.RetrySettings | None = None,
-    jitter: Callable[[], float] = lambda: 1.0,
-) -> tuple[Attempts, BaseException | None]:
-    attempts = Attempts(errors=list(errors))
-    clock = retry.Clock(now=lambda: NOW, sleep=attempts.sleep, jitter=jitter)
-    try:
-        asyncio.run(retry.retry(request(), attempts, settings or retry.RetrySettings(), clock))
-    except BaseException as exc:
-        return attempts, exc
-    return attempts, None
+    jitter: float = 1.0,
+) -> BaseException:
+    """Return what the plugin raises when an attempt ends with *error*."""
+
+    async def attempt(step: StepRequest, /) -> StepResult:
+        raise error
+
+    step = evolve(request(), retries=retries, waited=waited)
+    clock = retry.Clock(now=lambda: NOW, jitter=lambda: jitter)
+    with pytest.raises(type(error)) as info:
+        asyncio.run(retry.retry(step, attempt, settings or retry.RetrySettings(), clock))
+    return info.value
 
 
-def test_a_transient_failure_is_retried_after_a_pause() -> None:
-    attempts, error = tried(Transient("overloaded"))
-
-    assert (attempts.made, attempts.pauses, error) == (2, [2.0], None)
-
-
-def test_the_last_failure_is_raised() -> None:
-    first, second = Transient("overloaded"), Transient("still overloaded")
-    attempts, error = tried(first, second)
-
-    assert (attempts.made, error) == (2, second)
+def pause(error: BaseException) -> float | None:
+    """Return the seconds until the next attempt; ``None`` if there is none."""
+    assert isinstance(error, Transient)
+    return (error.until - NOW).total_seconds() if error.until else None
 
 
-def test_pauses_double_up_to_the_maximum_and_jitter_shortens_them() -> None:
-    settings = retry.RetrySettings(attempts=5, wait=timedelta(seconds=20), max_wait=timedelta(seconds=60))
-    attempts, _ = tried(*[Transient("x") for _ in range(4)], settings=settings, jitter=lambda: 0.0)
+def test_an_attempt_that_succeeds_is_not_repeated() -> None:
+    async def attempt(step: StepRequest, /) -> StepResult:
+        return StepResult(subject=step.id)
 
-    assert attempts.pauses == [10.0, 20.0, 40.0, 60.0]
-
-
-def test_a_retry_time_within_the_maximum_wait_is_waited_for() -> None:
-    attempts, error = tried(Transient("limit", NOW + timedelta(seconds=45)))
-
-    assert (attempts.pauses, error) == ([45.0], None)
+    with bind_settings({retry.RetrySettings: retry.RetrySettings()}):
+        assert asyncio.run(retry.retry_step(request(), attempt)).subject == "1/plan"
 
 
-def test_a_later_retry_time_is_left_to_the_core() -> None:
-    limit = Transient("limit", NOW + timedelta(seconds=61))
-    attempts, error = tried(limit)
+def test_a_transient_failure_is_repeated_after_a_pause_until_there_were_enough_attempts() -> None:
+    assert [pause(raised(Transient("lost"), retries=number)) for number in (0, 1)] == [2.0, None]
 
-    assert (attempts.made, attempts.pauses, error) == (1, [], limit)
+
+def test_an_outage_is_waited_for_until_the_time_for_it_is_used_up() -> None:
+    settings = retry.RetrySettings(outage=timedelta(minutes=10), attempts=1)
+    minutes = [
+        pause(raised(Outage("529"), retries=40, waited=timedelta(minutes=m), settings=settings))
+        for m in (0, 9, 10)
+    ]
+
+    assert minutes == [60.0, 60.0, None]
+
+
+def test_an_outage_that_lasted_too_long_ends_the_step_even_if_the_service_names_a_time() -> None:
+    error = Outage("529", NOW + timedelta(seconds=1))
+
+    assert pause(raised(error, retries=40, waited=timedelta(hours=2))) is None
+
+
+def test_by_default_an_outage_of_ten_minutes_does_not_end_a_run() -> None:
+    assert pause(raised(Outage("529"), retries=20, waited=timedelta(minutes=10))) is not None
+
+
+def test_an_outage_that_lasted_too_long_says_which_setting_limits_the_wait() -> None:
+    error = raised(Outage("529"), retries=40, waited=timedelta(hours=2))
+
+    assert isinstance(error, Outage)
+    assert "retry.outage" in error.hint
+
+
+def test_pauses_double_up_to_the_maximum_and_jitter_shortens_them_by_up_to_half() -> None:
+    settings = retry.RetrySettings(wait=timedelta(seconds=20), max_wait=timedelta(seconds=60))
+
+    for jitter, expected in ((1.0, [20.0, 40.0, 60.0, 60.0]), (0.0, [10.0, 20.0, 30.0, 30.0])):
+        found = [
+            pause(raised(Outage("x"), retries=n, settings=settings, jitter=jitter)) for n in (0, 1, 2, 10**6)
+        ]
+        assert found == expected
+
+
+def test_the_time_that_a_service_names_is_waited_for_but_never_less_than_the_backoff() -> None:
+    later, past = NOW + timedelta(minutes=5), NOW - timedelta(hours=1)
+
+    assert pause(raised(Outage("busy", later))) == 300.0
+    assert pause(raised(Outage("busy", past))) == 2.0
+
+
+def test_a_usage_limit_is_waited_for_whatever_happened_before() -> None:
+    limit = Transient("limit", NOW + timedelta(hours=3))
+
+    assert pause(raised(limit, retries=9, waited=timedelta(hours=1))) == 3 * 3600
 
 
 @pytest.mark.parametrize(
@@ -233,26 +256,15 @@ def test_a_later_retry_time_is_left_to_the_core() -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_other_errors_are_not_retried(error: BaseException) -> None:
-    attempts, raised = tried(error)
-
-    assert (attempts.made, attempts.pauses, type(raised)) == (1, [], type(error))
+def test_other_errors_are_passed_on_as_they_are(error: BaseException) -> None:
+    assert raised(error) is error
+    assert not hasattr(error, "until")
 
 
 def test_the_raised_error_pickles() -> None:
-    _, error = tried(Transient("a"), Transient("b", hint="later"))
+    revived = pickle.loads(pickle.dumps(raised(Outage("b", hint="later"))))
 
-    revived = pickle.loads(pickle.dumps(error))
-    assert (str(revived), revived.hint) == ("b", "later")
-
-
-def test_the_hook_uses_the_run_s_settings() -> None:
-    attempts = Attempts(errors=[Transient("a"), Transient("b")])
-    settings = retry.RetrySettings(attempts=3, wait=timedelta(0))
-    with bind_settings({retry.RetrySettings: settings}):
-        result = asyncio.run(retry.retry_step(request(), attempts))
-
-    assert (result.subject, attempts.made) == ("done", 3)
+    assert (str(revived), revived.hint, pause(revived)) == ("b", "later", 2.0)
 
 
 def test_the_settings_are_contributed() -> None:

@@ -54,7 +54,10 @@ def started() -> Iterator[Started]:
     yield every
     for process in every:
         process.kill()
-        process.communicate()
+        process.wait()
+        # Not read to its end: a child that a failed test left behind may have it open.
+        if process.stdout:
+            process.stdout.close()
 
 
 def start(started: Started, code: str, environment: dict[str, str]) -> subprocess.Popen[str]:

@@ -44,7 +44,12 @@ def names(said: list[object]) -> list[str]:
             "  truth: The usage is documented",
             SCENARIO.plans("1", 1, "  truth: The usage is documented"),
         ),
-        ("2/verify", "verifier", "- 02-01:T1: x\n- 02-01:T2: y", SCENARIO.verdicts(["02-01:T1", "02-01:T2"])),
+        (
+            "2/verify",
+            "verifier",
+            "- 02-01:T1: x\n- 02-01:T2: y",
+            SCENARIO.verdicts(["02-01:T1", "02-01:T2"], "2"),
+        ),
     ],
 )
 def test_a_value_is_given_with_the_structured_output_tool(
@@ -66,6 +71,18 @@ def test_a_verifier_reads_the_code_before_it_answers(tmp_path: Path) -> None:
     assert names([*said])[-1] == "StructuredOutput"
 
 
+def test_a_verifier_cites_what_it_read(tmp_path: Path) -> None:
+    (tmp_path / SCENARIO.evidence_of("03-01")).parent.mkdir(parents=True)
+    (tmp_path / SCENARIO.evidence_of("03-01")).write_text('"""Report."""\n')
+    player = Player(Replies(SCENARIO), tmp_path, "3/verify", "verifier", "- 03-01:T1: x\n- REPORT-01: y")
+
+    player.play()
+
+    cited = {verdict["id"]: verdict["citations"] for verdict in player.value["verdicts"]}
+    line = {"file": SCENARIO.evidence_of("03-01"), "first": 1, "last": 1}
+    assert cited == {"03-01:T1": [line], "REPORT-01": [line]}
+
+
 def test_without_the_structured_output_tool_the_answer_is_text(tmp_path: Path) -> None:
     player = Player(Replies(SCENARIO), tmp_path, "init", "roadmapper", tools=("Read",))
 
@@ -75,6 +92,7 @@ def test_without_the_structured_output_tool_the_answer_is_text(tmp_path: Path) -
     assert '"core_value"' in said[-1].text
 
 
+@pytest.mark.slow
 def test_a_whole_project_can_be_executed_under_the_cli_s_rules_for_files(tmp_path: Path) -> None:
     for plan in plan_ids(SCENARIO):
         player = executor(tmp_path, plan)
@@ -87,6 +105,7 @@ def test_a_whole_project_can_be_executed_under_the_cli_s_rules_for_files(tmp_pat
     assert readme.count("## Usage") == readme.count("## Command line") == 1
 
 
+@pytest.mark.slow
 def test_it_takes_few_turns(tmp_path: Path) -> None:
     turns = {plan: executor(tmp_path, plan) for plan in plan_ids(SCENARIO)}
 
@@ -128,6 +147,7 @@ def test_exactly_one_request_is_refused_as_overloaded(tmp_path: Path) -> None:
     assert [player.failures for player in players] == [[529], []]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", range(1, 5))
 def test_a_conversation_that_lost_its_last_turn_continues(turns: int, tmp_path: Path) -> None:
     player = executor(tmp_path, "01-01")
@@ -144,6 +164,7 @@ def test_a_conversation_that_lost_its_last_turn_continues(turns: int, tmp_path: 
     assert player.value["issues"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", ["01-01", "03-01"])
 def test_a_new_conversation_learns_which_tasks_are_done(plan: str, tmp_path: Path) -> None:
     for before in plan_ids(SCENARIO)[: plan_ids(SCENARIO).index(plan)]:

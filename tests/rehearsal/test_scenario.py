@@ -13,9 +13,11 @@ import pytest
 from attrs import evolve
 
 from gsd_core import GapReport, PhaseView
-from gsd_core.planning.check import Issue, check_plans
+from gsd_core.planning.check import Issue, check_plans, check_serves
+from gsd_core.planning.idea import split_statements
 from gsd_plugins import must_haves
 from gsd_plugins.native.answers import PlansAnswer, RoadmapAnswer, parse_answer
+from gsd_plugins.native.init import validate_roadmap
 from gsd_plugins.native.plan import plans_from
 from gsd_plugins.rehearsal.scenario import Scenario, is_accepted
 from tests.rehearsal.task_host import IDEAS, plan_ids
@@ -37,6 +39,7 @@ def run(command: str, tree: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, shell=True, cwd=tree, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("phases", [1, 2, 3])
 @pytest.mark.parametrize("idea", IDEAS, ids=NAMES)
 def test_the_product_of_any_idea_passes_its_own_tests(idea: str, phases: int, tmp_path: Path) -> None:
@@ -48,6 +51,7 @@ def test_the_product_of_any_idea_passes_its_own_tests(idea: str, phases: int, tm
     assert "## Usage" in (tmp_path / "README.md").read_text("utf-8")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_every_check_passes_right_after_its_task(seed: int, tmp_path: Path) -> None:
     scenario = Scenario(IDEAS[0], seed, phases=3)
@@ -89,7 +93,7 @@ def everything(scenario: Scenario) -> Any:
         [scenario.plans(number) for number in numbers],
         [scenario.tasks(plan) for plan in plans],
         [scenario.summary(plan) for plan in plans],
-        scenario.verdicts([f"{plan}:T1" for plan in plans]),
+        scenario.verdicts([f"{plan}:T1" for plan in plans], "1"),
         scenario.user_question(),
     ]
 
@@ -208,13 +212,50 @@ def test_the_plans_pass_the_checks_of_the_planning_step(phases: int) -> None:
     issues: list[Issue] = []
 
     for number, phase in enumerate(roadmap.phases, 1):
-        view = PhaseView(number=str(number), name=phase.name, project=Path(), directory=".planning/phases/x")
-        answers = parse_answer(PlansAnswer, scenario.plans(str(number))).plans
-        issues += check_plans(view, plans_from(answers, view, gap_closure=False), phase.requirements)
+        view = PhaseView(
+            number=str(number),
+            name=phase.name,
+            project=Path(),
+            directory=".planning/phases/x",
+            requirements=phase.requirements,
+            criteria=phase.criteria,
+        )
+        plans = plans_from(
+            parse_answer(PlansAnswer, scenario.plans(str(number))).plans, view, gap_closure=False
+        )
+        issues += [*check_plans(view, plans, phase.requirements), *check_serves(view, plans)]
 
     assert issues == []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("phases", [1, 2, 3])
+@pytest.mark.parametrize("idea", IDEAS, ids=NAMES)
+def test_the_roadmap_of_any_idea_uses_each_of_its_statements(idea: str, phases: int) -> None:
+    roadmap = parse_answer(RoadmapAnswer, Scenario(idea, phases=phases).roadmap())
+
+    assert validate_roadmap(roadmap, 8, split_statements(idea)) == ()
+
+
+def test_the_roadmap_uses_the_statements_of_the_prompt_if_that_has_another_idea() -> None:
+    roadmap = parse_answer(
+        RoadmapAnswer, Scenario("# One").roadmap("[S9] x\n\nThe statements of the idea are S1 to S9.\n")
+    )
+    used = {name for one in roadmap.requirements for name in one.statements} | {*roadmap.context}
+
+    assert used == {f"S{number}" for number in range(1, 10)}
+
+
+def test_the_plans_serve_what_a_person_added_to_the_phase_and_not_what_was_removed() -> None:
+    prompt = "- 01:C1: x\n- 01:C3: y\n- CORE-01: a\n- NEW-01: b\n"
+    plans = Scenario(IDEAS[0], phases=2).plans("1", about=prompt)["plans"]
+
+    served = {name for plan in plans for truth in plan["truths"] for name in truth["serves"]}
+    assert served == {"01:C1", "01:C3", "CORE-01", "NEW-01"}
+    assert all(truth["serves"] for plan in plans for truth in plan["truths"])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "bullet"),
     [("Dash", "-"), ("Arrow (Recommended)", "->"), (">>", ">>"), ('"\\\n☃' + "x" * 99, '"\\ ☃xxxxxxxx')],
@@ -242,7 +283,7 @@ def test_a_gap_plan_promises_the_truths_of_its_gaps() -> None:
 
     plan = Scenario(IDEAS[0]).plans("1", 1, gaps)["plans"][0]
 
-    assert plan["truths"] == ["README.md says how it is used"]
+    assert [truth["text"] for truth in plan["truths"]] == ["README.md says how it is used"]
     assert plan["files_modified"] == ["README.md"]
 
 
@@ -268,12 +309,15 @@ def test_an_inserted_phase_is_planned_with_its_requirements(tmp_path: Path) -> N
     assert run(tasks[0].check, tmp_path).returncode == 0
 
 
-def test_each_truth_of_the_phase_is_judged_once() -> None:
-    prompt = "- 01-01:T1: a\n- 01-02:T1: b\n- 02-01:T1: other\nseen before: 01-01:T1"
+def test_each_must_have_of_the_phase_is_judged_once() -> None:
+    prompt = (
+        "- CORE-01: r\n- 01:C1: c\n- 01-01:T1: a (serves DOC-01)\n- 01-02:T1: b\n- 02-01:T1: other\n"
+        "- 01-01:T1: nothing is cited"
+    )
 
-    truths = Scenario(IDEAS[0]).truths_in(prompt, "1")
+    asked = Scenario(IDEAS[0]).asked_in(prompt, "1")
 
-    assert truths == ("01-01:T1", "01-02:T1")
+    assert asked == ("CORE-01", "01:C1", "01-01:T1", "01-02:T1")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from gsd_core.journal.inbox import put as put
 from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
 from gsd_core.machine.state import Options
-from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
+from gsd_core.model.agent import AgentHost, AgentResult, AgentTask, Allow, ToolUse
 from gsd_core.model.question import Answer
 from gsd_core.model.step import Idea
 from gsd_core.plugins.calling import Hooks
@@ -27,7 +27,7 @@ from gsd_core.plugins.loading import collect_settings
 from gsd_core.run import RunEnd, RunRequest, run_project
 from gsd_core.settings import CORE_SECTIONS, Layer, resolve
 from gsd_core.testing import make_hooks
-from gsd_plugins import budget, inplace, must_haves, native, permissions, retry, uat, yolo
+from gsd_plugins import budget, history, inplace, must_haves, native, permissions, retry, uat, yolo
 from gsd_plugins.rehearsal import FakeAgent, Scenario
 from gsd_plugins.yolo import YoloSettings
 
@@ -36,6 +36,7 @@ IDEA = "# Greeter\n\nA small program that greets people by name.\n"
 BUILT_IN: dict[str, object] = {
     "native": native,
     "must_haves": must_haves,
+    "history": history,
     "uat": uat,
     "permissions": permissions,
     "retry": retry,
@@ -103,6 +104,21 @@ class Watched:
     def of(self, role: str) -> list[AgentTask]:
         """Return the tasks of that role."""
         return [task for task in self.tasks if task.role == role]
+
+
+async def write(task: AgentTask, host: AgentHost, path: str, text: str) -> None:
+    """Write a file as an agent does with its tool, which the core gets to know."""
+    file = task.tree / path
+    use = ToolUse(
+        step=task.step,
+        name="Write",
+        input={"file_path": str(file), "content": text},
+        asked_by="agent",
+        tree=task.tree,
+    )
+    assert isinstance(await host.permit(use), Allow)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
 
 
 def answer(root: Path, question: str, *chosen: str, text: str = "") -> None:

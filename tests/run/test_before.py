@@ -22,6 +22,8 @@ from tests.cli.bench import call
 
 from . import harness as h
 
+pytestmark = pytest.mark.slow
+
 OTHER = h.idea("# Ledger\n\nWho paid what.\n")
 
 

@@ -18,6 +18,8 @@ from gsd_core.run.runtime import Effects
 
 from . import harness as h
 
+pytestmark = pytest.mark.slow
+
 
 class Crash(BaseException):
     """Stands for the end of the process."""
@@ -75,9 +77,10 @@ class CrashingEffects(Effects):
         *,
         verify: bool,
         empty: bool = False,
+        body: str = "",
     ) -> str:
         self.fuse(f"before commit {subject}")
-        commit = await super().commit(paths, subject, trailers, verify=verify, empty=empty)
+        commit = await super().commit(paths, subject, trailers, verify=verify, empty=empty, body=body)
         self.fuse(f"after commit {subject}")
         return commit
 
@@ -136,7 +139,6 @@ def test_a_crash_at_some_points_ends_in_the_same_tree(tmp_path: Path) -> None:
     check(tmp_path, range(5, len(expected[0]), 29), expected)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
 def test_a_crash_at_any_point_ends_in_the_same_tree(tmp_path: Path, part: int) -> None:
     expected = reference(tmp_path)

@@ -26,6 +26,8 @@ from gsd_core.testing import FakeClock, ScriptedHuman
 
 from . import harness as h
 
+pytestmark = pytest.mark.slow
+
 SOON = {"retry": {"wait": 0.01}}
 
 

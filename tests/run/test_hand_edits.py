@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 
 from gsd_core.errors import Permanent
+from gsd_core.hookspecs import gsd_wrap_step
 from gsd_core.machine.state import Options
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
+from gsd_core.model.step import RunStep, StepRequest, StepResult
 from gsd_core.planning.survey import read_planning
 
 from . import harness as h
+
+pytestmark = pytest.mark.slow
 
 
 def done(root: Path, **scenario: object) -> Path:
@@ -39,7 +43,6 @@ def tasks(root: Path) -> list[str]:
     return [task for _, task in h.trailed(root) if task]
 
 
-@pytest.mark.slow
 def test_a_phase_inserted_by_hand_is_done_in_order(tmp_path: Path) -> None:
     root = done(tmp_path / "project", phases=2)
     details = "### Phase 1.1: Polish\n**Goal**: Polish it\n**Depends on**: Phase 1\n**Requirements**: None\n"
@@ -142,6 +145,20 @@ def test_without_its_journal_a_completed_project_is_still_complete(tmp_path: Pat
     end = h.do(h.request(root, agent))
 
     assert (end.outcome, agent.tasks) == ("done", [])
+    notes = "; ".join(end.notes)
+    assert "1 phase was complete before and not verified by this run (1)" in notes
+    assert "the journal of an earlier run is missing" in notes
+
+
+def test_a_plan_that_a_person_edited_is_named_at_the_end(tmp_path: Path) -> None:
+    root = done(tmp_path / "project")
+    changed(root, only(root, "01-01-PLAN.md").relative_to(root).as_posix(), "<done>", "<done>Also: ")
+
+    end = h.do(h.request(root, h.one_phase()))
+
+    assert (end.outcome, end.reason) == ("done", "1 phase complete")
+    assert end.notes == ("plan 01-01 was edited by hand",)
+    assert h.facts(root, "run.closed")[-1].data["notes"] == list(end.notes)
 
 
 def test_a_new_plan_starts_from_its_first_task_regardless_of_the_history(tmp_path: Path) -> None:
@@ -238,12 +255,14 @@ def test_a_shared_file_that_is_broken_by_hand_fails_the_step_naming_the_line_and
     root = h.repository(tmp_path / "project")
     state = root / ".planning" / "STATE.md"
 
-    async def break_file(task: AgentTask, host: AgentHost) -> AgentResult | None:
-        if task.role == "planner":
+    async def break_file(step: StepRequest, call_next: RunStep) -> StepResult:
+        result = await call_next(step)
+        if step.kind == "plan":
             state.write_bytes(b"# State\nPhase: \xff\n")
-        return None
+        return result
 
-    first = h.do(h.request(root, h.Watched(h.one_phase(), break_file), given=h.idea()))
+    editor = h.plugin(gsd_wrap_step, break_file)
+    first = h.do(h.request(root, h.one_phase(), given=h.idea(), editor=editor))
     spoilt = state.read_bytes()
     h.git(root, "checkout", "--", ".planning/STATE.md")
     second = h.do(h.request(root, h.one_phase()))

@@ -16,6 +16,8 @@ from tests.cli.bench import call
 
 from . import harness as h
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def full_reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:

@@ -24,6 +24,8 @@ from tests.hooks import behaviors
 
 from . import harness as h
 
+pytestmark = pytest.mark.slow
+
 ANYTHING: Any = 42
 LABEL = Scenario(h.IDEA, phases=1).product.bullets[0][0]
 SHORT_LIMITS = {"limits": {"detector": 2, "idle": 4, "hard": 4}, "retry": {"attempts": 1}}

@@ -61,6 +61,7 @@ def test_without_an_answer_the_agent_is_not_called_again(tmp_path: Path) -> None
     assert (end.exit, agent.tasks) == (3, [])
 
 
+@pytest.mark.slow
 def test_an_answer_given_between_two_runs_is_in_the_code_and_nothing_is_asked_twice(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     h.do(h.request(root, asking(), given=h.idea(), yes=False))
@@ -76,6 +77,7 @@ def test_an_answer_given_between_two_runs_is_in_the_code_and_nothing_is_asked_tw
     assert (answered.data["answer"]["via"], answered.data["answer"]["by"]) == ("inbox", "tester")
 
 
+@pytest.mark.slow
 def test_an_answer_that_no_run_has_taken_yet_can_be_replaced(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     h.do(h.request(root, asking(), given=h.idea(), yes=False))
@@ -121,6 +123,7 @@ class Hanging:
         return None
 
 
+@pytest.mark.slow
 def test_an_answer_through_the_inbox_beats_a_plugin_that_hangs(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     hanging = Hanging(root, label=SCENARIO.product.bullets[1][0])
@@ -131,6 +134,7 @@ def test_an_answer_through_the_inbox_beats_a_plugin_that_hangs(tmp_path: Path) -
     assert f'BULLET = "{SCENARIO.product.bullets[1][1]}"' in code(root)
 
 
+@pytest.mark.slow
 def test_an_agent_that_waits_too_long_is_ended_and_resumed_with_the_answer(
     tmp_path: Path,
 ) -> None:
@@ -174,10 +178,11 @@ async def asks_two(task: AgentTask, host: AgentHost) -> AgentResult | None:
     """Ask two questions in one inquiry before the agent does its work."""
     if task.role == "executor":
         answers = await host.ask(TWO)
-        (task.tree / "choice.txt").write_text(" ".join(answer.words for answer in answers))
+        await h.write(task, host, "choice.txt", " ".join(answer.words for answer in answers))
     return None
 
 
+@pytest.mark.slow
 def test_a_partial_answer_is_recorded_and_the_rest_is_asked_again(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     color, size = ScriptedHuman({"color": "red"}), Later(ScriptedHuman({"size": "big"}))
@@ -206,6 +211,7 @@ class Later:
         return await self.human.answer(inquiry) if len(inquiry.questions) == 1 else None
 
 
+@pytest.mark.slow
 def test_a_refused_answer_of_a_plugin_is_named_and_another_wins(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
 
@@ -224,6 +230,7 @@ def test_a_refused_answer_of_a_plugin_is_named_and_another_wins(tmp_path: Path) 
     assert f'BULLET = "{SCENARIO.product.bullets[1][1]}"' in code(root)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -414,6 +421,7 @@ class Publishing:
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("yes", "expected"), [(True, Deny), (False, Allow)])
 def test_yes_never_permits_what_a_human_may_permit(tmp_path: Path, yes: bool, expected: type) -> None:
     root = h.repository(tmp_path / "project")
@@ -428,6 +436,7 @@ def test_yes_never_permits_what_a_human_may_permit(tmp_path: Path, yes: bool, ex
     assert fact.data["inquiry"]["kind"] == "permission"
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_if_discuss_is_skipped_and_no_question_is_open(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     options = Options(skip_discuss=True)

@@ -126,9 +126,10 @@ TWICE = [CASES[3], CASES[6], CASES[9]]
 """Cases with a hook that also appears in another case."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(c, id=f"{c.name}-{c.function}", marks=[pytest.mark.slow] * (c in TWICE)) for c in CASES],
+    [pytest.param(c, id=f"{c.name}-{c.function}", marks=[pytest.mark.long] * (c in TWICE)) for c in CASES],
 )
 def test_a_built_in_can_be_blocked_and_replaced(tmp_path: Path, case: Case) -> None:
     root, other = h.repository(tmp_path / "project"), Other()

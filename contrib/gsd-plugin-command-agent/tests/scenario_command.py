@@ -25,13 +25,22 @@ def answer(step: StepId, prompt: str) -> Any:
     """Return the next answer of the step's agent."""
     match step.kind:
         case "init":
-            return SCENARIO.roadmap()
+            return SCENARIO.roadmap(prompt)
         case "plan":
             return SCENARIO.plans(step.phase, step.round, prompt)
         case "execute":
             return execute(step.detail, prompt)
         case _:
-            return {"value": SCENARIO.verdicts(SCENARIO.truths_in(prompt, step.phase))}
+            return verify(step.phase, prompt)
+
+
+def verify(phase: str, prompt: str) -> Any:
+    """Run a command first: the core knows of it, so the verdicts can cite it."""
+    asked = SCENARIO.asked_in(prompt, phase)
+    command = SCENARIO.command_for(asked, phase)
+    if command not in prompt.partition("run_command")[2]:
+        return {"calls": [{"function": "run_command", "arguments": {"command": command}}]}
+    return {"value": SCENARIO.verdicts(asked, phase, ran=[command])}
 
 
 def execute(plan: str, prompt: str) -> Any:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from gsd_core import Credentials, Exhausted, Finding, Permanent, StepError, Transient, settings_of
+from gsd_core import Credentials, Exhausted, Finding, Outage, Permanent, StepError, Transient, settings_of
 
 from .cli import ClaudeSettings, allowed_variables, find_cli
 
@@ -27,7 +28,17 @@ _STATUS_OF_ERROR = {
     "billing_error": 402,
     "rate_limit": 429,
     "invalid_request": 400,
+    "model_not_found": 404,
+    "server_error": 500,
+    "overloaded": 529,
 }
+
+_NO_CONNECTION = re.compile(
+    r"ECONN(REFUSED|RESET|ABORTED)|ENOTFOUND|EAI_AGAIN|E(HOST|NET)(UNREACH|DOWN)|ETIMEDOUT|EPIPE"
+    r"|socket hang up|socket connection was closed|fetch failed|[Cc]onnection error|[Uu]nable to connect"
+    r"|[Rr]equest timed out|overloaded_error|(API Error:? *\(?|HTTP )(5\d\d|429)\b"
+)
+"""How the CLI and its runtime report an outage in words, where they give no status."""
 
 
 class WrongStart(Exception):
@@ -40,22 +51,45 @@ def is_wrong_start(text: str, *, resume: bool) -> bool:
 
 
 def api_error(status: int | None, text: str, until: datetime | None = None) -> StepError:
-    """Return the error for an HTTP *status* of the API; ``None`` is a failed connection."""
+    """Return the error for an HTTP *status* of the API; ``None`` is a failed connection.
+
+    A usage limit says *until* when it holds. Every other failure that time heals is an outage, for which
+    *until* may name the earliest time of the next try.
+    """
     if status in (401, 403):
         return Credentials(f"the API rejected the credentials: {text}", hint=LOGIN_HINT.format(cli="claude"))
     if status == 402:
         return Exhausted(
             f"the account cannot be billed: {text}", hint="check the billing page of the account"
         )
-    if status is None or status >= 500 or status in _TRANSIENT_STATUSES:
+    if status == 429 and until is not None:
         return Transient(text, until)
+    if status is None or status >= 500 or status in _TRANSIENT_STATUSES:
+        return Outage(text, until)
     return Permanent(text, hint="the API rejected the request itself: check the model and the prompt")
 
 
-def result_error(result: ResultMessage, message_error: str, until: datetime | None) -> StepError:
-    """Return the error for a failed *result*; *message_error* is the last message's error name."""
+def result_error(
+    result: ResultMessage,
+    message_error: str,
+    until: datetime | None,
+    retry_after: timedelta | None = None,
+) -> StepError:
+    """Return the error for a failed *result*; *message_error* is the last message's error name.
+
+    *until* is when the usage limit ends, *retry_after* how long the last retry was to wait.
+    """
     text = "; ".join(result.errors or []) or result.result or result.subtype
-    return api_error(result.api_error_status or _STATUS_OF_ERROR.get(message_error), text, until)
+    status = result.api_error_status or _STATUS_OF_ERROR.get(message_error)
+    if message_error == "billing_error":
+        # The status of "Credit balance is too low" is 400, like that of any invalid request.
+        status = 402
+    if status is None and not _NO_CONNECTION.search(text) and message_error in ("", "unknown"):
+        return Transient(text, until)
+    error = api_error(status, text, until)
+    if isinstance(error, Outage) and error.until is None and retry_after:
+        error.until = datetime.now(UTC) + retry_after
+    return error
 
 
 def process_error(error: ClaudeSDKError, *, started: bool) -> StepError:
@@ -65,6 +99,9 @@ def process_error(error: ClaudeSDKError, *, started: bool) -> StepError:
     arguments, and will reject them again. Everything else may be temporary.
     """
     code = getattr(error, "exit_code", None)
+    output = getattr(error, "stderr", None) or ""
+    if _NO_CONNECTION.search(f"{error} {output}"):
+        return Outage(f"the agent's process ended, because the API did not answer: {error}")
     if isinstance(code, int) and 0 < code < 128 and not started:
         return Permanent(
             str(error), hint="see the CLI's message; claude.cli_path may point to an unsupported version"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,7 @@ class MessageReader:
     _model: str = ""
     _message_error: str = ""
     _limit_until: datetime | None = None
+    _retry_after: timedelta | None = None
     _last_report: float = 0.0
 
     async def read(self, message: Message) -> None:
@@ -116,6 +117,8 @@ class MessageReader:
             # default of ten retries. Raising ends the call immediately.
             raise api_error(status, error)
         seconds = (data.get("retry_delay_ms") or 0) / 1000
+        # The CLI follows the header retry-after up to a minute, but does not report the header itself.
+        self._retry_after = timedelta(seconds=seconds)
         retry = f"{status or ''} {error}: retry {data.get('attempt')} of {data.get('max_retries')}"
         await self._report(Activity(kind="retry", text=f"{retry.strip()} in {seconds:.1f} s"))
 
@@ -125,7 +128,7 @@ class MessageReader:
         # A failed request also has the subtype "success": only is_error shows it. Limits and a missing
         # value are results; the core decides what to do about them.
         if message.is_error and ended == "done" and message.subtype != _NO_VALUE:
-            raise result_error(message, self._message_error, self._limit_until)
+            raise result_error(message, self._message_error, self._limit_until, self._retry_after)
         self.failed = message.is_error
         usage = self._usage.total
         if not self.resumed and message.total_cost_usd is not None:

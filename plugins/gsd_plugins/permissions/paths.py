@@ -123,6 +123,9 @@ class PathPolicy:
     def _is_library(self, path: Path) -> bool:
         folders = [Path(sys.prefix), Path(sys.base_prefix), *map(Path, SYSTEM)]
         folders += [self.home / folder for folder in LIBRARIES]
+        # A disk in memory, with other programs' files, and no device.
+        if path.is_relative_to("/dev/shm"):
+            folders.remove(Path("/dev"))
         return "tool-results" in path.parts or any(path.is_relative_to(folder) for folder in folders)
 
     def _is_secret(self, path: Path) -> bool:

@@ -22,11 +22,11 @@ from gsd_core import (
     AgentTask,
     Allow,
     Ask,
+    Outage,
     Permanent,
     RunInfo,
     StepId,
     ToolUse,
-    Transient,
     Usage,
     implements,
     setting,
@@ -36,7 +36,7 @@ from gsd_core.hookspecs import gsd_lifespan, gsd_run_agent, gsd_settings
 
 from .plans import ScriptedTask
 from .product import FileEdit
-from .scenario import Scenario, is_accepted
+from .scenario import LAST_RESORT, Scenario, is_accepted, is_success
 
 MAX_TRIES = 3
 
@@ -92,12 +92,12 @@ class FakeAgent:
         return await _TaskRun(task, host, scenario, self._overload).run()
 
     def _overload(self, task: AgentTask) -> None:
-        """Raise ``Transient`` once in each run."""
+        """Raise ``Outage`` once in each run."""
         resumed = task.conversation is not None and task.conversation.resume
         if task.run in self._overloaded or resumed:
             return
         self._overloaded.add(task.run)
-        raise Transient("the scripted model is overloaded (529)")
+        raise Outage("the scripted model is overloaded (529)")
 
 
 @attrs.define
@@ -122,15 +122,42 @@ class _TaskRun:
         prompt = self.task.prompt
         match self.task.role:
             case "roadmapper":
-                return self.scenario.roadmap()
+                return self.scenario.roadmap(prompt)
+            case "planner" if step.kind == "execute":
+                return self.scenario.check_decision()
             case "planner":
                 return self.scenario.plans(step.phase, step.round, prompt)
             case "executor":
                 return await self._execute(step.detail)
             case "verifier":
-                return self.scenario.verdicts(self.scenario.truths_in(prompt, step.phase))
+                return await self._verify(step.phase)
             case "researcher" | "discusser":
                 raise Permanent(f"the scenario has no answer for the role {self.task.role!r}")
+
+    async def _verify(self, phase: str) -> Any:
+        """Read a file of each plan and run a command, then judge; only what was done is cited."""
+        asked = self.scenario.asked_in(self.task.prompt, phase)
+        files = [path for path in self.scenario.files_for(asked, phase) if await self._may_read(path)]
+        command, ran = self.scenario.command_for(asked, phase), list[str]()
+        if command and "run_command" in {function.name for function in self.task.functions}:
+            reply = await self.host.call("run_command", {"command": command})
+            ran = [command] if is_success(reply) else []
+            if not files and not ran:
+                reply = await self.host.call("run_command", {"command": LAST_RESORT})
+                ran = [LAST_RESORT] if is_success(reply) else []
+        return self.scenario.verdicts(asked, phase, read=files, ran=ran)
+
+    async def _may_read(self, path: str) -> bool:
+        file = self.task.tree / path
+        use = ToolUse(
+            step=self.task.step,
+            name="Read",
+            input={"file_path": str(file)},
+            asked_by="agent",
+            tree=self.task.tree,
+            writable=self.task.writable,
+        )
+        return file.is_file() and isinstance(await self.host.permit(use), Allow)
 
     async def _execute(self, plan: str) -> Any:
         answer = ""

@@ -43,13 +43,13 @@ class ScriptedTask:
 
 @attrs.frozen(kw_only=True)
 class ScriptedPlan:
-    """One plan and its tasks."""
+    """One plan and its tasks; *truths* are their texts, each with what it serves."""
 
     name: str
     objective: str
     depends_on: tuple[int, ...] = ()
     requirements: tuple[str, ...] = ()
-    truths: tuple[str, ...]
+    truths: Mapping[str, tuple[str, ...]]
     artifacts: tuple[Mapping[str, Any], ...]
     links: tuple[Mapping[str, str], ...] = ()
     tasks: tuple[ScriptedTask, ...]
@@ -62,7 +62,7 @@ class ScriptedPlan:
             "depends_on": list(self.depends_on),
             "files_modified": sorted({path for task in self.tasks for path in task.files}),
             "requirements": list(self.requirements),
-            "truths": list(self.truths),
+            "truths": [{"text": text, "serves": list(serves)} for text, serves in self.truths.items()],
             "artifacts": [dict(artifact) for artifact in self.artifacts],
             "key_links": [dict(link) for link in self.links],
             "tasks": [task.to_json() for task in self.tasks],
@@ -77,6 +77,7 @@ def _link(source: str, target: str, via: str, pattern: str) -> dict[str, str]:
     return {"from": source, "to": target, "via": via, "pattern": pattern}
 
 
+README_TRUTH = "README.md describes the project and how to use it"
 README = _artifact("README.md", "project overview and usage", contains="## Usage")
 
 
@@ -141,11 +142,21 @@ class ScriptedPlans:
             name="Parsing and listing",
             objective="Parse entries from lines of text, count them by topic and list them",
             requirements=("CORE-01", "CORE-02", *(("DOC-01",) if alone else ())),
-            truths=(
-                "A line `topic: text` is parsed into an entry and formatted as the same line",
-                "A line without a topic or with an unknown one is rejected with a reason",
-                "The list has one line for each entry, starting with the chosen bullet",
-            ),
+            truths={
+                "A line `topic: text` is parsed into an entry and formatted as the same line": (
+                    "CORE-01",
+                    "01:C1",
+                ),
+                "A line without a topic or with an unknown one is rejected with a reason": (
+                    "CORE-01",
+                    "01:C1",
+                ),
+                "The list has one line for each entry, starting with the chosen bullet": (
+                    "CORE-02",
+                    "01:C2",
+                ),
+                **({README_TRUTH: ("DOC-01",)} if alone else {}),
+            },
             artifacts=(
                 _artifact(
                     p.path("entries"), "parsing and counting", min_lines=20, exports=["parse", "count"]
@@ -181,7 +192,10 @@ class ScriptedPlans:
             objective="Store entries between uses, and document how",
             depends_on=(1,),
             requirements=("STORE-01", "DOC-01"),
-            truths=("Entries are unchanged after they are saved and loaded",),
+            truths={
+                "Entries are unchanged after they are saved and loaded": ("STORE-01",),
+                README_TRUTH: ("DOC-01",),
+            },
             artifacts=(
                 _artifact(p.path("store"), "loading and saving", min_lines=10, exports=["load", "save"]),
                 README,
@@ -216,10 +230,10 @@ class ScriptedPlans:
             name="Command line",
             objective=f"Use {p.title} without writing Python",
             requirements=("CLI-01", "CLI-02"),
-            truths=(
-                f"`python3 -m {p.package} add` stores an entry and `list` shows it",
-                "An invalid line exits with code 1 and is not stored",
-            ),
+            truths={
+                f"`python3 -m {p.package} add` stores an entry and `list` shows it": ("CLI-01", "02:C1"),
+                "An invalid line exits with code 1 and is not stored": ("CLI-02", "02:C2"),
+            },
             artifacts=(
                 _artifact(p.path("cli"), "the commands", min_lines=20, exports=["main"]),
                 _artifact("README.md", "examples of the commands", contains="## Command line"),
@@ -253,7 +267,13 @@ class ScriptedPlans:
             name="Topic report",
             objective="Show at a glance how many entries there are",
             requirements=("REPORT-01",),
-            truths=(f"`python3 -m {p.package} report` prints one line for each topic, and the total",),
+            truths={
+                f"`python3 -m {p.package} report` prints one line for each topic, and the total": (
+                    "REPORT-01",
+                    "03:C1",
+                    "03:C2",
+                )
+            },
             artifacts=(_artifact(p.path("report"), "the report", min_lines=8, exports=["report"]),),
             links=(_link(p.path("cli"), p.path("report"), "report", r"from \.report import report"),),
             tasks=(table, command),
@@ -293,7 +313,7 @@ def gap_plan(product: Product, usage_section: str, about: str) -> ScriptedPlan:
     return ScriptedPlan(
         name=f"{file} gap closure",
         objective=task.done,
-        truths=tuple(dict.fromkeys(_TRUTH.findall(about))) or (f"{file} contains what was promised",),
+        truths=dict.fromkeys(_TRUTH.findall(about) or [f"{file} contains what was promised"], ()),
         artifacts=(artifact,),
         tasks=(task,),
     )
@@ -314,7 +334,7 @@ def unplanned_phase(product: Product, phase: str, requirements: tuple[str, ...] 
         name="Search",
         objective=task.done,
         requirements=requirements,
-        truths=("A search finds the entries that contain a word, ignoring case",),
+        truths={"A search finds the entries that contain a word, ignoring case": requirements},
         artifacts=(_artifact(edit.path, "the search", exports=["containing"]),),
         tasks=(task,),
     )

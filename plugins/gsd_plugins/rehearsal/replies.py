@@ -23,7 +23,7 @@ from gsd_core import StepId
 from .api import ApiRequest, Block, Blocks, Failure, Json, Reply, Text, ToolUseBlock, text_of
 from .plans import ScriptedTask
 from .product import FileEdit
-from .scenario import Scenario, is_accepted
+from .scenario import LAST_RESORT, Scenario, is_accepted, is_success
 
 MAX_TRIES = 3
 _OVERLOADED = Failure(529, "overloaded_error", "Overloaded")
@@ -64,7 +64,9 @@ class Replies:
         step = StepId.parse(transcript.header("step"))
         match transcript.header("role"):
             case "roadmapper":
-                return _answer(transcript, self.scenario.roadmap())
+                return _answer(transcript, self.scenario.roadmap(transcript.prompts))
+            case "planner" if step.kind == "execute":
+                return _answer(transcript, self.scenario.check_decision())
             case "planner":
                 return _answer(transcript, self.scenario.plans(step.phase, step.round, transcript.prompts))
             case "executor":
@@ -75,11 +77,20 @@ class Replies:
                 raise ValueError(f"the scenario has no answer for the role {role!r}")
 
     def _verify(self, transcript: Transcript, phase: str) -> Iterator[Block]:
-        truths = self.scenario.truths_in(transcript.prompts, phase)
-        code = [path for path in self.scenario.files_of(truths) if path.endswith(".py")]
-        if code and transcript.tool("Read") and not transcript.uses:
-            return (_use("Read", file_path=transcript.in_tree(path)) for path in code)
-        return _answer(transcript, self.scenario.verdicts(truths))
+        asked = self.scenario.asked_in(transcript.prompts, phase)
+        files = self.scenario.files_for(asked, phase)
+        command, tool = self.scenario.command_for(asked, phase), transcript.tool("run_command")
+        unread = [path for path in files if not transcript.uses_for(transcript.in_tree(path))]
+        is_untried = bool(command and tool and not transcript.uses_of("run_command"))
+        if (unread and transcript.tool("Read")) or is_untried:
+            reads = [_use("Read", file_path=transcript.in_tree(path)) for path in unread]
+            return iter([*reads, *([_use(tool, command=command)] if is_untried else [])])
+        read = [p for p in files if any(u.result for u in transcript.uses_for(transcript.in_tree(p)))]
+        tried = [use.input["command"] for use in transcript.uses_of("run_command")]
+        ran = [u.input["command"] for u in transcript.uses_of("run_command") if is_success(u.result or "")]
+        if tool and not read and not ran and LAST_RESORT not in tried:
+            return iter([_use(tool, command=LAST_RESORT)])
+        return _answer(transcript, self.scenario.verdicts(asked, phase, read=read, ran=ran))
 
 
 @attrs.define

@@ -14,13 +14,21 @@ from functools import cached_property
 
 import attrs
 
-from gsd_core import Option, Question, normal_phase
+from gsd_core import Option, Question, normal_phase, padded
+from gsd_core.planning.idea import split_statements
 
 from .plans import Json, ScriptedPlan, ScriptedPlans, ScriptedTask, gap_plan, unplanned_phase
 from .product import Product
 
-_TRUTH_ID = re.compile(r"\b\d[\w.]*(?:-\d+:T|:C)\d+\b")
+_ASKED_ID = re.compile(
+    r"^- (\d[\w.]*(?:-\d+:T|:C)\d+|[A-Z][A-Z0-9_]*(?:-[A-Z0-9_]+)*-\d+[a-z]?): ", re.MULTILINE
+)
+LAST_RESORT = "git rev-parse HEAD"
+"""What a verifier runs and cites in a project that this scenario did not build."""
 _REQUIREMENT = re.compile(r"\b(?!UTF-|SHA-|ISO-|RFC-)[A-Z]+-\d+\b")
+_STATEMENTS = re.compile(r"^The statements of the idea are S1 to S(\d+)\.$", re.MULTILINE)
+_LISTED = re.compile(r"^- ((?:[A-Z][A-Z0-9_-]*-\d+|\d[\w.]*:C\d+)): ", re.MULTILINE)
+"""The requirements and criteria in a planner's prompt."""
 _REQUIREMENTS = {
     "CORE-01": ("Core", "User can write an entry as `topic: text`; any other line is rejected"),
     "CORE-02": ("Core", "User can list all entries"),
@@ -64,22 +72,40 @@ class Scenario:
         """The step with the refused request; empty if none is refused."""
         return "1/execute/01-01" if self.overloaded else ""
 
-    def roadmap(self) -> Json:
-        """Return the answer to ``init``."""
+    def roadmap(self, about: str = "") -> Json:
+        """Return the answer to ``init``.
+
+        *about* is the roadmapper's prompt, which says how many statements the idea has. The first one is
+        taken for background, and the others are given to the requirements in turn.
+        """
         title, phases = self.product.title, self._phases()
+        found = _STATEMENTS.findall(about)
+        count = int(found[-1]) if found else len(split_statements(self.idea_text))
+        names = [name for phase in phases for name in phase["requirements"]]
+        ids = [f"S{number}" for number in range(1, count + 1)]
+        context, used = (ids[:1], ids[1:]) if count > len(names) else ([], ids)
         return {
             "name": title,
             "summary": f"{title} stores entries about {', '.join(self.product.topics)} as plain text, one "
             "per line. It is a terminal program for one person and needs only Python.",
             "core_value": "Every entry can be read back exactly as it was written.",
             "requirements": [
-                _requirement(name, *_REQUIREMENTS[name]) for phase in phases for name in phase["requirements"]
+                _requirement(name, *_REQUIREMENTS[name], used[number :: len(names)])
+                for number, name in enumerate(names)
             ],
-            "later": [_requirement("SHARE-01", "Sharing", "User can merge the entries of two people")],
-            "out_of_scope": [{"feature": "Web page", "reason": "a terminal is enough for one person"}],
+            "later": [_requirement("SHARE-01", "Sharing", "User can merge the entries of two people", [])],
+            "out_of_scope": [
+                {"feature": "Web page", "reason": "a terminal is enough for one person", "statements": []}
+            ],
             "constraints": [
-                {"type": "Technology", "what": "Python's standard library only", "why": "nothing to install"}
+                {
+                    "type": "Technology",
+                    "what": "Python's standard library only",
+                    "why": "nothing to install",
+                    "statements": [],
+                }
             ],
+            "context": context,
             "phases": phases,
         }
 
@@ -91,13 +117,16 @@ class Scenario:
         """
         if round:
             return {"plans": [self._gap_plan(about).to_json()]}
-        named = tuple(dict.fromkeys(_REQUIREMENT.findall(about)))
+        listed = tuple(dict.fromkeys(_LISTED.findall(about)))
+        named = tuple(dict.fromkeys(_REQUIREMENT.findall("\n".join(listed) or about)))
         requirements = {str(n): planned["requirements"] for n, planned in enumerate(self._phases(), 1)}
         own = set(requirements.get(phase, ()))
         if own and (not named or own & set(named)):
-            return {"plans": [plan.to_json() for plan in self._plans().for_phase(phase)]}
-        # A project that was not started by this scenario, or a phase that was inserted by hand.
-        return {"plans": [unplanned_phase(self.product, phase, named).to_json()]}
+            plans = [plan.to_json() for plan in self._plans().for_phase(phase)]
+        else:
+            # A project that was not started by this scenario, or a phase that was inserted by hand.
+            plans = [unplanned_phase(self.product, phase, named).to_json()]
+        return {"plans": _serving(plans, listed)}
 
     def tasks(self, plan: str, answer: str = "", about: str = "") -> tuple[ScriptedTask, ...]:
         """Return the tasks of a plan (``01-02``) in order.
@@ -126,27 +155,70 @@ class Scenario:
         """Return the answer to a plan's ``execute``."""
         asked = any(task.asks for task in self.tasks(plan))
         decision = f"Entries are listed with the bullet {self.product.bullet_for(answer)}"
-        return {"deviations": [], "decisions": [decision] if asked else [], "issues": list(issues)}
+        return {
+            "summary": f"Done and tested: {self.tasks(plan)[-1].done}",
+            "deviations": [],
+            "decisions": [decision] if asked else [],
+            "issues": list(issues),
+        }
 
-    def verdicts(self, truths: Iterable[str]) -> Json:
-        """Return the answer to ``verify`` for the truths with these ids: each of them holds."""
-        return {"verdicts": [self._verdict(truth) for truth in truths]}
+    def check_decision(self) -> Json:
+        """Return the planner's answer about a check that proves nothing or cannot run: it is kept."""
+        return {"check": "", "reason": "There is no other command that shows more."}
 
-    def _verdict(self, truth: str) -> Json:
-        task = self.tasks(_plan_of(truth))[0]
-        evidence = f"{', '.join(task.files)}; `{task.check}` passes"
-        return {"id": truth, "status": "holds", "evidence": evidence, "reason": "", "missing": []}
+    def verdicts(
+        self, asked: Iterable[str], phase: str, *, read: Iterable[str] = (), ran: Iterable[str] = ()
+    ) -> Json:
+        """Return the answer to ``verify`` for the must-haves with these ids: each of them holds.
 
-    def truths_in(self, text: str, phase: str) -> tuple[str, ...]:
-        """Return the ids of a phase's truths that *text* mentions, in order."""
-        found = dict.fromkeys(_TRUTH_ID.findall(text))
-        return tuple(truth for truth in found if _phase_of(_plan_of(truth)) == phase)
+        It cites the first line of a file of the plan that was *read*, and the command of the plan's first
+        task if it *ran* and succeeded.
+        """
+        files, commands = tuple(read), tuple(ran)
+        return {"verdicts": [self._verdict(name, phase, files, commands) for name in asked], "findings": []}
 
-    def files_of(self, truths: Iterable[str]) -> tuple[str, ...]:
-        """Return the files of the plans that promise these truths."""
-        plans = dict.fromkeys(map(_plan_of, truths))
-        files = [path for plan in plans for task in self.tasks(plan) for path in task.files]
-        return tuple(dict.fromkeys(files))
+    def _verdict(self, name: str, phase: str, read: tuple[str, ...], ran: tuple[str, ...]) -> Json:
+        plan = self._plan_for(name, phase)
+        task, own = self.tasks(plan)[0], self.evidence_of(plan)
+        cited: list[Json] = [{"file": path, "first": 1, "last": 1} for path in read if path == own] or [
+            {"file": path, "first": 1, "last": 1} for path in read[:1]
+        ]
+        cited += [{"command": command, "exit": 0} for command in ran if command == task.check or not cited]
+        return {
+            "id": name,
+            "status": "holds",
+            "evidence": task.done,
+            "reason": "",
+            "missing": [],
+            "citations": cited,
+        }
+
+    def asked_in(self, text: str, phase: str) -> tuple[str, ...]:
+        """Return the ids of a phase's must-haves that *text*, a verifier's prompt, asks about, in order."""
+        found = dict.fromkeys(_ASKED_ID.findall(text))
+        return tuple(name for name in found if _phase_of(self._plan_for(name, phase)) == phase)
+
+    def files_for(self, asked: Iterable[str], phase: str) -> tuple[str, ...]:
+        """Return the files to read before judging these must-haves, one for each plan."""
+        plans = dict.fromkeys(self._plan_for(name, phase) for name in asked)
+        return tuple(dict.fromkeys(map(self.evidence_of, plans)))
+
+    def command_for(self, asked: Iterable[str], phase: str) -> str:
+        """Return the command to run before judging these must-haves."""
+        return next((self.tasks(self._plan_for(name, phase))[0].check for name in asked), "")
+
+    def evidence_of(self, plan: str) -> str:
+        """Return the file that shows what a plan built: a module, else its last file."""
+        files = self.tasks(plan)[0].files
+        modules = [path for path in files if path.endswith(".py") and "__init__" not in path]
+        return next((path for path in modules if not path.startswith("tests/")), files[-1])
+
+    def _plan_for(self, name: str, phase: str) -> str:
+        """Return the plan that promises a must-have; criteria and requirements count as the first plan's."""
+        owner, colon, rest = name.partition(":")
+        if colon and rest.startswith("T"):
+            return owner
+        return f"{owner if colon else padded(phase)}-01"
 
     def _gap_plan(self, about: str) -> ScriptedPlan:
         return gap_plan(self.product, self._plans().usage_section, about)
@@ -196,14 +268,26 @@ class Scenario:
         ]
 
 
-def _requirement(name: str, category: str, text: str) -> Json:
-    return {"id": name, "category": category, "text": text}
+def _requirement(name: str, category: str, text: str, statements: list[str]) -> Json:
+    reason = "" if statements else "The product is of no use without it"
+    return {"id": name, "category": category, "text": text, "statements": statements, "reason": reason}
 
 
-def _plan_of(truth: str) -> str:
-    """Return the plan that promises a truth; a criterion of the roadmap (``01:C1``) counts as the first's."""
-    owner, _, name = truth.partition(":")
-    return owner if name.startswith("T") else f"{owner}-01"
+def _serving(plans: list[Json], listed: tuple[str, ...]) -> list[Json]:
+    """Return the plans with truths that serve all that the prompt lists, and nothing else.
+
+    A person may have changed the roadmap since this scenario wrote it.
+    """
+    if not listed:
+        return plans
+    truths: list[Json] = [truth for plan in plans for truth in plan["truths"]]
+    for truth in truths:
+        truth["serves"] = [name for name in truth["serves"] if name in listed]
+    served = {name for truth in truths for name in truth["serves"]}
+    truths[-1]["serves"] += [name for name in listed if name not in served]
+    for truth in truths:
+        truth["serves"] = truth["serves"] or [listed[0]]
+    return plans
 
 
 def _phase_of(plan: str) -> str:
@@ -214,3 +298,8 @@ def is_accepted(reply: str) -> bool:
     """Return whether a reply of ``task_done`` means that the task is committed, now or earlier."""
     # Only the beginning counts: the rest may quote anything, such as a check's output or a task's name.
     return re.match(r"Task \d+ is (?:already )?(?:committed|done)\b", reply) is not None
+
+
+def is_success(reply: str) -> bool:
+    """Return whether a reply of ``run_command`` means that the command exited with 0."""
+    return reply.partition("\n")[0].strip() == "exit 0"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any, TextIO, TypeAlias
 
@@ -16,6 +17,7 @@ Segments: TypeAlias = "list[tuple[str, str]]"
 """One line as texts, each with its style."""
 
 MAX_GAPS = 5
+MAX_FILES = 5
 
 
 class Level(IntEnum):
@@ -65,6 +67,13 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
             return [Line("completed", f"{step}  {commit} {data.get('subject') or ''}", style="green")]
         case "step.failed":
             return _error_lines(f"{step} failed", data["error"], Level.QUIET, "red")
+        case "step.waiting":
+            until = datetime.fromisoformat(str(data["until"]))
+            # The local time: it is read by the person at this terminal.
+            when = until.astimezone().strftime("%H:%M:%S")
+            seconds = max(0, round((until - event.at).total_seconds()))
+            text = f"{step} waits until {when} (for {timedelta(seconds=seconds)}): {data.get('why') or ''}"
+            return [Line("waiting", text, style="yellow")]
         case "step.skipped":
             return [Line("skipped", f"{step} skipped: {reason}", style="yellow")]
         case "attempt.failed":
@@ -73,6 +82,12 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
         case "task.committed":
             what = name or " ".join(data.get("paths") or ())
             return [Line("completed", f"task {data.get('task')}  {commit} {what}")]
+        case "files.kept" if data.get("listed"):
+            text = f"uncommitted files that {step} lists are kept under {data['ref']}"
+            return [Line("run", f"{text}: {_listed(data['paths'])}", Level.QUIET, "yellow")]
+        case "files.left":
+            text = f"left uncommitted after {step}: {_listed(data['paths'])}"
+            return [Line("failed", text, Level.QUIET, "yellow")]
         case "question.asked":
             questions: Iterable[Data] = data["inquiry"]["questions"]
             return [line for question in questions for line in _question_lines(question, command)]
@@ -96,6 +111,12 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
 def activity_text(event: Event) -> str:
     """Return the text of an ``agent.activity`` event: the tool, and what it is used for."""
     return " ".join(str(event.data.get(key) or "") for key in ("tool", "text")).strip()
+
+
+def _listed(paths: Iterable[str]) -> str:
+    names = list(paths)
+    more = [f"and {len(names) - MAX_FILES} more"] if len(names) > MAX_FILES else []
+    return ", ".join([*names[:MAX_FILES], *more])
 
 
 def _error_lines(what: str, error: Data, level: Level, style: str) -> list[Line]:
@@ -144,6 +165,7 @@ _GLYPHS = {
     "in_progress": ("▸", ">"),
     "pending": ("·", "."),
     "skipped": ("-", "-"),
+    "waiting": ("…", "~"),
     "failed": ("✗", "x"),
     "question": ("?", "?"),
     "answer": ("→", "="),

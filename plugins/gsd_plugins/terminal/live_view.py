@@ -66,6 +66,11 @@ def after_event(state: LiveState, event: Event) -> LiveState:
             return _with_phase(state, event, "skipped")
         case "step.started":
             return attrs.evolve(state, step=event.step, since=event.at, activity="")
+        case "step.waiting":
+            # The view counts from now on, and the line above it says until when.
+            return attrs.evolve(
+                state, step=event.step, since=event.at, activity=f"waiting: {data.get('why') or ''}"
+            )
         case "step.completed" | "step.failed" | "step.skipped" if event.step == state.step:
             return attrs.evolve(state, step="", since=None, activity="")
         case "agent.activity":

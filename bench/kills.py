@@ -1,0 +1,76 @@
+"""Kill runs at random moments, again and again, and look for work that was lost, doubled or paid twice.
+
+Run ``python bench/kills.py [--kills 1000] [--seed N] [--jobs 2]`` from the root of the repository, in an
+environment with the development requirements. A thousand kills take about half an hour on two cores; the
+quick and slow tests do the same with 5 and 60.
+
+Each run is a rehearsal of two phases in a repository of its own. It is killed, alone or with its process
+group, after a random number of events, and started again until it is finished. Then the project, its history
+and its journal are examined. The seed decides when the kills come, but not where they hit: that depends on
+the machine, so the kinds of facts that were last in the journal are counted and printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.e2e.project import Project
+from tests.kills.campaign import all_defects, run_with_kills
+
+KILLS_PER_RUN = 25
+
+
+def campaign(folder: Path, seed: int, kills: int) -> tuple[list[str], list[str]]:
+    """Do one run; return where it was killed, and its defects."""
+    project = Project(folder)
+    folder.mkdir()
+    try:
+        hit = run_with_kills(project, random.Random(seed), kills)
+        return hit, [f"run with seed {seed}: {defect}" for defect in all_defects(project)]
+    except AssertionError as error:
+        return [], [f"run with seed {seed}: {error}"]
+    finally:
+        project.clear()
+
+
+def main() -> int:
+    """Print the result; return 1 if there are defects."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    hit: list[str] = []
+    found: list[str] = []
+    runs, began = 0, time.monotonic()
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
+        while len(hit) < options.kills:
+            seeds = [options.seed + runs + number for number in range(options.jobs)]
+            each = [pool.submit(campaign, Path(folder) / str(s), s, KILLS_PER_RUN) for s in seeds]
+            for done in each:
+                killed, defects = done.result()
+                hit += killed
+                found += defects
+            runs += len(seeds)
+            if found:
+                break
+    minutes = (time.monotonic() - began) / 60
+    print(f"{len(hit)} kills in {runs} runs, {minutes:.1f} minutes: {len(found)} defects")
+    for kind, count in Counter(hit).most_common():
+        print(f"{count:5}  {kind}")
+    for defect in found:
+        print(defect)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

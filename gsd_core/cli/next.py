@@ -1,0 +1,115 @@
+"""``gsd next``: shows which step is due, why, and the command for it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from gsd_core.sanitize import one_line
+
+from .commands import base_command
+from .global_options import global_options, global_options_of
+from .help import Command
+from .output import json_flag, print_json, print_line, styled, warn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gsd_core.machine.state import Options
+    from gsd_core.planning.model import Planning
+
+MAX_REASON = 400
+
+
+@click.command("next", cls=Command)
+@global_options
+@json_flag
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> None:
+    """Show which step is due, why, and the command for it.
+
+    Works in every project with a .planning folder. If there is an unfinished run, its state counts, else
+    the files alone. Nothing is written.
+    """
+    import attrs
+
+    from gsd_core.planning.survey import flaws
+    from gsd_core.run.snapshot import snapshot_of
+    from gsd_core.views.next import next_json, next_of
+
+    from .project import load, planned_root
+
+    options = global_options_of(ctx)
+    project = load(options)
+    state = project.state
+    root = planned_root(options, run=state.run)
+    planning = asyncio.run(_read(root))
+    # A finished run says nothing about what is due now; its options were for what it did.
+    if not state.run or state.closed == "done":
+        state = attrs.evolve(state, options=_options(root, planning))
+    found = next_of(
+        state,
+        planning,
+        snapshot_of(planning),
+        holder=project.holder,
+        pending_answers=project.pending_answers,
+        gsd=base_command(options),
+    )
+    warn(flaws(planning.phases))
+    if as_json:
+        print_json(next_json(found))
+        return
+    if not found.step:
+        print_line(f"nothing is due: {one_line(found.reason, MAX_REASON)}")
+        return
+    print_line(styled(found.step, "bold").append_text(styled(f": {one_line(found.reason, MAX_REASON)}")))
+    print_line(f"continue with: {found.command}")
+    if len(found.ready) > 1:
+        print_line(f"ready: {', '.join(found.ready)}")
+
+
+async def _read(root: Path) -> Planning:
+    from gsd_core.git import Git
+    from gsd_core.planning.survey import read_planning
+    from gsd_core.run.snapshot import read_project
+
+    git = Git(root)
+    return await read_project(root, git) if await git.is_repository() else read_planning(root)
+
+
+def _options(root: Path, planning: Planning) -> Options:
+    """Return the options that a run would have, from the settings files and the environment."""
+    from gsd_core.machine.state import Options
+    from gsd_core.settings import (
+        Layer,
+        RunSettings,
+        environment_layer,
+        planning_layer,
+        resolve,
+        toml_layer,
+        user_config,
+    )
+
+    from .options import parse_phases
+
+    classes = (("run", RunSettings),)
+    files = (toml_layer(root / "gsd.toml", "gsd.toml"), toml_layer(user_config(), str(user_config())))
+    # The sections of plugins are not checked: no plugin is loaded to show what is due.
+    layers = [
+        environment_layer(classes, os.environ),
+        *(
+            Layer(origin=layer.origin, sections={"run": layer.sections.get("run", {})})
+            for layer in (files[0], planning_layer(planning.config), files[1])
+        ),
+    ]
+    run = resolve(classes, layers).of(RunSettings)
+    known = [phase.number for phase in planning.phases]
+    return Options(
+        phases=parse_phases(run.only or run.phases, known),
+        skip_verify=run.skip_verify,
+        skip_discuss=run.skip_discuss,
+        gap_rounds=run.gap_rounds,
+    )

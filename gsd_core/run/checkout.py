@@ -1,0 +1,225 @@
+"""A throwaway checkout of HEAD: what a commit promises has to work without the rest of the user's folder.
+
+The checkout is a separate repository, in a private temporary folder. It shares the real repository's
+objects by ``objects/info/alternates``, so it costs only the files themselves, and nothing that runs in it can
+change the real history. Installed dependencies and local configuration, which are ignored on purpose, are
+linked in; a package that is installed there in editable mode is still read from the project's folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+import attrs
+
+from gsd_core.git import Git
+from gsd_core.git.command import Command
+from gsd_core.git.repository import common_dir, head, is_repository, prefix, top
+from gsd_core.model.agent import Permission, ToolUse
+from gsd_core.model.checks import CheckResult
+from gsd_core.processes import start_time
+
+from .commands import CommandGate, check
+
+LINKED_FOLDERS = frozenset(
+    {"node_modules", "bower_components", ".venv", "venv", "vendor", ".bundle", "Pods", "deps", "elm-stuff"}
+)
+"""Ignored folders with installed dependencies. Build output (``target``, ``dist``, ``build``) is not among
+them: it may have been built from files that are not committed."""
+
+LINKED_FILES = re.compile(r"\.env(?:\..+)?|\.envrc")
+"""Ignored files with local configuration, such as the address of a test database."""
+
+CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".gsd", ".DS_Store"})
+"""Ignored names that no program needs in order to work."""
+
+PREFIX = "gsd-checkout-"
+MAX_IGNORED = 2_000
+
+
+@attrs.frozen(kw_only=True)
+class Checkout:
+    """A checkout of *commit*; *tree* is the folder in it that stands for the project's folder *project*."""
+
+    commit: str
+    tree: Path
+    project: Path
+
+    async def run(self, command: str, gate: CommandGate, limit: timedelta) -> CheckResult:
+        """Run *command* here.
+
+        The project's absolute path in the command means the checkout, and the other way round in the
+        output. The *gate* decides about the command as it would run in the project.
+        """
+        here = _replaced(command, self.project, self.tree)
+        result = await check(_ProjectGate(gate, self), here, self.tree, limit)
+        return attrs.evolve(result, command=command, output=_replaced(result.output, self.tree, self.project))
+
+
+@attrs.frozen
+class _ProjectGate:
+    """Decides about commands in a checkout as if they ran in the project.
+
+    In the checkout itself, linked dependencies would be paths outside the tree, and need an approval.
+    """
+
+    gate: CommandGate
+    checkout: Checkout
+
+    @property
+    def step(self) -> str:
+        return self.gate.step
+
+    @property
+    def mark(self) -> str:
+        return self.gate.mark
+
+    async def decide(self, use: ToolUse) -> Permission:
+        checkout = self.checkout
+        command = _replaced(str(use.input.get("command", "")), checkout.tree, checkout.project)
+        return await self.gate.decide(
+            attrs.evolve(use, tree=checkout.project, input={**use.input, "command": command})
+        )
+
+
+def _replaced(text: str, path: Path, by: Path) -> str:
+    """Replace *path* in *text*, but not where it is only the beginning of another name."""
+    for spelling in {str(path), str(path.resolve())}:
+        text = re.sub(rf"{re.escape(spelling)}(?![\w.-])", lambda _: str(by), text)
+    return text
+
+
+@asynccontextmanager
+async def checkout_of(git: Git) -> AsyncGenerator[Checkout | None]:
+    """Provide a checkout of HEAD for the project of *git*; ``None`` if there is no repository or no commit.
+
+    It is removed at the end, also after a cancellation; what a killed process left is removed by the next
+    checkout of the same project. Raises ``GitError`` if git fails, for example because the disk is full.
+    """
+    commit = await git.call(partial(_head, git.command))
+    if commit is None:
+        yield None
+        return
+    await asyncio.to_thread(sweep_checkouts, git.root)
+    # Not in a thread: a cancellation could come before its result, which would leave the folder behind.
+    folder = Path(tempfile.mkdtemp(prefix=_own_prefix(git.root)))
+    try:
+        tree = await git.call(partial(_fill, git.command, folder, commit))
+        yield Checkout(commit=commit, tree=tree, project=git.root)
+    finally:
+        await asyncio.shield(asyncio.to_thread(_remove, folder))
+
+
+def sweep_checkouts(root: Path) -> int:
+    """Remove the checkouts of the project at *root* whose process has ended; return their number."""
+    removed = 0
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}{_digest(root)}-*"):
+        found = re.fullmatch(rf"{PREFIX}[0-9a-f]+-(\d+)-([0-9a-f]+)-.*", folder.name)
+        with suppress(OSError):
+            if not found or folder.is_symlink() or folder.stat().st_uid != os.getuid():
+                continue
+            if _process_digest(int(found[1])) != found[2]:
+                _remove(folder)
+                removed += 1
+    return removed
+
+
+def _own_prefix(root: Path) -> str:
+    """Return the beginning of the folder's name: it says which project and which process it belongs to."""
+    return f"{PREFIX}{_digest(root)}-{os.getpid()}-{_process_digest(os.getpid())}-"
+
+
+def _digest(root: Path) -> str:
+    return hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:8]
+
+
+def _process_digest(pid: int) -> str:
+    # With its start time, because another process may have the id by now.
+    return hashlib.sha256((start_time(pid) or "").encode()).hexdigest()[:8]
+
+
+def _head(git: Command) -> str | None:
+    return head(git) if is_repository(git) else None
+
+
+def _fill(git: Command, outer: Path, commit: str) -> Path:
+    """Check *commit* out below *outer*; return the folder that stands for the project's."""
+    # Not `git clone --shared`: it refuses shallow repositories and copies every ref, and it would run the
+    # hooks of the user's template.
+    shared, original = common_dir(git), top(git)
+    # With the original's name, because some tools name what they build after their folder.
+    folder = outer / (original.name or "tree")
+    folder.mkdir()
+    here = attrs.evolve(git, root=folder)
+    object_format = git("rev-parse", "--show-object-format")
+    here("init", "--quiet", "--template=", f"--object-format={object_format}")
+    own = folder / ".git"
+    (own / "objects" / "info").mkdir(parents=True, exist_ok=True)
+    (own / "objects" / "info" / "alternates").write_bytes(os.fsencode(shared / "objects") + b"\n")
+    if (shared / "shallow").is_file():
+        shutil.copyfile(shared / "shallow", own / "shallow")
+    # Tags and branches, because tools take a version from them.
+    refs = git("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags")
+    # Without the usual first line, which would say that annotated tags are listed with their commits.
+    (own / "packed-refs").write_text(f"{refs}\n" if refs else "", encoding="utf-8")
+    if (shared / "lfs").is_dir():
+        here("config", "lfs.storage", str(shared / "lfs"))
+    here("-c", "core.hooksPath=/dev/null", "checkout", "--quiet", "--force", "--detach", commit)
+    linked = list(_link_ignored(attrs.evolve(git, root=original), folder))
+    # A pattern such as "node_modules/" ignores a folder, but not a link to one.
+    (own / "info").mkdir(exist_ok=True)
+    (own / "info" / "exclude").write_bytes(b"".join(b"/" + os.fsencode(path) + b"\n" for path in linked))
+    tree = folder / prefix(git)
+    tree.mkdir(parents=True, exist_ok=True)
+    return tree
+
+
+def _link_ignored(git: Command, folder: Path) -> Iterator[str]:
+    """Link the installed dependencies and local configuration of the whole repository; yield their paths."""
+    for path in ignored_paths(git):
+        name = PurePosixPath(path).name
+        is_linked = name in LINKED_FOLDERS and (git.root / path).is_dir()
+        if not is_linked and not (LINKED_FILES.fullmatch(name) and (git.root / path).is_file()):
+            continue
+        target = folder / path
+        with suppress(OSError):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            # A component of the path may be a symlink in the commit: never write through it.
+            if target.parent.resolve().is_relative_to(folder.resolve()):
+                target.symlink_to(git.root / path)
+                yield path
+
+
+def ignored_paths(git: Command) -> Iterator[str]:
+    """Yield the ignored files and folders below the root of *git*; an ignored folder is one path."""
+    # Not `ls-files --directory`: it merges a folder whose content is all ignored into its parents.
+    arguments = ("--porcelain=v1", "-z", "--ignored=matching", "--untracked-files=all", "--no-renames")
+    start = 3 + len(prefix(git))
+    lines = [line for line in git("status", *arguments, "--", ".").split("\0") if line.startswith("!! ")]
+    for line in lines[:MAX_IGNORED]:
+        path = line[start:].rstrip("/")
+        if path and PurePosixPath(path).name not in CACHES:
+            yield path
+
+
+def _remove(folder: Path) -> None:
+    """Remove *folder*; what programs made read-only in it, such as Go's module cache, too."""
+
+    with suppress(OSError):
+        shutil.rmtree(folder)
+        return
+    for path, _, _ in os.walk(folder):
+        with suppress(OSError):
+            Path(path).chmod(stat.S_IRWXU)
+    shutil.rmtree(folder, ignore_errors=True)

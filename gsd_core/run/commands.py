@@ -1,0 +1,189 @@
+"""Run one command of a plan, through the permission gate, and leave no process of it behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import uuid
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Protocol
+
+import attrs
+
+from gsd_core.errors import ProjectError
+from gsd_core.model.agent import Allow, Permission, ToolUse
+from gsd_core.model.checks import CheckResult
+from gsd_core.processes import end_marked
+from gsd_core.sanitize import redact, sanitize
+
+from .check_output import does_nothing, flaw_in, scripts_in
+
+OUTPUT_LIMIT = 4000
+"""Characters of a command's output that are kept: the last ones, where errors are reported."""
+READ_LIMIT = 1_000_000
+"""Bytes of the output that are searched for the summaries of test runners: a workspace has many."""
+SCRIPT_LIMIT = 20_000
+"""Bytes of a shell script that are read to see whether it does anything."""
+MARK = "GSD_CHECK"
+"""The variable that marks the processes of one command, those too that leave its process group."""
+PASSED_ON = (
+    *("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "TZ"),
+    *("VIRTUAL_ENV", "SSL_CERT_FILE", "SSL_CERT_DIR", "JAVA_HOME", "GOPATH", "CARGO_HOME", "RUSTUP_HOME"),
+    *("NVM_DIR", "PYENV_ROOT"),
+)
+"""The variables that a command gets. A list of what is allowed, because an agent wrote the command and
+the environment holds API keys."""
+
+
+class CommandGate(Protocol):
+    """Decides whether a command may run: the gate of a step, or a human at the terminal.
+
+    *mark* is the value of ``GSD_RUN`` in the command's environment.
+    """
+
+    @property
+    def step(self) -> str: ...
+
+    @property
+    def mark(self) -> str: ...
+
+    async def decide(self, use: ToolUse) -> Permission:
+        """Return whether the tool may be used; ``Ask`` counts as no."""
+        ...
+
+
+async def check(gate: CommandGate, command: str, tree: Path, limit: timedelta) -> CheckResult:
+    """Run *command* in *tree* if the gate allows it; if refused or too slow, the result has no exit code.
+
+    The command ends when its shell does: what it left running is ended, and does not count as output. It
+    has no terminal, and its standard input is empty.
+    """
+    use = ToolUse(step=gate.step, name="Bash", input={"command": command}, asked_by="plan", tree=tree)
+    verdict = await gate.decide(use)
+    if not isinstance(verdict, Allow):
+        refused = f"refused: {verdict.reason}"
+        return CheckResult(command=command, exit=None, output=refused, unusable=f"it was {refused}")
+    mark = uuid.uuid4().hex
+    tail = _Tail()
+    code: int | None = None
+    problem = ""
+    try:
+        async with asyncio.timeout(limit.total_seconds()):
+            code = await _run(command, tree, environment(gate.mark) | {MARK: mark}, tail)
+    except TimeoutError:
+        problem = f"timed out after {limit}"
+    except (OSError, ValueError) as exc:
+        # No process left, a command that is too long, or one that contains a NUL.
+        problem = f"could not be started: {exc}"
+    finally:
+        leftover = await _end_leftovers(mark)
+    return await asyncio.to_thread(_result, command, tree, code, tail.text(), (problem, leftover))
+
+
+def environment(mark: str) -> dict[str, str]:
+    """Return the environment of a plan's command; *mark* is for finding its processes after a crash."""
+    return {name: os.environ[name] for name in PASSED_ON if name in os.environ} | {"GSD_RUN": mark}
+
+
+def _result(
+    command: str, tree: Path, code: int | None, output: str, problems: tuple[str, ...]
+) -> CheckResult:
+    """Return the result of a command with this output. A megabyte takes a second: not for the event loop."""
+    output = sanitize(output)
+    flaw = flaw_in(command, code, output) or (_empty_script(command, tree) if code == 0 else "")
+    # More than is shown, so that no secret is cut in two before it can be recognized.
+    end = redact(output[-4 * OUTPUT_LIMIT :])[-OUTPUT_LIMIT:].strip()
+    return CheckResult(
+        command=command, exit=code, output="\n".join(part for part in (end, *problems) if part), flaw=flaw
+    )
+
+
+@attrs.define
+class _Tail:
+    """The end of the output, read from a pipe without blocking."""
+
+    data: bytearray = attrs.field(factory=bytearray)
+
+    def read(self, pipe: int) -> int | None:
+        """Take what the pipe contains now; return the number of bytes, 0 at its end, ``None`` if it waits."""
+        try:
+            chunk = os.read(pipe, 65536)
+        except BlockingIOError:
+            return None
+        self.data += chunk
+        if len(self.data) > 2 * READ_LIMIT:
+            del self.data[:-READ_LIMIT]
+        return len(chunk)
+
+    def text(self) -> str:
+        return bytes(self.data[-READ_LIMIT:]).decode("utf-8", "replace")
+
+
+async def _run(command: str, tree: Path, env: dict[str, str], tail: _Tail) -> int:
+    """Run the shell to its end, and end its process group; return its exit code."""
+    # Our own pipe: asyncio's would be waited for until every process that inherited it has closed it, and
+    # a server in the background never does.
+    reader, writer = os.pipe()
+    loop = asyncio.get_running_loop()
+    try:
+        os.set_blocking(reader, False)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                "/bin/sh",
+                "-c",
+                command,
+                cwd=tree,
+                env=env,
+                # Its own session: it has no terminal, and one process group that can be killed as a whole.
+                start_new_session=True,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=writer,
+                stderr=writer,
+            )
+        finally:
+            os.close(writer)
+
+        def take() -> None:
+            # At its end the pipe stays readable, and the loop would spin.
+            if tail.read(reader) == 0:
+                loop.remove_reader(reader)
+
+        loop.add_reader(reader, take)
+        try:
+            code = await process.wait()
+        finally:
+            loop.remove_reader(reader)
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+        # What was written before the shell ended is in the pipe, at most its capacity.
+        for _ in range(64):
+            if not tail.read(reader):
+                break
+        return code
+    finally:
+        os.close(reader)
+
+
+async def _end_leftovers(mark: str) -> str:
+    """End the processes that left the command's process group; return what is wrong if one survives."""
+    try:
+        await asyncio.to_thread(end_marked, [mark], env_name=MARK)
+    except ProjectError as exc:
+        return str(exc)
+    return ""
+
+
+def _empty_script(command: str, tree: Path) -> str:
+    """Return what is wrong if the command runs a shell script of the project that cannot fail."""
+    for name in scripts_in(command):
+        path = tree / name
+        with suppress(OSError):
+            if path.is_file() and path.stat().st_size <= SCRIPT_LIMIT:
+                text = path.read_text("utf-8", "replace")
+                is_shell = not text.startswith("#!") or "sh" in text.partition("\n")[0]
+                if is_shell and "\0" not in text and does_nothing(text):
+                    return f"proves nothing, because {name} does nothing that can fail"
+    return ""

@@ -1,0 +1,110 @@
+"""Delivered means committed: compares the promised files with the last commit, for gaps and detectors.
+
+The core does this itself and not a detector: it needs git, and no plugin may be able to leave it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path, PurePath, PurePosixPath
+
+from attrs import evolve
+
+from gsd_core.git import Git, git_common_dir
+from gsd_core.model.gap import BadArtifact, Gap
+from gsd_core.planning.model import History, PhaseView, Plan
+from gsd_core.protected_paths import is_secret_name, protected_part
+
+FOUND_BY = "gsd"
+"""The finder of the gaps that the core itself finds."""
+LEFT_OUT = ("__pycache__", "node_modules", ".venv", ".pytest_cache", ".mypy_cache", ".ruff_cache")
+"""Folders of generated files, which no commit of a run takes."""
+
+
+def promised(plan: Plan) -> tuple[str, ...]:
+    """Return the paths that *plan* lists: its files, its artifacts, and the files of its tasks.
+
+    Protected paths and files with secrets are left out, because a task never commits them.
+    """
+    paths = [
+        *plan.files_modified,
+        *(artifact.path for artifact in plan.must_haves.artifacts),
+        *(path for task in plan.tasks for path in task.files),
+    ]
+    return tuple(dict.fromkeys(path for path in paths if is_committable(path)))
+
+
+def is_committable(path: str) -> bool:
+    """Whether a commit of a run may contain *path*: not if it is protected or usually contains secrets."""
+    name = PurePosixPath(path).name
+    return bool(name) and not protected_part(path) and not is_secret_name(name)
+
+
+def may_commit(path: str) -> bool:
+    """Whether a task may commit a file that has changed: not if it is protected, generated or a secret."""
+    # In lower case, because the file systems of macOS ignore case.
+    is_generated = any(part.lower() in LEFT_OUT for part in PurePosixPath(path).parts)
+    return is_committable(path) and not is_generated
+
+
+def is_within(path: str, folders: Iterable[str]) -> bool:
+    """Whether *path* is one of *folders* or below one of them; all are relative to the project."""
+    pure = PurePosixPath(path)
+    return any(pure.is_relative_to(PurePosixPath(folder)) for folder in folders)
+
+
+def relative_to(root: Path, path: str | PurePath) -> str:
+    """Return *path* relative to *root* as POSIX text, or unchanged if it is not below it.
+
+    Agents name files in both ways.
+    """
+    pure = PurePath(path)
+    if pure.is_absolute():
+        for base in (root, root.resolve()):
+            if pure.is_relative_to(base):
+                pure = pure.relative_to(base)
+                break
+    return PurePosixPath(pure.as_posix()).as_posix()
+
+
+def nested_projects(root: Path, paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the folders below *root* above *paths* that are other projects, with a ``.planning/``."""
+    folders = {parent for path in paths for parent in PurePosixPath(path).parents if parent.name}
+    return tuple(sorted(str(folder) for folder in folders if (root / folder / ".planning").is_dir()))
+
+
+async def find_undelivered(git: Git, phase: PhaseView) -> tuple[Gap, ...]:
+    """Return a gap for each file that an executed plan lists and that is not in the last commit as it is.
+
+    A listed file that does not exist, on disk or in the commit, is not a gap here: a plan may name a file
+    that turned out not to be needed. If it must exist, an artifact says so, and a detector checks that.
+    """
+    plans = {path: plan.id for plan in phase.plans if plan.summary for path in promised(plan)}
+    if not plans:
+        return ()
+    return tuple(
+        Gap(
+            truth=f"{found.path} is in the last commit as it is on disk",
+            reason=f"{found.path}: {found.reason}",
+            about=found.path,
+            artifacts=(BadArtifact(path=found.path, issue=found.reason),),
+            missing=(f"a commit that contains {found.path}",),
+            found_by=FOUND_BY,
+        )
+        for found in await git.uncommitted(plans)
+    )
+
+
+async def with_history(phase: PhaseView) -> PhaseView:
+    """Return the phase with what git says about its tree; unchanged if that is in no repository."""
+    if git_common_dir(phase.project) is None:
+        return phase
+    facts = await Git(phase.project).tree_facts([path for plan in phase.plans for path in promised(plan)])
+    history = History(
+        files=facts.files,
+        changed=facts.changed,
+        ignored=facts.ignored,
+        nested=facts.nested,
+        commits=facts.commits,
+    )
+    return evolve(phase, history=history)

@@ -1,0 +1,210 @@
+"""The guard around agents: compares the protected state after each exchange and restores it.
+
+An agent may do anything to the project's own files; checks and detectors judge the result. But an agent that
+moves branches, changes hooks or marks a phase as complete would decide for itself that its work is done. So
+such a change is saved under ``refs/gsd/recover/…``, recorded and undone, and the attempt fails. An honest
+mistake that undoing repairs, above all the agent's own commit, is only a complaint. The record of the
+protected state before a call is its :class:`~gsd_core.run.seal.Seal`.
+
+The commits that the run itself makes for an agent (``task_done``) are expected: the journal knows them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime, timedelta
+from functools import partial
+
+import attrs
+
+from gsd_core.errors import Interference, Permanent
+from gsd_core.journal.codec import structure, unstructure
+from gsd_core.sanitize import one_line
+
+from .runtime import Run
+from .seal import Changes, Difference, Seal
+
+log = logging.getLogger(__name__)
+
+SEAL = "seal.json"
+LATE = timedelta(seconds=10)
+"""A change later than this after a killed process's last sign of life was made by somebody else."""
+ENDS_A_CALL = frozenset({"agent.closed", "step.result", "step.completed", "step.failed", "run.closed"})
+"""After one of these facts, the last call was compared, and the files may have changed since."""
+MAX_LISTED = 20
+MAX_LENGTH = 300
+
+
+@asynccontextmanager
+async def guarded(run: Run, *, step: str, attempt: int) -> AsyncGenerator[list[str]]:
+    """On leaving, undo changes of the protected state; raise ``Interference`` if one was not a mistake.
+
+    Yields a list that contains, after leaving, the complaints for the agent. Concurrent calls share one seal.
+    """
+    assert run.sealer is not None, "a run that was opened has a sealer"
+    notes: list[str] = []
+    if not run.guarded:
+        run.seal = await run.git.call(run.sealer.take)
+        _keep(run, run.seal)
+    run.guarded += 1
+    try:
+        yield notes
+    except BaseException:
+        # What ended the call is the cause of the failure, but everything is undone all the same.
+        with suppress(Interference):
+            await _to_its_end(run, step, attempt)
+        raise
+    else:
+        notes += await _to_its_end(run, step, attempt)
+    finally:
+        run.guarded -= 1
+
+
+async def _to_its_end(run: Run, step: str, attempt: int) -> tuple[str, ...]:
+    """Check the seal to the end even if this task is cancelled: otherwise changes could remain."""
+    checking = asyncio.ensure_future(_check(run, step, attempt))
+    try:
+        return await asyncio.shield(checking)
+    except asyncio.CancelledError:
+        await asyncio.wait([checking])
+        if not checking.cancelled():
+            checking.exception()
+        raise
+
+
+async def check_seal(run: Run, *, step: str, attempt: int) -> tuple[str, ...]:
+    """Undo changes of the protected state during a call; return the complaints for the agent.
+
+    Raises ``Interference`` if a change was not a mistake. Without a call in progress, nothing is compared.
+    """
+    return await _check(run, step, attempt) if run.guarded else ()
+
+
+async def _check(run: Run, step: str, attempt: int) -> tuple[str, ...]:
+    assert run.sealer is not None
+    assert run.seal is not None
+    known = {
+        fact.data.get("commit") or "" for fact in run.journal.events(run=run.id, kinds=["task.committed"])
+    }
+    changes = await run.git.call(partial(run.sealer.compare, run.seal, known))
+    if not changes.differences:
+        # The run's own commits, and what others do: fetched branches, other worktrees and projects.
+        run.seal = attrs.evolve(run.seal, refs=changes.now)
+        return ()
+    kept, problems = await _undo(run, run.seal, changes, step, attempt)
+    run.seal = attrs.evolve(run.seal, refs=await run.git.read_refs())
+    if problems:
+        hint = f"see `git status`, and what was changed in {kept}; put the project in order, then resume"
+        raise Permanent(f"{_described(changes.differences)}. Not undone: {'; '.join(problems)}", hint=hint)
+    if all(difference.mild for difference in changes.differences):
+        return (_as_complaint(changes.differences),)
+    raise _interference(run, changes.differences, kept)
+
+
+async def _undo(
+    run: Run, seal: Seal, changes: Changes, step: str, attempt: int
+) -> tuple[str, tuple[str, ...]]:
+    """Save, record and undo *changes*; return the ref that has them and what could not be undone."""
+    assert run.sealer is not None
+    name = f"{run.id}-{step.replace('/', '-') or 'start'}-{attempt}-changed"
+    kept = await run.git.call(partial(run.sealer.save, name, changes))
+    data = {
+        "what": [one_line(difference.what, MAX_LENGTH) for difference in changes.differences],
+        "mild": all(difference.mild for difference in changes.differences),
+        "kept": kept,
+    }
+    run.record("guard.found", data, step=step, attempt=attempt)
+    problems = await run.effects.undo(partial(run.sealer.undo, seal, changes))
+    run.record("guard.undone", {"problems": list(problems)}, step=step, attempt=attempt)
+    return kept, problems
+
+
+def _as_complaint(differences: Sequence[Difference]) -> str:
+    listed = "; ".join(one_line(difference.what, MAX_LENGTH) for difference in differences[:MAX_LISTED])
+    return (
+        f"only the run commits and changes git's state, so this was undone: {listed}. Your changes to files "
+        "are still in the work tree. Do not commit, stash or switch branches yourself; a task is "
+        "committed by calling task_done"
+    )
+
+
+def _described(differences: Sequence[Difference]) -> str:
+    listed = [one_line(difference.what, MAX_LENGTH) for difference in differences]
+    if len(listed) > MAX_LISTED:
+        listed = [*listed[:MAX_LISTED], f"and {len(listed) - MAX_LISTED} more"]
+    return f"while an agent worked, this was changed, which only the run may do: {'; '.join(listed)}"
+
+
+def _interference(run: Run, differences: Sequence[Difference], kept: str) -> Interference:
+    where = f"it is kept in {kept} (git show --stat {kept}); " if kept else ""
+    hint = (
+        f"it was undone; {where}if you changed it yourself, do so while no agent is working: stop the run "
+        f"with `{run.request.info.command} stop`, change it, then resume"
+    )
+    return Interference(_described(differences), hint=hint)
+
+
+def found_before(run: Run, step: str) -> tuple[str, ...]:
+    """Return what was undone in earlier attempts at the step, for the next one to know."""
+    facts = run.journal.events(run=run.id, kinds=["guard.found"])
+    return tuple(dict.fromkeys(text for fact in facts if fact.step == step for text in fact.data["what"]))
+
+
+# A seal outlives the process: what it could not undo, the next start undoes.
+
+
+def _keep(run: Run, seal: Seal) -> None:
+    assert run.sealer is not None
+    data = {"seq": run.journal.last_seq(), "run": run.id, "seal": unstructure(seal)}
+    run.effects.write(run.sealer.store / SEAL, json.dumps(data))
+
+
+def _open_seal(run: Run) -> tuple[Seal, datetime] | None:
+    """Return the seal of a call that a killed process left open, with the time of its last sign of life."""
+    assert run.sealer is not None
+    try:
+        data = json.loads((run.sealer.store / SEAL).read_text(encoding="utf-8"))
+        seal, seq, owner = structure(data["seal"], Seal), int(data["seq"]), data["run"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return None  # there is none: the process was killed before its first call
+    after = [fact for fact in run.journal.events(after=seq, run=run.id) if fact.epoch < run.state.epoch]
+    if owner != run.id or any(fact.kind in ENDS_A_CALL for fact in after):
+        return None
+    before = [fact.at for fact in run.journal.events(after=max(0, seq - 1), run=run.id) if fact.seq <= seq]
+    times = [*before, *(fact.at for fact in after)]
+    return (seal, max(times)) if times else None
+
+
+async def finish(run: Run) -> bool:
+    """Undo what a killed process had found or not seen yet; return whether there was anything.
+
+    Changes after its last sign of life stay, because a person made them. Call it when the processes
+    of the killed run have ended.
+    """
+    assert run.sealer is not None
+    kept = _open_seal(run)
+    if kept is None:
+        return False
+    seal, seen = kept
+    known = {fact.data["commit"] for fact in run.journal.events(run=run.id, kinds=["task.committed"])}
+    for fact in run.journal.events(run=run.id, kinds=["task.committing"]):
+        keys = {"GSD-Run": run.id, "GSD-Step": fact.step, "GSD-Task": fact.data["task"]}
+        if commit := await run.git.find(keys, since=fact.data["parent"]):
+            known.add(commit)
+    until = (seen + LATE).timestamp()
+    changes = await run.git.call(partial(run.sealer.compare, seal, known, until=until))
+    if not changes.differences:
+        return False
+    running = [record for record in run.state.steps.values() if record.status == "running"]
+    step, attempt = (str(running[0].id), running[0].attempt) if running else ("", 0)
+    where, _ = await _undo(run, seal, changes, step, attempt)
+    log.warning(
+        "the last process was killed while an agent worked; undone: %s (kept in %s)",
+        one_line("; ".join(difference.what for difference in changes.differences), MAX_LENGTH),
+        where or "no ref: there was nothing to keep",
+    )
+    return True

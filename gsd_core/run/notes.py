@@ -1,0 +1,56 @@
+"""What the end of a run does not cover: the notes in its last line, in ``gsd status`` and in its events.
+
+A run that ends with ``done`` promises that the phases in range are complete and that it verified them. Each
+exception is a note, a clause without a full stop: "2 phases were complete before and not verified by this
+run". :func:`with_notes` appends them to the reason for the end. Two exceptions are part of that reason
+itself: that verification was skipped, and the number of assumed checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gsd_core.machine.claims import unverified
+from gsd_core.machine.state import State
+
+from .runtime import Run
+
+MAX_NAMED = 5
+
+
+def notes_of(run: Run) -> tuple[str, ...]:
+    """Return the notes of a run that ends now."""
+    missing = [info.name for info in run.request.plugins if info.status in ("broken", "untrusted")]
+    return (*_claimed(run.state), *_edited(run.state), *_not_loaded(missing))
+
+
+def with_notes(reason: str, notes: Sequence[str]) -> str:
+    """Return why a run ended, with its notes, as one line."""
+    return "; ".join([reason, *notes])
+
+
+def _claimed(state: State) -> Iterable[str]:
+    """Say how many phases were not verified, and whose commits were believed."""
+    phases = () if state.options.skip_verify else unverified(state)
+    if phases:
+        verb = "phase was" if len(phases) == 1 else "phases were"
+        yield f"{len(phases)} {verb} complete before and not verified by this run ({_listed(phases)})"
+    if state.journal_lost:
+        yield "the journal of an earlier run is missing, and what its commits and files say was believed"
+
+
+def _edited(state: State) -> Iterable[str]:
+    if plans := state.edited_plans:
+        verb = "plan {} was" if len(plans) == 1 else "plans {} were"
+        yield f"{verb.format(_listed(plans))} edited by hand"
+
+
+def _not_loaded(names: Sequence[str]) -> Iterable[str]:
+    if names:
+        verb = "plugin {} was" if len(names) == 1 else "plugins {} were"
+        yield f"{verb.format(_listed(names))} not loaded"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return ", ".join(names[:MAX_NAMED]) + more

@@ -1,0 +1,524 @@
+"""The protected state: what only the run may change. It is compared after each agent call and restored.
+
+It is HEAD, the branches and other refs, git's settings and hooks, ``.planning/``, ``.gsd/``, ``gsd.toml``
+and the agent's own settings. The permission policy denies an agent's tools to change them, but a script
+or a test that the agent wrote can do everything that the user can.
+
+The functions here block; :mod:`gsd_core.run.guard` calls them in git's thread and records what they find.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import re
+import shutil
+import stat
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path, PurePosixPath
+
+import attrs
+
+from gsd_core.git import refs as git_refs
+from gsd_core.git.command import Command, GitError, GitUnavailable
+from gsd_core.git.refs import BRANCHES, IN_PROGRESS, STASH, TAGS, Places, Refs
+from gsd_core.git.repository import data_directory, prefix
+from gsd_core.processes import works_in
+
+PROJECT = (".planning", ".gsd", "gsd.toml", ".claude", ".claude.json", ".mcp.json")
+"""The files and folders of the project that only the run and its user may change."""
+STASH_LOG = "logs/refs/stash"
+GIT = ("config", "config.worktree", "hooks", "info", "objects/info/alternates", STASH_LOG)
+"""Those in git's own directories."""
+SETTINGS = ("config", "config.worktree")
+WRITTEN_BY_THE_RUN = ".planning/autopilot"
+LEFT_OUT = ("__pycache__", ".DS_Store", "autopilot-state.json")
+DRAFTS = re.compile(r"\.gsd-.*\.tmp")
+MAX_KEPT = 20_000_000
+"""Larger files, in bytes, are compared but not kept, so they cannot be put back."""
+TICK_NS = 100_000_000
+"""A file that changed this shortly before it was read may change again without another time stamp."""
+LOCK_WAIT = timedelta(seconds=3)
+
+
+@attrs.frozen
+class Mark:
+    """A file as it was: the SHA-256 of its content or the target of a link, and its permissions."""
+
+    digest: str
+    executable: bool = False
+    link: bool = False
+    mode: int = attrs.field(default=0o644, eq=False)
+
+
+@attrs.frozen(kw_only=True)
+class Seal:
+    """A record of the protected state; files by their POSIX path relative to the project's root."""
+
+    refs: Refs = attrs.field(factory=Refs)
+    files: Mapping[str, Mark] = attrs.field(factory=dict[str, Mark])
+    hidden: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+    locked: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Difference:
+    """One thing that changed: *what* in words. *mild*: an honest mistake that undoing it repairs."""
+
+    what: str
+    mild: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Changes:
+    """What changed since the seal, and what has to be done about it.
+
+    *files* are the paths that differ, *refs* the names of refs. *settings*: git's settings files as they were
+    found; they are put back already. *head* is where HEAD belongs; *moved*: it is elsewhere; *base*: the
+    commit whose files the work tree has instead of those of *head*, if any. *tips* are objects that only the
+    undone refs reach.
+    """
+
+    differences: tuple[Difference, ...] = ()
+    now: Refs = attrs.field(factory=Refs)
+    files: tuple[str, ...] = ()
+    settings: Mapping[str, Mark] = attrs.field(factory=dict[str, Mark])
+    refs: tuple[str, ...] = ()
+    head: str = ""
+    moved: bool = False
+    base: str = ""
+    tips: tuple[str, ...] = ()
+    hidden: frozenset[str] = frozenset()
+    operations: frozenset[str] = frozenset()
+    locked: bool = False
+
+
+@attrs.define
+class Sealer:
+    """Takes seals of one project and undoes what changed; *store* keeps the contents of sealed files.
+
+    The store is beside the journal, so that the next start can undo what this process could not.
+    """
+
+    git: Command
+    store: Path
+    _digests: dict[str, tuple[tuple[int, ...], Mark]] = attrs.field(
+        factory=dict[str, tuple[tuple[int, ...], Mark]], init=False
+    )
+    _index: tuple[int, ...] = attrs.field(default=(), init=False)
+    _hidden: frozenset[str] = attrs.field(default=frozenset(), init=False)
+
+    @property
+    def root(self) -> Path:
+        """The project's root."""
+        return self.git.root
+
+    def take(self) -> Seal:
+        """Return what only the run may change, as it is now, and keep the contents."""
+        places = git_refs.places(self.git)
+        files = dict(self._marks(places))
+        self._keep(files)
+        return Seal(
+            refs=git_refs.read_refs(self.git),
+            files=files,
+            hidden=tuple(sorted(self._hidden_paths(places))),
+            operations=tuple(sorted(_operations(places))),
+            locked=(places.own / "index.lock").exists(),
+        )
+
+    def compare(self, seal: Seal, known: Collection[str], *, until: float = math.inf) -> Changes:
+        """Return what differs from *seal*; commits that the journal *knows* are expected.
+
+        What changed after the time *until*, in seconds since the epoch, is left out. Changed settings of git
+        are put back first, because git cannot be trusted with them, or may not work at all.
+        """
+        places = self._places()
+        files = self._changed_files(seal, places, until)
+        settings: dict[str, Mark] = {}
+        if broken := [path for path in files if _is_settings(path)]:
+            settings = {path: mark for path in broken if (mark := self._mark(path))}
+            self._keep(settings)
+            self._put_files_back(seal, broken)
+        if places is None or broken:
+            # With the right settings, the hooks may be elsewhere.
+            places = git_refs.places(self.git)
+            files = tuple(dict.fromkeys([*broken, *self._changed_files(seal, places, until)]))
+        now = git_refs.read_refs(self.git)
+        if max(_changed_at(places.own / "HEAD"), _changed_at(places.own / "logs" / "HEAD")) > until:
+            # Somebody has used git since, and it is unknown which of the refs they moved.
+            seal = attrs.evolve(seal, refs=now)
+        head, listed = self._head(seal.refs, now, known)
+        changed, more = self._refs(seal, now)
+        moved = (now.branch, now.head) != (seal.refs.branch, head)
+        hidden = self._hidden_paths(places) - set(seal.hidden)
+        operations = _operations(places) - set(seal.operations)
+        locked = not seal.locked and _stays_locked(places.own / "index.lock", places.top)
+        base = (
+            git_refs.base_of(self.git, now.head, [seal.refs.head, *seal.refs.refs.values()]) if moved else ""
+        )
+        tips = [now.head] if moved and now.head else []
+        return Changes(
+            differences=(
+                *listed,
+                *more,
+                *self._about_files(seal, files, settings),
+                *(Difference(what=f"git was told to ignore changes of {path}", mild=True) for path in hidden),
+                *(
+                    Difference(what=f"{what} was left in progress", mild=True)
+                    for what in sorted({IN_PROGRESS[name] for name in operations})
+                ),
+                *([Difference(what="git's index was left locked", mild=True)] if locked else []),
+            ),
+            now=now,
+            files=files,
+            settings=settings,
+            refs=changed,
+            head=head,
+            moved=moved,
+            base="" if head and git_refs.is_ancestor(self.git, head, base) else base,
+            tips=(*tips, *(now.refs[name] for name in changed if name in now.refs)),
+            hidden=hidden,
+            operations=operations,
+            locked=locked,
+        )
+
+    def save(self, name: str, changes: Changes) -> str:
+        """Keep what is about to be undone under ``refs/gsd/recover``; return the ref, if any."""
+        contents: dict[str, bytes] = {}
+        for path in changes.files:
+            file = self.root / path
+            if path in changes.settings:
+                contents[path] = self._kept(changes.settings[path]) or b""
+            elif file.is_symlink():
+                # Beside it, because what the link hides may have to be kept as well.
+                contents[f"{path}.link"] = os.fsencode(os.readlink(file))  # noqa: PTH115
+            elif file.is_file():
+                contents[path] = file.read_bytes()
+        if not contents and not changes.tips:
+            return ""
+        return git_refs.save(self.git, name, contents, changes.tips)
+
+    def undo(self, seal: Seal, changes: Changes) -> tuple[str, ...]:
+        """Put everything back as it was sealed; return what could not be. It can be repeated."""
+        problems: list[str] = []
+        now = git_refs.read_refs(self.git)
+        own = git_refs.places(self.git).own
+        git_refs.put_back(self.git, seal.refs, now, set(changes.refs) - {STASH})
+        if changes.locked:
+            (own / "index.lock").unlink(missing_ok=True)
+        if changes.moved and (now.branch, now.head) != (seal.refs.branch, changes.head):
+            base = changes.base
+            if problem := git_refs.put_head_back(self.git, seal.refs, now, changes.head, base=base):
+                problems.append(f"the files in the work tree are still those of another commit: {problem}")
+        if changes.operations:
+            git_refs.end_operations(self.git, own, changes.operations)
+        if changes.hidden:
+            git_refs.show_paths(self.git, changes.hidden)
+        if STASH in changes.refs:
+            stash = self._new_stash(seal, now)
+            if stash and not git_refs.bring_back_stash(self.git, stash):
+                problems.append("what was stashed could not be brought back into the work tree")
+            git_refs.put_back(self.git, seal.refs, now, {STASH})
+        # After HEAD, which takes the files in the work tree along, and the refs: git changes the stash's log.
+        problems += self._put_files_back(seal, changes.files)
+        if changes.moved:
+            inside = [path for path in changes.files if _is_in_project(path)]
+            git_refs.unstage(self.git, inside)
+        return tuple(problems)
+
+    def _places(self) -> Places | None:
+        try:
+            return git_refs.places(self.git)
+        except GitUnavailable:
+            raise
+        except GitError:
+            return None  # its settings are damaged
+
+    # HEAD and refs
+
+    def _head(self, was: Refs, now: Refs, known: Collection[str]) -> tuple[str, list[Difference]]:
+        """Return the commit that HEAD's branch belongs at, and what is wrong with HEAD."""
+        found: list[Difference] = []
+        if now.branch != was.branch:
+            places = (was.branch or "no branch", now.branch or f"no branch, at {now.head[:9]}")
+            old, new = (place.removeprefix(BRANCHES) for place in places)
+            found.append(Difference(what=f"the branch was switched from {old} to {new}"))
+        on_branch = now.refs.get(was.branch, "") if was.branch else now.head
+        if on_branch == was.head or (now.branch != was.branch and not was.branch):
+            return was.head, found
+        name = (was.branch or "HEAD").removeprefix(BRANCHES)
+        if not on_branch:
+            return was.head, [*found, Difference(what=f"the branch {name} was deleted")]
+        if was.head and not git_refs.is_ancestor(self.git, was.head, on_branch):
+            what = f"the history of {name} was rewritten (it was at {was.head[:9]}, then {on_branch[:9]})"
+            return was.head, [*found, Difference(what=what)]
+        tip: list[str] = []
+        below = on_branch
+        for commit in git_refs.commits_since(self.git, was.head, on_branch):
+            # What is below a commit of the run was there when the run committed.
+            if commit.sha in known:
+                below = commit.sha
+                break
+            if self._is_of_another_project(commit):
+                continue
+            tip.append(commit.sha)
+        else:
+            below = was.head
+        if not tip:
+            return on_branch, found
+        noun = "commit" if len(tip) == 1 else "commits"
+        what = f"{len(tip)} {noun} on {name}: {', '.join(sha[:9] for sha in tip[:5])}"
+        return below, [*found, Difference(what=what, mild=True)]
+
+    def _is_of_another_project(self, commit: git_refs.NewCommit) -> bool:
+        """Whether a commit belongs to another project of this repository, which has its own run.
+
+        It touches nothing of this project; one in a folder below this project's says whose it is.
+        """
+        here = prefix(self.git)
+        if here and not commit.project:
+            return bool(commit.paths) and not any(path.startswith(here) for path in commit.paths)
+        folder = f"{commit.project}/"
+        if not commit.project or folder == here or not self._is_project(commit.project):
+            return False
+        return all(path.startswith(folder) for path in commit.paths)
+
+    def _is_project(self, folder: str) -> bool:
+        """Whether a run has worked in that folder of the repository."""
+        places = git_refs.places(self.git)
+        there = places.top / folder
+        return there.is_dir() and data_directory(attrs.evolve(self.git, root=there)).is_dir()
+
+    def _new_stash(self, seal: Seal, now: Refs) -> str:
+        """Return what was stashed since the seal; empty if nothing was, or if stashes were only dropped."""
+        stash = now.refs.get(STASH, "")
+        marks = [mark for path, mark in seal.files.items() if path.endswith(STASH_LOG)]
+        dropped_to = any(stash.encode() in (self._kept(mark) or b"") for mark in marks)
+        return "" if dropped_to or stash == seal.refs.refs.get(STASH, "") else stash
+
+    def _refs(self, seal: Seal, now: Refs) -> tuple[tuple[str, ...], list[Difference]]:
+        """Return the refs other than HEAD's branch that changed, and what happened to them."""
+        was = seal.refs
+        differ = sorted(
+            name
+            for name in {*was.refs, *now.refs}
+            if name != was.branch and was.refs.get(name) != now.refs.get(name)
+        )
+        if not differ:
+            return (), []
+        elsewhere = git_refs.branches_elsewhere(self.git)
+        fetched = was.remotes != now.remotes
+        names: list[str] = []
+        found: list[Difference] = []
+        for name in differ:
+            is_new = name not in was.refs
+            # The branches of other worktrees are not protected here, and a fetch brings tags.
+            if name in elsewhere or (is_new and fetched and name.startswith(TAGS)):
+                continue
+            names.append(name)
+            happened = "created" if is_new else "moved" if name in now.refs else "deleted"
+            stashed = name == STASH and bool(self._new_stash(seal, now))
+            what = "changes were stashed" if stashed else f"{name} was {happened}"
+            mild = stashed or (is_new and name.startswith((BRANCHES, TAGS)))
+            found.append(Difference(what=what, mild=mild))
+        return tuple(names), found
+
+    # Files
+
+    def _changed_files(self, seal: Seal, places: Places | None, until: float) -> tuple[str, ...]:
+        now = dict(self._marks(places))
+        if places is None:
+            # git does not tell where its files are: look where they were.
+            now |= {path: mark for path in seal.files if (mark := self._mark(path))}
+        changed = {
+            path
+            for path in {*seal.files, *now}
+            if seal.files.get(path) != now.get(path) and _changed_at(self.root / path) <= until
+        }
+        # A folder that became a link has the same files, until the link is removed.
+        links = tuple(f"{path}/" for path in changed if path in now and now[path].link)
+        return tuple(sorted(changed | {path for path in seal.files if path.startswith(links)}))
+
+    def _about_files(
+        self, seal: Seal, files: Collection[str], settings: Mapping[str, Mark]
+    ) -> Iterator[Difference]:
+        for path in files:
+            if path.endswith(STASH_LOG):
+                continue  # the ref of the stash is in the list
+            was = seal.files.get(path)
+            there = path in settings or os.path.lexists(self.root / path)
+            happened = "created" if was is None else "changed" if there else "deleted"
+            before, after = (self._kept(mark) or b"" if mark else b"" for mark in (was, settings.get(path)))
+            mild = path in settings and _sets_only_a_hooks_folder(before, after)
+            yield Difference(what=f"{path} was {happened}", mild=mild)
+
+    def _kept(self, mark: Mark) -> bytes | None:
+        path = self.store / mark.digest
+        return path.read_bytes() if not mark.link and path.exists() else None
+
+    def _marks(self, places: Places | None) -> Iterator[tuple[str, Mark]]:
+        """Yield every sealed file with its mark."""
+        starts = [self.root / name for name in PROJECT]
+        if places is not None:
+            folders = dict.fromkeys([places.common, places.own])
+            starts += [folder / name for folder in folders for name in GIT]
+            if places.hooks.is_relative_to(places.top) and places.hooks not in starts:
+                starts.append(places.hooks)
+            if (places.top / ".git").is_file():
+                starts.append(places.top / ".git")
+        for start in starts:
+            for path in _files(start):
+                name = Path(os.path.relpath(path, self.root)).as_posix()
+                if not name.startswith(f"{WRITTEN_BY_THE_RUN}/") and (mark := self._mark(name)):
+                    yield name, mark
+
+    def _mark(self, name: str) -> Mark | None:
+        """Return the mark of a file, reading it only if it may have changed; ``None`` if there is none."""
+        path = self.root / name
+        try:
+            status = path.lstat()
+            if stat.S_ISLNK(status.st_mode):
+                return Mark(os.readlink(path), link=True)  # noqa: PTH115
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            key = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode)
+            cached = self._digests.get(name)
+            if cached and cached[0] == key:
+                return cached[1]
+            read_at = time.time_ns()
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        mode = stat.S_IMODE(status.st_mode)
+        mark = Mark(digest, executable=bool(mode & 0o100), mode=mode)
+        settled = status.st_ctime_ns < read_at - TICK_NS
+        self._digests[name] = (key if settled else (), mark)
+        return mark
+
+    def _keep(self, files: Mapping[str, Mark]) -> None:
+        """Copy the contents that are not in the store yet."""
+        self.store.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, mark in files.items():
+            copy = self.store / mark.digest
+            if mark.link or copy.exists():
+                continue
+            content = (self.root / name).read_bytes()
+            if len(content) > MAX_KEPT or hashlib.sha256(content).hexdigest() != mark.digest:
+                continue
+            draft = copy.with_suffix(".tmp")
+            draft.touch(mode=0o600)
+            draft.write_bytes(content)
+            draft.replace(copy)
+
+    def _put_files_back(self, seal: Seal, files: Collection[str]) -> list[str]:
+        """Restore *files*; return what could not be restored."""
+        return [problem for path in files if (problem := self._put_back(path, seal.files.get(path)))]
+
+    def _put_back(self, name: str, mark: Mark | None) -> str:
+        path = self.root / name
+        if mark is None:
+            if path.is_symlink() or path.is_file():
+                path.unlink()
+            return ""
+        content = None if mark.link else self._kept(mark)
+        if not mark.link and (content is None or hashlib.sha256(content).hexdigest() != mark.digest):
+            return f"{name} could not be restored: its content was not kept"
+        _make_way(path)
+        draft = path.with_name(f".gsd-{os.getpid()}-{path.name}.tmp")
+        draft.unlink(missing_ok=True)
+        if content is None:
+            draft.symlink_to(mark.digest)
+        else:
+            draft.touch(mode=0o600)
+            draft.write_bytes(content)
+            draft.chmod(mark.mode)
+        draft.replace(path)
+        return ""
+
+    def _hidden_paths(self, places: Places) -> frozenset[str]:
+        """Return the hidden paths, reading the index only if it changed."""
+        try:
+            status = (places.own / "index").stat()
+        except FileNotFoundError:
+            return frozenset()
+        key = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        if key != self._index:
+            self._hidden = git_refs.hidden_paths(self.git)
+            settled = status.st_ctime_ns < time.time_ns() - TICK_NS
+            self._index = key if settled else ()
+        return self._hidden
+
+
+def _files(start: Path) -> Iterator[Path]:
+    """Yield the files and links at or below *start*; folders behind a link are not entered."""
+    if not start.is_dir():
+        if os.path.lexists(start):
+            yield start
+        return
+    if start.is_symlink():
+        yield start
+    for folder, folders, names in os.walk(start):
+        links = [name for name in folders if (Path(folder) / name).is_symlink()]
+        folders[:] = sorted(name for name in folders if name not in LEFT_OUT)
+        for name in sorted([*names, *links]):
+            if name not in LEFT_OUT and not DRAFTS.fullmatch(name) and not name.endswith(".lock"):
+                yield Path(folder) / name
+
+
+def _changed_at(path: Path) -> float:
+    """Return when a file changed last, in seconds; for one that is gone, when its folder did."""
+    for one in (path, *path.parents):
+        with suppress(OSError):
+            # The time of the change, which no program can set, and not that of the modification.
+            return one.lstat().st_ctime
+    return 0.0
+
+
+def _is_settings(path: str) -> bool:
+    """Whether a sealed file has settings of git."""
+    return not _is_in_project(path) and PurePosixPath(path).name in SETTINGS
+
+
+def _is_in_project(path: str) -> bool:
+    return path in PROJECT or path.startswith(tuple(f"{name}/" for name in PROJECT))
+
+
+def _make_way(path: Path) -> None:
+    """Make *path* a place where a file can be written: no folder there, and folders above it."""
+    for parent in reversed(path.parents):
+        # Also a link that leads nowhere.
+        if os.path.lexists(parent) and not parent.is_dir():
+            parent.unlink()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+
+
+def _operations(places: Places) -> frozenset[str]:
+    return frozenset(name for name in IN_PROGRESS if (places.own / name).exists())
+
+
+def _stays_locked(lock: Path, top: Path) -> bool:
+    """Whether git's index stays locked although no git works in the repository, in no terminal either."""
+    end = time.monotonic() + LOCK_WAIT.total_seconds()
+    while lock.exists():
+        if time.monotonic() > end:
+            return not works_in("git", top)
+        time.sleep(0.05)
+    return False
+
+
+def _sets_only_a_hooks_folder(before: bytes, after: bytes) -> bool:
+    """Whether settings differ in ``core.hooksPath`` only, as after ``npm install`` with husky."""
+
+    def others(text: bytes) -> list[str]:
+        lines = [line.strip() for line in text.decode("utf-8", "replace").splitlines()]
+        return [line for line in lines if line and not line.lower().startswith("hookspath")]
+
+    return others(before) == others(after)

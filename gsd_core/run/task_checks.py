@@ -1,0 +1,163 @@
+"""The checks of a plan's tasks: before the task, at its commit, and what an attempt has to know.
+
+A check that passes before its task proves nothing about it. So it runs right before the task as well, once,
+and the result is a fact: after a crash the tree contains half of the task, and would answer differently.
+The planner's decisions about checks are facts too, and count from the moment they are recorded; the PLAN
+itself is only written with the step's result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+from attrs import evolve
+
+from gsd_core.journal.codec import structure, unstructure
+from gsd_core.journal.schema import Record
+from gsd_core.model.checks import CheckResult, ReplacedBecause, ReplacedCheck, TaskCheck
+from gsd_core.model.step import StepRequest
+from gsd_core.planning.model import Plan, Task
+from gsd_core.protected_paths import protected_part
+from gsd_core.sanitize import redact, sanitize
+
+from .check_output import syntax_error, why_unusable
+from .commands import check
+from .permission import StepGate
+from .runtime import Run
+
+MAX_LEFT_BEHIND = 50
+"""Paths of uncommitted files that an attempt is told about."""
+
+
+async def check_before(run: Run, step: StepRequest, gate: StepGate, task: Task) -> CheckResult:
+    """See :meth:`gsd_core.StepHost.check_before`."""
+    assert step.plan is not None, "only a plan has tasks"
+    name = f"{step.plan.id}/{task.number}"
+    if (known := _before(run, name, task.check)) is not None:
+        return known
+    result = await check(gate, task.check, step.tree, run.limits.check)
+    # A program or file that is missing now may be what the task is about; wrong syntax stays wrong.
+    result = evolve(result, unusable=result.unusable or syntax_error(result.exit, result.output))
+    data = {"task": name, "sha256": _digest(task.check), "result": unstructure(_redacted(result))}
+    run.record("check.before", data, step=step.id, attempt=step.attempt)
+    return result
+
+
+async def check_task(run: Run, step: StepRequest, gate: StepGate, task: Task) -> CheckResult | None:
+    """Run the check of a task that is to be committed; ``None`` if it has none."""
+    assert step.plan is not None, "only a plan has tasks"
+    if not task.check:
+        return None
+    result = await check(gate, task.check, step.tree, run.limits.check)
+    why = why_unusable(task.check, result.exit, result.output, _promised(step.plan))
+    unusable = result.unusable or why
+    return evolve(result, unusable=unusable, passed_before=passed_before(run, step.plan, task))
+
+
+def passed_before(run: Run, plan: Plan, task: Task) -> bool:
+    """Whether the task's check passed before the task as well, as far as it is known."""
+    before = _before(run, f"{plan.id}/{task.number}", task.check)
+    return before is not None and before.ok
+
+
+def replace_check(
+    run: Run, step: StepRequest, task: Task, command: str, reason: str, because: ReplacedBecause
+) -> None:
+    """See :meth:`gsd_core.StepHost.replace_check`."""
+    assert step.plan is not None, "only a plan has tasks"
+    decision = ReplacedCheck(
+        task=task.number,
+        was=task.check,
+        check=sanitize(command).strip(),
+        reason=redact(sanitize(reason, multiline=False)),
+        because=because,
+    )
+    # The same call is made again after a crash.
+    if decision not in replaced_checks(run, step.id, step.plan):
+        data = {"plan": step.plan.id, **unstructure(decision)}
+        run.record("check.replaced", data, step=step.id, attempt=step.attempt)
+
+
+def replaced_checks(run: Run, step: str, plan: Plan) -> tuple[ReplacedCheck, ...]:
+    """Return the last decision about each check of *plan*, unless the PLAN has another check by now."""
+    in_plan = {task.number: task.check for task in plan.tasks}
+    found: dict[int, ReplacedCheck] = {}
+    for fact in run.journal.events(run=run.id, kinds=["check.replaced"]):
+        if fact.step == step and fact.data["plan"] == plan.id:
+            decision = structure({k: v for k, v in fact.data.items() if k != "plan"}, ReplacedCheck)
+            found[decision.task] = decision
+    return tuple(each for number, each in sorted(found.items()) if in_plan.get(number) == each.was)
+
+
+def with_results_before(run: Run, checks: Iterable[TaskCheck]) -> tuple[TaskCheck, ...]:
+    """Return the checks of executed plans, marked if they passed before their task as well."""
+
+    def marked(each: TaskCheck) -> TaskCheck:
+        before = _before(run, f"{each.plan}/{each.task}", each.result.command)
+        return evolve(each, result=evolve(each.result, passed_before=before is not None and before.ok))
+
+    return tuple(map(marked, checks))
+
+
+def needs_no_changes(run: Run, step: StepRequest, task: Task) -> bool:
+    """Whether the task may end without a changed file: its commit is empty then.
+
+    So it is for a task that names no files of the project (it verifies or runs something, or its files are
+    planning files, which the core maintains), and for one whose files an earlier task of the plan committed.
+    """
+    assert step.plan is not None, "only a plan has tasks"
+    names = {f"{step.plan.id}/{other.number}" for other in step.plan.tasks if other.number < task.number}
+    facts = run.journal.events(run=run.id, kinds=["task.committed"])
+    committed = {path for fact in facts if fact.data["task"] in names for path in fact.data["paths"]}
+    own = {path.removeprefix("./") for path in task.files if not protected_part(path)}
+    return own <= committed
+
+
+async def about_earlier_attempts(run: Run, step: StepRequest) -> dict[str, Any]:
+    """Return the fields of a request that say what earlier attempts at the step left."""
+    found: dict[str, Any] = {}
+    if step.plan is not None:
+        found["replaced_checks"] = replaced_checks(run, step.id, step.plan)
+    if failure := _last_failure(run, step.id):
+        changed = await run.git.changed(run.step(step.id).dirty_before)
+        paths = tuple(path for path in changed if not protected_part(path))
+        found |= {"last_failure": failure, "left_behind": paths[:MAX_LEFT_BEHIND]}
+    return found
+
+
+def _last_failure(run: Run, step: str) -> str:
+    """Return how the last attempt ended, if it failed or was interrupted since the step was last complete."""
+    kinds = ["attempt.failed", "attempt.lost", "step.completed"]
+    ends: list[Record] = [fact for fact in run.journal.events(run=run.id, kinds=kinds) if fact.step == step]
+    if not ends or ends[-1].kind == "step.completed":
+        return ""
+    last = ends[-1]
+    if last.kind == "attempt.failed":
+        return str(last.data["error"]["message"])
+    # A parked attempt continues its conversation, with the answer.
+    return "" if last.data.get("why") == "parked" else "it was interrupted before it was done"
+
+
+def _before(run: Run, name: str, command: str) -> CheckResult | None:
+    digest = _digest(command)
+    for fact in run.journal.events(run=run.id, kinds=["check.before"]):
+        if fact.data["task"] == name and fact.data["sha256"] == digest:
+            return evolve(structure(fact.data["result"], CheckResult), command=command)
+    return None
+
+
+def _digest(command: str) -> str:
+    return hashlib.sha256(command.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _redacted(result: CheckResult) -> CheckResult:
+    return evolve(result, command=redact(result.command))
+
+
+def _promised(plan: Plan) -> frozenset[str]:
+    """Return the files that executing *plan* creates or changes."""
+    artifacts = (artifact.path for artifact in plan.must_haves.artifacts)
+    files = (path for task in plan.tasks for path in task.files)
+    return frozenset(path.removeprefix("./") for path in (*plan.files_modified, *artifacts, *files))

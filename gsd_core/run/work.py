@@ -1,0 +1,265 @@
+"""The uncommitted work of a step: what was there before it, what belongs to it, and what is unexplained.
+
+git knows that a file has changed, but not by whom. Three things decide: a snapshot of what was uncommitted
+when the step began, another one when an attempt ended, and the files that the task names or that the agent
+wrote with a tool. What none of them explains may be a person's work: it is reported, and never committed
+silently.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from gsd_core.errors import ProjectError
+from gsd_core.git import GitError, GitUnavailable, digests
+from gsd_core.journal.schema import Record
+from gsd_core.machine.state import StepRecord, inquiry_key
+from gsd_core.model.question import Answer, Inquiry, Option, Question
+from gsd_core.model.step import StepRequest
+
+from .delivery import is_within, may_commit, nested_projects, promised
+from .permission import StepGate
+from .questions import ask
+from .runtime import Run
+
+COPY_LIMIT = 1_000_000
+"""The size, in bytes, of the largest unlisted files that the copy before a step contains."""
+COPY_COUNT = 500
+"""How many of those files it contains at most."""
+SHOWN = 10
+COMMIT_FIRST, LET_CHANGE, STOP = "Commit them first", "Let the plan change them", "Stop"
+COMMIT_REST, LEAVE = "Commit them with the plan", "Leave them uncommitted"
+
+
+@frozen(kw_only=True)
+class Changes:
+    """The uncommitted paths: those that changed during the step, and those that it found and left alone."""
+
+    ours: tuple[str, ...] = ()
+    theirs: frozenset[str] = frozenset()
+
+
+async def fingerprints(run: Run) -> dict[str, str]:
+    """Return a fingerprint of each uncommitted path."""
+    return digests(run.root, await run.git.changed())
+
+
+async def found_before(run: Run, record: StepRecord) -> dict[str, str]:
+    """Return the uncommitted paths that do not belong to the step, with their fingerprints.
+
+    For a first attempt, these are all. A later attempt takes over what its predecessor left, but not what
+    a person has changed since: it is compared with the snapshot of the attempt's end. After a kill there is
+    no such snapshot; then everything that is new since the step began belongs to it.
+    """
+    now = await fingerprints(run)
+    is_retry = record.attempt > 0 and record.status not in ("completed", "skipped")
+    started = _last(run, str(record.id), "attempt.started") if is_retry else None
+    if started is None:
+        return now
+    before = {path: found for path, found in _found(started).items() if path in now}
+    ended = _last(run, str(record.id), "attempt.lost", "attempt.failed", after=started.seq)
+    left: Mapping[str, str] | None = ended.data.get("left") if ended else None
+    if left is not None:
+        before |= {path: found for path, found in now.items() if left.get(path) != found}
+    return before
+
+
+async def end_of_attempt(run: Run, gate: StepGate) -> dict[str, Any]:
+    """Return what the fact of an attempt's end says about its uncommitted work; nothing if git fails."""
+    with suppress(GitError):
+        return {"left": await fingerprints(run), "written": sorted(gate.written)}
+    return {}
+
+
+def written_before(run: Run, step: str) -> set[str]:
+    """Return the files that agents of earlier attempts at the step wrote with a tool."""
+    kinds = ("attempt.lost", "attempt.failed", "step.completed")
+    written: set[str] = set()
+    for fact in run.journal.events(run=run.id, kinds=kinds):
+        if fact.step == step:
+            written = set() if fact.kind == "step.completed" else {*written, *fact.data.get("written", ())}
+    return written
+
+
+async def changes(run: Run, step: str) -> Changes:
+    """Return the uncommitted paths of now; those unchanged since the step found them are not its own."""
+    now = await fingerprints(run)
+    started = _last(run, step, "attempt.started")
+    before = _found(started) if started else {}
+    # A person may change a file once more after it was settled; then it is theirs again.
+    settled = {
+        path
+        for fact in _since_completed(run, step, "files.settled")
+        for path, found in fact.data["found"].items()
+        if before.get(path) == found
+    }
+    # Journals of earlier versions have no fingerprints: there, a path that was dirty stays the user's.
+    theirs = {
+        path for path, found in before.items() if path not in settled and now.get(path) in (found, None)
+    }
+    theirs |= {path for path, found in before.items() if path not in settled and not found}
+    return Changes(ours=tuple(sorted(set(now) - theirs)), theirs=frozenset(theirs & set(now)))
+
+
+def unexplained(root: Path, paths: Iterable[str], named: Collection[str]) -> tuple[str, ...]:
+    """Return those of *paths* that were not named and that a commit could take.
+
+    What changes in a nested project's folder is that project's business.
+    """
+    paths = [path for path in paths if may_commit(path) and not is_within(path, named)]
+    nested = nested_projects(root, paths)
+    return tuple(path for path in paths if not is_within(path, nested))
+
+
+async def keep_and_ask(run: Run, step: StepRequest) -> None:
+    """Before an agent works on a plan: copy what the user has not committed, and ask about listed files.
+
+    The copy is a commit under ``refs/gsd/recover/``. It contains every uncommitted file that the plan lists,
+    also if git ignores it, and smaller ones that it does not list, because an agent may change those too.
+    """
+    if step.plan is None:
+        return
+    found = (await changes(run, step.id)).theirs
+    ignored = await _ignored_files(run, promised(step.plan))
+    listed = sorted(path for path in found if may_commit(path) and is_within(path, promised(step.plan)))
+    kept = await _keep(run, step, [*listed, *ignored], found)
+    if listed:
+        await _ask_about_listed(run, step, listed, kept)
+
+
+async def _keep(run: Run, step: StepRequest, listed: Collection[str], found: Collection[str]) -> str:
+    """Save what is not in an earlier copy of the step, and return the ref; empty if there is nothing."""
+    small = [path for path in sorted(found) if _size(run.root / path) <= COPY_LIMIT and may_commit(path)]
+    paths = dict.fromkeys([*listed, *small[:COPY_COUNT]])
+    contents = digests(run.root, paths)
+    for fact in _since_completed(run, step.id, "files.kept"):
+        if contents.items() <= fact.data["found"].items():
+            return str(fact.data["ref"])
+    if not paths:
+        return ""
+    ref = await run.git.save_recovery(f"{run.id}-{step.id.replace('/', '-')}-before", tuple(paths))
+    if ref:
+        shown = list(listed) or list(paths)
+        data = {"ref": ref, "paths": shown, "listed": bool(listed), "found": contents}
+        run.record("files.kept", data, step=step.id, attempt=step.attempt)
+    return ref
+
+
+async def _ask_about_listed(run: Run, step: StepRequest, listed: Collection[str], kept: str) -> None:
+    """Ask what to do with uncommitted files that the plan lists, and do it; ``Stop`` ends the run."""
+    assert step.plan is not None
+    copy = f"; a copy is kept under {kept}" if kept else ""
+    options = (
+        Option(label=COMMIT_FIRST, description="in a separate commit, before the plan", recommended=True),
+        Option(label=LET_CHANGE, description=f"they become part of the plan's commits{copy}"),
+        Option(label=STOP, description="end the run here; commit or move them yourself, then resume"),
+    )
+    text = f"Plan {step.plan.id} lists files with uncommitted changes that are not its own:{_bullets(listed)}"
+    question = Question(text=text, header="Uncommitted", options=options, free_text=False)
+    inquiry = Inquiry(questions=(question,), reason="the plan may overwrite them")
+    contents = digests(run.root, sorted(listed))
+    # Other contents are another question: an answer holds for the text that it was given for.
+    key = f"uncommitted {hashlib.sha256(repr(contents).encode()).hexdigest()[:12]}"
+    [answer] = await ask(run, inquiry, step=step.id, key=key)
+    if answer.chosen == (STOP,):
+        await _stop(run, answer, key)
+    data: dict[str, Any] = {"paths": sorted(listed), "found": contents, "how": "plan", "commit": ""}
+    if answer.chosen == (COMMIT_FIRST,):
+        commit = await _commit_once(run, step, listed, "before", "uncommitted changes before the plan")
+        data |= {"how": "committed", "commit": commit}
+    run.record("files.settled", data, step=step.id, attempt=step.attempt)
+
+
+async def _stop(run: Run, answer: Answer, key: str) -> None:
+    """End the run as ``gsd stop`` does; the question is asked again when the run is resumed."""
+    run.record("control.asked", {"what": "stop", "by": answer.by, "via": answer.via})
+    record = next(r for r in reversed(list(run.state.inquiries.values())) if r.key == key)
+    run.record("question.withdrawn", {"key": inquiry_key(record.inquiry)}, step=record.inquiry.step)
+    gsd = run.request.info.command
+    message = "stopped, because the plan lists files with uncommitted changes"
+    raise ProjectError(message, hint=f"commit or move them, then run `{gsd} resume`")
+
+
+async def settle_leftovers(run: Run, step: StepRequest) -> None:
+    """After a plan: ask about files that changed without being named, and record what is left."""
+    if step.plan is None:
+        return
+    # All tasks are committed, so what is left here is what no task named, or changed after its commit.
+    left = unexplained(run.root, (await changes(run, step.id)).ours, ())
+    if not left:
+        return
+    options = (
+        Option(label=COMMIT_REST, description="in a separate commit, after the plan's tasks"),
+        Option(label=LEAVE, description="later steps leave them alone", recommended=True),
+    )
+    text = f"These files changed during plan {step.plan.id}, but no task named them:{_bullets(left)}"
+    question = Question(text=text, header="Left over", options=options, free_text=False)
+    reason = "a command of the agent may have written them, or a person"
+    inquiry = Inquiry(questions=(question,), reason=reason)
+    [answer] = await ask(run, inquiry, step=step.id, key=f"left over {step.plan.id}")
+    if answer.chosen == (COMMIT_REST,):
+        await _commit_once(run, step, left, "rest", "files that changed during the plan")
+    else:
+        run.record("files.left", {"paths": list(left)}, step=step.id, attempt=step.attempt)
+
+
+async def require_branch(run: Run) -> None:
+    """Raise ``GitUnavailable`` if the branch was changed while the run works: it would commit elsewhere."""
+    now = await run.git.branch()
+    if run.branch is not None and now != run.branch:
+        here = f"the current branch is {now!r}" if now else "HEAD is detached"
+        hint = f"git switch {run.branch}" if run.branch else "git switch --detach"
+        raise GitUnavailable(f"the run works on branch {run.branch!r}, but now {here}", hint=hint)
+
+
+async def _commit_once(run: Run, step: StepRequest, paths: Collection[str], name: str, subject: str) -> str:
+    """Commit *paths* with trailers that find the commit again after a crash."""
+    assert step.plan is not None
+    names = {"GSD-Run": run.id, "GSD-Step": step.id, "GSD-Task": f"{step.plan.id}/{name}"}
+    if known := await run.git.find(names, since=run.step(step.id).base_commit):
+        return known
+    await require_branch(run)
+    return await run.effects.commit(tuple(paths), f"chore({step.plan.id}): {subject}", names, verify=True)
+
+
+async def _ignored_files(run: Run, paths: Iterable[str]) -> list[str]:
+    """Return those of *paths* that are files which git ignores: a plan may overwrite them all the same."""
+    files = [path for path in paths if (run.root / path).is_file() and _size(run.root / path) <= COPY_LIMIT]
+    return list(await run.git.ignored(files)) if files else []
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.lstat().st_size
+    except OSError:
+        return 0
+
+
+def _bullets(paths: Collection[str]) -> str:
+    shown = sorted(paths)[:SHOWN]
+    more = [f"and {len(paths) - SHOWN} more"] if len(paths) > SHOWN else []
+    return "".join(f"\n- {path}" for path in [*shown, *more])
+
+
+def _found(started: Record) -> dict[str, str]:
+    """Return what an attempt found uncommitted; earlier versions recorded the paths only."""
+    known: Mapping[str, str] = started.data.get("found") or {}
+    return {path: known.get(path, "") for path in started.data.get("dirty_before") or ()}
+
+
+def _last(run: Run, step: str, *kinds: str, after: int = 0) -> Record | None:
+    facts = [fact for fact in run.journal.events(after=after, run=run.id, kinds=kinds) if fact.step == step]
+    return facts[-1] if facts else None
+
+
+def _since_completed(run: Run, step: str, kind: str) -> list[Record]:
+    """Return the facts of that kind about the step's current work."""
+    completed = _last(run, step, "step.completed")
+    facts = run.journal.events(after=completed.seq if completed else 0, run=run.id, kinds=[kind])
+    return [fact for fact in facts if fact.step == step]

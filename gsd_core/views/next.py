@@ -1,0 +1,262 @@
+"""What is due next, in words: for ``gsd next`` and ``gsd run --dry-run``.
+
+The machine decides what is due; nothing here does. With an unfinished run its state counts, else the
+planning files alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import attrs
+
+from gsd_core.machine.claims import is_stale
+from gsd_core.machine.due import (
+    ApplyResult,
+    AskAgain,
+    Due,
+    End,
+    Escalate,
+    Settle,
+    Start,
+    Wait,
+    due,
+    startable_plans,
+)
+from gsd_core.machine.fold import fold
+from gsd_core.machine.state import PhaseSnapshot, Snapshot, State, StepRecord
+from gsd_core.model.ids import StepId
+from gsd_core.model.question import Question, answer_command
+from gsd_core.planning.model import PhaseView, Planning
+
+from .status import RESUME, SCHEMA_VERSION, Holder, current_step, open_questions
+
+_SCORE = re.compile(r"(\d+)\s*/\s*(\d+)")
+
+
+@attrs.frozen(kw_only=True)
+class Next:
+    """The step that is due, by its id in the journal; *step* is empty if nothing is.
+
+    *reason* says why, *command* what to type. *ready* are the steps that could begin now, *step* first.
+    """
+
+    step: str = ""
+    reason: str = ""
+    command: str = ""
+    ready: tuple[str, ...] = ()
+
+
+def next_of(
+    state: State,
+    planning: Planning,
+    snapshot: Snapshot,
+    *,
+    holder: Holder | None = None,
+    pending_answers: frozenset[str] = frozenset(),
+    gsd: str = "gsd",
+) -> Next:
+    """Return what is due in a project whose last run has *state*, and whose files are *planning* now.
+
+    *holder* is the process that runs in the project; *gsd* is how to call gsd for the project.
+    """
+    active = current_step(state) if holder else None
+    if holder and active and not _open_question(state, str(active.id), pending_answers):
+        name = str(active.id)
+        reason = f"it is running now (pid {holder.pid} on {holder.host})"
+        return Next(step=name, reason=reason, command=f"{gsd} status", ready=(name,))
+    now = state_when_resumed(state, snapshot)
+    work = due(now)
+    first = work[0]
+    if isinstance(first, End):
+        return Next(reason=first.reason)
+    step = str(first.step)
+    reason, command = describe_due(first, now, planning, before=state), _command(state, first, gsd)
+    if question := _open_question(state, step, pending_answers):
+        reason, command = f"it waits for an answer: {question.text}", answer_command(question, gsd)
+    return Next(step=step, reason=reason, command=command, ready=_ready(now, work))
+
+
+@attrs.frozen(kw_only=True)
+class _Opened:
+    """The fact that would resume a run."""
+
+    run: str
+    epoch: int
+    at: datetime | None
+    seq: int
+    data: Mapping[str, Any]
+    kind: str = "run.opened"
+    step: str = ""
+    attempt: int = 0
+
+
+def state_when_resumed(state: State, snapshot: Snapshot) -> State:
+    """Return *state* with the files as they are now, and as the next process of the run would have it."""
+    state = attrs.evolve(state, seen=snapshot)
+    if not state.run:
+        return state
+    opened: Any = _Opened(
+        run=state.run,
+        epoch=state.epoch + 1,
+        at=state.last_at,
+        seq=state.seq,
+        data={"options": state.options},
+    )
+    return fold(state, [opened], lambda value, _: value)
+
+
+def _open_question(state: State, step: str, pending_answers: frozenset[str]) -> Question | None:
+    asked = [one for one in open_questions(state) if one.step == step]
+    return next((one.question for one in asked if one.question.id not in pending_answers), None)
+
+
+def _ready(state: State, work: Sequence[Due]) -> tuple[str, ...]:
+    """Return the steps that can begin: those that are due, and plans that could be executed beside one."""
+    found = [str(work[0].step)] if not isinstance(work[0], End) else []
+    for one in work:
+        if not isinstance(one, Start | ApplyResult | Settle):
+            continue
+        found.append(str(one.step))
+        phase = _phase(state, one)
+        if isinstance(one, Start) and one.step.kind == "execute" and phase:
+            waiting = [plan for plan in phase.plans if not plan.summary]
+            found += [
+                str(attrs.evolve(one.step, detail=plan.id))
+                for plan in sorted(startable_plans(waiting), key=lambda plan: (plan.wave, plan.id))
+            ]
+    return tuple(dict.fromkeys(found))
+
+
+def _command(state: State, work: Due, gsd: str) -> str:
+    """Return the command that does *work*: the unfinished run continues, else a run of that phase begins."""
+    if state.run and state.closed != "done":
+        return RESUME.replace("gsd", gsd, 1)
+    number = _id_of(work).phase
+    # Only a number can be given to --phases: 2-01 is a range there.
+    return f"{gsd} run --phases {number}" if re.fullmatch(r"[\d.]+[A-Z]?", number) else f"{gsd} run"
+
+
+def _id_of(work: Due) -> StepId:
+    if isinstance(work, Start):
+        return work.step
+    return StepId(kind="init") if isinstance(work, End) else StepId.parse(work.step)
+
+
+def _phase(state: State, work: Due) -> PhaseSnapshot | None:
+    return state.seen.phase(_id_of(work).phase) if state.seen else None
+
+
+def describe_due(
+    work: Due, state: State, planning: Planning | None = None, *, before: State | None = None
+) -> str:
+    """Return in plain words why *work* is due; *before* is the run's state when its last process ended.
+
+    *planning* adds details that the state does not have.
+    """
+    step = "" if isinstance(work, End) else str(work.step)
+    record = (before or state).steps.get(step)
+    match work:
+        case End():
+            return work.reason
+        case ApplyResult():
+            return "its result is recorded, but not written to the files yet"
+        case Settle():
+            return f"attempt {work.attempt} was interrupted"
+        case AskAgain():
+            return f"it waits for an answer: {work.inquiry.questions[0].text}"
+        case Wait():
+            return f"it failed for now, and is tried again at {work.until.isoformat(timespec='seconds')}"
+        case Escalate():
+            return _describe_escalation(work)
+        case Start():
+            again = _describe_earlier_attempt(record)
+            return "; ".join(filter(None, [again, _describe_start(work, state, planning)]))
+
+
+def _describe_earlier_attempt(record: StepRecord | None) -> str:
+    if record and record.failure and record.status in ("failed", "waiting"):
+        return f"the last attempt failed ({record.failure.message})"
+    return "the last attempt was interrupted" if record and record.status == "waiting" else ""
+
+
+def _describe_escalation(work: Escalate) -> str:
+    match work.cause:
+        case "failed":
+            message = work.failure.message if work.failure else "no cause is recorded"
+            return f"it failed ({message}), and a person decides how to continue"
+        case "lost":
+            return "it was interrupted again and again, and a person decides how to continue"
+        case "repeats":
+            return "it was completed several times and undone each time, and a person decides how to continue"
+        case "gaps":
+            return f"{_counted(len(work.gaps), 'gap')} left after the last round, and a person decides"
+
+
+def _describe_start(work: Start, state: State, planning: Planning | None) -> str:
+    phase = state.seen.phase(work.step.phase) if state.seen else None
+    if phase is None:
+        return "the project has no roadmap yet"
+    view = planning.phase(phase.number) if planning else None
+    match work.step.kind:
+        case "discuss":
+            return "no decisions are recorded yet, and no plan exists"
+        case "plan":
+            return _describe_plan(work, phase, view)
+        case "execute":
+            done = sum(plan.summary for plan in phase.plans)
+            return f"{done} of {_counted(len(phase.plans), 'plan')} executed"
+        case "verify":
+            return _describe_verify(state, phase, view)
+        case "complete":
+            skipped = state.options.skip_verify and phase.verdict != "passed"
+            return "all plans are executed, and verification is skipped" if skipped else "verification passed"
+        case kind:
+            return f"{kind} is due"
+
+
+def _describe_plan(work: Start, phase: PhaseSnapshot, view: PhaseView | None) -> str:
+    if work.for_gaps:
+        verdict = view.verdict if view else None
+        score = _SCORE.search(verdict.score) if verdict else None
+        total = f" of {score[2]}" if score else ""
+        return f"gaps found: {len(phase.gaps)}{total}"
+    missing = [plan.id for plan in phase.plans if not plan.on_disk]
+    if not missing:
+        return "no plan exists yet"
+    return f"{len(missing)} of {_counted(len(phase.plans), 'plan')} not written yet: {', '.join(missing)}"
+
+
+def _describe_verify(state: State, phase: PhaseSnapshot, view: PhaseView | None) -> str:
+    if not phase.verdict:
+        return f"{_counted(len(phase.plans), 'plan')} executed, not verified yet"
+    if is_stale(state, phase):
+        return "plans were executed after the last verification"
+    if phase.verdict == "human_needed":
+        checks = len(view.verdict.human) if view and view.verdict else 0
+        return f"the verification needs a person: {_counted(checks, 'check')} left"
+    if phase.verdict == "gaps_found":
+        return "the verification says gaps_found, but lists no gap"
+    return "VERIFICATION.md has no verdict that can be read"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def next_json(found: Next) -> dict[str, Any]:
+    """Return *found* as JSON data; without a due step all fields but the reason are null or empty."""
+    step = StepId.parse(found.step) if found.step else None
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "step": found.step or None,
+        "kind": step.kind if step else None,
+        "phase": (step.phase or None) if step else None,
+        "plan": (step.detail or None) if step else None,
+        "reason": found.reason,
+        "command": found.command or None,
+        "ready": list(found.ready),
+    }
