@@ -37,7 +37,13 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def slow(session: nox.Session) -> None:
     """Run the slow tests: the real Claude Code with a scripted model, and runs that are killed."""
-    session.run(*PYTEST, *WORKERS, "-m", "slow", *session.posargs)
+    session.run(*PYTEST, *WORKERS, "-m", "slow and not long", *session.posargs)
+
+
+@nox.session
+def long(session: nox.Session) -> None:
+    """Run the tests for which CI has no time: many variants of what the other tests check."""
+    session.run(*PYTEST, *WORKERS, "-m", "long", *session.posargs)
 
 
 @nox.session
