@@ -41,6 +41,7 @@ from .model.gap import BadArtifact, Evidence, Gap, GapReport, GapStatus, HumanCh
 from .model.ids import StepId, StepKind, normal_phase, padded, phase_order, slug
 from .model.notice import Notice
 from .model.question import Answer, Asked, Inquiry, Option, Question, parse_typed_answer, refusal
+from .model.sandbox import ConfinedProcess, Place, SandboxedCommand, SandboxUnavailable
 from .model.step import (
     Depth,
     Done,
@@ -101,6 +102,7 @@ __all__ = [
     "CheckResult",
     "ConfigError",
     "ConfigValue",
+    "ConfinedProcess",
     "Conversation",
     "Credentials",
     "Deny",
@@ -135,6 +137,7 @@ __all__ = [
     "Permanent",
     "Permission",
     "PhaseView",
+    "Place",
     "Plan",
     "PlannedPhase",
     "Planning",
@@ -151,6 +154,8 @@ __all__ = [
     "Role",
     "RunInfo",
     "RunStep",
+    "SandboxUnavailable",
+    "SandboxedCommand",
     "SetPosition",
     "Severity",
     "Spend",

@@ -20,6 +20,7 @@ from .model.event import Event
 from .model.gap import Gap, GapReport
 from .model.notice import Notice
 from .model.question import Answer, Inquiry
+from .model.sandbox import ConfinedProcess, SandboxedCommand, SandboxUnavailable
 from .model.step import RunStep, StepHost, StepRequest, StepResult
 from .model.usage import Pause, Spend, Stop
 from .planning.model import PhaseView
@@ -303,6 +304,32 @@ async def gsd_run_agent(task: AgentTask, host: AgentHost) -> AgentResult | None:
     """
 
 
+@hookspec(mode="pick")
+async def gsd_sandbox(process: ConfinedProcess) -> SandboxedCommand | SandboxUnavailable | None:
+    """Return the command line that starts a process confined to what it may see and change.
+
+    When: before each process that runs something a model or a repository wrote: agents, the plans'
+    commands, the verifier's commands, hooks of the repository.
+    Return: the command to start instead; ``SandboxUnavailable`` if the sandbox does not work on this
+    machine; ``None`` if it is not meant for it.
+    Calling: in the order of the setting ``run.sandboxes``; the first that works is used for the whole run.
+    Failure: the process is not started, and the error names the plugin.
+    Since: 0.1, provisional.
+
+    All processes that the confined one starts have to end with it.
+
+    Example::
+
+        @implements(gsd_sandbox)
+        async def box(process: ConfinedProcess) -> SandboxedCommand | SandboxUnavailable | None:
+            if shutil.which("box") is None:
+                return SandboxUnavailable(reason="box is not installed", fix="install box")
+            writable = [f"--write={place.path}" for place in process.places if place.writable]
+            command = ("box", *writable, "--", *process.command)
+            return SandboxedCommand(command=command, environment=process.environment, sandbox="box")
+    """
+
+
 @hookspec(mode="fan_out")
 async def gsd_permit_tool(use: ToolUse) -> Permission | None:
     """Decide whether a tool may be used in this way.
@@ -402,6 +429,7 @@ __all__ = [
     "gsd_on_event",
     "gsd_permit_tool",
     "gsd_run_agent",
+    "gsd_sandbox",
     "gsd_settings",
     "gsd_workspace",
     "gsd_wrap_step",

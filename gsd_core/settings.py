@@ -70,15 +70,20 @@ def bind_settings(values: Mapping[type, object]) -> Generator[None]:
 class RunSettings:
     """The core's settings for a run, section ``run``.
 
-    *agent*, *execute*, *workspace*: the plugins to use; a later one is called if those before it
-    decline. *phases*: a range such as ``1-3,5,7.1``. *gap_rounds*: how often a phase may be planned
-    again for the gaps that its verification found. *wait_for_answers*: how long an
-    unattended run waits for an answer before it exits.
+    *agent*, *execute*, *workspace*, *sandboxes*: the plugins to use; a later one is called if those before
+    it decline. *sandbox*: whether to confine what a model or a repository wrote: ``auto`` if a sandbox works
+    on this machine, ``required`` not to run without one, ``off`` never. *phases*: a range such as
+    ``1-3,5,7.1``. *gap_rounds*: how often a phase may be planned again for the gaps that its verification
+    found. *wait_for_answers*: how long an unattended run waits for an answer before it exits.
     """
 
     agent: tuple[str, ...] = setting(("claude",), flag="--agent", help="agent plugin to use")
     execute: tuple[str, ...] = setting(("native",))
     workspace: tuple[str, ...] = setting(("inplace",))
+    sandbox: Literal["auto", "required", "off"] = setting(
+        "auto", flag="--sandbox", help="confine agents and commands: auto, required or off"
+    )
+    sandboxes: tuple[str, ...] = setting(("bubblewrap", "seatbelt"))
     phases: str = setting("", flag="--phases", help="phases to run, such as 1-3,5,7.1")
     only: str = setting("", flag="--only", help="run this phase only")
     skip_verify: bool = setting(False, flag="--skip-verify", help="skip verification (noted in the summary)")

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import attrs
 
 from .question import Answer, Question
+from .sandbox import SandboxedCommand
 from .usage import Usage
 
 Role: TypeAlias = Literal["roadmapper", "planner", "executor", "verifier", "researcher", "discusser"]
@@ -117,7 +118,8 @@ class AgentResult:
 class ToolUse:
     """A tool that an agent, or a check of a plan, is about to use, with its input.
 
-    A plan's check is a use of ``Bash``.
+    A plan's check is a use of ``Bash``. The core sets *confined*: whether it happens in a sandbox, where
+    only its effects on other machines are left to judge.
     """
 
     step: str
@@ -126,6 +128,7 @@ class ToolUse:
     asked_by: Literal["agent", "plan"]
     tree: Path
     writable: bool = True
+    confined: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -180,6 +183,16 @@ class AgentHost(Protocol):
 
     async def progress(self, activity: Activity, usage: Usage | None = None) -> None:
         """Report activity, which restarts the inactivity timeout. Give the *usage* of each turn once."""
+        ...
+
+    async def confine(
+        self, command: Sequence[str], environment: Mapping[str, str], *, descriptors: Sequence[int] = ()
+    ) -> SandboxedCommand:
+        """Return the command and the environment with which to start *command*, confined if the run is.
+
+        Every process of an agent has to be started this way. *environment* is its whole environment,
+        *descriptors* are the open file descriptors that it needs.
+        """
         ...
 
     def started(self, pid: int) -> None:

@@ -41,6 +41,7 @@ from gsd_core.model.agent import (
 )
 from gsd_core.model.checks import CheckResult
 from gsd_core.model.question import Answer, Inquiry, Option, Question
+from gsd_core.model.sandbox import SandboxedCommand
 from gsd_core.model.usage import Pause, Stop, Usage
 from gsd_core.plugins.isolation import in_core
 from gsd_core.plugins.validation import validate_storable
@@ -150,6 +151,12 @@ class AgentCall:
             self.run.note(data, step=self.step, attempt=self.attempt)
         if usage is not None:
             await self._while_agent_waits(_check_budget(self.run, self.step, None, self.used))
+
+    async def confine(
+        self, command: Sequence[str], environment: Mapping[str, str], *, descriptors: Sequence[int] = ()
+    ) -> SandboxedCommand:
+        """See :class:`gsd_core.AgentHost`."""
+        return SandboxedCommand(command=tuple(command), environment=environment)
 
     def started(self, pid: int) -> None:
         """See :class:`gsd_core.AgentHost`."""
