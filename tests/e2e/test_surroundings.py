@@ -359,7 +359,8 @@ def test_a_run_whose_terminal_goes_away_stops_and_can_be_resumed_unless_it_is_to
 ) -> None:
     waits = gate(ready)
     waits.close()
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN) if ignored else signal.getsignal(signal.SIGHUP)
+    # Set in both cases: the tests themselves may have been started with nohup.
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
     try:
         started = ready.start(*RUN)
     finally:
