@@ -7,9 +7,7 @@ from pathlib import Path
 from gsd_core.model.sandbox import Place
 
 
-def prepare(
-    project: Path, tree: Path, *, writable: bool, git: Path | None, home: Path
-) -> tuple[Place, ...]:
+def prepare(project: Path, tree: Path, *, writable: bool, git: Path | None, home: Path) -> tuple[Place, ...]:
     """Return the places for a process that works in *tree*, the project itself or a checkout of it.
 
     *git* is the result of ``gsd_core.git.throwaway.make`` for *tree*; *home* that of

@@ -108,6 +108,7 @@ async def commit_task(
         return TaskCommit(check=result, problem=f"git did not commit: {exc}")
     done = await _read_commit(run, commit)
     done = evolve(done, at=run.now(), check=result, left=left)
+    await run.sandbox.show_commits()
     _record(run, step, step.plan, task.number, done)
     return done
 
