@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -22,7 +22,7 @@ from gsd_core.processes import end_marked
 from gsd_core.sanitize import redact, sanitize
 
 from .check_output import does_nothing, flaw_in, scripts_in
-from .sandbox import Sandbox
+from .sandbox import Confinement, Sandbox
 
 OUTPUT_LIMIT = 4000
 """Characters of a command's output that are kept: the last ones, where errors are reported."""
@@ -81,15 +81,36 @@ async def check(
     if not isinstance(verdict, Allow):
         refused = f"refused: {verdict.reason}"
         return CheckResult(command=command, exit=None, output=refused, unusable=f"it was {refused}")
+    shell = ("/bin/sh", "-c", command)
+    try:
+        async with gate.sandbox.around(tree, places=places) as inside:
+            ran = await run_inside(inside, shell, environment(gate.mark), limit)
+    except OSError as exc:
+        ran = Ran(problems=(f"could not be started: {exc}",))
+    return await asyncio.to_thread(_result, command, tree, ran)
+
+
+@attrs.frozen(kw_only=True)
+class Ran:
+    """How a command ended: without an *exit* code because of *problems*; *output* is not cleaned."""
+
+    exit: int | None = None
+    output: str = ""
+    problems: tuple[str, ...] = ()
+
+
+async def run_inside(
+    inside: Confinement, command: Sequence[str], variables: Mapping[str, str], limit: timedelta
+) -> Ran:
+    """Run *command* to its end, within *limit*, and leave no process of it behind."""
     mark = uuid.uuid4().hex
     tail = _Tail()
     code: int | None = None
     problem = ""
     try:
-        async with asyncio.timeout(limit.total_seconds()), gate.sandbox.around(tree, places=places) as inside:
-            shell = ("/bin/sh", "-c", command)
-            started = await inside.command(shell, environment(gate.mark) | {MARK: mark})
-            code = await _run(started, tree, tail)
+        async with asyncio.timeout(limit.total_seconds()):
+            started = await inside.command(command, {**variables, MARK: mark})
+            code = await _run(started, inside.tree, tail)
     except TimeoutError:
         problem = f"timed out after {limit}"
     except (OSError, ValueError) as exc:
@@ -97,7 +118,8 @@ async def check(
         problem = f"could not be started: {exc}"
     finally:
         leftover = await _end_leftovers(mark)
-    return await asyncio.to_thread(_result, command, tree, code, tail.text(), (problem, leftover))
+    problems = tuple(part for part in (problem, leftover) if part)
+    return Ran(exit=code, output=tail.text(), problems=problems)
 
 
 def environment(mark: str) -> dict[str, str]:
@@ -105,17 +127,14 @@ def environment(mark: str) -> dict[str, str]:
     return {name: os.environ[name] for name in PASSED_ON if name in os.environ} | {"GSD_RUN": mark}
 
 
-def _result(
-    command: str, tree: Path, code: int | None, output: str, problems: tuple[str, ...]
-) -> CheckResult:
-    """Return the result of a command with this output. A megabyte takes a second: not for the event loop."""
-    output = sanitize(output)
-    flaw = flaw_in(command, code, output) or (_empty_script(command, tree) if code == 0 else "")
+def _result(command: str, tree: Path, ran: Ran) -> CheckResult:
+    """Return the result of a command with its output. A megabyte takes a second: not for the event loop."""
+    output = sanitize(ran.output)
+    flaw = flaw_in(command, ran.exit, output) or (_empty_script(command, tree) if ran.exit == 0 else "")
     # More than is shown, so that no secret is cut in two before it can be recognized.
     end = redact(output[-4 * OUTPUT_LIMIT :])[-OUTPUT_LIMIT:].strip()
-    return CheckResult(
-        command=command, exit=code, output="\n".join(part for part in (end, *problems) if part), flaw=flaw
-    )
+    shown = "\n".join(part for part in (end, *ran.problems) if part)
+    return CheckResult(command=command, exit=ran.exit, output=shown, flaw=flaw)
 
 
 @attrs.define

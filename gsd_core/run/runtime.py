@@ -248,10 +248,11 @@ class Effects:
         verify: bool,
         empty: bool = False,
         body: str = "",
+        text: str = "",
     ) -> str:
         """Commit exactly *paths* and return the commit; without changes there is none unless *empty*."""
         return await self.git.commit(
-            paths, subject, body=body, trailers=trailers, verify=verify, allow_empty=empty
+            paths, subject, body=body, trailers=trailers, verify=verify, allow_empty=empty, text=text
         )
 
 

@@ -28,7 +28,7 @@ from gsd_core.plugins.calling import Hooks
 from gsd_core.sanitize import clip, sanitize
 from gsd_core.settings import RunSettings
 
-from .places import prepare
+from .places import prepare, remove_empty
 from .private_home import home_environment, private_home
 from .temporary import make_folder, remove_folder
 
@@ -43,6 +43,7 @@ MAX_OUTPUT = 300
 class Sandbox:
     """How a run starts processes: *name* is that of the sandbox's plugin, empty if nothing is confined.
 
+    *home* is the private home of all its processes.
     *why* says why nothing is; *fixes* is what to do about it. *root* is the project. *entered* are the
     confinements in use.
     """
@@ -50,9 +51,15 @@ class Sandbox:
     root: Path
     hooks: Hooks
     name: str = ""
+    home: Path | None = None
     why: str = ""
     fixes: tuple[str, ...] = ()
     entered: list[Confinement] = attrs.field(factory=lambda: list[Confinement](), init=False, eq=False)
+
+    async def close(self) -> None:
+        """Remove what the sandbox has put into the project. Call it when the run ends."""
+        if self.home is not None:
+            await asyncio.to_thread(remove_empty, self.root)
 
     async def show_commits(self) -> None:
         """Show the agents at work the commit that the core has just made."""
@@ -69,16 +76,14 @@ class Sandbox:
         *places* are more of them. All processes that are started in the same confinement share its git
         directory, so that a stash of one is there for the next. It is removed at the end.
         """
-        if not self.name:
+        home = self.home
+        if home is None:
             yield Confinement(sandbox=self, tree=tree)
             return
         folder = make_folder(self.root)
         try:
-            # A checkout stands for the project, and must not see the files that are not committed.
-            project = self.root if tree.is_relative_to(self.root) else tree
             git = await asyncio.to_thread(make, Command(root=tree), folder)
-            home = await asyncio.to_thread(private_home, self.root)
-            found = await asyncio.to_thread(prepare, project, tree, writable=writable, git=git, home=home)
+            found = await asyncio.to_thread(prepare, self.root, tree, writable=writable, git=git, home=home)
             inside = Confinement(sandbox=self, tree=tree, places=(*found, *places), home=home, git=git)
             self.entered.append(inside)
             try:
@@ -150,16 +155,19 @@ async def choose_sandbox(
 
     *used_before* is the sandbox that the run to resume used. Raises ``NoSandbox`` if none works, and the
     settings require one or the run had one: what was confined so far must not run unconfined unnoticed.
+    Call it with the project's lock held: it prepares the private home.
     """
     if settings.sandbox == "off":
         return Sandbox(root=root, hooks=hooks, why=TURNED_OFF)
+    home: Path | None = None
     refused: list[SandboxUnavailable] = []
     installed = hooks.plugins_of(gsd_sandbox)
     for name in settings.sandboxes:
         if name not in installed:
             refused.append(SandboxUnavailable(reason=f"the plugin {name!r} is not loaded"))
             continue
-        sandbox = Sandbox(root=root, hooks=hooks, name=name)
+        home = home or await asyncio.to_thread(private_home, root)
+        sandbox = Sandbox(root=root, hooks=hooks, name=name, home=home)
         problem = await _problem_with(sandbox)
         if problem is None:
             return sandbox

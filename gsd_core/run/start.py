@@ -90,8 +90,11 @@ async def run_project(request: RunRequest) -> RunEnd:
             sandbox = await choose_sandbox(request.hooks, settings, request.root, used_before=used)
             if warning := warning_about(sandbox):
                 log.warning("%s", warning)
-            run, opening = await _open(request, journal, last, sandbox)
-            return await _run_to_end(run, opening)
+            try:
+                run, opening = await _open(request, journal, last, sandbox)
+                return await _run_to_end(run, opening)
+            finally:
+                await sandbox.close()
         finally:
             await asyncio.sleep(0)  # a plugin failure at the very end is still recorded
             journal.close()
