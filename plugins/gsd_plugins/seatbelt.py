@@ -15,7 +15,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-
 from gsd_core import ConfinedProcess, Place, SandboxedCommand, SandboxUnavailable, implements
 from gsd_core.hookspecs import gsd_sandbox
 
@@ -23,7 +22,12 @@ NAME = "seatbelt"
 
 READABLE = (
     *("/usr", "/bin", "/sbin", "/opt", "/Library", "/System", "/Applications", "/nix", "/private/etc"),
-    *("/private/var/db/timezone", "/private/var/db/dyld", "/private/var/select", "/private/var/run/resolv.conf"),
+    *(
+        "/private/var/db/timezone",
+        "/private/var/db/dyld",
+        "/private/var/select",
+        "/private/var/run/resolv.conf",
+    ),
     "/dev",
 )
 """The operating system, and what is installed on it."""
@@ -135,5 +139,3 @@ def quoted(path: str) -> str:
         raise ValueError(f"a path with a control character: {path!r}")
     escaped = path.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
-
-
