@@ -56,11 +56,17 @@ The names of sections and keys are lower case, as git lists them."""
 
 @attrs.frozen(kw_only=True)
 class Throwaway:
-    """What :func:`make` made: the *top* folder of the work tree, and the *places* to mount over it."""
+    """What :func:`make` made.
+
+    *top* is the top folder of the work tree, *empty* an empty folder. *places* are to be mounted over the
+    work tree. *pointers* are files named ``.git``, to be mounted read-only: otherwise they could be made to
+    name a directory whose configuration starts programs.
+    """
 
     top: Path
     empty: Path
     places: tuple[Place, ...]
+    pointers: tuple[Path, ...]
 
 
 def make(git: Command, folder: Path) -> Path | None:
@@ -69,20 +75,25 @@ def make(git: Command, folder: Path) -> Path | None:
     ``None`` if the folder of *git* is in no repository. Make one for each agent call, and remove *folder* at
     its end: what the agent stashes in one command is there in the next one. Raises ``GitError``, ``OSError``.
     """
-    if not is_repository(git):
+    if (found := _found(git)) is None:
         return None
-    work_tree, own, common = top(git).resolve(), git_dir(git), common_dir(git)
+    own, common, work_tree = found
     (folder / "empty").mkdir(mode=0o500)
     copy = folder / "repository"
     config = _config(git, own, work_tree)
     mounts = [Place(path=own, source=copy, writable=True), *_copy(own, common, copy, own, config)]
-    mark = work_tree / ".git"
-    if mark.is_file() and not mark.is_symlink():
-        # In a linked worktree, and in a submodule, it is a file that names the directory.
-        mounts.append(Place(path=mark, source=mark))
-    mounts += _copy_submodules(git, own, common, copy, work_tree)
+    # In a linked worktree, and in a submodule, it is a file that names the directory.
+    pointers = [work_tree / ".git"]
+    for inner in _git_directories(own / "modules"):
+        part = inner.relative_to(own)
+        there = attrs.evolve(git, root=inner, environment={**git.environment, "GIT_DIR": str(inner)})
+        tree = (inner / there("config", "--default", ".", "core.worktree")).resolve()
+        mounts += _copy(inner, inner, copy / part, own / part, _config(there, inner, tree))
+        if tree.is_relative_to(work_tree):
+            pointers.append(tree / ".git")
     listed = [[str(place.path), str(place.source), place.writable] for place in mounts]
-    text = json.dumps({"top": str(work_tree), "places": listed})
+    files = [str(path) for path in pointers if path.is_file() and not path.is_symlink()]
+    text = json.dumps({"top": str(work_tree), "places": listed, "pointers": files})
     (folder / "places.json").write_text(text, encoding="utf-8", errors="surrogateescape")
     return folder
 
@@ -95,7 +106,12 @@ def describe(folder: Path) -> Throwaway:
         Place(path=Path(path), source=Path(source), writable=writable)
         for path, source, writable in data["places"]
     )
-    return Throwaway(top=Path(data["top"]), empty=folder / "empty", places=mounts)
+    return Throwaway(
+        top=Path(data["top"]),
+        empty=folder / "empty",
+        places=mounts,
+        pointers=tuple(map(Path, data["pointers"])),
+    )
 
 
 def refresh(git: Command, folder: Path) -> None:
@@ -121,6 +137,17 @@ def refresh(git: Command, folder: Path) -> None:
             _replace_at(target, "index", (own / "index").read_bytes(), folder)
     finally:
         os.close(target)
+
+
+def _found(git: Command) -> tuple[Path, Path, Path] | None:
+    """Return git's directory, the common one, and the top of the work tree."""
+    # Most projects are the top of the main worktree: do not start git three times to learn that.
+    if (git.root / ".git" / "HEAD").is_file():
+        own = git_dir(git)
+        return own, own, git.root.resolve()
+    if not is_repository(git):
+        return None
+    return git_dir(git), common_dir(git), top(git).resolve()
 
 
 def _read_at(directory: int, name: str) -> bytes:
@@ -275,19 +302,6 @@ def _without_password(value: str) -> str:
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
     return f'"{escaped}"'
-
-
-def _copy_submodules(git: Command, own: Path, common: Path, copy: Path, work_tree: Path) -> Iterator[Place]:
-    """Copy the git directories of submodules, which are below ``modules``; yield their places."""
-    for inner in _git_directories(own / "modules"):
-        part = inner.relative_to(own)
-        listed = attrs.evolve(git, root=inner, environment={**git.environment, "GIT_DIR": str(inner)})
-        tree = (inner / listed("config", "--default", ".", "core.worktree")).resolve()
-        yield from _copy(inner, inner, copy / part, own / part, _config(listed, inner, tree))
-        mark = tree / ".git"
-        if tree.is_relative_to(work_tree) and mark.is_file() and not mark.is_symlink():
-            # Otherwise it could be made to name a directory with a configuration of the agent.
-            yield Place(path=mark, source=mark)
 
 
 def _git_directories(folder: Path) -> Iterator[Path]:

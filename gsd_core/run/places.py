@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from gsd_core.errors import ProjectError
@@ -50,7 +51,11 @@ def prepare(project: Path, tree: Path, *, writable: bool, git: Path | None, home
         places += _protected(tree, is_project=tree == project)
     if (tree / ".git").is_symlink():
         raise _symlink(tree / ".git")
-    return (*places, *(copy.places if copy else ()))
+    if copy:
+        inner = [*copy.places, *(Place(path=path, source=path) for path in copy.pointers)]
+        places += _fixed(tree, [place.path for place in inner], writable=writable)
+        places += inner
+    return tuple(places)
 
 
 def uncovered(tree: Path) -> tuple[str, ...]:
@@ -69,6 +74,19 @@ def remove_empty(project: Path) -> None:
             (project / name).rmdir()
         except OSError:
             continue
+
+
+def _fixed(tree: Path, paths: Sequence[Path], *, writable: bool) -> list[Place]:
+    """Return the folders between *tree* and *paths* as places of their own.
+
+    A folder that contains a mount point can be renamed and replaced; a mount point itself cannot.
+    """
+    found = {
+        parent for path in paths for parent in path.parents if parent != tree and parent.is_relative_to(tree)
+    }
+    # Git's own directory contains some, but is a mount point already.
+    inside = [path for path in sorted(found) if not any(path.is_relative_to(one) for one in paths)]
+    return [Place(path=path, source=path, writable=writable) for path in inside]
 
 
 def _protected(tree: Path, *, is_project: bool) -> list[Place]:

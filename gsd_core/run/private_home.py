@@ -198,7 +198,8 @@ def _prefix(folder: Path) -> Path:
 def _homes() -> Path:
     """Return the folder of all private homes, which only this user can read."""
     candidates: list[Path] = []
-    with suppress(RuntimeError):
+    # A home folder that does not exist is not made here.
+    if real_home() or Path(os.environ.get("XDG_CACHE_HOME", "")).is_absolute():
         candidates.append(platformdirs.user_cache_path("gsd") / "homes")
     # Without a home folder, or with one that cannot be written to.
     candidates.append(Path(tempfile.gettempdir()) / f"gsd-homes-{os.getuid()}")

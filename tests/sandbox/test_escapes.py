@@ -139,7 +139,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_other_processes_are_invisible(box: Box) -> None:
     names = box.out("cat /proc/[0-9]*/comm; kill -0 $1 2>&1 || true", str(os.getpid()))
 
-    assert set(names.splitlines()[:-1]) == {"bwrap", "bash", "cat"}
+    assert set(names.splitlines()[:-1]) == {"bwrap", "bash"}
     assert "No such process" in names
 
 
@@ -260,7 +260,7 @@ def test_a_signal_to_the_group_gives_the_process_time_to_end(box: Box) -> None:
 
     os.killpg(process.pid, signal.SIGTERM)
 
-    assert process.communicate(timeout=10) == ("saved\n", None)
+    assert process.communicate(timeout=10)[0] == "saved\n"
     assert process.returncode == 7
 
 
