@@ -58,7 +58,7 @@ KEPT = (*CACHES, ".cache", ".claude", ".claude.json", "go/pkg", ".cargo/registry
 Everything else is removed when a run starts, so that a configuration file which an agent left
 (``.npmrc``, ``.gitconfig``, ``.bashrc``) does not decide how the next run's checks end."""
 
-MAX_BYTES, MAX_FILES = 256 << 20, 100_000
+MAX_BYTES, MAX_FILES = 1 << 30, 100_000
 """How large a cache may be to be copied, on a file system that cannot share blocks between files."""
 
 CONFIGURATION = (
