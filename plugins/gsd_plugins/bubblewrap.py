@@ -39,6 +39,14 @@ SYSTEM = (
 PROGRAM_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
 """Where to look for programs first: a folder on PATH may belong to the project."""
 
+KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/acpi", "/proc/scsi", "/proc/mtrr")
+"""Settings of the kernel. Its checks compare the user with root, not capabilities: with ``/proc/sys``, a
+confined root could name a program that the kernel starts outside. bwrap makes them read-only only if it finds
+their folders writable, which it does not in a user namespace."""
+
+KERNEL_MEMORY = ("/proc/kcore", "/proc/kmsg", "/proc/slabinfo", "/proc/vmallocinfo", "/proc/timer_list")
+"""Files about the kernel that only root can read."""
+
 LOADER_VARIABLES = re.compile(r"LD_.*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|MALLOC_.*")
 """Variables with which a program can be made to run other code. They are set only inside, because bwrap
 itself is started outside."""
@@ -60,10 +68,15 @@ async def confine(process: ConfinedProcess) -> SandboxedCommand | SandboxUnavail
     """Start *process* with bwrap; on other systems than Linux, decline."""
     if sys.platform != "linux":
         return None
-    launcher = await asyncio.to_thread(launcher_of, program("bwrap"))
+    return await asyncio.to_thread(confined, process)
+
+
+def confined(process: ConfinedProcess) -> SandboxedCommand | SandboxUnavailable:
+    """Return the command that starts *process* with bwrap. Blocks: it looks at the files to mount."""
+    launcher = launcher_of(program("bwrap"))
     if isinstance(launcher, SandboxUnavailable):
         return launcher
-    if unusable := await asyncio.to_thread(_unusable, process.places):
+    if unusable := _unusable(process.places):
         return unusable
     outer, inner = launcher
     environment = {
@@ -129,8 +142,8 @@ def _fix() -> str:
     """Return what to do so that user namespaces work, as far as the kernel says why they do not."""
     if _kernel("kernel/apparmor_restrict_unprivileged_userns") == "1":
         return (
-            "AppArmor allows user namespaces only to programs with a profile: install apparmor-profiles, copy "
-            "/usr/share/apparmor/extra-profiles/bwrap-userns-restrict to /etc/apparmor.d and reload AppArmor"
+            "AppArmor allows user namespaces only to programs with a profile: install apparmor-profiles, "
+            "copy /usr/share/apparmor/extra-profiles/bwrap-userns-restrict to /etc/apparmor.d, and reload it"
         )
     if _kernel("kernel/unprivileged_userns_clone") == "0":
         return "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1"
@@ -161,6 +174,11 @@ def program(name: str) -> str:
 def system() -> tuple[str, ...]:
     """Return the options that show the operating system: read-only, without its secrets."""
     arguments = ["--proc", "/proc", "--dev", "/dev", "--symlink", "/run", "/var/run"]
+    if os.geteuid() == 0:
+        for name in filter(os.path.exists, KERNEL):
+            arguments += ["--ro-bind", name, name]
+        for name in filter(os.path.exists, KERNEL_MEMORY):
+            arguments += ["--ro-bind", "/dev/null", name]
     for name in ("/tmp", "/var/tmp", "/run"):
         arguments += ["--tmpfs", name]
     bound: list[str] = []
