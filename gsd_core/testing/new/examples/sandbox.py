@@ -3,8 +3,8 @@
 The core lists the files and folders that the process may see and change. The plugin returns the command
 line that starts it so, and the core starts that. A process that the sandbox starts has to end with it.
 
-Choose it with `GSD_SANDBOXES=my_plugin`, or with `run.sandboxes` in your own settings; a project cannot
-choose it.
+Choose it with `run.sandboxes` in your own settings.
+A project cannot choose it.
 
 Settings in `gsd.toml`:
 
@@ -59,4 +59,5 @@ async def confine(process: ConfinedProcess) -> SandboxedCommand | SandboxUnavail
     for place in process.places:
         options += ["--bind" if place.writable else "--ro-bind", str(place.source), str(place.path)]
     command = (program, *options, "--chdir", str(process.cwd), "--", *process.command)
-    return SandboxedCommand(command=command, environment=process.environment, sandbox="my_plugin")
+    environment = process.environment
+    return SandboxedCommand(command=command, environment=environment, sandbox="my_plugin")
