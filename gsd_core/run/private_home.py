@@ -320,11 +320,18 @@ def _user(home: Path) -> str:
 
 
 def remove(folder: Path) -> None:
-    """Remove *folder*; what programs made read-only in it, such as Go's module cache, too."""
+    """Remove *folder*, also what programs in it made unreadable or, like Go's module cache, read-only."""
     with suppress(OSError):
         shutil.rmtree(folder)
         return
-    for path, _, _ in os.walk(folder):
-        with suppress(OSError):
-            Path(path).chmod(stat.S_IRWXU)
+    _unlock(folder)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unlock(folder: Path) -> None:
+    with suppress(OSError):
+        folder.chmod(stat.S_IRWXU)
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    _unlock(Path(entry.path))

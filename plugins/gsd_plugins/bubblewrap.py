@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from gsd_core import ConfinedProcess, Place, SandboxedCommand, SandboxUnavailable, implements
+from gsd_core import ConfinedProcess, Permanent, Place, SandboxedCommand, SandboxUnavailable, implements
 from gsd_core.hookspecs import gsd_sandbox
 
 NAME = "bubblewrap"
@@ -72,7 +72,10 @@ async def confine(process: ConfinedProcess) -> SandboxedCommand | SandboxUnavail
 
 
 def confined(process: ConfinedProcess) -> SandboxedCommand | SandboxUnavailable:
-    """Return the command that starts *process* with bwrap. Blocks: it looks at the files to mount."""
+    """Return the command that starts *process* with bwrap; raise ``Permanent`` if a place cannot be mounted.
+
+    Blocks: it looks at the files to mount.
+    """
     launcher = launcher_of(program("bwrap"))
     if isinstance(launcher, SandboxUnavailable):
         return launcher
@@ -214,15 +217,19 @@ def _unreadable(folder: Path) -> Iterator[Path]:
 
 
 def _unusable(places: Sequence[Place]) -> SandboxUnavailable | None:
-    """Return why these places cannot be mounted, if so."""
-    for count, place in enumerate(places):
-        if str(place.path) == "/":
-            return SandboxUnavailable(reason="the whole file system cannot be made visible")
-        outer = _outer(places, count)
+    """Return why the user of this process cannot use these places in a sandbox, if so.
+
+    Raises ``Permanent`` if they cannot be mounted: this must not be a reason to go without a sandbox, because
+    a confined process may have brought it about.
+    """
+    for index, place in enumerate(places):
+        if not place.source.exists():
+            raise Permanent(f"{str(place.source)!r} does not exist, so a sandbox cannot show it")
+        outer = _outer(places, index)
         # bwrap follows symlinks where it mounts, and makes folders there, even outside of the sandbox.
         if outer and (link := _link_on_the_way(outer.source, place.path.relative_to(outer.path))):
-            reason = f"{link} is a symlink, so nothing can be mounted there"
-            return SandboxUnavailable(reason=reason, fix=f"replace {link} by a folder or a file")
+            hint = "replace it by a folder or a file"
+            raise Permanent(f"{str(link)!r} is a symlink, so a sandbox cannot protect it", hint=hint)
         if place.writable and os.geteuid() == 0 and place.source.stat().st_uid != 0:
             # Without capabilities, and with only its own user mapped, root is a user like any other.
             reason = f"in a sandbox, root cannot write to {place.source}, which belongs to another user"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gsd_core import ConfinedProcess, Place, SandboxUnavailable
+from gsd_core import ConfinedProcess, Permanent, Place
 from gsd_core.errors import ProjectError
 from gsd_core.run.places import remove_empty
 from gsd_plugins import bubblewrap
@@ -182,7 +183,9 @@ def test_settings_of_the_kernel_are_read_only(box: Box) -> None:
         true
     """
 
-    assert [line for line in box.out(script).splitlines() if "/sys/net/" not in line] == []
+    # The sandbox has namespaces of its own for IPC and processes, whose settings are its own too.
+    own = re.compile(r"/proc/sys/(fs/mqueue/.*|kernel/((auto_)?(msg|sem|shm).*|ns_last_pid|pid_max))")
+    assert [line for line in box.out(script).splitlines() if not own.fullmatch(line)] == []
 
 
 def test_there_is_no_way_to_more_rights(box: Box) -> None:
@@ -314,10 +317,9 @@ def test_a_symlink_on_the_way_to_a_place_is_refused(box: Box, user_home: Path) -
         command=("true",), cwd=box.project, environment={}, places=(*box.places(), inner), home=box.home
     )
 
-    result = bubblewrap.confined(process)
+    with pytest.raises(Permanent, match="link"):
+        bubblewrap.confined(process)
 
-    assert isinstance(result, SandboxUnavailable)
-    assert "link" in result.reason
     assert sorted(path.name for path in (user_home / ".ssh").iterdir()) == ["id_ed25519"]
 
 
