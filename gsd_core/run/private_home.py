@@ -190,7 +190,9 @@ def _prefix(folder: Path) -> Path:
     """Return the installation that the folder *folder* of programs is a part of, if it looks like one."""
     parent = folder.parent
     signs = ("pyvenv.cfg", "lib", "libexec", "share", "include")
-    if folder.name not in ("bin", "shims") or (parent / ".git").exists() or parent.name == ".local":
+    # The version managers that have shims are often clones of their repositories.
+    is_project = (parent / ".git").exists() and folder.name != "shims"
+    if folder.name not in ("bin", "shims") or is_project or parent.name == ".local":
         return folder
     return parent if any((parent / sign).exists() for sign in signs) else folder
 

@@ -1,4 +1,4 @@
-"""Whole runs in the real sandbox: ``gsd`` in its own process, with a hostile agent or the real Claude Code."""
+"""Whole runs in the real sandbox: ``gsd`` in its own process, with a hostile agent or Claude Code."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def test_a_hostile_agent_leaves_no_trace_outside_of_its_files(confined: Project)
     exec > seen 2>&1
     env; cat {home}/.ssh/id ~/.ssh/id; cat /proc/1/environ | tr '\\0' '\\n'; ls /proc | grep -c '^[0-9]'
     git commit -q --allow-empty -m forged; git tag forged; git config core.hooksPath /nowhere
-    rm -rf .git/refs; echo all done > .planning/ROADMAP.md; mkdir -p ~/.claude; echo x > ~/.claude/settings.json
+    rm -rf .git/refs; echo all done > .planning/ROADMAP.md
+    mkdir -p ~/.claude; echo x > ~/.claude/settings.json
     echo x > {home}/escaped; echo x > {confined.base}/escaped
     setsid sh -c 'while :; do echo > outlives; sleep 0.1; done' &
     :"""
@@ -98,7 +99,8 @@ def test_a_hostile_agent_leaves_no_trace_outside_of_its_files(confined: Project)
 
 @pytest.mark.slow
 def test_after_a_kill_nothing_is_left_running_and_the_run_resumes(confined: Project) -> None:
-    once = "test -e seen || { touch seen; setsid sh -c 'while :; do echo > alive; sleep 0.1; done' & sleep 600; }"
+    lives = "setsid sh -c 'while :; do echo > alive; sleep 0.1; done'"
+    once = f"test -e seen || {{ touch seen; {lives} & sleep 600; }}"
     arguments = agent(confined, once)
     started = confined.start("run", EXAMPLE, *arguments, "--yes")
     alive = confined.root / "alive"
@@ -132,8 +134,8 @@ def test_without_a_sandbox_a_run_says_so_once_and_goes_on(project: Project) -> N
 )
 def test_a_required_sandbox_that_is_missing_ends_the_start(project: Project, given: tuple[str, ...]) -> None:
     project.create()
-    more = {} if len(given) > 2 else {"GSD_SANDBOXES": "seatbelt"}
-    done = project.gsd("run", EXAMPLE, *FAKE, "--yes", *given, **more)
+    project.environment = {} if len(given) > 2 else {"GSD_SANDBOXES": "seatbelt"}
+    done = project.gsd("run", EXAMPLE, *FAKE, "--yes", *given)
 
     assert done.exit == 4, done.err
     assert "no sandbox works, and one is required" in done.err
