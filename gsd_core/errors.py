@@ -20,6 +20,7 @@
         ProjectError              the project's folder or repository
         PlanningError             a planning file; names the file and the line
         Locked                    another run is active in the project
+        NoSandbox                 no sandbox works, and the run needs one (exit 4)
         MachineError              the machine refuses: disk full or read-only, limits, permissions
       JournalError                the journal cannot be read or written (exit 2)
         Fenced                    a newer process has taken over the run (exit 1)
@@ -163,6 +164,10 @@ class ProjectError(UserError):
 
 class Locked(UserError):
     """Another run is active in this project."""
+
+
+class NoSandbox(UserError):
+    """No sandbox works on this machine, and the settings require one or the run has used one so far."""
 
 
 class MachineError(UserError):

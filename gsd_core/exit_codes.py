@@ -17,6 +17,7 @@ from .errors import (
     GsdError,
     Interference,
     JournalError,
+    NoSandbox,
     Outage,
     Parked,
     PluginRefused,
@@ -47,7 +48,8 @@ EXIT_CODE_MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.USAGE: "something has to be fixed first: the command line, the settings, the idea, "
     "the project, the journal, or the machine (a full disk); or another run is active in the project",
     ExitCode.QUESTION: "a question is open, and nobody could answer it",
-    ExitCode.CREDENTIALS: "the agent has no valid credentials, or its checks failed",
+    ExitCode.CREDENTIALS: "the agent has no valid credentials, its checks failed, or no sandbox works "
+    "and the run needs one",
     ExitCode.EXHAUSTED: "the budget or a usage limit is exhausted",
     ExitCode.GAPS: "gaps remain, or a phase was skipped",
     ExitCode.TRANSIENT: "a transient failure persisted; try again later",
@@ -65,6 +67,7 @@ _EXIT_CODES: Mapping[type, ExitCode] = {
     Exhausted: ExitCode.EXHAUSTED,
     PluginRefused: ExitCode.USAGE,
     UserError: ExitCode.USAGE,
+    NoSandbox: ExitCode.CREDENTIALS,
     JournalError: ExitCode.USAGE,
     Fenced: ExitCode.FAILED,
 }

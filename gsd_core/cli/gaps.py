@@ -87,16 +87,22 @@ async def _find_gaps(
 
 async def _detect(options: RunOptions, loaded: Loaded, phase: PhaseView, *, run_checks: bool) -> GapReport:
     from gsd_core.planning.requirements import read_requirements
+    from gsd_core.run.sandbox import choose_sandbox, warning_about
     from gsd_core.run.verification import InteractiveGate, examine
-    from gsd_core.settings import LimitSettings, bind_settings
+    from gsd_core.settings import LimitSettings, RunSettings, bind_settings
 
     from .launch import build_settings
     from .project import load
 
     settings = build_settings(options, loaded, load(options.global_options))
     step = f"{phase.number}/verify"
-    gate = InteractiveGate(hooks=loaded.hooks, confirm=_confirm, step=step) if run_checks else None
     with bind_settings(settings.values):
+        gate = None
+        if run_checks:
+            sandbox = await choose_sandbox(loaded.hooks, settings.of(RunSettings), phase.project)
+            if warning := warning_about(sandbox):
+                _warn(warning)
+            gate = InteractiveGate(hooks=loaded.hooks, sandbox=sandbox, confirm=_confirm, step=step)
         found = await examine(
             loaded.hooks,
             settings.of(LimitSettings),

@@ -32,6 +32,7 @@ from gsd_core.run import RunEnd, run_project
 from gsd_core.run.notes import with_notes
 from gsd_core.run.preflight import check_idea, load_idea
 from gsd_core.run.runtime import RunRequest
+from gsd_core.run.sandbox import check_sandbox_names
 from gsd_core.run.snapshot import merge_config
 from gsd_core.sanitize import one_line
 from gsd_core.settings import (
@@ -219,7 +220,20 @@ def build_settings(options: RunOptions, loaded: Loaded, previous: ProjectState |
         toml_layer(user_config(), str(user_config())),
     ]
     not_loaded = [info.name for info in loaded.infos if info.status != "active"]
-    return resolve(classes, layers, tolerated=not_loaded)
+    settings = resolve(classes, layers, tolerated=not_loaded)
+    _check_sandbox_origin(settings)
+    return settings
+
+
+def _check_sandbox_origin(settings: Settings) -> None:
+    """Raise ``ConfigError`` if the project's own file chooses the sandbox: it may only require one."""
+    for key in ("sandbox", "sandboxes"):
+        given_by_project = settings.origins.get(f"run.{key}") == PROJECT_SETTINGS
+        if given_by_project and getattr(settings.of(RunSettings), key) != "required":
+            raise ConfigError(
+                f"{PROJECT_SETTINGS}: run.{key} cannot be set here: a project may only require a sandbox",
+                hint=f"set it in {user_config()}, or pass --sandbox",
+            )
 
 
 def _continued(options: RunOptions, previous: ProjectState | None) -> ProjectState | None:
@@ -299,6 +313,7 @@ def check_plugins(hooks: Hooks, settings: RunSettings) -> None:
         for name in names:
             if name not in known:
                 raise ConfigError(f"unknown {kind} {name!r}; installed: {installed}", hint="gsd plugins")
+    check_sandbox_names(hooks, settings)
 
 
 def check_agents(hooks: Hooks, settings: Settings) -> None:

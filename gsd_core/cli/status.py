@@ -54,6 +54,8 @@ def _lines(status: Status, options: GlobalOptions) -> Iterator[str | Text]:
         yield f"  {with_global_options(one_line(with_notes(status.reason, status.notes), 700), options)}"
     if status.holder:
         yield f"  active process: pid {status.holder.pid} on {status.holder.host} since {status.holder.since}"
+    sandbox = status.sandbox or f"none ({one_line(status.unconfined, 200)})".removesuffix(" ()")
+    yield f"  sandbox: {sandbox}"
     yield from _phase_lines(status)
     if step := status.current:
         until = f" until {step.until.isoformat(timespec='seconds')}" if step.until else ""

@@ -25,16 +25,17 @@ def commit(
     trailers: Mapping[str, str],
     verify: bool,
     allow_empty: bool = False,
+    text: str = "",
 ) -> str:
     """Commit exactly what differs at or below *paths*, deletions too, and return the commit's id.
 
     Everything else that is staged stays staged. Ignored paths and those that do not differ are skipped;
     if none is left, return ``""``, or make an empty commit with *allow_empty*. With *verify*, the
     user's hooks run; if one of them formats the files, the commit has the formatted text. A project in a
-    subfolder adds the trailer ``GSD-Project``.
+    subfolder adds the trailer ``GSD-Project``. *text* is the whole message, if a hook has edited it.
     Raise ``GitError`` if git or a hook refuses, ``GitUnavailable`` if git cannot write now.
     """
-    text = message(subject, body, {**trailers, **project_trailer(git)})
+    text = text or full_message(git, subject, body, trailers)
     with one_writer(git):
         found = within(entries(git), paths)
         if not found:
@@ -108,6 +109,11 @@ def _commit_nothing(git: Command, text: str) -> str:
     made = git("commit-tree", *(("-p", last) if last else ()), tree, stdin=text)
     git("update-ref", "-m", "commit: empty", "HEAD", made, last or "0" * len(made))
     return made
+
+
+def full_message(git: Command, subject: str, body: str, trailers: Mapping[str, str]) -> str:
+    """Return the message of a commit of this project."""
+    return message(subject, body, {**trailers, **project_trailer(git)})
 
 
 def message(subject: str, body: str, trailers: Mapping[str, str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import attrs
 
 from .question import Answer, Question
-from .sandbox import SandboxedCommand
+from .sandbox import Place, SandboxedCommand
 from .usage import Usage
 
 Role: TypeAlias = Literal["roadmapper", "planner", "executor", "verifier", "researcher", "discusser"]
@@ -186,12 +186,18 @@ class AgentHost(Protocol):
         ...
 
     async def confine(
-        self, command: Sequence[str], environment: Mapping[str, str], *, descriptors: Sequence[int] = ()
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        places: Sequence[Place] = (),
+        descriptors: Sequence[int] = (),
     ) -> SandboxedCommand:
         """Return the command and the environment with which to start *command*, confined if the run is.
 
-        Every process of an agent has to be started this way. *environment* is its whole environment,
-        *descriptors* are the open file descriptors that it needs.
+        Every process of an agent has to be started this way, in the task's tree. *environment* is its whole
+        environment, *descriptors* are the open file descriptors that it needs. *places* are files and folders
+        that it has to see besides the project and its home, such as the folder of its conversations.
         """
         ...
 

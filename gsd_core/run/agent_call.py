@@ -17,7 +17,7 @@ import hashlib
 import os
 import uuid
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from contextvars import ContextVar
 from decimal import Decimal
 from pathlib import Path
@@ -41,7 +41,7 @@ from gsd_core.model.agent import (
 )
 from gsd_core.model.checks import CheckResult
 from gsd_core.model.question import Answer, Inquiry, Option, Question
-from gsd_core.model.sandbox import SandboxedCommand
+from gsd_core.model.sandbox import Place, SandboxedCommand
 from gsd_core.model.usage import Pause, Stop, Usage
 from gsd_core.plugins.isolation import in_core
 from gsd_core.plugins.validation import validate_storable
@@ -53,6 +53,7 @@ from .guard import check_seal, found_before, guarded
 from .permission import POLICY_LIMIT, StepGate
 from .questions import ask
 from .runtime import Run
+from .sandbox import Confinement
 from .timeouts import AgentTimeouts
 
 T = TypeVar("T")
@@ -78,7 +79,8 @@ class AgentCall:
     *timeouts* and *used* are those of the current exchange, *tools* those used in the whole conversation.
     *notes* are what the guard has to tell the agent.
     *failure* is set by a host method that failed. *may_have_processes*: the agent asked for the environment
-    that its processes get.
+    that its processes get. *inside* is what the processes of the current *exchange* may see, once one was
+    started.
     """
 
     run: Run
@@ -93,12 +95,16 @@ class AgentCall:
     tools: list[ToolRecord] = attrs.field(factory=list[ToolRecord], init=False)
     notes: list[str] = attrs.field(factory=list[str], init=False)
     may_have_processes: bool = attrs.field(default=False, init=False)
+    inside: Confinement | None = attrs.field(default=None, init=False)
+    exchange: AsyncExitStack = attrs.field(factory=AsyncExitStack, init=False)
+    entering: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     failure: asyncio.Future[Exception] = attrs.field(
         factory=lambda: asyncio.get_running_loop().create_future(), init=False
     )
 
     async def permit(self, use: ToolUse) -> Permission:
         """See :class:`gsd_core.AgentHost`."""
+        use = attrs.evolve(use, confined=self.is_confined)
         permission = await self._while_agent_waits(self.gate.permit(use))
         if isinstance(permission, Allow):
             self.record_tool(use)
@@ -106,6 +112,7 @@ class AgentCall:
 
     async def confirm(self, use: ToolUse, reason: str) -> Permission:
         """See :class:`gsd_core.AgentHost`."""
+        use = attrs.evolve(use, confined=self.is_confined)
         permission = await self._while_agent_waits(self.gate.confirm(use, reason))
         if isinstance(permission, Allow):
             self.record_tool(use)
@@ -153,10 +160,34 @@ class AgentCall:
             await self._while_agent_waits(_check_budget(self.run, self.step, None, self.used))
 
     async def confine(
-        self, command: Sequence[str], environment: Mapping[str, str], *, descriptors: Sequence[int] = ()
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        places: Sequence[Place] = (),
+        descriptors: Sequence[int] = (),
     ) -> SandboxedCommand:
         """See :class:`gsd_core.AgentHost`."""
-        return SandboxedCommand(command=tuple(command), environment=environment)
+        return await self._while_agent_waits(self._confine(command, environment, places, descriptors))
+
+    async def _confine(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        places: Sequence[Place],
+        descriptors: Sequence[int],
+    ) -> SandboxedCommand:
+        async with self.entering:
+            # Made for the first process, because some agents start none.
+            if self.inside is None:
+                around = self.run.sandbox.around(self.task.tree, writable=self.task.writable)
+                self.inside = await self.exchange.enter_async_context(around)
+        return await self.inside.command(command, environment, places=places, descriptors=descriptors)
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether the agent's processes are in a sandbox: one that started none that way is not."""
+        return self.inside is not None and bool(self.run.sandbox.name)
 
     def started(self, pid: int) -> None:
         """See :class:`gsd_core.AgentHost`."""
@@ -347,9 +378,13 @@ async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
     # New ones for each exchange: an agent that ignores its cancellation may leave a pause behind.
     call.timeouts = AgentTimeouts(idle=task.limits.idle, hard=task.limits.hard, who=f"the agent {names}")
     call.used = Usage()
+    call.inside, call.exchange = None, AsyncExitStack()
     try:
         # Recorded as closed only afterwards: an answer that was forged with is never used.
-        async with guarded(call.run, step=call.step, attempt=call.attempt) as notes:
+        async with (
+            call.exchange,
+            guarded(call.run, step=call.step, attempt=call.attempt, inside=lambda: call.inside) as notes,
+        ):
             try:
                 async with call.timeouts.running():
                     result = await _ask_agent(call, task)

@@ -9,12 +9,9 @@ linked in; a package that is installed there in editable mode is still read from
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import re
 import shutil
-import stat
-import tempfile
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
@@ -28,9 +25,11 @@ from gsd_core.git.command import Command
 from gsd_core.git.repository import common_dir, head, is_repository, prefix, top
 from gsd_core.model.agent import Permission, ToolUse
 from gsd_core.model.checks import CheckResult
-from gsd_core.processes import start_time
+from gsd_core.model.sandbox import Place
 
 from .commands import CommandGate, check
+from .sandbox import Sandbox
+from .temporary import make_folder, remove_folder, sweep_folders
 
 LINKED_FOLDERS = frozenset(
     {"node_modules", "bower_components", ".venv", "venv", "vendor", ".bundle", "Pods", "deps", "elm-stuff"}
@@ -44,17 +43,20 @@ LINKED_FILES = re.compile(r"\.env(?:\..+)?|\.envrc")
 CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".gsd", ".DS_Store"})
 """Ignored names that no program needs in order to work."""
 
-PREFIX = "gsd-checkout-"
 MAX_IGNORED = 2_000
 
 
 @attrs.frozen(kw_only=True)
 class Checkout:
-    """A checkout of *commit*; *tree* is the folder in it that stands for the project's folder *project*."""
+    """A checkout of *commit*; *tree* is the folder in it that stands for the project's folder *project*.
+
+    *places* are what is linked into it, and has to be seen in a sandbox: dependencies and local settings.
+    """
 
     commit: str
     tree: Path
     project: Path
+    places: tuple[Place, ...] = ()
 
     async def run(self, command: str, gate: CommandGate, limit: timedelta) -> CheckResult:
         """Run *command* here.
@@ -63,7 +65,7 @@ class Checkout:
         output. The *gate* decides about the command as it would run in the project.
         """
         here = _replaced(command, self.project, self.tree)
-        result = await check(_ProjectGate(gate, self), here, self.tree, limit)
+        result = await check(_ProjectGate(gate, self), here, self.tree, limit, places=self.places)
         return attrs.evolve(result, command=command, output=_replaced(result.output, self.tree, self.project))
 
 
@@ -84,6 +86,10 @@ class _ProjectGate:
     @property
     def mark(self) -> str:
         return self.gate.mark
+
+    @property
+    def sandbox(self) -> Sandbox:
+        return self.gate.sandbox
 
     async def decide(self, use: ToolUse) -> Permission:
         checkout = self.checkout
@@ -111,50 +117,22 @@ async def checkout_of(git: Git) -> AsyncGenerator[Checkout | None]:
     if commit is None:
         yield None
         return
-    await asyncio.to_thread(sweep_checkouts, git.root)
+    await asyncio.to_thread(sweep_folders, git.root)
     # Not in a thread: a cancellation could come before its result, which would leave the folder behind.
-    folder = Path(tempfile.mkdtemp(prefix=_own_prefix(git.root)))
+    folder = make_folder(git.root)
     try:
-        tree = await git.call(partial(_fill, git.command, folder, commit))
-        yield Checkout(commit=commit, tree=tree, project=git.root)
+        tree, places = await git.call(partial(_fill, git.command, folder, commit))
+        yield Checkout(commit=commit, tree=tree, project=git.root, places=places)
     finally:
-        await asyncio.shield(asyncio.to_thread(_remove, folder))
-
-
-def sweep_checkouts(root: Path) -> int:
-    """Remove the checkouts of the project at *root* whose process has ended; return their number."""
-    removed = 0
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}{_digest(root)}-*"):
-        found = re.fullmatch(rf"{PREFIX}[0-9a-f]+-(\d+)-([0-9a-f]+)-.*", folder.name)
-        with suppress(OSError):
-            if not found or folder.is_symlink() or folder.stat().st_uid != os.getuid():
-                continue
-            if _process_digest(int(found[1])) != found[2]:
-                _remove(folder)
-                removed += 1
-    return removed
-
-
-def _own_prefix(root: Path) -> str:
-    """Return the beginning of the folder's name: it says which project and which process it belongs to."""
-    return f"{PREFIX}{_digest(root)}-{os.getpid()}-{_process_digest(os.getpid())}-"
-
-
-def _digest(root: Path) -> str:
-    return hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:8]
-
-
-def _process_digest(pid: int) -> str:
-    # With its start time, because another process may have the id by now.
-    return hashlib.sha256((start_time(pid) or "").encode()).hexdigest()[:8]
+        await asyncio.shield(asyncio.to_thread(remove_folder, folder))
 
 
 def _head(git: Command) -> str | None:
     return head(git) if is_repository(git) else None
 
 
-def _fill(git: Command, outer: Path, commit: str) -> Path:
-    """Check *commit* out below *outer*; return the folder that stands for the project's."""
+def _fill(git: Command, outer: Path, commit: str) -> tuple[Path, tuple[Place, ...]]:
+    """Check *commit* out below *outer*; return the folder that stands for the project's, and its places."""
     # Not `git clone --shared`: it refuses shallow repositories and copies every ref, and it would run the
     # hooks of the user's template.
     shared, original = common_dir(git), top(git)
@@ -182,7 +160,14 @@ def _fill(git: Command, outer: Path, commit: str) -> Path:
     (own / "info" / "exclude").write_bytes(b"".join(b"/" + os.fsencode(path) + b"\n" for path in linked))
     tree = folder / prefix(git)
     tree.mkdir(parents=True, exist_ok=True)
-    return tree
+    # The whole checkout, because a project in a subfolder may use what is above it. Dependencies are
+    # writable, because build tools keep caches in them, and local configuration is not.
+    found = [Place(path=folder, source=folder, writable=True)]
+    for path in linked:
+        # Where the link leads, which may be elsewhere again: a folder of dependencies that projects share.
+        place = (original / path).resolve()
+        found.append(Place(path=original / path, source=place, writable=place.is_dir()))
+    return tree, tuple(found)
 
 
 def _link_ignored(git: Command, folder: Path) -> Iterator[str]:
@@ -211,15 +196,3 @@ def ignored_paths(git: Command) -> Iterator[str]:
         path = line[start:].rstrip("/")
         if path and PurePosixPath(path).name not in CACHES:
             yield path
-
-
-def _remove(folder: Path) -> None:
-    """Remove *folder*; what programs made read-only in it, such as Go's module cache, too."""
-
-    with suppress(OSError):
-        shutil.rmtree(folder)
-        return
-    for path, _, _ in os.walk(folder):
-        with suppress(OSError):
-            Path(path).chmod(stat.S_IRWXU)
-    shutil.rmtree(folder, ignore_errors=True)

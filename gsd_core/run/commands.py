@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import uuid
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -16,10 +17,12 @@ import attrs
 from gsd_core.errors import ProjectError
 from gsd_core.model.agent import Allow, Permission, ToolUse
 from gsd_core.model.checks import CheckResult
+from gsd_core.model.sandbox import Place, SandboxedCommand
 from gsd_core.processes import end_marked
 from gsd_core.sanitize import redact, sanitize
 
 from .check_output import does_nothing, flaw_in, scripts_in
+from .sandbox import Confinement, Sandbox
 
 OUTPUT_LIMIT = 4000
 """Characters of a command's output that are kept: the last ones, where errors are reported."""
@@ -41,7 +44,7 @@ the environment holds API keys."""
 class CommandGate(Protocol):
     """Decides whether a command may run: the gate of a step, or a human at the terminal.
 
-    *mark* is the value of ``GSD_RUN`` in the command's environment.
+    *mark* is the value of ``GSD_RUN`` in the command's environment. The command runs in the *sandbox*.
     """
 
     @property
@@ -50,29 +53,64 @@ class CommandGate(Protocol):
     @property
     def mark(self) -> str: ...
 
+    @property
+    def sandbox(self) -> Sandbox: ...
+
     async def decide(self, use: ToolUse) -> Permission:
         """Return whether the tool may be used; ``Ask`` counts as no."""
         ...
 
 
-async def check(gate: CommandGate, command: str, tree: Path, limit: timedelta) -> CheckResult:
+async def check(
+    gate: CommandGate, command: str, tree: Path, limit: timedelta, *, places: Sequence[Place] = ()
+) -> CheckResult:
     """Run *command* in *tree* if the gate allows it; if refused or too slow, the result has no exit code.
 
-    The command ends when its shell does: what it left running is ended, and does not count as output. It
-    has no terminal, and its standard input is empty.
+    In a sandbox, it sees *places* besides the tree. The command ends when its shell does: what it left
+    running is ended, and does not count as output. It has no terminal, and its standard input is empty.
     """
-    use = ToolUse(step=gate.step, name="Bash", input={"command": command}, asked_by="plan", tree=tree)
+    use = ToolUse(
+        step=gate.step,
+        name="Bash",
+        input={"command": command},
+        asked_by="plan",
+        tree=tree,
+        confined=bool(gate.sandbox.name),
+    )
     verdict = await gate.decide(use)
     if not isinstance(verdict, Allow):
         refused = f"refused: {verdict.reason}"
         return CheckResult(command=command, exit=None, output=refused, unusable=f"it was {refused}")
+    shell = ("/bin/sh", "-c", command)
+    try:
+        async with gate.sandbox.around(tree, places=places) as inside:
+            ran = await run_inside(inside, shell, environment(gate.mark), limit)
+    except OSError as exc:
+        ran = Ran(problems=(f"could not be started: {exc}",))
+    return await asyncio.to_thread(_result, command, tree, ran)
+
+
+@attrs.frozen(kw_only=True)
+class Ran:
+    """How a command ended: without an *exit* code because of *problems*; *output* is not cleaned."""
+
+    exit: int | None = None
+    output: str = ""
+    problems: tuple[str, ...] = ()
+
+
+async def run_inside(
+    inside: Confinement, command: Sequence[str], variables: Mapping[str, str], limit: timedelta
+) -> Ran:
+    """Run *command* to its end, within *limit*, and leave no process of it behind."""
     mark = uuid.uuid4().hex
     tail = _Tail()
     code: int | None = None
     problem = ""
     try:
         async with asyncio.timeout(limit.total_seconds()):
-            code = await _run(command, tree, environment(gate.mark) | {MARK: mark}, tail)
+            started = await inside.command(command, {**variables, MARK: mark})
+            code = await _run(started, inside.tree, tail)
     except TimeoutError:
         problem = f"timed out after {limit}"
     except (OSError, ValueError) as exc:
@@ -80,7 +118,8 @@ async def check(gate: CommandGate, command: str, tree: Path, limit: timedelta) -
         problem = f"could not be started: {exc}"
     finally:
         leftover = await _end_leftovers(mark)
-    return await asyncio.to_thread(_result, command, tree, code, tail.text(), (problem, leftover))
+    problems = tuple(part for part in (problem, leftover) if part)
+    return Ran(exit=code, output=tail.text(), problems=problems)
 
 
 def environment(mark: str) -> dict[str, str]:
@@ -88,17 +127,14 @@ def environment(mark: str) -> dict[str, str]:
     return {name: os.environ[name] for name in PASSED_ON if name in os.environ} | {"GSD_RUN": mark}
 
 
-def _result(
-    command: str, tree: Path, code: int | None, output: str, problems: tuple[str, ...]
-) -> CheckResult:
-    """Return the result of a command with this output. A megabyte takes a second: not for the event loop."""
-    output = sanitize(output)
-    flaw = flaw_in(command, code, output) or (_empty_script(command, tree) if code == 0 else "")
+def _result(command: str, tree: Path, ran: Ran) -> CheckResult:
+    """Return the result of a command with its output. A megabyte takes a second: not for the event loop."""
+    output = sanitize(ran.output)
+    flaw = flaw_in(command, ran.exit, output) or (_empty_script(command, tree) if ran.exit == 0 else "")
     # More than is shown, so that no secret is cut in two before it can be recognized.
     end = redact(output[-4 * OUTPUT_LIMIT :])[-OUTPUT_LIMIT:].strip()
-    return CheckResult(
-        command=command, exit=code, output="\n".join(part for part in (end, *problems) if part), flaw=flaw
-    )
+    shown = "\n".join(part for part in (end, *ran.problems) if part)
+    return CheckResult(command=command, exit=ran.exit, output=shown, flaw=flaw)
 
 
 @attrs.define
@@ -122,7 +158,7 @@ class _Tail:
         return bytes(self.data[-READ_LIMIT:]).decode("utf-8", "replace")
 
 
-async def _run(command: str, tree: Path, env: dict[str, str], tail: _Tail) -> int:
+async def _run(command: SandboxedCommand, tree: Path, tail: _Tail) -> int:
     """Run the shell to its end, and end its process group; return its exit code."""
     # Our own pipe: asyncio's would be waited for until every process that inherited it has closed it, and
     # a server in the background never does.
@@ -132,11 +168,9 @@ async def _run(command: str, tree: Path, env: dict[str, str], tail: _Tail) -> in
         os.set_blocking(reader, False)
         try:
             process = await asyncio.create_subprocess_exec(
-                "/bin/sh",
-                "-c",
-                command,
+                *command.command,
                 cwd=tree,
-                env=env,
+                env=dict(command.environment),
                 # Its own session: it has no terminal, and one process group that can be killed as a whole.
                 start_new_session=True,
                 stdin=asyncio.subprocess.DEVNULL,

@@ -7,6 +7,8 @@ mistake that undoing repairs, above all the agent's own commit, is only a compla
 protected state before a call is its :class:`~gsd_core.run.seal.Seal`.
 
 The commits that the run itself makes for an agent (``task_done``) are expected: the journal knows them.
+An agent in a sandbox cannot change the protected state. What changes there during its call was changed by a
+person, and is accepted and recorded.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
 
 import attrs
 
@@ -26,7 +29,8 @@ from gsd_core.journal.codec import structure, unstructure
 from gsd_core.sanitize import one_line
 
 from .runtime import Run
-from .seal import Changes, Difference, Seal
+from .sandbox import Confinement
+from .seal import Changes, Difference, Mark, Seal
 
 log = logging.getLogger(__name__)
 
@@ -40,10 +44,14 @@ MAX_LENGTH = 300
 
 
 @asynccontextmanager
-async def guarded(run: Run, *, step: str, attempt: int) -> AsyncGenerator[list[str]]:
+async def guarded(
+    run: Run, *, step: str, attempt: int, inside: Callable[[], Confinement | None]
+) -> AsyncGenerator[list[str]]:
     """On leaving, undo changes of the protected state; raise ``Interference`` if one was not a mistake.
 
     Yields a list that contains, after leaving, the complaints for the agent. Concurrent calls share one seal.
+    *inside* returns the sandbox that the processes are in by then, if any: what they cannot change there
+    was changed by a person, and stays.
     """
     assert run.sealer is not None, "a run that was opened has a sealer"
     notes: list[str] = []
@@ -51,6 +59,7 @@ async def guarded(run: Run, *, step: str, attempt: int) -> AsyncGenerator[list[s
         run.seal = await run.git.call(run.sealer.take)
         _keep(run, run.seal)
     run.guarded += 1
+    run.guards.append(inside)
     try:
         yield notes
     except BaseException:
@@ -62,6 +71,7 @@ async def guarded(run: Run, *, step: str, attempt: int) -> AsyncGenerator[list[s
         notes += await _to_its_end(run, step, attempt)
     finally:
         run.guarded -= 1
+        run.guards.remove(inside)
 
 
 async def _to_its_end(run: Run, step: str, attempt: int) -> tuple[str, ...]:
@@ -90,7 +100,11 @@ async def _check(run: Run, step: str, attempt: int) -> tuple[str, ...]:
     known = {
         fact.data.get("commit") or "" for fact in run.journal.events(run=run.id, kinds=["task.committed"])
     }
-    changes = await run.git.call(partial(run.sealer.compare, run.seal, known))
+    changes = await run.git.call(partial(run.sealer.compare, run.seal, known, accepted=_protected(run)))
+    if changes.edited:
+        run.seal = attrs.evolve(run.seal, files=_with_edits(run.seal, changes))
+        listed = [one_line(path, MAX_LENGTH) for path in sorted(changes.edited)[:MAX_LISTED]]
+        run.record("guard.accepted", {"paths": listed}, step=step, attempt=attempt)
     if not changes.differences:
         # The run's own commits, and what others do: fetched branches, other worktrees and projects.
         run.seal = attrs.evolve(run.seal, refs=changes.now)
@@ -103,6 +117,17 @@ async def _check(run: Run, step: str, attempt: int) -> tuple[str, ...]:
     if all(difference.mild for difference in changes.differences):
         return (_as_complaint(changes.differences),)
     raise _interference(run, changes.differences, kept)
+
+
+def _protected(run: Run) -> Callable[[Path], bool]:
+    """Return whether none of the calls in progress can change a file: all are in a sandbox without it."""
+    around = [inside() for inside in run.guards]
+    return lambda path: all(each is not None and each.protects(path) for each in around)
+
+
+def _with_edits(seal: Seal, changes: Changes) -> dict[str, Mark]:
+    edited = {**seal.files, **changes.edited}
+    return {path: mark for path, mark in edited.items() if mark is not None}
 
 
 async def _undo(

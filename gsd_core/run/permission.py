@@ -18,6 +18,7 @@ from gsd_core.sanitize import redact, sanitize
 from .delivery import relative_to
 from .questions import ask
 from .runtime import Run
+from .sandbox import Sandbox
 
 POLICY_LIMIT = timedelta(seconds=2)
 MAX_FAILURES_IN_A_ROW = 3
@@ -50,6 +51,11 @@ class StepGate:
     def mark(self) -> str:
         """The mark of permitted commands' processes, by which recovery finds them after a crash."""
         return self.run.id
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """What permitted commands are started in."""
+        return self.run.sandbox
 
     async def permit(self, use: ToolUse) -> Permission:
         """Return the decision of the policies; ``Ask`` if a human has to decide."""

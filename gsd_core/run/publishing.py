@@ -124,7 +124,7 @@ def _translate(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
             idea: Data = data.get("idea") or {}
             yield "run.started", {"idea": idea.get("name", ""), "sha256": idea.get("sha256", "")}
         case "run.opened":
-            yield "run.opened", _picked(data, "pid", "version", "agent", "resumed")
+            yield "run.opened", _picked(data, "pid", "version", "agent", "sandbox", "resumed")
         case "run.closed":
             yield "run.closed", _picked(data, "outcome", "exit", "reason", "notes", "dollars", "commits")
         case "attempt.started":

@@ -13,8 +13,8 @@ from gsd_core.machine.due import Settle
 from gsd_core.model.usage import Usage
 from gsd_core.processes import end_marked, is_git_at_work
 
-from .checkout import sweep_checkouts
 from .runtime import DRAFT, Run
+from .temporary import sweep_folders
 
 
 async def end_leftovers(run: Run) -> dict[str, Any]:
@@ -28,7 +28,7 @@ async def end_leftovers(run: Run) -> dict[str, Any]:
     ids = {record.run for record in run.journal.events(kinds=["run.opened"])}
     ended = await asyncio.to_thread(end_marked, ids)
     # A git that is killed in a commit leaves HEAD.lock or locks below refs, and every later commit fails;
-    await asyncio.to_thread(sweep_checkouts, run.root)
+    await asyncio.to_thread(sweep_folders, run.root)
     # index.lock alone is not enough. A git that the user started is left its lock.
     locks = await run.git.sweep_locks(before=began, in_use=is_git_at_work)
     # Drafts are files that a killed process was writing. They have not been used, and are written again.

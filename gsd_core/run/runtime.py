@@ -34,6 +34,7 @@ from gsd_core.plugins.loading import PluginInfo
 from gsd_core.settings import LimitSettings, RunSettings, Settings
 
 from .last_run import LastRun
+from .sandbox import Confinement, Sandbox
 from .seal import Seal, Sealer
 
 Clock: TypeAlias = Callable[[], datetime]
@@ -96,7 +97,8 @@ class Run:
     *state* and *ledger* are derived from the journal's facts, one by one, and from nothing else: so a
     process that resumes the run decides as this one would. *planning* is what was last read from disk.
     *branch* is the branch that this process works on; empty if HEAD is detached.
-    *seal* is the record of the protected state before the *guarded* calls in progress.
+    *seal* is the record of the protected state before the *guarded* calls in progress, *guards* tell which
+    of them are confined. *sandbox* is what it starts processes in.
     """
 
     id: str
@@ -112,8 +114,12 @@ class Run:
     sealer: Sealer | None = None
     seal: Seal | None = None
     guarded: int = 0
+    guards: list[Callable[[], Confinement | None]] = attrs.field(
+        factory=list[Callable[[], "Confinement | None"]]
+    )
     ledger: Ledger = attrs.field(factory=lambda: Ledger())
     branch: str | None = None
+    sandbox: Sandbox
 
     @property
     def root(self) -> Path:
@@ -242,10 +248,11 @@ class Effects:
         verify: bool,
         empty: bool = False,
         body: str = "",
+        text: str = "",
     ) -> str:
         """Commit exactly *paths* and return the commit; without changes there is none unless *empty*."""
         return await self.git.commit(
-            paths, subject, body=body, trailers=trailers, verify=verify, allow_empty=empty
+            paths, subject, body=body, trailers=trailers, verify=verify, allow_empty=empty, text=text
         )
 
 

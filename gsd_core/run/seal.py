@@ -16,7 +16,7 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path, PurePosixPath
@@ -81,7 +81,7 @@ class Changes:
     *files* are the paths that differ, *refs* the names of refs. *settings*: git's settings files as they were
     found; they are put back already. *head* is where HEAD belongs; *moved*: it is elsewhere; *base*: the
     commit whose files the work tree has instead of those of *head*, if any. *tips* are objects that only the
-    undone refs reach.
+    undone refs reach. *edited* are files that a person changed, as they are now, which stay.
     """
 
     differences: tuple[Difference, ...] = ()
@@ -96,6 +96,7 @@ class Changes:
     hidden: frozenset[str] = frozenset()
     operations: frozenset[str] = frozenset()
     locked: bool = False
+    edited: Mapping[str, Mark | None] = attrs.field(factory=dict[str, "Mark | None"])
 
 
 @attrs.define
@@ -131,14 +132,25 @@ class Sealer:
             locked=(places.own / "index.lock").exists(),
         )
 
-    def compare(self, seal: Seal, known: Collection[str], *, until: float = math.inf) -> Changes:
+    def compare(
+        self,
+        seal: Seal,
+        known: Collection[str],
+        *,
+        until: float = math.inf,
+        accepted: Callable[[Path], bool] = lambda _: False,
+    ) -> Changes:
         """Return what differs from *seal*; commits that the journal *knows* are expected.
 
-        What changed after the time *until*, in seconds since the epoch, is left out. Changed settings of git
-        are put back first, because git cannot be trusted with them, or may not work at all.
+        What changed after the time *until*, in seconds since the epoch, is left out, and so is a change of a
+        file that is *accepted*. Changed settings of git are put back first, because git cannot be trusted
+        with them, or may not work at all.
         """
         places = self._places()
-        files = self._changed_files(seal, places, until)
+        found = self._changed_files(seal, places, until)
+        edited = {path: self._mark(path) for path in found if accepted(self._full(path))}
+        self._keep({path: mark for path, mark in edited.items() if mark})
+        files = tuple(path for path in found if path not in edited)
         settings: dict[str, Mark] = {}
         if broken := [path for path in files if _is_settings(path)]:
             settings = {path: mark for path in broken if (mark := self._mark(path))}
@@ -147,8 +159,14 @@ class Sealer:
         if places is None or broken:
             # With the right settings, the hooks may be elsewhere.
             places = git_refs.places(self.git)
-            files = tuple(dict.fromkeys([*broken, *self._changed_files(seal, places, until)]))
+            found = self._changed_files(seal, places, until)
+            files = tuple(dict.fromkeys([*broken, *(path for path in found if path not in edited)]))
         now = git_refs.read_refs(self.git)
+        if accepted(places.own / "HEAD") and accepted(places.common / "refs"):
+            hidden_now, operations_now = self._hidden_paths(places), _operations(places)
+            seal = attrs.evolve(
+                seal, refs=now, hidden=tuple(hidden_now), operations=tuple(operations_now), locked=True
+            )
         if max(_changed_at(places.own / "HEAD"), _changed_at(places.own / "logs" / "HEAD")) > until:
             # Somebody has used git since, and it is unknown which of the refs they moved.
             seal = attrs.evolve(seal, refs=now)
@@ -185,6 +203,7 @@ class Sealer:
             hidden=hidden,
             operations=operations,
             locked=locked,
+            edited=edited,
         )
 
     def save(self, name: str, changes: Changes) -> str:
@@ -230,6 +249,9 @@ class Sealer:
             inside = [path for path in changes.files if _is_in_project(path)]
             git_refs.unstage(self.git, inside)
         return tuple(problems)
+
+    def _full(self, path: str) -> Path:
+        return Path(os.path.normpath(self.root / path))
 
     def _places(self) -> Places | None:
         try:

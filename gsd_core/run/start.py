@@ -42,7 +42,7 @@ from gsd_core.plugins.isolation import PluginFailure, report_failure
 from gsd_core.plugins.watchdog import Blocked, Watchdog
 from gsd_core.processes import boot_id, start_time
 from gsd_core.sanitize import clip, redact, sanitize
-from gsd_core.settings import bind_settings
+from gsd_core.settings import RunSettings, bind_settings
 
 from .guard import finish as finish_undoing
 from .last_run import LastRun, read_last_run
@@ -53,6 +53,7 @@ from .publishing import publishing
 from .questions import take_answers
 from .recovery import end_leftovers
 from .runtime import Run, RunEnd, RunRequest, read_ledger
+from .sandbox import Sandbox, choose_sandbox, recorded_sandbox, warning_about
 from .seal import Sealer
 from .snapshot import proposed_config, read_project, snapshot_of
 from .stop import Stopper, stopping
@@ -84,14 +85,24 @@ async def run_project(request: RunRequest) -> RunEnd:
                 # Another process ran after the journal was read and before the lock was taken.
                 last = read_last_run(journal)
                 await check_project(request, git, last)
-            run, opening = await _open(request, journal, last)
-            return await _run_to_end(run, opening)
+            used = recorded_sandbox(last.facts)
+            settings = request.settings.of(RunSettings)
+            sandbox = await choose_sandbox(request.hooks, settings, request.root, used_before=used)
+            if warning := warning_about(sandbox):
+                log.warning("%s", warning)
+            try:
+                run, opening = await _open(request, journal, last, sandbox)
+                return await _run_to_end(run, opening)
+            finally:
+                await sandbox.close()
         finally:
             await asyncio.sleep(0)  # a plugin failure at the very end is still recorded
             journal.close()
 
 
-async def _open(request: RunRequest, journal: Journal, last: LastRun) -> tuple[Run, list[Record]]:
+async def _open(
+    request: RunRequest, journal: Journal, last: LastRun, sandbox: Sandbox
+) -> tuple[Run, list[Record]]:
     """Return the run, new or resumed, and the facts that opened it.
 
     From here on, earlier processes cannot write anything more about the run.
@@ -111,6 +122,7 @@ async def _open(request: RunRequest, journal: Journal, last: LastRun) -> tuple[R
         idea=_first_idea(last.facts) or request.idea or kept_idea(request.root),
         ledger=read_ledger(last.facts),
         sealer=Sealer(git.command, journal.path.parent / "guard"),
+        sandbox=sandbox,
     )
     seeds = [fact.data.get("seed") for fact in last.facts if fact.kind == "run.opened"]
     seed = next((seed for seed in [request.info.seed, *reversed(seeds)] if seed is not None), None)
@@ -118,6 +130,7 @@ async def _open(request: RunRequest, journal: Journal, last: LastRun) -> tuple[R
     info = evolve(request.info, id=run_id, project=request.root, idea=idea_text, seed=seed)
     hooks = evolve(request.hooks, report=_recorder(run))
     run.request = evolve(request, info=info, hooks=hooks, last_run=None)  # its facts need not stay in memory
+    run.sandbox = evolve(sandbox, hooks=hooks)
 
     opening: list[Record] = []
     interrupted = any(record.status == "running" for record in last.state.steps.values())
@@ -160,6 +173,7 @@ def _describe_process(run: Run) -> dict[str, Any]:
         "version": gsd_core.__version__,
         "options": unstructure(request.options),
         "agent": list(run.settings.agent),
+        "sandbox": {"name": run.sandbox.name, "why": run.sandbox.why},
         "typed": {section: dict(values) for section, values in request.typed.items()},
         "plugins": [{key: str(getattr(info, key)) for key in plugin_keys} for info in request.plugins],
     }

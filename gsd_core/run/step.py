@@ -233,7 +233,11 @@ async def _execute(run: Run, step: StepRequest, gate: StepGate) -> Attempt:
         step = attrs.evolve(step, tree=await _workspace(run, step, stack))
         if step.kind == "verify":
             # The plans' commands run what agents wrote.
-            async with guarded(run, step=step.id, attempt=step.attempt):
+            tree = step.tree
+            async with (
+                run.sandbox.around(tree) as inside,
+                guarded(run, step=step.id, attempt=step.attempt, inside=lambda: inside),
+            ):
                 step = await detect(run, step, gate)
         host = Host(run=run, step=step, gate=gate)
         async with inactivity_of(run.hooks, gsd_execute_step, run.limits.hard).running():

@@ -20,6 +20,7 @@ from gsd_core.model.step import StepRequest, TaskCommit
 from gsd_core.planning.model import Plan, Task
 from gsd_core.sanitize import clip, redact, sanitize
 
+from .commit_hooks import commit_with_hooks
 from .delivery import is_committable, is_within, may_commit, nested_projects, promised, relative_to
 from .guard import check_seal
 from .permission import StepGate
@@ -93,11 +94,11 @@ async def commit_task(
     begun = {"task": name, "parent": await run.git.head() or ""}
     run.record("task.committing", begun, step=step.id, attempt=step.attempt)
     try:
-        commit = await run.effects.commit(
+        commit = await commit_with_hooks(
+            run,
             taken,
             clip(sanitize(subject, multiline=False), MAX_SUBJECT_LENGTH),
             trailers(run, step.id, name),
-            verify=True,
             empty=not taken,
             body=clip(redact(sanitize(note)).strip(), MAX_BODY_LENGTH),
         )
@@ -108,6 +109,7 @@ async def commit_task(
         return TaskCommit(check=result, problem=f"git did not commit: {exc}")
     done = await _read_commit(run, commit)
     done = evolve(done, at=run.now(), check=result, left=left)
+    await run.sandbox.show_commits()
     _record(run, step, step.plan, task.number, done)
     return done
 

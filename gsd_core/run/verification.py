@@ -39,6 +39,7 @@ from .commands import CommandGate, check
 from .delivery import find_undelivered, with_history
 from .permission import POLICY_LIMIT, StepGate, shown, strictest
 from .runtime import Run
+from .sandbox import Sandbox
 from .snapshot import with_staleness
 from .task_checks import with_results_before
 
@@ -57,6 +58,7 @@ class InteractiveGate:
     """The gate for a command line without a run: where the policies say ask, *confirm* asks the user."""
 
     hooks: Hooks
+    sandbox: Sandbox
     confirm: Callable[[str, str], bool]
     step: str
     limit: timedelta = POLICY_LIMIT

@@ -23,6 +23,7 @@ from gsd_core.machine.state import StepRecord, inquiry_key
 from gsd_core.model.question import Answer, Inquiry, Option, Question
 from gsd_core.model.step import StepRequest
 
+from .commit_hooks import commit_with_hooks
 from .delivery import is_within, may_commit, nested_projects, promised
 from .permission import StepGate
 from .questions import ask
@@ -225,7 +226,8 @@ async def _commit_once(run: Run, step: StepRequest, paths: Collection[str], name
     if known := await run.git.find(names, since=run.step(step.id).base_commit):
         return known
     await require_branch(run)
-    return await run.effects.commit(tuple(paths), f"chore({step.plan.id}): {subject}", names, verify=True)
+    text = f"chore({step.plan.id}): {subject}"
+    return await commit_with_hooks(run, tuple(paths), text, names, body="", empty=False)
 
 
 async def _ignored_files(run: Run, paths: Iterable[str]) -> list[str]:

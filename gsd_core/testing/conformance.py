@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import secrets
+import shlex
+import subprocess
+import tempfile
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import timedelta
@@ -25,6 +29,7 @@ from gsd_core.model.event import Event
 from gsd_core.model.gap import Gap, GapReport
 from gsd_core.model.notice import Notice
 from gsd_core.model.question import Answer, Inquiry, refusal
+from gsd_core.model.sandbox import ConfinedProcess, SandboxedCommand, SandboxUnavailable
 from gsd_core.model.step import RunStep, StepHost, StepRequest, StepResult
 from gsd_core.model.usage import Pause, Spend, Stop
 from gsd_core.planning.model import PhaseView
@@ -106,6 +111,61 @@ def check_answer(plugin: object, inquiry: Inquiry, *, declines: Inquiry | None =
 def check_notify(plugin: object, notice: Notice) -> None:
     """Check ``gsd_notify``."""
     _check_call(plugin, specs.gsd_notify, notice)
+
+
+def check_sandbox(
+    plugin: object, process: ConfinedProcess, *, starts: bool = False
+) -> SandboxedCommand | SandboxUnavailable | None:
+    """Check ``gsd_sandbox``. With *starts*, processes in the place of *process* are really started.
+
+    These have to be able to write in the places that are writable, and nowhere else; they have to get the
+    environment, and their exit code has to arrive.
+    """
+    value: SandboxedCommand | SandboxUnavailable | None = _check_call(
+        plugin, specs.gsd_sandbox, process, limit=MINUTE
+    )
+    if isinstance(value, SandboxUnavailable):
+        _require(
+            bool(value.reason and value.fix), "it is not available, but the reason or the fix is missing"
+        )
+    if isinstance(value, SandboxedCommand):
+        _require(bool(value.command), "the command is empty")
+    if starts:
+        _require(isinstance(value, SandboxedCommand), f"nothing can be started: {value}")
+        _check_confined(plugin, process)
+    return value
+
+
+def _check_confined(plugin: object, process: ConfinedProcess) -> None:
+    name = f"gsd-{secrets.token_hex(4)}"
+
+    def run(script: str) -> int:
+        [outcome] = _run(Invocation(plugin=plugin, spec=specs.gsd_sandbox).call(_shell(process, script)))
+        confined: SandboxedCommand = _value(outcome)
+        environment = dict(confined.environment)
+        return subprocess.run(confined.command, cwd=process.cwd, env=environment, check=False).returncode
+
+    _require(run("exit 7") == 7, "the exit code of the process does not arrive")
+    for key, value in process.environment.items():
+        is_set = run(f'test "${key}" = {shlex.quote(value)}') == 0
+        _require(is_set, f"the variable {key} is not {value!r} inside")
+    for place in process.places:
+        if place.source.is_dir():
+            run(f"echo x > {shlex.quote(str(place.path / name))}")
+            written = (place.source / name).exists()
+            (place.source / name).unlink(missing_ok=True)
+            can = "can" if written else "cannot"
+            _require(written == place.writable, f"the process {can} write to {place.path}")
+    for folder in {Path.home(), Path(tempfile.gettempdir()), Path("/var/tmp")}:
+        if not any(folder.is_relative_to(place.path) for place in process.places):
+            run(f"echo x > {shlex.quote(str(folder / name))}")
+            written = (folder / name).exists()
+            (folder / name).unlink(missing_ok=True)
+            _require(not written, f"the process can write to {folder}")
+
+
+def _shell(process: ConfinedProcess, script: str) -> ConfinedProcess:
+    return attrs.evolve(process, command=("/bin/sh", "-c", f"{script} 2>/dev/null"))
 
 
 def check_permit_tool(plugin: object, use: ToolUse) -> Permission | None:
@@ -218,6 +278,10 @@ class Invocation:
         hooks = attrs.evolve(make_hooks(self.plugin), grace=GRACE)
         _require(bool(hooks.plugins_of(self.spec)), f"the plugin does not implement {self.spec.__name__}")
         return hooks
+
+    async def call(self, *args: object) -> list[Outcome[Any]]:
+        """Call it in the running event loop; return the outcome."""
+        return await self.hooks().try_out(self.spec, self.limit, *args)
 
     async def _timed(self, args: tuple[object, ...]) -> tuple[Outcome[Any], float, float]:
         clock = asyncio.get_running_loop().time

@@ -29,7 +29,7 @@ from gsd_core.model.checks import CheckResult, ReplacedBecause, ReplacedCheck
 from gsd_core.model.ids import question_id
 from gsd_core.model.notice import Notice
 from gsd_core.model.question import Answer, Inquiry, Question
-from gsd_core.model.sandbox import SandboxedCommand
+from gsd_core.model.sandbox import Place, SandboxedCommand
 from gsd_core.model.step import Accept, Functions, TaskCommit
 from gsd_core.model.usage import Usage
 from gsd_core.planning.model import Task
@@ -344,7 +344,12 @@ class FakeAgentHost:
             self.usages.append(usage)
 
     async def confine(
-        self, command: Sequence[str], environment: Mapping[str, str], *, descriptors: Sequence[int] = ()
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        places: Sequence[Place] = (),
+        descriptors: Sequence[int] = (),
     ) -> SandboxedCommand:
         """Return the same command: nothing is confined here."""
         return SandboxedCommand(command=tuple(command), environment=environment)

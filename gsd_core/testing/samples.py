@@ -22,6 +22,7 @@ from gsd_core.model.event import Event
 from gsd_core.model.ids import StepId, question_id
 from gsd_core.model.notice import Notice
 from gsd_core.model.question import Inquiry, Option, Question
+from gsd_core.model.sandbox import ConfinedProcess, Place
 from gsd_core.model.step import Idea, StepRequest
 from gsd_core.model.usage import Spend
 from gsd_core.planning.model import PhaseView, Plan, Planning, Task
@@ -127,6 +128,23 @@ def a_use(tree: Path, name: str = "Bash", **changes: Any) -> ToolUse:
     given = {"command": "ls"} if name == "Bash" else {"file_path": str(tree / "app.py")}
     use = ToolUse(step="1/execute/01-01", name=name, input=given, asked_by="agent", tree=tree)
     return attrs.evolve(use, **changes)
+
+
+def a_process(tree: Path, *command: str, **changes: Any) -> ConfinedProcess:
+    """Return a process that may write in *tree* and in a new home folder beside it, ``true`` by default."""
+    home = tree.parent / f"{tree.name}-home"
+    home.mkdir(exist_ok=True)
+    process = ConfinedProcess(
+        command=command or ("true",),
+        cwd=tree,
+        environment={"PATH": "/usr/bin:/bin", "HOME": str(home), "WORD": "hello"},
+        places=(
+            Place(path=home, source=home, writable=True),
+            Place(path=tree, source=tree, writable=True),
+        ),
+        home=home,
+    )
+    return attrs.evolve(process, **changes)
 
 
 def a_spend(**changes: Any) -> Spend:

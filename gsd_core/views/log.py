@@ -73,7 +73,8 @@ def _run_started(data: Data) -> str:
 
 
 def _run_opened(data: Data) -> str:
-    return f"pid {data['pid']}, gsd {data.get('version') or '?'}"
+    sandbox = (data.get("sandbox") or {}).get("name") or "none"
+    return f"pid {data['pid']}, gsd {data.get('version') or '?'}, sandbox {sandbox}"
 
 
 def _run_closed(data: Data) -> str:

@@ -48,7 +48,8 @@ class Status:
     """A run at a glance.
 
     *interrupted*: the process that worked on the *current* step is gone. *waits_for* is what has to happen
-    next; empty if nothing. *assumed* are the checks that a person had to do and a policy answered, each with
+    next; empty if nothing. *sandbox* is the one that the last process used; if it is empty, *unconfined* says
+    why. *assumed* are the checks that a person had to do and a policy answered, each with
     its step. *pending_answers* are the ids of questions that are answered, but no run has taken the answers
     yet.
     """
@@ -57,6 +58,8 @@ class Status:
     run_status: RunStatus = "none"
     idea: str = ""
     agent: str = ""
+    sandbox: str = ""
+    unconfined: str = ""
     exit: int | None = None
     reason: str = ""
     notes: tuple[str, ...] = ()
@@ -88,6 +91,8 @@ def status_of(
         run_status=run_status,
         idea=state.idea_name,
         agent=", ".join(history.agents),
+        sandbox=history.sandbox,
+        unconfined=history.unconfined,
         exit=None if state.closed is None else state.exit,
         reason=state.reason,
         notes=state.notes,
@@ -176,11 +181,14 @@ class History:
     """What a run has done so far.
 
     *commits* are grouped by phase, oldest first; those without a phase are under ``""``. *typed* are the
-    flags that later processes of the run use too, by section.
+    flags that later processes of the run use too, by section. *sandbox* and *unconfined* are as in
+    :class:`Status`.
     """
 
     run: str = ""
     agents: tuple[str, ...] = ()
+    sandbox: str = ""
+    unconfined: str = ""
     version: str = ""
     pid: int = 0
     typed: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict[str, Mapping[str, Any]])
@@ -208,8 +216,11 @@ def phase_of(step: str) -> str:
 
 
 def _run_opened(history: History, fact: Fact, _: Structure) -> History:
+    sandbox = fact.data.get("sandbox") or {}
     return attrs.evolve(
         history,
+        sandbox=str(sandbox.get("name") or ""),
+        unconfined=str(sandbox.get("why") or ""),
         pid=fact.data.get("pid") or 0,
         version=fact.data.get("version") or "",
         agents=tuple(fact.data.get("agent") or ()),
@@ -255,6 +266,7 @@ def status_json(status: Status, gsd: str = "gsd") -> dict[str, Any]:
         "status": status.run_status,
         "idea": status.idea or None,
         "agent": status.agent or None,
+        "sandbox": {"name": status.sandbox or None, "why": status.unconfined},
         "exit": status.exit,
         "reason": status.reason,
         "notes": list(status.notes),

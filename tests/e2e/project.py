@@ -207,7 +207,11 @@ class Gate:
 
 
 def gate(project: Project, program: str = "python3") -> Gate:
-    """Put a gate in front of *program* for the commands of agents and plans."""
+    """Put a gate in front of *program* for the commands of agents and plans.
+
+    Without a sandbox, because what is in one can write its mark only into the project.
+    """
+    project.environment["GSD_SANDBOX"] = "off"
     found = Gate(project.base / "reached", project.base / "closed")
     script = project.base / "bin" / program
     script.parent.mkdir(exist_ok=True)

@@ -21,6 +21,7 @@ from gsd_core import (
     Allow,
     Answer,
     ConfigValue,
+    ConfinedProcess,
     FileWrite,
     Finding,
     Gap,
@@ -30,6 +31,7 @@ from gsd_core import (
     ProjectInfo,
     Question,
     RunInfo,
+    SandboxedCommand,
     Spend,
     Stop,
     ToolUse,
@@ -45,6 +47,7 @@ HOST = cast("Any", None)
 TASK = AgentTask(step="s", role="planner", prompt="hi", tree=HERE)
 USE = ToolUse(step="s", name="Read", input={}, asked_by="agent", tree=HERE)
 SPEND = Spend(run="r", step="s", spent=Decimal(1), reserved=None, calls=1)
+PROCESS = ConfinedProcess(command=("true",), cwd=HERE, environment={}, places=(), home=HERE)
 RUN = RunInfo(id="r", project=HERE)
 
 
@@ -80,6 +83,7 @@ def cases() -> Iterable[tuple[str, Any, tuple[Any, ...]]]:
     yield "answer", behaviors.answers_with("ok"), (INQUIRY,)
     yield "notify", always(None), (NOTICE,)
     yield "write_config", contributes(ConfigValue(key="a", value=1)), (PROJECT,)
+    yield "sandbox", confines, (PROCESS,)
     yield "permit_tool", always(Allow()), (USE,)
     yield "check_budget", always(Stop(reason="r")), (SPEND,)
     yield "workspace", workspace, (STEP,)
@@ -88,6 +92,10 @@ def cases() -> Iterable[tuple[str, Any, tuple[Any, ...]]]:
     yield "settings", lambda: [FakeClock], ()
     yield "cli_commands", lambda: [click.Command("x", help="does x")], ()
     yield "doctor", lambda: [Finding(name="git", ok=False, message="none", fix="install git")], ()
+
+
+async def confines(process: ConfinedProcess) -> SandboxedCommand:
+    return SandboxedCommand(command=process.command, environment=process.environment)
 
 
 async def workspace(step: object) -> AbstractAsyncContextManager[Path]:

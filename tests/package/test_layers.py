@@ -51,7 +51,7 @@ LIBRARIES: dict[str, set[str]] = {
     "cattrs": {"journal", "settings"},
     "psutil": {"processes"},
     "ruamel": {"planning"},
-    "platformdirs": {"settings"},
+    "platformdirs": {"settings", "run"},
     "jsonschema": {"run"},
     "referencing": {"run"},
     "pytest": {"testing"},

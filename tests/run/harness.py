@@ -25,6 +25,7 @@ from gsd_core.model.step import Idea
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import collect_settings
 from gsd_core.run import RunEnd, RunRequest, run_project
+from gsd_core.run.sandbox import Sandbox
 from gsd_core.settings import CORE_SECTIONS, Layer, resolve
 from gsd_core.testing import make_hooks
 from gsd_plugins import budget, history, inplace, must_haves, native, permissions, retry, uat, yolo
@@ -168,6 +169,11 @@ def request(
         options=options or Options(),
         clock=now,
     )
+
+
+def no_sandbox() -> Sandbox:
+    """Return what starts processes without confining them."""
+    return Sandbox(root=Path(), hooks=make_hooks())
 
 
 def quick(asked: RunRequest) -> RunRequest:

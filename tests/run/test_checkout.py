@@ -16,7 +16,9 @@ from attrs import define, field
 from gsd_core.git import Git
 from gsd_core.model.agent import Allow, Permission, ToolUse
 from gsd_core.planning.model import PhaseView, Plan, Task
-from gsd_core.run.checkout import Checkout, checkout_of, sweep_checkouts
+from gsd_core.run.checkout import Checkout, checkout_of
+from gsd_core.run.sandbox import Sandbox
+from gsd_core.run.temporary import sweep_folders
 from gsd_core.run.verification import PlanChecks, check_plans
 
 from . import harness as h
@@ -69,6 +71,10 @@ class Gate:
     @property
     def mark(self) -> str:
         return "r-test"
+
+    @property
+    def sandbox(self) -> Sandbox:
+        return h.no_sandbox()
 
     async def decide(self, use: ToolUse) -> Permission:
         self.uses.append(use)
@@ -175,7 +181,7 @@ def test_the_checkout_of_a_process_that_runs_is_not_swept(root: Path, tmp_path: 
     async def run() -> tuple[int, bool, int]:
         async with checkout_of(Git(root)) as clean:
             assert clean is not None
-            return sweep_checkouts(root), clean.tree.exists(), sweep_checkouts(tmp_path)
+            return sweep_folders(root), clean.tree.exists(), sweep_folders(tmp_path)
 
     assert asyncio.run(run()) == (0, True, 0)
 
@@ -189,7 +195,7 @@ def test_a_folder_that_only_looks_like_a_leftover_is_not_followed(root: Path, te
     dead = asyncio.run(name()).replace(f"-{os.getpid()}-", "-999999999-")
     (temporary / dead).symlink_to(root)
 
-    sweep_checkouts(root)
+    sweep_folders(root)
 
     assert (root / "main.py").exists()
 

@@ -18,6 +18,8 @@ from attrs import define, field
 from gsd_core.model.agent import Allow, Deny, Permission, ToolUse
 from gsd_core.model.checks import CheckResult
 from gsd_core.run.commands import OUTPUT_LIMIT, check
+from gsd_core.run.sandbox import Sandbox
+from tests.run.harness import no_sandbox
 
 LONG = timedelta(seconds=60)
 
@@ -27,6 +29,10 @@ class Gate:
     step: str = "1/execute/01-01"
     mark: str = "r-test"
     verdict: Permission = field(factory=Allow)
+
+    @property
+    def sandbox(self) -> Sandbox:
+        return no_sandbox()
 
     async def decide(self, use: ToolUse) -> Permission:
         return self.verdict

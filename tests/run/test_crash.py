@@ -78,9 +78,12 @@ class CrashingEffects(Effects):
         verify: bool,
         empty: bool = False,
         body: str = "",
+        text: str = "",
     ) -> str:
         self.fuse(f"before commit {subject}")
-        commit = await super().commit(paths, subject, trailers, verify=verify, empty=empty, body=body)
+        commit = await super().commit(
+            paths, subject, trailers, verify=verify, empty=empty, body=body, text=text
+        )
         self.fuse(f"after commit {subject}")
         return commit
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gsd_core import hookspecs
-from gsd_core.errors import Parked
+from gsd_core.errors import NoSandbox, Parked
 from gsd_core.hookspecs import RunInfo, gsd_lifespan
 from gsd_core.model.agent import AgentResult
 from gsd_core.model.gap import GapReport
 from gsd_core.model.question import Answer
 from gsd_core.model.step import FileWrite, StepResult
-from gsd_core.run import RunEnd, run_project
+from gsd_core.run import RunEnd, run_project, sandbox
 from gsd_core.testing import ScriptedHuman
 from gsd_plugins.rehearsal import Scenario
 from tests.hooks import behaviors
@@ -111,6 +112,20 @@ def test_a_plugin_that_misbehaves_is_named_and_the_run_ends(
     assert h.facts(root, "run.closed")[-1].data["exit"] == end.exit
     if end.exit:
         assert "'bad'" in end.reason or end.exit == 75 or "bad:" in end.reason, end
+
+
+@pytest.mark.parametrize("behave", WAYS)
+def test_a_sandbox_that_misbehaves_is_named_and_nothing_starts(
+    tmp_path: Path, behave: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(sandbox, "START_LIMIT", timedelta(seconds=1))
+    root = h.repository(tmp_path / "project")
+
+    with pytest.raises(NoSandbox, match="bad: "):
+        do(root, {"sandboxes": ["bad"], "sandbox": "required"}, bad=bad("gsd_sandbox", behave))
+
+    assert h.facts(root) == []
 
 
 def nonsense() -> dict[str, Callable[[], Any]]:

@@ -22,6 +22,7 @@ from gsd_core import hookspecs
 from gsd_core.errors import Permanent, PluginError
 from gsd_core.model.event import EVENT_NAMES
 from gsd_core.model.gap import Gap, GapReport
+from gsd_core.model.sandbox import ConfinedProcess, Place
 from gsd_core.model.step import StepRequest, StepResult
 from gsd_core.plugins.call_group import Outcome
 from gsd_core.testing import conformance, samples
@@ -36,7 +37,7 @@ Arguments: TypeAlias = tuple[Any, ...]
 
 MAX_BLOCK_SECONDS = 0.4
 MAX_DECLINE_SECONDS = 1.0
-FILES = {"app.py": "def add(a: int, b: int) -> int:\n    return a + b\n", "empty.txt": ""}
+FILES = {"app.py": "def add(a: int, b: int) -> int:\n    return a + b\n", "empty.txt": "", "home/.keep": ""}
 _AGENT_SKIPPED = "calling an agent may cost money or need the network; use --run-agent"
 _ASYNC_RULES = ("returns", "names-errors", "prompt", "cancels", "does-not-block", "same-twice", "pickles")
 
@@ -236,7 +237,7 @@ class CaseCheck:
         self.findings.add(rule, [f"{self.hook}: {problem}" for problem in problems])
 
 
-_REPEATABLE = {"gsd_find_gaps", "gsd_permit_tool", "gsd_check_budget", "gsd_execute_step"}
+_REPEATABLE = {"gsd_sandbox", "gsd_find_gaps", "gsd_permit_tool", "gsd_check_budget", "gsd_execute_step"}
 
 
 def cases(hook: str, project: Path) -> list[Case]:
@@ -300,6 +301,15 @@ def _tool_uses(project: Path) -> list[Arguments]:
     return [(use,) for use in uses]
 
 
+def _processes(project: Path) -> list[Arguments]:
+    home = project / "home"
+    places = (Place(path=project, source=project, writable=True), Place(path=home, source=home))
+    process = ConfinedProcess(
+        command=("true",), cwd=project, environment={"HOME": str(home)}, places=places, home=home
+    )
+    return [(process,), (attrs.evolve(process, command=("sh", "-c", "exit 1"), descriptors=(0,)),)]
+
+
 def _spends(project: Path) -> list[Arguments]:
     much = samples.a_spend(spent=Decimal(10**6), calls=10**6, unknown_calls=3)
     return [(samples.a_spend(calls=0, spent=Decimal(0)),), (much,)]
@@ -312,6 +322,7 @@ _CASES: Mapping[str, tuple[float, Callable[[Path], list[Arguments]]]] = {
     "gsd_find_gaps": (60, _phases),
     "gsd_answer": (2, _inquiries),
     "gsd_notify": (10, _notices),
+    "gsd_sandbox": (10, _processes),
     "gsd_permit_tool": (2, _tool_uses),
     "gsd_check_budget": (2, _spends),
     "gsd_workspace": (10, lambda project: [(samples.a_step(project),)]),

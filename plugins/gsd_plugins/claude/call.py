@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import attrs
 
-from gsd_core import AgentHost, AgentResult, AgentTask, Permanent, Transient, settings_of
+from gsd_core import AgentHost, AgentResult, AgentTask, Permanent, Place, Transient, settings_of
 
 from .cli import (
     INSTALL_HINT,
@@ -22,9 +22,11 @@ from .cli import (
     allowed_variables,
     command_line,
     find_cli,
+    program_places,
     split_secrets,
     unattended_variables,
 )
+from .config_folder import config_folder
 from .failures import WrongStart, is_wrong_start, process_error
 from .messages import MessageReader
 from .permissions import ToolCallbacks
@@ -70,16 +72,25 @@ async def run_claude(
     # Importing the SDK takes more than a second, too long for the event loop.
     await asyncio.to_thread(import_module, "claude_agent_sdk")
     _silence_sdk_log()
-    call = ClaudeCall(task=task, host=host, cli=cli, environment=environment, secrets=secrets)
-    resume = task.conversation is not None and task.conversation.resume
-    try:
-        return await call.run(resume=resume)
-    except WrongStart:
-        pass
-    try:
-        return await call.run(resume=not resume)
-    except WrongStart as error:
-        raise Transient(f"the conversation can be neither started nor resumed: {error}") from error
+    given = "CLAUDE_CONFIG_DIR" in (env or {})
+    async with config_folder(task, host, environment, given=given) as config:
+        call = ClaudeCall(
+            task=task,
+            host=host,
+            cli=cli,
+            environment={**environment, **config.environment},
+            secrets=secrets,
+            places=(*config.places, *program_places(cli)),
+        )
+        resume = task.conversation is not None and task.conversation.resume
+        try:
+            return await call.run(resume=resume)
+        except WrongStart:
+            pass
+        try:
+            return await call.run(resume=not resume)
+        except WrongStart as error:
+            raise Transient(f"the conversation can be neither started nor resumed: {error}") from error
 
 
 def _silence_sdk_log() -> None:
@@ -98,6 +109,7 @@ class ClaudeCall:
     cli: Path
     environment: Mapping[str, str]
     secrets: Mapping[str, str]
+    places: Sequence[Place] = ()
 
     async def run(self, *, resume: bool) -> AgentResult:
         """Run the CLI once; raises :class:`WrongStart` if the conversation needs the other *resume*."""
@@ -110,7 +122,8 @@ class ClaudeCall:
             cwd=self.task.tree,
             environment=self.environment,
             secrets=self.secrets,
-            started=self.host.started,
+            places=self.places,
+            host=self.host,
         )
         try:
             await _run_until_error(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from gsd_core import AgentTask, Permanent, setting
+from gsd_core import AgentTask, Permanent, Place, setting
 
 INSTALL_HINT = "reinstall claude-agent-sdk, which includes the CLI, or set claude.cli_path"
 MCP_SERVER = "gsd"
@@ -51,10 +51,18 @@ def find_cli(configured: str = "") -> Path:
     raise Permanent(f"{which} not found", hint=INSTALL_HINT)
 
 
+def program_places(cli: Path) -> tuple[Place, ...]:
+    """Return what a sandbox has to show of *cli*: the program, and for a script the folder of its modules."""
+    program = cli.resolve()
+    path = program.parent if program.suffix in (".js", ".cjs", ".mjs") else program
+    return (Place(path=path, source=path),)
+
+
 def command_line(cli: Path, task: AgentTask, *, resume: bool) -> list[str]:
     """Return the command line for *task*; the prompt follows on standard input."""
     command = [
-        *(str(cli), "--output-format", "stream-json", "--input-format", "stream-json", "--verbose"),
+        # Where it really is: a sandbox shows it there, and a link to it perhaps not.
+        *(str(cli.resolve()), "--output-format", "stream-json", "--input-format", "stream-json", "--verbose"),
         *("--include-partial-messages", "--permission-prompt-tool", "stdio", "--strict-mcp-config"),
         *("--system-prompt", task.system),
         # Not "dontAsk": the CLI would refuse AskUserQuestion instead of passing it on to us.

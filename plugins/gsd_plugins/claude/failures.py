@@ -143,6 +143,8 @@ def credentials(environment: Mapping[str, str] | None = None, *, seconds: float 
         process = subprocess.run(
             [cli, "auth", "status"],
             env=allowed_variables(environment, settings.environment),
+            # Not in the project, whose own settings may name programs to run.
+            cwd="/",
             capture_output=True,
             timeout=seconds,
             check=False,

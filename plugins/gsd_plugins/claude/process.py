@@ -11,12 +11,14 @@ import json
 import os
 import signal
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
+
+from gsd_core import AgentHost, Place
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ProcessError
@@ -33,15 +35,16 @@ _SIGNALS = ((signal.SIGTERM, 1.5), (signal.SIGKILL, 1.0))
 class CliProcess:
     """A ``claude_agent_sdk.Transport``: one process for one call.
 
-    *started* is called with the process id. *secrets* maps names of file descriptor variables to
-    the secrets that the process can read from them.
+    *host* confines it, and is told its process id. *secrets* maps names of file descriptor variables to
+    the secrets that the process can read from them. *places* are what it has to see in a sandbox.
     """
 
     command: Sequence[str]
     cwd: Path
     environment: Mapping[str, str]
     secrets: Mapping[str, str] = attrs.field(factory=dict[str, str])
-    started: Callable[[int], None]
+    places: Sequence[Place] = ()
+    host: AgentHost
     _process: asyncio.subprocess.Process | None = None
     _stderr_task: asyncio.Task[None] | None = None
     _stderr: deque[str] = attrs.field(factory=lambda: deque[str](maxlen=20))
@@ -51,17 +54,21 @@ class CliProcess:
         """Start the process."""
         pipes = {name: _pipe_containing(secret) for name, secret in self.secrets.items()}
         try:
+            environment = {
+                **self.environment,
+                **{name: str(descriptor) for name, descriptor in pipes.items()},
+                "PWD": str(self.cwd),
+            }
+            confined = await self.host.confine(
+                self.command, environment, places=self.places, descriptors=tuple(pipes.values())
+            )
             self._process = await asyncio.create_subprocess_exec(
-                *self.command,
+                *confined.command,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 cwd=self.cwd,
-                env={
-                    **self.environment,
-                    **{name: str(descriptor) for name, descriptor in pipes.items()},
-                    "PWD": str(self.cwd),
-                },
+                env=dict(confined.environment),
                 pass_fds=tuple(pipes.values()),
                 limit=MAX_MESSAGE_BYTES,
                 # In a new session, the CLI cannot read from the terminal, and Ctrl-C reaches only us, so
@@ -72,7 +79,7 @@ class CliProcess:
             for descriptor in pipes.values():
                 os.close(descriptor)
         self._stderr_task = asyncio.create_task(self._read_stderr(self._process))
-        self.started(self._process.pid)
+        self.host.started(self._process.pid)
 
     async def _read_stderr(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr

@@ -52,7 +52,8 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
             verb = "resumed" if data.get("resumed") else "started"
             agent = data.get("agent") or ()
             agents = agent if isinstance(agent, str) else ", ".join(map(str, agent))
-            about = f"gsd {data.get('version') or ''}, agent: {agents}"
+            sandbox = (data.get("sandbox") or {}).get("name") or "none"
+            about = f"gsd {data.get('version') or ''}, agent: {agents}, sandbox: {sandbox}"
             return [Line("run", f"run {event.run} {verb} ({about})", style="dim")]
         case "phase.started":
             return [Line("phase", f"phase {phase}: {name}", style="bold")]

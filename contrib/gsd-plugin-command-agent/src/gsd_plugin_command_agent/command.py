@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from gsd_core import Activity, AgentHost, AgentTask, Permanent, Transient, setting
+from gsd_core import Activity, AgentHost, AgentTask, Permanent, Place, Transient, setting
 
 from .protocol import extract_message
 
@@ -47,7 +47,8 @@ class CommandAgentSettings:
     whose placeholder has no value is left out. *read_only*: the command for tasks that may not change
     files; without it, *command* is used. *output*: ``json`` if standard output is one JSON document,
     whose field *answer_key* (dotted) is the message. *environment*: names or patterns of additional
-    variables that the command gets. *turns*: how often it is run for one task. *patience*: the time
+    variables that the command gets. *folders*: what it may also read and write in a sandbox, such as the
+    folder with its login. *turns*: how often it is run for one task. *patience*: the time
     limit of one run; 0 leaves that to the core's limits. *transient_exits* and *transient_words*: exit
     codes, and words in its last lines, that make a failure transient.
     """
@@ -57,6 +58,7 @@ class CommandAgentSettings:
     output: Literal["text", "json"] = setting("text")
     answer_key: str = setting("")
     environment: tuple[str, ...] = setting(())
+    folders: tuple[Path, ...] = setting(())
     turns: int = setting(50)
     patience: timedelta = setting(timedelta(0))
     transient_exits: tuple[int, ...] = setting((75,))
@@ -101,11 +103,21 @@ async def ask_command(prompt: str, task: AgentTask, host: AgentHost, settings: C
         await host.progress(Activity(kind="start", text=Path(command[0]).name))
         try:
             async with asyncio.timeout(settings.patience.total_seconds() or None):
-                result = await run_process(
+                variables = {**_allowed_variables(settings.environment), **host.environment}
+                confined = await host.confine(
                     command,
+                    {**variables, "PWD": str(task.tree)},
+                    places=[
+                        Place(path=path, source=path, writable=True)
+                        for each in (Path(folder), *settings.folders)
+                        if (path := each.expanduser().resolve()).exists()
+                    ],
+                )
+                result = await run_process(
+                    confined.command,
                     prompt,
                     cwd=task.tree,
-                    environment={**_allowed_variables(settings.environment), **host.environment},
+                    environment=confined.environment,
                     started=host.started,
                     on_line=report_line,
                 )
@@ -201,7 +213,7 @@ async def run_process(
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             cwd=cwd,
-            env={**environment, "PWD": str(cwd)},
+            env=dict(environment),
             # In a new session, the command cannot read from the terminal, and Ctrl-C reaches only GSD,
             # which then shuts it down properly.
             start_new_session=True,

@@ -1,0 +1,112 @@
+"""What a confined process of a run sees of the host, and which of it it may change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gsd_core.errors import ProjectError
+from gsd_core.git import throwaway
+from gsd_core.model.sandbox import Place
+from gsd_core.protected_paths import PROTECTED_NAMES
+
+from .private_home import home_places, real_home
+
+FOLDERS = (".planning", ".gsd", ".claude")
+"""Protected names that are folders. If one is missing, an empty one is made, because only what exists can be
+made read-only."""
+
+PROTECTED = tuple(name for name in PROTECTED_NAMES if name not in (".git", "git~1"))
+"""The names in the project's top folder that a confined process may not change."""
+
+
+def prepare(project: Path, tree: Path, *, writable: bool, git: Path | None, home: Path) -> tuple[Place, ...]:
+    """Return the places for a process that works in *tree*, the project itself or a checkout of it.
+
+    *git* is the result of ``gsd_core.git.throwaway.make`` for *tree*; *home* that of
+    ``gsd_core.run.private_home.private_home``. *writable*: whether it may change the files of *tree*.
+
+    The paths are absolute and without symlinks. In the project, the folders :data:`FOLDERS` are made if they
+    are missing; :func:`remove_empty` removes them at the end of a run. Raises ``ProjectError`` if *tree*
+    contains the user's home folder, or if something that has to be protected is a symlink.
+    """
+    project, tree = project.resolve(), tree.resolve()
+    copy = throwaway.describe(git) if git else None
+    real = real_home()
+    for folder in (project, tree):
+        if folder == Path("/") or (real and real.is_relative_to(folder)):
+            message = f"the project {str(folder)!r} contains the user's home folder"
+            raise ProjectError(message, hint="work in a folder of its own")
+    places = [place for place in home_places(home) if not _is_in(place.path, project, tree)]
+    if copy and copy.top != tree:
+        # In a monorepo, the packages beside the project are needed to build it.
+        places.append(Place(path=copy.top, source=copy.top))
+    if not tree.is_relative_to(project):
+        # A checkout has links to dependencies that are installed in the project.
+        places.append(Place(path=project, source=project))
+        if copy and (project / ".git").is_dir():
+            places.append(Place(path=(project / ".git").resolve(), source=copy.empty))
+    places.append(Place(path=tree, source=tree, writable=writable))
+    if writable:
+        places += _protected(tree, is_project=tree == project)
+    if (tree / ".git").is_symlink():
+        raise _symlink(tree / ".git")
+    if copy:
+        inner = [*copy.places, *(Place(path=path, source=path) for path in copy.pointers)]
+        places += _fixed(tree, [place.path for place in inner], writable=writable)
+        places += inner
+    return tuple(places)
+
+
+def uncovered(tree: Path) -> tuple[str, ...]:
+    """Return the protected names that a process can create in *tree*, because they do not exist yet.
+
+    An empty file in their place would be a change of the project. Look after the process has ended, and
+    remove what it has created.
+    """
+    return tuple(name for name in PROTECTED if not (tree / name).exists())
+
+
+def remove_empty(project: Path) -> None:
+    """Remove the folders that :func:`prepare` has made, if they are still empty. Call it when a run ends."""
+    for name in FOLDERS:
+        try:
+            (project / name).rmdir()
+        except OSError:
+            continue
+
+
+def _fixed(tree: Path, paths: Sequence[Path], *, writable: bool) -> list[Place]:
+    """Return the folders between *tree* and *paths* as places of their own.
+
+    A folder that contains a mount point can be renamed and replaced; a mount point itself cannot.
+    """
+    found = {
+        parent for path in paths for parent in path.parents if parent != tree and parent.is_relative_to(tree)
+    }
+    # Git's own directory contains some, but is a mount point already.
+    inside = [path for path in sorted(found) if not any(path.is_relative_to(one) for one in paths)]
+    return [Place(path=path, source=path, writable=writable) for path in inside]
+
+
+def _protected(tree: Path, *, is_project: bool) -> list[Place]:
+    places: list[Place] = []
+    for name in PROTECTED:
+        path = tree / name
+        if path.is_symlink():
+            raise _symlink(path)
+        if is_project and name in FOLDERS:
+            path.mkdir(exist_ok=True)
+        if path.exists():
+            places.append(Place(path=path, source=path))
+    return places
+
+
+def _symlink(path: Path) -> ProjectError:
+    # A link in a writable folder can be replaced, and what is mounted over its target does not prevent that.
+    message = f"{str(path)!r} is a symlink, so a sandbox cannot protect it"
+    return ProjectError(message, hint="replace it by what it points to, or use --sandbox off")
+
+
+def _is_in(path: Path, *folders: Path) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)

@@ -1,0 +1,261 @@
+"""The sandbox of a run: chosen once, and used to start everything that a model or a repository wrote.
+
+The core says what such a process may see and change (:mod:`gsd_core.run.places`); a plugin
+(``gsd_sandbox``) says how to start it so. Which plugin works is found out by starting a program in it,
+because a missing program, a kernel without user namespaces and a container that forbids them all look the
+same from outside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from gsd_core.errors import ConfigError, GsdError, NoSandbox, PluginError
+from gsd_core.git.command import Command
+from gsd_core.git.throwaway import make, refresh
+from gsd_core.hookspecs import gsd_sandbox
+from gsd_core.model.sandbox import ConfinedProcess, Place, SandboxedCommand, SandboxUnavailable
+from gsd_core.plugins.calling import Hooks
+from gsd_core.sanitize import clip, sanitize
+from gsd_core.settings import RunSettings
+
+from .places import prepare, remove_empty
+from .private_home import home_environment, private_home
+from .temporary import make_folder, remove_folder
+
+START_LIMIT = timedelta(seconds=20)
+"""How long a sandbox may take to start ``true``, before it counts as one that does not work."""
+TURNED_OFF = "turned off by the setting run.sandbox"
+CONTINUE_WITHOUT = "--sandbox off continues without one"
+MAX_OUTPUT = 300
+
+
+@attrs.frozen(kw_only=True)
+class Sandbox:
+    """How a run starts processes: *name* is that of the sandbox's plugin, empty if nothing is confined.
+
+    *home* is the private home of all its processes.
+    *why* says why nothing is; *fixes* is what to do about it. *root* is the project. *entered* are the
+    confinements in use.
+    """
+
+    root: Path
+    hooks: Hooks
+    name: str = ""
+    home: Path | None = None
+    why: str = ""
+    fixes: tuple[str, ...] = ()
+    entered: list[Confinement] = attrs.field(factory=lambda: list[Confinement](), init=False, eq=False)
+
+    async def close(self) -> None:
+        """Remove what the sandbox has put into the project. Call it when the run ends."""
+        if self.home is not None:
+            await asyncio.to_thread(remove_empty, self.root)
+
+    async def show_commits(self) -> None:
+        """Show the agents at work the commit that the core has just made."""
+        for inside in self.entered:
+            if inside.git is not None:
+                await asyncio.to_thread(refresh, Command(root=inside.tree), inside.git)
+
+    @asynccontextmanager
+    async def around(
+        self, tree: Path, *, writable: bool = True, places: Sequence[Place] = ()
+    ) -> AsyncGenerator[Confinement]:
+        """Provide what processes in *tree* may see: it, a throwaway git directory, the private home.
+
+        *places* are more of them. All processes that are started in the same confinement share its git
+        directory, so that a stash of one is there for the next. It is removed at the end.
+        """
+        home = self.home
+        if home is None:
+            yield Confinement(sandbox=self, tree=tree)
+            return
+        folder = make_folder(self.root)
+        try:
+            git = await asyncio.to_thread(make, Command(root=tree), folder)
+            found = await asyncio.to_thread(prepare, self.root, tree, writable=writable, git=git, home=home)
+            inside = Confinement(sandbox=self, tree=tree, places=(*found, *places), home=home, git=git)
+            self.entered.append(inside)
+            try:
+                yield inside
+            finally:
+                self.entered.remove(inside)
+        finally:
+            await asyncio.shield(asyncio.to_thread(remove_folder, folder))
+
+
+@attrs.frozen(kw_only=True)
+class Confinement:
+    """What processes in *tree* may see and change; without a sandbox, everything that the user may.
+
+    *git* is the throwaway git directory that they see instead of the real one, *home* their private home.
+    """
+
+    sandbox: Sandbox
+    tree: Path
+    places: tuple[Place, ...] = ()
+    home: Path | None = None
+    git: Path | None = None
+
+    async def command(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        places: Sequence[Place] = (),
+        descriptors: Sequence[int] = (),
+    ) -> SandboxedCommand:
+        """Return how to start *command* in the tree; raise ``PluginError`` if the sandbox fails.
+
+        Nothing runs unconfined because a sandbox that worked at the start works no longer.
+        """
+        if self.home is None:
+            return SandboxedCommand(command=tuple(command), environment=environment)
+        process = ConfinedProcess(
+            command=tuple(command),
+            cwd=self.tree,
+            environment=home_environment(environment, self.home),
+            places=(*self.places, *places),
+            home=self.home,
+            descriptors=tuple(descriptors),
+        )
+        name, hooks = self.sandbox.name, self.sandbox.hooks
+        outcome = await hooks.pick(gsd_sandbox, (name,), object, process)
+        value: object = outcome.value if outcome else None
+        if isinstance(value, SandboxUnavailable):
+            raise PluginError(name, "gsd_sandbox", f"worked at the start and does not now: {value.reason}")
+        if not isinstance(value, SandboxedCommand) or not value.command:
+            raise PluginError(name, "gsd_sandbox", f"returned {value!r:.200}, not a SandboxedCommand")
+        return attrs.evolve(value, sandbox=name)
+
+    def protects(self, path: Path) -> bool:
+        """Whether no process in here can change the file of the host at *path*."""
+        if self.home is None:
+            return False
+        for place in reversed(self.places):
+            if path == place.path or place.path in path.parents:
+                return not place.writable or place.source != place.path
+        return True
+
+
+async def choose_sandbox(
+    hooks: Hooks, settings: RunSettings, root: Path, *, used_before: str = ""
+) -> Sandbox:
+    """Return the first sandbox of ``run.sandboxes`` that works, by starting a program in it.
+
+    *used_before* is the sandbox that the run to resume used. Raises ``NoSandbox`` if none works, and the
+    settings require one or the run had one: what was confined so far must not run unconfined unnoticed.
+    Call it with the project's lock held: it prepares the private home.
+    """
+    if settings.sandbox == "off":
+        return Sandbox(root=root, hooks=hooks, why=TURNED_OFF)
+    home: Path | None = None
+    refused: list[SandboxUnavailable] = []
+    installed = hooks.plugins_of(gsd_sandbox)
+    for name in settings.sandboxes:
+        if name not in installed:
+            refused.append(SandboxUnavailable(reason=f"the plugin {name!r} is not loaded"))
+            continue
+        home = home or await asyncio.to_thread(private_home, root)
+        sandbox = Sandbox(root=root, hooks=hooks, name=name, home=home)
+        problem = await _problem_with(sandbox)
+        if problem is None:
+            return sandbox
+        if problem.reason:
+            refused.append(attrs.evolve(problem, reason=f"{name}: {problem.reason}"))
+    why = "; ".join(each.reason for each in refused) or f"none of {', '.join(settings.sandboxes)} is for this"
+    fixes = tuple(dict.fromkeys(each.fix for each in refused if each.fix))
+    if used_before or settings.sandbox == "required":
+        needed = f"the run used {used_before!r}" if used_before else "one is required"
+        raise NoSandbox(f"no sandbox works, and {needed}: {why}", hint=_joined([*fixes, CONTINUE_WITHOUT]))
+    return Sandbox(root=root, hooks=hooks, why=why, fixes=fixes)
+
+
+def check_sandbox_names(hooks: Hooks, settings: RunSettings) -> None:
+    """Raise ``ConfigError`` for a name in ``run.sandboxes`` that no plugin and no default has."""
+    installed = hooks.plugins_of(gsd_sandbox)
+    known = {*installed, *RunSettings().sandboxes}
+    for name in settings.sandboxes:
+        if name not in known:
+            listed = ", ".join(map(repr, sorted(installed))) or "none"
+            raise ConfigError(f"unknown sandbox {name!r}; installed: {listed}", hint="gsd plugins")
+
+
+def warning_about(sandbox: Sandbox) -> str:
+    """Return what the user has to know about a run that is not confined; empty if it is."""
+    if sandbox.name:
+        return ""
+    fix = f" ({_joined(sandbox.fixes)})" if sandbox.fixes else ""
+    return f"no sandbox: agents and commands can change all that you can: {sandbox.why}{fix}"
+
+
+def _joined(parts: Collection[str]) -> str:
+    return "; or ".join(parts)
+
+
+async def _problem_with(sandbox: Sandbox) -> SandboxUnavailable | None:
+    """Return why the sandbox does not work, if so; an empty reason: it is for another system."""
+    try:
+        async with asyncio.timeout(START_LIMIT.total_seconds()), sandbox.around(sandbox.root) as inside:
+            environment = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+            home = inside.home
+            assert home is not None, "a sandbox with a name confines"
+            process = ConfinedProcess(
+                command=("true",),
+                cwd=sandbox.root,
+                environment=home_environment(environment, home),
+                places=inside.places,
+                home=home,
+            )
+            outcome = await sandbox.hooks.pick(gsd_sandbox, (sandbox.name,), object, process)
+            value: object = outcome.value if outcome else None
+            if value is None:
+                return SandboxUnavailable(reason="")
+            if isinstance(value, SandboxUnavailable):
+                return value
+            if not isinstance(value, SandboxedCommand) or not value.command:
+                return SandboxUnavailable(reason=f"it returned {value!r:.200}, not a SandboxedCommand")
+            return await _started(value, sandbox.root)
+    except TimeoutError:
+        return SandboxUnavailable(reason=f"`true` did not end in it within {START_LIMIT}")
+    except (GsdError, OSError) as exc:
+        return SandboxUnavailable(reason=sanitize(str(exc), multiline=False))
+
+
+async def _started(command: SandboxedCommand, folder: Path) -> SandboxUnavailable | None:
+    process = await asyncio.create_subprocess_exec(
+        *command.command,
+        cwd=folder,
+        env=dict(command.environment),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        _, error = await process.communicate()
+    finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode == 0:
+        return None
+    said = sanitize(error.decode("utf-8", "replace").strip(), multiline=False)
+    return SandboxUnavailable(
+        reason=f"`true` failed in it with exit code {process.returncode}: {clip(said, MAX_OUTPUT)}"
+    )
+
+
+def recorded_sandbox(facts: Sequence[Any]) -> str:
+    """Return the sandbox that the last process of a run used, from its ``run.opened`` facts; else empty."""
+    opened = [fact.data.get("sandbox") or {} for fact in facts if fact.kind == "run.opened"]
+    return str(opened[-1].get("name") or "") if opened else ""

@@ -1,0 +1,56 @@
+"""Temporary folders of a run, named after their project and process: what a kill leaves behind is found."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from gsd_core.processes import start_time
+
+PREFIX = "gsd-checkout-"
+
+
+def make_folder(root: Path) -> Path:
+    """Make a private temporary folder for the project at *root*, and return it."""
+    pid = os.getpid()
+    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{_digest(root)}-{pid}-{_process_digest(pid)}-"))
+
+
+def sweep_folders(root: Path) -> int:
+    """Remove the folders of the project at *root* whose process has ended; return their number."""
+    removed = 0
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}{_digest(root)}-*"):
+        found = re.fullmatch(rf"{PREFIX}[0-9a-f]+-(\d+)-([0-9a-f]+)-.*", folder.name)
+        with suppress(OSError):
+            if not found or folder.is_symlink() or folder.stat().st_uid != os.getuid():
+                continue
+            if _process_digest(int(found[1])) != found[2]:
+                remove_folder(folder)
+                removed += 1
+    return removed
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove *folder*; what programs made read-only in it, such as Go's module cache, too."""
+    with suppress(OSError):
+        shutil.rmtree(folder)
+        return
+    for path, _, _ in os.walk(folder):
+        with suppress(OSError):
+            Path(path).chmod(stat.S_IRWXU)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _digest(root: Path) -> str:
+    return hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:8]
+
+
+def _process_digest(pid: int) -> str:
+    # With its start time, because another process may have the id by now.
+    return hashlib.sha256((start_time(pid) or "").encode()).hexdigest()[:8]

@@ -1,0 +1,203 @@
+"""Claude Code's configuration folder for calls in a sandbox: a private one for each project.
+
+The user's own folder (``~/.claude``) has the login, but also settings, hooks and commands that the user's own
+Claude Code will run later, so nothing in a sandbox may write there. The private folder is beside the
+project's journal, keeps the conversations, and gets a copy of the login. An agent's commands can read that
+copy, because Claude Code itself has to; a token in ``CLAUDE_CODE_OAUTH_TOKEN`` is passed by a pipe instead.
+
+What comes back from the private folder is only a conversation that is resumed without a sandbox, and renewed
+tokens: Claude Code renews them during a call, which makes the user's own copy invalid.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import attrs
+
+from gsd_core import AgentHost, AgentTask, Place
+
+CREDENTIALS = ".credentials.json"
+ACCOUNT = ".claude.json"
+ACCOUNT_KEYS = ("oauthAccount", "userID", "primaryApiKey", "customApiKeyResponses", "hasCompletedOnboarding")
+"""The keys of ``.claude.json`` that a login consists of; others have the user's projects and MCP servers."""
+TOKENS = ("accessToken", "refreshToken", "expiresAt", "refreshTokenExpiresAt")
+USER_FILES = ("settings.json", "CLAUDE.md", "commands", "agents", "skills", "plugins", "output-styles")
+"""What a task with the user's own settings sees of the user's folder, read-only."""
+MAX_BYTES = 1_000_000
+MAX_CONVERSATION = 200_000_000
+
+
+@attrs.frozen(kw_only=True)
+class ConfigFolder:
+    """The variables and places with which the CLI finds its configuration; none if nothing is confined."""
+
+    environment: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    places: tuple[Place, ...] = ()
+
+
+@asynccontextmanager
+async def config_folder(
+    task: AgentTask, host: AgentHost, environment: Mapping[str, str], *, given: bool
+) -> AsyncGenerator[ConfigFolder]:
+    """Provide the configuration folder for a call with *environment*.
+
+    *given*: the caller has chosen ``CLAUDE_CONFIG_DIR``, so it is used as it is.
+    """
+    is_confined = bool((await host.confine(("true",), {})).sandbox)
+    own = Path(environment.get("CLAUDE_CONFIG_DIR") or Path(environment.get("HOME") or "/") / ".claude")
+    if given:
+        places = (Place(path=own, source=own, writable=True),)
+        yield ConfigFolder(places=places if is_confined else ())
+        return
+    private = await asyncio.to_thread(_private_folder, task.tree, is_confined)
+    if private is None:
+        yield ConfigFolder()
+        return
+    conversation = task.conversation.id if task.conversation and task.conversation.resume else ""
+    if not is_confined:
+        await asyncio.to_thread(_copy_conversation, private, own, conversation)
+        yield ConfigFolder()
+        return
+    await asyncio.to_thread(_copy_conversation, own, private, conversation)
+    await asyncio.to_thread(_copy_login, own, private, environment)
+    user_files: tuple[Place, ...] = ()
+    if task.user_settings:
+        found = ((private / name, (own / name).resolve()) for name in USER_FILES if (own / name).exists())
+        user_files = tuple(Place(path=path, source=source) for path, source in found)
+    try:
+        yield ConfigFolder(
+            environment={"CLAUDE_CONFIG_DIR": str(private)},
+            places=(Place(path=private, source=private, writable=True), *user_files),
+        )
+    finally:
+        await asyncio.to_thread(_take_renewed_tokens, private, own)
+
+
+def _private_folder(tree: Path, create: bool) -> Path | None:
+    """Return the project's private folder; ``None`` if there is none and *create* is not set."""
+    command = ("git", "-C", os.fspath(tree), "rev-parse", "--git-common-dir")
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if done.returncode:
+        # Without a repository there is no run to resume; it lasts as long as this process.
+        return Path(tempfile.mkdtemp(prefix="gsd-claude-")) if create else None
+    folder = (tree / os.fsdecode(done.stdout).rstrip("\n")).resolve() / "gsd" / "claude"
+    if create:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
+    return folder if folder.is_dir() else None
+
+
+def _copy_login(own: Path, private: Path, environment: Mapping[str, str]) -> None:
+    """Copy the login, unless the private copy has newer tokens; without a login, there is no copy."""
+    ours, theirs = _read(own / CREDENTIALS, follow=True), _read(private / CREDENTIALS)
+    if ours is None:
+        (private / CREDENTIALS).unlink(missing_ok=True)
+    elif theirs is None or not _is_renewal(ours, theirs):
+        _write(private / CREDENTIALS, ours)
+    # Without CLAUDE_CONFIG_DIR, the file is in the home folder, beside the configuration folder.
+    beside = own / ACCOUNT if environment.get("CLAUDE_CONFIG_DIR") else own.parent / ACCOUNT
+    account = _read(beside, follow=True) or {}
+    known = _read(private / ACCOUNT) or {}
+    kept = {key: value for key, value in known.items() if key not in ACCOUNT_KEYS}
+    _write(private / ACCOUNT, kept | {key: account[key] for key in ACCOUNT_KEYS if key in account})
+
+
+def _take_renewed_tokens(private: Path, own: Path) -> None:
+    """Copy tokens back that were renewed during the call, and nothing else."""
+    with suppress(OSError):
+        path = (own / CREDENTIALS).resolve()
+        ours, theirs = _read(path), _read(private / CREDENTIALS)
+        if ours is not None and theirs is not None and _is_renewal(ours, theirs):
+            _write(path, theirs)
+
+
+def _is_renewal(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether *new* is *old* with other tokens of the same form, which expire later.
+
+    An agent can write the private copy. It must not be able to put anything else into the user's.
+    """
+    before, after = _without_tokens(old), _without_tokens(new)
+    first, then = _login(old), _login(new)
+    if before != after or set(first) != set(then) or not first:
+        return False
+    same_form = all(
+        isinstance(value := then[name], str)
+        and len(value) < 10_000
+        and value.isascii()
+        and value.isprintable()
+        and value.split("-")[:3] == str(first[name]).split("-")[:3]
+        for name in ("accessToken", "refreshToken")
+        if isinstance(first.get(name), str)
+    )
+    ended, ends = first.get("expiresAt"), then.get("expiresAt")
+    return same_form and isinstance(ended, int) and isinstance(ends, int) and ends > ended
+
+
+def _login(credentials: Mapping[str, Any]) -> dict[str, Any]:
+    login: object = credentials.get("claudeAiOauth")
+    return cast("dict[str, Any]", login) if isinstance(login, dict) else {}
+
+
+def _without_tokens(credentials: Mapping[str, Any]) -> dict[str, Any]:
+    login = {key: value for key, value in _login(credentials).items() if key not in TOKENS}
+    return {**credentials, "claudeAiOauth": login}
+
+
+def _read(path: Path, *, follow: bool = False) -> dict[str, Any] | None:
+    """Return the JSON object in a file, if there is one; a link counts only with *follow*."""
+    try:
+        with _open(path, follow=follow) as file:
+            data: object = json.loads(file.read(MAX_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", data) if isinstance(data, dict) else None
+
+
+def _open(path: Path, *, follow: bool = False) -> BinaryIO:
+    """Open a regular file to read; not a pipe, on which this would wait, and by default not a link."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise FileNotFoundError(f"{path} is not a regular file")
+    return os.fdopen(descriptor, "rb")
+
+
+def _write(path: Path, data: Mapping[str, Any]) -> None:
+    """Replace a file as a whole, readable by its owner only."""
+    draft = path.with_name(f".gsd-{secrets.token_hex(8)}.tmp")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(dict(data), file)
+    draft.replace(path)
+
+
+def _copy_conversation(source: Path, target: Path, conversation: str) -> None:
+    """Copy the stored *conversation* to *target* if it is not there; it was begun with the other folder."""
+    if not conversation or any((target / "projects").glob(f"*/{conversation}.jsonl")):
+        return
+    for found in (source / "projects").glob(f"*/{conversation}.jsonl"):
+        folder = target / "projects" / found.parent.name
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # A folder in the private one may have been replaced by a link to anywhere.
+        if not folder.resolve().is_relative_to(target.resolve()):
+            return
+        with suppress(OSError), _open(found) as file:
+            if os.fstat(file.fileno()).st_size > MAX_CONVERSATION:
+                return
+            draft = folder / f".gsd-{secrets.token_hex(8)}.tmp"
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as copy:
+                shutil.copyfileobj(file, copy)
+            draft.replace(folder / found.name)
+            return
