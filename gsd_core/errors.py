@@ -20,6 +20,7 @@
         ProjectError              the project's folder or repository
         PlanningError             a planning file; names the file and the line
         Locked                    another run is active in the project
+        Untrusted                 the project wants something that its user has not trusted
         MachineError              the machine refuses: disk full or read-only, limits, permissions
       JournalError                the journal cannot be read or written (exit 2)
         Fenced                    a newer process has taken over the run (exit 1)
@@ -163,6 +164,10 @@ class ProjectError(UserError):
 
 class Locked(UserError):
     """Another run is active in this project."""
+
+
+class Untrusted(UserError):
+    """The project has plugins, settings or commands that its user has not trusted."""
 
 
 class MachineError(UserError):

@@ -161,6 +161,7 @@ def _describe_process(run: Run) -> dict[str, Any]:
         "options": unstructure(request.options),
         "agent": list(run.settings.agent),
         "typed": {section: dict(values) for section, values in request.typed.items()},
+        "trusted": dict(request.trusted),
         "plugins": [{key: str(getattr(info, key)) for key in plugin_keys} for info in request.plugins],
     }
 
