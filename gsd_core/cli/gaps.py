@@ -31,9 +31,12 @@ if TYPE_CHECKING:
 @click.option(
     "--run-checks", is_flag=True, help="first run the commands of executed plans, as the policies permit"
 )
+@click.option("--trust", is_flag=True, help="trust the project's own plugins, settings and commands")
 @json_flag
 @click.pass_context
-def command(ctx: click.Context, phase: str, read_only: bool, run_checks: bool, as_json: bool) -> None:
+def command(
+    ctx: click.Context, phase: str, read_only: bool, run_checks: bool, trust: bool, as_json: bool
+) -> None:
     """Show the gaps of PHASE.
 
     They come from the phase's VERIFICATION.md and from the gap detectors, which check the current files.
@@ -58,7 +61,7 @@ def command(ctx: click.Context, phase: str, read_only: bool, run_checks: bool, a
     view = survey(root).view(phase)
     loaded = None if read_only else loaded_plugins(ctx, options.global_options, with_trusted_ones=True)
     if loaded:
-        loaded = _admit(loaded, options, run_checks=run_checks)
+        loaded = _admit(loaded, options, run_checks=run_checks, trust_now=trust)
     found = asyncio.run(_find_gaps(options, loaded, view, run_checks=run_checks))
     if not as_json:
         _show(view, found)
@@ -68,11 +71,15 @@ def command(ctx: click.Context, phase: str, read_only: bool, run_checks: bool, a
         _warn(f"a detector failed: {one_line(failed, 300)}")
 
 
-def _admit(loaded: Loaded, options: RunOptions, *, run_checks: bool) -> Loaded:
+def _admit(loaded: Loaded, options: RunOptions, *, run_checks: bool, trust_now: bool) -> Loaded:
     """Warn about what is not trusted; raise ``Untrusted`` if such commands would run unconfined."""
-    from .project_trust import admit, examine, lines_of, refuse_untrusted
+    from .caller import refuse_agents
+    from .project_trust import admit, examine, lines_of, refuse_untrusted, remember
 
     trust = examine(loaded, options.root)
+    if trust.new and trust_now:
+        refuse_agents("trust a project")
+        trust = remember(trust)
     if run_checks and any(want.kind == "command" for want in trust.new):
         refuse_untrusted(trust)
     for line in lines_of([want for want in trust.new if want.kind != "command"]):
