@@ -208,8 +208,8 @@ def _settings() -> Iterator[str]:
         "7. the default",
         "",
         "An unknown key is an error with a suggestion, and all errors are reported together.",
-        "The last column says whether the project's files may set the key: *yes*, *within bounds* (a limit may "
-        "be lowered, or raised to a certain value), only *if trusted* (`gsd trust`), or *never*.",
+        "The last column says whether the project's files may set the key: *yes*, *within bounds* (a limit "
+        "may be lowered, or raised to a certain value), only *if trusted* (`gsd trust`), or *never*.",
         "A duration is a number of seconds, or a number followed by `s`, `m`, `h` or `d`.",
         "In environment variables, list items are separated by commas.",
     )
@@ -281,7 +281,7 @@ _VARIABLES = """\
 | variable | effect |
 |---|---|
 | `GSD_CONFIG` | path of the user's settings file, instead of the one in the configuration folder |
-| `GSD_STATE_DIR` | folder for what gsd remembers about the user's trust, instead of the one in the state folder |
+| `GSD_STATE_DIR` | folder for the list of what you trust, instead of the one in the state folder |
 | `GSD_PLUGINS` | names of the installed plugins that may be loaded; if empty, only the built-in ones |
 | `GSD_STRICT_PLUGINS` | with `1`, a broken plugin is an error at startup instead of being left out |
 | `NO_COLOR`, `FORCE_COLOR` | turn colors off or on; `NO_COLOR` wins |
