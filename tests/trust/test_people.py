@@ -96,6 +96,19 @@ def test_a_check_of_a_plan_cannot_answer_even_with_a_cleared_environment(
     assert bench.inbox() == []
 
 
+WORKING = """
+from pathlib import Path
+from gsd_core import implements
+from gsd_core.hookspecs import gsd_doctor
+
+Path(__file__).parents[3].joinpath("ran-" + Path(__file__).stem).touch()
+
+@implements(gsd_doctor)
+def check():
+    return []
+"""
+
+
 AGENT = """
 import json, os, subprocess, sys, time
 from pathlib import Path
@@ -129,9 +142,9 @@ async def run_agent(task, host):
 def test_what_an_agent_starts_cannot_stop_the_run_even_if_it_detaches(project: Project) -> None:
     project.create()
     loaded = plugin(project, AGENT.format(base=str(project.base)))
-    quick = {"GSD_FAKE_PHASES": "1", "GSD_FAKE_GAP": "false", "GSD_FAKE_OVERLOADED": "false"}
+    project.environment |= {"GSD_FAKE_PHASES": "1", "GSD_FAKE_GAP": "false", "GSD_FAKE_OVERLOADED": "false"}
 
-    done = project.gsd("run", EXAMPLE, *loaded, *FAKE[:2], "--agent", "own", "--yes", **quick)
+    done = project.gsd("run", EXAMPLE, *loaded, *FAKE[:2], "--agent", "own", "--yes")
 
     assert done.exit == 0, done.err
     assert "was started by the active run" in (project.base / "direct").read_text()
@@ -156,22 +169,22 @@ def test_a_person_can_stop_a_run_from_elsewhere(project: Project) -> None:
 def test_what_appears_after_the_run_began_needs_a_person(project: Project, tmp_path: Path) -> None:
     project.create()
     project.environment |= {"GSD_FAKE_PHASES": "1", "GSD_STATE_DIR": str(tmp_path / "state")}
-    first = own_plugin(project.root, "first")
+    own_plugin(project.root, "first", WORKING)
     begun = project.gsd("run", EXAMPLE, *FAKE, "--no-input", "--trust")
-    own_plugin(project.root, "later")
+    own_plugin(project.root, "later", WORKING)
 
     unattended = project.gsd("resume", *FAKE[:2], "--no-input")
     with_flag = project.gsd("resume", *FAKE[:2], "--no-input", "--trust")
 
     assert begun.exit == 3, begun.err
-    assert first.with_suffix(".ran").exists()
+    assert (project.base / "ran-first").exists()
     [opened] = project.facts("run.opened")
     assert list(opened.data["trusted"].values()) == ["plugin .gsd/plugins/first.py"]
     assert (unattended.exit, with_flag.exit) == (2, 2)
     assert "plugin .gsd/plugins/later.py" in with_flag.err
     assert "first.py" not in with_flag.err
     assert "an agent may have written it" in with_flag.err
-    assert not first.with_name("later.ran").exists()
+    assert not (project.base / "ran-later").exists()
 
     command = ("gsd_core", "resume", "-C", str(project.root), *FAKE[:2], "--trust")
     with on_a_terminal(*command, **project.environ({}), NO_COLOR="1") as screen:
@@ -180,7 +193,7 @@ def test_what_appears_after_the_run_began_needs_a_person(project: Project, tmp_p
         screen.type("n\n")
         code = screen.ended()
     assert code == 2
-    assert not first.with_name("later.ran").exists()
+    assert not (project.base / "ran-later").exists()
 
 
 @pytest.mark.slow
@@ -190,13 +203,13 @@ def test_the_same_content_can_be_trusted_again_by_a_resume_elsewhere(
     """A container may lose the user's folder, but keep the repository with its journal."""
     project.create()
     project.environment |= {"GSD_FAKE_PHASES": "1", "GSD_STATE_DIR": str(tmp_path / "one")}
-    path = own_plugin(project.root, "first")
+    own_plugin(project.root, "first", WORKING)
     project.gsd("run", EXAMPLE, *FAKE, "--no-input", "--trust")
-    path.with_suffix(".ran").unlink()
+    (project.base / "ran-first").unlink()
     project.environment |= {"GSD_STATE_DIR": str(tmp_path / "two")}
 
     without = project.gsd("resume", *FAKE[:2], "--no-input")
     trusted = project.gsd("resume", *FAKE[:2], "--no-input", "--trust")
 
     assert (without.exit, trusted.exit) == (2, 3), trusted.err
-    assert path.with_suffix(".ran").exists()
+    assert (project.base / "ran-first").exists()
