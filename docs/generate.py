@@ -208,6 +208,8 @@ def _settings() -> Iterator[str]:
         "7. the default",
         "",
         "An unknown key is an error with a suggestion, and all errors are reported together.",
+        "The last column says whether the project's files may set the key: *yes*, *within bounds* (a limit "
+        "may be lowered, or raised to a certain value), only *if trusted* (`gsd trust`), or *never*.",
         "A duration is a number of seconds, or a number followed by `s`, `m`, `h` or `d`.",
         "In environment variables, list items are separated by commas.",
     )
@@ -218,8 +220,8 @@ def _settings() -> Iterator[str]:
             yield ""
             yield _marked(inspect.getdoc(kind) or "")
             yield ""
-            yield "| key | type | default | flag | variable |"
-            yield "|---|---|---|---|---|"
+            yield "| key | type | default | flag | variable | in the project |"
+            yield "|---|---|---|---|---|---|"
             yield from (_setting(section, field) for field in fields)
             yield ""
     yield _PLANNING_CONFIG
@@ -230,7 +232,14 @@ def _setting(section: str, field: attrs.Attribute[Any]) -> str:
     prefix = "GSD_" if section == "run" else f"GSD_{section.upper()}_"
     flag = f"`{field.metadata['flag']}`" if field.metadata.get("flag") else ""
     about = f"`{field.name}` | {_type(field.type)} | {_default(field)} | {flag}"
-    return f"| {about} | `{prefix}{field.name.upper()}` |"
+    return f"| {about} | `{prefix}{field.name.upper()}` | {_in_project(field)} |"
+
+
+def _in_project(field: attrs.Attribute[Any]) -> str:
+    if field.metadata.get("consent"):
+        return "never"
+    harmless = field.metadata.get("harmless")
+    return "within bounds" if callable(harmless) else "yes" if harmless else "if trusted"
 
 
 _TYPES: Mapping[Any, str] = {
@@ -272,6 +281,7 @@ _VARIABLES = """\
 | variable | effect |
 |---|---|
 | `GSD_CONFIG` | path of the user's settings file, instead of the one in the configuration folder |
+| `GSD_STATE_DIR` | folder for the list of what you trust, instead of the one in the state folder |
 | `GSD_PLUGINS` | names of the installed plugins that may be loaded; if empty, only the built-in ones |
 | `GSD_STRICT_PLUGINS` | with `1`, a broken plugin is an error at startup instead of being left out |
 | `NO_COLOR`, `FORCE_COLOR` | turn colors off or on; `NO_COLOR` wins |

@@ -81,7 +81,7 @@ from .planning.model import (
     Verdict,
 )
 from .protected_paths import PROTECTED_NAMES, fold_name, is_secret_name, protected_part
-from .settings import bind_settings, setting, settings_of
+from .settings import at_most, bind_settings, lower_only, setting, settings_of
 
 __all__ = [
     "EVENT_NAMES",
@@ -180,11 +180,13 @@ __all__ = [
     "UserError",
     "Verdict",
     "Verified",
+    "at_most",
     "bind_settings",
     "fold_name",
     "hookimpl",
     "implements",
     "is_secret_name",
+    "lower_only",
     "normal_phase",
     "padded",
     "parse_typed_answer",

@@ -21,6 +21,7 @@
         PlanningError             a planning file; names the file and the line
         Locked                    another run is active in the project
         NoSandbox                 no sandbox works, and the run needs one (exit 4)
+        Untrusted                 the project wants something that its user has not trusted
         MachineError              the machine refuses: disk full or read-only, limits, permissions
       JournalError                the journal cannot be read or written (exit 2)
         Fenced                    a newer process has taken over the run (exit 1)
@@ -168,6 +169,10 @@ class Locked(UserError):
 
 class NoSandbox(UserError):
     """No sandbox works on this machine, and the settings require one or the run has used one so far."""
+
+
+class Untrusted(UserError):
+    """The project has plugins, settings or commands that its user has not trusted."""
 
 
 class MachineError(UserError):

@@ -229,3 +229,80 @@ def is_git_at_work(files: Collection[Path], folders: Collection[Path]) -> bool:
         if cwd and any(cwd.is_relative_to(folder) for folder in folders):
             return True
     return False
+
+
+RUN_MARKS = ("GSD_RUN", "GSD_STEP", "GSD_CALL")
+"""Variables that every process of a run's agents and checks gets."""
+
+
+def why_not_a_person(run_pid: int | None = None) -> str:
+    """Return why this process belongs to a run's agent or check instead of a person; empty if it does not.
+
+    The evidence is a mark in the environment of this process, of an ancestor, or of the leader of its session
+    or group: ``env -i`` clears only its own. *run_pid* is the process of the active run: what it started
+    is not a person, and neither is a process that was detached from its parents since then, has no terminal,
+    and is in the run's control group.
+
+    A process that opens a pseudo terminal in a detached session, or that moves to another control group,
+    leaves no evidence. Only a sandbox keeps it out.
+    """
+    import psutil
+
+    if mark := next((name for name in RUN_MARKS if name in os.environ), ""):
+        return f"this process has {mark}={os.environ[mark]} in its environment"
+    me = psutil.Process()
+    try:
+        line = [me, *me.parents()]
+    except psutil.Error:
+        line = [me]
+    pids = {process.pid for process in line}
+    leaders = [pid for pid in {os.getsid(0), os.getpgrp()} - pids if pid > 0]
+    for process in [*line, *(psutil.Process(pid) for pid in leaders if psutil.pid_exists(pid))]:
+        with suppress(psutil.Error, OSError):
+            environment = process.environ()
+            if mark := next((name for name in RUN_MARKS if name in environment), ""):
+                about = f"process {process.pid}, which it comes from"
+                return f"{about}, has {mark}={environment[mark]} in its environment"
+    if run_pid is None:
+        return ""
+    if run_pid in pids - {me.pid}:
+        return f"this process was started by the active run (pid {run_pid})"
+    if _is_detached_since(line, run_pid):
+        return f"this process was detached from its parents since the active run began (pid {run_pid})"
+    return ""
+
+
+def _is_detached_since(line: list[psutil.Process], run_pid: int) -> bool:
+    """Whether the *line* from a process to its ancestors was cut off after the process *run_pid* started."""
+    import psutil
+
+    # Orphans get a new parent: process 1, or a service manager.
+    adopters = [process for process in line if process.pid == 1 or _is_service_manager(process)]
+    family = [process for process in line if process not in adopters]
+    if not adopters or not family:
+        return False
+    try:
+        began = psutil.Process(run_pid).create_time()
+        if any(process.terminal() for process in family) or family[-1].create_time() <= began:
+            return False
+    except psutil.Error:
+        return False
+    # A service or a session that was started meanwhile has a control group of its own.
+    return _control_group(family[-1].pid) == _control_group(run_pid)
+
+
+def _is_service_manager(process: psutil.Process) -> bool:
+    import psutil
+
+    try:
+        return process.name() in ("systemd", "launchd")
+    except psutil.Error:
+        return False
+
+
+def _control_group(pid: int) -> str:
+    """Return the control group of a process; empty where there are none (macOS) or it cannot be read."""
+    try:
+        return Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8")
+    except OSError:
+        return ""

@@ -38,16 +38,46 @@ T = TypeVar("T")
 _bound: ContextVar[Mapping[type, object] | None] = ContextVar("gsd_settings", default=None)
 
 
-def setting(default: Any, *, flag: str = "", help: str = "") -> Any:  # noqa: A002 - click's own word
+Harmless: TypeAlias = Callable[[Any, Any], bool]
+"""Whether a project may set a value: the arguments are the value, and the one that counts without it."""
+
+
+def setting(
+    default: Any,
+    *,
+    flag: str = "",
+    help: str = "",  # noqa: A002 - click's own word
+    harmless: bool | Harmless = False,
+    consent: bool = False,
+) -> Any:
     """Declare a field of a settings class: its *default*, and its *flag* on ``gsd run``, if any.
 
     *default* may be a callable; it is called for each instance. A flag takes a value of the field's
-    type; the flag of a tuple may be repeated.
+    type; the flag of a tuple may be repeated. *harmless*: a project's own ``gsd.toml`` may set it although
+    its user has not trusted the project; a function decides by value (see :func:`at_most`). *consent*: it
+    speaks for the user, so the project's files may never set it.
     """
-    metadata = {"flag": flag, "help": help}
+    metadata = {"flag": flag, "help": help, "harmless": harmless, "consent": consent}
     if callable(default):
         return attrs.field(factory=default, metadata=metadata)
     return attrs.field(default=default, metadata=metadata)
+
+
+def at_most(bound: Any) -> Harmless:
+    """Return a function for *harmless* of :func:`setting`: at most *bound*, or what counts without it.
+
+    ``None`` means that there is no limit.
+    """
+
+    def is_harmless(value: Any, otherwise: Any) -> bool:
+        return value is not None and any(limit is not None and value <= limit for limit in (bound, otherwise))
+
+    return is_harmless
+
+
+def lower_only(value: Any, otherwise: Any) -> bool:
+    """Whether *value* limits at least as much as *otherwise*, for *harmless*; ``None`` means no limit."""
+    return otherwise is None or (value is not None and value <= otherwise)
 
 
 def settings_of(kind: type[T]) -> T:
@@ -84,22 +114,29 @@ class RunSettings:
         "auto", flag="--sandbox", help="confine agents and commands: auto, required or off"
     )
     sandboxes: tuple[str, ...] = setting(("bubblewrap", "seatbelt"))
-    phases: str = setting("", flag="--phases", help="phases to run, such as 1-3,5,7.1")
-    only: str = setting("", flag="--only", help="run this phase only")
-    skip_verify: bool = setting(False, flag="--skip-verify", help="skip verification (noted in the summary)")
-    skip_discuss: bool = setting(False)
-    depth: Depth = setting("standard", flag="--depth", help="how finely to divide the work into phases")
-    profile: Profile = setting("balanced")
-    model: str = setting("", flag="--model", help="model to use for every step")
-    gap_rounds: int = setting(3)
-    commit_docs: bool = setting(True)
+    phases: str = setting("", flag="--phases", help="phases to run, such as 1-3,5,7.1", harmless=True)
+    only: str = setting("", flag="--only", help="run this phase only", harmless=True)
+    skip_verify: bool = setting(
+        False, flag="--skip-verify", help="skip verification (noted in the summary)", harmless=True
+    )
+    skip_discuss: bool = setting(False, harmless=True)
+    depth: Depth = setting(
+        "standard", flag="--depth", help="how finely to divide the work into phases", harmless=True
+    )
+    profile: Profile = setting("balanced", harmless=True)
+    model: str = setting("", flag="--model", help="model to use for every step", harmless=True)
+    gap_rounds: int = setting(3, harmless=at_most(10))
+    commit_docs: bool = setting(True, harmless=True)
     allow_dirty: bool = setting(
-        False, flag="--allow-dirty", help="start even with uncommitted changes to tracked files"
+        False, flag="--allow-dirty", help="start even with uncommitted changes to tracked files", consent=True
     )
     accept_branch: bool = setting(
-        False, flag="--accept-branch", help="continue on this branch, although the run began on another one"
+        False,
+        flag="--accept-branch",
+        help="continue on this branch, although the run began on another one",
+        consent=True,
     )
-    wait_for_answers: timedelta = setting(timedelta(0))
+    wait_for_answers: timedelta = setting(timedelta(0), harmless=at_most(timedelta(days=1)))
 
 
 @attrs.frozen(kw_only=True)
@@ -112,12 +149,12 @@ class LimitSettings:
     and its conversation is resumed with the answer.
     """
 
-    idle: timedelta = setting(timedelta(minutes=10))
-    hard: timedelta = setting(timedelta(hours=1))
-    max_wait: timedelta = setting(timedelta(hours=6))
-    park_after: timedelta = setting(timedelta(minutes=5))
-    check: timedelta = setting(timedelta(minutes=10))
-    detector: timedelta = setting(timedelta(minutes=10))
+    idle: timedelta = setting(timedelta(minutes=10), harmless=at_most(timedelta(hours=1)))
+    hard: timedelta = setting(timedelta(hours=1), harmless=at_most(timedelta(hours=6)))
+    max_wait: timedelta = setting(timedelta(hours=6), harmless=at_most(timedelta(days=1)))
+    park_after: timedelta = setting(timedelta(minutes=5), harmless=at_most(timedelta(hours=1)))
+    check: timedelta = setting(timedelta(minutes=10), harmless=at_most(timedelta(hours=1)))
+    detector: timedelta = setting(timedelta(minutes=10), harmless=at_most(timedelta(hours=1)))
 
 
 CORE_SECTIONS: tuple[tuple[str, type], ...] = (("run", RunSettings), ("limits", LimitSettings))
@@ -131,11 +168,15 @@ Section: TypeAlias = Mapping[str, Any]
 
 @attrs.frozen(kw_only=True)
 class Layer:
-    """The values of one source, by section and key; if *strict*, an unknown key is an error."""
+    """The values of one source, by section and key; if *strict*, an unknown key is an error.
+
+    *project*: they come from the project's files, which its user need not have written.
+    """
 
     origin: str
     sections: Mapping[str, Section]
     strict: bool = True
+    project: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -164,17 +205,17 @@ def _variable(section: str, key: str) -> str:
     return f"GSD_{key.upper()}" if section == "run" else f"GSD_{section.upper()}_{key.upper()}"
 
 
-def toml_layer(path: Path, origin: str) -> Layer:
-    """Return the values of a TOML file; none if it does not exist."""
+def toml_layer(path: Path, origin: str, *, project: bool = False) -> Layer:
+    """Return the values of a TOML file, of the *project* or of the user; none if it does not exist."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return Layer(origin=origin, sections={})
+        return Layer(origin=origin, sections={}, project=project)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         raise ConfigError(f"cannot read {origin}: {exc}", hint="fix the file, or move it away") from exc
     if outside := [key for key, value in data.items() if not isinstance(value, dict)]:
         raise ConfigError(f"{origin}: {outside[0]!r} is not in a section", hint="put it under [run]")
-    return Layer(origin=origin, sections=data)
+    return Layer(origin=origin, sections=data, project=project)
 
 
 def planning_layer(config: Mapping[str, Any]) -> Layer:
@@ -190,7 +231,7 @@ def planning_layer(config: Mapping[str, Any]) -> Layer:
         "commit_docs": planning.get("commit_docs", config.get("commit_docs")),
     }
     run = {key: value for key, value in values.items() if value is not None}
-    return Layer(origin=".planning/config.json", sections={"run": run})
+    return Layer(origin=".planning/config.json", sections={"run": run}, project=True)
 
 
 def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -202,10 +243,22 @@ def user_config() -> Path:
     """Return the path of the user's own settings file."""
     if override := os.environ.get("GSD_CONFIG"):
         return Path(override)
+    return _own_folder("config") / "config.toml"
+
+
+def trust_folder() -> Path:
+    """Return the user's own folder with the list of what they trust in projects."""
+    if override := os.environ.get("GSD_STATE_DIR"):
+        return Path(override) / "trust"
+    return _own_folder("state") / "trust"
+
+
+def _own_folder(kind: Literal["config", "state"]) -> Path:
     import platformdirs
 
     try:
-        return platformdirs.user_config_path("gsd") / "config.toml"
+        own = platformdirs.user_config_path if kind == "config" else platformdirs.user_state_path
+        return own("gsd")
     except RuntimeError as error:
         # A container may run as a user that has no entry in its list of users.
         message = (
@@ -499,3 +552,85 @@ _SCALARS: Mapping[type, Callable[[Any], Any]] = {
     timedelta: _duration,
     Path: _path,
 }
+
+
+# What a project may set.
+
+
+@attrs.frozen(kw_only=True)
+class ProjectSetting:
+    """A value in a project's files that is not harmless, or that is *consent*."""
+
+    name: str
+    value: Any
+    origin: str
+    help: str = ""
+    consent: bool = False
+
+
+def restricted(
+    classes: Sequence[tuple[str, type]], layers: Sequence[Layer], *, foreign: Collection[str] = ()
+) -> tuple[ProjectSetting, ...]:
+    """Return what the project's files set and an untrusted project may not set.
+
+    *classes* are those of the core and of plugins that are not the project's own; *foreign* are the sections
+    of the project's own plugins, in which nothing is harmless. Unknown keys are left to :func:`resolve`.
+    """
+    known, _ = _fields(classes)
+    # What counts without the project: a budget in the user's own settings must not be raised.
+    own = [layer for layer in layers if not layer.project and layer.origin not in (COMMAND_LINE, ENVIRONMENT)]
+    found: list[ProjectSetting] = []
+    for layer in (layer for layer in layers if layer.project):
+        for section, values in layer.sections.items():
+            for key, value in values.items():
+                field = known.get(section, {}).get(key)
+                name = f"{section}.{key}"
+                if field is None:
+                    if section in foreign:
+                        found.append(ProjectSetting(name=name, value=value, origin=layer.origin))
+                elif field.metadata.get("consent") or not _is_harmless(field, section, value, own):
+                    found.append(
+                        ProjectSetting(
+                            name=name,
+                            value=value,
+                            origin=layer.origin,
+                            help=str(field.metadata.get("help", "")),
+                            consent=bool(field.metadata.get("consent")),
+                        )
+                    )
+    return tuple(found)
+
+
+def _is_harmless(field: attrs.Attribute[Any], section: str, value: Any, own: Sequence[Layer]) -> bool:
+    harmless = field.metadata.get("harmless", False)
+    if not callable(harmless):
+        return bool(harmless)
+    default: Any = field.default
+    otherwise = default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]
+    raw = next(
+        (
+            layer.sections[section][field.name]
+            for layer in own
+            if field.name in layer.sections.get(section, {})
+        ),
+        None,
+    )
+    converter, kind = _converter(), field.type or Any
+    try:
+        converted = converter.structure(value, kind)
+        otherwise = converter.structure(raw, kind) if raw is not None else otherwise
+    except Exception:
+        return True  # it never counts: resolve() reports it
+    try:
+        return bool(harmless(converted, otherwise))
+    except Exception:  # a plugin's function may raise anything
+        return False
+
+
+def without(layer: Layer, names: Collection[str]) -> Layer:
+    """Return *layer* without the settings *names* (``section.key``)."""
+    sections = {
+        section: {key: value for key, value in values.items() if f"{section}.{key}" not in names}
+        for section, values in layer.sections.items()
+    }
+    return attrs.evolve(layer, sections={section: values for section, values in sections.items() if values})

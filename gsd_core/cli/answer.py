@@ -36,10 +36,12 @@ def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_jso
     from gsd_core.journal.codec import unstructure
     from gsd_core.journal.inbox import put
 
+    from .caller import refuse_agents
     from .project import journal_path, load
 
     options = global_options_of(ctx)
     project = load(options)
+    refuse_agents("answer a question", run_pid=project.holder.pid if project.holder else None)
     question = _open_question(project, question_id)
     try:
         answer = parse_typed_answer(question, " ".join(words))

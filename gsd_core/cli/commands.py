@@ -36,10 +36,11 @@ COMMANDS: Mapping[str, CommandEntry] = {
         "Trace the requirements: statements of the idea, phase, plans, commits, checks and evidence.",
     ),
     "health": CommandEntry("health", "Check .planning/ and the journal, and repair some of the files."),
+    "trust": CommandEntry("trust", "Trust the plugins, settings and commands that the project brings."),
     "plugins": CommandEntry("plugins", "List plugins, create a new one, or check one."),
 }
 
-LOAD_PLUGINS = ("run", "resume", "gaps", "plugins")
+LOAD_PLUGINS = ("run", "resume", "gaps", "trust", "plugins")
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
 
 _MENTION = re.compile(rf"\bgsd ({'|'.join(COMMANDS)})\b")

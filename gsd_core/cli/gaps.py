@@ -31,9 +31,12 @@ if TYPE_CHECKING:
 @click.option(
     "--run-checks", is_flag=True, help="first run the commands of executed plans, as the policies permit"
 )
+@click.option("--trust", is_flag=True, help="trust the project's own plugins, settings and commands")
 @json_flag
 @click.pass_context
-def command(ctx: click.Context, phase: str, read_only: bool, run_checks: bool, as_json: bool) -> None:
+def command(
+    ctx: click.Context, phase: str, read_only: bool, run_checks: bool, trust: bool, as_json: bool
+) -> None:
     """Show the gaps of PHASE.
 
     They come from the phase's VERIFICATION.md and from the gap detectors, which check the current files.
@@ -45,7 +48,7 @@ def command(ctx: click.Context, phase: str, read_only: bool, run_checks: bool, a
     from gsd_core.views.planning import gaps_json
 
     from .launch import RunOptions
-    from .plugin_loading import loaded_plugins, trusted_hashes
+    from .plugin_loading import loaded_plugins
     from .project import planned_root
 
     if read_only and run_checks:
@@ -56,7 +59,9 @@ def command(ctx: click.Context, phase: str, read_only: bool, run_checks: bool, a
         flags=Layer(origin=COMMAND_LINE, sections={}),
     )
     view = survey(root).view(phase)
-    loaded = None if read_only else loaded_plugins(ctx, trusted=trusted_hashes(root))
+    loaded = None if read_only else loaded_plugins(ctx, options.global_options, with_trusted_ones=True)
+    if loaded:
+        loaded = _admit(loaded, options, run_checks=run_checks, trust_now=trust)
     found = asyncio.run(_find_gaps(options, loaded, view, run_checks=run_checks))
     if not as_json:
         _show(view, found)
@@ -64,6 +69,24 @@ def command(ctx: click.Context, phase: str, read_only: bool, run_checks: bool, a
     print_json(gaps_json(found))
     for failed in found.failed:
         _warn(f"a detector failed: {one_line(failed, 300)}")
+
+
+def _admit(loaded: Loaded, options: RunOptions, *, run_checks: bool, trust_now: bool) -> Loaded:
+    """Warn about what is not trusted; raise ``Untrusted`` if such commands would run unconfined."""
+    from .caller import refuse_agents
+    from .project_trust import admit, examine, lines_of, refuse_untrusted, remember
+
+    trust = examine(loaded, options.root)
+    if trust.new and trust_now:
+        refuse_agents("trust a project")
+        trust = remember(trust)
+    if run_checks and any(want.kind == "command" for want in trust.new):
+        refuse_untrusted(trust)
+    for line in lines_of([want for want in trust.new if want.kind != "command"]):
+        _warn(f"not trusted (see gsd trust), so it does not count: {line}")
+    for setting in trust.consent:
+        _warn(f"{setting.origin} sets {setting.name}: consent cannot come from the project's files")
+    return admit(loaded, trust)
 
 
 async def _find_gaps(

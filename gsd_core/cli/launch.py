@@ -19,15 +19,14 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import click
 
-from gsd_core.errors import ConfigError, Credentials, GsdError, ProjectError
+from gsd_core.errors import ConfigError, Credentials, GsdError, ProjectError, Untrusted
 from gsd_core.exit_codes import ExitCode, exit_code
 from gsd_core.hookspecs import RunInfo, gsd_doctor, gsd_execute_step, gsd_run_agent, gsd_workspace
 from gsd_core.machine.state import Options, State
 from gsd_core.model.step import Idea
-from gsd_core.planning.config import read_config
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
-from gsd_core.plugins.loading import PluginInfo, build_manager
+from gsd_core.plugins.loading import build_manager
 from gsd_core.run import RunEnd, run_project
 from gsd_core.run.notes import with_notes
 from gsd_core.run.preflight import check_idea, load_idea
@@ -41,20 +40,21 @@ from gsd_core.settings import (
     Settings,
     bind_settings,
     environment_layer,
-    planning_layer,
     resolve,
     toml_layer,
     user_config,
 )
+from gsd_core.trust import labels
 from gsd_core.views.state_file import StateFileWriter
 from gsd_core.views.status import SCHEMA_VERSION, History
 
+from .caller import refuse_agents
 from .commands import base_command, with_global_options
 from .dry_run import plan_json, show_plan
 from .global_options import GlobalOptions
 from .options import classes_of, origin_of, parse_phases, value_of
-from .output import counted, print_json
-from .plugin_loading import Loaded, check_loaded, confirm_trust, remember_trust, with_trusted
+from .output import counted, print_json, warn
+from .plugin_loading import Loaded, check_loaded
 from .project import (
     ProjectState,
     foreign_files,
@@ -65,15 +65,28 @@ from .project import (
     now,
     project_root,
 )
+from .project_trust import (
+    PROJECT_SETTINGS,
+    ProjectTrust,
+    admit,
+    ask,
+    changed_since_start,
+    examine,
+    lines_of,
+    project_layers,
+    refuse_consent,
+    refuse_untrusted,
+    remember,
+)
 from .streams import background_output
 
 Output: TypeAlias = Literal["text", "json", "stream-json"]
 
-PROJECT_SETTINGS = "gsd.toml"
 NOT_CONTINUED = ("yolo", "answers", "apprise")
 """Sections whose flags hold for one process only: consent, and who answers or is notified."""
 CONSENT = {("run", "allow_dirty"), ("run", "accept_branch")}
 """Settings that agree to something about the project as it is now."""
+WITHOUT_TRUST = "leave its plugins out with -p no:NAME, and remove its other wishes from gsd.toml"
 MAX_REASON = 400
 MAX_FILES_SHOWN = 5
 NEXT_STEPS = {
@@ -93,6 +106,7 @@ class RunOptions:
     flags: Layer
     idea: Path | None = None
     resume: bool = False
+    trust: bool = False
     no_input: bool = False
     output: Output = "text"
     verbosity: int = 0
@@ -135,15 +149,9 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     check_idea(root, idea, state, base_command(options.global_options))
 
     settings = build_settings(options, loaded, previous)
-    # Whether the user trusts the project's own plugins can depend on the settings, and the settings on them.
-    untrusted = [info for info in loaded.infos if info.status == "untrusted"]
-    trusted: list[PluginInfo] = []
-    if untrusted and not options.dry_run:
-        ask = _is_interactive(options, settings)
-        trusted = confirm_trust(untrusted, yes=_has_consent(loaded, settings), ask=ask)
-        remember_trust(root, trusted)
-        loaded = with_trusted(loaded, frozenset(info.sha256 for info in trusted))
-        settings = build_settings(options, loaded, previous)
+    trust = _settle_trust(options, loaded, settings, previous)
+    loaded = admit(loaded, trust)
+    settings = build_settings(options, loaded, previous)
 
     check_loaded(loaded)
     if str(options.idea) == "-" and value_of(settings, "--answers") == "-":
@@ -153,7 +161,7 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     check_plugins(loaded.hooks, settings.of(RunSettings))
     if not options.dry_run:
         check_agents(loaded.hooks, settings)
-    request = _build_request(options, loaded, settings, idea, previous)
+    request = _build_request(options, loaded, settings, idea, previous, trust)
     if new:
         _confirm_repository(options, loaded, settings)
 
@@ -164,8 +172,6 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
 
     if new:
         make_repository(root, settings.of(RunSettings).agent)
-        # Trust is stored in the repository, which a new project has only now.
-        remember_trust(root, trusted)
     elif not root.is_dir():
         make_folder(root)
     with background_output():
@@ -175,8 +181,47 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     return end.exit
 
 
+def _settle_trust(
+    options: RunOptions, loaded: Loaded, settings: Settings, previous: ProjectState | None
+) -> ProjectTrust:
+    """Return what the project wants, all of it trusted; raise ``Untrusted`` if the user does not trust it.
+
+    A dry run asks nothing, and shows what would happen without trust.
+    """
+    trust = examine(loaded, options.root, settings.of(RunSettings))
+    refuse_consent(trust)
+    if not trust.new:
+        return trust
+    if options.dry_run:
+        warn(f"not trusted, so it does not count: {line}" for line in lines_of(trust.new))
+        return trust
+    refuse_agents("trust a project")
+    continued = _continued(options, previous)
+    changed = changed_since_start(trust, continued.last_run.facts) if continued else ()
+    if options.trust and not changed:
+        return remember(trust)
+    if _is_interactive(options, settings):
+        if ask(trust):
+            return remember(trust)
+        raise Untrusted("the project is not trusted", hint=WITHOUT_TRUST)
+    if options.trust:
+        listed = "\n".join(f"  {line}" for line in lines_of(changed))
+        raise Untrusted(
+            f"since this run began, the project has got\n{listed}\nan agent may have written it, so --trust "
+            "does not cover it",
+            hint="read it, then trust it with `gsd trust` at a terminal",
+        )
+    refuse_untrusted(trust)
+    return trust
+
+
 def _build_request(
-    options: RunOptions, loaded: Loaded, settings: Settings, idea: Idea | None, previous: ProjectState | None
+    options: RunOptions,
+    loaded: Loaded,
+    settings: Settings,
+    idea: Idea | None,
+    previous: ProjectState | None,
+    trust: ProjectTrust,
 ) -> RunRequest:
     return RunRequest(
         root=options.root,
@@ -185,6 +230,7 @@ def _build_request(
         settings=settings,
         hooks=loaded.hooks,
         plugins=loaded.infos,
+        trusted=labels(trust.wants),
         info=RunInfo(
             id="",
             project=options.root,
@@ -210,13 +256,12 @@ def _build_request(
 
 def build_settings(options: RunOptions, loaded: Loaded, previous: ProjectState | None) -> Settings:
     """Merge the flags, the environment, the unfinished run's options, and the files."""
-    root, classes = options.root, classes_of(loaded)
+    classes = classes_of(loaded)
     layers = [
         options.flags,
         environment_layer(classes, os.environ),
         _previous_layer(_continued(options, previous)),
-        toml_layer(root / PROJECT_SETTINGS, PROJECT_SETTINGS),
-        planning_layer(read_config(root)),
+        *project_layers(loaded, options.root),
         toml_layer(user_config(), str(user_config())),
     ]
     not_loaded = [info.name for info in loaded.infos if info.status != "active"]

@@ -21,7 +21,7 @@ from gsd_core.settings import COMMAND_LINE, CORE_SECTIONS, Layer, Settings
 
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command
-from .plugin_loading import Loaded, loaded_plugins, trusted_hashes
+from .plugin_loading import Loaded, loaded_plugins
 
 SettingsClasses: TypeAlias = Sequence[tuple[str, type[Any]]]
 """Settings classes with their sections."""
@@ -33,7 +33,7 @@ class StartCommand(Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Load the plugins that *args* name, then parse *args* with the flags of these plugins."""
         options = options_ahead(global_options_of(ctx), args)
-        loaded_plugins(ctx, options, trusted=trusted_hashes(options.directory.resolve()))
+        loaded_plugins(ctx, options, with_trusted_ones=True)
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -46,6 +47,26 @@ def warn(lines: Iterable[str]) -> None:
     """Print warnings on stderr, sanitized, so that stdout stays what was asked for."""
     for line in lines:
         click.echo(f"warning: {sanitize(line, multiline=False)}", err=True)
+
+
+def show_all(lines: Sequence[str]) -> bool:
+    """Show *lines* on stderr, a screen at a time, before something is approved; false if input ends.
+
+    What scrolled away unseen would be approved unseen.
+    """
+    width, height = shutil.get_terminal_size()
+    used = 0
+    for line in lines:
+        rows = 1 + len(line) // max(width, 1)
+        if used + rows > height - 2 and used:
+            try:
+                click.prompt("more: press Enter", default="", show_default=False, err=True)
+            except click.Abort:
+                return False
+            used = 0
+        click.echo(line, err=True)
+        used += rows
+    return True
 
 
 def counted(number: int, noun: str) -> str:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 
 import attrs
 import click
 
-from gsd_core.errors import ConfigError
-from gsd_core.git import git_common_dir
+from gsd_core.errors import ConfigError, GsdError
 from gsd_core.hookspecs import gsd_cli_commands
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.discovery import Choice
-from gsd_core.plugins.importing import Trust
 from gsd_core.plugins.loading import PluginInfo, Registry, build_manager, load, settings_failures
 from gsd_core.sanitize import sanitize
 
@@ -26,26 +23,47 @@ LOADED = "gsd.loaded"
 
 @attrs.frozen(kw_only=True)
 class Loaded:
-    """The plugins that were found, and the hooks of those that are active."""
+    """The plugins that were found, and the hooks of those that are active.
+
+    *admitted*: the user trusts what the project wants, so its own plugins are loaded and its settings count.
+    """
 
     hooks: Hooks
     manager: Registry
     infos: tuple[PluginInfo, ...]
     choice: Choice
+    admitted: bool = False
 
 
 def loaded_plugins(
-    ctx: click.Context, options: GlobalOptions | None = None, *, trusted: frozenset[str] = frozenset()
+    ctx: click.Context, options: GlobalOptions | None = None, *, with_trusted_ones: bool = False
 ) -> Loaded:
     """Return the plugins of this command, loading them the first time.
 
-    *options* replaces the global options of *ctx* while those after the subcommand are not parsed yet. A
-    plugin in the project's ``.gsd/plugins`` is imported only if its hash is *trusted*.
+    *options* replaces the global options of *ctx* while those after the subcommand are not parsed yet. The
+    plugins in the project's ``.gsd/plugins`` are imported only *with_trusted_ones*, and only if the user
+    trusts everything that the project wants.
     """
     if LOADED not in ctx.meta:
-        ctx.meta[LOADED] = load_plugins(choose_plugins(options or global_options_of(ctx)), trusted)
-    loaded: Loaded = ctx.meta[LOADED]
-    return loaded
+        options = options or global_options_of(ctx)
+        loaded = load_plugins(choose_plugins(options), frozenset())
+        if with_trusted_ones:
+            loaded = _admit_if_trusted(loaded, options)
+        ctx.meta[LOADED] = loaded
+    found: Loaded = ctx.meta[LOADED]
+    return found
+
+
+def _admit_if_trusted(loaded: Loaded, options: GlobalOptions) -> Loaded:
+    if not any(info.from_project for info in loaded.infos):
+        return loaded
+    from .project_trust import admit, examine
+
+    # The command reports settings that cannot be read; `--help` works without them.
+    try:
+        return admit(loaded, examine(loaded, options.directory.resolve()))
+    except GsdError:
+        return loaded
 
 
 def choose_plugins(options: GlobalOptions) -> Choice:
@@ -104,46 +122,3 @@ def check_loaded(loaded: Loaded) -> None:
         options = " ".join(f"-p no:{name}" for name in problems)
         hint = f"fix it, or run without it: {options}"
         raise ConfigError(sanitize(listed, multiline=False), hint=hint)
-
-
-def confirm_trust(untrusted: Sequence[PluginInfo], *, yes: bool, ask: bool) -> list[PluginInfo]:
-    """Return the project's own plugins that the user trusts now.
-
-    With *yes* all of them; with *ask* the user is asked at the terminal for each; otherwise none, and a
-    warning says so.
-    """
-    trusted: list[PluginInfo] = []
-    for info in untrusted:
-        about = sanitize(f"{info.name} ({info.path}, sha256 {info.sha256[:12]})", multiline=False)
-        if not yes and not ask:
-            click.echo(
-                f"warning: the project's plugin {about} is not trusted and was not loaded; "
-                "read it, then pass --yes to trust it",
-                err=True,
-            )
-            continue
-        if not yes:
-            click.echo(f"the project has its own plugin: {about}", err=True)
-        # A plugin from a cloned repository is code that runs with all the user's rights.
-        question = "It can do everything that you can do. Trust it?"
-        if yes or click.confirm(question, default=False, err=True):
-            trusted.append(info)
-    return trusted
-
-
-def remember_trust(root: Path, trusted: Sequence[PluginInfo]) -> None:
-    """Store that the user trusts these plugins; without a repository in *root* nothing is stored."""
-    if trust := _trust_file(root):
-        for info in trusted:
-            trust.add(info.sha256, info.name)
-
-
-def trusted_hashes(root: Path) -> frozenset[str]:
-    """Return the hashes of the project's plugins that the user has trusted."""
-    trust = _trust_file(root)
-    return trust.trusted() if trust else frozenset()
-
-
-def _trust_file(root: Path) -> Trust | None:
-    common = git_common_dir(root) if root.is_dir() else None
-    return Trust(common / "gsd" / "trust.json") if common else None

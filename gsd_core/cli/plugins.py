@@ -106,14 +106,18 @@ command.add_command(check)
 
 
 def _load_infos(ctx: click.Context) -> list[PluginInfo]:
-    from .plugin_loading import loaded_plugins, trusted_hashes
+    from .plugin_loading import loaded_plugins
+    from .project_trust import examine
 
-    trusted = trusted_hashes(global_options_of(ctx).directory)
+    loaded = loaded_plugins(ctx)
+    if not any(info.status == "untrusted" for info in loaded.infos):
+        return list(loaded.infos)
+    trusted = examine(loaded, global_options_of(ctx).directory.resolve()).plugin_hashes
     return [
         attrs.evolve(info, status="active", reason="trusted; loaded only by gsd run")
         if info.status == "untrusted" and info.sha256 in trusted
         else info
-        for info in loaded_plugins(ctx).infos
+        for info in loaded.infos
     ]
 
 

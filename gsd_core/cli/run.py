@@ -23,6 +23,9 @@ def start_options(command: Any) -> Any:
 
 
 _OPTIONS = (
+    click.option(
+        "--trust", is_flag=True, help="trust the project's own plugins, settings and commands as they are now"
+    ),
     click.option("--no-input", is_flag=True, help="never ask at this terminal"),
     click.option("--dry-run", is_flag=True, help="show the first step, plugins and settings; write nothing"),
     click.option(
@@ -58,6 +61,7 @@ def start(ctx: click.Context, idea: Path | None, *, resume: bool, given: dict[st
         flags=typed_settings(ctx, classes_of(loaded)),
         idea=idea,
         resume=resume,
+        trust=given["trust"],
         no_input=given["no_input"],
         output=given["output_format"],
         verbosity=-1 if given["quiet"] else given["verbose"],

@@ -25,11 +25,13 @@ def command(ctx: click.Context, as_json: bool) -> None:
     """
     from gsd_core.journal.inbox import put
 
+    from .caller import refuse_agents
     from .project import holder_of, journal_path, project_root
 
     options = global_options_of(ctx)
     root = project_root(options)
     holder = holder_of(root)
+    refuse_agents("stop a run", run_pid=holder.pid if holder else None)
     if holder:
         # The key names this process, so asking twice is one request, and it cannot stop a later run.
         key = f"stop {holder.pid} {holder.host} {holder.since}"

@@ -1,24 +1,25 @@
-"""Plugins before they are loaded: how to import them, and which of a project's files are trusted."""
+"""Plugins before they are loaded: how to read and to import them."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib
 import importlib.util
-import json
 import os
+import stat
 import sys
-import tempfile
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 import attrs
 
 DECIDING_HOOKS = (b"gsd_find_gaps", b"gsd_permit_tool", b"gsd_check_budget")
 """The hooks of detectors and policies, as they appear in a plugin's source."""
+
+MAX_PLUGIN_BYTES = 5_000_000
 
 Source: TypeAlias = Literal["default", "entry point", "directory", "file", "module"]
 
@@ -49,11 +50,29 @@ class Candidate:
 
 
 def read_candidate(candidate: Candidate) -> tuple[bytes, str]:
-    """Return a file's content and its SHA-256 in hex; both empty if the plugin is not a file."""
+    """Return a file's content and its SHA-256 in hex; both empty if the plugin is not a file.
+
+    Raises ``ValueError`` for a file of the project that is a link, reached through one, or no regular file.
+    """
     if not isinstance(candidate.target, Path):
         return b"", ""
-    content = candidate.target.read_bytes()
+    content = candidate.target.read_bytes() if candidate.trusted else _read_own(candidate.target)
     return content, hashlib.sha256(content).hexdigest()
+
+
+def _read_own(path: Path) -> bytes:
+    """Return a file of the project, which a stranger may have made: a link, a pipe, or very large."""
+    # What a link leads to is not part of the repository, and can be exchanged without a trace in it.
+    if path.is_symlink() or path.parent.resolve() != path.parent:
+        raise ValueError("a plugin of the project may not be a symbolic link or be reached through one")
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError("a plugin of the project has to be a regular file")
+        content = file.read(MAX_PLUGIN_BYTES + 1)
+    if len(content) > MAX_PLUGIN_BYTES:
+        raise ValueError(f"a plugin of the project may have at most {MAX_PLUGIN_BYTES} bytes")
+    return content
 
 
 def import_candidate(candidate: Candidate, content: bytes) -> object:
@@ -111,48 +130,3 @@ def _run_file(path: Path, content: bytes) -> ModuleType:
         del sys.modules[module.__name__]
         raise
     return module
-
-
-@attrs.frozen
-class Trust:
-    """Which of a project's plugin files its user trusts, by their content.
-
-    The list is stored at *path*, ``<git common dir>/gsd/trust.json``, where neither a commit nor an agent
-    can change it. It contains its own path: a list that came with a copied or unpacked folder trusts
-    nothing.
-    """
-
-    path: Path
-
-    def trusted(self) -> frozenset[str]:
-        """Return the SHA-256, in hex, of each trusted content; none if the list is damaged."""
-        return frozenset(self._read())
-
-    def add(self, sha256: str, name: str) -> None:
-        """Trust the content with that hash from now on; *name* is a hint for people who read the file."""
-        data = {"schema": 1, "path": str(self.path.resolve()), "plugins": {**self._read(), sha256: name}}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".trust-")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(json.dumps(data, indent=2, sort_keys=True) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).replace(self.path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-
-    def _read(self) -> dict[str, str]:
-        """Return the names of the trusted plugins by hash."""
-        try:
-            data: object = json.loads(self.path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        if not isinstance(data, dict):
-            return {}
-        table = cast("dict[str, object]", data)
-        plugins = table.get("plugins")
-        if table.get("path") != str(self.path.resolve()) or not isinstance(plugins, dict):
-            return {}
-        return {sha256: str(name) for sha256, name in cast("dict[str, object]", plugins).items()}

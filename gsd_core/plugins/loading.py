@@ -35,7 +35,8 @@ class PluginInfo:
     """One row of ``gsd plugins``; *reason* says why a plugin is not active, only a file has a *sha256*.
 
     *needed*: it is broken, and a run does not start without it unless the user says so. Such are detectors
-    and policies, and the plugins that the user named or that belong to the project.
+    and policies, and the plugins that the user named or that belong to the project. *from_project*: it is in
+    the project's ``.gsd/plugins``.
     """
 
     name: str
@@ -48,6 +49,7 @@ class PluginInfo:
     hooks: tuple[str, ...] = ()
     path: str = ""
     needed: bool = False
+    from_project: bool = False
 
 
 class Registry(pluggy.PluginManager):
@@ -124,7 +126,12 @@ def _describe(candidate: Candidate) -> PluginInfo:
         distribution, version = "gsd-core", __version__
     path = str(candidate.target) if isinstance(candidate.target, Path) else ""
     return PluginInfo(
-        name=candidate.name, source=candidate.source, distribution=distribution, version=version, path=path
+        name=candidate.name,
+        source=candidate.source,
+        distribution=distribution,
+        version=version,
+        path=path,
+        from_project=not candidate.trusted,
     )
 
 

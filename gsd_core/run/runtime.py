@@ -54,7 +54,8 @@ class RunRequest:
     """What the user asks for.
 
     *typed* are the settings given on the command line, as JSON data by section: the processes that resume
-    the run use them too. *observers* are called with each fact and activity, in order. *effects* makes
+    the run use them too. *trusted* is what the project wants and its user trusts: labels by digest.
+    *observers* are called with each fact and activity, in order. *effects* makes
     the :class:`Effects`; a test passes its own. *last_run* is the project's last run, if the caller has read
     it already.
     """
@@ -69,6 +70,7 @@ class RunRequest:
     options: Options
     clock: Clock
     typed: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict[str, Mapping[str, Any]])
+    trusted: Mapping[str, str] = attrs.field(factory=dict[str, str])
     observers: tuple[Observer, ...] = ()
     effects: MakeEffects = _make_effects
     last_run: LastRun | None = None

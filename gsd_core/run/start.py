@@ -175,6 +175,7 @@ def _describe_process(run: Run) -> dict[str, Any]:
         "agent": list(run.settings.agent),
         "sandbox": {"name": run.sandbox.name, "why": run.sandbox.why},
         "typed": {section: dict(values) for section, values in request.typed.items()},
+        "trusted": dict(request.trusted),
         "plugins": [{key: str(getattr(info, key)) for key in plugin_keys} for info in request.plugins],
     }
 

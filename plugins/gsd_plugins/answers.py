@@ -39,7 +39,9 @@ _EXPECTED = 'an answer is a string, a list of labels, or {"chosen": […], "text
 class AnswersSettings:
     """Where answers come from: a file's path, ``-`` for standard input, or nowhere."""
 
-    answers: str = setting("", flag="--answers", help="answer questions from this file, or - for stdin")
+    answers: str = setting(
+        "", flag="--answers", help="answer questions from this file, or - for stdin", consent=True
+    )
     _stdin: StandardInput = attrs.field(factory=lambda: StandardInput(), init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:

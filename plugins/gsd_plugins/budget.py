@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import attrs
 
-from gsd_core import Pause, Spend, Stop, implements, setting, settings_of
+from gsd_core import Pause, Spend, Stop, implements, lower_only, setting, settings_of
 from gsd_core.hookspecs import gsd_check_budget, gsd_settings
 
 
@@ -19,7 +19,10 @@ class BudgetSettings:
     """The most a run may cost, in US dollars; ``None`` means no limit."""
 
     max_usd: Decimal | None = setting(
-        None, flag="--max-budget-usd", help="stop before the run costs more than this"
+        None,
+        flag="--max-budget-usd",
+        help="stop before the run costs more than this",
+        harmless=lower_only,
     )
 
 

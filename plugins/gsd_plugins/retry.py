@@ -14,7 +14,17 @@ from datetime import UTC, datetime, timedelta
 
 import attrs
 
-from gsd_core import Outage, RunStep, StepRequest, StepResult, Transient, implements, setting, settings_of
+from gsd_core import (
+    Outage,
+    RunStep,
+    StepRequest,
+    StepResult,
+    Transient,
+    at_most,
+    implements,
+    setting,
+    settings_of,
+)
 from gsd_core.hookspecs import gsd_settings, gsd_wrap_step
 
 
@@ -26,10 +36,24 @@ class RetrySettings:
     *attempts* is the number of attempts for other transient failures, each of which may cost something.
     """
 
-    outage: timedelta = setting(timedelta(minutes=20), help="how long to wait for a service in an outage")
-    attempts: int = setting(2, help="the number of attempts after other transient failures")
-    wait: timedelta = setting(timedelta(seconds=2), help="the first wait; each one is twice as long")
-    max_wait: timedelta = setting(timedelta(seconds=60), help="the longest wait between two attempts")
+    outage: timedelta = setting(
+        timedelta(minutes=20),
+        help="how long to wait for a service in an outage",
+        harmless=at_most(timedelta(hours=6)),
+    )
+    attempts: int = setting(
+        2, help="the number of attempts after other transient failures", harmless=at_most(10)
+    )
+    wait: timedelta = setting(
+        timedelta(seconds=2),
+        help="the first wait; each one is twice as long",
+        harmless=at_most(timedelta(minutes=5)),
+    )
+    max_wait: timedelta = setting(
+        timedelta(seconds=60),
+        help="the longest wait between two attempts",
+        harmless=at_most(timedelta(minutes=5)),
+    )
 
 
 @attrs.frozen(kw_only=True)

@@ -39,7 +39,9 @@ GATES = (
 class YoloSettings:
     """Whether to answer questions with the recommended option."""
 
-    yes: bool = setting(False, flag="--yes", help="answer questions with the recommended option")
+    yes: bool = setting(
+        False, flag="--yes", help="answer questions with the recommended option", consent=True
+    )
 
 
 @implements(gsd_settings)

@@ -13,6 +13,9 @@ from click.testing import CliRunner, Result
 
 from gsd_core import Inquiry, Option, Question
 from gsd_core.cli.app import gsd
+from gsd_core.cli.global_options import GlobalOptions
+from gsd_core.cli.plugin_loading import choose_plugins, load_plugins
+from gsd_core.cli.project_trust import examine, remember
 from gsd_core.journal.codec import unstructure
 from gsd_core.journal.store import Journal
 from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot
@@ -37,6 +40,12 @@ def said(*args: str | Path) -> Any:
     result = call(*args, "--json")
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)
+
+
+def trust_everything(root: Path) -> None:
+    """Trust all that the project at *root* wants, as a person at a terminal would."""
+    loaded = load_plugins(choose_plugins(GlobalOptions(directory=root)), frozenset())
+    remember(examine(loaded, root))
 
 
 @define

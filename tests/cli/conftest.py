@@ -15,6 +15,7 @@ def _own_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("GSD_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("GSD_CONFIG", str(tmp_path / "no-config.toml"))
+    monkeypatch.setenv("GSD_STATE_DIR", str(tmp_path / "state"))
     identity = {"NAME": "T", "EMAIL": "t@example.org"}
     for role in ("AUTHOR", "COMMITTER"):
         for key, value in identity.items():

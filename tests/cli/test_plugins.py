@@ -6,8 +6,7 @@ import hashlib
 from pathlib import Path
 
 from gsd_core.plugins.discovery import DEFAULT_PLUGINS
-from gsd_core.plugins.importing import Trust
-from tests.cli.bench import Bench, call, said
+from tests.cli.bench import Bench, call, said, trust_everything
 
 DETECTOR = """
 from pathlib import Path
@@ -96,8 +95,7 @@ def test_a_plugin_in_the_project_is_listed_but_not_imported(bench: Bench) -> Non
 
 def test_a_trusted_plugin_in_the_project_is_not_imported_either(bench: Bench) -> None:
     path = _local_plugin(bench.root)
-    trust = Trust(bench.root / ".git" / "gsd" / "trust.json")
-    trust.add(hashlib.sha256(path.read_bytes()).hexdigest(), "licence")
+    trust_everything(bench.root)
 
     found = _by_name("-C", bench.root)["licence"]
 

@@ -235,7 +235,8 @@ def test_values_that_a_plugin_refuses_are_errors_that_name_the_key_and_the_plugi
     (bench.root / "gsd.toml").write_text("\n".join(["[picky]", *lines]))
 
     result = call(
-        "run", bench.root / "idea.md", "-C", bench.root, "--agent", "rehearsal", "--plugins-dir", plugins
+        *("run", bench.root / "idea.md", "-C", bench.root, "--agent", "rehearsal"),
+        *("--plugins-dir", plugins, "--trust"),
     )
 
     assert result.exit_code == 2

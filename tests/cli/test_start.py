@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import subprocess
 import time
@@ -12,8 +11,7 @@ import pytest
 
 from gsd_core.cli.options import parse_phases
 from gsd_core.errors import ConfigError
-from gsd_core.plugins.importing import Trust
-from tests.cli.bench import Bench, call, repository
+from tests.cli.bench import Bench, call, repository, said, trust_everything
 from tests.planning.trees import make_project
 from tests.terminal.pseudo_terminal import on_a_terminal
 
@@ -107,20 +105,11 @@ def test_a_file_of_the_project_cannot_consent_for_the_user(tmp_path: Path, idea:
     (tmp_path / "gsd.toml").write_text("[yolo]\nyes = true\n")
     (tmp_path / "thesis.tex").write_text("years of work")
 
-    result = call("run", idea, "-C", tmp_path, "--agent", "rehearsal")
+    result = call("run", idea, "-C", tmp_path, "--agent", "rehearsal", "--trust")
 
     assert result.exit_code == 2
-    assert "is not a git repository" in result.stderr
-
-
-def test_a_file_of_the_project_cannot_trust_the_projects_plugins(bench: Bench, idea: Path) -> None:
-    (bench.root / "gsd.toml").write_text("[yolo]\nyes = true\n")
-    _with_local_plugin(bench.root)
-
-    result = call("run", idea, "-C", bench.root, "--agent", "local")
-
-    assert "is not trusted" in result.stderr
-    assert Trust(bench.root / ".git" / "gsd" / "trust.json").trusted() == frozenset()
+    assert "gsd.toml sets yolo.yes: consent cannot come from the project's files" in result.stderr
+    assert not (tmp_path / ".git").exists()
 
 
 def test_an_agent_without_credentials_ends_the_start_at_once(tmp_path: Path, idea: Path) -> None:
@@ -216,8 +205,9 @@ def test_a_flag_that_was_not_given_overrides_nothing(
     bench: Bench, idea: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (bench.root / "gsd.toml").write_text(
-        "[run]\nskip_verify = true\nmodel = 'opus'\nagent = ['rehearsal']\n[yolo]\nyes = true\n"
+        "[run]\nskip_verify = true\nmodel = 'opus'\nagent = ['rehearsal']\n[claude]\nmax_retries = 50\n"
     )
+    trust_everything(bench.root)
     monkeypatch.setenv("GSD_DEPTH", "quick")
 
     found = _settings(_dry(idea, "-C", bench.root, "--model", "haiku"))
@@ -227,7 +217,7 @@ def test_a_flag_that_was_not_given_overrides_nothing(
         "run.depth": ("quick", "environment"),
         "run.model": ("haiku", "command line"),
         "run.skip_verify": ("True", "gsd.toml"),
-        "yolo.yes": ("True", "gsd.toml"),
+        "claude.max_retries": ("50", "gsd.toml"),
     }
 
 
@@ -265,24 +255,37 @@ def _with_local_plugin(root: Path) -> Path:
     return path
 
 
-def test_an_untrusted_plugin_of_the_project_is_not_loaded(bench: Bench, idea: Path) -> None:
+def test_a_run_stops_if_a_plugin_of_the_project_is_not_trusted(bench: Bench, idea: Path) -> None:
     _with_local_plugin(bench.root)
 
     result = call("run", idea, "-C", bench.root, "--agent", "local", "--no-input")
 
     assert result.exit_code == 2
-    assert "is not trusted" in result.stderr
-    assert "unknown agent 'local'" in result.stderr
+    assert "not trusted" in result.stderr
+    assert "plugin .gsd/plugins/local.py" in result.stderr
+    assert "--trust" in result.stderr
 
 
-def test_yes_trusts_the_projects_plugins_and_remembers_it(bench: Bench, idea: Path) -> None:
+def test_yes_does_not_trust_the_project(bench: Bench, idea: Path) -> None:
     _with_local_plugin(bench.root)
 
     result = call("run", idea, "-C", bench.root, "--agent", "local", "--yes")
 
+    assert result.exit_code == 2
+    assert "not trusted" in result.stderr
+    assert said("trust", "--show", "-C", bench.root)["trusted"] is False
+
+
+def test_trust_loads_the_projects_plugins_and_remembers_it(bench: Bench, idea: Path) -> None:
+    _with_local_plugin(bench.root)
+
+    result = call("run", idea, "-C", bench.root, "--agent", "local", "--trust")
+    again = call("run", idea, "-C", bench.root, "--agent", "local")
+
     assert result.exit_code == 4
     assert "agent 'local' cannot work: not logged in" in result.stderr
-    assert len(Trust(bench.root / ".git" / "gsd" / "trust.json").trusted()) == 1
+    assert again.exit_code == 4
+    assert not (bench.root / ".git" / "gsd" / "trust.json").exists()
 
 
 def test_a_trusted_plugin_of_the_project_adds_its_flags(bench: Bench) -> None:
@@ -299,8 +302,7 @@ def test_a_trusted_plugin_of_the_project_adds_its_flags(bench: Bench) -> None:
         "    yield Local\n"
     )
     before = call("run", "--help", "-C", bench.root).stdout
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    Trust(bench.root / ".git" / "gsd" / "trust.json").add(sha256, "local")
+    trust_everything(bench.root)
 
     assert "--colour" not in before
     assert "--colour" in call("run", "--help", "-C", bench.root).stdout
@@ -315,7 +317,7 @@ def test_a_plugin_is_imported_once(bench: Bench, idea: Path) -> None:
     _with_local_plugin(bench.root)
 
     result = call(
-        "run", idea, "-C", bench.root, "-p", bench.root / "counter.py", "--agent", "counter", "--yes"
+        "run", idea, "-C", bench.root, "-p", bench.root / "counter.py", "--agent", "counter", "--trust"
     )
 
     assert result.exit_code == 4, result.stderr
@@ -331,9 +333,9 @@ def test_a_human_at_a_terminal_is_asked_whether_to_trust_a_plugin(bench: Bench, 
         screen.until("agent 'local' cannot work")
         code = screen.ended()
 
-    assert "local.py, sha256 " in shown.replace("\r\n", "")
+    assert "local.py (sha256 " in shown.replace("\r\n", "")
     assert code == 4
-    assert len(Trust(bench.root / ".git" / "gsd" / "trust.json").trusted()) == 1
+    assert said("trust", "--show", "-C", bench.root)["trusted"] is True
 
 
 def test_standard_input_can_be_used_for_one_purpose_only(bench: Bench) -> None:

@@ -13,6 +13,7 @@ def _isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     for name in [name for name in os.environ if name.startswith("GSD_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("GSD_CONFIG", str(tmp_path / "no-config.toml"))
+    monkeypatch.setenv("GSD_STATE_DIR", str(tmp_path / "state"))
     identity = {"NAME": "T", "EMAIL": "t@example.org"}
     for role in ("AUTHOR", "COMMITTER"):
         for key, value in identity.items():

@@ -175,7 +175,7 @@ def test_plan_commands_run_only_with_run_checks(root: Path) -> None:
     json_of("gaps", "1", "-C", root)
     assert not (root / "ran").exists()
 
-    json_of("gaps", "1", "-C", root, "--run-checks")
+    json_of("gaps", "1", "-C", root, "--run-checks", "--trust")
     assert (root / "ran").exists()
 
 
@@ -194,7 +194,7 @@ def test_a_check_that_fails_is_a_gap_with_any_choice_of_detectors(
     path.write_text(path.read_text().replace("touch ran", command))
     commit(root, ".planning", "plan")
 
-    shown = json_of("gaps", "1", "-C", root, "--run-checks", "-p", "no:must_haves")
+    shown = json_of("gaps", "1", "-C", root, "--run-checks", "--trust", "-p", "no:must_haves")
 
     [gap] = [gap for gap in shown["gaps"] if gap["found_by"] == "checks"]
     assert (gap["reason"], gap["status"]) == (reason, status)
@@ -208,7 +208,7 @@ def test_a_command_that_a_policy_denies_does_not_run(root: Path, tmp_path: Path)
         "@implements(gsd_permit_tool)\nasync def permit(use):\n    return Deny(reason='not here')\n"
     )
 
-    result = call("gaps", "1", "-C", root, "--run-checks", "--plugins-dir", tmp_path / "plugins")
+    result = call("gaps", "1", "-C", root, "--run-checks", "--trust", "--plugins-dir", tmp_path / "plugins")
 
     assert result.exit_code == 0
     assert "touch ran" in result.stderr
@@ -219,7 +219,7 @@ def test_without_a_terminal_a_command_that_needs_consent_does_not_run(root: Path
     path = root / ".planning/phases/01-a/01-01-PLAN.md"
     path.write_text(path.read_text().replace("touch ran", "npm publish"))
 
-    assert "npm publish" in call("gaps", "1", "-C", root, "--run-checks").stderr
+    assert "npm publish" in call("gaps", "1", "-C", root, "--run-checks", "--trust").stderr
 
 
 def test_read_only_and_run_checks_exclude_each_other(root: Path) -> None:

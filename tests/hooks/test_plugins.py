@@ -17,7 +17,6 @@ from gsd_core import ConfigError, Gap, PhaseView
 from gsd_core.hookspecs import gsd_find_gaps
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.discovery import DEFAULT_PLUGINS, Choice
-from gsd_core.plugins.importing import Trust
 from gsd_core.plugins.loading import PluginInfo, Registry, build_manager, load
 from gsd_core.testing import make_manager
 from tests.hooks.behaviors import HOUR
@@ -158,10 +157,8 @@ def test_the_projects_own_plugins_are_not_found_if_no_project_is_given(tmp_path:
 def test_the_license_detector_works_as_one_file_once_trusted(tmp_path: Path) -> None:
     write(tmp_path / ".gsd" / "plugins", license=DETECTOR)
     manager = Installed()
-    trust = Trust(tmp_path / ".git" / "gsd" / "trust.json")
-    trust.add(sha(DETECTOR), "license")
 
-    assert loaded(manager, Choice(project=tmp_path), trust.trusted())["license"].status == "active"
+    assert loaded(manager, Choice(project=tmp_path), {sha(DETECTOR)})["license"].status == "active"
 
     phase = PhaseView(number="1", name="one", project=tmp_path)
     found = Hooks(manager=manager).fan_out(gsd_find_gaps, HOUR, phase)

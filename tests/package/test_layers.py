@@ -19,7 +19,7 @@ from tests.package.source import ROOT, Import, Module, imports, modules
 LAYERS: dict[str, tuple[str, ...]] = {
     "values": ("errors", "exit_codes", "model", "protected_paths", "planning.model", "planning.changes"),
     "storage": ("planning", "machine", "journal", "git", "sanitize", "processes", "settings"),
-    "plugin boundary": ("", "api", "hook_markers", "hookspecs", "plugins"),
+    "plugin boundary": ("", "api", "hook_markers", "hookspecs", "plugins", "trust"),
     "engine": ("run",),
     "interfaces": ("views", "testing", "cli", "__main__"),
 }

@@ -130,7 +130,9 @@ run(sys.argv[0], run_name="__main__")
 
 def _environment() -> dict[str, str]:
     kept = {
-        name: value for name, value in os.environ.items() if not re.match("GSD_|NO_COLOR|FORCE_COLOR", name)
+        name: value
+        for name, value in os.environ.items()
+        if not re.match("GSD_(?!STATE_DIR)|NO_COLOR|FORCE_COLOR", name)
     }
     return kept | {
         "PYTHONPATH": f"{HOME}:{HOME / 'plugins'}",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from gsd_core import AgentTask, Permanent, Place, setting
+from gsd_core import AgentTask, Permanent, Place, at_most, setting
 
 INSTALL_HINT = "reinstall claude-agent-sdk, which includes the CLI, or set claude.cli_path"
 MCP_SERVER = "gsd"
@@ -29,7 +29,7 @@ class ClaudeSettings:
     """
 
     cli_path: str = setting("", help="a Claude Code CLI to use instead of the bundled one")
-    max_retries: int = setting(2, help="how often the CLI retries a failed request")
+    max_retries: int = setting(2, help="how often the CLI retries a failed request", harmless=at_most(10))
     environment: tuple[str, ...] = setting((), help="additional environment variables passed to agents")
 
 

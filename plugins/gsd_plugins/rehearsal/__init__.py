@@ -32,10 +32,12 @@ _servers: dict[str, RehearsalServer] = {}
 class RehearsalSettings:
     """The scenario to rehearse; *phases* is 1, 2 or 3, and 0 means that the seed decides."""
 
-    phases: int = setting(0, help="number of phases in the roadmap")
-    question: bool = setting(True, help="whether the model asks its question")
-    gap: bool = setting(True, help="whether the model leaves a gap")
-    overloaded: bool = setting(True, help="whether one request is refused as if the API were overloaded")
+    phases: int = setting(0, help="number of phases in the roadmap", harmless=True)
+    question: bool = setting(True, help="whether the model asks its question", harmless=True)
+    gap: bool = setting(True, help="whether the model leaves a gap", harmless=True)
+    overloaded: bool = setting(
+        True, help="whether one request is refused as if the API were overloaded", harmless=True
+    )
 
     def scenario(self, run: RunInfo) -> Scenario:
         """Return the scenario for a run's idea and seed."""

@@ -1,0 +1,329 @@
+"""What a project wants that needs its user's trust, and how the user is asked for it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import attrs
+import click
+
+from gsd_core.errors import ConfigError, GsdError, Untrusted
+from gsd_core.git import data_directory
+from gsd_core.hookspecs import gsd_sandbox
+from gsd_core.journal.schema import Record
+from gsd_core.model.sandbox import ConfinedProcess, Place, SandboxedCommand, SandboxUnavailable
+from gsd_core.planning.config import read_config
+from gsd_core.planning.survey import read_planning
+from gsd_core.plugins.calling import Hooks
+from gsd_core.plugins.loading import collect_settings
+from gsd_core.sanitize import redact, sanitize
+from gsd_core.settings import (
+    CORE_SECTIONS,
+    Layer,
+    ProjectSetting,
+    RunSettings,
+    environment_layer,
+    planning_layer,
+    resolve,
+    restricted,
+    toml_layer,
+    trust_folder,
+    user_config,
+    without,
+)
+from gsd_core.trust import TrustStore, Want
+
+from .output import show_all
+from .plugin_loading import Loaded, with_trusted
+from .project import now, open_journal
+
+PROJECT_SETTINGS = "gsd.toml"
+MAX_FILES = 500
+HINT = "read it, then trust it with `gsd trust` at a terminal, or pass --trust"
+_URL = re.compile(r"\b([a-z][a-z0-9+.-]*)://(?:[^\s/@]*@)?([^\s/:?#]*)(:\d+)?(\S*)", re.IGNORECASE)
+
+
+@attrs.frozen(kw_only=True)
+class ProjectTrust:
+    """What the project at *root* wants, and the digests that its user has *trusted*.
+
+    *consent* are the settings by which the project tries to speak for its user; no trust covers them.
+    """
+
+    root: Path
+    wants: tuple[Want, ...] = ()
+    trusted: frozenset[str] = frozenset()
+    consent: tuple[ProjectSetting, ...] = ()
+
+    @property
+    def new(self) -> tuple[Want, ...]:
+        """What is not trusted yet."""
+        return tuple(want for want in self.wants if want.digest not in self.trusted)
+
+    def accepted(self) -> ProjectTrust:
+        """Return this with everything trusted."""
+        return attrs.evolve(self, trusted=frozenset(want.digest for want in self.wants))
+
+    @property
+    def plugin_hashes(self) -> frozenset[str]:
+        """The SHA-256, in hex, of the plugin files, if they may be loaded: nothing or all of a project is."""
+        return frozenset() if self.new else frozenset(w.shown for w in self.wants if w.kind == "plugin")
+
+
+def examine(loaded: Loaded, root: Path, run: RunSettings | None = None) -> ProjectTrust:
+    """Return what the project at *root* wants; *loaded* decides which of its plugins count.
+
+    Nothing of the project is imported. The plans' commands count unless a sandbox confines them: *run* are
+    the settings for that, by default those of the user. The same content has the same digests in another
+    clone. Raises ``ConfigError`` if the project's settings cannot be read.
+    """
+    if not root.is_dir():
+        return ProjectTrust(root=root)
+    own = [info for info in loaded.infos if info.from_project]
+    set_by_project = _settings(loaded, root)
+    wants = [
+        *(_plugin(root, Path(info.path), info.sha256) for info in own if info.sha256),
+        *(_files(root, {Path(info.path) for info in own}) if any(info.sha256 for info in own) else ()),
+        *(_setting(each) for each in set_by_project if not each.consent),
+    ]
+    commands = list(_commands(root))
+    if commands and not _is_sandboxed(loaded.hooks, run or _sandbox_settings(root, set_by_project)):
+        wants += commands
+    trusted = TrustStore(trust_folder()).trusted(root, wants) if wants else frozenset[str]()
+    return ProjectTrust(
+        root=root,
+        wants=tuple(wants),
+        trusted=trusted,
+        consent=tuple(each for each in set_by_project if each.consent),
+    )
+
+
+def admit(loaded: Loaded, trust: ProjectTrust) -> Loaded:
+    """Return *loaded* with the project's plugins and settings if all of what it wants is trusted."""
+    if trust.new:
+        return loaded
+    return attrs.evolve(with_trusted(loaded, trust.plugin_hashes), admitted=True)
+
+
+def project_layers(loaded: Loaded, root: Path) -> tuple[Layer, Layer]:
+    """Return the settings in the project's files, as far as the project may set them."""
+    layers = _layers(root)
+    forbidden = {each.name for each in _settings(loaded, root) if each.consent or not loaded.admitted}
+    return without(layers[0], forbidden), without(layers[1], forbidden)
+
+
+def refuse_consent(trust: ProjectTrust) -> None:
+    """Raise ``ConfigError`` if the project's files consent to something for the user."""
+    if trust.consent:
+        names = ", ".join(each.name for each in trust.consent)
+        raise ConfigError(
+            f"{trust.consent[0].origin} sets {names}: consent cannot come from the project's files",
+            hint="pass the flag, or set it in your own config.toml; and remove it there",
+        )
+
+
+def refuse_untrusted(trust: ProjectTrust) -> None:
+    """Raise ``Untrusted`` with the list of what is not trusted."""
+    if trust.new:
+        listed = "\n".join(f"  {line}" for line in lines_of(trust.new))
+        raise Untrusted(f"this project is not trusted, and wants\n{listed}", hint=HINT)
+
+
+def remember(trust: ProjectTrust) -> ProjectTrust:
+    """Store that the user trusts all that the project wants, and return it so."""
+    TrustStore(trust_folder()).add(trust.root, trust.wants, now())
+    return trust.accepted()
+
+
+def ask(trust: ProjectTrust) -> bool:
+    """Show all that is not trusted at the terminal, to its end; return whether the user trusts it."""
+    known = len(trust.wants) - len(trust.new)
+    also = f" (besides the {known} that you trusted before)" if known else ""
+    lines = [f"this project wants the following{also}:", *(f"  {line}" for line in lines_of(trust.new))]
+    if not show_all(lines):
+        return False
+    # A plugin from a cloned repository is code that runs with all the user's rights.
+    return click.confirm("It can do everything that you can do. Trust it?", default=False, err=True)
+
+
+def lines_of(wants: Sequence[Want]) -> Iterator[str]:
+    """Yield a line for each want, sanitized and never cut: the rest would be trusted unseen."""
+    for want in wants:
+        match want.kind:
+            case "plugin" | "file":
+                line = f"{want.kind} {want.name} (sha256 {want.shown[:12]})"
+            case "setting":
+                line = f"setting {want.name} = {want.shown}"
+            case "command":
+                line = f"command of {want.name}: {want.shown}"
+        yield sanitize(line, multiline=False)
+
+
+def changed_since_start(trust: ProjectTrust, facts: Sequence[Record]) -> tuple[Want, ...]:
+    """Return what is not trusted and was not trusted when the run began or a person continued it.
+
+    An agent may have written it since. *facts* are those of the run that is continued.
+    """
+    openings = [fact.data for fact in facts if fact.kind == "run.opened" and "trusted" in fact.data]
+    if not openings:
+        return ()
+    recorded = {digest for opening in openings for digest in cast("Mapping[str, str]", opening["trusted"])}
+    return tuple(want for want in trust.new if want.digest not in recorded)
+
+
+# What a project can want.
+
+
+def _plugin(root: Path, path: Path, sha256: str) -> Want:
+    return Want.of("plugin", path.relative_to(root).as_posix(), sha256, shown=sha256)
+
+
+def _files(root: Path, plugins: Collection[Path]) -> Iterator[Want]:
+    """Yield the other files in the plugins' folder, which the plugins may import or read."""
+    found = [
+        path
+        for path in sorted((root / ".gsd" / "plugins").rglob("*"))
+        if path not in plugins and "__pycache__" not in path.parts and (path.is_file() or path.is_symlink())
+    ]
+    if len(found) > MAX_FILES:
+        raise ConfigError(f".gsd/plugins has {len(found)} files", hint=f"at most {MAX_FILES} are supported")
+    for path in found:
+        content = f"link to {path.readlink()}".encode() if path.is_symlink() else path.read_bytes()
+        sha256 = hashlib.sha256(content).hexdigest()
+        yield Want.of("file", path.relative_to(root).as_posix(), sha256, shown=sha256)
+
+
+def _layers(root: Path) -> tuple[Layer, Layer]:
+    return (
+        toml_layer(root / PROJECT_SETTINGS, PROJECT_SETTINGS, project=True),
+        planning_layer(read_config(root)),
+    )
+
+
+def _settings(loaded: Loaded, root: Path) -> tuple[ProjectSetting, ...]:
+    foreign = {info.name for info in loaded.infos if info.from_project}
+    # A project's own plugin could declare all of its fields harmless.
+    classes = [*CORE_SECTIONS, *(c for c in collect_settings(loaded.hooks) if c[0] not in foreign)]
+    return restricted(
+        classes, (*_layers(root), toml_layer(user_config(), str(user_config()))), foreign=foreign
+    )
+
+
+def _setting(each: ProjectSetting) -> Want:
+    content = json.dumps(each.value, sort_keys=True, default=str)
+    about = f"{each.origin}; {each.help}" if each.help else each.origin
+    return Want.of("setting", each.name, content, shown=f"{_shown(each.value)} ({about})")
+
+
+def _shown(value: Any) -> str:
+    """Return a setting's value without secrets: of a URL only the scheme and the host."""
+
+    def hide(match: re.Match[str]) -> str:
+        scheme, host, port, rest = match[1], match[2], match[3] or "", match[4]
+        # Some services have a token in the place of the host: tgram://123456:ABC/…
+        if "." not in host and host != "localhost":
+            return f"{scheme}://…"
+        return f"{scheme}://{host}{port}{'/…' if rest not in ('', '/') else ''}"
+
+    def each(part: Any) -> Any:
+        if isinstance(part, str):
+            return redact(_URL.sub(hide, sanitize(part, multiline=False)))
+        if isinstance(part, list):  # TOML and JSON have no other collections
+            return [each(one) for one in part]
+        if isinstance(part, dict):
+            return {str(key): each(one) for key, one in part.items()}
+        return part
+
+    return json.dumps(each(value), ensure_ascii=False, default=str)
+
+
+def _commands(root: Path) -> Iterator[Want]:
+    """Yield the commands of the plans that no run of this project wrote."""
+    try:
+        plans = [plan for phase in read_planning(root).phases for plan in phase.plans]
+    except (GsdError, OSError):
+        return  # the run reports it, before it runs any command
+    written = _written_plans(root) if plans else frozenset[str]()
+    for plan in plans:
+        if hashlib.sha256(plan.text.encode("utf-8", "replace")).hexdigest() in written:
+            continue
+        for task in plan.tasks:
+            if task.check:
+                shown = redact(sanitize(task.check, multiline=False))
+                yield Want.of("command", f"{plan.path}, task {task.number}", task.check, shown=shown)
+
+
+def _written_plans(root: Path) -> frozenset[str]:
+    """Return the SHA-256 of each PLAN that a run of this project wrote, or that a person changed since."""
+    if data_directory(root) is None:
+        return frozenset()
+    found: set[str] = set()
+    with open_journal(root) as journal:
+        for fact in journal.events(kinds=["step.completed", "plan.edited"]):
+            plans = fact.data.get("plans") or {"": fact.data.get("sha256", "")}
+            found |= set(map(str, cast("dict[str, object]", plans).values()))
+    return frozenset(found)
+
+
+# Whether what runs is confined.
+
+
+def _sandbox_settings(root: Path, set_by_project: Sequence[ProjectSetting]) -> RunSettings:
+    """Return the sandbox that counts if the project is not trusted."""
+    names = {each.name for each in set_by_project}
+    classes = (("run", RunSettings),)
+    layers = [
+        environment_layer(classes, os.environ),
+        *(without(layer, names) for layer in _layers(root)),
+        toml_layer(user_config(), str(user_config())),
+    ]
+    only = [
+        attrs.evolve(
+            layer,
+            sections={
+                "run": {
+                    k: v for k, v in layer.sections.get("run", {}).items() if k in ("sandbox", "sandboxes")
+                }
+            },
+        )
+        for layer in layers
+    ]
+    run: RunSettings = resolve(classes, only).of(RunSettings)
+    return run
+
+
+def _is_sandboxed(hooks: Hooks, settings: RunSettings) -> bool:
+    """Whether a sandbox works on this machine and is not switched off."""
+    installed = set(hooks.plugins_of(gsd_sandbox))
+    names = tuple(name for name in settings.sandboxes if name in installed)
+    if settings.sandbox == "off" or not names:
+        return False
+
+    async def probe() -> bool:
+        home = Path("/nonexistent")
+        process = ConfinedProcess(
+            command=("true",),
+            cwd=Path("/"),
+            environment={},
+            places=(Place(path=home, source=home),),
+            home=home,
+        )
+        for name in names:
+            found = await hooks.pick(
+                gsd_sandbox, (name,), cast("Any", SandboxedCommand | SandboxUnavailable), process
+            )
+            if found and isinstance(found.value, SandboxedCommand):
+                return True
+        return False
+
+    try:
+        return asyncio.run(probe())
+    except GsdError:
+        return False

@@ -1,0 +1,104 @@
+"""``gsd trust``: shows what a project wants that needs trust, and trusts it or forgets it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gsd_core.views.status import SCHEMA_VERSION
+
+from .global_options import global_options, global_options_of
+from .help import Command
+from .output import counted, json_flag, print_json, print_line, warn
+
+if TYPE_CHECKING:
+    from .project_trust import ProjectTrust
+
+
+@click.command("trust", cls=Command)
+@global_options
+@click.option(
+    "--show", is_flag=True, help="list what the project wants and whether it is trusted; ask nothing"
+)
+@click.option("--revoke", is_flag=True, help="forget that the project is trusted")
+@json_flag
+@click.pass_context
+def command(ctx: click.Context, show: bool, revoke: bool, as_json: bool) -> None:
+    """Trust the plugins, settings and commands that the project brings.
+
+    They are listed, and you are asked once at the terminal. Trust is remembered by content, outside of the
+    project: another clone of the same content is trusted too, and after any change you are asked again.
+    """
+    from gsd_core.settings import trust_folder
+    from gsd_core.trust import TrustStore
+
+    from .caller import refuse_agents
+    from .plugin_loading import loaded_plugins
+    from .project import holder_of, project_root
+    from .project_trust import ask, examine, refuse_untrusted, remember
+
+    if show and revoke:
+        raise click.UsageError("--show and --revoke cannot be combined", ctx)
+    options = global_options_of(ctx)
+    root = project_root(options)
+    trust = examine(loaded_plugins(ctx), root)
+    if not show:
+        holder = holder_of(root)
+        refuse_agents("trust a project", run_pid=holder.pid if holder else None)
+    done = ""
+    if revoke:
+        number = TrustStore(trust_folder()).revoke(root, trust.wants)
+        trust = examine(loaded_plugins(ctx), root)
+        done = f"forgot {counted(number, 'record')} of trust" if number else "this project was not trusted"
+    elif not show and trust.new:
+        # A closed stream is None.
+        if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
+            refuse_untrusted(trust)
+        if not ask(trust):
+            raise click.Abort
+        trust = remember(trust)
+        done = "trusted"
+    if as_json:
+        print_json(_json(trust))
+        return
+    _show(trust, done, listed=show)
+
+
+def _json(trust: ProjectTrust) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "project": str(trust.root),
+        "trusted": not trust.new,
+        "wants": [
+            {
+                "kind": want.kind,
+                "name": want.name,
+                "shown": want.shown,
+                "sha256": want.digest,
+                "trusted": want.digest in trust.trusted,
+            }
+            for want in trust.wants
+        ],
+        "refused": [{"name": each.name, "origin": each.origin} for each in trust.consent],
+    }
+
+
+def _show(trust: ProjectTrust, done: str, *, listed: bool) -> None:
+    from .project_trust import lines_of
+
+    if listed:
+        for want, line in zip(trust.wants, lines_of(trust.wants), strict=True):
+            print_line(f"{'trusted' if want.digest in trust.trusted else 'not trusted'}: {line}")
+    warn(
+        f"{one.origin} sets {one.name}: consent cannot come from the project's files" for one in trust.consent
+    )
+    if done:
+        print_line(done)
+    elif not trust.wants:
+        print_line("this project wants nothing that needs trust")
+    elif not trust.new:
+        print_line(f"this project is trusted ({counted(len(trust.wants), 'item')})")
+    else:
+        print_line(f"this project is not trusted ({counted(len(trust.new), 'item')})")
