@@ -33,7 +33,7 @@ from gsd_core.run.notes import with_notes
 from gsd_core.run.preflight import check_idea, load_idea
 from gsd_core.run.runtime import RunRequest
 from gsd_core.run.snapshot import merge_config
-from gsd_core.sanitize import one_line
+from gsd_core.sanitize import one_line, safe_text
 from gsd_core.settings import (
     Layer,
     RunSettings,
@@ -111,7 +111,7 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
     except GsdError as error:
         if options.output == "json":
             hint = with_global_options(error.hint, options.global_options)
-            about = {"kind": type(error).__name__, "message": str(error), "hint": hint}
+            about = {"kind": type(error).__name__, "message": safe_text(str(error)), "hint": hint}
             click.echo(
                 json.dumps({"schema_version": SCHEMA_VERSION, "error": about, "exit": exit_code(error)})
             )
@@ -333,11 +333,19 @@ def _confirm_repository(options: RunOptions, loaded: Loaded, settings: Settings)
         )
 
 
+class _SafeFormatter(logging.Formatter):
+    """Formats records sanitized and redacted."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as text."""
+        return safe_text(super().format(record))
+
+
 @contextmanager
 def _warnings_on_stderr() -> Generator[None]:
     """Print the run's warnings directly: a plugin that blocks the event loop also holds up all events."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("warning: %(message)s"))
+    handler.setFormatter(_SafeFormatter("warning: %(message)s"))
     log = logging.getLogger("gsd_core.run")
     log.addHandler(handler)
     try:

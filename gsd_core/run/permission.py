@@ -13,7 +13,7 @@ from gsd_core.hookspecs import gsd_permit_tool
 from gsd_core.model.agent import Allow, Ask, Deny, Permission, ToolUse
 from gsd_core.model.question import Inquiry, Option, Question
 from gsd_core.plugins.call_group import Outcome
-from gsd_core.sanitize import redact, sanitize
+from gsd_core.sanitize import safe_text
 
 from .delivery import relative_to
 from .questions import ask
@@ -112,4 +112,4 @@ def shown(use: ToolUse) -> str:
     """
     command = use.input.get("command")
     text = command if isinstance(command, str) else json.dumps(dict(use.input), ensure_ascii=False, indent=1)
-    return redact(sanitize(text))
+    return safe_text(text)

@@ -41,7 +41,7 @@ from gsd_core.plugins.contexts import PluginContext
 from gsd_core.plugins.isolation import PluginFailure, report_failure
 from gsd_core.plugins.watchdog import Blocked, Watchdog
 from gsd_core.processes import boot_id, start_time
-from gsd_core.sanitize import clip, redact, sanitize
+from gsd_core.sanitize import clip, safe_text
 from gsd_core.settings import bind_settings
 
 from .guard import finish as finish_undoing
@@ -313,7 +313,7 @@ def _crash_notice(run: Run, exc: Exception) -> Notice:
         type="crash",
         level="error",
         title=f"{run.root.name}: gsd crashed; resume with `{run.request.info.command} resume`",
-        body=clip(redact(sanitize(f"{type(exc).__name__}: {exc}")), 2000),
+        body=clip(safe_text(f"{type(exc).__name__}: {exc}"), 2000),
         run=run.id,
     )
 
@@ -323,7 +323,7 @@ def _recorder(run: Run) -> Callable[[PluginFailure], None]:
     running = asyncio.get_running_loop()
 
     def record(failure: PluginFailure) -> None:
-        error = clip(redact(sanitize(str(failure.error))), 2000)
+        error = clip(safe_text(str(failure.error)), 2000)
         data = {"plugin": failure.plugin, "hook": failure.hook, "error": error}
         with suppress(GsdError):
             run.record("plugin.failed", data)
@@ -340,7 +340,7 @@ def _record_blocked(run: Run, blocked: Blocked) -> None:
     This runs in the watchdog's thread, because the loop is blocked. So the fact goes straight to the
     journal: only the loop may touch the state and the subscribers.
     """
-    log.warning("%s", sanitize(str(blocked), multiline=False))
-    data = {"plugin": blocked.plugin, "hook": blocked.hook, "error": sanitize(str(blocked))}
+    log.warning("%s", safe_text(str(blocked), multiline=False))
+    data = {"plugin": blocked.plugin, "hook": blocked.hook, "error": safe_text(str(blocked))}
     with suppress(GsdError):
         run.journal.append("plugin.failed", data, run=run.id)

@@ -18,7 +18,7 @@ from gsd_core.git import GitUnavailable
 from gsd_core.model.checks import CheckResult
 from gsd_core.model.step import StepRequest, TaskCommit
 from gsd_core.planning.model import Plan, Task
-from gsd_core.sanitize import clip, redact, sanitize
+from gsd_core.sanitize import clip, redact, safe_text
 
 from .delivery import is_committable, is_within, may_commit, nested_projects, promised, relative_to
 from .guard import check_seal
@@ -95,11 +95,11 @@ async def commit_task(
     try:
         commit = await run.effects.commit(
             taken,
-            clip(sanitize(subject, multiline=False), MAX_SUBJECT_LENGTH),
+            clip(safe_text(subject, multiline=False), MAX_SUBJECT_LENGTH),
             trailers(run, step.id, name),
             verify=True,
             empty=not taken,
-            body=clip(redact(sanitize(note)).strip(), MAX_BODY_LENGTH),
+            body=clip(safe_text(note).strip(), MAX_BODY_LENGTH),
         )
     except GitUnavailable:
         raise  # no agent can fix this; see `resumable`
@@ -227,7 +227,7 @@ def _record(run: Run, step: StepRequest, plan: Plan, number: int, done: TaskComm
     title = next((task.name for task in plan.tasks if task.number == number), "")
     data = {
         "task": f"{plan.id}/{number}",
-        "name": sanitize(title, multiline=False),
+        "name": safe_text(title, multiline=False),
         "commit": done.commit,
         "paths": list(done.paths),
         "created": list(done.created),
