@@ -14,6 +14,7 @@ from pathlib import Path
 import attrs
 
 from gsd_core.errors import PlanningError
+from gsd_core.sanitize import sanitize
 
 # Reading a file
 

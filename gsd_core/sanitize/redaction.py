@@ -5,17 +5,27 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
-from functools import partial
-from typing import Any, Protocol, cast
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from .known import known_values
 from .rule_set import MAY_CONTAIN, patterns
-from .shapes import Shape, assigned, is_placeholder, is_random, secret_of, shapes
 from .text import sanitize
+
+if TYPE_CHECKING:
+    from .shapes import Shape
 
 REDACTED = "[redacted]"
 
-_SHAPES = tuple(shapes())
+_ASSIGNED = ("token", "secret", "passw", "passphrase", "pwd", "credential", "key", "auth")
+
+
+@cache
+def _shapes() -> tuple[Shape, ...]:
+    # Imported late: to compile its patterns takes longer than all the rest of a short command.
+    from .shapes import shapes
+
+    return tuple(shapes())
 
 
 def redact(text: str, *, strict: bool = False) -> str:
@@ -31,7 +41,7 @@ def redact(text: str, *, strict: bool = False) -> str:
         return text
     text = known_values().sub(REDACTED, text)
     lower = text.lower()
-    for shape in _SHAPES:
+    for shape in _shapes():
         if any(hint in lower for hint in shape.hints):
             text = shape.pattern.sub(partial(_replaced, shape, strict), text)
     if MAY_CONTAIN.search(text):
@@ -87,7 +97,7 @@ def _mapped(data: Any, change: _Change, strict: bool, verbatim: Collection[str])
 
 def _is_secret(name: str, value: str, strict: bool) -> bool:
     """Whether the *name* makes a secret of *value*, as in ``{"password": "…"}``."""
-    if not any(hint in name.lower() for hint in _SHAPES[-1].hints) or len(value) > 500:
+    if not any(hint in name.lower() for hint in _ASSIGNED) or len(value) > 500:
         return False
     line = f"{name}: {json.dumps(value)}"
     return redact(line, strict=strict) != line
@@ -123,10 +133,12 @@ def find_secrets(text: str) -> Iterator[tuple[str, int, str]]:
     Examples and placeholders do not count, nor names of variables; a value of this process's own secrets
     does. Callers show the kind and the line only.
     """
+    from .shapes import assigned, is_placeholder, is_random, secret_of
+
     for found in known_values().finditer(text):
         yield "a secret of your environment or settings", _line(found), found[0]
     lower = text.lower()
-    for shape in _SHAPES:
+    for shape in _shapes():
         if any(hint in lower for hint in shape.hints):
             for found in shape.pattern.finditer(text):
                 secret = assigned(found) if shape.name == "assignment" else secret_of(found)
