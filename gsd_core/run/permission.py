@@ -37,7 +37,8 @@ class StepGate:
     *failures* counts failures in a row by policy. Each one denies the use, so a broken policy would make
     the agent try one thing after another; after a few failures the step ends instead.
     *written* are the files that agents were allowed to write with a tool. *asked_to_name*: the agent was
-    told once to name the other files that it changed.
+    told once to name the other files that it changed. *asked_to_remove*: it was told once to take secrets out
+    of the files that it wants committed.
     """
 
     run: Run
@@ -45,6 +46,7 @@ class StepGate:
     failures: dict[str, int] = attrs.field(factory=dict[str, int])
     written: set[str] = attrs.field(factory=set[str])
     asked_to_name: bool = False
+    asked_to_remove: bool = False
 
     @property
     def mark(self) -> str:

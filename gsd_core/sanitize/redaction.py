@@ -127,30 +127,35 @@ def safe_file(text: str, before: str = "") -> str:
     return "".join(done)
 
 
-def find_secrets(text: str) -> Iterator[tuple[str, int, str]]:
+def find_secrets(text: str, *, suspect: bool = False) -> Iterator[tuple[str, int, str]]:
     """Yield what a file must not contain when it is committed: the kind of secret, its line, and its value.
 
     Examples and placeholders do not count, nor names of variables; a value of this process's own secrets
-    does. Callers show the kind and the line only.
+    does. With *suspect*, a password need not look generated. Callers show the kind and the line only.
     """
-    from .shapes import assigned, is_placeholder, is_random, secret_of
+    from .shapes import assigned, is_example, is_placeholder, is_random, secret_of
 
     for found in known_values().finditer(text):
         yield "a secret of your environment or settings", _line(found), found[0]
     lower = text.lower()
     for shape in _shapes():
-        if any(hint in lower for hint in shape.hints):
-            for found in shape.pattern.finditer(text):
-                secret = assigned(found) if shape.name == "assignment" else secret_of(found)
-                if shape.strict:
-                    # In a file, a word after `password:` is usually a fixture: only generated values count.
-                    is_one = shape.strict(found) and is_random(secret, 12)
-                else:
-                    is_one = shape.check is None or shape.check(found)
-                if is_one and not is_placeholder(
-                    secret if "private key" not in shape.name.lower() else "k3y!"
-                ):
-                    yield shape.name, _line(found), secret
+        if not any(hint in lower for hint in shape.hints):
+            continue
+        for found in shape.pattern.finditer(text):
+            secret = assigned(found) if shape.name == "assignment" else secret_of(found)
+            if shape.strict is not None:
+                # In source code, a word after `password:` is usually a fixture: generated values count.
+                is_one = shape.strict(found) and (suspect or is_random(secret, 12))
+                is_one = is_one and not is_placeholder(secret)
+            else:
+                is_one = (shape.check is None or shape.check(found)) and not is_example(secret)
+            if is_one:
+                yield shape.name, _line(found), secret
+    if MAY_CONTAIN.search(text):
+        for pattern in patterns():
+            for found in pattern.finditer(text):
+                if _replaced_by_rule(found) != found[0] and not is_example(found[0]):
+                    yield "a token", _line(found), found[0]
 
 
 def _line(found: re.Match[str]) -> int:

@@ -122,6 +122,14 @@ def is_placeholder(text: str) -> bool:
     return bool(_REFERENCE.match(text) or "${" in text or _PLACEHOLDER.search(text)) or len(set(text)) < 4
 
 
+_EXAMPLE = re.compile(r"example|x{4}|placeholder|dummy|change[-_]?me|your[-_]|0{6}|\.{3}", re.IGNORECASE)
+
+
+def is_example(token: str) -> bool:
+    """Whether *token* has the format of a service, and is one for its documentation: ``AKIA…EXAMPLE``."""
+    return bool(_EXAMPLE.search(token)) or len(set(token[-16:])) < 6
+
+
 def secret_of(found: re.Match[str]) -> str:
     """Return the part of a match that is the secret."""
     return found["secret"] if "secret" in found.re.groupindex else found[0]
