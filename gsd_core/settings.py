@@ -38,13 +38,14 @@ T = TypeVar("T")
 _bound: ContextVar[Mapping[type, object] | None] = ContextVar("gsd_settings", default=None)
 
 
-def setting(default: Any, *, flag: str = "", help: str = "") -> Any:  # noqa: A002 - click's own word
+def setting(default: Any, *, flag: str = "", help: str = "", secret: bool = False) -> Any:  # noqa: A002 - click's own word
     """Declare a field of a settings class: its *default*, and its *flag* on ``gsd run``, if any.
 
     *default* may be a callable; it is called for each instance. A flag takes a value of the field's
-    type; the flag of a tuple may be repeated.
+    type; the flag of a tuple may be repeated. A *secret* value is redacted wherever text leaves a run, and is
+    not stored: a process that resumes the run has to be given it again.
     """
-    metadata = {"flag": flag, "help": help}
+    metadata = {"flag": flag, "help": help, "secret": secret}
     if callable(default):
         return attrs.field(factory=default, metadata=metadata)
     return attrs.field(default=default, metadata=metadata)
@@ -148,6 +149,14 @@ class Settings:
     def of(self, kind: type[Any]) -> Any:
         """Return the value of a settings class."""
         return self.values[kind] if kind in self.values else kind()
+
+    def secrets(self) -> Iterator[str]:
+        """Yield the values of the settings that are secret."""
+        for kind, settings in self.values.items():
+            for attribute in attrs.fields(kind):
+                if attribute.metadata.get("secret"):
+                    value: Any = getattr(settings, attribute.name)
+                    yield from (value,) if isinstance(value, str) else map(str, value)
 
 
 def environment_layer(classes: Sequence[tuple[str, type]], environ: Mapping[str, str]) -> Layer:

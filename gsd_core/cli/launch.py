@@ -33,7 +33,7 @@ from gsd_core.run.notes import with_notes
 from gsd_core.run.preflight import check_idea, load_idea
 from gsd_core.run.runtime import RunRequest
 from gsd_core.run.snapshot import merge_config
-from gsd_core.sanitize import one_line, safe_text
+from gsd_core.sanitize import one_line, register_secrets, safe_text
 from gsd_core.settings import (
     Layer,
     RunSettings,
@@ -198,7 +198,7 @@ def _build_request(
         ),
         options=_machine_options(options.root, settings),
         clock=now,
-        typed=_flags_to_keep(options, previous),
+        typed=_flags_to_keep(options, loaded, previous),
         observers=(StateFileWriter(options.root, previous.history if previous else History()),),
         last_run=previous.last_run if previous else None,
     )
@@ -219,7 +219,9 @@ def build_settings(options: RunOptions, loaded: Loaded, previous: ProjectState |
         toml_layer(user_config(), str(user_config())),
     ]
     not_loaded = [info.name for info in loaded.infos if info.status != "active"]
-    return resolve(classes, layers, tolerated=not_loaded)
+    settings = resolve(classes, layers, tolerated=not_loaded)
+    register_secrets(settings.secrets())
+    return settings
 
 
 def _continued(options: RunOptions, previous: ProjectState | None) -> ProjectState | None:
@@ -243,10 +245,16 @@ def _previous_layer(continued: ProjectState | None) -> Layer:
     return Layer(origin="the run so far", sections=sections, strict=False)
 
 
-def _flags_to_keep(options: RunOptions, previous: ProjectState | None) -> dict[str, Any]:
-    """Return the flags that also hold for later processes of this run; consent does not."""
+def _flags_to_keep(options: RunOptions, loaded: Loaded, previous: ProjectState | None) -> dict[str, Any]:
+    """Return the flags that also hold for later processes of this run; consent and secrets do not."""
+    secret = {
+        (section, field.name)
+        for section, kind in classes_of(loaded)
+        for field in attrs.fields(kind)
+        if field.metadata.get("secret")
+    }
     kept = {
-        section: {key: value for key, value in values.items() if (section, key) not in CONSENT}
+        section: {key: value for key, value in values.items() if (section, key) not in {*CONSENT, *secret}}
         for section, values in options.flags.sections.items()
         if section not in NOT_CONTINUED
     }

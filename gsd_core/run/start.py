@@ -41,7 +41,7 @@ from gsd_core.plugins.contexts import PluginContext
 from gsd_core.plugins.isolation import PluginFailure, report_failure
 from gsd_core.plugins.watchdog import Blocked, Watchdog
 from gsd_core.processes import boot_id, start_time
-from gsd_core.sanitize import clip, safe_text
+from gsd_core.sanitize import clip, register_secrets, safe_text
 from gsd_core.settings import bind_settings
 
 from .guard import finish as finish_undoing
@@ -69,6 +69,7 @@ async def run_project(request: RunRequest) -> RunEnd:
     Raises ``UserError`` before anything is written if the project, the idea or the settings are
     invalid, and ``Locked`` if another process is running in the project.
     """
+    register_secrets(request.settings.secrets())
     git = Git(request.root)
     directory = await check_repository(request, git)
     path = directory / "journal.db"
@@ -108,7 +109,7 @@ async def _open(request: RunRequest, journal: Journal, last: LastRun) -> tuple[R
         git=git,
         effects=request.effects(journal, git),
         state=last.state,
-        idea=_first_idea(last.facts) or request.idea or kept_idea(request.root),
+        idea=_without_secrets(_first_idea(last.facts) or request.idea or kept_idea(request.root)),
         ledger=read_ledger(last.facts),
         sealer=Sealer(git.command, journal.path.parent / "guard"),
     )
@@ -142,6 +143,11 @@ async def _open(request: RunRequest, journal: Journal, last: LastRun) -> tuple[R
     about["claims"] = unstructure(claims)
     opening.append(run.record("run.opened", {**about, **_describe_process(run)}))
     return run, opening
+
+
+def _without_secrets(idea: Idea | None) -> Idea | None:
+    """Return the idea as the journal and IDEA.md have it, so that every process works on the same text."""
+    return evolve(idea, text=safe_text(idea.text, strict=True)) if idea else None
 
 
 def _first_idea(facts: Sequence[Record]) -> Idea | None:

@@ -69,7 +69,8 @@ def _parts(url: str) -> Iterator[str]:
 
 def _forms(value: str) -> Iterator[str]:
     yield from (value, quote(value, safe=""), quote(value), quote_plus(value))
-    yield from (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
+    for escaped in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
+        yield from (escaped, json.dumps(escaped)[1:-1])
     data = value.encode("utf-8", "surrogateescape")
     yield data.hex()
     if len(data) < 12:
@@ -79,3 +80,10 @@ def _forms(value: str) -> Iterator[str]:
         encoded = base64.b64encode(b"\0" * shift + data).decode("ascii")
         core = encoded[(0, 2, 3)[shift] : len(encoded) - (0, 3, 2)[(len(data) + shift) % 3] - 1]
         yield from {core, core.replace("+", "-").replace("/", "_")}
+
+
+def forget() -> None:
+    """Forget registered values and read the environment again at the next use; for tests."""
+    global _pattern
+    _registered.clear()
+    _pattern = None

@@ -156,6 +156,8 @@ def _cut(characters: str, length: int, least: int = 4) -> str:
     return rf"[{characters}]{{{length},}}|[{characters}]{{{least},}}(?=…|\.\.\.|\Z)"
 
 
+_START = r"(?:\b|(?<=\\[nrt]))"
+"""The start of a word, also behind an escape of JSON."""
 _WORD, _URL = "A-Za-z0-9", "A-Za-z0-9_-"
 _TOKENS = (
     _token("Anthropic key", "sk-ant-", f"(?:{_cut(_URL, 12)})"),
@@ -242,9 +244,14 @@ _KEYS = (
     ),
     Shape(
         name="Discord bot token",
-        pattern=re.compile(rf"\b[MNO][{_URL}]{{23,27}}\.[{_URL}]{{6}}\.[{_URL}]{{27,40}}(?![{_URL}])"),
+        pattern=re.compile(rf"{_START}[MNO][{_URL}]{{23,27}}\.[{_URL}]{{6}}\.[{_URL}]{{27,40}}(?![{_URL}])"),
         hints=(".",),
         check=_looks_random,
+    ),
+    Shape(
+        name="Mailchimp key",
+        pattern=re.compile(r"[0-9a-f]{32}-us\d{1,2}(?![0-9a-z])"),
+        hints=("-us",),
     ),
     Shape(
         name="webhook URL",
@@ -376,7 +383,7 @@ _PLACES = (
         name="authorization header",
         pattern=re.compile(
             r"(?P<header>authorization[\"']?\s{0,2}[:=]\s{0,2}\\{0,3}[\"']?)?"
-            r"\b(?:bearer|basic|token|apikey)\s{1,4}(?P<secret>[A-Za-z0-9._~+/=-]{12,})",
+            r"(?:\b|(?<=\\[nrt]))(?:bearer|basic|token|apikey)\s{1,4}(?P<secret>[A-Za-z0-9._~+/=-]{12,})",
             re.IGNORECASE,
         ),
         hints=("bearer", "basic", "token", "apikey"),
@@ -393,7 +400,8 @@ _PLACES = (
     Shape(
         name="cookie",
         pattern=re.compile(
-            r"\b(?:set-)?cookie[\"']?:[ ]{0,4}[\"']?[^\s=;:\"']{1,80}=(?P<secret>[^\n\"']{8,4000})",
+            _START + r"(?:set-)?cookie[\"']?:[ ]{0,4}[\"']?"
+            r"[^\s=;:\"']{1,80}=(?P<secret>[^\n\"']{8,4000})",
             re.IGNORECASE,
         ),
         hints=("cookie",),
@@ -402,13 +410,15 @@ _PLACES = (
     ),
     Shape(
         name="login of a registry",
-        pattern=re.compile(r"_?auth[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?P<secret>[A-Za-z0-9+/]{8,}={0,2})"),
+        pattern=re.compile(
+            r"_?auth[\\\"']{0,4}\s{0,4}[:=]\s{0,4}[\\\"']{0,4}(?P<secret>[A-Za-z0-9+/]{8,}={0,2})"
+        ),
         hints=("auth",),
         check=_encodes_login,
     ),
     Shape(
         name="password of .netrc",
-        pattern=re.compile(r"\blogin\s{1,4}[^\s]{1,200}\s{1,8}password\s{1,4}(?P<secret>\S{1,500})"),
+        pattern=re.compile(_START + r"login\s{1,4}[^\s]{1,200}\s{1,8}password\s{1,4}(?P<secret>\S{1,500})"),
         hints=("login",),
         check=_in_url,
         strict=_in_url_strict,
