@@ -69,7 +69,7 @@ FACTS: dict[str, tuple[str, str]] = {
     "attempt.failed": ("the attempt failed", "error, left, written"),
     "files.kept": ("a copy was made of what a plan may overwrite", "ref, paths, listed, found"),
     "files.settled": ("a human decided about files that a plan lists", "paths, found, how, commit"),
-    "files.left": ("files that changed during a plan stay uncommitted", "paths"),
+    "files.left": ("files that changed during a plan stay uncommitted", "paths, found, why"),
     "landing.failed": ("a recorded result cannot be written now; the next start tries again", "error"),
     "step.result": (
         "the step's result, recorded before any of it is written",

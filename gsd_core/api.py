@@ -81,6 +81,7 @@ from .planning.model import (
     Verdict,
 )
 from .protected_paths import PROTECTED_NAMES, fold_name, is_secret_name, protected_part
+from .sanitize import redact, redact_data, safe_text
 from .settings import at_most, bind_settings, lower_only, setting, settings_of
 
 __all__ = [
@@ -192,7 +193,10 @@ __all__ = [
     "parse_typed_answer",
     "phase_order",
     "protected_part",
+    "redact",
+    "redact_data",
     "refusal",
+    "safe_text",
     "setting",
     "settings_of",
     "slug",

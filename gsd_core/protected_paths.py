@@ -35,10 +35,19 @@ They are compared after :func:`fold_name`. A step of the run may return files in
 """
 
 SECRET_NAMES = (
-    *(".env", ".env.*", ".netrc", ".pgpass", ".git-credentials", ".pypirc", ".htpasswd"),
-    *("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "*.keystore"),
+    *(".env", ".env.*", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".git-credentials", ".pypirc", ".htpasswd"),
+    *("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk"),
+    *("*.keystore", "*.jks", "*.p12", "*.pfx", "*.kdbx", "*.ppk", "*.gpg", ".vault-token", ".s3cfg", ".boto"),
 )
-"""Patterns of names of files that usually contain secrets."""
+"""Patterns of names of files that usually contain secrets, whatever is in them."""
+
+SUSPECT_NAMES = (
+    *(".npmrc", ".yarnrc", ".yarnrc.yml", "pip.conf", ".condarc", "settings.xml", "gradle.properties"),
+    *("*.pem", "*.key", "*.asc", "credentials", "credentials.*", "secrets.*", "*.tfvars", "*.tfstate"),
+    *("service-account*.json", "service_account*.json", "*kubeconfig*", "client_secret*.json", ".dockercfg"),
+    *("*.ovpn", "auth.json", "config.json", "config", "database.yml", "wp-config.php", "local.settings.json"),
+)
+"""Patterns of names of files that contain secrets or not: a look at their content decides."""
 
 # Variants of `.env` that exist to be shared.
 _SHARED = frozenset({"example", "sample", "template", "dist", "test", "defaults"})
@@ -59,6 +68,12 @@ def is_secret_name(name: str) -> bool:
     if plain.startswith(".env.") and plain.rpartition(".")[2] in _SHARED:
         return False
     return any(fnmatchcase(plain, pattern) for pattern in SECRET_NAMES)
+
+
+def is_suspect_name(name: str) -> bool:
+    """Whether a file of this name contains secrets often enough to look for passwords of any form in it."""
+    plain = fold_name(name)
+    return any(fnmatchcase(plain, pattern) for pattern in SUSPECT_NAMES)
 
 
 def fold_name(name: str) -> str:

@@ -49,15 +49,17 @@ def setting(
     help: str = "",  # noqa: A002 - click's own word
     harmless: bool | Harmless = False,
     consent: bool = False,
+    secret: bool = False,
 ) -> Any:
     """Declare a field of a settings class: its *default*, and its *flag* on ``gsd run``, if any.
 
     *default* may be a callable; it is called for each instance. A flag takes a value of the field's
     type; the flag of a tuple may be repeated. *harmless*: a project's own ``gsd.toml`` may set it although
     its user has not trusted the project; a function decides by value (see :func:`at_most`). *consent*: it
-    speaks for the user, so the project's files may never set it.
+    speaks for the user, so the project's files may never set it. A *secret* value is redacted wherever text
+    leaves a run, and is not stored: a process that resumes the run has to be given it again.
     """
-    metadata = {"flag": flag, "help": help, "harmless": harmless, "consent": consent}
+    metadata = {"flag": flag, "help": help, "harmless": harmless, "consent": consent, "secret": secret}
     if callable(default):
         return attrs.field(factory=default, metadata=metadata)
     return attrs.field(default=default, metadata=metadata)
@@ -189,6 +191,14 @@ class Settings:
     def of(self, kind: type[Any]) -> Any:
         """Return the value of a settings class."""
         return self.values[kind] if kind in self.values else kind()
+
+    def secrets(self) -> Iterator[str]:
+        """Yield the values of the settings that are secret."""
+        for kind, settings in self.values.items():
+            for attribute in attrs.fields(kind):
+                if attribute.metadata.get("secret"):
+                    value: Any = getattr(settings, attribute.name)
+                    yield from (value,) if isinstance(value, str) else map(str, value)
 
 
 def environment_layer(classes: Sequence[tuple[str, type]], environ: Mapping[str, str]) -> Layer:

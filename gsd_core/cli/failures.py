@@ -12,7 +12,7 @@ import click
 
 from gsd_core.errors import GsdError, MachineError, machine_error
 from gsd_core.exit_codes import ExitCode, exit_code
-from gsd_core.sanitize import sanitize
+from gsd_core.sanitize import safe_text
 
 from .commands import with_global_options
 from .global_options import GlobalOptions
@@ -76,7 +76,7 @@ def _write(message: str, *, cause: str = "", hint: str = "") -> None:
         if text:
             # Without anybody to tell, the exit code still says it.
             with suppress(OSError):
-                click.echo(f"{name}: {sanitize(text)}", err=True)
+                click.echo(f"{name}: {safe_text(text)}", err=True)
 
 
 def _cause(error: GsdError) -> str:
@@ -88,7 +88,8 @@ def _cause(error: GsdError) -> str:
 
 
 def _save_traceback(error: BaseException) -> str:
-    text = "".join(traceback.format_exception(error))
+    # Lines of source code and the texts of errors may contain secrets.
+    text = safe_text("".join(traceback.format_exception(error)))
     try:
         handle, name = tempfile.mkstemp(prefix="gsd-crash-", suffix=".txt")
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from gsd_core.sanitize import one_line, sanitize
+from gsd_core.sanitize import one_line, safe_text
 
 from .global_options import global_options, global_options_of
 from .help import Command
@@ -145,12 +145,12 @@ def _confirm(command_line: str, reason: str) -> bool:
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     # The permission gate has sanitized the command; nothing of it is cut, so that no part can hide.
-    click.echo(f"{sanitize(reason)}:\n{command_line}", err=True)
+    click.echo(f"{safe_text(reason)}:\n{safe_text(command_line)}", err=True)
     return click.confirm("Run it?", default=False, err=True)
 
 
 def _warn(text: str) -> None:
-    click.echo(f"warning: {sanitize(text)}", err=True)
+    click.echo(f"warning: {safe_text(text)}", err=True)
 
 
 def _show(phase: PhaseView, found: PhaseGaps) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gsd_core.errors import ProjectError
-from gsd_core.sanitize import sanitize
+from gsd_core.sanitize import safe_text
 
 from .commands import with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
@@ -91,7 +91,7 @@ def _repair(
     done: list[tuple[Repair, bool]] = []
     for repair in repairs(root, issues, now().date().isoformat()):
         if not quiet:
-            print_line(sanitize(repair.diff()))
+            print_line(safe_text(repair.diff()))
         can_ask = not quiet and sys.stdin is not None and sys.stdin.isatty()
         write = yes or (can_ask and click.confirm(f"Write {repair.path}?", default=False, err=True))
         if write:
@@ -145,7 +145,7 @@ def _show(issues: tuple[HealthIssue, ...], options: GlobalOptions) -> None:
         text = issue.message if issue.message.startswith(issue.path) else f"{location}: {issue.message}"
         repair = " (--repair)" if issue.repairable else ""
         print_line(
-            styled(f"  {issue.code} {sanitize(text, multiline=False)}{repair}", STYLES[issue.severity])
+            styled(f"  {issue.code} {safe_text(text, multiline=False)}{repair}", STYLES[issue.severity])
         )
-        fix = with_global_options(sanitize(issue.fix, multiline=False), options)
+        fix = with_global_options(safe_text(issue.fix, multiline=False), options)
         print_line(styled(f"       {fix}", "dim"))

@@ -33,7 +33,7 @@ from gsd_core.run.preflight import check_idea, load_idea
 from gsd_core.run.runtime import RunRequest
 from gsd_core.run.sandbox import check_sandbox_names
 from gsd_core.run.snapshot import merge_config
-from gsd_core.sanitize import one_line
+from gsd_core.sanitize import one_line, register_secrets, safe_text
 from gsd_core.settings import (
     Layer,
     RunSettings,
@@ -126,7 +126,7 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
     except GsdError as error:
         if options.output == "json":
             hint = with_global_options(error.hint, options.global_options)
-            about = {"kind": type(error).__name__, "message": str(error), "hint": hint}
+            about = {"kind": type(error).__name__, "message": safe_text(str(error)), "hint": hint}
             click.echo(
                 json.dumps({"schema_version": SCHEMA_VERSION, "error": about, "exit": exit_code(error)})
             )
@@ -245,7 +245,7 @@ def _build_request(
         ),
         options=_machine_options(options.root, settings),
         clock=now,
-        typed=_flags_to_keep(options, previous),
+        typed=_flags_to_keep(options, loaded, previous),
         observers=(StateFileWriter(options.root, previous.history if previous else History()),),
         last_run=previous.last_run if previous else None,
     )
@@ -267,6 +267,7 @@ def build_settings(options: RunOptions, loaded: Loaded, previous: ProjectState |
     not_loaded = [info.name for info in loaded.infos if info.status != "active"]
     settings = resolve(classes, layers, tolerated=not_loaded)
     _check_sandbox_origin(settings)
+    register_secrets(settings.secrets())
     return settings
 
 
@@ -302,10 +303,16 @@ def _previous_layer(continued: ProjectState | None) -> Layer:
     return Layer(origin="the run so far", sections=sections, strict=False)
 
 
-def _flags_to_keep(options: RunOptions, previous: ProjectState | None) -> dict[str, Any]:
-    """Return the flags that also hold for later processes of this run; consent does not."""
+def _flags_to_keep(options: RunOptions, loaded: Loaded, previous: ProjectState | None) -> dict[str, Any]:
+    """Return the flags that also hold for later processes of this run; consent and secrets do not."""
+    secret = {
+        (section, field.name)
+        for section, kind in classes_of(loaded)
+        for field in attrs.fields(kind)
+        if field.metadata.get("secret")
+    }
     kept = {
-        section: {key: value for key, value in values.items() if (section, key) not in CONSENT}
+        section: {key: value for key, value in values.items() if (section, key) not in {*CONSENT, *secret}}
         for section, values in options.flags.sections.items()
         if section not in NOT_CONTINUED
     }
@@ -393,11 +400,19 @@ def _confirm_repository(options: RunOptions, loaded: Loaded, settings: Settings)
         )
 
 
+class _SafeFormatter(logging.Formatter):
+    """Formats records sanitized and redacted."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as text."""
+        return safe_text(super().format(record))
+
+
 @contextmanager
 def _warnings_on_stderr() -> Generator[None]:
     """Print the run's warnings directly: a plugin that blocks the event loop also holds up all events."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("warning: %(message)s"))
+    handler.setFormatter(_SafeFormatter("warning: %(message)s"))
     log = logging.getLogger("gsd_core.run")
     log.addHandler(handler)
     try:

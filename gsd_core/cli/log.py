@@ -36,6 +36,7 @@ def command(ctx: click.Context, follow: bool, after: int, since: str, as_json: b
     The journal contains all runs of the project. With --json each line is a JSON object. Each record has a
     number, which you can pass to --after.
     """
+    from gsd_core.sanitize import redact_data
     from gsd_core.views.log import log_json, log_line, parse_since
 
     from .project import now, project_root
@@ -44,7 +45,7 @@ def command(ctx: click.Context, follow: bool, after: int, since: str, as_json: b
     root = project_root(global_options_of(ctx))
     for record in _follow(root, after) if follow else _records(root, after):
         if begin is None or record.at >= begin:
-            click.echo(json.dumps(log_json(record))) if as_json else print_line(log_line(record))
+            click.echo(json.dumps(redact_data(log_json(record)))) if as_json else print_line(log_line(record))
 
 
 def _records(root: Path, after: int) -> Iterator[Record]:

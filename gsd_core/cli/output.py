@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gsd_core.sanitize import sanitize
+from gsd_core.sanitize import redact_data, safe_text
 
 F = TypeVar("F")
 
@@ -34,19 +34,22 @@ def json_flag(command: F) -> F:
 
 
 def print_json(data: Mapping[str, Any]) -> None:
-    """Print *data* as JSON, on one line unless stdout is a terminal; as ASCII, which cannot control one."""
-    click.echo(json.dumps(data, indent=2 if sys.stdout.isatty() else None))
+    """Print *data* as JSON, on one line unless stdout is a terminal; as ASCII, which cannot control one.
+
+    Secrets in it are redacted.
+    """
+    click.echo(json.dumps(redact_data(data), indent=2 if sys.stdout.isatty() else None))
 
 
 def print_line(line: str | Text = "") -> None:
-    """Print one line, sanitized."""
+    """Print one line, sanitized and redacted."""
     console().print(styled(line), soft_wrap=True)
 
 
 def warn(lines: Iterable[str]) -> None:
-    """Print warnings on stderr, sanitized, so that stdout stays what was asked for."""
+    """Print warnings on stderr, sanitized and redacted, so that stdout stays what was asked for."""
     for line in lines:
-        click.echo(f"warning: {sanitize(line, multiline=False)}", err=True)
+        click.echo(f"warning: {safe_text(line, multiline=False)}", err=True)
 
 
 def show_all(lines: Sequence[str]) -> bool:
@@ -84,8 +87,8 @@ def can_show(signs: str) -> bool:
 
 
 def styled(line: str | Text, style: str = "") -> Text:
-    """Return *line* as text to print: sanitized, without markup."""
-    return line if isinstance(line, Text) else Text(sanitize(line), style=style)
+    """Return *line* as text to print: sanitized and redacted, without markup."""
+    return line if isinstance(line, Text) else Text(safe_text(line), style=style)
 
 
 class OutputConsole(Console):

@@ -13,7 +13,7 @@ from gsd_core.hookspecs import gsd_cli_commands
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.discovery import Choice
 from gsd_core.plugins.loading import PluginInfo, Registry, build_manager, load, settings_failures
-from gsd_core.sanitize import sanitize
+from gsd_core.sanitize import safe_text
 
 from .global_options import GlobalOptions, global_options_of
 
@@ -115,10 +115,10 @@ def check_loaded(loaded: Loaded) -> None:
     problems |= {info.name: info.reason for info in loaded.infos if info.needed}
     for info in loaded.infos:
         if info.status == "broken" and not info.needed:
-            about = sanitize(f"plugin {info.name!r} was not loaded: {info.reason}", multiline=False)
+            about = safe_text(f"plugin {info.name!r} was not loaded: {info.reason}", multiline=False)
             click.echo(f"warning: {about}", err=True)
     if problems:
         listed = "; ".join(f"plugin {name!r} cannot be used: {why}" for name, why in problems.items())
         options = " ".join(f"-p no:{name}" for name in problems)
         hint = f"fix it, or run without it: {options}"
-        raise ConfigError(sanitize(listed, multiline=False), hint=hint)
+        raise ConfigError(safe_text(listed, multiline=False), hint=hint)

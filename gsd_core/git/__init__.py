@@ -112,6 +112,7 @@ class Git:
     commit = _in_thread(commit.commit)
     uncommitted = _in_thread(committed.uncommitted)
     ignored = _in_thread(committed.ignored)
+    text_at_head = _in_thread(committed.text_at_head)
     tree_facts = _in_thread(committed.tree_facts)
 
     find = _in_thread(history.find)

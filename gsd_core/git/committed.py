@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 import attrs
 
-from .command import Command
+from .command import Command, GitError
 from .repository import Entry, entries, head, ignoring_rules, nested_entries
 
 GITLINK = "160000"
@@ -231,6 +231,14 @@ def _describe(entry: Entry) -> str:
 
 def _folded(path: str) -> str:
     return unicodedata.normalize("NFC", path).casefold()
+
+
+def text_at_head(git: Command, path: str) -> str:
+    """Return the text of *path* in the last commit; empty if it is not in it, or is not text."""
+    try:
+        return git("cat-file", "blob", f"HEAD:./{path}")
+    except GitError:
+        return ""
 
 
 def digests(root: Path, paths: Iterable[str]) -> dict[str, str]:

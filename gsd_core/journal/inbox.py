@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from gsd_core.errors import JournalError
 
+from .confidential import without_secrets
 from .schema import open_to_write, to_json
 
 
@@ -29,7 +30,7 @@ def put(
     """
     if not path.exists():
         raise JournalError(f"no journal at {path}", hint="nothing has been run in this project yet")
-    row = (key or secrets.token_hex(16), clock().isoformat(), kind, to_json(data), by)
+    row = (key or secrets.token_hex(16), clock().isoformat(), kind, to_json(without_secrets(kind, data)), by)
     database = open_to_write(path, created_by="gsd")
     try:
         with database.transaction():

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from gsd_core.errors import Fenced, JournalError
 
+from .confidential import without_secrets
 from .schema import (
     ACTIVITY,
     IS_FACT,
@@ -177,7 +178,7 @@ class Journal:
 
     def _row(self, kind: str, data: Mapping[str, Any], run: str, step: str, attempt: int, v: int) -> Row:
         at = self._clock().isoformat()
-        return run, self._epochs.get(run, 0), at, kind, v, step, attempt, to_json(data)
+        return run, self._epochs.get(run, 0), at, kind, v, step, attempt, to_json(without_secrets(kind, data))
 
     def _commit(self, rows: Collection[Row], consumes: Collection[int]) -> None:
         """Commit *rows*; pending activity is dropped even if that fails, because it has no guarantee."""

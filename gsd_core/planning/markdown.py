@@ -14,6 +14,7 @@ from pathlib import Path
 import attrs
 
 from gsd_core.errors import PlanningError
+from gsd_core.sanitize import sanitize
 
 # Reading a file
 
@@ -65,10 +66,8 @@ _BLOCK_START = re.compile(
 
 
 def clean(text: str) -> str:
-    """Return *text* with ``\\n`` as line end, without control characters and lone surrogates."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = text.encode("utf-8", "replace").decode("utf-8")
-    return "".join(c for c in text if c in "\n\t" or (c >= " " and not "\x7f" <= c <= "\x9f"))
+    """Return *text* with ``\\n`` as line end, without escape sequences and invisible characters."""
+    return sanitize(text)
 
 
 def inline(text: str) -> str:

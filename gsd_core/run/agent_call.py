@@ -46,7 +46,7 @@ from gsd_core.model.usage import Pause, Stop, Usage
 from gsd_core.plugins.isolation import in_core
 from gsd_core.plugins.validation import validate_storable
 from gsd_core.processes import end_marked, start_time
-from gsd_core.sanitize import clip, redact, sanitize
+from gsd_core.sanitize import clip, redact, safe_data, safe_text
 
 from .callbacks import Callbacks
 from .guard import check_seal, found_before, guarded
@@ -145,7 +145,7 @@ class AgentCall:
         """See :class:`gsd_core.AgentHost`."""
         with in_core():
             self.timeouts.beat()
-            text = clip(redact(sanitize(activity.text)), MAX_ACTIVITY_LENGTH)
+            text = clip(safe_text(activity.text), MAX_ACTIVITY_LENGTH)
             data: dict[str, Any] = {
                 "key": self.key,
                 "kind": activity.kind,
@@ -224,6 +224,10 @@ class AgentCall:
         Otherwise a crash would lose what the agent has seen in this exchange, although its conversation,
         which is resumed, still contains it.
         """
+        # As the answers are, which cite them.
+        use = attrs.evolve(
+            use, target=redact(use.target, strict=True), pattern=redact(use.pattern, strict=True)
+        )
         if use in self.tools:
             return
         self.tools.append(use)
@@ -428,7 +432,8 @@ async def _ask_agent(call: AgentCall, task: AgentTask) -> AgentResult:
         )
     if why := validate_storable(outcome.value, AgentResult):
         raise PluginError(outcome.plugin, "gsd_run_agent", why)
-    return outcome.value
+    # Once, before anything uses the answer: it goes into planning files, questions and commits.
+    return attrs.evolve(outcome.value, value=safe_data(outcome.value.value, strict=True))
 
 
 async def _check_budget(run: Run, step: str, reserve: Decimal | None, running: Usage | None = None) -> None:

@@ -25,7 +25,7 @@ from gsd_core.planning.changes import (
 )
 from gsd_core.planning.edit import apply_changes
 from gsd_core.protected_paths import protected_part
-from gsd_core.sanitize import clip, sanitize
+from gsd_core.sanitize import clip, safe_text
 
 from .runtime import Run
 from .snapshot import observe, plan_digests
@@ -143,6 +143,6 @@ async def _commit(run: Run, step: str, written: Sequence[str], subject: str) -> 
     paths = [path for path in written if docs or not path.startswith(".planning/")]
     ignored = await run.git.ignoring_rules(paths)
     paths = [path for path in paths if path not in ignored]
-    text = clip(sanitize(subject, multiline=False), 120)
+    text = clip(safe_text(subject, multiline=False), 120)
     await require_branch(run)
     return await run.effects.commit(paths, text, keys, verify=False) if paths else ""

@@ -42,9 +42,17 @@ def is_committable(path: str) -> bool:
 
 def may_commit(path: str) -> bool:
     """Whether a task may commit a file that has changed: not if it is protected, generated or a secret."""
+    return is_committable(path) and not _is_generated(path)
+
+
+def needs_consent(path: str) -> bool:
+    """Whether a task may commit *path* only if a person agrees, because of its name."""
+    return is_secret_name(PurePosixPath(path).name) and not protected_part(path) and not _is_generated(path)
+
+
+def _is_generated(path: str) -> bool:
     # In lower case, because the file systems of macOS ignore case.
-    is_generated = any(part.lower() in LEFT_OUT for part in PurePosixPath(path).parts)
-    return is_committable(path) and not is_generated
+    return any(part.lower() in LEFT_OUT for part in PurePosixPath(path).parts)
 
 
 def is_within(path: str, folders: Iterable[str]) -> bool:

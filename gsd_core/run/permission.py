@@ -13,7 +13,7 @@ from gsd_core.hookspecs import gsd_permit_tool
 from gsd_core.model.agent import Allow, Ask, Deny, Permission, ToolUse
 from gsd_core.model.question import Inquiry, Option, Question
 from gsd_core.plugins.call_group import Outcome
-from gsd_core.sanitize import redact, sanitize
+from gsd_core.sanitize import safe_text
 
 from .delivery import relative_to
 from .questions import ask
@@ -38,7 +38,8 @@ class StepGate:
     *failures* counts failures in a row by policy. Each one denies the use, so a broken policy would make
     the agent try one thing after another; after a few failures the step ends instead.
     *written* are the files that agents were allowed to write with a tool. *asked_to_name*: the agent was
-    told once to name the other files that it changed.
+    told once to name the other files that it changed. *asked_to_remove*: it was told once to take secrets out
+    of the files that it wants committed.
     """
 
     run: Run
@@ -46,6 +47,7 @@ class StepGate:
     failures: dict[str, int] = attrs.field(factory=dict[str, int])
     written: set[str] = attrs.field(factory=set[str])
     asked_to_name: bool = False
+    asked_to_remove: bool = False
 
     @property
     def mark(self) -> str:
@@ -118,4 +120,4 @@ def shown(use: ToolUse) -> str:
     """
     command = use.input.get("command")
     text = command if isinstance(command, str) else json.dumps(dict(use.input), ensure_ascii=False, indent=1)
-    return redact(sanitize(text))
+    return safe_text(text)

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any, TypeAlias
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from gsd_core.errors import JournalError
 from gsd_core.hookspecs import gsd_notify, gsd_on_event
@@ -22,6 +22,7 @@ from gsd_core.model.event import Event, EventName
 from gsd_core.model.ids import StepId
 from gsd_core.model.notice import Notice
 from gsd_core.model.question import Answer, Inquiry
+from gsd_core.sanitize import safe_text
 
 from .notifications import notice_of
 from .runtime import Run
@@ -100,6 +101,9 @@ class Publisher:
             await self._send(notice)
 
     async def _send(self, notice: Notice) -> None:
+        # A notice leaves this machine. Its texts come from facts, but also from errors of the core.
+        title, body = safe_text(notice.title, multiline=False), safe_text(notice.body)
+        notice = evolve(notice, title=title, body=body)
         outcomes = await self.run.hooks.fan_out(gsd_notify, SEND_LIMIT, notice)
         failed = [outcome.plugin for outcome in outcomes if outcome.error]
         ok = [outcome.plugin for outcome in outcomes if not outcome.error]

@@ -22,7 +22,7 @@ from gsd_core.machine.state import QuestionRecord
 from gsd_core.model.ids import question_id
 from gsd_core.model.question import Answer, Inquiry, Question, refusal
 from gsd_core.plugins.call_group import Outcome
-from gsd_core.sanitize import clip, sanitize
+from gsd_core.sanitize import clip, safe_text
 
 from .runtime import Run
 
@@ -57,24 +57,25 @@ async def ask(
 
 
 def _stamp(run: Run, inquiry: Inquiry, step: str, key: str) -> Inquiry:
-    """Return the inquiry with ids, and with all texts sanitized: agents wrote them, people read them."""
+    """Return the inquiry with ids, and with all texts sanitized and redacted: agents wrote them, people
+    read them."""
     questions: list[Question] = []
     for question in inquiry.questions:
         options = tuple(
-            attrs.evolve(o, label=sanitize(o.label, multiline=False), description=sanitize(o.description))
+            attrs.evolve(o, label=safe_text(o.label, multiline=False), description=safe_text(o.description))
             for o in question.options
         )
-        text = clip(sanitize(question.text), MAX_TEXT_LENGTH)
+        text = clip(safe_text(question.text), MAX_TEXT_LENGTH)
         questions.append(
             attrs.evolve(
                 question,
                 id=question_id(run.id, step, key, text, [option.label for option in options]),
                 text=text,
-                header=sanitize(question.header, multiline=False),
+                header=safe_text(question.header, multiline=False),
                 options=options,
             )
         )
-    reason = clip(sanitize(inquiry.reason), MAX_TEXT_LENGTH)
+    reason = clip(safe_text(inquiry.reason), MAX_TEXT_LENGTH)
     return attrs.evolve(inquiry, step=step, reason=reason, questions=tuple(questions))
 
 

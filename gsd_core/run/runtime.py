@@ -21,6 +21,7 @@ import attrs
 from gsd_core.git import Git
 from gsd_core.hookspecs import RunInfo
 from gsd_core.journal.codec import structure
+from gsd_core.journal.confidential import without_secrets
 from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
 from gsd_core.machine.fold import fold
@@ -31,6 +32,7 @@ from gsd_core.model.usage import Spend, Usage
 from gsd_core.planning.model import Planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import PluginInfo
+from gsd_core.sanitize import safe_file, safe_text
 from gsd_core.settings import LimitSettings, RunSettings, Settings
 
 from .last_run import LastRun
@@ -172,6 +174,7 @@ class Run:
     def note(self, data: Mapping[str, Any], *, step: str, attempt: int) -> None:
         """Note an agent's activity: observers see it, but it is not a fact and may be lost in a crash."""
         kind = "agent.activity"
+        data = without_secrets(kind, data)
         seq = self.journal.activity(kind, data, run=self.id, step=step, attempt=attempt)
         self._notify(
             Record(
@@ -217,7 +220,12 @@ class Effects:
         return next(self.journal.events(after=seq - 1))
 
     def write(self, path: Path, text: str) -> None:
-        """Replace a file as a whole: a reader, also after a crash, sees the old or the new version."""
+        """Replace a file as a whole: a reader, also after a crash, sees the old or the new version.
+
+        What is new in a planning file is sanitized, and its secrets are redacted: it is committed and shown.
+        """
+        if ".planning" in path.parts:
+            text = safe_file(text, _text_of(path))
         draft = path.parent / f"{DRAFT[0]}{secrets.token_hex(8)}{DRAFT[1]}"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -254,8 +262,23 @@ class Effects:
     ) -> str:
         """Commit exactly *paths* and return the commit; without changes there is none unless *empty*."""
         return await self.git.commit(
-            paths, subject, body=body, trailers=trailers, verify=verify, allow_empty=empty, text=text
+            paths,
+            safe_text(subject, multiline=False),
+            body=safe_text(body),
+            trailers=trailers,
+            verify=verify,
+            allow_empty=empty,
+            text=safe_text(text),
         )
+
+
+def _text_of(path: Path) -> str:
+    """Return the text of a file, to compare; empty if it cannot be read as text."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 @attrs.define

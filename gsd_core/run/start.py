@@ -41,7 +41,7 @@ from gsd_core.plugins.contexts import PluginContext
 from gsd_core.plugins.isolation import PluginFailure, report_failure
 from gsd_core.plugins.watchdog import Blocked, Watchdog
 from gsd_core.processes import boot_id, start_time
-from gsd_core.sanitize import clip, redact, sanitize
+from gsd_core.sanitize import clip, register_secrets, safe_text
 from gsd_core.settings import RunSettings, bind_settings
 
 from .guard import finish as finish_undoing
@@ -70,6 +70,7 @@ async def run_project(request: RunRequest) -> RunEnd:
     Raises ``UserError`` before anything is written if the project, the idea or the settings are
     invalid, and ``Locked`` if another process is running in the project.
     """
+    register_secrets(request.settings.secrets())
     git = Git(request.root)
     directory = await check_repository(request, git)
     path = directory / "journal.db"
@@ -119,7 +120,7 @@ async def _open(
         git=git,
         effects=request.effects(journal, git),
         state=last.state,
-        idea=_first_idea(last.facts) or request.idea or kept_idea(request.root),
+        idea=_without_secrets(_first_idea(last.facts) or request.idea or kept_idea(request.root)),
         ledger=read_ledger(last.facts),
         sealer=Sealer(git.command, journal.path.parent / "guard"),
         sandbox=sandbox,
@@ -155,6 +156,11 @@ async def _open(
     about["claims"] = unstructure(claims)
     opening.append(run.record("run.opened", {**about, **_describe_process(run)}))
     return run, opening
+
+
+def _without_secrets(idea: Idea | None) -> Idea | None:
+    """Return the idea as the journal and IDEA.md have it, so that every process works on the same text."""
+    return evolve(idea, text=safe_text(idea.text, strict=True)) if idea else None
 
 
 def _first_idea(facts: Sequence[Record]) -> Idea | None:
@@ -328,7 +334,7 @@ def _crash_notice(run: Run, exc: Exception) -> Notice:
         type="crash",
         level="error",
         title=f"{run.root.name}: gsd crashed; resume with `{run.request.info.command} resume`",
-        body=clip(redact(sanitize(f"{type(exc).__name__}: {exc}")), 2000),
+        body=clip(safe_text(f"{type(exc).__name__}: {exc}"), 2000),
         run=run.id,
     )
 
@@ -338,7 +344,7 @@ def _recorder(run: Run) -> Callable[[PluginFailure], None]:
     running = asyncio.get_running_loop()
 
     def record(failure: PluginFailure) -> None:
-        error = clip(redact(sanitize(str(failure.error))), 2000)
+        error = clip(safe_text(str(failure.error)), 2000)
         data = {"plugin": failure.plugin, "hook": failure.hook, "error": error}
         with suppress(GsdError):
             run.record("plugin.failed", data)
@@ -355,7 +361,7 @@ def _record_blocked(run: Run, blocked: Blocked) -> None:
     This runs in the watchdog's thread, because the loop is blocked. So the fact goes straight to the
     journal: only the loop may touch the state and the subscribers.
     """
-    log.warning("%s", sanitize(str(blocked), multiline=False))
-    data = {"plugin": blocked.plugin, "hook": blocked.hook, "error": sanitize(str(blocked))}
+    log.warning("%s", safe_text(str(blocked), multiline=False))
+    data = {"plugin": blocked.plugin, "hook": blocked.hook, "error": safe_text(str(blocked))}
     with suppress(GsdError):
         run.journal.append("plugin.failed", data, run=run.id)

@@ -61,7 +61,7 @@ from gsd_core.planning.summary import with_notes
 from gsd_core.plugins.contexts import PluginContext, entered
 from gsd_core.plugins.isolation import current_call
 from gsd_core.plugins.validation import validate_storable
-from gsd_core.sanitize import clip, redact, sanitize
+from gsd_core.sanitize import clip, safe_text
 
 from .agent_call import AgentCall, record_command, run_agent
 from .callbacks import Callbacks
@@ -301,8 +301,8 @@ def failure(exc: GsdError) -> dict[str, Any]:
     until = exc.until if isinstance(exc, Transient) else None
     return {
         "kind": error_kind(exc),
-        "message": clip(redact(sanitize(str(exc))), 2000),
-        "hint": sanitize(exc.hint),
+        "message": clip(safe_text(str(exc)), 2000),
+        "hint": safe_text(exc.hint),
         "until": until.isoformat() if until else None,
         "plugin": exc.plugin if isinstance(exc, StepError | PluginError) else "",
     }
@@ -318,7 +318,7 @@ def _record_failure(run: Run, request: StepRequest, exc: GsdError) -> None:
         until = max(until, run.now() + SHORTEST_WAIT)
         waiting_since = _setbacks(run, step).since or run.now()
         if until <= waiting_since + run.limits.max_wait:
-            why = clip(redact(sanitize(str(exc))), MAX_WHY)
+            why = clip(safe_text(str(exc)), MAX_WHY)
             run.record("timer.set", {"until": until.isoformat(), "why": why}, step=step)
             return
     run.record("step.failed", {"error": failure(exc)}, step=step, attempt=run.step(step).attempt)

@@ -18,13 +18,22 @@ from gsd_core.git import GitUnavailable
 from gsd_core.model.checks import CheckResult
 from gsd_core.model.step import StepRequest, TaskCommit
 from gsd_core.planning.model import Plan, Task
-from gsd_core.sanitize import clip, redact, sanitize
+from gsd_core.sanitize import clip, redact, safe_text
 
 from .commit_hooks import commit_with_hooks
-from .delivery import is_committable, is_within, may_commit, nested_projects, promised, relative_to
+from .delivery import (
+    is_committable,
+    is_within,
+    may_commit,
+    needs_consent,
+    nested_projects,
+    promised,
+    relative_to,
+)
 from .guard import check_seal
 from .permission import StepGate
 from .runtime import Run
+from .secret_files import REMOVE, allowed_secret_files, bullets, find_secret_files
 from .task_checks import check_task, needs_no_changes, passed_before
 from .work import SHOWN, changes, require_branch, unexplained
 
@@ -71,16 +80,25 @@ async def commit_task(
         if not any(is_within(n, [folder]) for n in named)
     ]
     taken = tuple(path for path in taken if not is_within(path, nested))
-    left = unexplained(run.root, found.ours, taken)
+    by_name = [p for p in found.ours if needs_consent(p) and is_within(p, {*named, *gate.written})]
+    suspects = await find_secret_files(run, [*taken, *by_name])
+    if suspects and not gate.asked_to_remove:
+        gate.asked_to_remove = True
+        return TaskCommit(check=result, problem=f"these files contain secrets:{bullets(suspects)}\n{REMOVE}")
+    allowed = await allowed_secret_files(run, step, suspects)
+    withheld = {path for path in suspects if path not in allowed}
+    taken = tuple(sorted({path for path in taken if path not in withheld} | allowed))
+    left = unexplained(run.root, found.ours, [*taken, *withheld])
     listed = [path for path in named if is_committable(path)]
-    missing = [u for u in await run.git.uncommitted(listed) if u.path not in {*taken, *found.theirs}]
+    covered = {*taken, *withheld, *found.theirs}
+    missing = [u for u in await run.git.uncommitted(listed) if u.path not in covered]
     # What the agent names too generously, such as __pycache__, is left out silently.
     missing = [u for u in missing if may_commit(u.path) or is_within(u.path, promised(step.plan))]
     if missing:
         lines = "".join(f"\n- {u.path}: {u.reason}" for u in missing[:SHOWN])
         return TaskCommit(check=result, problem=f"these files would not be in the commit:{lines}\n{_REMEDY}")
     # A task that has nothing to change gets an empty commit: a task is done once it has a commit.
-    if not taken and not needs_no_changes(run, step, task):
+    if not taken and not withheld and not needs_no_changes(run, step, task):
         named_here = f" (you named {', '.join(paths)})" if paths else ""
         problem = f"no file of the task has changed since the last commit{named_here}{_others(left)}"
         return TaskCommit(check=result, problem=problem, left=left)
@@ -97,10 +115,10 @@ async def commit_task(
         commit = await commit_with_hooks(
             run,
             taken,
-            clip(sanitize(subject, multiline=False), MAX_SUBJECT_LENGTH),
+            clip(safe_text(subject, multiline=False), MAX_SUBJECT_LENGTH),
             trailers(run, step.id, name),
             empty=not taken,
-            body=clip(redact(sanitize(note)).strip(), MAX_BODY_LENGTH),
+            body=clip(safe_text(note).strip(), MAX_BODY_LENGTH),
         )
     except GitUnavailable:
         raise  # no agent can fix this; see `resumable`
@@ -229,7 +247,7 @@ def _record(run: Run, step: StepRequest, plan: Plan, number: int, done: TaskComm
     title = next((task.name for task in plan.tasks if task.number == number), "")
     data = {
         "task": f"{plan.id}/{number}",
-        "name": sanitize(title, multiline=False),
+        "name": safe_text(title, multiline=False),
         "commit": done.commit,
         "paths": list(done.paths),
         "created": list(done.created),

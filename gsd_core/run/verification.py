@@ -31,7 +31,7 @@ from gsd_core.plugins.call_group import Outcome
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.isolation import PluginFailure
 from gsd_core.plugins.validation import validate_storable
-from gsd_core.sanitize import clip, redact, sanitize
+from gsd_core.sanitize import clip, safe_text, sanitize
 from gsd_core.settings import LimitSettings
 
 from .checkout import checkout_of, ignored_paths
@@ -319,7 +319,7 @@ def _report(hooks: Hooks, outcome: Outcome[Any]) -> GapReport:
 
 
 def _failed(plugin: str, why: str) -> GapReport:
-    return GapReport(failed_detectors=(f"{plugin}: {clip(redact(sanitize(why)), 300)}",))
+    return GapReport(failed_detectors=(f"{plugin}: {clip(safe_text(why), 300)}",))
 
 
 def _clean(gap: Gap) -> Gap:
@@ -329,7 +329,7 @@ def _clean(gap: Gap) -> Gap:
 
 
 def _clean_text(text: str) -> str:
-    return clip(redact(sanitize(text)), 2000)
+    return clip(safe_text(text), 2000)
 
 
 def unique(gaps: Iterable[Gap]) -> tuple[Gap, ...]:

@@ -28,6 +28,7 @@ from .delivery import is_within, may_commit, nested_projects, promised
 from .permission import StepGate
 from .questions import ask
 from .runtime import Run
+from .secret_files import allowed_secret_files, find_secret_files
 
 COPY_LIMIT = 1_000_000
 """The size, in bytes, of the largest unlisted files that the copy before a step contains."""
@@ -225,6 +226,11 @@ async def _commit_once(run: Run, step: StepRequest, paths: Collection[str], name
     names = {"GSD-Run": run.id, "GSD-Step": step.id, "GSD-Task": f"{step.plan.id}/{name}"}
     if known := await run.git.find(names, since=run.step(step.id).base_commit):
         return known
+    suspects = await find_secret_files(run, paths)
+    allowed = await allowed_secret_files(run, step, suspects)
+    paths = [path for path in paths if path not in suspects or path in allowed]
+    if not paths:
+        return ""
     await require_branch(run)
     text = f"chore({step.plan.id}): {subject}"
     return await commit_with_hooks(run, tuple(paths), text, names, body="", empty=False)

@@ -19,6 +19,7 @@ from gsd_core.journal.codec import structure
 from gsd_core.journal.schema import ACTIVITY, Record
 from gsd_core.machine.state import State
 from gsd_core.model.ids import StepId
+from gsd_core.sanitize import safe_data
 
 from .log import log_line
 from .phases import percent, phase_rows
@@ -76,7 +77,7 @@ class StateFileWriter:
             path = folder / "log" / f"{record.step.replace('/', '-')}.jsonl"
             if record.kind not in ACTIVITY or _size(path) < MAX_LOG_BYTES:
                 with open(path, "a", encoding="utf-8", opener=_private) as file:
-                    file.write(json.dumps(_log_entry(record), ensure_ascii=True) + "\n")
+                    file.write(json.dumps(safe_data(_log_entry(record)), ensure_ascii=True) + "\n")
         if record.kind in ACTIVITY:
             return
         history = History() if record.kind == "run.started" else self.history
@@ -84,7 +85,7 @@ class StateFileWriter:
         # Written under another name first, so that readers never see half a file.
         new = folder / "autopilot-state.tmp"
         with open(new, "w", encoding="utf-8", opener=_private) as file:
-            file.write(json.dumps(state_file(state, self.history), indent=2) + "\n")
+            file.write(json.dumps(safe_data(state_file(state, self.history)), indent=2) + "\n")
         new.replace(folder / "autopilot-state.json")
 
 

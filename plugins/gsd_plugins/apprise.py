@@ -24,7 +24,7 @@ class AppriseSettings:
     """Where to send notifications."""
 
     urls: tuple[str, ...] = setting(
-        (), flag="--notify", help="send notifications to this apprise URL (repeatable)"
+        (), flag="--notify", help="send notifications to this apprise URL (repeatable)", secret=True
     )
 
 

@@ -34,6 +34,7 @@ OPEN_LAYERS = {"values", "plugin boundary"}
 
 SIDEWAYS: dict[str, set[str]] = {
     "planning": {"sanitize"},
+    "journal": {"sanitize"},
     "cli": {"views", "testing"},
     "__main__": {"cli"},
 }
@@ -54,6 +55,7 @@ LIBRARIES: dict[str, set[str]] = {
     "platformdirs": {"settings", "run"},
     "jsonschema": {"run"},
     "referencing": {"run"},
+    "detect_secrets": {"sanitize"},
     "pytest": {"testing"},
 }
 """Which parts may import a third-party library at run time; attrs may be imported everywhere."""

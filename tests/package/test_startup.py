@@ -19,6 +19,8 @@ HEAVY = (
     "ruamel",
     "jsonschema",
     "tree_sitter",
+    "detect_secrets",
+    "requests",
 )
 STATUS_NEEDS = {"cattrs", "ruamel"}
 COMMANDS = (["--help"], ["run", "--help"], ["plugins"], ["status"], ["--version"])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from gsd_core import Activity, AgentHost, AgentResult, Ended, Usage
+from gsd_core import Activity, AgentHost, AgentResult, Ended, Usage, safe_text
 
 from .failures import api_error, reset_time, result_error
 from .usage import UsageCounter
@@ -174,5 +174,6 @@ def _text(content: Any) -> str:
 
 
 def _clip(text: str) -> str:
-    text = text.strip()
+    # Before it is cut: the core would not recognize half a secret.
+    text = safe_text(text.strip())
     return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"

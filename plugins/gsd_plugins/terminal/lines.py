@@ -10,7 +10,7 @@ from typing import Any, TextIO, TypeAlias
 
 import attrs
 
-from gsd_core import Event, Option
+from gsd_core import Event, Option, safe_text
 
 Data: TypeAlias = Mapping[str, Any]
 Segments: TypeAlias = "list[tuple[str, str]]"
@@ -185,14 +185,18 @@ def glyphs_for(stream: TextIO) -> Mapping[str, str]:
 
 
 def visible(text: str) -> str:
-    """Return *text* with characters that control the terminal or are invisible escaped (``\\x1b``).
+    """Return *text* redacted, with characters that control the terminal or are invisible escaped (``\\x1b``).
 
-    The core sanitizes events before it publishes them; this covers texts from other callers.
+    The core does this with events before it publishes them; this covers texts from other callers.
     """
+    if (safe := safe_text(text)) == text:
+        return text
 
     def is_control(char: str) -> bool:
         return char not in "\n\t" and unicodedata.category(char) in ("Cc", "Cf", "Cs")
 
+    if "[redacted]" in safe and "[redacted]" not in text:
+        return safe  # what could be escaped may be within the secret
     return "".join(
         char.encode("unicode_escape").decode("ascii") if is_control(char) else char for char in text
     )

@@ -1,0 +1,115 @@
+"""Secrets in files that a step wants to commit: found, reported to the agent, and left to a person.
+
+A commit spreads: it is pushed, and no later commit takes a secret out of the history. So neither an agent
+nor ``--yes`` decides about one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from gsd_core.errors import Parked
+from gsd_core.git import digests
+from gsd_core.machine.state import inquiry_key
+from gsd_core.model.question import Inquiry, Option, Question
+from gsd_core.model.step import StepRequest
+from gsd_core.protected_paths import is_secret_name, is_suspect_name
+from gsd_core.sanitize import find_secrets, safe_text
+
+from .questions import ask
+from .runtime import Run
+
+SCAN_LIMIT = 2_000_000
+"""How many bytes of a file are searched; longer files are data, and hardly written by hand."""
+SHOWN = 10
+LEAVE, COMMIT = "Leave them uncommitted", "Commit them"
+REMOVE = (
+    "Take the secrets out: read them from the environment or from a file that git ignores. "
+    "If they have to be committed, report the task again; then a person decides."
+)
+
+
+async def find_secret_files(run: Run, paths: Iterable[str]) -> dict[str, str]:
+    """Return those of *paths* that contain secrets which are not in the last commit, each with the reason."""
+    suspects: dict[str, str] = {}
+    for path in dict.fromkeys(paths):
+        name = PurePosixPath(path).name
+        if is_secret_name(name):
+            if (run.root / path).exists():
+                suspects[path] = "files with this name usually contain secrets"
+            continue
+        suspect = is_suspect_name(name)
+        # In a thread: the search in a large file takes up to a second, in which the loop would stand still.
+        found = await run.git.call(partial(_secrets_in, run.root / path, suspect=suspect))
+        if not found:
+            continue
+        before = await run.git.text_at_head(path)
+        known = {secret for _, _, secret in find_secrets(before[:SCAN_LIMIT], suspect=suspect)}
+        if new := [(kind, line) for kind, line, secret in found if secret not in known]:
+            kind, line = new[0]
+            suspects[path] = f"{kind} in line {line}"
+    return suspects
+
+
+def _secrets_in(file: Path, *, suspect: bool) -> list[tuple[str, int, str]]:
+    try:
+        # git commits a link as its target's name, and never what is behind it.
+        if file.is_symlink() or not file.is_file():
+            return []
+        with file.open("rb") as stream:
+            data = stream.read(SCAN_LIMIT)
+    except OSError:
+        return []  # git cannot read it either, and says so
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
+    return list(find_secrets(data.decode(encoding, "replace"), suspect=suspect))
+
+
+async def allowed_secret_files(run: Run, step: StepRequest, suspects: Mapping[str, str]) -> set[str]:
+    """Return those of *suspects* that a person allows to be committed; record those that stay uncommitted.
+
+    If nobody can answer now, they stay uncommitted. An answer holds for the content that it was given for.
+    """
+    if not suspects:
+        return set()
+    contents = digests(run.root, sorted(suspects))
+    if _were_left(run, step, contents):
+        return set()
+    digest = hashlib.sha256(repr(contents).encode()).hexdigest()[:12]
+    question = Question(
+        text=f"Commit files with secrets? They become part of the history.{bullets(suspects)}",
+        header="Secrets",
+        options=(Option(label=LEAVE, recommended=True), Option(label=COMMIT)),
+        free_text=False,
+        human_only=True,
+    )
+    inquiry = Inquiry(kind="permission", questions=(question,), reason=f"{step.id} wants to commit them")
+    key = f"secrets {digest}"
+    try:
+        [answer] = await ask(run, inquiry, step=step.id, key=key, agent_waits=True)
+        if answer.chosen == (COMMIT,):
+            return set(suspects)
+    except Parked:
+        record = next(r for r in reversed(list(run.state.inquiries.values())) if r.key == key)
+        run.record("question.withdrawn", {"key": inquiry_key(record.inquiry)}, step=step.id)
+    data = {"paths": sorted(suspects), "found": contents, "why": "secrets"}
+    run.record("files.left", data, step=step.id, attempt=step.attempt)
+    return set()
+
+
+def _were_left(run: Run, step: StepRequest, contents: Mapping[str, str]) -> bool:
+    """Whether files with these contents stayed uncommitted already: it is asked once."""
+    facts = run.journal.events(run=run.id, kinds=["files.left"])
+    return any(
+        fact.step == step.id and contents.items() <= (fact.data.get("found") or {}).items() for fact in facts
+    )
+
+
+def bullets(suspects: Mapping[str, str]) -> str:
+    """Return a line for each file with the reason; a secret itself is never shown."""
+    items = sorted(suspects.items())
+    more = [f"\n- and {len(items) - SHOWN} more"] if len(items) > SHOWN else []
+    lines = [f"\n- {safe_text(path, multiline=False)}: {why}" for path, why in items[:SHOWN]]
+    return "".join([*lines, *more])

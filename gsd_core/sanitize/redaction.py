@@ -1,0 +1,191 @@
+"""Replace secrets in text: known values, the formats of services, and passwords in their usual places."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from .known import known_values
+from .rule_set import MAY_CONTAIN, patterns
+from .text import sanitize
+
+if TYPE_CHECKING:
+    from .shapes import Shape
+
+REDACTED = "[redacted]"
+
+_ASSIGNED = ("token", "secret", "passw", "passphrase", "pwd", "credential", "key", "auth")
+
+
+@cache
+def _shapes() -> tuple[Shape, ...]:
+    # Imported late: to compile its patterns takes longer than all the rest of a short command.
+    from .shapes import shapes
+
+    return tuple(shapes())
+
+
+def redact(text: str, *, strict: bool = False) -> str:
+    """Return *text* with everything that looks like a secret replaced by ``[redacted]``.
+
+    That is: values of this process's secrets, tokens of common services, private keys, passwords in URLs,
+    headers and commands, and the values of names such as ``*_TOKEN`` and ``PASSWORD``. With *strict*, a
+    value that only its name makes suspicious has to look like a real secret: for text that is read back, such
+    as a plan with the check ``API_TOKEN=test pytest``. Takes linear time. Sanitize the text first: an
+    invisible character inside a secret would hide it.
+    """
+    if len(text) < 4:
+        return text
+    text = known_values().sub(REDACTED, text)
+    lower = text.lower()
+    for shape in _shapes():
+        if any(hint in lower for hint in shape.hints):
+            text = shape.pattern.sub(partial(_replaced, shape, strict), text)
+    if MAY_CONTAIN.search(text):
+        for pattern in patterns():
+            text = pattern.sub(_replaced_by_rule, text)
+    return text
+
+
+def safe_text(text: str, *, multiline: bool = True, strict: bool = False) -> str:
+    """Return *text* sanitized and redacted, as every place where text leaves the run needs it."""
+    return redact(sanitize(text, multiline=multiline), strict=strict)
+
+
+def one_line(text: str, width: int) -> str:
+    """Return *text* sanitized and redacted, on one line with single spaces, and cut to *width* characters."""
+    line = " ".join(safe_text(text).split())
+    if len(line) <= width:
+        return line
+    return line[: width - 1] + "…" if width > 0 else ""
+
+
+def redact_data(data: Any, *, strict: bool = False, verbatim: Collection[str] = ()) -> Any:
+    """Return JSON data with all its texts redacted, except for the values of the keys *verbatim*."""
+    return _mapped(data, redact, strict, verbatim)
+
+
+def safe_data(data: Any, *, strict: bool = False, verbatim: Collection[str] = ()) -> Any:
+    """Return JSON data with all its texts sanitized and redacted, except for the keys *verbatim*."""
+    return _mapped(data, safe_text, strict, verbatim)
+
+
+class _Change(Protocol):
+    def __call__(self, text: str, /, *, strict: bool) -> str: ...
+
+
+def _mapped(data: Any, change: _Change, strict: bool, verbatim: Collection[str]) -> Any:
+    if isinstance(data, str):
+        return change(data, strict=strict)
+    if isinstance(data, Mapping):
+        items = cast("Mapping[str, Any]", data).items()
+        return {
+            key: value
+            if key in verbatim
+            else REDACTED
+            if isinstance(value, str) and _is_secret(key, value, strict)
+            else _mapped(value, change, strict, verbatim)
+            for key, value in items
+        }
+    if isinstance(data, list | tuple):
+        return [_mapped(value, change, strict, verbatim) for value in cast("list[Any]", data)]
+    return data
+
+
+def _is_secret(name: str, value: str, strict: bool) -> bool:
+    """Whether the *name* makes a secret of *value*, as in ``{"password": "…"}``."""
+    if not any(hint in name.lower() for hint in _ASSIGNED) or len(value) > 500:
+        return False
+    line = f"{name}: {json.dumps(value)}"
+    return redact(line, strict=strict) != line
+
+
+def safe_file(text: str, before: str = "") -> str:
+    """Return the *text* of a planning file sanitized and redacted, where it differs from *before*.
+
+    Lines that the file already had stay as they are, with their line ends: people wrote them.
+    """
+    if safe_text(text, strict=True) == text:
+        return text
+    known = set(before.splitlines(keepends=True))
+    done: list[str] = []
+    fresh: list[str] = []
+    for line in [*text.splitlines(keepends=True), None]:
+        if line is not None and line not in known:
+            fresh.append(line)
+            continue
+        if fresh:
+            # All new lines that follow one another at once: a private key has several.
+            end = "\r\n" if fresh[0].endswith("\r\n") else "\n"
+            done.append(safe_text("".join(fresh), strict=True).replace("\n", end))
+            fresh = []
+        if line is not None:
+            done.append(line)
+    return "".join(done)
+
+
+def find_secrets(text: str, *, suspect: bool = False) -> Iterator[tuple[str, int, str]]:
+    """Yield what a file must not contain when it is committed: the kind of secret, its line, and its value.
+
+    Examples and placeholders do not count, nor names of variables; a value of this process's own secrets
+    does. With *suspect*, a password need not look generated. Callers show the kind and the line only.
+    """
+    from .shapes import assigned, is_example, is_placeholder, is_random, secret_of
+
+    for found in known_values().finditer(text):
+        yield "a secret of your environment or settings", _line(found), found[0]
+    lower = text.lower()
+    for shape in _shapes():
+        if not any(hint in lower for hint in shape.hints):
+            continue
+        for found in shape.pattern.finditer(text):
+            secret = assigned(found) if shape.name == "assignment" else secret_of(found)
+            if shape.strict is not None:
+                # In source code, a word after `password:` is usually a fixture: generated values count.
+                is_one = shape.strict(found) and (suspect or is_random(secret, 12))
+                is_one = is_one and not is_placeholder(secret)
+            else:
+                is_one = (shape.check is None or shape.check(found)) and not is_example(secret)
+            if is_one:
+                yield shape.name, _line(found), secret
+    if MAY_CONTAIN.search(text):
+        for pattern in patterns():
+            for found in pattern.finditer(text):
+                if _replaced_by_rule(found) != found[0] and not is_example(found[0]):
+                    yield "a token", _line(found), found[0]
+
+
+def _line(found: re.Match[str]) -> int:
+    return found.string.count("\n", 0, found.start()) + 1
+
+
+def _replaced(shape: Shape, strict: bool, found: re.Match[str]) -> str:
+    check = (shape.strict if strict else None) or shape.check
+    if check is not None and not check(found):
+        return found[0]
+    groups = found.re.groupindex
+    if "bare" in groups:
+        group = next(name for name in ("q1", "q2", "q3", "bare") if found[name] is not None)
+    elif "secret" in groups:
+        group = "secret"
+    else:
+        return REDACTED
+    start, end = found.start(group) - found.start(), found.end(group) - found.start()
+    return f"{found[0][:start]}{REDACTED}{found[0][end:]}"
+
+
+def _replaced_by_rule(found: re.Match[str]) -> str:
+    """Return the replacement of a match of the rule set, whose patterns often ignore what is around them."""
+    whole, text = found[0], found.string
+    before, after = text[found.start() - 1 : found.start()], text[found.end() : found.end() + 1]
+    if (
+        REDACTED in whole
+        or (before.isalnum() and whole[0].isalnum())
+        or (after.isalnum() and whole[-1].isalnum())
+    ):
+        return whole
+    secret = next((group for group in found.groups() if group), whole)
+    return whole.replace(secret, REDACTED) if len(secret) >= 16 else REDACTED
