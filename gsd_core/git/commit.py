@@ -8,12 +8,11 @@ from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from .command import Command, GitError, GitUnavailable
+from .command import Command, GitError, GitUnavailable, for_signing
 from .committed import digests
 from .history import project_trailer, unfolded
 from .repository import entries, head, one_writer, within
-
-NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+from .untrusted import refuse_filters
 
 
 def commit(
@@ -43,6 +42,7 @@ def commit(
         if unstaged := [entry.path for entry in found if entry.unstaged != " "]:
             add(git, unstaged)
         before = digests(git.root, paths_found := [entry.path for entry in found])
+        refuse_filters(git, paths_found)
         try:
             _commit_only(git, paths_found, text, verify=verify)
         except GitUnavailable:
@@ -62,7 +62,6 @@ def commit(
 def _commit_only(git: Command, paths: Collection[str], text: str, *, verify: bool) -> None:
     with _path_file(paths) as listed:
         git(
-            *(() if verify else NO_HOOKS),
             "commit",
             "--quiet",
             "--only",
@@ -75,7 +74,15 @@ def _commit_only(git: Command, paths: Collection[str], text: str, *, verify: boo
             f"--pathspec-from-file={listed}",
             "--pathspec-file-nul",
             stdin=text,
+            hooks=verify,
+            environment=_signing(git),
         )
+
+
+def _signing(git: Command) -> dict[str, str]:
+    """Return the variables that lead to the user's keys, if commits are signed; hooks get them too then."""
+    asked = ("config", "--type=bool", "--get", "commit.gpgSign")
+    return for_signing() if git.run(*asked, ok=(0, 1, 128))[1] == "true" else {}
 
 
 def _take_what_hooks_changed(git: Command, paths: Collection[str], made: str) -> str:
@@ -95,8 +102,9 @@ def _take_what_hooks_changed(git: Command, paths: Collection[str], made: str) ->
     add(git, changed)
     with _path_file(changed) as listed:
         git(
-            *(*NO_HOOKS, "commit", "--quiet", "--amend", "--only", "--no-edit", "--no-verify"),
+            *("commit", "--quiet", "--amend", "--only", "--no-edit", "--no-verify"),
             *(f"--pathspec-from-file={listed}", "--pathspec-file-nul"),
+            environment=_signing(git),
         )
     return git("rev-parse", "--verify", "HEAD^{commit}")
 
@@ -126,6 +134,7 @@ def add(
     """Stage *paths*, including deletions; with *ignored* also those that git ignores."""
     if not paths:
         return  # git would read an empty list as the whole tree
+    refuse_filters(git, paths)
     with _path_file(paths) as listed:
         git(
             "add",

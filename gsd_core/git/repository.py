@@ -72,11 +72,9 @@ def _own_repository(git: Command) -> Path | None:
 
     Most projects are, and this is needed dozens of times in a run: do not start git for it.
     """
-    own = git.root / ".git"
-    # As git itself recognizes its directory. A worktree's own one has no objects.
-    if (own / "HEAD").is_file() and (own / "objects").is_dir() and (own / "refs").is_dir():
-        return own.resolve()
-    return None
+    layout = git.layout()
+    is_main = layout is not None and layout.own == layout.common
+    return layout.own if layout and is_main and layout.top == Path(os.path.realpath(git.root)) else None
 
 
 def data_directory(git: Command) -> Path:

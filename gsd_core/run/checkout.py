@@ -26,6 +26,7 @@ import attrs
 from gsd_core.git import Git
 from gsd_core.git.command import Command
 from gsd_core.git.repository import common_dir, head, is_repository, prefix, top
+from gsd_core.git.untrusted import refuse_filters
 from gsd_core.model.agent import Permission, ToolUse
 from gsd_core.model.checks import CheckResult
 from gsd_core.processes import start_time
@@ -175,7 +176,8 @@ def _fill(git: Command, outer: Path, commit: str) -> Path:
     (own / "packed-refs").write_text(f"{refs}\n" if refs else "", encoding="utf-8")
     if (shared / "lfs").is_dir():
         here("config", "lfs.storage", str(shared / "lfs"))
-    here("-c", "core.hooksPath=/dev/null", "checkout", "--quiet", "--force", "--detach", commit)
+    refuse_filters(git)
+    here("checkout", "--quiet", "--force", "--detach", commit)
     linked = list(_link_ignored(attrs.evolve(git, root=original), folder))
     # A pattern such as "node_modules/" ignores a folder, but not a link to one.
     (own / "info").mkdir(exist_ok=True)
