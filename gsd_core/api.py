@@ -16,6 +16,7 @@ from .errors import (
     Transient,
     UserError,
 )
+from .files import FileRefused, read_below, read_start
 from .hook_markers import hookimpl, implements
 from .hookspecs import ConfigValue, Finding, ProjectInfo, RunInfo
 from .model.agent import (
@@ -113,6 +114,7 @@ __all__ = [
     "EventName",
     "Evidence",
     "Exhausted",
+    "FileRefused",
     "FileWrite",
     "Finding",
     "Gap",
@@ -190,6 +192,8 @@ __all__ = [
     "parse_typed_answer",
     "phase_order",
     "protected_part",
+    "read_below",
+    "read_start",
     "refusal",
     "setting",
     "settings_of",

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Union, cast,
 import attrs
 
 from .errors import ConfigError
+from .files import read_below
 from .model.step import Depth, Profile
 
 if TYPE_CHECKING:
@@ -164,10 +165,16 @@ def _variable(section: str, key: str) -> str:
     return f"GSD_{key.upper()}" if section == "run" else f"GSD_{section.upper()}_{key.upper()}"
 
 
-def toml_layer(path: Path, origin: str) -> Layer:
-    """Return the values of a TOML file; none if it does not exist."""
+def toml_layer(path: Path, origin: str, *, inside: Path | None = None) -> Layer:
+    """Return the values of a TOML file; none if it does not exist.
+
+    A link that leads out of *inside*, the project's folder, is not followed.
+    """
+    # The user's own settings may be a link to anywhere.
+    folder = inside or Path(os.path.realpath(path)).parent
+    name = path.name if inside else os.path.basename(os.path.realpath(path))  # noqa: PTH119
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = tomllib.loads(read_below(folder, name).decode("utf-8"))
     except FileNotFoundError:
         return Layer(origin=origin, sections={})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:

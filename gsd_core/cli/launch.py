@@ -214,7 +214,7 @@ def build_settings(options: RunOptions, loaded: Loaded, previous: ProjectState |
         options.flags,
         environment_layer(classes, os.environ),
         _previous_layer(_continued(options, previous)),
-        toml_layer(root / PROJECT_SETTINGS, PROJECT_SETTINGS),
+        toml_layer(root / PROJECT_SETTINGS, PROJECT_SETTINGS, inside=root),
         planning_layer(read_config(root)),
         toml_layer(user_config(), str(user_config())),
     ]

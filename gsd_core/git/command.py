@@ -18,7 +18,7 @@ from gsd_core.errors import ProjectError, machine_error
 
 from .errors import GitError as GitError
 from .errors import GitUnavailable as GitUnavailable
-from .layout import Layout, blocking_file, check, check_links, locate, not_regular
+from .layout import Layout, blocking_file, check, check_links, locate, not_regular, read_bytes
 from .untrusted import (
     FIXED,
     NO_HOOKS,
@@ -190,7 +190,7 @@ class Command:
         return self._local_programs(layout) if layout else ()
 
     def _local_programs(self, layout: Layout) -> tuple[LocalProgram, ...]:
-        texts = [_read(path) for path in layout.configs]
+        texts = [read_bytes(path) for path in layout.configs]
         if not may_name_programs(texts):
             return ()
         key = (self.root, *texts)
@@ -212,7 +212,7 @@ class Command:
 
     def _submodules(self, layout: Layout) -> Collection[str]:
         """Return the names of all submodules that the repository or its settings mention."""
-        texts = [_read(layout.top / ".gitmodules"), *(_read(path) for path in layout.configs)]
+        texts = [read_bytes(layout.top / ".gitmodules"), *(read_bytes(path) for path in layout.configs)]
         names = {name for text in texts for name in re.findall(rb'\[submodule\s+"((?:[^"\\]|\\.)*)"', text)}
         return sorted(re.sub(r"\\(.)", r"\1", os.fsdecode(name)) for name in names if b"=" not in name)
 
@@ -286,13 +286,6 @@ def inherited() -> dict[str, str]:
 def for_signing() -> dict[str, str]:
     """Return the variables that a git which signs a commit gets besides."""
     return {name: os.environ[name] for name in SIGNING if name in os.environ}
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
 
 
 def _is_busy(stderr: str) -> bool:

@@ -153,7 +153,7 @@ def _belongs(layout: Layout) -> bool:
 def _work_tree(layout: Layout, *, default: Path | None) -> Path | None:
     """Return the work tree that the repository's settings name."""
     for config in reversed(layout.configs):
-        text = _text(config)
+        text = read_bytes(config)
         found = re.findall(
             rb"^\s*(?:\[core\]\s*)?worktree\s*=\s*(.*?)\s*$", text, re.MULTILINE | re.IGNORECASE
         )
@@ -164,10 +164,11 @@ def _work_tree(layout: Layout, *, default: Path | None) -> Path | None:
 
 
 def _first_line(path: Path) -> str:
-    return os.fsdecode(_text(path, MAX_POINTER).split(b"\n", 1)[0]).strip()
+    return os.fsdecode(read_bytes(path, MAX_POINTER).split(b"\n", 1)[0]).strip()
 
 
-def _text(path: Path, limit: int = 2**20) -> bytes:
+def read_bytes(path: Path, limit: int = 2**20) -> bytes:
+    """Return the beginning of a regular file; empty if it is none, or cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:

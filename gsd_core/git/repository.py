@@ -104,9 +104,10 @@ def one_writer(git: Command) -> Generator[None]:
     it is read back, and a starting run would remove the lock of a commit in progress.
     """
     path = common_dir(git) / "gsd" / "commit-lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     end = time.monotonic() + git.limit.total_seconds()
-    with path.open("ab") as file:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, 0o600), "ab") as file:
         while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -7,10 +7,7 @@ this package, :class:`RunEnd` comes out. Below are two parts of a run that have 
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -18,6 +15,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from gsd_core.files import write_below
 from gsd_core.git import Git
 from gsd_core.hookspecs import RunInfo
 from gsd_core.journal.codec import structure
@@ -39,9 +37,6 @@ from .seal import Seal, Sealer
 Clock: TypeAlias = Callable[[], datetime]
 Observer: TypeAlias = Callable[[State, Record], None]
 MakeEffects: TypeAlias = Callable[[Journal, Git], "Effects"]
-
-DRAFT = (".gsd-", ".tmp")
-"""The prefix and suffix of a file's name while it is written; recovery removes what a crash left behind."""
 
 
 def _make_effects(journal: Journal, git: Git) -> Effects:
@@ -210,23 +205,15 @@ class Effects:
 
     def write(self, path: Path, text: str) -> None:
         """Replace a file as a whole: a reader, also after a crash, sees the old or the new version."""
-        draft = path.parent / f"{DRAFT[0]}{secrets.token_hex(8)}{DRAFT[1]}"
+        root = self.git.root
+        is_of_project = path.is_relative_to(root) and path.relative_to(root).parts[:1] != (".git",)
+        below = root if is_of_project else path.parent
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            # Not tempfile, which makes files private: a new file has the mode that the user's umask gives it.
-            with draft.open("x", encoding="utf-8", newline="") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            if path.exists():
-                draft.chmod(path.stat().st_mode & 0o777)
-            draft.replace(path)
-        except BaseException as exc:
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
-            if isinstance(exc, OSError):
-                # The name of the draft, or none at all, would tell a reader little.
-                exc.filename, exc.filename2 = str(path), None
+            data, mode = text.encode(), None if is_of_project else 0o600
+            write_below(below, path.relative_to(below), data, mode=mode)
+        except OSError as exc:
+            # The name of the draft, or none at all, would tell a reader little.
+            exc.filename, exc.filename2 = str(path), None
             raise
 
     async def undo(self, undo: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
