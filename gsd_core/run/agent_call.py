@@ -45,7 +45,7 @@ from gsd_core.model.sandbox import SandboxedCommand
 from gsd_core.model.usage import Pause, Stop, Usage
 from gsd_core.plugins.isolation import in_core
 from gsd_core.plugins.validation import validate_storable
-from gsd_core.processes import end_marked, start_time
+from gsd_core.processes import end_marked, start_time, supervised
 from gsd_core.sanitize import clip, redact, sanitize
 
 from .callbacks import Callbacks
@@ -156,7 +156,7 @@ class AgentCall:
         self, command: Sequence[str], environment: Mapping[str, str], *, descriptors: Sequence[int] = ()
     ) -> SandboxedCommand:
         """See :class:`gsd_core.AgentHost`."""
-        return SandboxedCommand(command=tuple(command), environment=environment)
+        return SandboxedCommand(command=supervised(command), environment=environment)
 
     def started(self, pid: int) -> None:
         """See :class:`gsd_core.AgentHost`."""

@@ -16,7 +16,7 @@ import attrs
 from gsd_core.errors import ProjectError
 from gsd_core.model.agent import Allow, Permission, ToolUse
 from gsd_core.model.checks import CheckResult
-from gsd_core.processes import end_marked
+from gsd_core.processes import end_marked, supervised
 from gsd_core.sanitize import redact, sanitize
 
 from .check_output import does_nothing, flaw_in, scripts_in
@@ -132,9 +132,7 @@ async def _run(command: str, tree: Path, env: dict[str, str], tail: _Tail) -> in
         os.set_blocking(reader, False)
         try:
             process = await asyncio.create_subprocess_exec(
-                "/bin/sh",
-                "-c",
-                command,
+                *supervised(["/bin/sh", "-c", command]),
                 cwd=tree,
                 env=env,
                 # Its own session: it has no terminal, and one process group that can be killed as a whole.
