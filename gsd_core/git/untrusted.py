@@ -111,7 +111,8 @@ def refuse_filters(git: Command, paths: Iterable[str] | None = None) -> None:
 
     Without its filter, git would commit the file as it is on disk: the plain text of a secret.
     """
-    blocked = {one.filter: one for one in git.local_programs() if one.filter and not one.users}
+    programs = [one for one in git.local_programs() if one.filter and not one.users]
+    blocked = {one.filter: one for one in reversed(programs)}
     if not blocked:
         return
     listed = git("ls-files", "-z", "--cached") if paths is None else "\0".join(paths)

@@ -395,6 +395,7 @@ def endless_file(at: Hostile) -> None:
     """Ten gigabytes that take no space on disk."""
     file = at.root / ".planning" / "REQUIREMENTS.md"
     file.parent.mkdir(parents=True, exist_ok=True)
+    file.unlink(missing_ok=True)
     with file.open("wb") as sparse:
         sparse.truncate(10 << 30)
 
