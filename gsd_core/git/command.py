@@ -173,7 +173,10 @@ class Command:
 
     def layout(self) -> Layout | None:
         """Return the repository, if any; raise ``LayoutError`` if git must not run in it."""
-        layout = locate(self.root)
+        named = self.environment.get("GIT_DIR")
+        # The caller may say which one: git's directory of a submodule, for example.
+        own = Path(named) if named else None
+        layout = Layout(top=self.root, own=own, common=own) if own else locate(self.root)
         if layout:
             check(layout)
             if layout.common not in self.known.checked:

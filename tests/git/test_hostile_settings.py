@@ -195,6 +195,12 @@ def test_linked_worktrees_and_submodules_work(hostile: Hostile, sh: Run, tmp_pat
     assert Command(root=hostile.root / "module")("status", "--porcelain") == ""
 
 
+def test_a_git_directory_that_the_caller_names_is_used(hostile: Hostile) -> None:
+    own = hostile.root / ".git"
+    git = Command(root=own, environment={"GIT_DIR": str(own)})
+    assert git("config", "user.name") == "Ada"
+
+
 def test_a_separate_git_directory_is_believed_once_it_names_the_folder(tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()

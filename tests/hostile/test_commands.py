@@ -48,6 +48,7 @@ def name_of(trick: Trick) -> str:
     return trick.__name__
 
 
+@pytest.mark.slow
 def test_programs_of_all_kinds_at_once(scene: Scene) -> None:
     plant(scene.at, (*PROGRAMS, *FILTERS))
     git_dir = scene.at.root / ".git"
@@ -60,6 +61,7 @@ def test_programs_of_all_kinds_at_once(scene: Scene) -> None:
     assert git_dir.is_dir()
 
 
+@pytest.mark.slow
 def test_links_pipes_and_contents_at_once(scene: Scene) -> None:
     # Those two would hide the others.
     plant(scene.at, tuple(one for one in LINKS if one not in (planning_folder_elsewhere, phases_elsewhere)))
