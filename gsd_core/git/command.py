@@ -26,7 +26,6 @@ from .untrusted import (
     may_name_programs,
     read_programs,
     selected_config,
-    submodule_options,
 )
 
 OPTIONS = (
@@ -211,13 +210,7 @@ class Command:
         if layout is None:
             return options
         overrides = [option for one in self._local_programs(layout) for option in one.override]
-        return (*options, *overrides, *submodule_options(self._submodules(layout)))
-
-    def _submodules(self, layout: Layout) -> Collection[str]:
-        """Return the names of all submodules that the repository or its settings mention."""
-        texts = [read_bytes(layout.top / ".gitmodules"), *(read_bytes(path) for path in layout.configs)]
-        names = {name for text in texts for name in re.findall(rb'\[submodule\s+"((?:[^"\\]|\\.)*)"', text)}
-        return sorted(re.sub(r"\\(.)", r"\1", os.fsdecode(name)) for name in names if b"=" not in name)
+        return (*options, *overrides)
 
     def _once(
         self,

@@ -202,15 +202,6 @@ def _is_readable(path: Path) -> bool:
         return True  # git ignores a missing one
 
 
-def submodule_options(names: Iterable[str]) -> Iterator[str]:
-    """Yield the options that keep git from looking for changes inside submodules.
-
-    A submodule's own setting ``ignore`` counts more than the general one, unless an option sets it.
-    """
-    for name in names:
-        yield from ("-c", f"submodule.{name}.ignore=dirty")
-
-
 def describe(programs: Collection[LocalProgram]) -> str:
     """Return the programs in a line for people."""
     return ", ".join(f"{one.key} = {one.value!r} in {one.origin}" for one in programs)

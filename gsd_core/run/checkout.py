@@ -206,7 +206,14 @@ def _link_ignored(git: Command, folder: Path) -> Iterator[str]:
 def ignored_paths(git: Command) -> Iterator[str]:
     """Yield the ignored files and folders below the root of *git*; an ignored folder is one path."""
     # Not `ls-files --directory`: it merges a folder whose content is all ignored into its parents.
-    arguments = ("--porcelain=v1", "-z", "--ignored=matching", "--untracked-files=all", "--no-renames")
+    arguments = (
+        "--porcelain=v1",
+        "-z",
+        "--ignored=matching",
+        "--untracked-files=all",
+        "--no-renames",
+        "--ignore-submodules=dirty",
+    )
     start = 3 + len(prefix(git))
     lines = [line for line in git("status", *arguments, "--", ".").split("\0") if line.startswith("!! ")]
     for line in lines[:MAX_IGNORED]:

@@ -59,6 +59,12 @@ async def use(at: Hostile) -> str:
     await git.save_recovery("work")
     made = await git.commit(["a.txt"], "two", trailers={"GSD-Run": "r"}, verify=False)
     await git.find({"GSD-Run": "r"})
+    if (at.root / "inner").exists():
+        inner = Command(root=at.root / "inner")
+        inner("commit", "--allow-empty", "--quiet", "--message=new")
+        await git.save_recovery("submodule")
+        assert await git.commit(["inner"], "three", trailers={}, verify=False)
+        assert (await git.uncommitted(["inner"])) == ()
     await git.tree_facts()
     await git.uncommitted(["a.txt", "inner/a.txt"])
     await git.time_of(made)

@@ -37,10 +37,10 @@ READING: tuple[tuple[str, ...], ...] = (
 RUN = ("run", *FAKE, "--yes")
 
 
-def read_everything(scene: Scene) -> None:
+def read_everything(scene: Scene, commands: tuple[tuple[str, ...], ...] = READING) -> None:
     """Run the commands that only read."""
     (scene.at.outside / "ran").unlink(missing_ok=True)  # planting some tricks runs them
-    for command in READING:
+    for command in commands:
         scene.gsd(*command)
 
 
@@ -77,7 +77,7 @@ def test_links_pipes_and_contents_at_once(scene: Scene) -> None:
 @pytest.mark.parametrize("trick", [*LINKS, *CONTENTS], ids=name_of)
 def test_each_bad_file(scene: Scene, trick: Trick) -> None:
     trick(scene.at)
-    read_everything(scene)
+    read_everything(scene, (("status",), ("requirements",), ("gaps", "3")))
     scene.gsd(*RUN, limit=60, **no_problems())
 
     assert list(scene.problems()) == []
@@ -91,11 +91,14 @@ def test_each_repository_that_leads_elsewhere(scene: Scene, trick: Trick) -> Non
     before = scene.at.changes_outside()
     for command in (("status",), ("gaps", "3"), RUN):
         done = scene.gsd(*command)
+        assert done.seconds < 15
+        if command == ("status",) and "src" in trick.__name__:
+            continue  # it starts no git that would read this file
         assert done.exit == 2, done.err
         assert done.err.startswith("error: ")
         assert "hint: " in done.err
-        assert done.seconds < 15
 
+    (scene.at.root / ".git" / "gsd" / "journal.db").unlink(missing_ok=True)  # the teardown reads it
     assert scene.at.changes_outside() == before
     assert scene.at.ran == ""
 
