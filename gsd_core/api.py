@@ -16,6 +16,7 @@ from .errors import (
     Transient,
     UserError,
 )
+from .files import FileRefused, read_below, read_start
 from .hook_markers import hookimpl, implements
 from .hookspecs import ConfigValue, Finding, ProjectInfo, RunInfo
 from .model.agent import (
@@ -114,6 +115,7 @@ __all__ = [
     "EventName",
     "Evidence",
     "Exhausted",
+    "FileRefused",
     "FileWrite",
     "Finding",
     "Gap",
@@ -193,6 +195,8 @@ __all__ = [
     "parse_typed_answer",
     "phase_order",
     "protected_part",
+    "read_below",
+    "read_start",
     "redact",
     "redact_data",
     "refusal",

@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -79,6 +79,18 @@ class Process:
         except psutil.Error:
             return False
         return True
+
+
+def supervised(command: Sequence[str]) -> tuple[str, ...]:
+    """Return a command line that runs *command*, and ends all that it started when it ends.
+
+    On systems without adoption of orphans (all but Linux) it is the same command: what leaves its process
+    group there is found by its mark only. See :mod:`gsd_core.supervise`.
+    """
+    if sys.platform != "linux" or not sys.executable:
+        return tuple(command)
+    # Not -m: the package would be imported, and -I keeps the working directory from being a place of modules.
+    return (sys.executable, "-I", "-S", str(Path(__file__).with_name("supervise.py")), *command)
 
 
 ListProcesses: TypeAlias = Callable[[str], Iterable[Process]]

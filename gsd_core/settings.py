@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Union, cast,
 import attrs
 
 from .errors import ConfigError
+from .files import read_below
 from .model.step import Depth, Profile
 
 if TYPE_CHECKING:
@@ -215,17 +216,23 @@ def _variable(section: str, key: str) -> str:
     return f"GSD_{key.upper()}" if section == "run" else f"GSD_{section.upper()}_{key.upper()}"
 
 
-def toml_layer(path: Path, origin: str, *, project: bool = False) -> Layer:
-    """Return the values of a TOML file, of the *project* or of the user; none if it does not exist."""
+def toml_layer(path: Path, origin: str, *, inside: Path | None = None) -> Layer:
+    """Return the values of a TOML file, of the user or of the project in *inside*; none if it does not exist.
+
+    A link that leads out of *inside* is not followed.
+    """
+    # The user's own settings may be a link to anywhere.
+    folder = inside or Path(os.path.realpath(path)).parent
+    name = path.name if inside else os.path.basename(os.path.realpath(path))  # noqa: PTH119
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = tomllib.loads(read_below(folder, name).decode("utf-8"))
     except FileNotFoundError:
-        return Layer(origin=origin, sections={}, project=project)
+        return Layer(origin=origin, sections={}, project=inside is not None)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         raise ConfigError(f"cannot read {origin}: {exc}", hint="fix the file, or move it away") from exc
     if outside := [key for key, value in data.items() if not isinstance(value, dict)]:
         raise ConfigError(f"{origin}: {outside[0]!r} is not in a section", hint="put it under [run]")
-    return Layer(origin=origin, sections=data, project=project)
+    return Layer(origin=origin, sections=data, project=inside is not None)
 
 
 def planning_layer(config: Mapping[str, Any]) -> Layer:

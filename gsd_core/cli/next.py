@@ -96,7 +96,10 @@ def _options(root: Path, planning: Planning) -> Options:
     from .options import parse_phases
 
     classes = (("run", RunSettings),)
-    files = (toml_layer(root / "gsd.toml", "gsd.toml"), toml_layer(user_config(), str(user_config())))
+    files = (
+        toml_layer(root / "gsd.toml", "gsd.toml", inside=root),
+        toml_layer(user_config(), str(user_config())),
+    )
     # The sections of plugins are not checked: no plugin is loaded to show what is due.
     layers = [
         environment_layer(classes, os.environ),

@@ -202,7 +202,7 @@ def _files(root: Path, plugins: Collection[Path]) -> Iterator[Want]:
 
 def _layers(root: Path) -> tuple[Layer, Layer]:
     return (
-        toml_layer(root / PROJECT_SETTINGS, PROJECT_SETTINGS, project=True),
+        toml_layer(root / PROJECT_SETTINGS, PROJECT_SETTINGS, inside=root),
         planning_layer(read_config(root)),
     )
 

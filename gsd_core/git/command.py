@@ -16,6 +16,18 @@ import attrs
 
 from gsd_core.errors import ProjectError, machine_error
 
+from .errors import GitError as GitError
+from .errors import GitUnavailable as GitUnavailable
+from .layout import Layout, blocking_file, check, check_links, locate, not_regular, read_bytes
+from .untrusted import (
+    FIXED,
+    NO_HOOKS,
+    LocalProgram,
+    may_name_programs,
+    read_programs,
+    selected_config,
+)
+
 OPTIONS = (
     "--no-pager",
     "-c",
@@ -38,6 +50,7 @@ OPTIONS = (
     # The journal records durably that something is committed, so the commit must be as durable.
     "-c",
     "core.fsync=committed,index,reference",
+    *FIXED,
 )
 
 ENVIRONMENT = {
@@ -48,59 +61,71 @@ ENVIRONMENT = {
     "GIT_EDITOR": ":",
     "GIT_SEQUENCE_EDITOR": ":",
     "GIT_PAGER": "cat",
+    "GIT_ASKPASS": "",
+    # Objects that a partial clone lacks would be fetched with the programs and addresses of the repository.
+    "GIT_NO_LAZY_FETCH": "1",
 }
 
-REPOSITORY_VARIABLES = frozenset(
+INHERITED = frozenset(
     {
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_COMMON_DIR",
-        "GIT_PREFIX",
-        "GIT_NAMESPACE",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-        "GIT_IMPLICIT_WORK_TREE",
-        "GIT_GRAFT_FILE",
-        "GIT_SHALLOW_FILE",
-        "GIT_QUARANTINE_PATH",
-        "GIT_REFLOG_ACTION",
-        "GIT_GLOB_PATHSPECS",
-        "GIT_NOGLOB_PATHSPECS",
-        "GIT_ICASE_PATHSPECS",
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TERM", "TZ", "LANG", "LANGUAGE", "EMAIL"),
+        *("LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+        # For hooks and filters of the user.
+        *("VIRTUAL_ENV", "JAVA_HOME", "GOPATH", "CARGO_HOME", "RUSTUP_HOME", "NVM_DIR", "PYENV_ROOT"),
+        *("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"),
+        *("GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_DATE"),
+        *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH"),
+        *("GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM"),
     }
 )
-"""Variables that describe the repository of a git that started this process, from a hook or an alias."""
+"""The variables that git inherits, with those that begin with ``LC_`` or ``XDG_``. No others: hooks and
+filters would get the API keys in the environment, and ``GIT_DIR`` of a git that started this process would
+lead to another repository."""
+
+SIGNING = frozenset(
+    {
+        *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GNUPGHOME", "GPG_TTY", "GPG_AGENT_INFO"),
+        *("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS"),
+    }
+)
+"""The variables that a signing program needs besides, to reach the user's keys."""
 
 BUSY_DELAYS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 """Seconds to wait before each retry while another git, such as an editor's, holds a lock."""
 
 
+LOOK_AFTER = timedelta(seconds=5)
+"""How long git may take before the work tree is searched for a pipe that it may be waiting for."""
+
+CONFIG_LIMIT = timedelta(seconds=20)
+
 OLDEST = "2.30"
 """The oldest git that has every option used here."""
 
 
-class GitError(ProjectError):
-    """git failed; *exit* is its exit code, *output* the end of its output and that of a hook."""
+@attrs.define(eq=False)
+class _Known:
+    """What was found out about repositories, so that it need not be at every call."""
 
-    def __init__(self, message: str, *, exit: int = 1, output: str = "", hint: str = "") -> None:  # noqa: A002
-        super().__init__(message, hint=hint)
-        self.exit = exit
-        self.output = output
-
-
-class GitUnavailable(GitError):
-    """git itself cannot work now: a lock, a disk, a limit, a signing key. No file or hook is at fault."""
+    checked: set[Path] = attrs.field(factory=set[Path])
+    programs: dict[tuple[object, ...], tuple[LocalProgram, ...]] = attrs.field(
+        factory=dict[tuple[object, ...], tuple[LocalProgram, ...]]
+    )
 
 
 @attrs.frozen(kw_only=True)
 class Command:
-    """git in the folder *root*; *environment* is added to that of this process, *limit* is for each call."""
+    """git in the folder *root*; *environment* is added to that of this process, *limit* is for each call.
+
+    *trusted* are programs in the repository's own settings that may run.
+    """
 
     root: Path
     environment: Mapping[str, str] = attrs.field(factory=dict[str, str])
     limit: timedelta = timedelta(minutes=10)
     sleep: Callable[[float], None] = time.sleep
+    trusted: frozenset[LocalProgram] = frozenset()
+    known: _Known = attrs.field(factory=_Known, eq=False, repr=False)
 
     def __call__(
         self,
@@ -108,9 +133,10 @@ class Command:
         stdin: str = "",
         ok: Collection[int] = (0,),
         environment: Mapping[str, str] | None = None,
+        hooks: bool = False,
     ) -> str:
         """Run git and return its output without the last newline; raise ``GitError`` if it fails."""
-        return self.run(*arguments, stdin=stdin, ok=ok, environment=environment)[1]
+        return self.run(*arguments, stdin=stdin, ok=ok, environment=environment, hooks=hooks)[1]
 
     def succeeds(self, *arguments: str, stdin: str = "") -> bool:
         """Run git and return whether it exits with 0; 1 means no, any other code is an error."""
@@ -122,27 +148,85 @@ class Command:
         stdin: str = "",
         ok: Collection[int] = (0,),
         environment: Mapping[str, str] | None = None,
+        hooks: bool = False,
     ) -> tuple[int, str]:
-        """Run git and return its exit code and its output; a code that is not *ok* raises ``GitError``."""
-        code, out, err = self._once(arguments, stdin, environment or {})
+        """Run git and return its exit code and its output; a code that is not *ok* raises ``GitError``.
+
+        With *hooks*, those of the repository run.
+        """
+        layout = self.layout()
+        options = self._options(layout, hooks=hooks)
+        given = {**ENVIRONMENT, **self.environment, **(environment or {})}
+        if not hooks:
+            # No command here needs a network; hooks may.
+            given.setdefault("GIT_ALLOW_PROTOCOL", "none")
+        code, out, err = self._once((*options, *arguments), stdin, given, layout)
         for seconds in BUSY_DELAYS:
             if code in ok or not _is_busy(err):
                 break
             self.sleep(seconds)
-            code, out, err = self._once(arguments, stdin, environment or {})
+            code, out, err = self._once((*options, *arguments), stdin, given, layout)
         if code not in ok:
             raise _error(arguments, code, err or out)
         return code, out.removesuffix("\n")
 
+    def layout(self) -> Layout | None:
+        """Return the repository, if any; raise ``LayoutError`` if git must not run in it."""
+        named = self.environment.get("GIT_DIR")
+        # The caller may say which one: git's directory of a submodule, for example.
+        own = Path(named) if named else None
+        layout = Layout(top=self.root, own=own, common=own) if own else locate(self.root)
+        if layout:
+            check(layout)
+            if layout.common not in self.known.checked:
+                check_links(layout)
+                self.known.checked.add(layout.common)
+        return layout
+
+    def local_programs(self) -> tuple[LocalProgram, ...]:
+        """Return the programs in the repository's own settings that may not run, except the trusted ones.
+
+        git is asked only if the settings changed, and contain a word that such a setting has.
+        """
+        layout = self.layout()
+        return self._local_programs(layout) if layout else ()
+
+    def _local_programs(self, layout: Layout) -> tuple[LocalProgram, ...]:
+        texts = [read_bytes(path) for path in layout.configs]
+        if not may_name_programs(texts):
+            return ()
+        key = (self.root, *texts)
+        # What included files contain, and whether they are, may change without a change here.
+        if key not in self.known.programs or any(b"include" in text.lower() for text in texts):
+            command = ("config", "--includes", "--list", "-z", "--show-scope", "--show-origin")
+            code, out, err = self._once(command, "", ENVIRONMENT, layout, limit=CONFIG_LIMIT)
+            if code:
+                raise _error(("config",), code, err)
+            self.known.programs[key] = tuple(read_programs(out, self.root))
+        return tuple(one for one in self.known.programs[key] if one not in self.trusted)
+
+    def _options(self, layout: Layout | None, *, hooks: bool) -> tuple[str, ...]:
+        options = OPTIONS if hooks else (*OPTIONS, *NO_HOOKS)
+        if layout is None:
+            return options
+        overrides = [option for one in self._local_programs(layout) for option in one.override]
+        return (*options, *overrides)
+
     def _once(
-        self, arguments: tuple[str, ...], stdin: str, environment: Mapping[str, str]
+        self,
+        arguments: tuple[str, ...],
+        stdin: str,
+        environment: Mapping[str, str],
+        layout: Layout | None,
+        *,
+        limit: timedelta | None = None,
     ) -> tuple[int, str, str]:
-        inherited = {name: value for name, value in os.environ.items() if name not in REPOSITORY_VARIABLES}
+        limit = limit or self.limit
         try:
             process = subprocess.Popen(
-                ["git", *OPTIONS, *arguments],
+                ["git", *arguments],
                 cwd=self.root,
-                env={**inherited, **ENVIRONMENT, **self.environment, **environment},
+                env={**inherited(), **environment},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -160,15 +244,44 @@ class Command:
                 raise
             raise GitUnavailable(f"cannot start git: {trouble}", hint=trouble.hint) from error
         try:
-            out, err = process.communicate(os.fsencode(stdin), timeout=self.limit.total_seconds())
+            out, err = _communicate(process, os.fsencode(stdin), limit, layout)
         except BaseException as error:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
             if isinstance(error, subprocess.TimeoutExpired):
-                raise GitError(f"git {arguments[0]} took longer than {self.limit}") from None
+                name = next((word for word in arguments if re.fullmatch(r"[a-z]+(-[a-z]+)*", word)), "git")
+                raise GitError(f"git {name} took longer than {limit}") from None
             raise
         return process.returncode, os.fsdecode(out), os.fsdecode(err)
+
+
+def _communicate(
+    process: subprocess.Popen[bytes], stdin: bytes, limit: timedelta, layout: Layout | None
+) -> tuple[bytes, bytes]:
+    """Wait for git; one that is slow may wait for a pipe in the place of a file, forever."""
+    first = min(LOOK_AFTER, limit)
+    try:
+        return process.communicate(stdin, timeout=first.total_seconds())
+    except subprocess.TimeoutExpired:
+        if layout and (path := blocking_file(layout)):
+            raise not_regular(path) from None
+        return process.communicate(timeout=(limit - first).total_seconds())
+
+
+def inherited() -> dict[str, str]:
+    """Return the part of this process's environment that git gets."""
+    named = {
+        name: value
+        for name, value in os.environ.items()
+        if name in INHERITED or name.startswith(("LC_", "XDG_"))
+    }
+    return named | selected_config(os.environ)
+
+
+def for_signing() -> dict[str, str]:
+    """Return the variables that a git which signs a commit gets besides."""
+    return {name: os.environ[name] for name in SIGNING if name in os.environ}
 
 
 def _is_busy(stderr: str) -> bool:

@@ -8,12 +8,13 @@ from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from .command import Command, GitError, GitUnavailable
+import attrs
+
+from .command import Command, GitError, GitUnavailable, for_signing
 from .committed import digests
 from .history import project_trailer, unfolded
-from .repository import entries, head, one_writer, within
-
-NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+from .repository import entries, head, one_writer, prefix, within
+from .untrusted import refuse_filters
 
 
 def commit(
@@ -44,6 +45,7 @@ def commit(
         if unstaged := [entry.path for entry in found if entry.unstaged != " "]:
             add(git, unstaged)
         before = digests(git.root, paths_found := [entry.path for entry in found])
+        refuse_filters(git, paths_found)
         try:
             _commit_only(git, paths_found, text, verify=verify)
         except GitUnavailable:
@@ -63,7 +65,6 @@ def commit(
 def _commit_only(git: Command, paths: Collection[str], text: str, *, verify: bool) -> None:
     with _path_file(paths) as listed:
         git(
-            *(() if verify else NO_HOOKS),
             "commit",
             "--quiet",
             "--only",
@@ -76,7 +77,15 @@ def _commit_only(git: Command, paths: Collection[str], text: str, *, verify: boo
             f"--pathspec-from-file={listed}",
             "--pathspec-file-nul",
             stdin=text,
+            hooks=verify,
+            environment=_signing(git),
         )
+
+
+def _signing(git: Command) -> dict[str, str]:
+    """Return the variables that lead to the user's keys, if commits are signed; hooks get them too then."""
+    asked = ("config", "--type=bool", "--get", "commit.gpgSign")
+    return for_signing() if git.run(*asked, ok=(0, 1, 128))[1] == "true" else {}
 
 
 def _take_what_hooks_changed(git: Command, paths: Collection[str], made: str) -> str:
@@ -96,8 +105,9 @@ def _take_what_hooks_changed(git: Command, paths: Collection[str], made: str) ->
     add(git, changed)
     with _path_file(changed) as listed:
         git(
-            *(*NO_HOOKS, "commit", "--quiet", "--amend", "--only", "--no-edit", "--no-verify"),
+            *("commit", "--quiet", "--amend", "--only", "--no-edit", "--no-verify"),
             *(f"--pathspec-from-file={listed}", "--pathspec-file-nul"),
+            environment=_signing(git),
         )
     return git("rev-parse", "--verify", "HEAD^{commit}")
 
@@ -132,6 +142,15 @@ def add(
     """Stage *paths*, including deletions; with *ignored* also those that git ignores."""
     if not paths:
         return  # git would read an empty list as the whole tree
+    refuse_filters(git, paths)
+    submodules = [path for path in paths if os.path.lexists(git.root / path / ".git")]
+    for path in submodules:
+        # `git add` would run `git status` inside, with the programs that its own settings name.
+        commit = head(attrs.evolve(git, root=git.root / path))
+        entry = f"160000,{commit},{prefix(git)}{path}"
+        git("update-index", "--add", "--cacheinfo", entry, environment=environment)
+    if not (paths := [path for path in paths if path not in submodules]):
+        return
     with _path_file(paths) as listed:
         git(
             "add",

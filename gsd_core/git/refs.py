@@ -14,7 +14,6 @@ from pathlib import Path
 import attrs
 
 from .command import Command, GitError, GitUnavailable
-from .commit import NO_HOOKS
 from .history import PROJECT, RUN
 from .recovery import AUTHOR, commit_ref
 
@@ -98,7 +97,9 @@ def read_refs(git: Command) -> Refs:
 
 def places(git: Command) -> Places:
     """Return the folders of the repository; the hooks are where its settings say."""
-    out = git("rev-parse", "--git-dir", "--git-common-dir", "--git-path", "hooks", "--show-toplevel")
+    asked = ("--git-dir", "--git-common-dir", "--git-path", "hooks", "--show-toplevel")
+    # With hooks, git says where they are; it runs none.
+    out = git("rev-parse", *asked, hooks=True)
     own, common, hooks, top = (Path(os.path.normpath(git.root / line)) for line in out.splitlines())
     return Places(own=own, common=common, hooks=hooks, top=top)
 
@@ -213,7 +214,7 @@ def put_back(git: Command, was: Refs, now: Refs, names: Collection[str]) -> None
     for lines in (new, old):
         if lines:
             text = "".join(["start\0", *lines, "prepare\0", "commit\0"])
-            git(*NO_HOOKS, "update-ref", "--no-deref", "-z", "--stdin", stdin=text)
+            git("update-ref", "--no-deref", "-z", "--stdin", stdin=text)
 
 
 def put_head_back(git: Command, was: Refs, now: Refs, head: str, *, base: str) -> str:
@@ -225,18 +226,18 @@ def put_head_back(git: Command, was: Refs, now: Refs, head: str, *, base: str) -
     problem = ""
     if base and head:
         try:
-            git(*NO_HOOKS, "update-index", "-q", "--refresh", ok=(0, 1))
-            git(*NO_HOOKS, "read-tree", "-m", "-u", base, head)
+            git("update-index", "-q", "--refresh", ok=(0, 1))
+            git("read-tree", "-m", "-u", base, head)
         except GitError as error:
             problem = str(error)
     if was.branch:
-        git(*NO_HOOKS, "symbolic-ref", "-m", "gsd: undo", "HEAD", was.branch)
+        git("symbolic-ref", "-m", "gsd: undo", "HEAD", was.branch)
         if head:
-            git(*NO_HOOKS, "update-ref", "-m", "gsd: undo", was.branch, head)
+            git("update-ref", "-m", "gsd: undo", was.branch, head)
         elif was.branch in now.refs:
-            git(*NO_HOOKS, "update-ref", "-d", was.branch)
+            git("update-ref", "-d", was.branch)
     elif head:
-        git(*NO_HOOKS, "update-ref", "--no-deref", "-m", "gsd: undo", "HEAD", head)
+        git("update-ref", "--no-deref", "-m", "gsd: undo", "HEAD", head)
     return problem
 
 
@@ -244,7 +245,7 @@ def bring_back_stash(git: Command, stash: str) -> bool:
     """Apply a stash; return whether that worked. A copy of the stash exists already."""
     for options in (("--index",), ()):
         try:
-            git(*NO_HOOKS, "stash", "apply", "--quiet", *options, stash)
+            git("stash", "apply", "--quiet", *options, stash)
         except GitUnavailable:
             raise
         except GitError:
@@ -271,4 +272,4 @@ def unstage(git: Command, paths: Collection[str]) -> None:
     if paths:
         text = "".join(f"{path}\0" for path in sorted(paths))
         arguments = ("--pathspec-from-file=-", "--pathspec-file-nul")
-        git(*NO_HOOKS, "reset", "--quiet", *arguments, stdin=text, ok=(0, 1))
+        git("reset", "--quiet", *arguments, stdin=text, ok=(0, 1))

@@ -72,11 +72,9 @@ def _own_repository(git: Command) -> Path | None:
 
     Most projects are, and this is needed dozens of times in a run: do not start git for it.
     """
-    own = git.root / ".git"
-    # As git itself recognizes its directory. A worktree's own one has no objects.
-    if (own / "HEAD").is_file() and (own / "objects").is_dir() and (own / "refs").is_dir():
-        return own.resolve()
-    return None
+    layout = git.layout()
+    is_main = layout is not None and layout.own == layout.common
+    return layout.own if layout and is_main and layout.top == Path(os.path.realpath(git.root)) else None
 
 
 def data_directory(git: Command) -> Path:
@@ -106,9 +104,10 @@ def one_writer(git: Command) -> Generator[None]:
     it is read back, and a starting run would remove the lock of a commit in progress.
     """
     path = common_dir(git) / "gsd" / "commit-lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     end = time.monotonic() + git.limit.total_seconds()
-    with path.open("ab") as file:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, 0o600), "ab") as file:
         while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -22,6 +22,7 @@ import attrs
 from filelock import FileLock, Timeout
 
 from gsd_core.errors import Locked, MachineError, machine_error
+from gsd_core.files import read_below, write_below
 
 LOCK = "lock"
 OWNER = "owner.json"
@@ -44,6 +45,9 @@ class Owner:
 
 UNKNOWN = Owner(pid=0, host="unknown", since="unknown", command="unknown")
 """The owner of a lock that is held, if the owner's file is missing or damaged."""
+
+
+MAX_OWNER = 100_000
 
 
 class ProjectLock:
@@ -86,7 +90,9 @@ class ProjectLock:
         )
 
     def _acquire(self) -> None:
-        self.directory.mkdir(parents=True, exist_ok=True)
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # An earlier version made it for everybody to look into.
+        self.directory.chmod(0o700)
         try:
             self._lock.acquire(timeout=WAIT_SECONDS, poll_interval=0.02)
         except Timeout:
@@ -102,11 +108,9 @@ class ProjectLock:
             since=self._clock().isoformat(timespec="seconds"),
             command=self._command,
         )
-        draft = self.directory / f"{OWNER}.{by.pid}"
         try:
-            draft.write_text(json.dumps(attrs.asdict(by)), encoding="utf-8")
-            draft.chmod(0o600)
-            draft.replace(self.directory / OWNER)
+            text = json.dumps(attrs.asdict(by))
+            write_below(self.directory, OWNER, text.encode(), mode=0o600, durable=False)
         except BaseException:
             self._lock.release()
             raise
@@ -135,7 +139,7 @@ class ProjectLock:
 def owner(directory: Path) -> Owner | None:
     """Return the owner of the lock in *directory*; ``None`` if it is free."""
     try:
-        descriptor = os.open(directory / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(directory / LOCK, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -158,7 +162,7 @@ def owner(directory: Path) -> Owner | None:
 
 def _read_owner(directory: Path) -> Owner:
     try:
-        data: Any = json.loads((directory / OWNER).read_text(encoding="utf-8"))
+        data: Any = json.loads(read_below(directory, OWNER, limit=MAX_OWNER))
         return Owner(pid=int(data["pid"]), host=data["host"], since=data["since"], command=data["command"])
     except (OSError, ValueError, KeyError, TypeError):
         return UNKNOWN

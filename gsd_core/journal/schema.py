@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import stat
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -105,8 +106,11 @@ def to_json(data: Mapping[str, Any]) -> str:
 
 def open_to_write(path: Path, *, created_by: str) -> Database:
     """Open the journal at *path*, creating it and its folder if necessary."""
-    if not path.exists():
-        with _journal_errors(path):
+    _check_kind(path)
+    with _journal_errors(path):
+        if path.exists():
+            path.chmod(0o600)  # a copy may be open to everybody; the files beside it get the mode of this one
+        else:
             _create(path, created_by)
     database = Database(path, writable=True)
     try:
@@ -127,7 +131,7 @@ def open_to_write(path: Path, *, created_by: str) -> Database:
 
 def _create(path: Path, created_by: str) -> None:
     """Create the journal under another name first: so an empty file is damage, and not half a creation."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
     try:
         # SQLite would use the umask; the files that it adds later get the mode of this one. A run's prompts
@@ -151,8 +155,9 @@ def _create(path: Path, created_by: str) -> None:
 
 def open_to_read(path: Path) -> Database | None:
     """Open the journal at *path* for reading; ``None`` if there is none, and then none is created."""
-    if not path.exists() and not path.is_symlink():
+    if not os.path.lexists(path):
         return None
+    _check_kind(path)
     database = Database(path, writable=False)
     try:
         _check_tables(database)
@@ -160,6 +165,15 @@ def open_to_read(path: Path) -> Database | None:
         database.close()
         raise
     return database
+
+
+def _check_kind(path: Path) -> None:
+    """Raise ``JournalError`` for a link or a pipe: SQLite would write to what a link leads to."""
+    for one in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            mode = one.lstat().st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                raise JournalError(f"the journal {one} is a link or no regular file", hint=MOVE_AWAY)
 
 
 def check_file(path: Path) -> str:

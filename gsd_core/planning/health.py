@@ -24,6 +24,7 @@ from typing import Any, Literal, TypeAlias, cast
 import attrs
 
 from gsd_core.errors import PlanningError
+from gsd_core.files import kind_below, list_below, read_below, write_below
 from gsd_core.model.ids import normal_phase
 
 from .changes import SetPosition
@@ -238,9 +239,8 @@ def _lost_requirements(root: Path, known: set[str]) -> Iterator[HealthIssue]:
 
 
 def _folder_name_issues(root: Path) -> Iterator[HealthIssue]:
-    base = root / PHASES
-    for entry in sorted(base.iterdir()) if base.is_dir() else ():
-        if entry.is_dir() and not _FOLDER_NAME.fullmatch(entry.name):
+    for entry in list_below(root, PHASES):
+        if entry.kind == "folder" and not _FOLDER_NAME.fullmatch(entry.name):
             message, fix = (
                 "is not the name of a phase's folder",
                 "rename it like 01-foundation or 02.1-hotfix",
@@ -306,7 +306,7 @@ def repairs(root: Path, issues: Iterable[HealthIssue], date: str) -> tuple[Repai
         if not (issue := found.get(path)):
             continue
         after = _repaired_config(root) if path == CONFIG else _repaired_state(root, issue, date)
-        before = _bytes(root / path)
+        before = _bytes(root, path)
         if before is None or before.decode("utf-8", "replace") != after:
             proposed.append(Repair(path=path, before=before, after=after, codes=(issue.code,)))
     return tuple(proposed)
@@ -314,17 +314,14 @@ def repairs(root: Path, issues: Iterable[HealthIssue], date: str) -> tuple[Repai
 
 def apply(root: Path, repair: Repair) -> None:
     """Write a repair, all of it or nothing; refuse if the file is no longer the one in the diff."""
-    file = root / repair.path
-    if _bytes(file) != repair.before:
+    if _bytes(root, repair.path) != repair.before:
         hint = "run gsd health --repair again"
         raise PlanningError("has changed since the repair was proposed", path=repair.path, line=1, hint=hint)
-    draft = file.with_name(f".{file.name}.gsd-draft")
-    draft.write_text(repair.after, encoding="utf-8", newline="")
-    draft.replace(file)
+    write_below(root, repair.path, repair.after.encode())
 
 
-def _bytes(file: Path) -> bytes | None:
-    return file.read_bytes() if file.is_file() else None
+def _bytes(root: Path, path: str) -> bytes | None:
+    return read_below(root, path) if kind_below(root, path) == "file" else None
 
 
 def _repaired_config(root: Path) -> str:

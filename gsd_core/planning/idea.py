@@ -24,6 +24,8 @@ from typing import Literal, TypeAlias
 
 import attrs
 
+from gsd_core.files import read_start
+
 from .markdown import MAX_BYTES, cell, cells, clean, document, inline, prose
 from .model import Requirement, Statement
 
@@ -541,8 +543,7 @@ def read_idea(root: Path) -> StatedIdea | None:
     The limits of :func:`~gsd_core.planning.markdown.read_text` do not apply: an idea may be one long line.
     """
     try:
-        with (root / PATH).open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = read_start(root, PATH, MAX_BYTES + 1)
     except OSError:
         return None
     return parse_idea(data.decode("utf-8", "replace")) if len(data) <= MAX_BYTES else None

@@ -14,6 +14,7 @@ from pathlib import Path
 import attrs
 
 from gsd_core.errors import PlanningError
+from gsd_core.files import FileRefused, read_start
 from gsd_core.sanitize import sanitize
 
 # Reading a file
@@ -29,15 +30,15 @@ def read_text(root: Path, path: str) -> str:
 
     Raises :class:`PlanningError` if the file cannot be read, is not UTF-8, or is too large.
     """
-    file = root / path
     try:
-        if not file.is_file():
-            raise PlanningError("is not a file", path=path, line=1, hint="restore the file, or remove it")
-        with file.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except OSError as error:
+        data = read_start(root, path, MAX_BYTES + 1)
+    except FileRefused as error:
+        problem = f"cannot be read: {error.strerror}"
+        raise PlanningError(problem, path=path, line=1, hint="restore the file, or remove it") from error
+    except (OSError, ValueError) as error:
+        problem = (error.strerror if isinstance(error, OSError) else None) or str(error)
         hint = "check its permissions"
-        raise PlanningError(f"cannot be read: {error.strerror}", path=path, line=1, hint=hint) from error
+        raise PlanningError(f"cannot be read: {problem}", path=path, line=1, hint=hint) from error
     if len(data) > MAX_BYTES:
         hint = "agents read a planning file as a whole: split it, or move old content to another file"
         raise PlanningError("larger than 2 MB", path=path, line=data.count(b"\n") + 1, hint=hint)

@@ -15,6 +15,7 @@ from pathlib import Path
 import attrs
 
 from gsd_core.errors import PlanningError
+from gsd_core.files import FileRefused, list_below, read_start
 from gsd_core.model.ids import normal_phase
 
 from .markdown import read_text
@@ -93,10 +94,10 @@ class Folder:
     def _frontmatter(self, name: str) -> str:
         """Return the frontmatter of a file, as text; empty if it has none or cannot be read."""
         try:
-            with (self.root / self.path / name).open("rb") as file:
-                text = file.read(MAX_FRONTMATTER).decode("utf-8", "replace").removeprefix("\ufeff")
+            data = read_start(self.root, f"{self.path}/{name}", MAX_FRONTMATTER)
         except OSError:
             return ""
+        text = data.decode("utf-8", "replace").removeprefix("\ufeff")
         return text[: text.find("\n---", 3)] if text.startswith("---") else ""
 
     def find(self, kind: str) -> str:
@@ -134,11 +135,15 @@ def phase_folders(root: Path, base: str = PHASES) -> dict[str, Folder]:
 
 def every_folder(root: Path, base: str = PHASES) -> list[Folder]:
     """Return all folders whose name begins with a phase number."""
-    entries = sorted((root / base).iterdir()) if (root / base).is_dir() else []
+    try:
+        entries = list_below(root, base)
+    except FileRefused as error:
+        hint = "replace the link by a folder: nothing outside of the project is read or written"
+        raise PlanningError(f"cannot be read: {error.strerror}", path=base, hint=hint) from error
     return [
-        Folder(root=root, path=f"{base}/{entry.name}", number=names[0], names=names, files=_files(entry))
+        Folder(root=root, path=path, number=names[0], names=names, files=_files(root, path))
         for entry in entries
-        if (names := _numbers(entry.name)) and entry.is_dir()
+        if (names := _numbers(entry.name)) and entry.kind == "folder" and (path := f"{base}/{entry.name}")
     ]
 
 
@@ -157,12 +162,11 @@ def _numbers(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(normal_phase(match[1]) for match in matches if match))
 
 
-def _files(folder: Path) -> tuple[str, ...]:
-    nested = folder / "plans"
-    names = [entry.name for entry in folder.iterdir() if entry.is_file()]
-    if nested.is_dir():
-        names += [f"plans/{entry.name}" for entry in nested.iterdir() if entry.is_file()]
-    return tuple(sorted(names))
+def _files(root: Path, folder: str) -> tuple[str, ...]:
+    """Return the names of the files, those too that cannot be read: a plan is not less planned for it."""
+    names = [entry.name for entry in list_below(root, folder) if entry.kind != "folder"]
+    nested = list_below(root, f"{folder}/plans")
+    return tuple(sorted([*names, *(f"plans/{entry.name}" for entry in nested if entry.kind != "folder")]))
 
 
 def phase_view(

@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 from gsd_core.errors import PlanningError
+from gsd_core.files import list_below
 from gsd_core.model.ids import normal_phase, phase_order
 
 from .config import read_config
@@ -365,10 +366,9 @@ def _archived_phases(roadmap: Roadmap, version: str) -> Iterator[RoadmapPhase]:
 
 def _archived_roadmaps(root: Path, known: list[str]) -> Iterator[tuple[str, tuple[Milestone, str]]]:
     """Yield the roadmaps in ``milestones/``: version, milestone and path."""
-    folder = root / ARCHIVE
-    for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
+    for entry in list_below(root, ARCHIVE):
         match = re.fullmatch(r"(v\d[\w.]*)-ROADMAP\.md", entry.name, re.IGNORECASE)
-        if not match or not entry.is_file():
+        if not match or entry.kind != "file":
             continue
         path, version = f"{ARCHIVE}/{entry.name}", same_version(match[1], known)
         head = read_text(root, path).split("\n")[:40]

@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path, PurePosixPath
 
 from gsd_core.errors import GsdError, Permanent, PlanningError
+from gsd_core.files import read_below
 from gsd_core.git import GitError
 from gsd_core.journal.codec import structure
 from gsd_core.model.step import StepResult
@@ -104,9 +105,9 @@ def _change(run: Run, changes: Sequence[Change], whole: Collection[str] = ()) ->
     They include files that were already changed before a crash, because the commit needs them too.
     """
     texts = {
-        name: _read(path)
+        name: _read(run.root, path)
         for name in SHARED
-        if f".planning/{name}" not in whole and (path := run.root / ".planning" / name).exists()
+        if (path := f".planning/{name}") not in whole and (run.root / path).exists()
     }
     changed = apply_changes(texts, changes) if changes else {}
     for name, text in changed.items():
@@ -114,14 +115,14 @@ def _change(run: Run, changes: Sequence[Change], whole: Collection[str] = ()) ->
     return [f".planning/{_TARGETS[type(change)]}" for change in changes if _TARGETS[type(change)] in texts]
 
 
-def _read(path: Path) -> str:
-    data = path.read_bytes()
+def _read(root: Path, path: str) -> str:
+    data = read_below(root, path)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as exc:
         line = data[: exc.start].count(b"\n") + 1
         hint = "save it as UTF-8, then resume the run"
-        raise PlanningError("not UTF-8", path=f".planning/{path.name}", line=line, hint=hint) from exc
+        raise PlanningError("not UTF-8", path=path, line=line, hint=hint) from exc
 
 
 def _refuse_outside(root: Path, path: str) -> None:

@@ -23,6 +23,7 @@ import attrs
 from gsd_core.git import Git
 from gsd_core.git.command import Command
 from gsd_core.git.repository import common_dir, head, is_repository, prefix, top
+from gsd_core.git.untrusted import refuse_filters
 from gsd_core.model.agent import Permission, ToolUse
 from gsd_core.model.checks import CheckResult
 from gsd_core.model.sandbox import Place
@@ -153,7 +154,8 @@ def _fill(git: Command, outer: Path, commit: str) -> tuple[Path, tuple[Place, ..
     (own / "packed-refs").write_text(f"{refs}\n" if refs else "", encoding="utf-8")
     if (shared / "lfs").is_dir():
         here("config", "lfs.storage", str(shared / "lfs"))
-    here("-c", "core.hooksPath=/dev/null", "checkout", "--quiet", "--force", "--detach", commit)
+    refuse_filters(git)
+    here("checkout", "--quiet", "--force", "--detach", commit)
     linked = list(_link_ignored(attrs.evolve(git, root=original), folder))
     # A pattern such as "node_modules/" ignores a folder, but not a link to one.
     (own / "info").mkdir(exist_ok=True)
@@ -189,7 +191,14 @@ def _link_ignored(git: Command, folder: Path) -> Iterator[str]:
 def ignored_paths(git: Command) -> Iterator[str]:
     """Yield the ignored files and folders below the root of *git*; an ignored folder is one path."""
     # Not `ls-files --directory`: it merges a folder whose content is all ignored into its parents.
-    arguments = ("--porcelain=v1", "-z", "--ignored=matching", "--untracked-files=all", "--no-renames")
+    arguments = (
+        "--porcelain=v1",
+        "-z",
+        "--ignored=matching",
+        "--untracked-files=all",
+        "--no-renames",
+        "--ignore-submodules=dirty",
+    )
     start = 3 + len(prefix(git))
     lines = [line for line in git("status", *arguments, "--", ".").split("\0") if line.startswith("!! ")]
     for line in lines[:MAX_IGNORED]:

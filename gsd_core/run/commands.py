@@ -15,6 +15,7 @@ from typing import Protocol
 import attrs
 
 from gsd_core.errors import ProjectError
+from gsd_core.files import read_below
 from gsd_core.model.agent import Allow, Permission, ToolUse
 from gsd_core.model.checks import CheckResult
 from gsd_core.model.sandbox import Place, SandboxedCommand
@@ -213,10 +214,9 @@ async def _end_leftovers(mark: str) -> str:
 def _empty_script(command: str, tree: Path) -> str:
     """Return what is wrong if the command runs a shell script of the project that cannot fail."""
     for name in scripts_in(command):
-        path = tree / name
-        with suppress(OSError):
-            if path.is_file() and path.stat().st_size <= SCRIPT_LIMIT:
-                text = path.read_text("utf-8", "replace")
+        with suppress(OSError, ValueError):
+            if data := read_below(tree, name, limit=SCRIPT_LIMIT):
+                text = data.decode("utf-8", "replace")
                 is_shell = not text.startswith("#!") or "sh" in text.partition("\n")[0]
                 if is_shell and "\0" not in text and does_nothing(text):
                     return f"proves nothing, because {name} does nothing that can fail"

@@ -24,6 +24,7 @@ from gsd_core.errors import (
 )
 from gsd_core.git import Git
 from gsd_core.git.history import existing_commits
+from gsd_core.git.untrusted import refuse_filters
 from gsd_core.machine.claims import standing
 from gsd_core.machine.due import is_initializing
 from gsd_core.machine.state import State
@@ -127,6 +128,8 @@ async def check_project(request: RunRequest, git: Git, last: LastRun) -> None:
     await _check_journal(request, git, last)
     # Before the files are read, because those of another branch, or of half a merge, would mislead.
     await _check_operation(git)
+    # Now rather than at the first commit, after the agent's work was paid for.
+    await git.call(partial(refuse_filters, git.command))
     settings: RunSettings = request.settings.of(RunSettings)
     if not settings.accept_branch:
         await _check_branch(request, git, last)

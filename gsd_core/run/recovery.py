@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
+from gsd_core.files import DRAFT
 from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.schema import Record
 from gsd_core.machine.due import Settle
 from gsd_core.model.usage import Usage
 from gsd_core.processes import end_marked, is_git_at_work
 
-from .runtime import DRAFT, Run
+from .runtime import Run
 from .temporary import sweep_folders
 
 
@@ -33,7 +34,9 @@ async def end_leftovers(run: Run) -> dict[str, Any]:
     locks = await run.git.sweep_locks(before=began, in_use=is_git_at_work)
     # Drafts are files that a killed process was writing. They have not been used, and are written again.
     pattern = "*".join(DRAFT)
-    drafts = {*(run.root / ".planning").rglob(pattern)}
+    drafts: set[Path] = set()
+    if not (run.root / ".planning").is_symlink():
+        drafts = {*(run.root / ".planning").rglob(pattern)}  # it follows no links below
     drafts |= {run.root / path for path in await run.git.untracked() if PurePath(path).match(pattern)}
     for draft in drafts:
         draft.unlink(missing_ok=True)

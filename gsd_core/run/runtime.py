@@ -7,10 +7,7 @@ this package, :class:`RunEnd` comes out. Below are two parts of a run that have 
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -18,6 +15,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from gsd_core.files import read_below, write_below
 from gsd_core.git import Git
 from gsd_core.hookspecs import RunInfo
 from gsd_core.journal.codec import structure
@@ -42,9 +40,6 @@ from .seal import Seal, Sealer
 Clock: TypeAlias = Callable[[], datetime]
 Observer: TypeAlias = Callable[[State, Record], None]
 MakeEffects: TypeAlias = Callable[[Journal, Git], "Effects"]
-
-DRAFT = (".gsd-", ".tmp")
-"""The prefix and suffix of a file's name while it is written; recovery removes what a crash left behind."""
 
 
 def _make_effects(journal: Journal, git: Git) -> Effects:
@@ -224,25 +219,17 @@ class Effects:
 
         What is new in a planning file is sanitized, and its secrets are redacted: it is committed and shown.
         """
+        root = self.git.root
+        is_of_project = path.is_relative_to(root) and path.relative_to(root).parts[:1] != (".git",)
+        below = root if is_of_project else path.parent
         if ".planning" in path.parts:
-            text = safe_file(text, _text_of(path))
-        draft = path.parent / f"{DRAFT[0]}{secrets.token_hex(8)}{DRAFT[1]}"
+            text = safe_file(text, _text_of(below, path))
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            # Not tempfile, which makes files private: a new file has the mode that the user's umask gives it.
-            with draft.open("x", encoding="utf-8", newline="") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            if path.exists():
-                draft.chmod(path.stat().st_mode & 0o777)
-            draft.replace(path)
-        except BaseException as exc:
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
-            if isinstance(exc, OSError):
-                # The name of the draft, or none at all, would tell a reader little.
-                exc.filename, exc.filename2 = str(path), None
+            data, mode = text.encode(), None if is_of_project else 0o600
+            write_below(below, path.relative_to(below), data, mode=mode)
+        except OSError as exc:
+            # The name of the draft, or none at all, would tell a reader little.
+            exc.filename, exc.filename2 = str(path), None
             raise
 
     async def undo(self, undo: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
@@ -272,11 +259,10 @@ class Effects:
         )
 
 
-def _text_of(path: Path) -> str:
-    """Return the text of a file, to compare; empty if it cannot be read as text."""
+def _text_of(root: Path, path: Path) -> str:
+    """Return the text of a file below *root*, to compare; empty if it cannot be read as text."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return file.read()
+        return read_below(root, path.relative_to(root)).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return ""
 

@@ -25,6 +25,7 @@ from gsd_core.git.throwaway import make, refresh
 from gsd_core.hookspecs import gsd_sandbox
 from gsd_core.model.sandbox import ConfinedProcess, Place, SandboxedCommand, SandboxUnavailable
 from gsd_core.plugins.calling import Hooks
+from gsd_core.processes import supervised
 from gsd_core.sanitize import clip, sanitize
 from gsd_core.settings import RunSettings
 
@@ -120,7 +121,7 @@ class Confinement:
         Nothing runs unconfined because a sandbox that worked at the start works no longer.
         """
         if self.home is None:
-            return SandboxedCommand(command=tuple(command), environment=environment)
+            return SandboxedCommand(command=supervised(command), environment=environment)
         process = ConfinedProcess(
             command=tuple(command),
             cwd=self.tree,

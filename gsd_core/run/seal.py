@@ -13,6 +13,7 @@ import hashlib
 import math
 import os
 import re
+import secrets
 import shutil
 import stat
 import time
@@ -23,6 +24,7 @@ from pathlib import Path, PurePosixPath
 
 import attrs
 
+from gsd_core.files import DRAFT, FileRefused, read_below, write_below
 from gsd_core.git import refs as git_refs
 from gsd_core.git.command import Command, GitError, GitUnavailable
 from gsd_core.git.refs import BRANCHES, IN_PROGRESS, STASH, TAGS, Places, Refs
@@ -217,7 +219,7 @@ class Sealer:
                 # Beside it, because what the link hides may have to be kept as well.
                 contents[f"{path}.link"] = os.fsencode(os.readlink(file))  # noqa: PTH115
             elif file.is_file():
-                contents[path] = file.read_bytes()
+                contents[path] = _content(file) or b""
         if not contents and not changes.tips:
             return ""
         return git_refs.save(self.git, name, contents, changes.tips)
@@ -413,7 +415,9 @@ class Sealer:
             if cached and cached[0] == key:
                 return cached[1]
             read_at = time.time_ns()
-            with path.open("rb") as file:
+            # It may be a pipe by now, which would block.
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -430,13 +434,10 @@ class Sealer:
             copy = self.store / mark.digest
             if mark.link or copy.exists():
                 continue
-            content = (self.root / name).read_bytes()
-            if len(content) > MAX_KEPT or hashlib.sha256(content).hexdigest() != mark.digest:
+            content = _content(self.root / name)
+            if content is None or hashlib.sha256(content).hexdigest() != mark.digest:
                 continue
-            draft = copy.with_suffix(".tmp")
-            draft.touch(mode=0o600)
-            draft.write_bytes(content)
-            draft.replace(copy)
+            write_below(self.store, mark.digest, content, mode=0o600, durable=False)
 
     def _put_files_back(self, seal: Seal, files: Collection[str]) -> list[str]:
         """Restore *files*; return what could not be restored."""
@@ -452,14 +453,11 @@ class Sealer:
         if not mark.link and (content is None or hashlib.sha256(content).hexdigest() != mark.digest):
             return f"{name} could not be restored: its content was not kept"
         _make_way(path)
-        draft = path.with_name(f".gsd-{os.getpid()}-{path.name}.tmp")
-        draft.unlink(missing_ok=True)
-        if content is None:
-            draft.symlink_to(mark.digest)
-        else:
-            draft.touch(mode=0o600)
-            draft.write_bytes(content)
-            draft.chmod(mark.mode)
+        if content is not None:
+            write_below(path.parent, path.name, content, mode=mark.mode, durable=False)
+            return ""
+        draft = path.with_name(f"{DRAFT[0]}{secrets.token_hex(8)}{DRAFT[1]}")
+        draft.symlink_to(mark.digest)
         draft.replace(path)
         return ""
 
@@ -491,6 +489,14 @@ def _files(start: Path) -> Iterator[Path]:
         for name in sorted([*names, *links]):
             if name not in LEFT_OUT and not DRAFTS.fullmatch(name) and not name.endswith(".lock"):
                 yield Path(folder) / name
+
+
+def _content(path: Path) -> bytes | None:
+    """Return the content of a regular file that is small enough to be kept; links are not followed."""
+    try:
+        return read_below(path.parent, path.name, limit=MAX_KEPT)
+    except (FileRefused, FileNotFoundError):
+        return None
 
 
 def _changed_at(path: Path) -> float:

@@ -12,6 +12,7 @@ from typing import Any, cast
 from attrs import evolve
 
 from gsd_core.errors import ConfigError
+from gsd_core.files import read_below
 from gsd_core.git import Git
 from gsd_core.hookspecs import ProjectInfo, gsd_write_config
 from gsd_core.journal.codec import unstructure
@@ -58,7 +59,7 @@ async def read_project(root: Path, git: Git) -> Planning:
     phases = tuple(with_staleness(phase, order) for phase in planning.phases)
     documents = dict(planning.documents)
     try:
-        instructions = (root / "CLAUDE.md").read_text(encoding="utf-8")
+        instructions = read_below(root, "CLAUDE.md").decode("utf-8")
     except (OSError, UnicodeDecodeError):
         pass  # optional, and written by people: an unreadable one must not stop the run
     else:

@@ -16,6 +16,7 @@ from typing import Any
 from attrs import define, evolve, frozen
 
 from gsd_core.errors import PluginRefused
+from gsd_core.files import read_start
 from gsd_core.git import Git, git_common_dir
 from gsd_core.git.history import existing_commits
 from gsd_core.hookspecs import gsd_find_gaps, gsd_permit_tool
@@ -264,7 +265,7 @@ async def phase_commits(git: Git, phase: PhaseView) -> dict[str, tuple[str, ...]
     for plan in phase.plans:
         if plan.id in found or not plan.summary:
             continue
-        text = await asyncio.to_thread(_summary_text, phase.project / plan.summary)
+        text = await asyncio.to_thread(_summary_text, phase.project, plan.summary)
         if shas := await git.call(partial(existing_commits, git.command, _COMMIT_ID.findall(text))):
             found[plan.id] = list(shas)
     return {plan.id: tuple(found[plan.id]) for plan in phase.plans if plan.id in found}
@@ -273,10 +274,10 @@ async def phase_commits(git: Git, phase: PhaseView) -> dict[str, tuple[str, ...]
 _COMMIT_ID = re.compile(r"`([0-9a-f]{7,40})`")
 
 
-def _summary_text(path: Path) -> str:
+def _summary_text(project: Path, path: str) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")[:SUMMARY_LIMIT]
-    except OSError:
+        return read_start(project, path, SUMMARY_LIMIT).decode("utf-8", "replace")
+    except (OSError, ValueError):
         return ""
 
 

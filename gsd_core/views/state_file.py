@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
+from gsd_core.files import append_below, make_folder, write_below
 from gsd_core.journal.codec import structure
 from gsd_core.journal.schema import ACTIVITY, Record
 from gsd_core.machine.state import State
@@ -68,37 +69,21 @@ class StateFileWriter:
             log.warning("cannot write %s: %s", self.root / FOLDER, error)
 
     def _write(self, state: State, record: Record) -> None:
-        folder = self.root / FOLDER
-        if not folder.exists():
-            folder.mkdir(parents=True)
-            (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+        if make_folder(self.root, FOLDER):
+            write_below(self.root, f"{FOLDER}/.gitignore", b"*\n")
         if record.step:
-            (folder / "log").mkdir(exist_ok=True)
-            path = folder / "log" / f"{record.step.replace('/', '-')}.jsonl"
-            if record.kind not in ACTIVITY or _size(path) < MAX_LOG_BYTES:
-                with open(path, "a", encoding="utf-8", opener=_private) as file:
-                    file.write(json.dumps(safe_data(_log_entry(record)), ensure_ascii=True) + "\n")
+            path = f"{FOLDER}/log/{record.step.replace('/', '-')}.jsonl"
+            with append_below(self.root, path) as file:
+                if record.kind not in ACTIVITY or os.fstat(file).st_size < MAX_LOG_BYTES:
+                    entry = json.dumps(safe_data(_log_entry(record)), ensure_ascii=True)
+                    os.write(file, f"{entry}\n".encode())
         if record.kind in ACTIVITY:
             return
         history = History() if record.kind == "run.started" else self.history
         self.history = fold_history(history, [record], structure)
-        # Written under another name first, so that readers never see half a file.
-        new = folder / "autopilot-state.tmp"
-        with open(new, "w", encoding="utf-8", opener=_private) as file:
-            file.write(json.dumps(safe_data(state_file(state, self.history)), indent=2) + "\n")
-        new.replace(folder / "autopilot-state.json")
-
-
-def _private(path: str, flags: int) -> int:
-    """Open a file that only its owner may read: it quotes prompts and answers."""
-    return os.open(path, flags, 0o600)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
+        # Only its owner may read it: it quotes prompts and answers.
+        text = json.dumps(safe_data(state_file(state, self.history)), indent=2) + "\n"
+        write_below(self.root, f"{FOLDER}/autopilot-state.json", text.encode(), mode=0o600, durable=False)
 
 
 def _log_entry(record: Record) -> Mapping[str, Any]:

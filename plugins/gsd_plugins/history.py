@@ -26,7 +26,7 @@ from pathlib import Path
 
 import attrs
 
-from gsd_core import BadArtifact, Gap, PhaseView, Plan, PlanningError, implements
+from gsd_core import BadArtifact, Gap, PhaseView, Plan, PlanningError, implements, read_start
 from gsd_core.hookspecs import gsd_find_gaps
 from gsd_core.planning.frontmatter import Frontmatter, as_list, as_map, as_text, read_frontmatter
 
@@ -81,13 +81,9 @@ def _find(phase: PhaseView) -> Iterator[Gap]:
 
 def read_summary(project: Path, plan: Plan) -> Summary | None:
     """Read the claims of a plan's summary; ``None`` if it cannot be read."""
-    path = Path(os.path.realpath(project / plan.summary))
-    if not path.is_relative_to(os.path.realpath(project)):
-        return None
     try:
-        with path.open("rb") as file:
-            text = file.read(MAX_SUMMARY).decode("utf-8", "replace")
-    except OSError:
+        text = read_start(project, plan.summary, MAX_SUMMARY).decode("utf-8", "replace")
+    except (OSError, ValueError):
         return None
     try:
         head = read_frontmatter(text, path=plan.summary)
@@ -159,7 +155,8 @@ def _texts_of_all(project: Path) -> dict[str, str]:
     for path in sorted(folder.glob("*/**/*.md"))[:MAX_LATER]:
         if path.name.endswith(("SUMMARY.md", "PLAN.md")) and path.is_file() and not path.is_symlink():
             try:
-                found[path.relative_to(folder.parent.parent).as_posix()] = path.read_text("utf-8", "replace")
+                name = path.relative_to(folder.parent.parent).as_posix()
+                found[name] = read_start(folder.parent.parent, name, MAX_SUMMARY).decode("utf-8", "replace")
             except OSError:
                 continue
     return found

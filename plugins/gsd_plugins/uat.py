@@ -25,6 +25,7 @@ from gsd_core import (
     PlanningError,
     implements,
     normal_phase,
+    read_below,
 )
 from gsd_core.hookspecs import gsd_find_gaps
 from gsd_core.planning.frontmatter import Value, as_text, as_texts, read_frontmatter
@@ -87,7 +88,7 @@ def _report(phase: PhaseView) -> GapReport:
 
 def _read(path: Path, phase: PhaseView) -> GapReport:
     shown_path = path.relative_to(phase.project).as_posix()
-    front = read_frontmatter(_text(path, shown_path), path=shown_path)
+    front = read_frontmatter(_text(phase.project, shown_path), path=shown_path)
     sections = _sections(front.body)
     tests = list(_tests(sections.get("tests", "")))
     listed = _listed_gaps(sections.get("gaps", ""), shown_path)
@@ -125,11 +126,9 @@ def _read(path: Path, phase: PhaseView) -> GapReport:
     )
 
 
-def _text(path: Path, shown_path: str) -> str:
+def _text(project: Path, shown_path: str) -> str:
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise PlanningError("larger than 1 MB", path=shown_path)
-        return path.read_text(encoding="utf-8")
+        return read_below(project, shown_path, limit=MAX_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
         raise PlanningError("not UTF-8 text", path=shown_path) from error
     except OSError as error:

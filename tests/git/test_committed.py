@@ -135,10 +135,12 @@ def test_a_change_that_the_index_hides_is_found(base: Path, sh: Run, flag: str) 
     assert f"--no-{flag.removeprefix('--')}" in reasons(base, "a")["a"]
 
 
-def test_filters_decide_what_equal_means(base: Path, sh: Run) -> None:
+def test_filters_decide_what_equal_means(base: Path, sh: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     sh("config", "core.autocrlf", "true")
-    sh("config", "filter.upper.clean", "tr a-z A-Z")
-    sh("config", "filter.upper.smudge", "tr A-Z a-z")
+    # The user's own settings: a filter that only the repository names does not run.
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(base.parent / "gitconfig"))
+    sh("config", "--global", "filter.upper.clean", "tr a-z A-Z")
+    sh("config", "--global", "filter.upper.smudge", "tr A-Z a-z")
     (base / ".gitattributes").write_text("*.up filter=upper\n")
     (base / "x.up").write_text("text\n")
     (base / "crlf.txt").write_bytes(b"one\r\ntwo\r\n")

@@ -18,6 +18,7 @@ from tests.package.source import ROOT, Import, Module, imports, modules
 
 LAYERS: dict[str, tuple[str, ...]] = {
     "values": ("errors", "exit_codes", "model", "protected_paths", "planning.model", "planning.changes"),
+    "files": ("files", "supervise"),
     "storage": ("planning", "machine", "journal", "git", "sanitize", "processes", "settings"),
     "plugin boundary": ("", "api", "hook_markers", "hookspecs", "plugins", "trust"),
     "engine": ("run",),
@@ -40,7 +41,7 @@ SIDEWAYS: dict[str, set[str]] = {
 }
 """In the other layers: which parts of the same layer a part may import."""
 
-VIEWS_USE = {*LAYERS["values"], "machine", "journal", "planning", "sanitize"}
+VIEWS_USE = {*LAYERS["values"], *LAYERS["files"], "machine", "journal", "planning", "sanitize"}
 """All that ``views`` may import: what a view shows is derived from files and the journal, not from a run."""
 
 LIBRARIES: dict[str, set[str]] = {

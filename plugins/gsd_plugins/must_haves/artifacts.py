@@ -45,7 +45,7 @@ def check_file(
         return Gap(truth=truth, reason=found, about=path, artifacts=missing, missing=(path,))
     if found.is_dir():
         return Evidence(about=path, holds=True, proof="a folder that contains files") if artifacts else None
-    content = read(found)
+    content = read(sources.tree, found)
     problems = list(dict.fromkeys(_problems(sources, path, found, content, artifacts, commands)))
     if not problems:
         proof = f"{content.size} bytes" if content.binary else f"{content.lines} lines, nothing missing"

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import attrs
 
+from gsd_core import read_start
+
 MAX_BYTES = 2_000_000
 MAX_MATCHES = 200
 
@@ -70,10 +72,9 @@ class Tree:
         return "no file matches it"
 
 
-def read(path: Path) -> FileContent:
-    """Read a file, at most its first two megabytes."""
-    with path.open("rb") as file:
-        data = file.read(MAX_BYTES + 1)
+def read(tree: Tree, path: Path) -> FileContent:
+    """Read a file of the *tree*, at most its first two megabytes."""
+    data = read_start(tree.root, path.relative_to(tree.root), MAX_BYTES + 1)
     size, complete = path.stat().st_size, len(data) <= MAX_BYTES
     if b"\0" in data[:8192]:  # how git recognizes a binary file
         return FileContent(size=size, complete=complete, binary=True)

@@ -43,7 +43,7 @@ class Sources:
         """Return the text of a file of the project; ``None`` if it does not exist or is binary."""
         if path not in self._texts:
             found = self.tree.find(path)
-            content = read(found) if not isinstance(found, str) and found.is_file() else None
+            content = read(self.tree, found) if not isinstance(found, str) and found.is_file() else None
             self._texts[path] = content.text if content and not content.binary else None
         return self._texts[path]
 

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import attrs
 
-from gsd_core import History, TaskCheck, ToolRecord, protected_part
+from gsd_core import History, TaskCheck, ToolRecord, protected_part, read_below
 
 from .answers import Citation
 from .plan_checks import is_trivial_check
@@ -69,9 +69,10 @@ class Sources:
             return f"{name} does not exist"
         if self.history is not None and relative not in self.history.files:
             return f"{name} is not committed"
-        if path.stat().st_size > MAX_BYTES:
-            return f"{name} is too large to be cited"
-        lines = path.read_bytes().decode("utf-8", "replace").splitlines()
+        try:
+            lines = read_below(root, relative, limit=MAX_BYTES).decode("utf-8", "replace").splitlines()
+        except OSError as error:
+            return f"{name} cannot be cited: {error.strerror}"
         if not 1 <= first <= last <= len(lines):
             return f"{name} has lines 1 to {len(lines)}, not {first} to {last}"
         cited = lines[first - 1 : last]

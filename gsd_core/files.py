@@ -1,0 +1,231 @@
+"""Reading and writing files below a folder, without following a link out of it.
+
+The folder of a project may contain links, pipes and devices that somebody else put there, and while a run
+works, an agent's program may replace a folder by a link at any moment. So a path is walked component by
+component, each opened in the one before it and never through a link; a link is read and walked as well,
+as long as it stays below the root. Links inside the project work as usual.
+
+Errors are ``OSError``; those that are about a link, the kind of a file or its size are ``FileRefused``.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections import deque
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Literal
+
+import attrs
+
+MAX_BYTES = 8 * 2**20
+"""The largest file that is read as a whole, unless the caller has another limit."""
+
+MAX_LINKS = 40
+DRAFT = (".gsd-", ".tmp")
+"""The prefix and suffix of a file's name while it is written; recovery removes what a crash left behind."""
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class FileRefused(OSError):
+    """A file is not read or written: it leads out of the folder, is no regular file, or is too large."""
+
+
+@attrs.frozen
+class Found:
+    """An entry of a folder; *kind* is that of a link's target, ``other`` if it leads out or nowhere."""
+
+    name: str
+    kind: Literal["file", "folder", "other"]
+
+
+def read_below(root: Path, path: str | PurePath, *, limit: int = MAX_BYTES) -> bytes:
+    """Return the content of a regular file of at most *limit* bytes; *path* is relative to *root*."""
+    data = read_start(root, path, limit + 1)
+    if len(data) > limit:
+        size = f"{limit / 1e6:.0f} MB" if limit >= 1e6 else f"{limit} bytes"
+        raise FileRefused(errno.EINVAL, f"it is larger than {size}", str(path))
+    return data
+
+
+def read_start(root: Path, path: str | PurePath, limit: int) -> bytes:
+    """Return the first *limit* bytes of a regular file."""
+    with _open(root, path) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
+        return file.read(limit)
+
+
+def write_below(
+    root: Path, path: str | PurePath, data: bytes, *, mode: int | None = None, durable: bool = True
+) -> None:
+    """Replace a file as a whole: a reader, also after a crash, sees the old or the new version.
+
+    Folders above it are made. A link in its place is replaced, not followed. *mode* is what the file's
+    permissions become; by default those of the file that it replaces, or what the umask gives a new one.
+    Unless *durable*, it need not be on disk yet when this returns.
+    """
+    draft = f"{DRAFT[0]}{secrets.token_hex(8)}{DRAFT[1]}"
+    with _parent(root, path, make=True) as (folder, name):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        # Not tempfile, which makes files private: a new file has the mode that the user's umask gives it.
+        descriptor = os.open(draft, flags, 0o666 if mode is None else mode, dir_fd=folder)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                if durable:
+                    os.fsync(file.fileno())
+                if mode is None:
+                    with suppress(FileNotFoundError):
+                        old = os.lstat(name, dir_fd=folder).st_mode
+                        mode = stat.S_IMODE(old) & 0o777 if stat.S_ISREG(old) else None
+                if mode is not None:
+                    os.fchmod(file.fileno(), mode)
+            os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(draft, dir_fd=folder)
+            raise
+
+
+@contextmanager
+def append_below(root: Path, path: str | PurePath) -> Generator[int]:
+    """Provide the descriptor of a private regular file that is open for appending, and is made if missing."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    with _parent(root, path, make=True) as (folder, name):
+        descriptor = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        try:
+            _check_regular(descriptor, path)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def make_folder(root: Path, path: str | PurePath) -> bool:
+    """Make the folder and those above it; return whether it is new."""
+    with _parent(root, path, make=True) as (folder, name):
+        try:
+            os.mkdir(name, dir_fd=folder)
+        except FileExistsError:
+            if kind_below(root, path) != "folder":
+                raise
+            return False
+        return True
+
+
+def list_below(root: Path, path: str | PurePath) -> tuple[Found, ...]:
+    """Return what is in a folder, by name; nothing if there is no such folder.
+
+    Raise ``FileRefused`` if it is outside of *root*.
+    """
+    try:
+        with _parent(root, PurePosixPath(path) / "_") as (folder, _):
+            names = sorted(os.listdir(folder))  # noqa: PTH208 -- a descriptor, and no path
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    return tuple(Found(name, kind_below(root, PurePosixPath(path) / name)) for name in names)
+
+
+def kind_below(root: Path, path: str | PurePath) -> Literal["file", "folder", "other"]:
+    """Return what *path* is, with links that stay below *root* followed; ``other`` also if it is missing."""
+    try:
+        with _parent(root, path, follow=True) as (folder, name):
+            mode = os.lstat(name or ".", dir_fd=folder).st_mode
+    except (OSError, ValueError):
+        return "other"
+    return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
+
+
+@contextmanager
+def _open(root: Path, path: str | PurePath) -> Generator[int]:
+    with _parent(root, path, follow=True) as (folder, name):
+        # Without waiting: opening a pipe would block until somebody writes to it.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            descriptor = os.open(name or ".", flags, dir_fd=folder)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # a socket
+                raise _not_regular(path) from error
+            raise
+        try:
+            _check_regular(descriptor, path)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def _check_regular(descriptor: int, path: str | PurePath) -> None:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise _not_regular(path)
+
+
+def _not_regular(path: str | PurePath) -> FileRefused:
+    return FileRefused(errno.ENXIO, "it is not a regular file", str(path))
+
+
+@contextmanager
+def _parent(
+    root: Path, path: str | PurePath, *, make: bool = False, follow: bool = False
+) -> Generator[tuple[int, str]]:
+    """Provide the open folder that contains *path*, and the name in it; empty for the root itself.
+
+    With *follow*, a link at the end is followed too. With *make*, missing folders are made.
+    """
+    outside = FileRefused(errno.ELOOP, "it is a link that leads out of the project", str(path))
+    if PurePosixPath(path).is_absolute():
+        raise outside
+    with ExitStack() as closing:
+        opened = [_opened(closing, os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))]
+        rest = deque(PurePosixPath(path).parts)
+        links = 0
+        while rest:
+            part = rest.popleft()
+            if part == "..":
+                if len(opened) == 1:
+                    raise outside
+                opened.pop()
+                continue
+            if not rest and not follow:
+                yield opened[-1], part
+                return
+            try:
+                mode = os.lstat(part, dir_fd=opened[-1]).st_mode
+            except FileNotFoundError:
+                if not rest:
+                    yield opened[-1], part
+                    return
+                if not make:
+                    raise
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=opened[-1])
+                mode = stat.S_IFDIR
+            if stat.S_ISLNK(mode):
+                links += 1
+                if links > MAX_LINKS:
+                    raise FileRefused(errno.ELOOP, "its links form a loop", str(path))
+                target = PurePosixPath(os.readlink(part, dir_fd=opened[-1]))
+                if target.is_absolute():
+                    top = next((top for top in _spellings(root) if target.is_relative_to(top)), None)
+                    if top is None:
+                        raise outside
+                    target, opened = target.relative_to(top), opened[:1]
+                rest.extendleft(reversed(target.parts))
+            elif rest:
+                opened.append(_opened(closing, os.open(part, _FOLDER, dir_fd=opened[-1])))
+            else:
+                yield opened[-1], part
+                return
+        yield opened[-1], ""
+
+
+def _opened(closing: ExitStack, descriptor: int) -> int:
+    closing.callback(os.close, descriptor)
+    return descriptor
+
+
+def _spellings(root: Path) -> tuple[str, str]:
+    return str(root.absolute()), os.path.realpath(root)
