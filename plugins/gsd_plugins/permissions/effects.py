@@ -299,17 +299,17 @@ def found_files(program: str, words: Sequence[str], paths: PathContext) -> list[
 
 def _found_below(root: str, chosen: list[str], left_out: list[str], paths: PathContext) -> str:
     if not known(root):
-        return f"{root}/{STAR}"
+        return f"{root}/{STAR}{STAR}"
     if not any(paths.policy.contains_tree(root, cwd) for cwd in paths.folders):
-        return f"{root}/{STAR}"
+        return f"{root}/{STAR}{STAR}"
     name = chosen[0].rpartition("/")[2] if chosen else STAR
     narrow = bool(chosen) and all(
         not any(fnmatch(file, each) for file in _PROTECTED_FILES) and not paths.protected_name(_live(each))
         for each in chosen
     )
-    excluded = {name for each in left_out if (name := paths.protected_name(_live(each.replace("*", "").strip("/")) or "x"))}
+    excluded = {paths.protected_name(_live(each.replace("*", "").strip("/")) or "x") for each in left_out}
     if narrow or {".git", ".planning"} <= excluded:
-        return f"{root}/{_live(name)}"
+        return f"{root}/{STAR}{_live(name)}"
     return f"{root}/.git/{STAR}"
 
 

@@ -140,8 +140,8 @@ class PathContext:
             return Ask(reason=f"the folder in which {shown(word)!r} is written is known only at run time: name it")
         if prefix == word:
             return None if absolute else self._strictest_write(word)
-        # A pattern may match a link in a folder's place.
-        for path in self._matches(word):
+        # A pattern may match a link. Two stars stand for what `find` prints, which follows no links.
+        for path in self._matches(word) if STAR + STAR not in word else ():
             if objection := self._strictest_write(path):
                 return objection
         return self._strictest_write(prefix + "x")
@@ -174,6 +174,7 @@ class PathContext:
         A path to something that does not exist may be an address, ``/api/users``, unless its first folder exists.
         """
         text = re.sub(r"^-{1,2}[\w-]+=|^-[A-Za-z](?=[/~.])|^@(?=[/~.])", "", word)
+        text = re.sub(r":/[^:]*(?::\w+)?$", "", text) if "://" not in text else text
         if "://" in text or (text.startswith("-") and "/" not in text):
             return None
         if (name := self.protected_name(text)):
