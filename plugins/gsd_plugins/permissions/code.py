@@ -23,7 +23,7 @@ _PROTECTED = re.compile(
     r"(?=[/\\\"'`\s)]|$)|(?<![\w.])(?:gsd\.toml|\.mcp\.json|\.claude\.json)\b"
 )
 _WRITES = re.compile(
-    r"open\s*\(?[^\n)]*?,\s*(?:mode\s*=\s*)?['\"][rwaxb]*[wax+]|write_text|write_bytes|\.write\b|[wW]riteFile|appendFile|unlink|"
+    r"open\s*\(?[^\n]{0,120}?,\s*(?:mode\s*=\s*)?['\"][rwaxb]*[wax+]|write_text|write_bytes|\.write\b|[wW]riteFile|appendFile|unlink|"
     r"rmtree|\brmdir|\bremove\s*\(|rename|\breplace\s*\(\s*(?:['\"][./~]|Path)|shutil\.|copyfile|copyFile|cpSync|rmSync|\brm\s*\(|"
     r"makedirs|mkdir|touch|symlink|chmod|chown|truncate|createWriteStream|file_put_contents|fopen|File\.(?:write|open|delete)|FileUtils|"
     r"open\s*\(?\s*(?:my\s*)?\$?\w+\s*,\s*['\"]\s*\+?>|IO\.write|extractall|sqlite3\.connect|os\.link|savefig|to_csv|dump\s*\("

@@ -130,7 +130,7 @@ def _check_env(shell: Shell, words: list[str], stdin: str) -> str | None:
 
 def _check_xargs(shell: Shell, program: str, words: list[str], stdin: str) -> str:
     found = _after_options(words, frozenset("-I -n -P -L -d -s -a -E --max-args --max-procs --delimiter --arg-file -j --jobs --replace".split()), 0)
-    token = _option(words, ("-I", "-i", "--replace")) or ("{}" if program == "parallel" else "")
+    token = _option(words[: len(words) - len(found)], ("-I", "-i", "--replace")) or ("{}" if program == "parallel" else "")
     names = stdin.split() if known(stdin) and stdin.strip() else [UNKNOWN]
     for marker in (":::", "::::"):
         if marker in found:
@@ -183,7 +183,7 @@ def _check_code_arguments(shell: Shell, program: str, words: list[str], stdin: s
         for text in texts:
             shell.run_text(re.sub(r"^(?:-\S+ +(?:[\d.]+ +)?)*", "", text))
     elif program in (".", "source"):
-        _check_script(shell, words[:1])
+        _check_script(shell, words[:1], stdin)
     elif program == "trap" or program == "alias":
         for word in words if program == "alias" else words[:1]:
             if text := word.partition("=")[2] if program == "alias" else word.strip("-"):
@@ -194,6 +194,8 @@ def _check_code_arguments(shell: Shell, program: str, words: list[str], stdin: s
         check_awk(shell, words)
     elif program in ("sed", "gsed"):
         check_sed(shell, words)
+    elif program in ("less", "more") and any(word.startswith("+") for word in words):
+        shell.findings.add(Ask(reason=f"{program} + runs commands"))
     elif program in ("make", "gmake") and {"-f", "-f-"} & set(words) and stdin:
         for line in stdin.splitlines():
             shell.run_text(line.rpartition(":")[2].strip("\t @-;"))
@@ -213,15 +215,17 @@ def _check_shell(shell: Shell, words: list[str], stdin: str) -> None:
         inner.variables |= {str(n): word for n, word in enumerate(rest[1:])} | {"@": " ".join(rest[2:])}
         inner.run_text(rest[0] if rest else "", stdin)
     elif script is not None and "-s" not in words:
-        _check_script(shell, [script])
+        _check_script(shell, [script], stdin)
     elif not {"--version", "--help"} & set(words):
         shell.run_text(stdin) if stdin else None
 
 
-def _check_script(shell: Shell, words: Sequence[str]) -> None:
+def _check_script(shell: Shell, words: Sequence[str], stdin: str = "") -> None:
     """Check the file of a script: its content is not read."""
     for word in words:
-        if word.startswith("/dev/fd/"):
+        if word in ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"):
+            shell.run_text(stdin)
+        elif word.startswith("/dev/fd/"):
             shell.run_text(word.removeprefix("/dev/fd/"))
         elif not known(word) and not word.endswith("/bin/activate"):
             shell.unknown_code(word)
@@ -236,7 +240,7 @@ def _check_interpreter(shell: Shell, program: str, words: list[str], stdin: str)
     codes = [following for word, following in pairwise(words) if re.fullmatch(pattern, word)]
     script = next((word for word in words if not word.startswith("-") and word not in codes), None)
     if script is not None and not codes:
-        _check_script(shell, [script])
+        _check_script(shell, [script], stdin)
     if not codes and (script is None or script == "-") and stdin:
         codes = [stdin]
     for code in codes:
@@ -249,7 +253,11 @@ def _check_interpreter(shell: Shell, program: str, words: list[str], stdin: str)
 # find.
 
 # Names of files in .git/ and .planning/: a filter that matches them protects nothing.
-_PROTECTED_FILES = ("HEAD", "config", "index", "STATE.md", "ROADMAP.md", "config.json")
+_PROTECTED_FILES = (
+    *("./.git/HEAD", "./.git/config", "./.git/index", "./.git/hooks/pre-commit", "./.git/hooks/pre-commit.sample", "./.git/refs/heads/main"),
+    *("./.git/objects/ab/cdef0", "./.git/objects/pack/pack-a.idx", "./.git/info/exclude", "./.git/logs/HEAD", "./.git/packed-refs", "./.git/description"),
+    *("./.planning/STATE.md", "./.planning/config.json", "./.planning/phases/01-x/01-PLAN.md", "./gsd.toml"),
+)
 
 
 def _check_find(shell: Shell, program: str, words: list[str]) -> None:
@@ -304,7 +312,7 @@ def _found_below(root: str, chosen: list[str], left_out: list[str], paths: PathC
         return f"{root}/{STAR}{STAR}"
     name = chosen[0].rpartition("/")[2] if chosen else STAR
     narrow = bool(chosen) and all(
-        not any(fnmatch(file, each) for file in _PROTECTED_FILES) and not paths.protected_name(_live(each))
+        not any(fnmatch(file, each) or fnmatch(file.rpartition("/")[2], each) for file in _PROTECTED_FILES) and not paths.protected_name(_live(each))
         for each in chosen
     )
     excluded = {paths.protected_name(_live(each.replace("*", "").strip("/")) or "x") for each in left_out}
@@ -322,11 +330,10 @@ def _find_filters(words: Sequence[str]) -> tuple[list[str], list[str]]:
     chosen: list[str] = []
     left_out: list[str] = []
     before = ""
-    pruned = "-prune" in words
+    pruned = next((n for n, pair in enumerate(pairwise(words)) if pair[0] == "-prune" and pair[1] in ("-o", "-or")), -1)
     for place, (word, following) in enumerate(pairwise([*words, ""])):
         if word in ("-name", "-iname", "-path", "-wholename", "-regex", "-ipath") and known(following):
-            later = words[place + 2 : place + 4]
-            excluded = before in ("-not", "!") or (pruned and "-prune" in later)
+            excluded = before in ("-not", "!") or place < pruned
             (left_out if excluded else chosen).append(following.replace(STAR, "*"))
         before = word
     return chosen, left_out
@@ -355,16 +362,15 @@ def _check_writes(shell: Shell, program: str, words: list[str]) -> None:
     if table.is_a(program, "write_last") and positional and not _is_remote(positional[-1]):
         alone = program == "ln" and len(positional) == 1
         findings.add(paths.check_write(positional[-1].rpartition("/")[2] if alone else positional[-1]))
-        if program == "cp" and {"-r", "-R", "-a", "-rf", "--recursive"} & set(words) and len(positional) > 1:
-            if positional[0].rstrip("/.") in ("", ".") and not _is_scratch(paths, positional[-1]):
-                findings.add(None)
     if program == "ln" or (program == "cp" and any(re.fullmatch(r"-\w*[sl]\w*|--link|--symbolic-link", w) for w in words)):
+        symbolic = any(re.fullmatch(r"-\w*s\w*|--symbolic(?:-link)?", word) for word in words)
         for word in positional[:-1] or positional:
-            folder = str(Path(positional[-1]).parent) if len(positional) > 1 and not word.startswith("/") else ""
-            target = word if word.startswith(("/", UNKNOWN)) or not known(positional[-1]) else f"{folder}/{word}".lstrip("/")
-            if table.is_a(program, "write_last"):
-                findings.add(_first(paths.check_write(word), paths.check_write(target)) if paths.contains_tree(word) or paths.check_write(word) else None)
-                findings.add(None if not paths.contains_tree(word) else Deny(reason=f"{shown(word)} contains the project"))
+            folder = str(Path(positional[-1]).parent) if len(positional) > 1 and known(positional[-1]) else ""
+            # A symbolic link leads from its own folder, and what is written through it is written there.
+            target = f"{folder}/{word}" if symbolic and folder and known(word) and not word.startswith("/") else word
+            findings.add(paths.check_write(target))
+            if paths.contains_tree(target):
+                findings.add(Deny(reason=f"{shown(word)} contains the project"))
     if program in ("cp", "mv", "ln", "install", "rsync"):
         for word in positional[:-1]:
             findings.add(paths.check_read(word))
@@ -390,14 +396,6 @@ def _check_writes(shell: Shell, program: str, words: list[str]) -> None:
     if program == "tar" and words and re.match(r"-?\w*[cru]", words[0]) and not words[0].startswith("--"):
         if target := _option(words, ("-f", "--file")) or (words[1] if re.match(r"-?\w+f$", words[0]) and len(words) > 1 else ""):
             findings.add(paths.check_write(target) if target != "-" else None)
-
-
-def _first(*objections: Deny | Ask | None) -> Deny | Ask | None:
-    return next((one for one in objections if one), None)
-
-
-def _is_scratch(paths: PathContext, word: str) -> bool:
-    return known(word) and paths.policy.is_scratch(paths.policy.resolved(word))
 
 
 def _check_deletion(shell: Shell, program: str, words: Sequence[str], positional: Sequence[str]) -> None:

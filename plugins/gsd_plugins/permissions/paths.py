@@ -66,7 +66,7 @@ class PathPolicy:
         lexical, real = self._lexical_and_real(path, cwd)
         if any(self._is_secret(place) for place in (lexical, real)):
             return Deny(reason=f"{path} usually contains secrets")
-        if self._inside(real) or self.is_scratch(real) or self._is_library(real):
+        if self._inside(real) or real in self.scratch or self.is_scratch(real) or self._is_library(real):
             return None
         return Ask(reason=f"{path} is outside the project")
 

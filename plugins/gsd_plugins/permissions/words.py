@@ -168,9 +168,9 @@ def _render(node: Node, scope: Scope, *, quoted: bool) -> str:
         case "string" | "translated_string":
             return _render_parts(node, scope, quoted=True)
         case "simple_expansion":
-            return _value(scope.variable(text_of(node)[1:]), quoted=quoted)
+            return _value(scope.variable(text_of(node)[1:]), quoted=quoted and text_of(node) != "$@")
         case "expansion":
-            return _value(_parameter(node, scope), quoted=quoted)
+            return _value(_parameter(node, scope), quoted=quoted and "@" not in text_of(node))
         case "command_substitution":
             return _value(scope.substitute(node).rstrip("\n"), quoted=quoted)
         case "process_substitution":
