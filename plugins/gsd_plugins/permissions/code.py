@@ -46,14 +46,20 @@ _SENDS = re.compile(
     r"Net::(?:HTTP|SMTP|FTP)|HTTP::|LWP|IO::Socket|TCPSocket|boto3|file_get_contents\s*\(\s*['\"]http|curl_exec|xmlrpc|websockets?\.connect",
     re.DOTALL,
 )
-_FETCHES = re.compile(r"urlopen|urlretrieve|\bfetch\s*\(|(?:requests|httpx|axios|got|http|https)\.get\b|URI\.open|open-uri")
+_FETCHES = re.compile(r"urlopen|urlretrieve|\bfetch\s*\(|(?:requests|httpx|axios|got|https?['\"]?\)?)\.get\b|URI\.open|open-uri")
 _READS_SECRETS = re.compile(r"\.read\b|read_text|readFile|File\.read|environ|process\.env|\bENV\b|getenv|open\s*\(")
+_COMPARED = re.compile(r"(?:\bin\b|[!=]=|ignore|exclude|skip|startswith|filter)[^\n]{0,40}['\"/]\.(?:git|planning|gsd|claude)|\.(?:git|planning|gsd|claude)['\"] (?:not )?in\b")
 _HOST = re.compile(r"(?:https?|ftps?|wss?)://([^/\s'\":\]]+|\[[^\]]*\])|['\"]([\w-]+(?:\.[\w-]+)+|localhost|::1)['\"]\s*,\s*\d+")
 _LOCAL = re.compile(r"localhost|127(?:\.\d+){3}|\[?::1\]?|0\.0\.0\.0|[\w-]+\.localhost|testserver|test|example")
 _GIT = re.compile(
     r"\bgit\b\W{1,12}(?:-\w+\W+\S+\W+)?(?:commit|push|reset|clean|stash|checkout|rebase|config|update-ref|branch|tag|merge)\b"
 )
 _STRING = re.compile(r"'''(.*?)'''|\"\"\"(.*?)\"\"\"|'((?:[^'\\\n]|\\.)*)'|\"((?:[^\"\\\n]|\\.)*)\"|`([^`]*)`|%x?[\[{(]([^\]})]*)[\]})]", re.DOTALL)
+_STARTING_CALL = re.compile(
+    r"\b(?:system|popen\d?|exec\w*|spawn\w*|Popen|(?:check_)?call|check_output|run|getoutput|getstatusoutput|shell_exec|passthru|"
+    rf"proc_open|qx|capture2e?|Command)[\s(]\s*(?:f|r|b)?({_STRING.pattern})",
+    re.DOTALL,
+)
 _CALL_LISTS = re.compile(r"\[\s*((?:(?:sys\.executable|process\.execPath|['\"][^'\"\n]*['\"])\s*,?\s*)+)\]")
 
 
@@ -62,7 +68,7 @@ def check_code(shell: Shell, code: str, language: str) -> None:
     findings, paths = shell.findings, shell.paths
     partly_unknown = not known(code)
     plain = re.sub(r"\\(?:x([0-9a-fA-F]{2})|u00([0-9a-fA-F]{2}))", lambda m: chr(int(m[1] or m[2], 16)), code)
-    plain = re.sub(r"(['\"])\s*(?:\+|\.(?=\s*['\"]))?\s*\1", "", plain)
+    plain = re.sub(rf"(['\"])\s*{'[.]' if language in ('perl', 'php') else '[+]'}\s*\1", "", plain)
     writes, starts = bool(_WRITES.search(plain)), bool(_STARTS.search(plain))
     if language in ("perl", "ruby", "php") and "`" in plain:
         starts = True
@@ -78,7 +84,15 @@ def check_code(shell: Shell, code: str, language: str) -> None:
     if re.search(r"(?<![\w.])(?:exec|eval)\s*\(", plain) and re.search(r"decode|fromhex|atob|chr\(|read|input|codecs", plain):
         findings.add(Ask(reason="the code runs code that is not visible"))
     _check_hosts(shell, plain)
+    if named and not (writes or starts) and not _COMPARED.search(plain):
+        findings.add(Ask(reason=f"the code mentions {named[0]!r}: use `cat` or `grep` to read it"))
+    if re.search(r"\bkill\w*\s*\(?\s*-?\d", plain):
+        findings.add(Ask(reason="it is unknown whose process the code ends"))
+    if re.search(r"(?:%s|\{\w*\})(?:git|planning|gsd|claude|ssh)\b", plain):
+        findings.add(Ask(reason="the code builds a path of the run's own files"))
     for text in _strings(plain):
+        if (writes or starts) and "*" in text and len(text) < 100 and (name := paths.protected_name(text.replace("*", STAR))):
+            findings.add(Ask(reason=f"{text!r} matches {name}"))
         if not text or len(text) > 300 or "\n" in text:
             continue
         if re.match(r"(?:/|~|\.\.(?:/|$))", text):
@@ -128,10 +142,9 @@ def _check_started(shell: Shell, code: str, language: str) -> None:
             seen = True
             rest = rest.replace(match[0], "")
             shell.nested(plain)
-    pattern = rf"(?:{_STARTS.pattern}|run|call|getoutput)\s*\(?\s*(?:f|r|b)?({_STRING.pattern}|`[^`]*`)"
-    for match in re.finditer(pattern, rest, re.DOTALL):
+    for match in _STARTING_CALL.finditer(rest):
         text = next((group for group in match.groups()[1:] if group is not None), "")
-        if not text or text in ("child_process", "node:child_process"):
+        if not text:
             continue
         seen = True
         arguments = re.match(r"\s*,\s*\[([^\]]*)\]", rest[match.end() :])
@@ -174,8 +187,8 @@ def check_sed(shell: Shell, words: list[str]) -> None:
     scripts += [word.partition("=")[2] for word in words if word.startswith("--expression=")]
     for script in scripts:
         flags = re.findall(r"s([^\w\s\\])(?:(?!\1)(?:\\.|[^\\]))*\1(?:(?!\1)(?:\\.|[^\\]))*\1([gpiIm0-9]*)([we])([^;\n}]*)", script)
-        lines = re.findall(r"(?:^|[;{\n]|\d|\$|/|\s)\s*([wWe])(?:\s+([^;\n}]*)|$)", re.sub(r"s([^\w\s\\])(?:(?!\1)(?:\\.|[^\\]))*\1(?:(?!\1)(?:\\.|[^\\]))*\1[gpiIm0-9]*", "", script))
-        found = [(kind, target) for _, _, kind, target in flags] + lines
+        lines = re.findall(r"(?:^|[;{\n]|\d|\$|/|\s)\s*([wWe])(?:(?<=e)\s+([^;\n}]*)|(?<=[wW])\s*([^;\n}]+)|$)", re.sub(r"s([^\w\s\\])(?:(?!\1)(?:\\.|[^\\]))*\1(?:(?!\1)(?:\\.|[^\\]))*\1[gpiIm0-9]*", "", script))
+        found = [(kind, target) for _, _, kind, target in flags] + [(kind, one or two) for kind, one, two in lines]
         for kind, target in found:
             if kind == "e":
                 shell.findings.add(Ask(reason="the e of sed runs commands: run them directly"))

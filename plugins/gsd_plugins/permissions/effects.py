@@ -66,6 +66,8 @@ def _check_known(shell: Shell, path: str, program: str, *, installs: bool) -> No
         if shell.paths.policy.is_scratch(real):
             return
         shell.findings.add(shell.paths.check_read(path))
+    for folder in (".venv/bin", "venv/bin", "node_modules/.bin"):
+        installs = installs or (shell.paths.policy.tree / folder / program).exists()
     base = re.sub(r"(?<=.)@.*$", "", program)
     allowed = programs().known | shell.allowed
     if not installs and base not in allowed and re.sub(r"-?[\d.]+$", "", base) not in allowed:
@@ -318,7 +320,7 @@ def _found_below(root: str, chosen: list[str], left_out: list[str], paths: PathC
     excluded = {paths.protected_name(_live(each.replace("*", "").strip("/")) or "x") for each in left_out}
     if narrow or {".git", ".planning"} <= excluded:
         return f"{root}/{STAR}{_live(name)}"
-    return f"{root}/.git/{STAR}"
+    return f"{root}/.git/{STAR}{STAR}"
 
 
 def _live(pattern: str) -> str:
@@ -350,6 +352,8 @@ def _check_writes(shell: Shell, program: str, words: list[str]) -> None:
         findings.add(paths.check_write(path))
         if table.is_a(program, "downloaders") and known(path):
             shell.downloaded.add(path.removeprefix("./"))
+    if program == "wget" or (program == "curl" and any(re.match(r"-\w*O|--remote-name", word) for word in words)):
+        shell.downloaded |= {word.partition("?")[0].rpartition("/")[2] for word in positional}
     if table.is_a(program, "delete") or program == "mv":
         _check_deletion(shell, program, words, positional)
     if table.is_a(program, "write_all"):
@@ -450,7 +454,12 @@ def _check_arguments(shell: Shell, program: str, words: list[str]) -> None:
     bare = [word for word in kept if not word.startswith("-")]
     reads = table.is_a(program, "read") or program == "find"
     written = table.is_a(program, "write_all") or table.is_a(program, "write_last")
+    changing = {"--write", "--fix", "-w", "-i", "--in-place", "format", "fmt"} & set(words)
+    if program in ("docker", "podman") and not {"cp", "load", "save", "export"} & set(words[:1]):
+        return  # the paths are those of a container, except for its mounts
     for word in bare[skip:]:
+        if STAR + STAR in word and not (reads or written or changing):
+            continue  # a list of files that a check gets
         findings.add(shell.paths.check_read(word) if reads or written else shell.paths.check_argument(word))
     for word in kept:
         if word.startswith("-") and not reads:

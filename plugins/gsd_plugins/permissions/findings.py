@@ -11,7 +11,7 @@ from gsd_core import Allow, Ask, Deny, Permission
 _OUTWARD = re.compile(
     r"\b(?:git\s+push|(?:npm|pnpm|yarn|cargo|poetry|uv)\s+publish|twine\s+upload|gem\s+push|"
     r"(?:docker|podman)\s+push|mvn\s+deploy|kubectl\s+(?:apply|delete|create)|terraform\s+(?:apply|destroy)|"
-    r"helm\s+(?:install|upgrade)|gh\s+(?:pr|release|issue)\s+create|ssh|scp|sendmail)\s"
+    r"helm\s+(?:install|upgrade)|gh\s+(?:pr|release|issue)\s+create|ssh|scp|sendmail)(?=[\s'\"]|$)"
 )
 
 

@@ -33,7 +33,7 @@ _RUNS_SCRIPTS = frozenset(
 def check_network(shell: Shell, program: str, words: Sequence[str]) -> None:
     """Collect effects outside the project, and what no agent may do."""
     table, findings = programs(), shell.findings
-    if reason := table.outward.get(program):
+    if reason := table.outward.get(program.removesuffix("-cli")):
         if not _only_help(words) and not (program in ("nc", "ncat", "socat", "telnet") and _local_only(words)):
             findings.outward(f"{program}: {reason}")
     subcommands = _subcommands(words)
@@ -93,6 +93,7 @@ def _local_argument(program: str, subcommands: Sequence[str], words: Sequence[st
         "podman": ("--privileged", "--pid=host"),
         "direnv": ("allow",),
         "cargo": ("--root",),
+        "go": ("-w",) if "env" in subcommands[:1] else (),
     }
     if found := next((word for word in words if word in options.get(program, ())), ""):
         return found

@@ -173,13 +173,17 @@ class PathContext:
 
         A path to something that does not exist may be an address, ``/api/users``, unless its first folder exists.
         """
-        text = re.sub(r"^-{1,2}[\w-]+=|^-[A-Za-z](?=[/~.])|^@(?=[/~.])", "", word)
+        option = re.match(r"-{1,2}[\w.-]+=(?=[/~.])", word)
+        text = re.sub(r"^-{1,2}[\w.-]+=|^-[A-Za-z](?=[/~.])|^@(?=[/~.])", "", word)
         text = re.sub(r":/[^:]*(?::\w+)?$", "", text) if "://" not in text else text
         if "://" in text or (text.startswith("-") and "/" not in text):
             return None
         if (name := self.protected_name(text)):
             return Deny(reason=f"agents may not change {name}")
         prefix = _known_prefix(text)
+        outputs = re.search(r"prefix|root|out|dest|target|report|log", option[0]) if option else None
+        if option and known(text) and (outputs or not os.path.lexists(text)):
+            return self.check_write(text)
         if objection := self.check_read(text):
             return objection
         if prefix.startswith("/") and not os.path.isdir("/" + prefix[1:].partition("/")[0]):  # noqa: PTH112

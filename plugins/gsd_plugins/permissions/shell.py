@@ -147,11 +147,15 @@ class Shell:
                 return self._branches(node, stdin)
             case "if_statement" | "while_statement" | "case_statement" | "elif_clause" | "else_clause" | "case_item":
                 return self._branches(node, stdin)
+            case "list" if _may_end(node):
+                return self._branches(node, stdin)
             case "function_definition":
                 name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
                 if name and body:
                     self.functions[text_of(name)] = body
                     self.unused.add(text_of(name))
+                for redirect in node.children_by_field_name("redirect"):
+                    self._redirect(redirect)
                 return ""
             case "variable_assignment":
                 self._assign(node, kept=True)
@@ -389,3 +393,12 @@ class Shell:
         if all(objections):
             self.findings.add(objections[0])
         self.paths = attrs.evolve(self.paths, folders=tuple(dict.fromkeys(found))[:8])
+
+
+def _may_end(node: Node) -> bool:
+    """Whether the second part of ``A && B`` or ``A || B`` is likely not to run: A is a test, or may fail."""
+    first, operator = node.children[0], node.children[1].type
+    while first.type in ("list", "pipeline", "redirected_statement") and first.named_children:
+        first = first.named_children[-1 if first.type == "list" else 0]
+    tests = re.match(r"(?:false|test|\[|grep|egrep|rg|diff|cmp|command|which|type|!)\b", text_of(first))
+    return operator == "||" or bool(tests) or first.type in ("test_command", "negated_command")

@@ -170,7 +170,7 @@ def _render(node: Node, scope: Scope, *, quoted: bool) -> str:
         case "simple_expansion":
             return _value(scope.variable(text_of(node)[1:]), quoted=quoted and text_of(node) != "$@")
         case "expansion":
-            return _value(_parameter(node, scope), quoted=quoted and "@" not in text_of(node))
+            return _value(_parameter(node, scope), quoted=quoted and not re.search(r"[\[@]", text_of(node)))
         case "command_substitution":
             return _value(scope.substitute(node).rstrip("\n"), quoted=quoted)
         case "process_substitution":
