@@ -18,6 +18,8 @@ from .words import CONTENT, DOWNLOAD, STAR, UNKNOWN, known
 if TYPE_CHECKING:
     from .shell import Shell
 
+MAX_CODE = 20_000
+
 _PROTECTED = re.compile(
     r"(?<![\w.])\.(?:git|planning|gsd|claude|ssh|bashrc|bash_profile|zshrc|profile|gitconfig|envrc|netrc)"
     r"(?=[/\\\"'`\s)]|$)|(?<![\w.])(?:gsd\.toml|\.mcp\.json|\.claude\.json)\b"
@@ -66,6 +68,9 @@ _CALL_LISTS = re.compile(r"\[\s*((?:(?:sys\.executable|process\.execPath|['\"][^
 def check_code(shell: Shell, code: str, language: str) -> None:
     """Check code of Python, JavaScript, Perl, Ruby and the like."""
     findings, paths = shell.findings, shell.paths
+    if len(code) > MAX_CODE:
+        findings.add(Ask(reason="the code is too long to be checked: write it to a file and run that"))
+        code = code[:MAX_CODE]
     partly_unknown = not known(code)
     plain = re.sub(r"\\(?:x([0-9a-fA-F]{2})|u00([0-9a-fA-F]{2}))", lambda m: chr(int(m[1] or m[2], 16)), code)
     plain = re.sub(rf"(['\"])\s*{'[.]' if language in ('perl', 'php') else '[+]'}\s*\1", "", plain)

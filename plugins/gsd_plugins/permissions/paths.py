@@ -233,9 +233,11 @@ def without_excluded(words: list[str]) -> list[str]:
 
 def _may_be(name: str, part: str) -> bool:
     """Whether a part of a pattern may match *name*; a lone ``*`` or ``$x`` is too vague to count."""
-    plain = fold_name(part.translate(_PATTERN))
     if not is_pattern(part) and known(part):
-        return plain == name
+        return fold_name(part) == name
+    if len(part) > 200:
+        return True  # a pattern that is made to be slow
+    plain = fold_name(part.translate(_PATTERN))
     if len(plain.replace("*", "").replace("?", "")) < 2 and plain not in (".*", ".?*", ".??*"):
         return False
     return fnmatch(name, plain)

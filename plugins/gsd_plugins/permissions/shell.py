@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 MAX_DEPTH = 8
-MAX_COMMANDS = 400
+MAX_COMMANDS = 200
 MAX_ITERATIONS = 12
 RUN_TIME = "known only at run time: write it out"
 KEEP_RUN = "GSD_RUN must stay set: it identifies the run's processes"

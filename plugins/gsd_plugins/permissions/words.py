@@ -37,6 +37,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", 
 MAX_LENGTH = 20_000
 MAX_STRUCTURE = 1500
 MAX_PIPES = 300
+MAX_EXPANDED = 100_000
 MAX_WORDS = 1000
 
 
@@ -199,7 +200,10 @@ def _render_parts(node: Node, scope: Scope, *, quoted: bool) -> str:
             parts.append(_render(child, scope, quoted=quoted))
         at = max(at, end)
     parts.append(_literal(source[at:].decode("utf-8", "replace"), quoted=quoted))
-    return "".join(parts)
+    text = "".join(parts)
+    if len(text) > MAX_EXPANDED:
+        raise TooComplex("a part of the command expands to too much text")
+    return text
 
 
 def _literal(text: str, *, quoted: bool) -> str:
