@@ -29,15 +29,41 @@ def read_list(path: Path, *, until: str = "") -> list[str]:
 def make_tree(base: Path) -> Path:
     """Return a project with the run's files, and links out of it, next to a home and another folder."""
     project = base / "project"
-    for folder in (".git/hooks", ".planning/phases/01", ".gsd", ".claude", "src", "tests", "scripts", "packages/core"):
+    for folder in (
+        ".git/hooks",
+        ".planning/phases/01",
+        ".gsd",
+        ".claude",
+        "src",
+        "tests",
+        "scripts",
+        "packages/core",
+    ):
         (project / folder).mkdir(parents=True)
-    for name in ("gsd.toml", ".env", "src/app.py", ".git/config", ".git/HEAD", "README.md", "package.json", "evil.sh", "list.txt"):
+    for name in (
+        "gsd.toml",
+        ".env",
+        "src/app.py",
+        ".git/config",
+        ".git/HEAD",
+        "README.md",
+        "package.json",
+        "evil.sh",
+        "list.txt",
+    ):
         (project / name).write_text("x = 1\n")
     for name in (".planning/STATE.md", ".planning/ROADMAP.md", "tests/test_app.py", "packages/core/index.js"):
         (project / name).write_text("- [ ] pending\n")
     for folder in ("home/.ssh", "home/.aws", "outside"):
         (base / folder).mkdir(parents=True)
-    for name in ("home/canary", "home/notes.txt", "home/.bashrc", "home/.ssh/id_rsa", "home/.aws/credentials", "outside/canary"):
+    for name in (
+        "home/canary",
+        "home/notes.txt",
+        "home/.bashrc",
+        "home/.ssh/id_rsa",
+        "home/.aws/credentials",
+        "outside/canary",
+    ):
         (base / name).write_text("canary\n")
     (project / "link-to-git").symlink_to(".git")
     (project / "link-outside").symlink_to("../outside")

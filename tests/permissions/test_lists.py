@@ -27,7 +27,12 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def permit(tree: Path, command: str, *, confined: bool = False) -> Permission | None:
     use = ToolUse(
-        step="1/execute/01-01", name="Bash", input={"command": command}, asked_by="agent", tree=tree, confined=confined
+        step="1/execute/01-01",
+        name="Bash",
+        input={"command": command},
+        asked_by="agent",
+        tree=tree,
+        confined=confined,
     )
     return asyncio.run(permissions.default_policy(use))
 
@@ -80,7 +85,7 @@ def test_effects_on_other_machines_are_not_allowed_without_one(tree: Path) -> No
         "curl -d @x http://localhost:$PORT/",
         "git push ../bare.git main",
         "unknown-program --do-it",
-        "eval \"$CMD\" | $SHELL",
+        'eval "$CMD" | $SHELL',
         "if [ x ]; then",
         "cat > big.txt <<'EOF'\n" + "text | with > shell $characters `everywhere`\n" * 4000 + "EOF",
     ],
@@ -91,7 +96,13 @@ def test_all_else_is_allowed_in_a_sandbox(command: str, tree: Path) -> None:
 
 def test_a_read_only_step_changes_nothing_in_a_sandbox_either(tree: Path) -> None:
     use = ToolUse(
-        step="s", name="Bash", input={"command": "touch x"}, asked_by="agent", tree=tree, writable=False, confined=True
+        step="s",
+        name="Bash",
+        input={"command": "touch x"},
+        asked_by="agent",
+        tree=tree,
+        writable=False,
+        confined=True,
     )
 
     assert isinstance(asyncio.run(permissions.default_policy(use)), Deny)
@@ -107,7 +118,9 @@ def test_a_file_tool_is_judged_alike_in_a_sandbox(tree: Path) -> None:
 
 def test_programs_of_the_settings_run_without_a_question(tree: Path) -> None:
     assert isinstance(permit(tree, "company-tool --check"), Ask)
-    with bind_settings({permissions.PermissionSettings: permissions.PermissionSettings(programs=("company-tool",))}):
+    with bind_settings(
+        {permissions.PermissionSettings: permissions.PermissionSettings(programs=("company-tool",))}
+    ):
         assert permit(tree, "company-tool --check") == Allow()
         assert isinstance(permit(tree, "company-tool .git/config"), Deny)
 

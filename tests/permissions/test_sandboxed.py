@@ -33,11 +33,19 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (project / "evil.sh").write_text("#!/bin/sh\ntouch ../outside/pwned\n")
     (project / "evil.sh").chmod(0o755)
     (project / "list.txt").write_text("../outside/canary\n")
-    for command in (["init", "-q"], ["add", "README.md"], ["-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "x"]):
+    for command in (
+        ["init", "-q"],
+        ["add", "README.md"],
+        ["-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "x"],
+    ):
         subprocess.run(["git", "-c", "init.defaultBranch=main", *command], cwd=project, check=True)
     for name, command in {
         "evil.tar": ["tar", "-cPf", "evil.tar", "../outside/canary"],
-        "evil.patch": ["sh", "-c", "printf -- '--- a/../outside/canary\n+++ b/../outside/canary\n@@ -1 +1 @@\n-canary\n+x\n' > evil.patch"],
+        "evil.patch": [
+            "sh",
+            "-c",
+            "printf -- '--- a/../outside/canary\n+++ b/../outside/canary\n@@ -1 +1 @@\n-canary\n+x\n' > evil.patch",
+        ],
     }.items():
         subprocess.run(command, cwd=project, check=True, capture_output=True)
         assert (project / name).exists()
@@ -50,7 +58,9 @@ def contents(base: Path) -> Mapping[str, object]:
     found: dict[str, object] = {}
     for place in places:
         for path in (place, *sorted(place.rglob("*"))):
-            kind = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else "folder"
+            kind = (
+                os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else "folder"
+            )
             found[str(path.relative_to(base))] = (kind, path.lstat().st_mode)
     found["around"] = sorted(path.name for path in base.iterdir())
     return found
@@ -64,8 +74,27 @@ def run_in_sandbox(base: Path, scratch: Path, command: str) -> int:
     places = ["--bind", str(copy), str(project)]
     for name in READ_ONLY:
         places += ["--ro-bind", str(project / name), str(project / name)]
-    confine = ["bwrap", "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-net", "--new-session"]
-    confine += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", str(base)]
+    confine = [
+        "bwrap",
+        "--die-with-parent",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-net",
+        "--new-session",
+    ]
+    confine += [
+        "--ro-bind",
+        "/",
+        "/",
+        "--dev",
+        "/dev",
+        "--proc",
+        "/proc",
+        "--tmpfs",
+        "/tmp",
+        "--tmpfs",
+        str(base),
+    ]
     confine += ["--tmpfs", str(base / "home"), *places, "--chdir", str(project), "--clearenv"]
     for name, value in {"PATH": os.environ["PATH"], "HOME": str(base / "home"), "SHELL": "/bin/sh"}.items():
         confine += ["--setenv", name, value]
@@ -90,7 +119,12 @@ def test_dangerous_commands_have_no_effect_outside_in_a_sandbox(base: Path, tmp_
     if probe.returncode:
         pytest.skip("bubblewrap does not work here")
     # The commands find what they are about: a project to write to, and files that they may not write.
-    assert run_in_sandbox(base, tmp_path, "touch README.md .git/hooks/x && test -s gsd.toml && ! test -e ~/canary") == 0
+    assert (
+        run_in_sandbox(
+            base, tmp_path, "touch README.md .git/hooks/x && test -s gsd.toml && ! test -e ~/canary"
+        )
+        == 0
+    )
     assert run_in_sandbox(base, tmp_path, "touch gsd.toml") != 0
 
     changed_by: list[str] = []
@@ -109,7 +143,12 @@ def test_the_same_commands_do_have_effects_without_a_sandbox(base: Path, tmp_pat
     copy = tmp_path / "base"
     shutil.copytree(base, copy, symlinks=True)
     before = contents(copy)
-    for command in ("echo x > ../outside/canary", "cp evil.sh .git/hooks/x", "echo x >> gsd.toml", 'rm -f "$HOME/canary"'):
+    for command in (
+        "echo x > ../outside/canary",
+        "cp evil.sh .git/hooks/x",
+        "echo x >> gsd.toml",
+        'rm -f "$HOME/canary"',
+    ):
         environment = {"PATH": os.environ["PATH"], "HOME": str(copy / "home")}
         subprocess.run(["bash", "-c", command], cwd=copy / "project", env=environment, check=True)
         after = contents(copy)

@@ -58,7 +58,9 @@ class PermissionSettings:
     Their arguments are still checked as paths.
     """
 
-    programs: tuple[str, ...] = setting((), help="names of further programs that agents may run without asking")
+    programs: tuple[str, ...] = setting(
+        (), help="names of further programs that agents may run without asking"
+    )
 
 
 @implements(gsd_settings)

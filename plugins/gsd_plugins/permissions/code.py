@@ -48,15 +48,28 @@ _SENDS = re.compile(
     r"Net::(?:HTTP|SMTP|FTP)|HTTP::|LWP|IO::Socket|TCPSocket|boto3|file_get_contents\s*\(\s*['\"]http|curl_exec|xmlrpc|websockets?\.connect",
     re.DOTALL,
 )
-_FETCHES = re.compile(r"urlopen|urlretrieve|\bfetch\s*\(|(?:requests|httpx|axios|got|https?['\"]?\)?)\.get\b|URI\.open|open-uri")
-_READS_SECRETS = re.compile(r"\.read\b|read_text|readFile|File\.read|environ|process\.env|\bENV\b|getenv|open\s*\(")
-_COMPARED = re.compile(r"(?:\bin\b|[!=]=|ignore|exclude|skip|startswith|filter)[^\n]{0,40}['\"/]\.(?:git|planning|gsd|claude)|\.(?:git|planning|gsd|claude)['\"] (?:not )?in\b")
-_HOST = re.compile(r"(?:https?|ftps?|wss?)://([^/\s'\":\]]+|\[[^\]]*\])|['\"]([\w-]+(?:\.[\w-]+)+|localhost|::1)['\"]\s*,\s*\d+")
-_LOCAL = re.compile(r"localhost|127(?:\.\d+){3}|\[?::1\]?|0\.0\.0\.0|[\w-]+\.localhost|testserver|test|example")
+_FETCHES = re.compile(
+    r"urlopen|urlretrieve|\bfetch\s*\(|(?:requests|httpx|axios|got|https?['\"]?\)?)\.get\b|URI\.open|open-uri"
+)
+_READS_SECRETS = re.compile(
+    r"\.read\b|read_text|readFile|File\.read|environ|process\.env|\bENV\b|getenv|open\s*\("
+)
+_COMPARED = re.compile(
+    r"(?:\bin\b|[!=]=|ignore|exclude|skip|startswith|filter)[^\n]{0,40}['\"/]\.(?:git|planning|gsd|claude)|\.(?:git|planning|gsd|claude)['\"] (?:not )?in\b"
+)
+_HOST = re.compile(
+    r"(?:https?|ftps?|wss?)://([^/\s'\":\]]+|\[[^\]]*\])|['\"]([\w-]+(?:\.[\w-]+)+|localhost|::1)['\"]\s*,\s*\d+"
+)
+_LOCAL = re.compile(
+    r"localhost|127(?:\.\d+){3}|\[?::1\]?|0\.0\.0\.0|[\w-]+\.localhost|testserver|test|example"
+)
 _GIT = re.compile(
     r"\bgit\b\W{1,12}(?:-\w+\W+\S+\W+)?(?:commit|push|reset|clean|stash|checkout|rebase|config|update-ref|branch|tag|merge)\b"
 )
-_STRING = re.compile(r"'''(.*?)'''|\"\"\"(.*?)\"\"\"|'((?:[^'\\\n]|\\.)*)'|\"((?:[^\"\\\n]|\\.)*)\"|`([^`]*)`|%x?[\[{(]([^\]})]*)[\]})]", re.DOTALL)
+_STRING = re.compile(
+    r"'''(.*?)'''|\"\"\"(.*?)\"\"\"|'((?:[^'\\\n]|\\.)*)'|\"((?:[^\"\\\n]|\\.)*)\"|`([^`]*)`|%x?[\[{(]([^\]})]*)[\]})]",
+    re.DOTALL,
+)
 _STARTING_CALL = re.compile(
     r"\b(?:system|popen\d?|exec\w*|spawn\w*|Popen|(?:check_)?call|check_output|run|getoutput|getstatusoutput|shell_exec|passthru|"
     rf"proc_open|qx|capture2e?|Command)[\s(]\s*(?:f|r|b)?({_STRING.pattern})",
@@ -81,12 +94,26 @@ def check_code(shell: Shell, code: str, language: str) -> None:
         findings.add(Deny(reason=f"agents may not run code that mentions {match[0]!r}"))
     named = _PROTECTED.search(plain)
     if named and (writes or starts or _HIDES.search(plain)):
-        findings.add(Deny(reason=f"agents may not run code that mentions {named[0]!r}, and writes files or runs programs"))
+        findings.add(
+            Deny(
+                reason=f"agents may not run code that mentions {named[0]!r}, and writes files or runs programs"
+            )
+        )
     if (writes or starts) and (match := _HIDES.search(plain)):
-        findings.add(Ask(reason=f"code that uses {match[0].strip()!r} does not show what it changes: write paths as plain text"))
-    if (writes or starts) and partly_unknown and any(marker in code for marker in (UNKNOWN, CONTENT, DOWNLOAD)):
+        findings.add(
+            Ask(
+                reason=f"code that uses {match[0].strip()!r} does not show what it changes: write paths as plain text"
+            )
+        )
+    if (
+        (writes or starts)
+        and partly_unknown
+        and any(marker in code for marker in (UNKNOWN, CONTENT, DOWNLOAD))
+    ):
         findings.add(Ask(reason="a part of the code is known only at run time: write it out"))
-    if re.search(r"(?<![\w.])(?:exec|eval)\s*\(", plain) and re.search(r"decode|fromhex|atob|chr\(|read|input|codecs", plain):
+    if re.search(r"(?<![\w.])(?:exec|eval)\s*\(", plain) and re.search(
+        r"decode|fromhex|atob|chr\(|read|input|codecs", plain
+    ):
         findings.add(Ask(reason="the code runs code that is not visible"))
     _check_hosts(shell, plain)
     if named and not (writes or starts) and not _COMPARED.search(plain):
@@ -96,7 +123,12 @@ def check_code(shell: Shell, code: str, language: str) -> None:
     if re.search(r"(?:%s|\{\w*\})(?:git|planning|gsd|claude|ssh)\b", plain):
         findings.add(Ask(reason="the code builds a path of the run's own files"))
     for text in _strings(plain):
-        if (writes or starts) and "*" in text and len(text) < 100 and (name := paths.protected_name(text.replace("*", STAR))):
+        if (
+            (writes or starts)
+            and "*" in text
+            and len(text) < 100
+            and (name := paths.protected_name(text.replace("*", STAR)))
+        ):
             findings.add(Ask(reason=f"{text!r} matches {name}"))
         if not text or len(text) > 300 or "\n" in text:
             continue
@@ -131,7 +163,11 @@ def _check_hosts(shell: Shell, code: str) -> None:
     sends = _SENDS.search(code)
     if sends and (remote or not hosts):
         shell.findings.outward("the code sends data to another machine")
-    elif remote and _FETCHES.search(code) and _READS_SECRETS.search(re.sub(r"urlopen\s*\([^()]*\)\s*\.read", "", code)):
+    elif (
+        remote
+        and _FETCHES.search(code)
+        and _READS_SECRETS.search(re.sub(r"urlopen\s*\([^()]*\)\s*\.read", "", code))
+    ):
         if re.search(r"(?:\+|\$\{|\{|%|\.format|,\s*params)", code):
             shell.findings.outward("the code may send data to another machine in an address")
 
@@ -142,7 +178,10 @@ def _check_started(shell: Shell, code: str, language: str) -> None:
     rest = code
     for match in _CALL_LISTS.finditer(code):
         words = re.findall(r"sys\.executable|process\.execPath|'[^']*'|\"[^\"]*\"", match[1])
-        plain = ["python" if w == "sys.executable" else "node" if w == "process.execPath" else w[1:-1] for w in words]
+        plain = [
+            "python" if w == "sys.executable" else "node" if w == "process.execPath" else w[1:-1]
+            for w in words
+        ]
         if plain:
             seen = True
             rest = rest.replace(match[0], "")
@@ -170,7 +209,9 @@ def check_awk(shell: Shell, words: list[str]) -> None:
     code = "\n".join(word for word in words if not word.startswith("-"))
     if not re.search(r"system\s*\(|\|\s*(?:getline|\"|&)|\"\s*\||>|close\s*\(|getline\s*<|@load|-i\b", code):
         return
-    for text in re.findall(r"system\s*\(\s*\"((?:[^\"\\]|\\.)*)\"|\|\s*\"([^\"]*)\"|\"([^\"]*)\"\s*\|\s*getline", code):
+    for text in re.findall(
+        r"system\s*\(\s*\"((?:[^\"\\]|\\.)*)\"|\|\s*\"([^\"]*)\"|\"([^\"]*)\"\s*\|\s*getline", code
+    ):
         command = "".join(text)
         shell.run_text(command)
     if re.search(r"system\s*\((?!\s*\"[^\"]*\"\s*\))|\|\s*[a-z(]|@load", code):
@@ -179,7 +220,9 @@ def check_awk(shell: Shell, words: list[str]) -> None:
         if target.startswith('"'):
             shell.findings.add(shell.paths.check_write(target.strip('"')))
         elif not re.search(r"[?:&|)]|\d", target) or target.startswith("$"):
-            shell.findings.add(Ask(reason="awk writes to a file that is not visible: redirect its output instead"))
+            shell.findings.add(
+                Ask(reason="awk writes to a file that is not visible: redirect its output instead")
+            )
     if not shell.writable:
         shell.findings.read_only("awk may change something")
 
@@ -188,12 +231,24 @@ def check_sed(shell: Shell, words: list[str]) -> None:
     """Check a sed script: ``w`` writes files, ``e`` runs commands."""
     code = "\n".join(word for word in words if not re.match(r"-[a-zA-Z]$|--", word))
     scripts = [word for word in words if not word.startswith("-")][:1]
-    scripts += [words[n + 1] for n, word in enumerate(words[:-1]) if re.fullmatch(r"-\w*e|--expression", word)]
+    scripts += [
+        words[n + 1] for n, word in enumerate(words[:-1]) if re.fullmatch(r"-\w*e|--expression", word)
+    ]
     scripts += [word.partition("=")[2] for word in words if word.startswith("--expression=")]
     for script in scripts:
-        flags = re.findall(r"s([^\w\s\\])(?:(?!\1)(?:\\.|[^\\]))*\1(?:(?!\1)(?:\\.|[^\\]))*\1([gpiIm0-9]*)([we])([^;\n}]*)", script)
-        lines = re.findall(r"(?:^|[;{\n]|\d|\$|/|\s)\s*([wWe])(?:(?<=e)\s+([^;\n}]*)|(?<=[wW])\s*([^;\n}]+)|$)", re.sub(r"s([^\w\s\\])(?:(?!\1)(?:\\.|[^\\]))*\1(?:(?!\1)(?:\\.|[^\\]))*\1[gpiIm0-9]*", "", script))
-        found = [(kind, target) for _, _, kind, target in flags] + [(kind, one or two) for kind, one, two in lines]
+        flags = re.findall(
+            r"s([^\w\s\\])(?:(?!\1)(?:\\.|[^\\]))*\1(?:(?!\1)(?:\\.|[^\\]))*\1([gpiIm0-9]*)([we])([^;\n}]*)",
+            script,
+        )
+        lines = re.findall(
+            r"(?:^|[;{\n]|\d|\$|/|\s)\s*([wWe])(?:(?<=e)\s+([^;\n}]*)|(?<=[wW])\s*([^;\n}]+)|$)",
+            re.sub(
+                r"s([^\w\s\\])(?:(?!\1)(?:\\.|[^\\]))*\1(?:(?!\1)(?:\\.|[^\\]))*\1[gpiIm0-9]*", "", script
+            ),
+        )
+        found = [(kind, target) for _, _, kind, target in flags] + [
+            (kind, one or two) for kind, one, two in lines
+        ]
         for kind, target in found:
             if kind == "e":
                 shell.findings.add(Ask(reason="the e of sed runs commands: run them directly"))

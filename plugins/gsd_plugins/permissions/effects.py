@@ -131,8 +131,16 @@ def _check_env(shell: Shell, words: list[str], stdin: str) -> str | None:
 
 
 def _check_xargs(shell: Shell, program: str, words: list[str], stdin: str) -> str:
-    found = _after_options(words, frozenset("-I -n -P -L -d -s -a -E --max-args --max-procs --delimiter --arg-file -j --jobs --replace".split()), 0)
-    token = _option(words[: len(words) - len(found)], ("-I", "-i", "--replace")) or ("{}" if program == "parallel" else "")
+    found = _after_options(
+        words,
+        frozenset(
+            "-I -n -P -L -d -s -a -E --max-args --max-procs --delimiter --arg-file -j --jobs --replace".split()
+        ),
+        0,
+    )
+    token = _option(words[: len(words) - len(found)], ("-I", "-i", "--replace")) or (
+        "{}" if program == "parallel" else ""
+    )
     names = stdin.split() if known(stdin) and stdin.strip() else [UNKNOWN]
     for marker in (":::", "::::"):
         if marker in found:
@@ -141,7 +149,9 @@ def _check_xargs(shell: Shell, program: str, words: list[str], stdin: str) -> st
     if not found:
         return stdin
     if token and any(token in word for word in found):
-        return "\n".join(shell.nested([word.replace(token, name) for word in found], "") for name in names[:12])
+        return "\n".join(
+            shell.nested([word.replace(token, name) for word in found], "") for name in names[:12]
+        )
     return shell.nested([*found, *names], "")
 
 
@@ -181,7 +191,9 @@ def _check_code_arguments(shell: Shell, program: str, words: list[str], stdin: s
     if table.is_a(program, "shells"):
         _check_shell(shell, words, stdin)
     elif table.is_a(program, "shell_arguments"):
-        texts = [" ".join(words)] if program in ("eval", "watch", "entr") else [w for w in words if w[:1] != "-"]
+        texts = (
+            [" ".join(words)] if program in ("eval", "watch", "entr") else [w for w in words if w[:1] != "-"]
+        )
         for text in texts:
             shell.run_text(re.sub(r"^(?:-\S+ +(?:[\d.]+ +)?)*", "", text))
     elif program in (".", "source"):
@@ -190,7 +202,10 @@ def _check_code_arguments(shell: Shell, program: str, words: list[str], stdin: s
         for word in words if program == "alias" else words[:1]:
             if text := word.partition("=")[2] if program == "alias" else word.strip("-"):
                 shell.run_text(text)
-    elif re.sub(r"[\d.]+$", "", program) in table.classes["interpreters"] or program in table.classes["interpreters"]:
+    elif (
+        re.sub(r"[\d.]+$", "", program) in table.classes["interpreters"]
+        or program in table.classes["interpreters"]
+    ):
         _check_interpreter(shell, program, words, stdin)
     elif program in ("awk", "gawk", "mawk", "nawk"):
         check_awk(shell, words)
@@ -203,7 +218,8 @@ def _check_code_arguments(shell: Shell, program: str, words: list[str], stdin: s
             shell.run_text(line.rpartition(":")[2].strip("\t @-;"))
     elif table.is_a(program, "sql") and re.search(
         r"\\!|\\copy|\\o\b|\.(?:shell|system|output|once|backup|save|log|excel|import)\b|(?i:into\s+outfile|attach|"
-        r"writefile|load_extension|program\b|xp_cmdshell|vacuum\s+into)", " ".join([*words, stdin])
+        r"writefile|load_extension|program\b|xp_cmdshell|vacuum\s+into)",
+        " ".join([*words, stdin]),
     ):
         shell.findings.add(Ask(reason=f"{program} can write files and run programs: use it for queries only"))
 
@@ -256,8 +272,22 @@ def _check_interpreter(shell: Shell, program: str, words: list[str], stdin: str)
 
 # Names of files in .git/ and .planning/: a filter that matches them protects nothing.
 _PROTECTED_FILES = (
-    *("./.git/HEAD", "./.git/config", "./.git/index", "./.git/hooks/pre-commit", "./.git/hooks/pre-commit.sample", "./.git/refs/heads/main"),
-    *("./.git/objects/ab/cdef0", "./.git/objects/pack/pack-a.idx", "./.git/info/exclude", "./.git/logs/HEAD", "./.git/packed-refs", "./.git/description"),
+    *(
+        "./.git/HEAD",
+        "./.git/config",
+        "./.git/index",
+        "./.git/hooks/pre-commit",
+        "./.git/hooks/pre-commit.sample",
+        "./.git/refs/heads/main",
+    ),
+    *(
+        "./.git/objects/ab/cdef0",
+        "./.git/objects/pack/pack-a.idx",
+        "./.git/info/exclude",
+        "./.git/logs/HEAD",
+        "./.git/packed-refs",
+        "./.git/description",
+    ),
     *("./.planning/STATE.md", "./.planning/config.json", "./.planning/phases/01-x/01-PLAN.md", "./gsd.toml"),
 )
 
@@ -270,7 +300,9 @@ def _check_find(shell: Shell, program: str, words: list[str]) -> None:
         if word not in ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"):
             continue
         ends = [n for n, end in enumerate(words) if n > place and end in (";", "+")] or [len(words)]
-        inner = [found[0] if each == "{}" else each.replace("{}", found[0]) for each in words[place + 1 : ends[0]]]
+        inner = [
+            found[0] if each == "{}" else each.replace("{}", found[0]) for each in words[place + 1 : ends[0]]
+        ]
         if len(found) > 1:
             inner += found[1:]
         if program != "find" and "{}" not in words:
@@ -297,8 +329,22 @@ def found_files(program: str, words: Sequence[str], paths: PathContext) -> list[
             if not word.startswith("-"):
                 roots.append(word)
     else:
-        bare = [word for word in words[: next((n for n, w in enumerate(words) if w in ("-x", "-X", "--exec", "--exec-batch")), len(words))]]
-        roots = _positional([w for w, before in zip(bare, ["", *bare], strict=False) if before not in ("-e", "-t", "-d", "-E")])[1:]
+        bare = [
+            word
+            for word in words[
+                : next(
+                    (n for n, w in enumerate(words) if w in ("-x", "-X", "--exec", "--exec-batch")),
+                    len(words),
+                )
+            ]
+        ]
+        roots = _positional(
+            [
+                w
+                for w, before in zip(bare, ["", *bare], strict=False)
+                if before not in ("-e", "-t", "-d", "-E")
+            ]
+        )[1:]
     chosen, left_out = _find_filters(words)
     if program != "find":
         chosen += [f"*.{following}" for word, following in pairwise(words) if word in ("-e", "--extension")]
@@ -314,7 +360,8 @@ def _found_below(root: str, chosen: list[str], left_out: list[str], paths: PathC
         return f"{root}/{STAR}{STAR}"
     name = chosen[0].rpartition("/")[2] if chosen else STAR
     narrow = bool(chosen) and all(
-        not any(fnmatch(file, each) or fnmatch(file.rpartition("/")[2], each) for file in _PROTECTED_FILES) and not paths.protected_name(_live(each))
+        not any(fnmatch(file, each) or fnmatch(file.rpartition("/")[2], each) for file in _PROTECTED_FILES)
+        and not paths.protected_name(_live(each))
         for each in chosen
     )
     excluded = {paths.protected_name(_live(each.replace("*", "").strip("/")) or "x") for each in left_out}
@@ -332,7 +379,9 @@ def _find_filters(words: Sequence[str]) -> tuple[list[str], list[str]]:
     chosen: list[str] = []
     left_out: list[str] = []
     before = ""
-    pruned = next((n for n, pair in enumerate(pairwise(words)) if pair[0] == "-prune" and pair[1] in ("-o", "-or")), -1)
+    pruned = next(
+        (n for n, pair in enumerate(pairwise(words)) if pair[0] == "-prune" and pair[1] in ("-o", "-or")), -1
+    )
     for place, (word, following) in enumerate(pairwise([*words, ""])):
         if word in ("-name", "-iname", "-path", "-wholename", "-regex", "-ipath") and known(following):
             excluded = before in ("-not", "!") or place < pruned
@@ -352,7 +401,9 @@ def _check_writes(shell: Shell, program: str, words: list[str]) -> None:
         findings.add(paths.check_write(path))
         if table.is_a(program, "downloaders") and known(path):
             shell.downloaded.add(path.removeprefix("./"))
-    if program == "wget" or (program == "curl" and any(re.match(r"-\w*O|--remote-name", word) for word in words)):
+    if program == "wget" or (
+        program == "curl" and any(re.match(r"-\w*O|--remote-name", word) for word in words)
+    ):
         shell.downloaded |= {word.partition("?")[0].rpartition("/")[2] for word in positional}
     if table.is_a(program, "delete") or program == "mv":
         _check_deletion(shell, program, words, positional)
@@ -366,12 +417,18 @@ def _check_writes(shell: Shell, program: str, words: list[str]) -> None:
     if table.is_a(program, "write_last") and positional and not _is_remote(positional[-1]):
         alone = program == "ln" and len(positional) == 1
         findings.add(paths.check_write(positional[-1].rpartition("/")[2] if alone else positional[-1]))
-    if program == "ln" or (program == "cp" and any(re.fullmatch(r"-\w*[sl]\w*|--link|--symbolic-link", w) for w in words)):
+    if program == "ln" or (
+        program == "cp" and any(re.fullmatch(r"-\w*[sl]\w*|--link|--symbolic-link", w) for w in words)
+    ):
         symbolic = any(re.fullmatch(r"-\w*s\w*|--symbolic(?:-link)?", word) for word in words)
         for word in positional[:-1] or positional:
             folder = str(Path(positional[-1]).parent) if len(positional) > 1 and known(positional[-1]) else ""
             # A symbolic link leads from its own folder, and what is written through it is written there.
-            target = f"{folder}/{word}" if symbolic and folder and known(word) and not word.startswith("/") else word
+            target = (
+                f"{folder}/{word}"
+                if symbolic and folder and known(word) and not word.startswith("/")
+                else word
+            )
             findings.add(paths.check_write(target))
             if paths.contains_tree(target):
                 findings.add(Deny(reason=f"{shown(word)} contains the project"))
@@ -394,11 +451,17 @@ def _check_writes(shell: Shell, program: str, words: list[str]) -> None:
         if positional:
             findings.add(paths.check_write(positional[0]))
         else:
-            findings.add(Ask(reason="the files that a patch changes cannot be checked: name the file, `patch FILE x.patch`"))
+            findings.add(
+                Ask(
+                    reason="the files that a patch changes cannot be checked: name the file, `patch FILE x.patch`"
+                )
+            )
     if program == "tar" and any(re.match(r"-\w*P|--absolute-names", word) for word in words):
         findings.add(Ask(reason="tar -P writes outside the project"))
     if program == "tar" and words and re.match(r"-?\w*[cru]", words[0]) and not words[0].startswith("--"):
-        if target := _option(words, ("-f", "--file")) or (words[1] if re.match(r"-?\w+f$", words[0]) and len(words) > 1 else ""):
+        if target := _option(words, ("-f", "--file")) or (
+            words[1] if re.match(r"-?\w+f$", words[0]) and len(words) > 1 else ""
+        ):
             findings.add(paths.check_write(target) if target != "-" else None)
 
 
@@ -406,10 +469,14 @@ def _check_deletion(shell: Shell, program: str, words: Sequence[str], positional
     whole = program in ("mv", "rimraf") or any(re.match(r"-\w*[rR]|--recursive", word) for word in words)
     for word in positional[:-1] if program == "mv" else positional:
         if shell.paths.contains_tree(word) and (whole or program == "rmdir"):
-            shell.findings.add(Deny(reason=f"{shown(word)} is the project itself or contains it: name a folder in it"))
+            shell.findings.add(
+                Deny(reason=f"{shown(word)} is the project itself or contains it: name a folder in it")
+            )
         if not known(word):
             shell.findings.add(
-                Ask(reason=f"what {program} deletes is known only at run time: use `rm -rf build/x`, the path has to be visible")
+                Ask(
+                    reason=f"what {program} deletes is known only at run time: use `rm -rf build/x`, the path has to be visible"
+                )
             )
 
 

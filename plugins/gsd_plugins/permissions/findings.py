@@ -40,7 +40,9 @@ class Findings:
         """Add a change made by a command of a step that may change nothing."""
         self.written.append(reason)
 
-    def unparsed(self, text: str, reason: str = "it is not valid shell, or a form that the parser does not know") -> None:
+    def unparsed(
+        self, text: str, reason: str = "it is not valid shell, or a form that the parser does not know"
+    ) -> None:
         """Note that a part could not be followed: what is not seen may be anything."""
         self.asked.append(f"the command cannot be checked: {reason}")
         if match := _OUTWARD.search(text):

@@ -16,13 +16,17 @@ from .words import CONTENT, is_pattern, known, shown
 if TYPE_CHECKING:
     from .shell import Shell
 
-_LOOPBACK = re.compile(r"localhost|127(?:\.\d+){3}|\[?::1\]?|0\.0\.0\.0|[\w-]+\.localhost|host\.docker\.internal")
+_LOOPBACK = re.compile(
+    r"localhost|127(?:\.\d+){3}|\[?::1\]?|0\.0\.0\.0|[\w-]+\.localhost|host\.docker\.internal"
+)
 _SENDING = re.compile(
     r"-[a-zA-Z]*[dFT]$|-[dFT].|--(?:data|form|upload|json|post|body|url-query)|"
     r"(?:-X=?|--request=?|--method=?)(?i:POST|PUT|PATCH|DELETE)$"
 )
 _METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_DESTROYING = re.compile(r"\b(?:drop\s+(?:database|schema|table)|truncate|flushall|flushdb|dropdatabase)\b", re.I)
+_DESTROYING = re.compile(
+    r"\b(?:drop\s+(?:database|schema|table)|truncate|flushall|flushdb|dropdatabase)\b", re.I
+)
 _PUBLISHING = frozenset({"publish", "deploy", "release", "unpublish", "push", "ship"})
 _RUNS_SCRIPTS = frozenset(
     "npm pnpm yarn bun make gmake just task gradle gradlew uv hatch flit pdm rye poetry lerna changeset goreleaser firebase nuget dotnet "
@@ -34,15 +38,21 @@ def check_network(shell: Shell, program: str, words: Sequence[str]) -> None:
     """Collect effects outside the project, and what no agent may do."""
     table, findings = programs(), shell.findings
     if reason := table.outward.get(program.removesuffix("-cli")):
-        if not _only_help(words) and not (program in ("nc", "ncat", "socat", "telnet") and _local_only(words)):
+        if not _only_help(words) and not (
+            program in ("nc", "ncat", "socat", "telnet") and _local_only(words)
+        ):
             findings.outward(f"{program}: {reason}")
     subcommands = _subcommands(words)
     if asked := _outward_argument(program, subcommands, words):
         findings.outward(f"{program} {asked}: it has effects on other machines")
     if asked := _local_argument(program, subcommands, words):
-        findings.add(Ask(reason=f"{program} {asked}: it changes something outside the project, or cannot be undone"))
+        findings.add(
+            Ask(reason=f"{program} {asked}: it changes something outside the project, or cannot be undone")
+        )
     if program in table.harmless and program != "verbs" and not _is_harmless(program, subcommands):
-        findings.outward(f"{' '.join([program, *map(shown, subcommands)])}: it may change something on other machines")
+        findings.outward(
+            f"{' '.join([program, *map(shown, subcommands)])}: it may change something on other machines"
+        )
     if table.is_a(program, "downloaders"):
         _check_sending(shell, program, words)
     if program in ("nslookup", "dig", "host", "ping") and any(CONTENT in word for word in words):
@@ -55,7 +65,11 @@ def check_network(shell: Shell, program: str, words: Sequence[str]) -> None:
         findings.outward("it connects to another machine")
     if program == "kill":
         _check_kill(shell, words)
-    if program == "gsd" and subcommands[:1] not in (["status"], ["log"], ["questions"]) and not _only_help(words):
+    if (
+        program == "gsd"
+        and subcommands[:1] not in (["status"], ["log"], ["questions"])
+        and not _only_help(words)
+    ):
         findings.add(Deny(reason="agents may not control the run"))
     if program == "pre-commit" and subcommands[:1] in (["install"], ["uninstall"], ["init-templatedir"]):
         findings.add(Deny(reason="agents may not change git hooks"))
@@ -66,7 +80,10 @@ def check_network(shell: Shell, program: str, words: Sequence[str]) -> None:
 def _outward_argument(program: str, subcommands: Sequence[str], words: Sequence[str]) -> str:
     named = set(programs().subcommands.get(program, ()))
     if program in _RUNS_SCRIPTS:
-        for word in [*subcommands, *(w for w in words if program in ("make", "gmake", "mvn", "mvnw", "gradle", "gradlew"))]:
+        for word in [
+            *subcommands,
+            *(w for w in words if program in ("make", "gmake", "mvn", "mvnw", "gradle", "gradlew")),
+        ]:
             parts = re.split(r"[:_/-]", re.sub(r"(?<=[a-z])(?=[A-Z])", "-", word).lower())
             if parts[0] in _PUBLISHING and not word.startswith("-"):
                 named.add(word)
@@ -74,8 +91,33 @@ def _outward_argument(program: str, subcommands: Sequence[str], words: Sequence[
         return "--push"
     if program == "cargo" and "--dry-run" in words and "publish" in words:
         return "publish"
-    candidates = [*subcommands, *(words if program in ("mvn", "mvnw", "mvnd", "setup.py", "gradle", "gradlew", "helm", "terraform", "npm", "pnpm", "yarn", "kubectl") else ())]
-    if program in ("npm", "pnpm", "yarn") and subcommands[:1] and subcommands[0] in ("install", "i", "add", "ls", "view", "info", "why", "uninstall", "remove"):
+    candidates = [
+        *subcommands,
+        *(
+            words
+            if program
+            in (
+                "mvn",
+                "mvnw",
+                "mvnd",
+                "setup.py",
+                "gradle",
+                "gradlew",
+                "helm",
+                "terraform",
+                "npm",
+                "pnpm",
+                "yarn",
+                "kubectl",
+            )
+            else ()
+        ),
+    ]
+    if (
+        program in ("npm", "pnpm", "yarn")
+        and subcommands[:1]
+        and subcommands[0] in ("install", "i", "add", "ls", "view", "info", "why", "uninstall", "remove")
+    ):
         return ""
     if "run" in subcommands[:1]:
         candidates = subcommands
@@ -100,7 +142,9 @@ def _local_argument(program: str, subcommands: Sequence[str], words: Sequence[st
     named = programs().local.get(program, frozenset())
     if program in ("npm", "pnpm") and subcommands[1:2] and subcommands[1] in ("get", "list", "ls"):
         return ""
-    if program in ("gem", "pipx", "rustup", "go", "dotnet", "cargo", "composer", "poetry") and subcommands[1:2] == ["list"]:
+    if program in ("gem", "pipx", "rustup", "go", "dotnet", "cargo", "composer", "poetry") and subcommands[
+        1:2
+    ] == ["list"]:
         return ""
     return next((word for word in subcommands[:1] if word in named), "")
 
@@ -108,7 +152,11 @@ def _local_argument(program: str, subcommands: Sequence[str], words: Sequence[st
 def _subcommands(words: Sequence[str]) -> list[str]:
     """Return the first two arguments that are neither options nor their values."""
     valued = programs().options["value"]
-    found = [word for before, word in pairwise(["", *words]) if not word.startswith(("-", "+")) and before not in valued]
+    found = [
+        word
+        for before, word in pairwise(["", *words])
+        if not word.startswith(("-", "+")) and before not in valued
+    ]
     return found[:2]
 
 
@@ -126,7 +174,9 @@ def _only_help(words: Sequence[str]) -> bool:
 
 def _local_only(words: Sequence[str]) -> bool:
     hosts = [word for word in words if not word.startswith("-") and not word.isdigit()]
-    return bool(hosts) and all(_LOOPBACK.match(re.sub(r"^\w+:", "", host)) for host in hosts if host != "s_client")
+    return bool(hosts) and all(
+        _LOOPBACK.match(re.sub(r"^\w+:", "", host)) for host in hosts if host != "s_client"
+    )
 
 
 def _check_sending(shell: Shell, program: str, words: Sequence[str]) -> None:
@@ -147,10 +197,54 @@ def _check_sending(shell: Shell, program: str, words: Sequence[str]) -> None:
 
 def _addresses(words: Sequence[str]) -> list[str]:
     """Return the arguments without the values of options that are never an address."""
-    valued = ("-H", "--header", "-o", "--output", "-w", "--write-out", "-A", "-u", "--user", "-b", "-c", "-d", "--data", "-X", "--request",
-              "--data-raw", "--data-binary", "--json", "-F", "--form", "-T", "--retry", "-m", "--max-time", "-e", "-D", "--retry-delay", "--connect-timeout",
-              "--cacert", "--cert", "--key", "-O", "--output-document", "-P", "--data-urlencode", "--cookie", "--upload-file", "-K", "--resolve")
-    kept = [word for before, word in pairwise(["", *words]) if before not in valued or "://" in word and before not in ("-H", "--header", "-d", "--data", "--data-raw", "-w", "--json")]
+    valued = (
+        "-H",
+        "--header",
+        "-o",
+        "--output",
+        "-w",
+        "--write-out",
+        "-A",
+        "-u",
+        "--user",
+        "-b",
+        "-c",
+        "-d",
+        "--data",
+        "-X",
+        "--request",
+        "--data-raw",
+        "--data-binary",
+        "--json",
+        "-F",
+        "--form",
+        "-T",
+        "--retry",
+        "-m",
+        "--max-time",
+        "-e",
+        "-D",
+        "--retry-delay",
+        "--connect-timeout",
+        "--cacert",
+        "--cert",
+        "--key",
+        "-O",
+        "--output-document",
+        "-P",
+        "--data-urlencode",
+        "--cookie",
+        "--upload-file",
+        "-K",
+        "--resolve",
+    )
+    kept = [
+        word
+        for before, word in pairwise(["", *words])
+        if before not in valued
+        or "://" in word
+        and before not in ("-H", "--header", "-d", "--data", "--data-raw", "-w", "--json")
+    ]
     kept = [word for word in kept if not re.match(r"--(?:header|data|json|write-out|form)\b", word)]
     return kept
 
@@ -159,11 +253,15 @@ def _is_local(word: str) -> bool:
     """Whether a word is not an address, or an address of this machine."""
     if "://" in word:
         try:
-            host = urlsplit(re.split(r"[\x00-\x05/?#]", word.partition("://")[2])[0].join(["//", ""])).hostname
+            host = urlsplit(
+                re.split(r"[\x00-\x05/?#]", word.partition("://")[2])[0].join(["//", ""])
+            ).hostname
         except ValueError:
             return False
         rest = word.partition("://")[2]
-        cut = bool(re.match(r"[^/?#:]*[\x00-\x05]", rest)) or bool(re.match(r"[^/?#]*[\x00-\x05][^/?#]*@", rest))
+        cut = bool(re.match(r"[^/?#:]*[\x00-\x05]", rest)) or bool(
+            re.match(r"[^/?#]*[\x00-\x05][^/?#]*@", rest)
+        )
         return bool(host and _LOOPBACK.fullmatch(host)) and not cut
     if _LOOPBACK.match(word) and re.fullmatch(rf"(?:{_LOOPBACK.pattern})(?:[:/?].*)?", word, re.DOTALL):
         return True
@@ -259,10 +357,15 @@ def _check_subcommand(shell: Shell, name: str, arguments: Sequence[str]) -> None
         required, words = reading[name]
         if required and arguments and arguments[0] in words:
             return
-        changes = any(re.match(r"-[dDmMcCfu](?!ontains)|--(?:delete|move|copy|force|set|unset|edit)", word) for word in arguments)
+        changes = any(
+            re.match(r"-[dDmMcCfu](?!ontains)|--(?:delete|move|copy|force|set|unset|edit)", word)
+            for word in arguments
+        )
         if not required and not changes and (not arguments or arguments[0].startswith(words)):
             return
-    shell.findings.add(Deny(reason=f"agents may not run git {name}: only the run makes commits and changes history"))
+    shell.findings.add(
+        Deny(reason=f"agents may not run git {name}: only the run makes commits and changes history")
+    )
     if (name, *arguments[:1]) in (("bisect", "run"), ("submodule", "foreach")):
         shell.run_text(" ".join(word for word in arguments[1:] if not word.startswith("-")))
 
@@ -277,4 +380,6 @@ def _check_git_options(shell: Shell, name: str, arguments: Sequence[str]) -> Non
         elif option == "--output" or (option == "-o" and name in ("archive", "format-patch", "diff")):
             shell.findings.add(shell.paths.check_write(value if equals else following))
         elif not option.startswith("-"):
-            shell.findings.add(shell.paths.check_write(word) if name in ("mv", "rm") else shell.paths.check_read(word))
+            shell.findings.add(
+                shell.paths.check_write(word) if name in ("mv", "rm") else shell.paths.check_read(word)
+            )

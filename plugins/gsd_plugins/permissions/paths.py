@@ -135,9 +135,13 @@ class PathContext:
         if absolute and (objection := self._strictest_write(prefix + "x" * (prefix != word))):
             return objection
         if not known(word):
-            return Ask(reason=f"{shown(word)!r} is written to, and a part of it is known only at run time: write it out")
+            return Ask(
+                reason=f"{shown(word)!r} is written to, and a part of it is known only at run time: write it out"
+            )
         if not self.folders and not absolute:
-            return Ask(reason=f"the folder in which {shown(word)!r} is written is known only at run time: name it")
+            return Ask(
+                reason=f"the folder in which {shown(word)!r} is written is known only at run time: name it"
+            )
         if prefix == word:
             return None if absolute else self._strictest_write(word)
         # A pattern may match a link. Two stars stand for what `find` prints, which follows no links.
@@ -178,7 +182,7 @@ class PathContext:
         text = re.sub(r":/[^:]*(?::\w+)?$", "", text) if "://" not in text else text
         if "://" in text or (text.startswith("-") and "/" not in text):
             return None
-        if (name := self.protected_name(text)):
+        if name := self.protected_name(text):
             return Deny(reason=f"agents may not change {name}")
         prefix = _known_prefix(text)
         outputs = re.search(r"prefix|root|out|dest|target|report|log", option[0]) if option else None

@@ -51,7 +51,9 @@ UNSAFE_VARIABLE = re.compile(
     r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|CONFIG\w*|EXTERNAL_DIFF|SSH\w*|ASKPASS|EXEC_PATH|OBJECT\w*|TEMPLATE_DIR)"
 )
 RUNNING_VARIABLE = re.compile(r"\w*(?:PAGER|EDITOR|BROWSER|_COMMAND)|LESSOPEN|LESSCLOSE|PERL5OPT|RUBYOPT")
-SECRET_VARIABLE = re.compile(r"(?i)(?:.*_)?(?:api_?key|token|secret|passw(?:or)?d|credentials|private_key)\w*")
+SECRET_VARIABLE = re.compile(
+    r"(?i)(?:.*_)?(?:api_?key|token|secret|passw(?:or)?d|credentials|private_key)\w*"
+)
 
 
 @attrs.define
@@ -105,13 +107,29 @@ class Shell:
     def unknown_code(self, text: str) -> str:
         """Object to running text that is not known."""
         if DOWNLOAD in text:
-            self.findings.add(Deny(reason="downloaded code may not be run unseen: save it to a file and read it first"))
+            self.findings.add(
+                Deny(reason="downloaded code may not be run unseen: save it to a file and read it first")
+            )
         self.findings.add(Ask(reason=f"what the shell executes is {RUN_TIME}"))
         return UNKNOWN
 
     def variable(self, name: str) -> str:
         """Return the value of a variable; a number or a name of its own for special ones."""
-        if name in ("?", "#", "$", "!", "-", "RANDOM", "SECONDS", "LINENO", "UID", "PPID", "OSTYPE", "HOSTNAME", "USER"):
+        if name in (
+            "?",
+            "#",
+            "$",
+            "!",
+            "-",
+            "RANDOM",
+            "SECONDS",
+            "LINENO",
+            "UID",
+            "PPID",
+            "OSTYPE",
+            "HOSTNAME",
+            "USER",
+        ):
             return STAR
         return self.variables.get(name, CONTENT if SECRET_VARIABLE.fullmatch(name) else UNKNOWN)
 
@@ -145,7 +163,14 @@ class Shell:
                 for name in descendants(node, "variable_assignment"):
                     self.variables[text_of(name).partition("=")[0]] = STAR
                 return self._branches(node, stdin)
-            case "if_statement" | "while_statement" | "case_statement" | "elif_clause" | "else_clause" | "case_item":
+            case (
+                "if_statement"
+                | "while_statement"
+                | "case_statement"
+                | "elif_clause"
+                | "else_clause"
+                | "case_item"
+            ):
                 return self._branches(node, stdin)
             case "list" if _may_end(node):
                 return self._branches(node, stdin)
@@ -167,7 +192,15 @@ class Shell:
                 return ""
             case "comment" | "heredoc_body":
                 return ""
-            case "test_command" | "word" | "string" | "concatenation" | "simple_expansion" | "expansion" | "array":
+            case (
+                "test_command"
+                | "word"
+                | "string"
+                | "concatenation"
+                | "simple_expansion"
+                | "expansion"
+                | "array"
+            ):
                 for kind in ("command_substitution", "process_substitution"):
                     for inner in descendants(node, kind):
                         self.substitute(inner)
@@ -224,16 +257,28 @@ class Shell:
                 for child in redirect.named_children:
                     if child.type in ("file_redirect", "herestring_redirect"):
                         writes |= self._redirect(child)[0]
-                    elif child.type not in ("heredoc_start", "heredoc_body", "heredoc_end", "file_descriptor"):
+                    elif child.type not in (
+                        "heredoc_start",
+                        "heredoc_body",
+                        "heredoc_end",
+                        "file_descriptor",
+                    ):
                         followers.append(child)
             else:
                 wrote, text = self._redirect(redirect)
                 writes |= wrote
                 stdin = text if text is not None else stdin
-        arguments = [child for child in followers if child.type in ("word", "string", "raw_string", "concatenation", "simple_expansion", "expansion", "number")]
+        arguments = [
+            child
+            for child in followers
+            if child.type
+            in ("word", "string", "raw_string", "concatenation", "simple_expansion", "expansion", "number")
+        ]
         output = ""
         if body is not None:
-            output = self._command(body, stdin, arguments) if body.type == "command" else self.walk(body, stdin)
+            output = (
+                self._command(body, stdin, arguments) if body.type == "command" else self.walk(body, stdin)
+            )
         for child in followers:
             if child not in arguments:
                 piped = child.type == "pipeline"
@@ -246,7 +291,9 @@ class Shell:
             return False, "\n".join(expand_text(child, self) for child in node.named_children)
         operator = next((text_of(child) for child in node.children if not child.is_named), ">")
         descriptor = next((text_of(child) for child in node.children if child.type == "file_descriptor"), "")
-        targets = [word for child in node.children_by_field_name("destination") for word in expand(child, self)]
+        targets = [
+            word for child in node.children_by_field_name("destination") for word in expand(child, self)
+        ]
         for target in targets:
             if operator.endswith("&") and re.fullmatch(r"\d*-?|\x03", target):
                 return False, None
@@ -273,7 +320,9 @@ class Shell:
             text = " ".join(word for child in value.named_children for word in expand(child, self))
         elif value is not None:
             text = expand_text(value, self)
-        self.assign(name, self.variable(name) + text if "+=" in text_of(node)[: len(name) + 2] else text, kept=kept)
+        self.assign(
+            name, self.variable(name) + text if "+=" in text_of(node)[: len(name) + 2] else text, kept=kept
+        )
 
     def assign(self, name: str, value: str, *, kept: bool = True) -> None:
         """Check an assignment, and remember it if it is *kept* for the commands that follow."""
@@ -317,7 +366,9 @@ class Shell:
         follows = node.next_sibling.type if node.next_sibling else ""
         return self.run(words, stdin, guarded=follows == "&&")
 
-    def run(self, words: Sequence[str], stdin: str = "", *, installs: bool = False, guarded: bool = False) -> str:
+    def run(
+        self, words: Sequence[str], stdin: str = "", *, installs: bool = False, guarded: bool = False
+    ) -> str:
         """Follow one command; return its output.
 
         *installs*: an unknown program is one of the project's environment or of a package registry.
@@ -330,7 +381,13 @@ class Shell:
             return ""
         first, arguments = words[0], list(words[1:])
         folder, slash, base = first.rpartition("/")
-        if not base and slash or not known(base) or is_pattern(base) or (not known(folder) and base not in programs().known):
+        if (
+            not base
+            and slash
+            or not known(base)
+            or is_pattern(base)
+            or (not known(folder) and base not in programs().known)
+        ):
             self.findings.add(Ask(reason=f"the program is {RUN_TIME}"))
             return UNKNOWN
         if match := ASSIGNMENT.fullmatch(first):
@@ -344,7 +401,9 @@ class Shell:
             return ""
         if name in ("read", "mapfile", "readarray"):
             for word in arguments:
-                self.variables[word] = stdin if stdin.strip("\n") and "\n" not in stdin.strip("\n") else UNKNOWN
+                self.variables[word] = (
+                    stdin if stdin.strip("\n") and "\n" not in stdin.strip("\n") else UNKNOWN
+                )
             return ""
         if name == "set" and "--" in arguments:
             self.variables["@"] = " ".join(arguments[arguments.index("--") + 1 :])

@@ -15,8 +15,12 @@ from .words import CONTENT, DOWNLOAD, STAR, UNKNOWN, is_pattern, known
 if TYPE_CHECKING:
     from .shell import Shell
 
-_READERS = frozenset("cat head tail base64 env printenv set export xxd od hexdump gzip openssl strings jq grep rg sed awk cut tar zip".split())
-_NUMBERS = frozenset("date wc nproc whoami id uname hostname seq stat arch uuidgen shasum sha256sum md5sum tty getconf expr bc uptime".split())
+_READERS = frozenset(
+    "cat head tail base64 env printenv set export xxd od hexdump gzip openssl strings jq grep rg sed awk cut tar zip".split()
+)
+_NUMBERS = frozenset(
+    "date wc nproc whoami id uname hostname seq stat arch uuidgen shasum sha256sum md5sum tty getconf expr bc uptime".split()
+)
 
 
 def output_of(shell: Shell, program: str, words: Sequence[str], stdin: str) -> str:
@@ -49,8 +53,12 @@ def output_of(shell: Shell, program: str, words: Sequence[str], stdin: str) -> s
             return str(shell.paths.policy.home / "go")
         case "npm" if bare in (["bin"], ["root"]):
             return "node_modules/.bin" if bare == ["bin"] else "node_modules"
-        case "base64" | "xxd" | "rev" | "openssl" if not [word for word in bare if word not in ("enc", "base64")]:
-            return _decoded(program, words, stdin) if known(stdin) and stdin else CONTENT if stdin else UNKNOWN
+        case "base64" | "xxd" | "rev" | "openssl" if not [
+            word for word in bare if word not in ("enc", "base64")
+        ]:
+            return (
+                _decoded(program, words, stdin) if known(stdin) and stdin else CONTENT if stdin else UNKNOWN
+            )
         case "grep" | "egrep" | "rg" | "ag" if _lists_files(words):
             return _matching(program, words, shell)
     if programs().is_a(program, "downloaders"):
@@ -79,7 +87,9 @@ def _printed(program: str, words: Sequence[str]) -> str:
         text = "\n".join([text, *arguments])
     plain = {"n": "\n", "t": "\t", "\\": "\\"}
     hexes = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|0?([0-7]{3})|([nt\\]))")
-    return hexes.sub(lambda m: chr(int(m[1], 16)) if m[1] else chr(int(m[2], 8)) if m[2] else plain[m[3]], text)
+    return hexes.sub(
+        lambda m: chr(int(m[1], 16)) if m[1] else chr(int(m[2], 8)) if m[2] else plain[m[3]], text
+    )
 
 
 def _decoded(program: str, words: Sequence[str], stdin: str) -> str:
@@ -101,21 +111,30 @@ def _git_output(words: Sequence[str], shell: Shell) -> str:
             return str(shell.paths.policy.tree)
         case ["rev-parse", "--git-path", name]:
             return f".git/{name}"
-        case ["rev-parse", *options] if {"--git-dir", "--git-common-dir", "--absolute-git-dir"} & set(options):
+        case ["rev-parse", *options] if {"--git-dir", "--git-common-dir", "--absolute-git-dir"} & set(
+            options
+        ):
             return ".git"
         case ["rev-parse" | "describe" | "merge-base" | "rev-list" | "symbolic-ref" | "branch", *_]:
             return STAR
-        case ["ls-files" | "grep" | "diff", *rest] if words[0] == "ls-files" or {"-l", "--name-only"} & set(rest):
+        case ["ls-files" | "grep" | "diff", *rest] if words[0] == "ls-files" or {"-l", "--name-only"} & set(
+            rest
+        ):
             names = [word for word in rest if "*" in word or is_pattern(word)]
             filters = [part for name in names for part in ("-name", name)]
-            folders = [word for word in rest[rest.index("--") + 1 :] if word not in names] if "--" in rest else []
+            folders = (
+                [word for word in rest[rest.index("--") + 1 :] if word not in names] if "--" in rest else []
+            )
             return "\n".join(found_files("find", [*(folders or ["."]), *filters], shell.paths))
         case _:
             return UNKNOWN
 
 
 def _lists_files(words: Sequence[str]) -> bool:
-    return any(re.fullmatch(r"-\w*[lL]\w*|--files-with-matches|--files-without-match|--files", word) for word in words)
+    return any(
+        re.fullmatch(r"-\w*[lL]\w*|--files-with-matches|--files-without-match|--files", word)
+        for word in words
+    )
 
 
 def _matching(program: str, words: Sequence[str], shell: Shell) -> str:
@@ -133,6 +152,10 @@ def _matching(program: str, words: Sequence[str], shell: Shell) -> str:
         return "\n".join(roots)
     filters = [part for name in names for part in ("-name", name)]
     if any(re.match(r"--exclude-dir", word) for word in words) or program in ("rg", "ag"):
-        excluded = re.findall(r"\.git\b|\.planning\b", " ".join(words)) if program == "grep" else [".git", ".planning"]
+        excluded = (
+            re.findall(r"\.git\b|\.planning\b", " ".join(words))
+            if program == "grep"
+            else [".git", ".planning"]
+        )
         filters += [part for name in excluded for part in ("-not", "-name", name)]
     return "\n".join(found_files("find", [*(roots or ["."]), *filters], shell.paths))
