@@ -1,46 +1,81 @@
 """The default policy on tools: agents work inside the project; anything else needs a human's approval.
 
-Allowed: reading the project, changing it if the step may, and running commands in it. Denied: the
-run's own files (``.git``, ``.planning``, ``.gsd``, ``gsd.toml``, ``.claude``, shell startup files),
-git's history, more privileges, other processes, secrets, and writing outside the project. Asked:
-commands that publish, deploy, or delete or read something outside, and commands that cannot be
-parsed.
+In a sandbox (``ToolUse.confined``), commands may do anything but have effects on other machines: what
+publishes, deploys, pushes, sends mail or data, or connects to another machine is asked about.
 
-This is not a sandbox. The policy checks the text of a command, not what a program does: a script,
-a test or a build that the agent wrote can do anything that the user can. It stops mistakes and
-careless agents; use a container against malicious ones.
+Without a sandbox, the policy is conservative. Allowed: reading the project, changing it if the step may,
+and running known programs in it. Denied: changing the run's own files (``.git``, ``.planning``, ``.gsd``,
+``gsd.toml``, ``.claude``, shell startup files), git's history, more privileges, other processes, secrets,
+and writing outside the project. Asked: effects on other machines, unknown programs, a path that is written
+to and not visible, code that does not show what it changes, and commands that cannot be parsed.
+
+This is not a sandbox. The policy reads the text of a command; what it does not see:
+
+- what a script, a test, a build or a program of the project does, also one that the agent has just written;
+- what an installed package does, and a program that a registry delivers (``npx``, ``uvx``);
+- code in an interpreter's argument that hides what it does: only literals and names are read;
+- links and files that appear between the check and the command, and links inside an archive;
+- where ``PATH``, an alias or a function of the user's shell leads.
+
+It stops mistakes and careless agents; a sandbox stops the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from gsd_core import Allow, Ask, Deny, Permission, ToolUse, implements
-from gsd_core.hookspecs import gsd_permit_tool
+import attrs
 
-from .lexer import ParseError
+from gsd_core import Allow, Ask, Deny, Permission, ToolUse, implements, setting, settings_of
+from gsd_core.hookspecs import gsd_permit_tool, gsd_settings
+
+from .findings import Findings
 from .paths import Objection, PathPolicy
-from .programs import names
-from .shell import CommandLine
+from .programs import programs
+from .shell import Shell
+from .words import TooComplex
 
 GSD_TOOLS_PREFIX = "mcp__gsd__"
 READ_TOOLS = frozenset({"Read", "NotebookRead", "Glob", "Grep", "LS"})
 WRITE_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
-HARMLESS_TOOLS = names(
+HARMLESS_TOOLS = frozenset(
     """
     AskUserQuestion StructuredOutput TodoWrite TodoRead WebFetch WebSearch ToolSearch TaskCreate TaskGet
     TaskList TaskUpdate TaskOutput BashOutput Skill SlashCommand EnterPlanMode ExitPlanMode
-    """
+    """.split()
 )
 SHELL_KILL_TOOLS = frozenset({"KillShell", "KillBash", "TaskStop"})
 AGENT_TOOLS = frozenset({"Task", "Agent"})
+MAX_SEARCHED = 1_000_000
+
+
+@attrs.frozen(kw_only=True)
+class PermissionSettings:
+    """Names of further *programs* that agents may run without being asked about.
+
+    Their arguments are still checked as paths.
+    """
+
+    programs: tuple[str, ...] = setting(
+        (), help="names of further programs that agents may run without asking"
+    )
+
+
+@implements(gsd_settings)
+def settings() -> Iterable[type]:
+    """Contribute the list of programs."""
+    yield PermissionSettings
 
 
 @implements(gsd_permit_tool)
 async def default_policy(use: ToolUse) -> Permission | None:
     """Permit one use of a tool; a human decides about a use that cannot be understood."""
-    objections = list(_objections(use))
+    policy = PathPolicy.for_project(use.tree)
+    if use.name == "Bash":
+        return _check_command(use, policy)
+    objections = list(_objections(use, policy))
     for kind in (Deny, Ask):
         for objection in objections:
             if isinstance(objection, kind):
@@ -48,14 +83,11 @@ async def default_policy(use: ToolUse) -> Permission | None:
     return Allow()
 
 
-def _objections(use: ToolUse) -> Iterator[Objection]:
-    policy = PathPolicy.for_project(use.tree)
+def _objections(use: ToolUse, policy: PathPolicy) -> Iterator[Objection]:
     if use.name in READ_TOOLS:
         yield from _check_read(use, policy)
     elif use.name in WRITE_TOOLS:
         yield from _check_write(use, policy)
-    elif use.name == "Bash":
-        yield from _check_command(use, policy)
     elif use.name in AGENT_TOOLS:
         yield Deny(reason="agents may not start other agents")
     elif use.name in SHELL_KILL_TOOLS:
@@ -94,12 +126,16 @@ def _check_write(use: ToolUse, policy: PathPolicy) -> Iterator[Objection]:
         yield Deny(reason=f"{path} is outside the project")
 
 
-def _check_command(use: ToolUse, policy: PathPolicy) -> Iterator[Objection]:
+def _check_command(use: ToolUse, policy: PathPolicy) -> Permission:
     command = use.input.get("command")
     if not isinstance(command, str):
-        yield Ask(reason="the command is not a string")
-        return
+        return Ask(reason="the command is not a string")
+    findings = Findings()
+    programs()
+    allowed = frozenset(settings_of(PermissionSettings).programs)
+    shell = Shell.at(policy, findings, writable=use.writable, allowed=allowed)
     try:
-        yield from CommandLine.at(policy, writable=use.writable).check(command)
-    except (ParseError, RecursionError, ValueError) as error:
-        yield Ask(reason=f"the command cannot be parsed: {error}")
+        shell.run_text(command)
+    except (TooComplex, RecursionError, ValueError, OSError, re.error) as error:
+        findings.unparsed(command[:MAX_SEARCHED], str(error))
+    return findings.decide(confined=use.confined)

@@ -7,10 +7,14 @@ characters.
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 import sys
 import tempfile
+from collections.abc import Iterator
 from fnmatch import fnmatch
+from itertools import islice
 from pathlib import Path, PurePath
 from typing import TypeAlias
 
@@ -18,39 +22,11 @@ import attrs
 
 from gsd_core import PROTECTED_NAMES, Ask, Deny, fold_name, is_secret_name, protected_part
 
-from .lexer import UNKNOWN, Word
-from .programs import EXCLUDING_OPTIONS
-
-DEVICES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", "/dev/full"})
-
-SECRET_FOLDERS = (
-    *(".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker/config.json", ".config/gcloud", ".config/gh"),
-    *(".claude.json", ".claude/.credentials.json", ".npmrc", ".cargo/credentials", ".cargo/credentials.toml"),
-    *(".m2/settings.xml", ".gem/credentials", ".password-store", ".local/share/keyrings", ".mozilla"),
-    *(".config/hub", ".config/op", ".bash_history", ".zsh_history", "library/keychains", ".terraform.d"),
-)
-SYSTEM_SECRETS = (
-    *("/etc/shadow*", "/etc/gshadow*", "/etc/sudoers*", "/etc/ssh/*key", "/proc/*/environ", "/proc/*/mem"),
-    *(
-        "/run/secrets/*",
-        "/var/run/secrets/*",
-        "/dev/mem",
-        "/dev/kmem",
-        "/dev/sd*",
-        "/dev/nvme*",
-        "/dev/disk*",
-    ),
-)
-SYSTEM = (
-    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/etc", "/nix", "/proc", "/sys", "/dev"),
-    *("/Library", "/System", "/Applications", "/snap"),
-)
-LIBRARIES = (
-    *(".cache", ".cargo/registry", ".rustup", ".pyenv", ".nvm", ".npm", ".local/lib", ".local/share"),
-    *("go/pkg", ".m2/repository", ".gem", ".rbenv", ".sdkman", ".bun", ".deno", ".volta", ".asdf"),
-)
+from .programs import programs
+from .words import BRACKET, CONTENT, DOWNLOAD, QUERY, STAR, UNKNOWN, is_pattern, known, shown
 
 Objection: TypeAlias = Deny | Ask | None
+_PATTERN = str.maketrans({STAR: "*", QUERY: "?", BRACKET: "[", UNKNOWN: "*", CONTENT: "*", DOWNLOAD: "*"})
 
 
 @attrs.frozen(kw_only=True)
@@ -73,7 +49,8 @@ class PathPolicy:
     def check_write(self, path: str, cwd: Path | None = None) -> Objection:
         """Return the objection to writing, replacing or deleting *path*, if any."""
         lexical, real = self._lexical_and_real(path, cwd)
-        if str(real) in DEVICES or str(lexical) in DEVICES or str(lexical).startswith("/dev/fd/"):
+        devices = programs().places["devices"]
+        if str(real) in devices or str(lexical) in devices or str(lexical).startswith("/dev/fd/"):
             return None
         for place in (lexical, real):
             if name := self.protected(place):
@@ -82,14 +59,14 @@ class PathPolicy:
             return Ask(reason=f"{path} usually contains secrets") if is_secret_name(real.name) else None
         if self.is_scratch(real):
             return None
-        return Deny(reason=f"{path} is outside the project")
+        return Deny(reason=f"{path} is outside the project; write inside it, or below /tmp")
 
     def check_read(self, path: str, cwd: Path | None = None) -> Objection:
         """Return the objection to reading *path*, if any."""
         lexical, real = self._lexical_and_real(path, cwd)
         if any(self._is_secret(place) for place in (lexical, real)):
             return Deny(reason=f"{path} usually contains secrets")
-        if self._inside(real) or self.is_scratch(real) or self._is_library(real):
+        if self._inside(real) or real in self.scratch or self.is_scratch(real) or self._is_library(real):
             return None
         return Ask(reason=f"{path} is outside the project")
 
@@ -121,109 +98,155 @@ class PathPolicy:
         return path.is_relative_to(self.tree)
 
     def _is_library(self, path: Path) -> bool:
-        folders = [Path(sys.prefix), Path(sys.base_prefix), *map(Path, SYSTEM)]
-        folders += [self.home / folder for folder in LIBRARIES]
+        places = programs().places
+        folders = [Path(sys.prefix), Path(sys.base_prefix), *map(Path, places["system"])]
+        folders += [self.home / folder for folder in places["libraries"]]
         # A disk in memory, with other programs' files, and no device.
         if path.is_relative_to("/dev/shm"):
             folders.remove(Path("/dev"))
         return "tool-results" in path.parts or any(path.is_relative_to(folder) for folder in folders)
 
     def _is_secret(self, path: Path) -> bool:
-        if is_secret_name(path.name) or any(fnmatch(str(path), pattern) for pattern in SYSTEM_SECRETS):
+        places = programs().places
+        if is_secret_name(path.name) or any(fnmatch(str(path), each) for each in places["system_secrets"]):
             return True
+        if self._inside(path):
+            return False
         below = {fold_name(str(PurePath(*path.parts[i:]))) for i in range(len(path.parts))}
-        return not self._inside(path) and any(
-            part == folder or part.startswith(f"{folder}/") for part in below for folder in SECRET_FOLDERS
-        )
+        return any(part == each or part.startswith(f"{each}/") for part in below for each in places["secret"])
 
 
-@attrs.define
+@attrs.frozen
 class PathContext:
     """Checks the words of a command as paths, relative to the folder that the command runs in.
 
-    *cwd* is ``None`` if that folder is known only at run time.
+    *folders* are the folders that it may be; none if it is known only at run time.
     """
 
     policy: PathPolicy
-    cwd: Path | None
+    folders: tuple[Path, ...]
 
-    def check_write(self, word: Word) -> Objection:
+    def check_write(self, word: str) -> Objection:
         """Return the objection to writing to the path that a word names, if any."""
         if name := self.protected_name(word):
             return Deny(reason=f"agents may not change {name}")
         prefix = _known_prefix(word)
-        if self.cwd is None and not prefix.startswith("/"):
-            unclear = ".." in PurePath(prefix).parts
-            return Ask(reason="where it writes is known only at run time") if unclear else None
-        if prefix == word.text:
-            return self.policy.check_write(prefix, self.cwd)
-        return self.policy.check_write(prefix + "x", self.cwd) if prefix else None
+        absolute = prefix.startswith("/")
+        if absolute and (objection := self._strictest_write(prefix + "x" * (prefix != word))):
+            return objection
+        if not known(word):
+            return Ask(
+                reason=f"{shown(word)!r} is written to, and a part of it is known only at run time: write it out"
+            )
+        if not self.folders and not absolute:
+            return Ask(
+                reason=f"the folder in which {shown(word)!r} is written is known only at run time: name it"
+            )
+        if prefix == word:
+            return None if absolute else self._strictest_write(word)
+        # A pattern may match a link. Two stars stand for what `find` prints, which follows no links.
+        for path in self._matches(word) if STAR + STAR not in word else ():
+            if objection := self._strictest_write(path):
+                return objection
+        return self._strictest_write(prefix + "x")
 
-    def check_read(self, word: Word) -> Objection:
+    def _strictest_write(self, path: str) -> Objection:
+        found = [self.policy.check_write(path, cwd) for cwd in self.folders or (None,)]
+        return next((one for kind in (Deny, Ask) for one in found if isinstance(one, kind)), None)
+
+    def check_read(self, word: str) -> Objection:
         """Return the objection to reading the path that a word names, if any.
 
         Only existing files count: many words are not paths at all.
         """
-        if word.pattern and any(_may_be(".env", part) for part in word.pattern.split("/")):
-            return Deny(reason=f"{word.text} may match files with secrets")
+        if is_pattern(word) and any(_may_be(".env", part) for part in word.split("/")):
+            return Deny(reason=f"{shown(word)} may match files with secrets")
         prefix = _known_prefix(word)
-        if not prefix or (self.cwd is None and not prefix.startswith("/")):
+        if not prefix or (not self.folders and not prefix.startswith("/")):
             return None
-        path = Path(self.cwd or "/", prefix)
-        objection = self.policy.check_read(str(path))
-        is_secret = isinstance(objection, Deny) and prefix.startswith("/")
-        return objection if is_secret or os.path.lexists(path) else None
+        for cwd in self.folders or (Path("/"),):
+            path = Path(cwd, prefix)
+            objection = self.policy.check_read(str(path))
+            is_secret = isinstance(objection, Deny) and prefix.startswith("/")
+            if objection and (is_secret or os.path.lexists(path)):
+                return objection
+        return None
 
-    def protected_name(self, word: Word) -> str:
+    def check_argument(self, word: str) -> Objection:
+        """Return the objection to a program's use of the path that a word may be, to read or to write.
+
+        A path to something that does not exist may be an address, ``/api/users``, unless its first folder exists.
+        """
+        option = re.match(r"-{1,2}[\w.-]+=(?=[/~.])", word)
+        text = re.sub(r"^-{1,2}[\w.-]+=|^-[A-Za-z](?=[/~.])|^@(?=[/~.])", "", word)
+        text = re.sub(r":/[^:]*(?::\w+)?$", "", text) if "://" not in text else text
+        if "://" in text or (text.startswith("-") and "/" not in text):
+            return None
+        if name := self.protected_name(text):
+            return Deny(reason=f"agents may not change {name}")
+        prefix = _known_prefix(text)
+        outputs = re.search(r"prefix|root|out|dest|target|report|log", option[0]) if option else None
+        if option and known(text) and (outputs or not os.path.lexists(text)):
+            return self.check_write(text)
+        if objection := self.check_read(text):
+            return objection
+        if prefix.startswith("/") and not os.path.isdir("/" + prefix[1:].partition("/")[0]):  # noqa: PTH112
+            return None
+        if prefix.startswith(("/", "..")) or "/../" in prefix:
+            found = [self.policy.check_read(prefix, cwd) for cwd in self.folders or (None,)]
+            return next((one for one in found if one), None)
+        return None
+
+    def protected_name(self, word: str) -> str:
         """Return the protected name that a word contains or may expand to; empty if there is none."""
-        if "://" in word.text:
+        if "://" in word:
             return ""
-        for part in (word.pattern or word.text).replace(UNKNOWN, "*").split("/"):
+        for part in word.split("/"):
             for name in PROTECTED_NAMES:
                 if _may_be(name, part) and (name.startswith(".") or part == name or self._exists(name)):
                     return name
-        return self._inside_protected()
+        return next((name for cwd in self.folders if (name := self.policy.protected(cwd))), "")
 
-    def contains_tree(self, word: Word) -> bool:
+    def contains_tree(self, word: str) -> bool:
         """Whether a word names the project, a folder that contains it, or everything in it."""
-        parts = PurePath(word.text).parts
-        whole = PurePath(*parts[:-1]) if parts and parts[-1] in ("*", ".*", "**") else PurePath(word.text)
-        return self.cwd is not None and word.known and self.policy.contains_tree(str(whole), self.cwd)
-
-    def _inside_protected(self) -> str:
-        return self.policy.protected(self.cwd) if self.cwd else ""
+        parts = PurePath(word.translate(_PATTERN)).parts
+        whole = PurePath(*parts[:-1]) if parts and parts[-1] in ("*", ".*", "**") else PurePath(word)
+        return known(word) and any(self.policy.contains_tree(str(whole), cwd) for cwd in self.folders)
 
     def _exists(self, name: str) -> bool:
-        return os.path.lexists(Path(self.cwd or self.policy.tree, name))
+        return any(os.path.lexists(cwd / name) for cwd in self.folders or (self.policy.tree,))
+
+    def _matches(self, word: str) -> Iterator[str]:
+        pattern = "".join(f"[{c}]" if c in "*?[" else c for c in word).translate(_PATTERN)
+        for cwd in self.folders or (Path("/"),):
+            yield from islice((str(cwd / path) for path in glob.iglob(pattern, root_dir=cwd)), 100)
 
 
-def without_excluded(words: list[Word]) -> list[Word]:
-    """Return the words without the values of ``--exclude`` and the like; ``--option=value`` as ``value``."""
-    kept: list[Word] = []
+def without_excluded(words: list[str]) -> list[str]:
+    """Return the words without the values of ``--exclude`` and the like."""
+    kept: list[str] = []
     before = ""
     for word in words:
-        option, equals, value = word.text.partition("=")
+        option, equals, _ = word.partition("=")
         is_option = option.startswith("-")
-        if not any(name in (option if is_option else before) for name in EXCLUDING_OPTIONS):
-            kept.append(Word(value) if is_option and equals else word)
+        if not any(name in (option if is_option else before) for name in programs().options["exclude"]):
+            kept.append(word)
         before = option if is_option and not equals else ""
     return kept
 
 
 def _may_be(name: str, part: str) -> bool:
     """Whether a part of a pattern may match *name*; a lone ``*`` or ``$x`` is too vague to count."""
-    plain = fold_name(part)
-    if not any(char in plain for char in "*?["):
-        return plain == name
+    if not is_pattern(part) and known(part):
+        return fold_name(part) == name
+    if len(part) > 200:
+        return True  # a pattern that is made to be slow
+    plain = fold_name(part.translate(_PATTERN))
     if len(plain.replace("*", "").replace("?", "")) < 2 and plain not in (".*", ".?*", ".??*"):
         return False
     return fnmatch(name, plain)
 
 
-def _known_prefix(word: Word) -> str:
+def _known_prefix(word: str) -> str:
     """Return the text up to the first part that is unknown, or a pattern."""
-    text = word.text
-    ends = [text.index(char) for char in ("*", "?", "[") if word.pattern and char in text]
-    if UNKNOWN in text:
-        ends.append(text.index(UNKNOWN))
-    return text[: min(ends)] if ends else text
+    return re.split(r"[\x00-\x05]", word, maxsplit=1)[0]

@@ -1,339 +1,463 @@
-"""Checks a command line, command by command, in the order that a shell would run them."""
+"""Follows a command line as a shell would, and collects what speaks against running it.
+
+Branches are followed one after the other, since each of them might run. Loops over known words are
+followed for each word.
+"""
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
 from gsd_core import Ask, Deny
 
-from .checks import check_find, check_find_targets, check_git, check_network, check_writes
-from .lexer import MAX_DEPTH, UNKNOWN, Command, ParseError, Redirect, Word, commands, expand, with_next
-from .paths import Objection, PathContext, PathPolicy, without_excluded
-from .programs import (
-    DOWNLOADERS,
-    INTERPRETERS,
-    KEYWORDS,
-    PATTERN_FIRST,
-    PRINTING_PROGRAMS,
-    READ_ONLY_PROGRAMS,
-    SHELLS,
-    WRAPPERS,
-    only_reads,
+from .effects import check_program
+from .findings import Findings
+from .paths import PathContext, PathPolicy
+from .programs import programs
+from .streams import output_of
+from .words import (
+    CONTENT,
+    DOWNLOAD,
+    STAR,
+    UNKNOWN,
+    TooComplex,
+    body_of,
+    descendants,
+    expand,
+    expand_text,
+    is_pattern,
+    known,
+    parse,
+    text_of,
 )
 
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+MAX_DEPTH = 8
+MAX_COMMANDS = 200
+MAX_ITERATIONS = 12
+RUN_TIME = "known only at run time: write it out"
 KEEP_RUN = "GSD_RUN must stay set: it identifies the run's processes"
 ASSIGNMENT = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
 UNSAFE_VARIABLE = re.compile(
     r"GSD_\w+|LD_\w+|DYLD_\w+|BASH_ENV|ENV|PROMPT_COMMAND|IFS|SHELLOPTS|BASHOPTS|"
-    r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|CONFIG\w*|EXTERNAL_DIFF|SSH\w*|ASKPASS|\w*EDITOR|EXEC_PATH|OBJECT\w*)"
+    r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|CONFIG\w*|EXTERNAL_DIFF|SSH\w*|ASKPASS|EXEC_PATH|OBJECT\w*|TEMPLATE_DIR)"
 )
-GIT_IN_CODE = re.compile(
-    r"\bgit\b\W{1,12}(?:-\w+\W+\S+\W+)?(?:commit|push|reset|clean|stash|checkout|rebase|config)\b"
+RUNNING_VARIABLE = re.compile(r"\w*(?:PAGER|EDITOR|BROWSER|_COMMAND)|LESSOPEN|LESSCLOSE|PERL5OPT|RUBYOPT")
+SECRET_VARIABLE = re.compile(
+    r"(?i)(?:.*_)?(?:api_?key|token|secret|passw(?:or)?d|credentials|private_key)\w*"
 )
-NAME_IN_CODE = re.compile(r"(?<![\w.])\.(?:git|planning|gsd|claude)(?=[/\\\"'\s)]|$)|(?<![\w.])gsd\.toml\b")
 
 
 @attrs.define
-class CommandLine:
-    """The state of checking a command line; *writable*: the step may change files.
+class Shell:
+    """The state of a shell at one point of a command line; *bodies* are the texts of its here-documents.
 
-    *outer_contexts* are the folders to return to when a subshell or a pipe ends; *downloading*: the
-    current pipe carries something that was downloaded.
+    *downloaded* are files that came from another machine, *created* the folders that it makes.
     """
 
-    context: PathContext
+    paths: PathContext
+    findings: Findings
     writable: bool = True
     depth: int = 0
     variables: dict[str, str] = attrs.field(factory=dict[str, str])
-    downloading: bool = False
-    changed_folder: bool = False
-    outer_contexts: list[tuple[tuple[int, ...], PathContext]] = attrs.field(
-        factory=list[tuple[tuple[int, ...], PathContext]]
-    )
+    functions: dict[str, Node] = attrs.field(factory=dict[str, "Node"])
+    bodies: list[str] = attrs.field(factory=list[str])
+    downloaded: set[str] = attrs.field(factory=set[str])
+    created: set[Path] = attrs.field(factory=set[Path])
+    unused: set[str] = attrs.field(factory=set[str])
+    allowed: frozenset[str] = frozenset()
 
     @classmethod
-    def at(cls, policy: PathPolicy, *, writable: bool) -> CommandLine:
+    def at(cls, policy: PathPolicy, findings: Findings, *, writable: bool, allowed: frozenset[str]) -> Shell:
         """Return the state at the beginning of a line that runs in the project."""
-        known = {"HOME": str(policy.home), "PWD": str(policy.tree), "TMPDIR": tempfile.gettempdir()}
-        return cls(context=PathContext(policy, policy.tree), writable=writable, variables=known)
+        known_values = {"HOME": str(policy.home), "PWD": str(policy.tree), "TMPDIR": tempfile.gettempdir()}
+        known_values |= {"SHELL": "/bin/sh", "IFS": " "}
+        paths = PathContext(policy, (policy.tree,))
+        return cls(paths=paths, findings=findings, writable=writable, variables=known_values, allowed=allowed)
 
-    def check(self, text: str) -> Iterator[Objection]:
-        """Yield an objection, or ``None``, for each effect that the text would have."""
-        if self.depth > MAX_DEPTH:
-            raise ParseError("the command is nested too deeply")
-        for command in commands(text):
-            self._leave_subshells(command)
-            for inner in command.substitutions:
-                yield from self._nested().check(inner)
-            yield from (self._check_redirect(redirect) for redirect in command.redirects)
-            words = expand(command.words, self.variables)
-            yield from self._check_command(words, command)
-            named = {os.path.basename(word.text) for word in words}  # noqa: PTH119 - text, not a path
-            self.downloading = bool(named & DOWNLOADERS) or (self.downloading and command.reads_pipe)
+    # Text and syntax.
 
-    def _leave_subshells(self, command: Command) -> None:
-        """Return to the outer folder: a change of folder ends with its subshell or pipe."""
-        while self.outer_contexts:
-            subshell, context = self.outer_contexts[-1]
-            if subshell == command.subshell[: len(subshell)]:
-                break
-            self.context = context
-            self.outer_contexts.pop()
-        # In ``(cd src) | ls`` the folder has already been restored with the end of the subshell.
-        if self.changed_folder and command.reads_pipe and self.outer_contexts:
-            self.context = self.outer_contexts.pop()[1]
-        self.changed_folder = False
-        if not command.reads_pipe:
-            self.downloading = False
+    def run_text(self, text: str, stdin: str = "") -> str:
+        """Follow shell text in a shell of its own; return its output."""
+        if not known(text):
+            return self.unknown_code(text)
+        if self.depth >= MAX_DEPTH:
+            raise TooComplex("the command is nested too deeply")
+        root, bodies = parse(text)
+        if root.has_error:
+            self.findings.unparsed(text)
+        inner = self._copy(bodies=bodies, depth=self.depth + 1)
+        output = inner.walk(root, stdin)
+        for name in sorted(inner.unused):
+            inner.call(name, [UNKNOWN], "")
+        return output
 
-    def _nested(self) -> CommandLine:
-        context = attrs.evolve(self.context)
-        return CommandLine(
-            context=context, writable=self.writable, depth=self.depth + 1, variables=dict(self.variables)
+    def _copy(self, **changes: object) -> Shell:
+        state = {"variables": dict(self.variables), "functions": dict(self.functions), "unused": set[str]()}
+        return attrs.evolve(self, **(state | changes))  # type: ignore[arg-type]
+
+    def unknown_code(self, text: str) -> str:
+        """Object to running text that is not known."""
+        if DOWNLOAD in text:
+            self.findings.add(
+                Deny(reason="downloaded code may not be run unseen: save it to a file and read it first")
+            )
+        self.findings.add(Ask(reason=f"what the shell executes is {RUN_TIME}"))
+        return UNKNOWN
+
+    def variable(self, name: str) -> str:
+        """Return the value of a variable; a number or a name of its own for special ones."""
+        if name in (
+            "?",
+            "#",
+            "$",
+            "!",
+            "-",
+            "RANDOM",
+            "SECONDS",
+            "LINENO",
+            "UID",
+            "PPID",
+            "OSTYPE",
+            "HOSTNAME",
+            "USER",
+        ):
+            return STAR
+        return self.variables.get(name, CONTENT if SECRET_VARIABLE.fullmatch(name) else UNKNOWN)
+
+    def substitute(self, node: Node) -> str:
+        """Follow the commands of ``$(…)`` or ``<(…)``; return their output."""
+        text = text_of(node)
+        if text.startswith("`") and "\\`" in text:
+            return self.run_text(re.sub(r"\\([`$\\])", r"\1", text[1:-1]))
+        inner = self._copy()
+        if re.match(r"\$\(\s*<", text):
+            inner.walk(node, "")
+            return CONTENT
+        return inner.walk(node, "")
+
+    def walk(self, node: Node, stdin: str) -> str:
+        """Follow the commands of a syntax node; return what they print."""
+        match node.type:
+            case "command":
+                return self._command(node, stdin)
+            case "pipeline":
+                for child in node.named_children:
+                    stdin = self._copy().walk(child, stdin)
+                return stdin
+            case "redirected_statement":
+                return self._redirected(node, stdin)
+            case "subshell":
+                return self._copy()._sequence(node, stdin)
+            case "for_statement":
+                return self._loop(node, stdin)
+            case "c_style_for_statement":
+                for name in descendants(node, "variable_assignment"):
+                    self.variables[text_of(name).partition("=")[0]] = STAR
+                return self._branches(node, stdin)
+            case (
+                "if_statement"
+                | "while_statement"
+                | "case_statement"
+                | "elif_clause"
+                | "else_clause"
+                | "case_item"
+            ):
+                return self._branches(node, stdin)
+            case "list" if _may_end(node):
+                return self._branches(node, stdin)
+            case "function_definition":
+                name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+                if name and body:
+                    self.functions[text_of(name)] = body
+                    self.unused.add(text_of(name))
+                for redirect in node.children_by_field_name("redirect"):
+                    self._redirect(redirect)
+                return ""
+            case "variable_assignment":
+                self._assign(node, kept=True)
+                return ""
+            case "declaration_command" | "unset_command":
+                return self._declare(node)
+            case "file_redirect" | "herestring_redirect":
+                self._redirect(node)
+                return ""
+            case "comment" | "heredoc_body":
+                return ""
+            case (
+                "test_command"
+                | "word"
+                | "string"
+                | "concatenation"
+                | "simple_expansion"
+                | "expansion"
+                | "array"
+            ):
+                for kind in ("command_substitution", "process_substitution"):
+                    for inner in descendants(node, kind):
+                        self.substitute(inner)
+                return ""
+            case "command_substitution" if node.parent and node.parent.type != "command":
+                return self._sequence(node, stdin)
+            case _:
+                return self._sequence(node, stdin)
+
+    def _sequence(self, node: Node, stdin: str) -> str:
+        outputs = [self.walk(child, stdin) for child in node.named_children]
+        return "\n".join(output.rstrip("\n") for output in outputs if output)
+
+    def _branches(self, node: Node, stdin: str) -> str:
+        """Follow parts that may or may not run: after them, the folder may be the one before."""
+        before = self.paths.folders
+        outputs: list[str] = []
+        for child in node.named_children:
+            outputs.append(self.walk(child, stdin))
+        self._merge(before)
+        return "\n".join(output for output in outputs if output)
+
+    def _merge(self, before: tuple[Path, ...]) -> None:
+        after = self.paths.folders
+        if after and set(before) - set(after):
+            self.paths = attrs.evolve(self.paths, folders=(*after, *(set(before) - set(after)))[:8])
+
+    def _loop(self, node: Node, stdin: str) -> str:
+        name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
+        values = [word for child in node.children_by_field_name("value") for word in expand(child, self)]
+        if len(values) == 1 and not known(values[0]):
+            values = [UNKNOWN]
+        if not node.children_by_field_name("value"):
+            values = [self.variable("@")]
+        if len(values) > MAX_ITERATIONS:
+            values = [*values[:MAX_ITERATIONS], UNKNOWN]
+        before = self.paths.folders
+        output = ""
+        for value in values:
+            if name and body:
+                self.variables[text_of(name)] = value
+                output = self.walk(body, stdin)
+        self._merge(before)
+        return output
+
+    def _redirected(self, node: Node, stdin: str) -> str:
+        body = node.child_by_field_name("body")
+        redirects = node.children_by_field_name("redirect")
+        followers: list[Node] = []
+        writes = False
+        for redirect in redirects:
+            if redirect.type == "heredoc_redirect":
+                stdin = body_of(redirect, self.bodies, self)
+                for child in redirect.named_children:
+                    if child.type in ("file_redirect", "herestring_redirect"):
+                        writes |= self._redirect(child)[0]
+                    elif child.type not in (
+                        "heredoc_start",
+                        "heredoc_body",
+                        "heredoc_end",
+                        "file_descriptor",
+                    ):
+                        followers.append(child)
+            else:
+                wrote, text = self._redirect(redirect)
+                writes |= wrote
+                stdin = text if text is not None else stdin
+        arguments = [
+            child
+            for child in followers
+            if child.type
+            in ("word", "string", "raw_string", "concatenation", "simple_expansion", "expansion", "number")
+        ]
+        output = ""
+        if body is not None:
+            output = (
+                self._command(body, stdin, arguments) if body.type == "command" else self.walk(body, stdin)
+            )
+        for child in followers:
+            if child not in arguments:
+                piped = child.type == "pipeline"
+                output = self.walk(child, output if piped else "")
+        return "" if writes else output
+
+    def _redirect(self, node: Node) -> tuple[bool, str | None]:
+        """Check a redirection; return whether it takes the output, and the input that it gives, if any."""
+        if node.type == "herestring_redirect":
+            return False, "\n".join(expand_text(child, self) for child in node.named_children)
+        operator = next((text_of(child) for child in node.children if not child.is_named), ">")
+        descriptor = next((text_of(child) for child in node.children if child.type == "file_descriptor"), "")
+        targets = [
+            word for child in node.children_by_field_name("destination") for word in expand(child, self)
+        ]
+        for target in targets:
+            if operator.endswith("&") and re.fullmatch(r"\d*-?|\x03", target):
+                return False, None
+            if target.startswith(("/dev/tcp/", "/dev/udp/")):
+                if not re.match(r"/dev/\w+/(?:localhost|127\.[\d.]+|::1)/", target):
+                    self.findings.outward("it connects to another machine")
+                return False, UNKNOWN
+            if operator.startswith("<") and operator != "<>":
+                self.findings.add(self.paths.check_read(target))
+                text = target.removeprefix("/dev/fd/")
+                return False, text if text != target else CONTENT
+            self.findings.add(self.paths.check_write(target))
+            if not self.writable and not target.startswith("/dev/"):
+                self.findings.read_only(f"it writes {target!r}")
+        return descriptor in ("", "1", "&") and bool(targets), None
+
+    # Assignments.
+
+    def _assign(self, node: Node, *, kept: bool) -> None:
+        name = text_of(node).partition("=")[0].removesuffix("+").partition("[")[0]
+        value = node.child_by_field_name("value")
+        text = ""
+        if value is not None and value.type == "array":
+            text = " ".join(word for child in value.named_children for word in expand(child, self))
+        elif value is not None:
+            text = expand_text(value, self)
+        self.assign(
+            name, self.variable(name) + text if "+=" in text_of(node)[: len(name) + 2] else text, kept=kept
         )
 
-    def _check_redirect(self, redirect: Redirect) -> Objection:
-        targets = expand([redirect.target], self.variables)
-        text = targets[0].text if targets else ""
-        if redirect.operator in ("<<", "<<-", "<<<") or (
-            redirect.operator[-1] == "&" and text.strip("-").isdigit()
-        ):
-            return None
-        if redirect.operator in ("<", "<&"):
-            return self.context.check_read(Word(text))
-        if text == "-":
-            return None
-        objection = next((v for target in targets if (v := self.context.check_write(target))), None)
-        if not self.writable and not text.startswith("/dev/"):
-            return Deny(reason="this step is read-only")
-        return objection
-
-    def _check_command(self, words: list[Word], command: Command) -> Iterator[Objection]:
-        """Check a simple command, and the command inside it if it is a wrapper."""
-        words = self._without_keywords(words)
-        kept = all(ASSIGNMENT.fullmatch(word.text) for word in words)
-        while words and (match := ASSIGNMENT.fullmatch(words[0].text)):
-            yield self._check_assignment(match[1], match[2], kept=kept)
-            words = words[1:]
-        if not words:
-            return
-        if not words[0].known:
-            yield Ask(reason="the program is known only at run time")
-            return
-        program = _program_name(words[0].text)
-        if (inner := self._unwrapped(program, words)) is not None:
-            yield from self._check_command(inner, command)
-            return
-        yield from self._check_program(program, words[1:], command)
-
-    def _without_keywords(self, words: list[Word]) -> list[Word]:
-        if words and words[0].text in ("for", "select", "case"):
-            if len(words) > 1:
-                self.variables.pop(words[1].text, None)
-            return []
-        if words and words[0].text == "function":
-            return words[3:] if len(words) > 2 and words[2].text == "{" else []
-        while words and words[0].text in KEYWORDS:
-            words = words[1:]
-        return words
-
-    def _check_assignment(self, name: str, value: str, *, kept: bool) -> Objection:
+    def assign(self, name: str, value: str, *, kept: bool = True) -> None:
+        """Check an assignment, and remember it if it is *kept* for the commands that follow."""
         if kept:
             self.variables[name] = value
-        if UNSAFE_VARIABLE.fullmatch(name):
-            return Deny(reason=f"agents may not set {name}")
-        if name.endswith(("PAGER", "EDITOR", "BROWSER")) and value not in ("", "cat", "less", "true", ":"):
-            return Ask(reason=f"{name} can run arbitrary commands")
-        return None
+        if UNSAFE_VARIABLE.fullmatch(name) and (name != "IFS" or kept):
+            self.findings.add(Deny(reason=f"agents may not set {name}"))
+        if RUNNING_VARIABLE.fullmatch(name) and value not in ("", "cat", "less", "true", ":", "more"):
+            self.findings.add(Ask(reason=f"{name} can run arbitrary commands"))
+            self._copy().run_text(value)
 
-    def _unwrapped(self, program: str, words: list[Word]) -> list[Word] | None:
-        """Return the command inside a wrapper like ``timeout 5 …``; ``None`` if it is not a wrapper."""
-        pair = f"{program} {words[1].text}" if len(words) > 1 else ""
-        if pair in WRAPPERS:
-            return _after_options(words[2:], *WRAPPERS[pair])
-        if program in WRAPPERS and not (program == "command" and _has(words, "-v", "-V")):
-            rest = _after_options(words[1:], *WRAPPERS[program])
-            return [*rest, Word(UNKNOWN)] if program == "xargs" and rest else rest
-        if program in INTERPRETERS and len(words) > 2 and words[1].text == "-m":
-            return words[2:]
-        return None
+    def _declare(self, node: Node) -> str:
+        if node.type == "unset_command":
+            if any(text_of(child).startswith("GSD_") for child in node.named_children):
+                self.findings.add(Deny(reason=KEEP_RUN))
+            return ""
+        for child in node.named_children:
+            if child.type == "variable_assignment":
+                self._assign(child, kept=True)
+            else:
+                for word in expand(child, self):
+                    if match := ASSIGNMENT.fullmatch(word):
+                        self.assign(match[1], match[2])
+        return ""
 
-    def _check_program(self, program: str, words: list[Word], command: Command) -> Iterator[Objection]:
-        if program == "cd" or program in ("pushd", "popd"):
-            yield self._change_folder(program, words, command)
-            return
-        if program in ("env", "export", "declare", "local", "readonly", "typeset", "unset"):
-            yield from self._check_environment(program, words, command)
-            return
-        yield from self._check_code_arguments(program, words, command)
-        if program == "git" or program.startswith("git-"):
-            prefix = [Word(program[4:])] if program.startswith("git-") else []
-            yield from check_git([*prefix, *words], self.context, writable=self.writable)
-            return
-        yield from check_network(program, words)
-        if program == "find":
-            yield from self._check_find(words, command)
-        yield from check_writes(program, words, self.context)
-        yield from self._check_arguments(program, words)
-        if not self.writable and not only_reads(program, words):
-            yield Deny(reason=f"this step is read-only, and {program} may change something")
+    # Commands.
 
-    def _check_arguments(self, program: str, words: list[Word]) -> Iterator[Objection]:
-        """Check the arguments of any program as the paths that they may be."""
-        if program in PRINTING_PROGRAMS:
-            return
-        skip = 1 if program in PATTERN_FIRST and not _has(words, "-e", "-f") else 0
-        bare = [word for word in without_excluded(words) if not word.text.startswith("-")]
-        for word in bare[skip:]:
-            yield self.context.check_read(word)
-            if (
-                program not in READ_ONLY_PROGRAMS
-                and program != "find"
-                and (name := self.context.protected_name(word))
-            ):
-                yield Deny(reason=f"agents may not change {name}")
+    def _command(self, node: Node, stdin: str, more: Sequence[Node] = ()) -> str:
+        name = node.child_by_field_name("name")
+        words = expand(name, self) if name else []
+        for redirect in node.children_by_field_name("redirect"):
+            text = self._redirect(redirect)[1]
+            stdin = text if text is not None else stdin
+        for child in [*node.children_by_field_name("argument"), *more]:
+            words += expand(child, self)
+        for child in node.named_children:
+            if child.type == "variable_assignment":
+                self._assign(child, kept=not words)
+            elif child.type in ("subshell", "ERROR"):
+                self.walk(child, "")
+        follows = node.next_sibling.type if node.next_sibling else ""
+        return self.run(words, stdin, guarded=follows == "&&")
 
-    def _change_folder(self, program: str, words: list[Word], command: Command) -> Objection:
-        target = next((word for word in words if not word.text.startswith("-") or word.text == "-"), None)
-        self.outer_contexts.append((command.subshell, self.context))
-        self.changed_folder = True
-        if program == "popd" or (target and (not target.known or target.text == "-" or target.pattern)):
-            self.context = PathContext(self.context.policy, None)
-            return None
-        where = target.text if target else str(self.context.policy.home)
-        if name := self.context.protected_name(Word(where)):
+    def run(
+        self, words: Sequence[str], stdin: str = "", *, installs: bool = False, guarded: bool = False
+    ) -> str:
+        """Follow one command; return its output.
+
+        *installs*: an unknown program is one of the project's environment or of a package registry.
+        *guarded*: what follows runs only if this succeeds.
+        """
+        self.findings.commands += 1
+        if self.findings.commands > MAX_COMMANDS:
+            raise TooComplex("the command runs too many commands to be checked")
+        if not words:
+            return ""
+        first, arguments = words[0], list(words[1:])
+        folder, slash, base = first.rpartition("/")
+        if (
+            not base
+            and slash
+            or not known(base)
+            or is_pattern(base)
+            or (not known(folder) and base not in programs().known)
+        ):
+            self.findings.add(Ask(reason=f"the program is {RUN_TIME}"))
+            return UNKNOWN
+        if match := ASSIGNMENT.fullmatch(first):
+            self.assign(match[1], match[2], kept=len(words) == 1)
+            return self.run(arguments, stdin)
+        name = base.lower().removesuffix(".exe")
+        if first in self.functions:
+            return self.call(first, arguments, stdin)
+        if name in ("cd", "pushd", "popd"):
+            self._change_folder(name, arguments, guarded=guarded)
+            return ""
+        if name in ("read", "mapfile", "readarray"):
+            for word in arguments:
+                self.variables[word] = (
+                    stdin if stdin.strip("\n") and "\n" not in stdin.strip("\n") else UNKNOWN
+                )
+            return ""
+        if name == "set" and "--" in arguments:
+            self.variables["@"] = " ".join(arguments[arguments.index("--") + 1 :])
+        output = check_program(self, first, name, arguments, stdin, installs=installs)
+        return output_of(self, name, arguments, stdin) if output is None else output
+
+    def call(self, name: str, arguments: Sequence[str], stdin: str) -> str:
+        """Follow a function of the command line."""
+        self.unused.discard(name)
+        if self.depth >= MAX_DEPTH:
+            raise TooComplex("functions call each other too deeply")
+        parameters = {str(n): word for n, word in enumerate(arguments, 1)}
+        values = self.variables | parameters | {"@": " ".join(arguments), "*": " ".join(arguments)}
+        inner = attrs.evolve(self, variables=values, depth=self.depth + 1)
+        output = inner.walk(self.functions[name], stdin)
+        self.paths = inner.paths
+        return output
+
+    def nested(self, words: Sequence[str], stdin: str = "", *, installs: bool = False) -> str:
+        """Follow a command that another one runs."""
+        if self.depth >= MAX_DEPTH:
+            raise TooComplex("the command is nested too deeply")
+        return self._copy(depth=self.depth + 1).run(words, stdin, installs=installs)
+
+    def _change_folder(self, program: str, arguments: Sequence[str], *, guarded: bool) -> None:
+        target = next((word for word in arguments if not word.startswith("-") or word == "-"), None)
+        if program == "popd" or (target and (not known(target) or target == "-" or is_pattern(target))):
+            self.paths = attrs.evolve(self.paths, folders=())
+            return
+        where = target if target else str(self.paths.policy.home)
+        if name := self.paths.protected_name(where):
             # An agent's shell may keep the folder for its next command, which is then checked as if it
             # ran in the project's root.
-            return Deny(reason=f"agents may not change into {name}")
-        if self.context.cwd is None and not where.startswith("/"):
-            return None
-        folder = self.context.policy.resolved(where, self.context.cwd)
-        objection = self.context.policy.check_read(where, self.context.cwd)
-        self.context = PathContext(self.context.policy, folder if folder.is_dir() else None)
-        return objection
-
-    def _check_environment(self, program: str, words: list[Word], command: Command) -> Iterator[Objection]:
-        if program == "unset":
-            if any(word.text.startswith("GSD_") for word in words):
-                yield Deny(reason=KEEP_RUN)
+            self.findings.add(Deny(reason=f"agents may not change into {name}"))
+        if not self.paths.folders and not where.startswith("/"):
             return
-        if program != "env":
-            for word in words:
-                if match := ASSIGNMENT.fullmatch(word.text):
-                    yield self._check_assignment(match[1], match[2], kept=True)
-            return
-        if _has(words, "-i", "-", "--ignore-environment"):
-            yield Deny(reason="the environment must be kept: it identifies the run's processes")
-        if any(re.match(r"-C|--chdir", word.text) for word in words):
-            yield Ask(reason="use cd instead of env -C, so that paths can be checked")
-        for word, following in with_next(words):
-            if word.text.startswith(("-S", "--split-string")):
-                yield from self._nested().check(word.text.removeprefix("-S") + " " + following.text)
-            if following.text.startswith("GSD_") and word.text in ("-u", "--unset"):
-                yield Deny(reason=KEEP_RUN)
-        yield from self._check_command(_after_options(words, "-u --unset -C --chdir -S", 0), command)
-
-    def _check_code_arguments(self, program: str, words: list[Word], command: Command) -> Iterator[Objection]:
-        """Check commands and code that are given as arguments."""
-        if program in SHELLS:
-            yield from self._check_shell(words, command)
-        elif program == "eval":
-            yield from self._check_text(" ".join(word.text for word in words), command)
-        elif program in (".", "source") and words and not words[0].known:
-            yield self._unknown_code(command)
-        elif program in ("trap", "alias"):
-            texts = [word.text.partition("=")[2] for word in words] if program == "alias" else []
-            for text in texts or [word.text for word in words[:1]]:
-                yield from self._check_text(text, command)
-        elif re.sub(r"[\d.]+$", "", program) in INTERPRETERS:
-            yield from self._check_interpreter(words, command)
-        elif program in ("awk", "gawk", "mawk", "sed"):
-            yield from (_check_code(word.text) for word in words)
-
-    def _check_shell(self, words: list[Word], command: Command) -> Iterator[Objection]:
-        here_documents = [part.here_document for part in command.redirects if part.operator == "<<"]
-        here_strings = [part.target for part in command.redirects if part.operator == "<<<"]
-        place = next((n for n, w in enumerate(words) if re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", w.text)), None)
-        script = next((word for word in words if not word.text.startswith(("-", "+"))), None)
-        if place is not None:
-            rest = [word for word in words[place + 1 :] if not word.text.startswith("-")]
-            yield from self._check_text(rest[0].text if rest else "", command)
-        elif script is not None:
-            yield None if script.known else self._unknown_code(command)
-        for text in [*here_documents, *(word.text for word in expand(here_strings, self.variables))]:
-            yield from self._check_text(text, command)
-        if command.reads_pipe and script is None:
-            yield self._unknown_code(command)
-
-    def _check_text(self, text: str, command: Command) -> Iterator[Objection]:
-        if UNKNOWN in text:
-            yield self._unknown_code(command)
-            return
-        yield from self._nested().check(text)
-
-    def _unknown_code(self, command: Command) -> Objection:
-        inner = any(re.search(r"\b(?:curl|wget)\b", text) for text in command.substitutions)
-        if self.downloading or inner:
-            return Deny(reason="downloaded code may not be run unseen")
-        return Ask(reason="what the shell executes is known only at run time")
-
-    def _check_interpreter(self, words: list[Word], command: Command) -> Iterator[Objection]:
-        code = [f.text for w, f in pairwise(words) if re.fullmatch(r"-\w*[cepPrE]|--eval", w.text)]
-        code += [part.here_document for part in command.redirects if part.operator == "<<"]
-        here_strings = [part.target for part in command.redirects if part.operator == "<<<"]
-        code += [word.text for word in expand(here_strings, self.variables)]
-        yield from (_check_code(text) for text in code)
-        if command.reads_pipe and self.downloading and not [word for word in words if word.text != "-"]:
-            yield Deny(reason="downloaded code may not be run unseen")
-
-    def _check_find(self, words: list[Word], command: Command) -> Iterator[Objection]:
-        yield from check_find(words, self.context)
-        for place, word in enumerate(words):
-            if word.text not in ("-exec", "-execdir", "-ok", "-okdir"):
-                continue
-            inner = [Word(UNKNOWN) if "{}" in w.text else w for w in _until_end(words[place + 1 :])]
-            program = _program_name(inner[0].text) if inner else ""
-            if program not in READ_ONLY_PROGRAMS:
-                yield check_find_targets(words[:place], self.context)
-            if program not in ("rm", "unlink", "rmdir", "shred"):
-                yield from self._nested()._check_command(inner, command)
-            elif not self.writable:
-                yield Deny(reason="this step is read-only")
+        found: list[Path] = []
+        objections = []
+        for cwd in self.paths.folders or (None,):
+            folder = self.paths.policy.resolved(where, cwd)
+            objections.append(self.paths.policy.check_read(where, cwd))
+            found.append(folder)
+            # Without the folder, the command fails and the shell stays where it is.
+            if not folder.is_dir() and folder not in self.created and not guarded and cwd:
+                found.append(cwd)
+        if all(objections):
+            self.findings.add(objections[0])
+        self.paths = attrs.evolve(self.paths, folders=tuple(dict.fromkeys(found))[:8])
 
 
-def _check_code(text: str) -> Objection:
-    if match := GIT_IN_CODE.search(text) or NAME_IN_CODE.search(text):
-        return Deny(reason=f"agents may not run code that mentions {match[0].strip()!r}")
-    return None
-
-
-def _program_name(text: str) -> str:
-    name = os.path.basename(text).lower()  # noqa: PTH119 - text, not a path
-    return name.removesuffix(".exe") or text
-
-
-def _after_options(words: Sequence[Word], valued: str, skipped: int) -> list[Word]:
-    """Return the command after a wrapper's options and arguments."""
-    rest, options = list(words), valued.split()
-    while rest and (rest[0].text.startswith("-") or ASSIGNMENT.fullmatch(rest[0].text)):
-        option = rest.pop(0).text
-        if option == "--":
-            break
-        if option in options and rest:
-            rest.pop(0)
-    return rest[skipped:]
-
-
-def _until_end(words: Sequence[Word]) -> list[Word]:
-    ends = [place for place, word in enumerate(words) if word.text in (";", "+")]
-    return list(words[: ends[0]] if ends else words)
-
-
-def _has(words: Sequence[Word], *options: str) -> bool:
-    return any(word.text in options for word in words)
+def _may_end(node: Node) -> bool:
+    """Whether the second part of ``A && B`` or ``A || B`` is likely not to run: A is a test, or may fail."""
+    first, operator = node.children[0], node.children[1].type
+    while first.type in ("list", "pipeline", "redirected_statement") and first.named_children:
+        first = first.named_children[-1 if first.type == "list" else 0]
+    tests = re.match(r"(?:false|test|\[|grep|egrep|rg|diff|cmp|command|which|type|!)\b", text_of(first))
+    return operator == "||" or bool(tests) or first.type in ("test_command", "negated_command")

@@ -272,6 +272,7 @@ find . -type f -not -path './.git/*' -not -path './.planning/*' -exec sed -i s/a
 find src -type f -exec sed -i s/a/b/ {} +
 find . -name '*.py' -exec python -m py_compile {} +
 docker run --rm -v "$PWD":/app node npm test
+cat <<EOF | bash\nls\nEOF
 """
 
 DENIED = r"""
@@ -562,6 +563,11 @@ coproc git push
 echo x | tee >(git push)
 git \\npush
 pre-commit install
+git "$(echo push)"
+`echo git` push
+$(which git) push
+echo push | xargs git
+git${IFS}push
 """
 
 ASKED = r"""
@@ -626,28 +632,22 @@ psql -h db.example.org -c 'select 1'
 redis-cli FLUSHALL
 git clone https://example.org/x.git
 git $CMD
-git "$(echo push)"
 $CMD
 "$CMD" push
-`echo git` push
-$(which git) push
 bash -c "$CMD"
 eval "$CMD"
 echo x | base64 -d | sh
 cat script | bash
 rm -rf "$DIR"
 rm -rf $(cat list)
-echo push | xargs git
 ls | xargs rm -rf
 cd $X && rm -rf build
 kill 12345
 patch -p1 < x.patch
 env -C src rm x
 tmux new -d 'git push'
-git${IFS}push
 $@git push
 docker run --privileged x
-cat <<EOF | bash\nls\nEOF
 systemctl restart x
 vercel
 firebase deploy
