@@ -133,7 +133,8 @@ class Confinement:
         outcome = await hooks.pick(gsd_sandbox, (name,), object, process)
         value: object = outcome.value if outcome else None
         if isinstance(value, SandboxUnavailable):
-            raise PluginError(name, "gsd_sandbox", f"worked at the start and does not now: {value.reason}")
+            why = f"{value.reason}; {value.fix}".removesuffix("; ")
+            raise PluginError(name, "gsd_sandbox", f"cannot start {command[0]!r}: {why}")
         if not isinstance(value, SandboxedCommand) or not value.command:
             raise PluginError(name, "gsd_sandbox", f"returned {value!r:.200}, not a SandboxedCommand")
         return attrs.evolve(value, sandbox=name)
