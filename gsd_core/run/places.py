@@ -41,10 +41,11 @@ def prepare(project: Path, tree: Path, *, writable: bool, git: Path | None, home
             message = f"the project {str(folder)!r} contains the user's home folder"
             raise ProjectError(message, hint="work in a folder of its own")
     places = [place for place in home_places(home) if not _is_in(place.path, project, tree)]
+    is_checkout = not tree.is_relative_to(project)
     if copy and copy.top != tree:
         # In a monorepo, the packages beside the project are needed to build it.
-        places.append(Place(path=copy.top, source=copy.top))
-    if not tree.is_relative_to(project):
+        places.append(Place(path=copy.top, source=copy.top, writable=writable and is_checkout))
+    if is_checkout:
         # A checkout has links to dependencies that are installed in the project.
         places.append(Place(path=project, source=project))
         if copy and (project / ".git").is_dir():
