@@ -233,7 +233,11 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("yolo", "settings"): check_settings,
     ("yolo", "write_config"): check_config_is_proposed_only_with_yes,
 }
-NEEDS_A_PROCESS = {("claude", "run_agent"), ("rehearsal", "run_agent")}
+NEEDS_A_PROCESS = {
+    *(("claude", "run_agent"), ("rehearsal", "run_agent")),
+    # See tests/sandbox.
+    *(("bubblewrap", "sandbox"), ("seatbelt", "sandbox")),
+}
 
 
 def implemented() -> set[tuple[str, str]]:
