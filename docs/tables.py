@@ -6,7 +6,7 @@ EVENTS: dict[str, tuple[str, str]] = {
     "run.started": ("a new run begins; sent once per run", "idea, sha256"),
     "run.opened": (
         "a process starts working on the run: at its start and at each resume",
-        "pid, version, agent, resumed",
+        "pid, version, agent, sandbox, resumed",
     ),
     "run.closed": ("the process stops working on the run", "outcome, exit, reason, notes, dollars, commits"),
     "phase.started": ("the first step of a phase begins", "number, name"),
@@ -48,8 +48,8 @@ FACTS: dict[str, tuple[str, str]] = {
     "run.started": ("a run begins", "idea, workflow, base, journal_lost"),
     "run.opened": (
         "a process starts working on the run; raises the epoch",
-        "pid, start, boot, epoch, version, options, agent, seed, branch, typed, resumed, plugins, head, "
-        "claims, trusted",
+        "pid, start, boot, epoch, version, options, agent, sandbox, seed, branch, typed, resumed, plugins, "
+        "head, claims, trusted",
     ),
     "run.closed": ("the process stops working on the run", "outcome, exit, reason, notes, dollars, commits"),
     "recovered": ("gsd cleaned up after a crash", "processes, locks, lost"),
@@ -97,6 +97,11 @@ FACTS: dict[str, tuple[str, str]] = {
     "guard.found": (
         "something changed while an agent worked that only the run may change; it is saved",
         "what, mild, kept",
+    ),
+    "guard.accepted": (
+        "files that only the run may change were changed while agents in a sandbox worked: by a person, "
+        "because the agents cannot",
+        "paths",
     ),
     "guard.undone": ("that is undone, except for the problems", "problems"),
     "plan.edited": ("a plan is no longer as the run wrote it", "plan, path, sha256, before"),

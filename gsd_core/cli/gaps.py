@@ -115,24 +115,30 @@ async def _detect(options: RunOptions, loaded: Loaded, phase: PhaseView, *, run_
     from gsd_core.settings import LimitSettings, RunSettings, bind_settings
 
     from .launch import build_settings
-    from .project import load
+    from .project import holder_of, load
 
     settings = build_settings(options, loaded, load(options.global_options))
     step = f"{phase.number}/verify"
     with bind_settings(settings.values):
         gate = None
         if run_checks:
-            sandbox = await choose_sandbox(loaded.hooks, settings.of(RunSettings), phase.project)
+            run: RunSettings = settings.of(RunSettings)
+            # Without the project's lock: a run may be using its private home.
+            sandbox = await choose_sandbox(loaded.hooks, run, phase.project, is_locked=False)
             if warning := warning_about(sandbox):
                 _warn(warning)
             gate = InteractiveGate(hooks=loaded.hooks, sandbox=sandbox, confirm=_confirm, step=step)
-        found = await examine(
-            loaded.hooks,
-            settings.of(LimitSettings),
-            phase,
-            gate,
-            read_requirements(phase.project),
-        )
+        try:
+            found = await examine(
+                loaded.hooks,
+                settings.of(LimitSettings),
+                phase,
+                gate,
+                read_requirements(phase.project),
+            )
+        finally:
+            if gate and holder_of(phase.project) is None:
+                await gate.sandbox.close()
     if found.note:
         _warn(found.note)
     for command_line in found.refused:

@@ -28,7 +28,10 @@ def prepare(project: Path, tree: Path, *, writable: bool, git: Path | None, home
 
     The paths are absolute and without symlinks. In the project, the folders :data:`FOLDERS` are made if they
     are missing; :func:`remove_empty` removes them at the end of a run. Raises ``ProjectError`` if *tree*
-    contains the user's home folder, or if something that has to be protected is a symlink.
+    contains the user's home folder, or if something to protect is a symlink that leads out of it.
+
+    What could not be covered is left to the caller, who has to look after the process has ended: a protected
+    file that does not exist, and a protected path that is a symlink within *tree*.
     """
     project, tree = project.resolve(), tree.resolve()
     copy = throwaway.describe(git) if git else None
@@ -38,10 +41,11 @@ def prepare(project: Path, tree: Path, *, writable: bool, git: Path | None, home
             message = f"the project {str(folder)!r} contains the user's home folder"
             raise ProjectError(message, hint="work in a folder of its own")
     places = [place for place in home_places(home) if not _is_in(place.path, project, tree)]
+    is_checkout = not tree.is_relative_to(project)
     if copy and copy.top != tree:
         # In a monorepo, the packages beside the project are needed to build it.
-        places.append(Place(path=copy.top, source=copy.top))
-    if not tree.is_relative_to(project):
+        places.append(Place(path=copy.top, source=copy.top, writable=writable and is_checkout))
+    if is_checkout:
         # A checkout has links to dependencies that are installed in the project.
         places.append(Place(path=project, source=project))
         if copy and (project / ".git").is_dir():
@@ -53,18 +57,9 @@ def prepare(project: Path, tree: Path, *, writable: bool, git: Path | None, home
         raise _symlink(tree / ".git")
     if copy:
         inner = [*copy.places, *(Place(path=path, source=path) for path in copy.pointers)]
-        places += _fixed(tree, [place.path for place in inner], writable=writable)
+        places += _fixed(tree, [place.path for place in inner], covered=places, writable=writable)
         places += inner
     return tuple(places)
-
-
-def uncovered(tree: Path) -> tuple[str, ...]:
-    """Return the protected names that a process can create in *tree*, because they do not exist yet.
-
-    An empty file in their place would be a change of the project. Look after the process has ended, and
-    remove what it has created.
-    """
-    return tuple(name for name in PROTECTED if not (tree / name).exists())
 
 
 def remove_empty(project: Path) -> None:
@@ -76,16 +71,18 @@ def remove_empty(project: Path) -> None:
             continue
 
 
-def _fixed(tree: Path, paths: Sequence[Path], *, writable: bool) -> list[Place]:
+def _fixed(tree: Path, paths: Sequence[Path], *, covered: Sequence[Place], writable: bool) -> list[Place]:
     """Return the folders between *tree* and *paths* as places of their own.
 
-    A folder that contains a mount point can be renamed and replaced; a mount point itself cannot.
+    A folder that contains a mount point can be renamed and replaced; a mount point itself cannot. Those in
+    what is *covered* in the tree already are read-only, and stay so.
     """
     found = {
         parent for path in paths for parent in path.parents if parent != tree and parent.is_relative_to(tree)
     }
     # Git's own directory contains some, but is a mount point already.
-    inside = [path for path in sorted(found) if not any(path.is_relative_to(one) for one in paths)]
+    done = [*paths, *(place.path for place in covered if tree in place.path.parents)]
+    inside = [path for path in sorted(found) if not any(path.is_relative_to(one) for one in done)]
     return [Place(path=path, source=path, writable=writable) for path in inside]
 
 
@@ -94,7 +91,13 @@ def _protected(tree: Path, *, is_project: bool) -> list[Place]:
     for name in PROTECTED:
         path = tree / name
         if path.is_symlink():
-            raise _symlink(path)
+            # Such as ".claude -> .agents". Its target is protected, but the link can be replaced.
+            target = path.resolve()
+            if tree not in target.parents or ".git" in target.relative_to(tree).parts:
+                raise _symlink(path)
+            if target.exists():
+                places.append(Place(path=target, source=target))
+            continue
         if is_project and name in FOLDERS:
             path.mkdir(exist_ok=True)
         if path.exists():
@@ -103,7 +106,7 @@ def _protected(tree: Path, *, is_project: bool) -> list[Place]:
 
 
 def _symlink(path: Path) -> ProjectError:
-    # A link in a writable folder can be replaced, and what is mounted over its target does not prevent that.
+    # A link in a writable folder can be replaced, and git and gsd would follow it on the host.
     message = f"{str(path)!r} is a symlink, so a sandbox cannot protect it"
     return ProjectError(message, hint="replace it by what it points to, or use --sandbox off")
 

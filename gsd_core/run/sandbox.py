@@ -38,6 +38,8 @@ START_LIMIT = timedelta(seconds=20)
 TURNED_OFF = "turned off by the setting run.sandbox"
 CONTINUE_WITHOUT = "--sandbox off continues without one"
 MAX_OUTPUT = 300
+UNLOCKED = ".gsd-unlocked"
+"""Names the private home of commands without a run; there is no such file."""
 
 
 @attrs.frozen(kw_only=True)
@@ -134,7 +136,8 @@ class Confinement:
         outcome = await hooks.pick(gsd_sandbox, (name,), object, process)
         value: object = outcome.value if outcome else None
         if isinstance(value, SandboxUnavailable):
-            raise PluginError(name, "gsd_sandbox", f"worked at the start and does not now: {value.reason}")
+            why = f"{value.reason}; {value.fix}".removesuffix("; ")
+            raise PluginError(name, "gsd_sandbox", f"cannot start {command[0]!r}: {why}")
         if not isinstance(value, SandboxedCommand) or not value.command:
             raise PluginError(name, "gsd_sandbox", f"returned {value!r:.200}, not a SandboxedCommand")
         return attrs.evolve(value, sandbox=name)
@@ -150,13 +153,14 @@ class Confinement:
 
 
 async def choose_sandbox(
-    hooks: Hooks, settings: RunSettings, root: Path, *, used_before: str = ""
+    hooks: Hooks, settings: RunSettings, root: Path, *, used_before: str = "", is_locked: bool = True
 ) -> Sandbox:
     """Return the first sandbox of ``run.sandboxes`` that works, by starting a program in it.
 
     *used_before* is the sandbox that the run to resume used. Raises ``NoSandbox`` if none works, and the
     settings require one or the run had one: what was confined so far must not run unconfined unnoticed.
-    Call it with the project's lock held: it prepares the private home.
+    It prepares the private home, which belongs to the process that has the project's lock; if that is not
+    this one (*is_locked*), it is another one.
     """
     if settings.sandbox == "off":
         return Sandbox(root=root, hooks=hooks, why=TURNED_OFF)
@@ -167,7 +171,7 @@ async def choose_sandbox(
         if name not in installed:
             refused.append(SandboxUnavailable(reason=f"the plugin {name!r} is not loaded"))
             continue
-        home = home or await asyncio.to_thread(private_home, root)
+        home = home or await asyncio.to_thread(private_home, root if is_locked else root / UNLOCKED)
         sandbox = Sandbox(root=root, hooks=hooks, name=name, home=home)
         problem = await _problem_with(sandbox)
         if problem is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -42,6 +43,7 @@ from gsd_core.hookspecs import gsd_run_agent
 from gsd_core.plugins.discovery import DEFAULT_PLUGINS
 from gsd_core.plugins.loading import build_manager
 from gsd_core.testing import FakeAgentHost
+from gsd_core.testing import a_process as kit_process
 from gsd_core.testing import conformance as kit
 from gsd_core.testing.fakes import FakeHost
 from gsd_plugins import claude, rehearsal
@@ -52,6 +54,7 @@ from gsd_plugins.rehearsal import RehearsalSettings
 from gsd_plugins.rehearsal.api import MessagesApi
 from gsd_plugins.yolo import YoloSettings
 from tests.claude.harness import says
+from tests.sandbox.box import require_sandbox
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 OPTIONS = (Option(label="PostgreSQL", recommended=True), Option(label="SQLite"))
@@ -188,7 +191,20 @@ def check_no_answer_without_a_terminal(plugin: Any, tree: Path) -> None:
     assert list(kit.check_answer(plugin, INQUIRY, declines=INQUIRY)) == []
 
 
+def check_processes_are_confined(plugin: Any, tree: Path) -> None:
+    require_sandbox()
+    project = tree / "project"
+    project.mkdir()
+    kit.check_sandbox(plugin, kit_process(project), starts=True)
+
+
+def check_a_sandbox_of_another_system_declines(plugin: Any, tree: Path) -> None:
+    assert sys.platform == "darwin" or kit.check_sandbox(plugin, kit_process(tree)) is None
+
+
 CHECKS: dict[tuple[str, str], Check] = {
+    ("bubblewrap", "sandbox"): check_processes_are_confined,
+    ("seatbelt", "sandbox"): check_a_sandbox_of_another_system_declines,
     ("claude", "doctor"): check_credentials_are_found,
     ("claude", "settings"): check_settings,
     ("rehearsal", "lifespan"): check_lifespan,
@@ -217,7 +233,11 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("yolo", "settings"): check_settings,
     ("yolo", "write_config"): check_config_is_proposed_only_with_yes,
 }
-NEEDS_A_PROCESS = {("claude", "run_agent"), ("rehearsal", "run_agent")}
+NEEDS_A_PROCESS = {
+    *(("claude", "run_agent"), ("rehearsal", "run_agent")),
+    # See tests/sandbox.
+    *(("bubblewrap", "sandbox"), ("seatbelt", "sandbox")),
+}
 
 
 def implemented() -> set[tuple[str, str]]:

@@ -109,7 +109,7 @@ def test_a_sandbox_that_stops_working_starts_nothing(root: Path) -> None:
     answers = iter([SandboxedCommand(command=("true",), environment={}), SandboxUnavailable(reason="gone")])
     chosen = choose(root, a=plugin(lambda _: next(answers)))
 
-    with pytest.raises(PluginError, match=r"'a' failed in gsd_sandbox: worked at the start and .*gone"):
+    with pytest.raises(PluginError, match=r"'a' failed in gsd_sandbox: cannot start '/bin/sh': gone"):
         asyncio.run(check(Gate(chosen), "touch started", root, LIMIT))
 
     assert not (root / "started").exists()

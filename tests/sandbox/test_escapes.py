@@ -310,6 +310,17 @@ def test_a_symlink_in_place_of_a_protected_path_is_refused(box: Box, user_home: 
         box.places()
 
 
+def test_the_target_of_a_protected_symlink_in_the_project_is_read_only(box: Box) -> None:
+    target = box.project / "tools" / "agents"
+    target.mkdir(parents=True)
+    (target / "settings.json").write_text("original")
+    (box.project / ".claude").symlink_to("tools/agents")
+
+    box.run("echo evil > .claude/settings.json; echo evil > tools/agents/settings.json; rm -rf tools/agents")
+
+    assert (target / "settings.json").read_text() == "original"
+
+
 def test_a_symlink_on_the_way_to_a_place_is_refused(box: Box, user_home: Path) -> None:
     (box.project / "link").symlink_to(user_home / ".ssh")
     inner = Place(path=box.project / "link" / "new", source=box.project / "app.py")

@@ -9,10 +9,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from gsd_core import ConfinedProcess, Place, SandboxedCommand, SandboxUnavailable
+from gsd_core.plugins.validation import hooks_of
+from gsd_core.testing import make_manager
 from gsd_plugins import bubblewrap, seatbelt
 from tests.sandbox.box import Box, require_sandbox
 
@@ -29,6 +32,11 @@ def write_program(path: Path, script: str) -> str:
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
     return str(path)
+
+
+@pytest.mark.parametrize("plugin", [bubblewrap, seatbelt])
+def test_a_plugin_implements_the_hook_and_nothing_else(plugin: ModuleType) -> None:
+    assert hooks_of(make_manager(plugin), plugin) == ("gsd_sandbox",)
 
 
 def test_without_bwrap_it_says_how_to_get_it() -> None:

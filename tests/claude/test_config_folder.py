@@ -1,0 +1,184 @@
+"""Claude Code's private configuration folder in a sandbox: what goes in, and what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from gsd_core import AgentResult, Place, SandboxedCommand
+from gsd_core.testing import FakeAgentHost, a_task
+from gsd_plugins.claude import run_claude
+from gsd_plugins.claude.config_folder import config_folder
+from gsd_plugins.rehearsal.api import ApiRequest, MessagesApi
+from tests.claude.harness import Harness, by_turn, says
+
+LOGIN: Mapping[str, Any] = {
+    "accessToken": "sk-ant-oat01-old",
+    "refreshToken": "sk-ant-ort01-old",
+    "expiresAt": 1000,
+    "scopes": ["user:inference"],
+    "subscriptionType": "max",
+}
+RENEWED = {"accessToken": "sk-ant-oat01-new", "refreshToken": "sk-ant-ort01-new", "expiresAt": 2000}
+
+
+@attrs.define(kw_only=True)
+class ConfinedHost(FakeAgentHost):
+    """A host in a run with a sandbox, which starts processes as they are and keeps their places."""
+
+    places: list[Place] = attrs.field(factory=list[Place])
+
+    async def confine(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        places: Sequence[Place] = (),
+        descriptors: Sequence[int] = (),
+    ) -> SandboxedCommand:
+        """Return the same command, which counts as confined."""
+        self.places += places
+        return SandboxedCommand(command=tuple(command), environment=environment, sandbox="test")
+
+
+@pytest.fixture
+def own(harness: Harness) -> Path:
+    """Return the user's folder, with a login, settings and other projects; the tree is a repository."""
+    subprocess.run(["git", "init", "-q", harness.tree], check=True)
+    own = harness.home / ".claude"
+    own.mkdir()
+    (own / ".credentials.json").write_text(json.dumps({"claudeAiOauth": LOGIN}))
+    (own / "settings.json").write_text('{"hooks": {}}')
+    account = {"oauthAccount": {"name": "Ada"}, "mcpServers": {"db": {"env": {"PASSWORD": "hush"}}}}
+    (harness.home / ".claude.json").write_text(json.dumps(account))
+    return own
+
+
+def call(harness: Harness, inside: Any = None, **changes: Any) -> ConfinedHost:
+    """Make a call in which the agent does *inside* with the private folder; return its host."""
+    host = ConfinedHost()
+
+    async def enter() -> None:
+        task = a_task(harness.tree, **changes)
+        async with config_folder(task, host, {"HOME": str(harness.home)}, given=False) as config:
+            host.places += config.places
+            if inside:
+                inside(Path(config.environment["CLAUDE_CONFIG_DIR"]))
+
+    asyncio.run(enter())
+    return host
+
+
+def login(folder: Path) -> Any:
+    return json.loads((folder / ".credentials.json").read_text())
+
+
+def test_the_private_folder_has_the_login_and_nothing_else_of_the_users(harness: Harness, own: Path) -> None:
+    seen: list[Path] = []
+
+    def look(private: Path) -> None:
+        seen.append(private)
+        assert login(private) == {"claudeAiOauth": LOGIN}
+        assert json.loads((private / ".claude.json").read_text()) == {"oauthAccount": {"name": "Ada"}}
+        assert sorted(path.name for path in private.iterdir()) == [".claude.json", ".credentials.json"]
+
+    host = call(harness, look)
+
+    [private] = seen
+    assert private.is_relative_to(harness.tree / ".git")
+    assert stat.S_IMODE(private.stat().st_mode) == 0o700
+    assert stat.S_IMODE((private / ".credentials.json").stat().st_mode) == 0o600
+    assert host.places == [Place(path=private, source=private, writable=True)]
+
+
+def test_the_users_settings_are_visible_read_only_for_a_task_that_uses_them(
+    harness: Harness, own: Path
+) -> None:
+    host = call(harness, user_settings=True)
+
+    assert [(place.source, place.writable) for place in host.places[1:]] == [(own / "settings.json", False)]
+
+
+def test_tokens_that_were_renewed_come_back(harness: Harness, own: Path) -> None:
+    new = {"claudeAiOauth": {**LOGIN, **RENEWED}}
+    call(harness, lambda private: (private / ".credentials.json").write_text(json.dumps(new)))
+
+    assert login(own) == new
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"claudeAiOauth": {**LOGIN, **RENEWED}, "apiKeyHelper": "evil"},
+        {"claudeAiOauth": {**LOGIN, **RENEWED, "scopes": ["all"]}},
+        {"claudeAiOauth": {**LOGIN, **RENEWED, "expiresAt": 500}},
+        {"claudeAiOauth": {**LOGIN, **RENEWED, "accessToken": "something else"}},
+        {"claudeAiOauth": {**LOGIN, **RENEWED, "accessToken": ["sk-ant-oat01-x"]}},
+        {"claudeAiOauth": {**LOGIN, **RENEWED, "more": 1}},
+        {"claudeAiOauth": []},
+        [],
+    ],
+)
+def test_nothing_else_comes_back(harness: Harness, own: Path, forged: object) -> None:
+    def forge(private: Path) -> None:
+        (private / ".credentials.json").write_text(json.dumps(forged))
+        (private / "settings.json").write_text('{"hooks": "evil"}')
+
+    call(harness, forge)
+
+    assert login(own) == {"claudeAiOauth": LOGIN}
+    assert (own / "settings.json").read_text() == '{"hooks": {}}'
+    assert sorted(path.name for path in own.iterdir()) == [".credentials.json", "settings.json"]
+
+
+def test_links_in_the_private_folder_lead_nowhere(harness: Harness, own: Path) -> None:
+    elsewhere = harness.home / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "victim").write_text(json.dumps({"claudeAiOauth": {**LOGIN, **RENEWED}}))
+
+    def link(private: Path) -> None:
+        (private / ".credentials.json").unlink()
+        (private / ".credentials.json").symlink_to(elsewhere / "victim")
+        (private / ".claude.json").unlink()
+        (private / ".claude.json").symlink_to(elsewhere / "account")
+        (private / "projects").symlink_to(elsewhere)
+
+    call(harness, link)
+    (own / "projects" / "x").mkdir(parents=True)
+    (own / "projects" / "x" / f"{harness.conversation.id}.jsonl").write_text("{}")
+    call(harness, conversation=attrs.evolve(harness.conversation, resume=True))
+
+    assert login(own) == {"claudeAiOauth": LOGIN}
+    assert not list(elsewhere.rglob("*.jsonl"))
+    assert sorted(path.name for path in elsewhere.iterdir() if path.is_file()) == ["victim"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hosts", [(ConfinedHost, FakeAgentHost), (FakeAgentHost, ConfinedHost)])
+def test_a_conversation_is_resumed_with_and_without_a_sandbox(
+    harness: Harness, own: Path, hosts: Sequence[type[FakeAgentHost]]
+) -> None:
+    def speak(request: ApiRequest) -> Any:
+        return by_turn(says("first"), says("second"))(request)
+
+    def run(host: FakeAgentHost, *, resume: bool) -> tuple[AgentResult, tuple[ApiRequest, ...]]:
+        with MessagesApi(speak) as api:
+            environment = harness.environment(api)
+            del environment["CLAUDE_CONFIG_DIR"]
+            conversation = attrs.evolve(harness.conversation, resume=resume)
+            task = harness.task(conversation=conversation)
+            return asyncio.run(run_claude(task, host, env=environment)), api.requests
+
+    first, _ = run(hosts[0](), resume=False)
+    second, requests = run(hosts[1](), resume=True)
+
+    assert (first.text, second.text) == ("first", "second")
+    assert "do it" in json.dumps(requests[-1].body)
