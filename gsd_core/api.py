@@ -80,6 +80,7 @@ from .planning.model import (
     Truth,
     Verdict,
 )
+from .programs import find_program
 from .protected_paths import PROTECTED_NAMES, fold_name, is_secret_name, protected_part
 from .settings import at_most, bind_settings, lower_only, setting, settings_of
 
@@ -182,6 +183,7 @@ __all__ = [
     "Verified",
     "at_most",
     "bind_settings",
+    "find_program",
     "fold_name",
     "hookimpl",
     "implements",

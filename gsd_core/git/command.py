@@ -15,6 +15,7 @@ from pathlib import Path
 import attrs
 
 from gsd_core.errors import ProjectError, machine_error
+from gsd_core.programs import find_program
 
 OPTIONS = (
     "--no-pager",
@@ -137,10 +138,12 @@ class Command:
     def _once(
         self, arguments: tuple[str, ...], stdin: str, environment: Mapping[str, str]
     ) -> tuple[int, str, str]:
+        # A repository could bring its own git, if PATH has an entry in it.
+        program = find_program("git", self.root) or Path("/nonexistent/git")
         inherited = {name: value for name, value in os.environ.items() if name not in REPOSITORY_VARIABLES}
         try:
             process = subprocess.Popen(
-                ["git", *OPTIONS, *arguments],
+                [program, *OPTIONS, *arguments],
                 cwd=self.root,
                 env={**inherited, **ENVIRONMENT, **self.environment, **environment},
                 stdin=subprocess.PIPE,
