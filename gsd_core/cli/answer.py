@@ -9,7 +9,7 @@ import attrs
 import click
 
 from gsd_core.errors import UserError
-from gsd_core.model.question import Question, parse_typed_answer
+from gsd_core.model.question import InquiryKind, Question, parse_typed_answer
 from gsd_core.views.status import SCHEMA_VERSION, find_question, open_questions
 
 from .commands import with_global_options
@@ -42,12 +42,14 @@ def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_jso
     options = global_options_of(ctx)
     project = load(options)
     refuse_agents("answer a question", run_pid=project.holder.pid if project.holder else None)
-    question = _open_question(project, question_id)
+    question, kind = _open_question(project, question_id)
     try:
         answer = parse_typed_answer(question, " ".join(words))
     except UserError as error:
         raise UserError(f"invalid answer to {question.id}: {error}", hint=error.hint) from error
     answer = attrs.evolve(answer, by=getpass.getuser())
+    if kind == "permission" and not as_json:
+        print_line(f"question: {question.text}")  # to its end: who permits it should have seen it
     put(journal_path(project.root), "answer", unstructure(answer), by=answer.by)
 
     replaced = question.id in project.pending_answers
@@ -72,7 +74,7 @@ def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_jso
     print_line(f"{verb} {question.id}: {answer.words}; {next_step}")
 
 
-def _open_question(project: ProjectState, question_id: str) -> Question:
+def _open_question(project: ProjectState, question_id: str) -> tuple[Question, InquiryKind]:
     found = find_question(project.state, question_id)
     if found is None:
         known = ", ".join(asked.question.id for asked in open_questions(project.state)) or "none"
@@ -84,4 +86,4 @@ def _open_question(project: ProjectState, question_id: str) -> Question:
         raise UserError(f"{question_id} is already answered: {answer.words} (by {by})", hint=hint)
     if record.withdrawn:
         raise UserError(f"{question_id} is no longer open", hint=hint)
-    return question
+    return question, record.inquiry.kind

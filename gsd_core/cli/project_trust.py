@@ -195,8 +195,11 @@ def _files(root: Path, plugins: Collection[Path]) -> Iterator[Want]:
     if len(found) > MAX_FILES:
         raise ConfigError(f".gsd/plugins has {len(found)} files", hint=f"at most {MAX_FILES} are supported")
     for path in found:
-        content = f"link to {path.readlink()}".encode() if path.is_symlink() else path.read_bytes()
-        sha256 = hashlib.sha256(content).hexdigest()
+        if path.is_symlink():
+            sha256 = hashlib.sha256(f"link to {path.readlink()}".encode()).hexdigest()
+        else:
+            with path.open("rb") as file:
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         yield Want.of("file", path.relative_to(root).as_posix(), sha256, shown=sha256)
 
 

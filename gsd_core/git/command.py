@@ -15,6 +15,7 @@ from pathlib import Path
 import attrs
 
 from gsd_core.errors import ProjectError, machine_error
+from gsd_core.programs import find_program
 
 from .errors import GitError as GitError
 from .errors import GitUnavailable as GitUnavailable
@@ -222,9 +223,11 @@ class Command:
         limit: timedelta | None = None,
     ) -> tuple[int, str, str]:
         limit = limit or self.limit
+        # A repository could bring its own git, if PATH has an entry in it.
+        program = find_program("git", self.root) or Path("/nonexistent/git")
         try:
             process = subprocess.Popen(
-                ["git", *arguments],
+                [program, *arguments],
                 cwd=self.root,
                 env={**inherited(), **environment},
                 stdin=subprocess.PIPE,

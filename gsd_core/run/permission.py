@@ -22,6 +22,8 @@ from .sandbox import Sandbox
 
 POLICY_LIMIT = timedelta(seconds=2)
 MAX_FAILURES_IN_A_ROW = 3
+MAX_APPROVAL = 20_000
+"""The most characters that a person is asked to approve; they are all shown."""
 WRITING_TOOLS = {
     "Write": "file_path",
     "Edit": "file_path",
@@ -83,6 +85,9 @@ class StepGate:
     async def confirm(self, use: ToolUse, reason: str) -> Permission:
         """Ask a human."""
         text = f"Allow {use.name}?\n{shown(use)}"
+        if len(text) > MAX_APPROVAL:
+            about = f"{len(text)} characters are too many for a person to approve"
+            return Deny(reason=f"{about}: put the command into a file")
         options = (Option(label="Deny", recommended=True), Option(label="Allow"))
         question = Question(text=text, header="Permission", options=options)
         inquiry = Inquiry(kind="permission", questions=(question,), reason=reason)

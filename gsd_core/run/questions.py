@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 
 import attrs
 
@@ -22,6 +23,8 @@ from gsd_core.machine.state import QuestionRecord
 from gsd_core.model.ids import question_id
 from gsd_core.model.question import Answer, Inquiry, Question, refusal
 from gsd_core.plugins.call_group import Outcome
+from gsd_core.plugins.calling import Hooks
+from gsd_core.plugins.loading import build_manager
 from gsd_core.sanitize import clip, safe_text
 
 from .runtime import Run
@@ -65,7 +68,9 @@ def _stamp(run: Run, inquiry: Inquiry, step: str, key: str) -> Inquiry:
             attrs.evolve(o, label=safe_text(o.label, multiline=False), description=safe_text(o.description))
             for o in question.options
         )
-        text = clip(safe_text(question.text), MAX_TEXT_LENGTH)
+        text = safe_text(question.text)
+        if inquiry.kind != "permission":  # the rest of a command would be approved unseen
+            text = clip(text, MAX_TEXT_LENGTH)
         questions.append(
             attrs.evolve(
                 question,
@@ -141,16 +146,29 @@ async def _race(run: Run, inquiry: Inquiry) -> bool:
     """Ask all answer plugins concurrently; return whether one of them gave an answer."""
 
     def accept(answers: Sequence[Answer]) -> bool | str:
-        return _refusal(inquiry, answers) or bool(answers) or "no answer"
+        return _refusal(run, inquiry, answers) or bool(answers) or "no answer"
 
     async def record(outcome: Outcome[Sequence[Answer]]) -> None:
         for answer in outcome.value or ():
             _record_answer(run, answer, via=outcome.plugin)
 
-    return await run.hooks.race(gsd_answer, accept, record, inquiry) is not None
+    hooks = _without_own_plugins(run) if inquiry.kind == "permission" else run.hooks
+    return await hooks.race(gsd_answer, accept, record, inquiry) is not None
 
 
-def _refusal(inquiry: Inquiry, answers: Sequence[Answer]) -> str:
+def _without_own_plugins(run: Run) -> Hooks:
+    """Return the hooks without the project's own plugins, which must not permit anything in its name."""
+    own = {info.name for info in run.request.plugins if info.from_project}
+    if not own & set(run.hooks.plugins_of(gsd_answer)):
+        return run.hooks
+    manager = build_manager()
+    for name, plugin in run.hooks.manager.list_name_plugin():
+        if plugin is not None and name not in own:
+            manager.register(plugin, name=name)
+    return attrs.evolve(run.hooks, manager=manager)
+
+
+def _refusal(run: Run, inquiry: Inquiry, answers: Sequence[Answer]) -> str:
     """Return why *answers* cannot be taken as answers to *inquiry*; empty if they can."""
     questions = {question.id: question for question in inquiry.questions}
     for answer in answers:
@@ -161,6 +179,23 @@ def _refusal(inquiry: Inquiry, answers: Sequence[Answer]) -> str:
             return why
         if question.human_only and answer.how == "policy":
             return "only a human can answer this"
+        if inquiry.kind == "permission" and (why := _no_person(run, question, answer)):
+            return why
+    return ""
+
+
+def _no_person(run: Run, question: Question, answer: Answer) -> str:
+    """Return why *answer* to a permission is not a person's decision; to refuse, a policy is enough."""
+    safe = {option.label for option in question.options if option.recommended}
+    if answer.chosen and safe.issuperset(answer.chosen):
+        return ""
+    if answer.how in ("policy", "timeout"):
+        return "only a person can permit this"
+    if answer.how == "file" and answer.by:
+        # Both: an agent could change what a link in the project leads to.
+        named = Path(answer.by).absolute()
+        if any(path.is_relative_to(run.root) for path in (named, named.resolve())) and named.is_file():
+            return f"{answer.by} is in the project, where an agent can change it"
     return ""
 
 
@@ -208,4 +243,4 @@ def _refusal_in_run(run: Run, answer: Answer) -> str:
         return "no such question in this run"
     if answer.question in record.answers:
         return "answered already"
-    return _refusal(record.inquiry, [answer])
+    return _refusal(run, record.inquiry, [answer])

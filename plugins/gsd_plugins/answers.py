@@ -42,15 +42,23 @@ class AnswersSettings:
     answers: str = setting(
         "", flag="--answers", help="answer questions from this file, or - for stdin", consent=True
     )
+    _prepared: list[PreparedAnswer] = attrs.field(
+        factory=lambda: list[PreparedAnswer](), init=False, eq=False, repr=False
+    )
     _stdin: StandardInput = attrs.field(factory=lambda: StandardInput(), init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        """Read the file once: a run must not begin with answers that will be missing when it needs them."""
+        """Read the file, once: later, it could be missing, or an agent could have changed it."""
         if self.answers not in ("", "-"):
             try:
-                read_answers(self.answers)
+                self._prepared.extend(read_answers(self.answers))
             except ConfigError as error:
                 raise ValueError(str(error).removeprefix("--answers ")) from error
+
+    @property
+    def prepared(self) -> Sequence[PreparedAnswer]:
+        """The answers in the file, as they were at the start."""
+        return self._prepared
 
     @property
     def stdin(self) -> StandardInput:
@@ -72,8 +80,7 @@ async def look_up(inquiry: Inquiry) -> Sequence[Answer] | None:
         return None
     if settings.answers == "-":
         return await settings.stdin.answers(inquiry)
-    prepared = await asyncio.to_thread(read_answers, settings.answers)
-    found = [(question, _first_match(prepared, question)) for question in inquiry.questions]
+    found = [(question, _first_match(settings.prepared, question)) for question in inquiry.questions]
     return [match.answer(question) for question, match in found if match] or None
 
 

@@ -19,7 +19,7 @@ from tests.package.source import ROOT, Import, Module, imports, modules
 LAYERS: dict[str, tuple[str, ...]] = {
     "values": ("errors", "exit_codes", "model", "protected_paths", "planning.model", "planning.changes"),
     "files": ("files", "supervise"),
-    "storage": ("planning", "machine", "journal", "git", "sanitize", "processes", "settings"),
+    "storage": ("planning", "machine", "journal", "git", "sanitize", "processes", "programs", "settings"),
     "plugin boundary": ("", "api", "hook_markers", "hookspecs", "plugins", "trust"),
     "engine": ("run",),
     "interfaces": ("views", "testing", "cli", "__main__"),
@@ -36,6 +36,7 @@ OPEN_LAYERS = {"values", "plugin boundary"}
 SIDEWAYS: dict[str, set[str]] = {
     "planning": {"sanitize"},
     "journal": {"sanitize"},
+    "git": {"programs"},
     "cli": {"views", "testing"},
     "__main__": {"cli"},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -220,6 +221,24 @@ def test_a_plugin_that_is_linked_from_outside_is_never_loaded(
     assert result.exit_code == 2
     assert "symbolic link" in result.stderr
     assert not outside.with_suffix(".ran").exists()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "huge"])
+def test_a_plugin_that_is_no_ordinary_file_does_not_hold_up_the_run(
+    bench: Bench, idea: Path, kind: str
+) -> None:
+    path = plugin(bench.root)
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        with path.open("wb") as file:
+            file.truncate(1 << 40)  # a terabyte, without a block on disk
+
+    result = call("run", idea, "-C", bench.root, *RUN, "--trust")
+
+    assert result.exit_code == 2
+    assert "a plugin of the project" in result.stderr
 
 
 def test_a_list_of_trust_that_came_with_the_project_counts_for_nothing(

@@ -59,7 +59,7 @@ async def run_claude(
     the process is ended before this returns.
     """
     settings = settings or settings_of(ClaudeSettings)
-    cli = find_cli(settings.cli_path)
+    cli = find_cli(settings.cli_path, task.tree)
     environment, secrets = split_secrets(
         {
             **allowed_variables(os.environ, settings.environment),

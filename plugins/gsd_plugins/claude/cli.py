@@ -11,7 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from gsd_core import AgentTask, Permanent, Place, at_most, setting
+from gsd_core import AgentTask, Permanent, Place, at_most, find_program, setting
 
 INSTALL_HINT = "reinstall claude-agent-sdk, which includes the CLI, or set claude.cli_path"
 MCP_SERVER = "gsd"
@@ -33,8 +33,10 @@ class ClaudeSettings:
     environment: tuple[str, ...] = setting((), help="additional environment variables passed to agents")
 
 
-def find_cli(configured: str = "") -> Path:
+def find_cli(configured: str = "", tree: Path | None = None) -> Path:
     """Return the *configured* CLI; without one, the CLI in the SDK's wheel, else the one on ``PATH``.
+
+    A CLI in the project's *tree* is used only if it is configured.
 
     Raises :class:`~gsd_core.Permanent` if there is none. Does not import the SDK.
     """
@@ -45,8 +47,11 @@ def find_cli(configured: str = "") -> Path:
         folders = (spec.submodule_search_locations if spec else None) or ()
         commands = [*(f"{folder}/_bundled/claude" for folder in folders), "claude"]
     for command in commands:
-        if path := shutil.which(Path(command).expanduser()):
-            return Path(path)
+        if command == "claude" and not configured:
+            if path := find_program(command, tree or Path.cwd()):
+                return path
+        elif found := shutil.which(Path(command).expanduser()):
+            return Path(found)
     which = f"Claude Code CLI {configured!r}" if configured else "Claude Code CLI"
     raise Permanent(f"{which} not found", hint=INSTALL_HINT)
 

@@ -134,7 +134,7 @@ def _check_xargs(shell: Shell, program: str, words: list[str], stdin: str) -> st
     found = _after_options(
         words,
         frozenset(
-            "-I -n -P -L -d -s -a -E --max-args --max-procs --delimiter --arg-file -j --jobs --replace".split()
+            ["-I", "-n", "-P", "-L", "-d", "-s", "-a", "-E", "--max-args", "--max-procs", "--delimiter", "--arg-file", "-j", "--jobs", "--replace"]
         ),
         0,
     )
@@ -229,7 +229,7 @@ def _check_shell(shell: Shell, words: list[str], stdin: str) -> None:
     script = next((word for word in words if not word.startswith(("-", "+"))), None)
     if place is not None:
         rest = [word for word in words[place + 1 :] if not word.startswith("-")]
-        inner = shell._copy()  # noqa: SLF001 - the same subject
+        inner = shell._copy()
         inner.variables |= {str(n): word for n, word in enumerate(rest[1:])} | {"@": " ".join(rest[2:])}
         inner.run_text(rest[0] if rest else "", stdin)
     elif script is not None and "-s" not in words:
@@ -547,7 +547,7 @@ def _only_reads(program: str, words: Sequence[str]) -> bool:
     writing = {"sort": ("-o", "--output"), "tree": ("-o",), "rg": ("--pre",), "fd": ("-x", "-X", "--exec")}
     if any(word.startswith(writing[program]) for word in words if program in writing):
         return False
-    if program in ("curl", "xargs") or program in ("uniq", "xxd") and len(_positional(words)) > 1:
+    if program in ("curl", "xargs") or (program in ("uniq", "xxd") and len(_positional(words)) > 1):
         return False
     return programs().is_a(program, "read")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import termios
-from collections.abc import Iterator, Mapping
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Protocol
 
@@ -14,6 +15,10 @@ from gsd_core import Answer, Inquiry, Question, parse_typed_answer
 from .lines import Segments, visible
 
 MAX_LINE_BYTES = 65_536
+MAX_PART = 400
+"""The longest part of a line that is shown at once, so that a page always fits."""
+ROWS_OF_PROMPT = 2
+MORE = "Press Enter to see more."
 TITLES = {"permission": "permission", "escalation": "needs your decision", "checkpoint": "checkpoint"}
 
 
@@ -34,6 +39,45 @@ def prompt_lines(inquiry: Inquiry, question: Question, glyphs: Mapping[str, str]
             line.append((f"\n     {visible(option.description)}", "dim"))
         yield line
     yield [(_instructions(question), "dim")]
+
+
+def pages_of(lines: Iterable[Segments], width: int, height: int) -> Iterator[list[Segments]]:
+    """Yield *lines* a screen at a time, so that nothing scrolls away unseen.
+
+    *width* and *height* are in characters; a line that is longer than *width* takes several rows.
+    """
+    page: list[Segments] = []
+    used = 0
+    for line in _single_lines(lines):
+        rows = 1 + max(cell_count(line) - 1, 0) // max(width, 1)
+        if page and used + rows > height - ROWS_OF_PROMPT:
+            yield page
+            page, used = [], 0
+        page.append(line)
+        used += rows
+    if page:
+        yield page
+
+
+def _single_lines(lines: Iterable[Segments]) -> Iterator[Segments]:
+    """Split lines at their newlines, and very long ones into parts."""
+    for line in lines:
+        current: Segments = []
+        for text, style in line:
+            for number, single in enumerate(text.split("\n")):
+                if number:
+                    yield current
+                    current = []
+                while len(single) > MAX_PART:
+                    yield [*current, (single[:MAX_PART], style)]
+                    current, single = [], single[MAX_PART:]
+                current.append((single, style))
+        yield current
+
+
+def cell_count(line: Segments) -> int:
+    """Return at least the number of columns that *line* takes; a wide character takes two."""
+    return sum(1 + (unicodedata.east_asian_width(c) in "WF") for text, _ in line for c in text)
 
 
 def _instructions(question: Question) -> str:

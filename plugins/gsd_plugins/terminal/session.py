@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -20,7 +21,7 @@ import attrs
 from gsd_core import Answer, Event, Inquiry, Notice, PhaseView, PlanningError, Question, RunInfo, UserError
 
 from .lines import Level, Line, glyphs_for, lines_of, visible
-from .prompt import Readable, can_read, discard_typed, parse_line, prompt_lines, read_line
+from .prompt import MORE, Readable, can_read, discard_typed, pages_of, parse_line, prompt_lines, read_line
 
 if TYPE_CHECKING:
     from .output import LineOutput
@@ -146,7 +147,17 @@ class TerminalSession:
         self._prompted.add(question.id)
         # What was typed before the question was shown is not an answer to it.
         discard_typed(self._stdin)
-        print_styled(self._err, prompt_lines(inquiry, question, glyphs_for(self._err)))
+        lines = prompt_lines(inquiry, question, glyphs_for(self._err))
+        if inquiry.kind == "permission":
+            *before, last = pages_of(lines, *shutil.get_terminal_size())
+            for page in before:
+                print_styled(self._err, [*page, [(MORE, "dim")]])
+                if await self._read() is None:
+                    return None
+                # An Enter too many must not decide about what is not shown yet.
+                discard_typed(self._stdin)
+            lines = iter(last)
+        print_styled(self._err, lines)
         while (typed := await self._read()) is not None:
             try:
                 return parse_line(question, typed)

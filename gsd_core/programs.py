@@ -1,0 +1,32 @@
+"""Programs that gsd starts itself, found on ``PATH`` but never in the project."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from functools import lru_cache
+from pathlib import Path
+
+
+def find_program(name: str, tree: Path | None = None) -> Path | None:
+    """Return the absolute path of the program *name*; ``None`` if it is not on ``PATH``.
+
+    Entries of ``PATH`` that are relative are skipped, and so are those in the repository that *tree* belongs
+    to: with ``.`` or ``node_modules/.bin`` on it, a repository could bring its own ``git``.
+    """
+    return _find(name, _work_tree(tree.resolve()) if tree else None, os.environ.get("PATH", os.defpath))
+
+
+@lru_cache
+def _find(name: str, tree: Path | None, path: str) -> Path | None:
+    for folder in map(Path, path.split(os.pathsep)):
+        if not folder.is_absolute() or (tree and folder.resolve().is_relative_to(tree)):
+            continue
+        if found := shutil.which(name, path=str(folder)):
+            return Path(found)
+    return None
+
+
+def _work_tree(folder: Path) -> Path:
+    """Return the root of the repository that *folder* is in, or *folder* itself."""
+    return next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
