@@ -20,6 +20,14 @@ REDACTED = "[redacted]"
 _ASSIGNED = ("token", "secret", "passw", "passphrase", "pwd", "credential", "key", "auth")
 
 
+_WRITTEN = re.compile(
+    r"\\+(?:(?:x1b|u001b|033|e(?=\[)|x9b|u009b)(?:\[[0-?]{0,20}[ -/]{0,5}[@-~])?"
+    r"|u200[b-f]|u202[a-e]|u20[67][0-9a-f]|ufeff)",
+    re.IGNORECASE,
+)
+"""Escape sequences and invisible characters as literals of source code, JSON or a shell."""
+
+
 @cache
 def _shapes() -> tuple[Shape, ...]:
     # Imported late: to compile its patterns takes longer than all the rest of a short command.
@@ -39,6 +47,16 @@ def redact(text: str, *, strict: bool = False) -> str:
     """
     if len(text) < 4:
         return text
+    found = _redact(text, strict)
+    # The repr of an error or JSON has a sequence in writing (`\\x1b[0m`), which hides a secret around it too.
+    if "\\" in text and (plain := _WRITTEN.sub("", text)) != text:
+        other = _redact(plain, strict)
+        if other != _WRITTEN.sub("", found):
+            return other
+    return found
+
+
+def _redact(text: str, strict: bool) -> str:
     text = known_values().sub(REDACTED, text)
     lower = text.lower()
     for shape in _shapes():

@@ -56,6 +56,7 @@ def test_every_shape_is_redacted_in_json_and_with_escape_sequences(name: str) ->
 
     assert secret not in redact(json.dumps({"output": f"\n{text}"}))
     assert secret not in safe_text(split)
+    assert secret[9:] not in safe_text(repr(ValueError(split)))
     assert secret not in str(redact_data({"a": [{"b": text}]}))
 
 
