@@ -205,6 +205,7 @@ def test_a_plans_check_leaves_nothing_behind(escape: Escape, tmp_path: Path, the
     assert until(lambda: not escape.running(), 3)
 
 
+@pytest.mark.slow
 def test_an_agents_call_leaves_nothing_behind(escape: Escape, tmp_path: Path) -> None:
     """The agent plugin starts its process as the host says, and it is ended with its group."""
     root = h.repository(tmp_path / "project")
