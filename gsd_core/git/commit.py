@@ -8,12 +8,10 @@ from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import attrs
-
 from .command import Command, GitError, GitUnavailable, for_signing
 from .committed import digests
 from .history import project_trailer, unfolded
-from .repository import entries, head, one_writer, prefix, within
+from .repository import entries, head, one_writer, within
 from .untrusted import refuse_filters
 
 
@@ -143,14 +141,6 @@ def add(
     if not paths:
         return  # git would read an empty list as the whole tree
     refuse_filters(git, paths)
-    submodules = [path for path in paths if os.path.lexists(git.root / path / ".git")]
-    for path in submodules:
-        # `git add` would run `git status` inside, with the programs that its own settings name.
-        commit = head(attrs.evolve(git, root=git.root / path))
-        entry = f"160000,{commit},{prefix(git)}{path}"
-        git("update-index", "--add", "--cacheinfo", entry, environment=environment)
-    if not (paths := [path for path in paths if path not in submodules]):
-        return
     with _path_file(paths) as listed:
         git(
             "add",

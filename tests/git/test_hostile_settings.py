@@ -15,6 +15,8 @@ from gsd_core.errors import ProjectError
 from gsd_core.git import Git
 from gsd_core.git.command import Command
 from gsd_core.git.errors import GitError, LayoutError, UntrustedFilter
+from gsd_core.git.history import existing_commits
+from gsd_core.git.refs import bring_back_stash
 from gsd_core.git.untrusted import programs_in_config, refuse_filters
 from gsd_core.run.checkout import checkout_of
 from tests.hostile.tricks import (
@@ -55,13 +57,22 @@ async def use(at: Hostile) -> str:
     await git.read_refs()
     await git.entries()
     await git.branch()
+    # As after a stash that an agent made: with a conflict, for which git asks the merge driver.
+    (at.root / "a.txt").write_text("stashed\n")
+    git.command("-c", "submodule.inner.ignore=dirty", "stash", "push", "--quiet")
     (at.root / "a.txt").write_text("changed\n")
     await git.save_recovery("work")
     made = await git.commit(["a.txt"], "two", trailers={"GSD-Run": "r"}, verify=False)
     await git.find({"GSD-Run": "r"})
+    assert not bring_back_stash(git.command, "stash@{0}")
+    git.command("reset", "--hard", "--quiet")
+    # A commit that does not exist: a partial clone would fetch it.
+    existing_commits(git.command, ["0123456789" * 4])
     if (at.root / "inner").exists():
         inner = Command(root=at.root / "inner")
         inner("commit", "--allow-empty", "--quiet", "--message=new")
+        # git has to read it again, through the filter, to know whether it changed.
+        os.utime(at.root / "inner" / "a.txt", (2, 2))
         await git.save_recovery("submodule")
         assert await git.commit(["inner"], "three", trailers={}, verify=False)
         assert (await git.uncommitted(["inner"])) == ()

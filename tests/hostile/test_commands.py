@@ -74,10 +74,14 @@ def test_links_pipes_and_contents_at_once(scene: Scene) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("trick", [*LINKS, *CONTENTS], ids=name_of)
+@pytest.mark.parametrize(
+    "trick",
+    [one for one in (*LINKS, *CONTENTS) if one not in (logs_elsewhere, state_file_elsewhere)],
+    ids=name_of,
+)
 def test_each_bad_file(scene: Scene, trick: Trick) -> None:
     trick(scene.at)
-    read_everything(scene, (("status",), ("requirements",), ("gaps", "3")))
+    read_everything(scene, (("requirements",), ("gaps", "3")))
     scene.gsd(*RUN, limit=60, **no_problems())
 
     assert list(scene.problems()) == []
@@ -98,7 +102,8 @@ def test_each_repository_that_leads_elsewhere(scene: Scene, trick: Trick) -> Non
         assert done.err.startswith("error: ")
         assert "hint: " in done.err
 
-    (scene.at.root / ".git" / "gsd" / "journal.db").unlink(missing_ok=True)  # the teardown reads it
+    if (journal := scene.project.journal_file).is_symlink():
+        journal.unlink()  # the teardown reads it
     assert scene.at.changes_outside() == before
     assert scene.at.ran == ""
 

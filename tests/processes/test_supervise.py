@@ -17,10 +17,11 @@ import attrs
 import psutil
 import pytest
 
-from gsd_core.model.agent import Allow, Permission, ToolUse
+from gsd_core.model.agent import AgentHost, AgentResult, AgentTask, Allow, Permission, ToolUse
 from gsd_core.processes import end_marked, supervised
 from gsd_core.run.commands import check
 from gsd_core.run.sandbox import Sandbox
+from tests.run import harness as h
 from tests.run.harness import no_sandbox
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans to an ancestor")
@@ -37,9 +38,9 @@ if os.fork() == 0:
         if "stubborn" in sys.argv:
             code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN);" + code
         null = os.open(os.devnull, os.O_RDWR)
-        out = os.open(sys.argv[1], os.O_WRONLY)
+        out = os.open(sys.argv[2], os.O_WRONLY)
         os.dup2(null, 0), os.dup2(out, 1), os.dup2(null, 2)
-        os.execve(sys.executable, [sys.executable, "-I", "-S", "-c", code, sys.argv[2]], {})
+        os.execve(sys.executable, [sys.executable, "-I", "-S", "-c", code, sys.argv[1]], {})
     os._exit(0)
 os.wait()
 """
@@ -60,7 +61,7 @@ class Escape:
         script.write_text(ESCAPE)
         # Reading the pipe first lets the writer open it; the line says that the process is ready.
         shell = (
-            f"{sys.executable} -I -S {script} {pipe} {self.name} {'stubborn' if stubborn else ''} & "
+            f"{sys.executable} -I -S {script} {self.name} {pipe} {'stubborn' if stubborn else ''} & "
             f"read line < {pipe}; wait"
         )
         return ["/bin/sh", "-c", shell]
@@ -85,9 +86,11 @@ def escape(tmp_path: Path) -> Iterator[Escape]:
 
 def until(holds: Callable[[], bool], seconds: float = 10) -> bool:
     end = time.monotonic() + seconds
-    while not holds() and time.monotonic() < end:
+    while time.monotonic() < end:
+        if holds():
+            return True
         time.sleep(0.01)
-    return holds()
+    return False
 
 
 def test_without_it_the_process_survives(escape: Escape) -> None:
@@ -205,4 +208,33 @@ def test_a_plans_check_leaves_nothing_behind(escape: Escape, tmp_path: Path, the
     result = asyncio.run(check(AllowAll(), command, tmp_path, timedelta(seconds=limit)))
 
     assert (result.exit == 0) == (then == "")
+    assert until(lambda: not escape.running(), 3)
+
+
+@pytest.mark.slow
+def test_an_agents_call_leaves_nothing_behind(escape: Escape, tmp_path: Path) -> None:
+    """The agent plugin starts its process as the host says, and it is ended with its group."""
+    root = h.repository(tmp_path / "project")
+    command = escape.command()
+    command[2] += "; echo escaped; sleep 600"
+    seen: list[int] = []
+
+    async def before(task: AgentTask, host: AgentHost) -> AgentResult | None:
+        if task.role != "executor" or seen:
+            return None
+        how = await host.confine(command, {"PATH": os.environ["PATH"]})
+        process = await asyncio.create_subprocess_exec(
+            *how.command, env=how.environment, start_new_session=True, stdout=asyncio.subprocess.PIPE
+        )
+        assert process.stdout is not None
+        await process.stdout.readline()
+        seen.extend(escape.running())
+        os.killpg(process.pid, signal.SIGKILL)
+        await process.communicate()
+        return None
+
+    end = h.do(h.request(root, h.Watched(h.one_phase(), before), given=h.idea()))
+
+    assert end.exit == 0
+    assert len(seen) == 1
     assert until(lambda: not escape.running(), 3)

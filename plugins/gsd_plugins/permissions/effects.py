@@ -134,7 +134,23 @@ def _check_xargs(shell: Shell, program: str, words: list[str], stdin: str) -> st
     found = _after_options(
         words,
         frozenset(
-            ["-I", "-n", "-P", "-L", "-d", "-s", "-a", "-E", "--max-args", "--max-procs", "--delimiter", "--arg-file", "-j", "--jobs", "--replace"]
+            [
+                "-I",
+                "-n",
+                "-P",
+                "-L",
+                "-d",
+                "-s",
+                "-a",
+                "-E",
+                "--max-args",
+                "--max-procs",
+                "--delimiter",
+                "--arg-file",
+                "-j",
+                "--jobs",
+                "--replace",
+            ]
         ),
         0,
     )

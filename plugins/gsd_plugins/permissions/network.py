@@ -29,7 +29,52 @@ _DESTROYING = re.compile(
 )
 _PUBLISHING = frozenset({"publish", "deploy", "release", "unpublish", "push", "ship"})
 _RUNS_SCRIPTS = frozenset(
-    ["npm", "pnpm", "yarn", "bun", "make", "gmake", "just", "task", "gradle", "gradlew", "uv", "hatch", "flit", "pdm", "rye", "poetry", "lerna", "changeset", "goreleaser", "firebase", "nuget", "dotnet", "fastlane", "rake", "mvn", "mvnw", "mvnd", "sbt", "mage", "nx", "turbo", "docker", "podman", "cargo", "nox", "tox", "invoke", "inv", "rush", "mix", "composer", "earthly", "ng", "expo"]
+    [
+        "npm",
+        "pnpm",
+        "yarn",
+        "bun",
+        "make",
+        "gmake",
+        "just",
+        "task",
+        "gradle",
+        "gradlew",
+        "uv",
+        "hatch",
+        "flit",
+        "pdm",
+        "rye",
+        "poetry",
+        "lerna",
+        "changeset",
+        "goreleaser",
+        "firebase",
+        "nuget",
+        "dotnet",
+        "fastlane",
+        "rake",
+        "mvn",
+        "mvnw",
+        "mvnd",
+        "sbt",
+        "mage",
+        "nx",
+        "turbo",
+        "docker",
+        "podman",
+        "cargo",
+        "nox",
+        "tox",
+        "invoke",
+        "inv",
+        "rush",
+        "mix",
+        "composer",
+        "earthly",
+        "ng",
+        "expo",
+    ]
 )
 
 
@@ -241,8 +286,7 @@ def _addresses(words: Sequence[str]) -> list[str]:
         word
         for before, word in pairwise(["", *words])
         if before not in valued
-        or ("://" in word
-        and before not in ("-H", "--header", "-d", "--data", "--data-raw", "-w", "--json"))
+        or ("://" in word and before not in ("-H", "--header", "-d", "--data", "--data-raw", "-w", "--json"))
     ]
     kept = [word for word in kept if not re.match(r"--(?:header|data|json|write-out|form)\b", word)]
     return kept

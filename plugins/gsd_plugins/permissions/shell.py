@@ -382,8 +382,7 @@ class Shell:
         first, arguments = words[0], list(words[1:])
         folder, slash, base = first.rpartition("/")
         if (
-            (not base
-            and slash)
+            (not base and slash)
             or not known(base)
             or is_pattern(base)
             or (not known(folder) and base not in programs().known)

@@ -16,10 +16,53 @@ if TYPE_CHECKING:
     from .shell import Shell
 
 _READERS = frozenset(
-    ["cat", "head", "tail", "base64", "env", "printenv", "set", "export", "xxd", "od", "hexdump", "gzip", "openssl", "strings", "jq", "grep", "rg", "sed", "awk", "cut", "tar", "zip"]
+    [
+        "cat",
+        "head",
+        "tail",
+        "base64",
+        "env",
+        "printenv",
+        "set",
+        "export",
+        "xxd",
+        "od",
+        "hexdump",
+        "gzip",
+        "openssl",
+        "strings",
+        "jq",
+        "grep",
+        "rg",
+        "sed",
+        "awk",
+        "cut",
+        "tar",
+        "zip",
+    ]
 )
 _NUMBERS = frozenset(
-    ["date", "wc", "nproc", "whoami", "id", "uname", "hostname", "seq", "stat", "arch", "uuidgen", "shasum", "sha256sum", "md5sum", "tty", "getconf", "expr", "bc", "uptime"]
+    [
+        "date",
+        "wc",
+        "nproc",
+        "whoami",
+        "id",
+        "uname",
+        "hostname",
+        "seq",
+        "stat",
+        "arch",
+        "uuidgen",
+        "shasum",
+        "sha256sum",
+        "md5sum",
+        "tty",
+        "getconf",
+        "expr",
+        "bc",
+        "uptime",
+    ]
 )
 
 
