@@ -176,7 +176,11 @@ def _check_started(shell: Shell, code: str, language: str) -> None:
     """Check the programs that code starts, as far as they are literal."""
     seen = False
     rest = code
-    for match in _CALL_LISTS.finditer(code):
+    for match in re.finditer(r"\b\w*(?:spawn|exec)\w*\(\s*['\"]([^'\"]+)['\"]\s*,\s*\[([^\]]*)\]", code):
+        seen = True
+        rest = rest.replace(match[0], "")
+        shell.nested([match[1], *re.findall(r"['\"]([^'\"]*)['\"]", match[2])])
+    for match in _CALL_LISTS.finditer(rest):
         words = re.findall(r"sys\.executable|process\.execPath|'[^']*'|\"[^\"]*\"", match[1])
         plain = [
             "python" if w == "sys.executable" else "node" if w == "process.execPath" else w[1:-1]
@@ -191,11 +195,7 @@ def _check_started(shell: Shell, code: str, language: str) -> None:
         if not text:
             continue
         seen = True
-        arguments = re.match(r"\s*,\s*\[([^\]]*)\]", rest[match.end() :])
-        if arguments:
-            shell.nested([text, *re.findall(r"['\"]([^'\"]*)['\"]", arguments[1])])
-        else:
-            shell.run_text(re.sub(r"\$?\{[^}]*\}", "$unknown", text))
+        shell.run_text(re.sub(r"\$?\{[^}]*\}", "$unknown", text))
     if language in ("perl", "ruby", "php"):
         for text in re.findall(r"`([^`]*)`|qx[/{(]([^/})]*)", rest):
             seen = True

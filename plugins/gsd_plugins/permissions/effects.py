@@ -213,6 +213,8 @@ def _check_code_arguments(shell: Shell, program: str, words: list[str], stdin: s
         check_sed(shell, words)
     elif program in ("less", "more") and any(word.startswith("+") for word in words):
         shell.findings.add(Ask(reason=f"{program} + runs commands"))
+    elif program in ("make", "gmake") and (values := [w[6:] for w in words if w.startswith("SHELL=")]):
+        shell.run_text(values[0])
     elif program in ("make", "gmake") and {"-f", "-f-"} & set(words) and stdin:
         for line in stdin.splitlines():
             shell.run_text(line.rpartition(":")[2].strip("\t @-;"))
@@ -256,8 +258,8 @@ def _check_interpreter(shell: Shell, program: str, words: list[str], stdin: str)
     flags = {"node": r"-\w*[ep]|--eval|--print", "perl": r"-\w*[eE]", "deno": r"eval", "php": r"-r"}
     pattern = flags.get(language, r"-\w*[ce]|--eval")
     codes = [following for word, following in pairwise(words) if re.fullmatch(pattern, word)]
-    script = next((word for word in words if not word.startswith("-") and word not in codes), None)
-    if script is not None and not codes:
+    script = next((w for w in words if (w == "-" or not w.startswith("-")) and w not in codes), None)
+    if script not in (None, "-") and not codes:
         _check_script(shell, [script], stdin)
     if not codes and (script is None or script == "-") and stdin:
         codes = [stdin]
@@ -276,7 +278,7 @@ _PROTECTED_FILES = (
         "./.git/HEAD",
         "./.git/config",
         "./.git/index",
-        "./.git/hooks/pre-commit",
+        "./.git/hooks", "./.git/refs/heads", "./.git/objects/pack", "./.git/info", "./.git/logs", "./.planning/phases", "./.git/hooks/pre-commit",
         "./.git/hooks/pre-commit.sample",
         "./.git/refs/heads/main",
     ),
@@ -432,6 +434,10 @@ def _check_writes(shell: Shell, program: str, words: list[str]) -> None:
             findings.add(paths.check_write(target))
             if paths.contains_tree(target):
                 findings.add(Deny(reason=f"{shown(word)} contains the project"))
+    if program in ("cp", "rsync") and positional and paths.contains_tree(positional[-1]):
+        whole = [word for word in positional[:-1] if re.search(r"/\.?$", word)]
+        if whole or any(word.startswith("--delete") for word in words):
+            findings.add(Ask(reason=f"{program} may replace the run's own files: name the files or a subfolder"))
     if program in ("cp", "mv", "ln", "install", "rsync"):
         for word in positional[:-1]:
             findings.add(paths.check_read(word))

@@ -129,12 +129,11 @@ def _local_argument(program: str, subcommands: Sequence[str], words: Sequence[st
         "npm": ("-g", "--global"),
         "pnpm": ("-g", "--global"),
         "bun": ("-g", "--global"),
-        "pip": ("--user", "--break-system-packages", "--target", "--prefix", "--root"),
-        "pip3": ("--user", "--break-system-packages", "--target", "--prefix", "--root"),
+        "pip": ("--user", "--break-system-packages"),
+        "pip3": ("--user", "--break-system-packages"),
         "docker": ("--privileged", "--pid=host", "--net=host", "--volume=/:/host"),
         "podman": ("--privileged", "--pid=host"),
         "direnv": ("allow",),
-        "cargo": ("--root",),
         "go": ("-w",) if "env" in subcommands[:1] else (),
     }
     if found := next((word for word in words if word in options.get(program, ())), ""):

@@ -31,6 +31,7 @@ from .words import (
     descendants,
     expand,
     expand_text,
+    LITERAL,
     is_pattern,
     known,
     parse,
@@ -91,7 +92,7 @@ class Shell:
             return self.unknown_code(text)
         if self.depth >= MAX_DEPTH:
             raise TooComplex("the command is nested too deeply")
-        root, bodies = parse(text)
+        root, bodies = parse(text.translate(LITERAL))
         if root.has_error:
             self.findings.unparsed(text)
         inner = self._copy(bodies=bodies, depth=self.depth + 1)

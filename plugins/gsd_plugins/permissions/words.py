@@ -28,6 +28,8 @@ _BODY = "\x12"
 MARKERS = re.compile(r"[\x00-\x06\x0e-\x12]")
 _LIVE = str.maketrans("*?[{,}", STAR + QUERY + BRACKET + _LEFT + _COMMA + _RIGHT)
 _LITERAL = str.maketrans(_LEFT + _COMMA + _RIGHT + _TILDE, "{,}~")
+LITERAL = str.maketrans(STAR + QUERY + BRACKET, "*?[")
+"""Turns a pattern into text for a shell, which interprets it again."""
 _SHOWN = str.maketrans({UNKNOWN: "$…", CONTENT: "$…", DOWNLOAD: "$…", STAR: "*", QUERY: "?", BRACKET: "["})
 _SCOPED = frozenset({"command_substitution", "process_substitution"})
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v"}
