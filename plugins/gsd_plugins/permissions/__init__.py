@@ -41,10 +41,25 @@ GSD_TOOLS_PREFIX = "mcp__gsd__"
 READ_TOOLS = frozenset({"Read", "NotebookRead", "Glob", "Grep", "LS"})
 WRITE_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 HARMLESS_TOOLS = frozenset(
-    """
-    AskUserQuestion StructuredOutput TodoWrite TodoRead WebFetch WebSearch ToolSearch TaskCreate TaskGet
-    TaskList TaskUpdate TaskOutput BashOutput Skill SlashCommand EnterPlanMode ExitPlanMode
-    """.split()
+    [
+        "AskUserQuestion",
+        "StructuredOutput",
+        "TodoWrite",
+        "TodoRead",
+        "WebFetch",
+        "WebSearch",
+        "ToolSearch",
+        "TaskCreate",
+        "TaskGet",
+        "TaskList",
+        "TaskUpdate",
+        "TaskOutput",
+        "BashOutput",
+        "Skill",
+        "SlashCommand",
+        "EnterPlanMode",
+        "ExitPlanMode",
+    ]
 )
 SHELL_KILL_TOOLS = frozenset({"KillShell", "KillBash", "TaskStop"})
 AGENT_TOOLS = frozenset({"Task", "Agent"})

@@ -28,20 +28,15 @@ _DESTROYING = re.compile(
     r"\b(?:drop\s+(?:database|schema|table)|truncate|flushall|flushdb|dropdatabase)\b", re.I
 )
 _PUBLISHING = frozenset({"publish", "deploy", "release", "unpublish", "push", "ship"})
-_RUNS_SCRIPTS = frozenset(
-    "npm pnpm yarn bun make gmake just task gradle gradlew uv hatch flit pdm rye poetry lerna changeset goreleaser firebase nuget dotnet "
-    "fastlane rake mvn mvnw mvnd sbt mage nx turbo docker podman cargo nox tox invoke inv rush mix composer earthly ng expo".split()
-)
 
 
 def check_network(shell: Shell, program: str, words: Sequence[str]) -> None:
     """Collect effects outside the project, and what no agent may do."""
     table, findings = programs(), shell.findings
-    if reason := table.outward.get(program.removesuffix("-cli")):
-        if not _only_help(words) and not (
-            program in ("nc", "ncat", "socat", "telnet") and _local_only(words)
-        ):
-            findings.outward(f"{program}: {reason}")
+    reason = table.outward.get(program.removesuffix("-cli"), "")
+    here = program in ("nc", "ncat", "socat", "telnet") and _local_only(words)
+    if reason and not here and not _only_help(words):
+        findings.outward(f"{program}: {reason}")
     subcommands = _subcommands(words)
     if asked := _outward_argument(program, subcommands, words):
         findings.outward(f"{program} {asked}: it has effects on other machines")
@@ -79,7 +74,7 @@ def check_network(shell: Shell, program: str, words: Sequence[str]) -> None:
 
 def _outward_argument(program: str, subcommands: Sequence[str], words: Sequence[str]) -> str:
     named = set(programs().subcommands.get(program, ()))
-    if program in _RUNS_SCRIPTS:
+    if programs().is_a(program, "runs_scripts"):
         for word in [
             *subcommands,
             *(w for w in words if program in ("make", "gmake", "mvn", "mvnw", "gradle", "gradlew")),
@@ -120,7 +115,7 @@ def _outward_argument(program: str, subcommands: Sequence[str], words: Sequence[
     ):
         return ""
     if "run" in subcommands[:1]:
-        candidates = subcommands
+        candidates = list(subcommands)
     return next((word for word in candidates if word in named), "")
 
 
@@ -241,11 +236,9 @@ def _addresses(words: Sequence[str]) -> list[str]:
         word
         for before, word in pairwise(["", *words])
         if before not in valued
-        or "://" in word
-        and before not in ("-H", "--header", "-d", "--data", "--data-raw", "-w", "--json")
+        or ("://" in word and before not in ("-H", "--header", "-d", "--data", "--data-raw", "-w", "--json"))
     ]
-    kept = [word for word in kept if not re.match(r"--(?:header|data|json|write-out|form)\b", word)]
-    return kept
+    return [word for word in kept if not re.match(r"--(?:header|data|json|write-out|form)\b", word)]
 
 
 def _is_local(word: str) -> bool:

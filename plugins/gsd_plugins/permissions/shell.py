@@ -24,6 +24,7 @@ from .streams import output_of
 from .words import (
     CONTENT,
     DOWNLOAD,
+    LITERAL,
     STAR,
     UNKNOWN,
     TooComplex,
@@ -31,7 +32,6 @@ from .words import (
     descendants,
     expand,
     expand_text,
-    LITERAL,
     is_pattern,
     known,
     parse,
@@ -161,8 +161,8 @@ class Shell:
             case "for_statement":
                 return self._loop(node, stdin)
             case "c_style_for_statement":
-                for name in descendants(node, "variable_assignment"):
-                    self.variables[text_of(name).partition("=")[0]] = STAR
+                for each in descendants(node, "variable_assignment"):
+                    self.variables[text_of(each).partition("=")[0]] = STAR
                 return self._branches(node, stdin)
             case (
                 "if_statement"
@@ -218,9 +218,7 @@ class Shell:
     def _branches(self, node: Node, stdin: str) -> str:
         """Follow parts that may or may not run: after them, the folder may be the one before."""
         before = self.paths.folders
-        outputs: list[str] = []
-        for child in node.named_children:
-            outputs.append(self.walk(child, stdin))
+        outputs = [self.walk(child, stdin) for child in node.named_children]
         self._merge(before)
         return "\n".join(output for output in outputs if output)
 
@@ -383,8 +381,7 @@ class Shell:
         first, arguments = words[0], list(words[1:])
         folder, slash, base = first.rpartition("/")
         if (
-            not base
-            and slash
+            (not base and slash)
             or not known(base)
             or is_pattern(base)
             or (not known(folder) and base not in programs().known)

@@ -1,4 +1,4 @@
-"""Parses shell text with tree-sitter-bash, and expands its words as far as that is possible without running it.
+"""Parses shell text with tree-sitter-bash, and expands its words as far as possible without running it.
 
 An expanded word is a string. What is not literally in it is a marker, a control character that no
 command may contain: a part that is known only at run time, or a character that the shell interprets.
