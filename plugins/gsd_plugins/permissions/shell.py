@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 MAX_DEPTH = 8
-MAX_COMMANDS = 200
+MAX_COMMANDS = 120
 MAX_ITERATIONS = 12
 RUN_TIME = "known only at run time: write it out"
 KEEP_RUN = "GSD_RUN must stay set: it identifies the run's processes"
