@@ -226,6 +226,7 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("apprise", "notify"): check_notify,
     ("apprise", "settings"): check_settings,
     ("permissions", "permit_tool"): check_writes_are_permitted_in_the_project_only,
+    ("permissions", "settings"): check_settings,
     ("budget", "check_budget"): check_budget_stops_at_the_limit,
     ("budget", "settings"): check_settings,
     ("inplace", "workspace"): check_workspace_is_the_project,

@@ -39,16 +39,9 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "x"],
     ):
         subprocess.run(["git", "-c", "init.defaultBranch=main", *command], cwd=project, check=True)
-    for name, command in {
-        "evil.tar": ["tar", "-cPf", "evil.tar", "../outside/canary"],
-        "evil.patch": [
-            "sh",
-            "-c",
-            "printf -- '--- a/../outside/canary\n+++ b/../outside/canary\n@@ -1 +1 @@\n-canary\n+x\n' > evil.patch",
-        ],
-    }.items():
-        subprocess.run(command, cwd=project, check=True, capture_output=True)
-        assert (project / name).exists()
+    subprocess.run(["tar", "-cPf", "evil.tar", "../outside/canary"], cwd=project, check=True)
+    patch = "--- ../outside/canary\n+++ ../outside/canary\n@@ -1 +1 @@\n-canary\n+x\n"
+    (project / "evil.patch").write_text(patch)
     return base
 
 
@@ -59,7 +52,11 @@ def contents(base: Path) -> Mapping[str, object]:
     for place in places:
         for path in (place, *sorted(place.rglob("*"))):
             kind = (
-                os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else "folder"
+                str(path.readlink())
+                if path.is_symlink()
+                else path.read_bytes()
+                if path.is_file()
+                else "folder"
             )
             found[str(path.relative_to(base))] = (kind, path.lstat().st_mode)
     found["around"] = sorted(path.name for path in base.iterdir())
@@ -67,7 +64,7 @@ def contents(base: Path) -> Mapping[str, object]:
 
 
 def run_in_sandbox(base: Path, scratch: Path, command: str) -> int:
-    """Return the exit code of a command in a copy of the project, of which the run's own files are those of *base*, read-only."""
+    """Return the exit code of a command in a copy of the project, with its own files read-only."""
     project = base / "project"
     copy = scratch / "project"
     shutil.copytree(project, copy, symlinks=True)

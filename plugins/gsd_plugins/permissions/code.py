@@ -55,7 +55,8 @@ _READS_SECRETS = re.compile(
     r"\.read\b|read_text|readFile|File\.read|environ|process\.env|\bENV\b|getenv|open\s*\("
 )
 _COMPARED = re.compile(
-    r"(?:\bin\b|[!=]=|ignore|exclude|skip|startswith|filter)[^\n]{0,40}['\"/]\.(?:git|planning|gsd|claude)|\.(?:git|planning|gsd|claude)['\"] (?:not )?in\b"
+    r"(?:\bin\b|[!=]=|ignore|exclude|skip|startswith|filter)[^\n]{0,40}['\"/]\.(?:git|planning|gsd|claude)|"
+    r"\.(?:git|planning|gsd|claude)['\"] (?:not )?in\b"
 )
 _HOST = re.compile(
     r"(?:https?|ftps?|wss?)://([^/\s'\":\]]+|\[[^\]]*\])|['\"]([\w-]+(?:\.[\w-]+)+|localhost|::1)['\"]\s*,\s*\d+"
@@ -94,16 +95,10 @@ def check_code(shell: Shell, code: str, language: str) -> None:
         findings.add(Deny(reason=f"agents may not run code that mentions {match[0]!r}"))
     named = _PROTECTED.search(plain)
     if named and (writes or starts or _HIDES.search(plain)):
-        findings.add(
-            Deny(
-                reason=f"agents may not run code that mentions {named[0]!r}, and writes files or runs programs"
-            )
-        )
+        findings.add(Deny(reason=f"agents may not run code that mentions {named[0]!r} and changes something"))
     if (writes or starts) and (match := _HIDES.search(plain)):
         findings.add(
-            Ask(
-                reason=f"code that uses {match[0].strip()!r} does not show what it changes: write paths as plain text"
-            )
+            Ask(reason=f"code that uses {match[0].strip()!r} hides what it changes: use plain paths")
         )
     if (
         (writes or starts)
@@ -163,20 +158,22 @@ def _check_hosts(shell: Shell, code: str) -> None:
     sends = _SENDS.search(code)
     if sends and (remote or not hosts):
         shell.findings.outward("the code sends data to another machine")
-    elif (
-        remote
-        and _FETCHES.search(code)
-        and _READS_SECRETS.search(re.sub(r"urlopen\s*\([^()]*\)\s*\.read", "", code))
-    ):
-        if re.search(r"(?:\+|\$\{|\{|%|\.format|,\s*params)", code):
-            shell.findings.outward("the code may send data to another machine in an address")
+        return
+    reads = _READS_SECRETS.search(re.sub(r"urlopen\s*\([^()]*\)\s*\.read", "", code))
+    builds = re.search(r"\+|\{|%|\.format|,\s*params", code)
+    if remote and reads and builds and _FETCHES.search(code):
+        shell.findings.outward("the code may send data to another machine in an address")
 
 
 def _check_started(shell: Shell, code: str, language: str) -> None:
     """Check the programs that code starts, as far as they are literal."""
     seen = False
     rest = code
-    for match in _CALL_LISTS.finditer(code):
+    for match in re.finditer(r"\b\w*(?:spawn|exec)\w*\(\s*['\"]([^'\"]+)['\"]\s*,\s*\[([^\]]*)\]", code):
+        seen = True
+        rest = rest.replace(match[0], "")
+        shell.nested([match[1], *re.findall(r"['\"]([^'\"]*)['\"]", match[2])])
+    for match in _CALL_LISTS.finditer(rest):
         words = re.findall(r"sys\.executable|process\.execPath|'[^']*'|\"[^\"]*\"", match[1])
         plain = [
             "python" if w == "sys.executable" else "node" if w == "process.execPath" else w[1:-1]
@@ -191,11 +188,7 @@ def _check_started(shell: Shell, code: str, language: str) -> None:
         if not text:
             continue
         seen = True
-        arguments = re.match(r"\s*,\s*\[([^\]]*)\]", rest[match.end() :])
-        if arguments:
-            shell.nested([text, *re.findall(r"['\"]([^'\"]*)['\"]", arguments[1])])
-        else:
-            shell.run_text(re.sub(r"\$?\{[^}]*\}", "$unknown", text))
+        shell.run_text(re.sub(r"\$?\{[^}]*\}", "$unknown", text))
     if language in ("perl", "ruby", "php"):
         for text in re.findall(r"`([^`]*)`|qx[/{(]([^/})]*)", rest):
             seen = True

@@ -1,4 +1,4 @@
-"""What one command does: the command inside a wrapper, effects on other machines, writes, unknown programs."""
+"""What one command does: the command inside a wrapper, code in its arguments, writes, unknown programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .code import check_awk, check_code, check_sed
 from .network import check_git, check_network
 from .paths import PathContext, without_excluded
 from .programs import programs
-from .words import STAR, UNKNOWN, is_pattern, known, shown
+from .words import STAR, UNKNOWN, known, shown
 
 if TYPE_CHECKING:
     from .shell import Shell
@@ -229,6 +229,8 @@ def _check_code_arguments(shell: Shell, program: str, words: list[str], stdin: s
         check_sed(shell, words)
     elif program in ("less", "more") and any(word.startswith("+") for word in words):
         shell.findings.add(Ask(reason=f"{program} + runs commands"))
+    elif program in ("make", "gmake") and (values := [w[6:] for w in words if w.startswith("SHELL=")]):
+        shell.run_text(values[0])
     elif program in ("make", "gmake") and {"-f", "-f-"} & set(words) and stdin:
         for line in stdin.splitlines():
             shell.run_text(line.rpartition(":")[2].strip("\t @-;"))
@@ -272,8 +274,8 @@ def _check_interpreter(shell: Shell, program: str, words: list[str], stdin: str)
     flags = {"node": r"-\w*[ep]|--eval|--print", "perl": r"-\w*[eE]", "deno": r"eval", "php": r"-r"}
     pattern = flags.get(language, r"-\w*[ce]|--eval")
     codes = [following for word, following in pairwise(words) if re.fullmatch(pattern, word)]
-    script = next((word for word in words if not word.startswith("-") and word not in codes), None)
-    if script is not None and not codes:
+    script = next((w for w in words if (w == "-" or not w.startswith("-")) and w not in codes), None)
+    if script not in (None, "-") and not codes:
         _check_script(shell, [script], stdin)
     if not codes and (script is None or script == "-") and stdin:
         codes = [stdin]
@@ -287,11 +289,18 @@ def _check_interpreter(shell: Shell, program: str, words: list[str], stdin: str)
 # find.
 
 # Names of files in .git/ and .planning/: a filter that matches them protects nothing.
+_FIND_RUNS = ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
 _PROTECTED_FILES = (
     *(
         "./.git/HEAD",
         "./.git/config",
         "./.git/index",
+        "./.git/hooks",
+        "./.git/refs/heads",
+        "./.git/objects/pack",
+        "./.git/info",
+        "./.git/logs",
+        "./.planning/phases",
         "./.git/hooks/pre-commit",
         "./.git/hooks/pre-commit.sample",
         "./.git/refs/heads/main",
@@ -313,7 +322,7 @@ def _check_find(shell: Shell, program: str, words: list[str]) -> None:
     for place, word in enumerate(words):
         if word == "-delete":
             shell.findings.add(check_found(found, shell.paths))
-        if word not in ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"):
+        if word not in _FIND_RUNS:
             continue
         ends = [n for n, end in enumerate(words) if n > place and end in (";", "+")] or [len(words)]
         inner = [
@@ -345,22 +354,10 @@ def found_files(program: str, words: Sequence[str], paths: PathContext) -> list[
             if not word.startswith("-"):
                 roots.append(word)
     else:
-        bare = [
-            word
-            for word in words[
-                : next(
-                    (n for n, w in enumerate(words) if w in ("-x", "-X", "--exec", "--exec-batch")),
-                    len(words),
-                )
-            ]
-        ]
-        roots = _positional(
-            [
-                w
-                for w, before in zip(bare, ["", *bare], strict=False)
-                if before not in ("-e", "-t", "-d", "-E")
-            ]
-        )[1:]
+        end = next((n for n, word in enumerate(words) if word in _FIND_RUNS), len(words))
+        valued = ("-e", "-t", "-d", "-E", "--extension", "--type")
+        bare = [word for before, word in pairwise(["", *words[:end]]) if before not in valued]
+        roots = _positional(bare)[1:]
     chosen, left_out = _find_filters(words)
     if program != "find":
         chosen += [f"*.{following}" for word, following in pairwise(words) if word in ("-e", "--extension")]
@@ -448,6 +445,12 @@ def _check_writes(shell: Shell, program: str, words: list[str]) -> None:
             findings.add(paths.check_write(target))
             if paths.contains_tree(target):
                 findings.add(Deny(reason=f"{shown(word)} contains the project"))
+    if program in ("cp", "rsync") and positional and paths.contains_tree(positional[-1]):
+        whole = [word for word in positional[:-1] if re.search(r"/\.?$", word)]
+        if whole or any(word.startswith("--delete") for word in words):
+            findings.add(
+                Ask(reason=f"{program} may replace the run's own files: name the files or a subfolder")
+            )
     if program in ("cp", "mv", "ln", "install", "rsync"):
         for word in positional[:-1]:
             findings.add(paths.check_read(word))
@@ -467,18 +470,13 @@ def _check_writes(shell: Shell, program: str, words: list[str]) -> None:
         if positional:
             findings.add(paths.check_write(positional[0]))
         else:
-            findings.add(
-                Ask(
-                    reason="the files that a patch changes cannot be checked: name the file, `patch FILE x.patch`"
-                )
-            )
+            findings.add(Ask(reason="a patch may change any file: name the file: `patch FILE x.patch`"))
     if program == "tar" and any(re.match(r"-\w*P|--absolute-names", word) for word in words):
         findings.add(Ask(reason="tar -P writes outside the project"))
-    if program == "tar" and words and re.match(r"-?\w*[cru]", words[0]) and not words[0].startswith("--"):
-        if target := _option(words, ("-f", "--file")) or (
-            words[1] if re.match(r"-?\w+f$", words[0]) and len(words) > 1 else ""
-        ):
-            findings.add(paths.check_write(target) if target != "-" else None)
+    if program == "tar" and words and re.match(r"-?\w*[cru](?!\w*-)", words[0]) and words[0][:2] != "--":
+        second = words[1] if re.match(r"-?\w+f$", words[0]) and len(words) > 1 else ""
+        target = _option(words, ("-f", "--file")) or second
+        findings.add(paths.check_write(target) if target not in ("", "-") else None)
 
 
 def _check_deletion(shell: Shell, program: str, words: Sequence[str], positional: Sequence[str]) -> None:
@@ -490,9 +488,7 @@ def _check_deletion(shell: Shell, program: str, words: Sequence[str], positional
             )
         if not known(word):
             shell.findings.add(
-                Ask(
-                    reason=f"what {program} deletes is known only at run time: use `rm -rf build/x`, the path has to be visible"
-                )
+                Ask(reason=f"{program} of an unknown path: use `rm -rf build/x`, the path has to be visible")
             )
 
 
@@ -566,6 +562,3 @@ def _only_reads(program: str, words: Sequence[str]) -> bool:
     if program in ("curl", "xargs") or (program in ("uniq", "xxd") and len(_positional(words)) > 1):
         return False
     return programs().is_a(program, "read")
-
-
-__all__ = ["check_found", "check_program", "found_files", "is_pattern"]

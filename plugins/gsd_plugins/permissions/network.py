@@ -28,64 +28,15 @@ _DESTROYING = re.compile(
     r"\b(?:drop\s+(?:database|schema|table)|truncate|flushall|flushdb|dropdatabase)\b", re.I
 )
 _PUBLISHING = frozenset({"publish", "deploy", "release", "unpublish", "push", "ship"})
-_RUNS_SCRIPTS = frozenset(
-    [
-        "npm",
-        "pnpm",
-        "yarn",
-        "bun",
-        "make",
-        "gmake",
-        "just",
-        "task",
-        "gradle",
-        "gradlew",
-        "uv",
-        "hatch",
-        "flit",
-        "pdm",
-        "rye",
-        "poetry",
-        "lerna",
-        "changeset",
-        "goreleaser",
-        "firebase",
-        "nuget",
-        "dotnet",
-        "fastlane",
-        "rake",
-        "mvn",
-        "mvnw",
-        "mvnd",
-        "sbt",
-        "mage",
-        "nx",
-        "turbo",
-        "docker",
-        "podman",
-        "cargo",
-        "nox",
-        "tox",
-        "invoke",
-        "inv",
-        "rush",
-        "mix",
-        "composer",
-        "earthly",
-        "ng",
-        "expo",
-    ]
-)
 
 
 def check_network(shell: Shell, program: str, words: Sequence[str]) -> None:
     """Collect effects outside the project, and what no agent may do."""
     table, findings = programs(), shell.findings
-    if reason := table.outward.get(program.removesuffix("-cli")):
-        if not _only_help(words) and not (
-            program in ("nc", "ncat", "socat", "telnet") and _local_only(words)
-        ):
-            findings.outward(f"{program}: {reason}")
+    reason = table.outward.get(program.removesuffix("-cli"), "")
+    here = program in ("nc", "ncat", "socat", "telnet") and _local_only(words)
+    if reason and not here and not _only_help(words):
+        findings.outward(f"{program}: {reason}")
     subcommands = _subcommands(words)
     if asked := _outward_argument(program, subcommands, words):
         findings.outward(f"{program} {asked}: it has effects on other machines")
@@ -123,7 +74,7 @@ def check_network(shell: Shell, program: str, words: Sequence[str]) -> None:
 
 def _outward_argument(program: str, subcommands: Sequence[str], words: Sequence[str]) -> str:
     named = set(programs().subcommands.get(program, ()))
-    if program in _RUNS_SCRIPTS:
+    if programs().is_a(program, "runs_scripts"):
         for word in [
             *subcommands,
             *(w for w in words if program in ("make", "gmake", "mvn", "mvnw", "gradle", "gradlew")),
@@ -164,7 +115,7 @@ def _outward_argument(program: str, subcommands: Sequence[str], words: Sequence[
     ):
         return ""
     if "run" in subcommands[:1]:
-        candidates = subcommands
+        candidates = list(subcommands)
     return next((word for word in candidates if word in named), "")
 
 
@@ -173,12 +124,11 @@ def _local_argument(program: str, subcommands: Sequence[str], words: Sequence[st
         "npm": ("-g", "--global"),
         "pnpm": ("-g", "--global"),
         "bun": ("-g", "--global"),
-        "pip": ("--user", "--break-system-packages", "--target", "--prefix", "--root"),
-        "pip3": ("--user", "--break-system-packages", "--target", "--prefix", "--root"),
+        "pip": ("--user", "--break-system-packages"),
+        "pip3": ("--user", "--break-system-packages"),
         "docker": ("--privileged", "--pid=host", "--net=host", "--volume=/:/host"),
         "podman": ("--privileged", "--pid=host"),
         "direnv": ("allow",),
-        "cargo": ("--root",),
         "go": ("-w",) if "env" in subcommands[:1] else (),
     }
     if found := next((word for word in words if word in options.get(program, ())), ""):
@@ -288,8 +238,7 @@ def _addresses(words: Sequence[str]) -> list[str]:
         if before not in valued
         or ("://" in word and before not in ("-H", "--header", "-d", "--data", "--data-raw", "-w", "--json"))
     ]
-    kept = [word for word in kept if not re.match(r"--(?:header|data|json|write-out|form)\b", word)]
-    return kept
+    return [word for word in kept if not re.match(r"--(?:header|data|json|write-out|form)\b", word)]
 
 
 def _is_local(word: str) -> bool:

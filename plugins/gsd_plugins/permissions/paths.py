@@ -136,7 +136,7 @@ class PathContext:
             return objection
         if not known(word):
             return Ask(
-                reason=f"{shown(word)!r} is written to, and a part of it is known only at run time: write it out"
+                reason=f"{shown(word)!r} is written to, and partly known only at run time: write it out"
             )
         if not self.folders and not absolute:
             return Ask(
@@ -175,7 +175,7 @@ class PathContext:
     def check_argument(self, word: str) -> Objection:
         """Return the objection to a program's use of the path that a word may be, to read or to write.
 
-        A path to something that does not exist may be an address, ``/api/users``, unless its first folder exists.
+        A path that does not exist may be an address, ``/api/users``, unless its first folder exists.
         """
         option = re.match(r"-{1,2}[\w.-]+=(?=[/~.])", word)
         text = re.sub(r"^-{1,2}[\w.-]+=|^-[A-Za-z](?=[/~.])|^@(?=[/~.])", "", word)
@@ -219,7 +219,7 @@ class PathContext:
     def _matches(self, word: str) -> Iterator[str]:
         pattern = "".join(f"[{c}]" if c in "*?[" else c for c in word).translate(_PATTERN)
         for cwd in self.folders or (Path("/"),):
-            yield from islice((str(cwd / path) for path in glob.iglob(pattern, root_dir=cwd)), 100)
+            yield from islice((str(cwd / path) for path in glob.iglob(pattern, root_dir=cwd)), 100)  # noqa: PTH207 - absolute patterns too
 
 
 def without_excluded(words: list[str]) -> list[str]:

@@ -41,26 +41,35 @@ class Programs:
 def programs() -> Programs:
     """Return the table."""
     table = tomllib.loads((files(__package__) / "programs.toml").read_text("utf-8"))
-    sets = {
-        name: {key: frozenset(value.split()) for key, value in table[name].items()}
-        for name in ("classes", "subcommands", "local", "harmless", "options", "outputs", "commands")
-    }
-    reasons = {name: _reasons(table[name]) for name in ("outward", "denied", "asked")}
-    wrappers = {name: _wrappers(table[name]) for name in ("wrappers", "installs")}
+    classes = _sets(table["classes"])
+    reasons = [_reasons(table[name]) for name in ("outward", "denied", "asked")]
+    wrappers = [_wrappers(table[name]) for name in ("wrappers", "installs")]
+    tables = [_sets(table[name]) for name in ("subcommands", "harmless", "outputs")]
     first, required = table["git"].pop("first"), table["git"].pop("required")
     reading = {words[0]: (False, tuple(words[1:])) for words in map(str.split, first)}
     reading |= {words[0]: (True, tuple(words[1:])) for words in map(str.split, required)}
-    known = [*sets["classes"].values(), *reasons.values(), *wrappers.values()]
-    known += [sets[name] for name in ("subcommands", "harmless", "outputs")]
     return Programs(
-        **sets,
-        **reasons,
-        **wrappers,
-        git={key: frozenset(value.split()) for key, value in table["git"].items()},
+        classes=classes,
+        outward=reasons[0],
+        denied=reasons[1],
+        asked=reasons[2],
+        subcommands=tables[0],
+        local=_sets(table["local"]),
+        harmless=tables[1],
+        options=_sets(table["options"]),
+        wrappers=wrappers[0],
+        installs=wrappers[1],
+        outputs=tables[2],
+        commands=_sets(table["commands"]),
+        git=_sets(table["git"]),
         git_reading=reading,
         places={key: tuple(value.split()) for key, value in table["places"].items()},
-        known=frozenset(name for names in known for name in names),
+        known=frozenset().union(*classes.values(), *reasons, *wrappers, *tables),
     )
+
+
+def _sets(table: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    return {key: frozenset(value.split()) for key, value in table.items()}
 
 
 def _reasons(table: Mapping[str, str]) -> dict[str, str]:

@@ -24,6 +24,7 @@ from .streams import output_of
 from .words import (
     CONTENT,
     DOWNLOAD,
+    LITERAL,
     STAR,
     UNKNOWN,
     TooComplex,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 MAX_DEPTH = 8
-MAX_COMMANDS = 200
+MAX_COMMANDS = 120
 MAX_ITERATIONS = 12
 RUN_TIME = "known only at run time: write it out"
 KEEP_RUN = "GSD_RUN must stay set: it identifies the run's processes"
@@ -91,7 +92,7 @@ class Shell:
             return self.unknown_code(text)
         if self.depth >= MAX_DEPTH:
             raise TooComplex("the command is nested too deeply")
-        root, bodies = parse(text)
+        root, bodies = parse(text.translate(LITERAL))
         if root.has_error:
             self.findings.unparsed(text)
         inner = self._copy(bodies=bodies, depth=self.depth + 1)
@@ -160,8 +161,8 @@ class Shell:
             case "for_statement":
                 return self._loop(node, stdin)
             case "c_style_for_statement":
-                for name in descendants(node, "variable_assignment"):
-                    self.variables[text_of(name).partition("=")[0]] = STAR
+                for each in descendants(node, "variable_assignment"):
+                    self.variables[text_of(each).partition("=")[0]] = STAR
                 return self._branches(node, stdin)
             case (
                 "if_statement"
@@ -217,9 +218,7 @@ class Shell:
     def _branches(self, node: Node, stdin: str) -> str:
         """Follow parts that may or may not run: after them, the folder may be the one before."""
         before = self.paths.folders
-        outputs: list[str] = []
-        for child in node.named_children:
-            outputs.append(self.walk(child, stdin))
+        outputs = [self.walk(child, stdin) for child in node.named_children]
         self._merge(before)
         return "\n".join(output for output in outputs if output)
 

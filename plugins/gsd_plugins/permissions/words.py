@@ -1,4 +1,4 @@
-"""Parses shell text with tree-sitter-bash, and expands its words as far as that is possible without running it.
+"""Parses shell text with tree-sitter-bash, and expands its words as far as possible without running it.
 
 An expanded word is a string. What is not literally in it is a marker, a control character that no
 command may contain: a part that is known only at run time, or a character that the shell interprets.
@@ -28,6 +28,8 @@ _BODY = "\x12"
 MARKERS = re.compile(r"[\x00-\x06\x0e-\x12]")
 _LIVE = str.maketrans("*?[{,}", STAR + QUERY + BRACKET + _LEFT + _COMMA + _RIGHT)
 _LITERAL = str.maketrans(_LEFT + _COMMA + _RIGHT + _TILDE, "{,}~")
+LITERAL = str.maketrans(STAR + QUERY + BRACKET, "*?[")
+"""Turns a pattern into text for a shell, which interprets it again."""
 _SHOWN = str.maketrans({UNKNOWN: "$…", CONTENT: "$…", DOWNLOAD: "$…", STAR: "*", QUERY: "?", BRACKET: "["})
 _SCOPED = frozenset({"command_substitution", "process_substitution"})
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v"}
