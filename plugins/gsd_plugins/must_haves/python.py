@@ -14,7 +14,9 @@ import attrs
 
 from .source import (
     NEUTRAL,
+    REFUSAL_STATUS,
     UNFINISHED,
+    UNFINISHED_STATUS,
     BodyKind,
     Function,
     Reference,
@@ -48,7 +50,12 @@ _LISTENS = frozenset(
         "extension",
     )
 )
-_PRINT = re.compile(r"print|(?:\w+\.)*(?:echo|secho|print|debug|info|warning|log)")
+_PRINT = re.compile(
+    r"print|(?:\w+\.)*(?:echo|secho|print|debug|info|warning|log)|(?:\w+\.)*_?std(?:out|err)\.write"
+    r"|(?:\w+\.)*_?(?:log|logger|logging|LOG|LOGGER)\.\w+"
+)
+_ANSWERS = re.compile(r"\.(?:post|put|patch|delete|route|api_route)$")
+_STATUS = re.compile(r"(?:\w+\.)*(?:abort|abort_with_status|set_code|HTTPException|HTTPError|\w*Response|jsonify)")
 _ASSERTING = re.compile(
     r"(?i)(?:^|[._])_?(?:assert|expect|check|verify|ensure|must|should|fail|raises|warns|require|compare|validate)"
 )
@@ -377,6 +384,9 @@ def _function(
             r"NoReturn|Generator|Iterator|\bAny\b|\bobject\b|Optional|None", returned
         ):
             returns = "unknown"
+    mentioned = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+    values = tuple(n for n in names if n not in NEUTRAL and not n.startswith("_"))
+    handles = any(map(_ANSWERS.search, decorators)) or bool({"request", "req"} & set(names))
     last = node.end_lineno or node.lineno
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return Function(
@@ -384,7 +394,9 @@ def _function(
         line=node.lineno,
         body=kind,
         value=value,
-        parameters=tuple(n for n in names if n not in NEUTRAL and not n.startswith("_")),
+        parameters=values,
+        unused=tuple(n for n in values if n not in mentioned and "locals" not in mentioned),
+        answers=handles and kind == "constant" and "(" in value.replace("{", "(") and not REFUSAL_STATUS.search(value),
         ignored=tuple(n for n in names if n.startswith("_") and n != "_"),
         uses_parameters=bool(used & set(names)),
         returns=returns,
@@ -403,7 +415,7 @@ def _function(
 
 def _classify(body: Sequence[ast.stmt], names: Sequence[str]) -> tuple[BodyKind, str, list[ast.stmt]]:
     """Return what the body is, the value or statement that shows it, and its statements."""
-    statements = list(_without_docstring(body))
+    statements = list(_flat(_without_docstring(body)))
     constants: dict[str, str] = {}
     rest: list[ast.stmt] = []
     printed = unfinished = ""
@@ -414,6 +426,10 @@ def _classify(body: Sequence[ast.stmt], names: Sequence[str]) -> tuple[BodyKind,
                 # After branches that return something, it refuses what none of them handles.
                 if any(_computes(other) for other in rest):
                     return "code", "", statements
+                return "unfinished", ast.unparse(statement), statements
+            case ast.Raise(exc=ast.Call() as call) | ast.Expr(value=ast.Call() as call) if _says_unfinished(call):
+                unfinished = ast.unparse(statement)
+            case ast.Return(value=ast.Call() as call) if len(statements) == 1 and _says_unfinished(call):
                 return "unfinished", ast.unparse(statement), statements
             case ast.Expr(value=ast.Call(func=function)) if _PRINT.fullmatch(ast.unparse(function)):
                 printed = ast.unparse(statement)
@@ -459,6 +475,43 @@ def _classify(body: Sequence[ast.stmt], names: Sequence[str]) -> tuple[BodyKind,
             return "constant", ast.unparse(returned), statements
         case _:
             return "code", "", statements
+
+
+def _flat(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements, and instead of a ``try`` around messages and literals, or a loop of messages, those."""
+    for statement in body:
+        match statement:
+            case ast.Try(body=inner) if all(map(_is_idle, inner)):
+                yield from inner
+            case ast.For(iter=ast.Name(), body=inner) if all(map(_is_message, inner)):
+                yield from inner
+            case _:
+                yield statement
+
+
+def _is_message(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Expr(value=ast.Call(func=function)):
+            return _PRINT.fullmatch(ast.unparse(function)) is not None
+        case _:
+            return False
+
+
+def _is_idle(statement: ast.stmt) -> bool:
+    """Whether a statement cannot fail: a message, or a literal that is returned."""
+    match statement:
+        case ast.Pass() | ast.Return(value=None):
+            return True
+        case ast.Return(value=value) if value is not None:
+            return _is_constant(value)
+        case _:
+            return _is_message(statement)
+
+
+def _says_unfinished(call: ast.Call) -> bool:
+    """Whether a call answers with the status of what is not implemented: ``abort(501)``."""
+    name = ast.unparse(call.func)
+    return bool(_STATUS.fullmatch(name) and UNFINISHED_STATUS.search(ast.unparse(call)))
 
 
 def _values(statements: Sequence[ast.stmt]) -> list[ast.expr]:
@@ -511,6 +564,12 @@ def _is_constant(node: ast.expr) -> bool:
             return True
         case ast.Call(func=ast.Name(id="Decimal" | "float" | "int" | "jsonify"), args=items):
             return all(map(_is_constant, items))
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=items, keywords=keywords) if (
+            name[:1].isupper() and (items or keywords) and not name.isupper()
+        ):  # Order(id=1, total=0)
+            return all(map(_is_constant, [*items, *(keyword.value for keyword in keywords)]))
+        case ast.Attribute(value=ast.Name(id=owner), attr=name):  # Status.DONE
+            return owner[:1].isupper() and name.isupper()
         case _:
             return False
 
@@ -610,12 +669,15 @@ def _tests_of_class(node: ast.ClassDef, known: set[str], skipped: bool) -> Itera
 def _test(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, known: set[str], skipped: bool) -> Test:
     marked = any(_skips(ast.unparse(decorator)) for decorator in node.decorator_list)
     body = _without_docstring(node.body)
+    # A property holds for all values if nothing fails.
+    given = any(re.match(r"(?:\w+\.)?given\b", ast.unparse(d)) for d in node.decorator_list)
+    pretended = pretends("\n".join(map(ast.unparse, body)))
     at_top = bool(body) and _skips_here(body[0])
     return Test(
         name=name,
         line=node.lineno,
-        asserts=_asserts(node, known) or ">>>" in (ast.get_docstring(node) or ""),
-        pretends=pretends("\n".join(map(ast.unparse, body))),
+        asserts=_asserts(node, known) or ">>>" in (ast.get_docstring(node) or "") or (given and not pretended),
+        pretends=pretended,
         skipped=skipped or marked or at_top,
     )
 

@@ -31,10 +31,31 @@ _TODO = re.compile(
     r"|(?i:\bplaceholder\b|\bnot\s+(?:yet\s+)?implemented\b|\bstub(?:bed)?\b|\bhard-?coded\b"
     r"|\bfor now\b|\breal\s+(?:implementation|logic|code)\b"
     r"|\bimplement(?:ation)?\s+(?:this|me|later|here|goes)\b"
-    r"|\bgoes here\b|\bcoming soon\b|\bwill be (?:implemented|added|done|here)\b"
+    r"|\b(?:go(?:es)?|belongs?) here\b|\bcoming soon\b"
+    r"|\bwill (?:be (?:implemented|added|done|here|wired|filled|connected|replaced|displayed|shown|listed)|go here)\b"
+    r"|\b(?:comes?|added|done|implemented|follows?|wired(?: up)?|to be done) (?:later|soon|next)\b"
+    r"|\b(?:in|with) (?:the|a|an) (?:next|later|future|following|upcoming|subsequent|separate)"
+    r" (?:step|phase|pr|version|commit|task|iteration|release|plan|change|milestone|sprint)\b"
+    r"|\bfor simplicity\b|\bsimulat\w+\b|\bsimplified\b|\bmock(?:ed)? (?:data|response|result|value|implementation)\b"
+    r"|\b(?:dummy|sample|fake) (?:data|response|result|value|implementation)\b|\bskeleton\b"
     r"|\bin a real\b|\bin production\b)"
 )
-_SIMULATED = re.compile(r"(?i)\b(?:for now|in a real|in production|real (?:implementation|logic|code))\b")
+_SIMULATED = re.compile(
+    r"(?i)\b(?:for now|in a real|in production|real (?:implementation|logic|code)|for simplicity|simulat\w+"
+    r"|(?:mock|dummy|sample|fake)(?:ed)? (?:data|response|result|value|implementation)"
+    r"|(?:next|later|future|following) (?:step|phase|version|task|iteration|plan)|later|soon)\b"
+)
+_INSTEAD = re.compile(
+    r"\b(?:TODO|FIXME|TBD)\b|(?i:\bplaceholder\b|\bnot (?:yet )?implemented\b|\bin a real\b|\bsimulat\w+"
+    r"|\bfor now\b|\breal (?:implementation|logic|code)\b|\bimplement(?:ation)? (?:this|later|goes here)\b"
+    r"|\bmock(?:ed)? (?:data|response|result)\b|\bhard-?coded\b)"
+)
+"""Remarks that, beside a parameter that nothing uses, say that what uses it is missing."""
+_CLAIMS = re.compile(
+    r"(?i)\b(?:complete[d]?|success(?:ful(?:ly)?)?|done|finished|imported|created|deleted|removed|saved|sent"
+    r"|uploaded|exported|processed|updated|stored|published|synced|migrated|generated)\b"
+)
+"""What a message says if work was done."""
 _ALL_ALIKE = re.compile(r"(?i)\b(?:all|any|each|every\w*|no|nobody|none|only)\b")
 _BY_DESIGN = re.compile(
     r"(?i)\bno-?op(?:eration)?\b|\bdo(?:es)? nothing\b|\bnothing (?:to|is|needs?|special|happens)\b"
@@ -238,20 +259,31 @@ def find_stubs(source: Source, promised: Collection[str] = ()) -> Iterator[str]:
 
 def judge(function: Function, promised: Collection[str] = ()) -> str:
     """Return why the function is a stub; empty if it is complete, or empty by design."""
-    if function.declared or function.body == "code":
+    if function.declared:
         return ""
+    if function.body == "code":
+        return _judge_code(function)
     name, words = f"{function.name}()", words_of(function.name)
     short = function.name.split(".")[-1]
     own = words_of(short)
     if function.body == "unfinished":
-        if BY_SUBCLASS.search(f"{function.value} {function.doc} {function.comment}"):
+        excused = BY_SUBCLASS.search(f"{function.value} {function.doc} {function.comment}")
+        if excused and not re.search(r"(?i)\byet\b", function.value):
             return ""
         if {"implemented", "unimplemented", "unsupported"} & set(own):
             return ""  # a handler for what is not implemented
         if {"none", "null", "noop"} & set(words_of(function.name.rpartition(".")[0])):
             return ""
         return f"{name} is not implemented: {function.value[:80]}"
-    todo = _TODO.search(function.comment) or _TODO.search(function.doc)
+    # Documentation may speak of now and later; a comment in a body without code says what is missing.
+    if function.component and function.value.startswith("<>"):
+        remark = _TODO.search(function.value) or _INSTEAD.search(function.comment)
+        if remark and not function.callback and len(function.unused) == len(function.parameters) > 0:
+            return f"{name} ignores its parameters and only shows {function.value[2:-3][:60]!r}"
+        return ""
+    todo = _TODO.search(function.comment) or (
+        (found := _TODO.search(function.doc)) and not _SIMULATED.fullmatch(found[0]) and found
+    )
     designed = _BY_DESIGN.search(f"{function.doc}\n{function.comment}")
     invented = function.body == "constant" and _SIMULATED.search(function.comment)
     marked = invented or re.search(r"\b(?:TODO|FIXME)\b", f"{function.doc}{function.comment}")
@@ -287,6 +319,8 @@ def judge(function: Function, promised: Collection[str] = ()) -> str:
         case "constant":
             return _judge_constant(function, name, own)
         case "print":
+            if _CLAIMS.search(function.value) and not set(words) & (_PRINTERS | _OUTCOMES):
+                return f"{name} only prints that it is done: {function.value[:60]}"
             if set(words) & _PRINTERS or (function.uses_parameters and not set(own) & _EFFECTS):
                 return ""
             if function.parameters or set(own[:1]) & _EFFECTS:
@@ -296,6 +330,15 @@ def judge(function: Function, promised: Collection[str] = ()) -> str:
             return ""
 
 
+def _judge_code(function: Function) -> str:
+    """A remark says that something is missing, and a parameter that is not used says the same."""
+    remark = _INSTEAD.search(function.comment)
+    if not remark or not function.unused or function.nested or _BY_DESIGN.search(function.comment):
+        return ""
+    unused = ", ".join(function.unused)
+    return f"{function.name}() has a remark in place of the code that uses {unused}: {remark[0]!r}"
+
+
 def _judge_nested(function: Function, name: str, own: list[str]) -> str:
     """Judge a function in another one, where only two kinds are unfinished for certain.
 
@@ -303,6 +346,11 @@ def _judge_nested(function: Function, name: str, own: list[str]) -> str:
     (``handleSubmit``) that prints instead. An inline function that is empty is mostly meant so.
     """
     value = function.value
+    if function.answers and not function.callback:
+        return f"{name} only answers {value[:60]}"
+    ignores = function.body == "constant" and function.peers and function.parameters and not function.uses_parameters
+    if ignores and set(own[:1]) & _ACCESS and _NULL_LIKE.fullmatch(value) and not _BY_DESIGN.search(function.comment):
+        return f"{name} ignores its parameters and always returns {value[:60]}"
     said = re.search(r"(?s)[\"'`].*", value)
     if function.body == "constant" and _RESPONDS.search(value) and said and UNFINISHED.search(said[0]):
         return "" if function.callback else f"{name} only says that it is not implemented: {value[:60]}"
@@ -317,6 +365,11 @@ def _judge_nested(function: Function, name: str, own: list[str]) -> str:
 _ACCESS = _EFFECTS | frozenset(
     ("get", "find", "lookup", "search", "query", "list", "read", "put", "set", "push", "pop")
 )
+_ACTIONS = _EFFECTS | frozenset(
+    ("destroy", "cancel", "place", "archive", "rename", "reserve", "release", "schedule", "approve", "reset")
+    + ("apply", "transfer", "enqueue", "edit", "generate", "put", "patch", "post", "assign", "invite", "book")
+)
+"""Words in the names of handlers that change something; an answer made of literals alone changes nothing."""
 """First words of methods that are what a store, a queue or a client is for."""
 
 
@@ -330,6 +383,9 @@ def _judge_constant(function: Function, name: str, own: list[str]) -> str:
     if UNFINISHED.search(function.value.strip("\"'`({[ ")) and not set(own) & _LABELS:
         return f"{name} only says that it is not implemented: {function.value[:60]}"
     handles_data = function.name in ("POST", "PUT", "PATCH", "DELETE")
+    acts = set(own) & _ACTIONS and own[0] not in _PREDICATES
+    if function.answers and not function.callback and acts:
+        return f"{name} only answers {function.value[:60]}"
     values = function.parameters + (function.ignored if not function.method else ())
     if function.uses_parameters and not set(own[:1]) & _EFFECTS:
         return ""
@@ -402,6 +458,8 @@ def find_text_stub(path: str, text: str) -> str:
         return _find_unwritten_prose(text)
     if suffix in _PAGES:
         return _find_unwritten_page(text)
+    if suffix in (".css", ".scss", ".less") and not re.search(r"[\w-]\s*:\s*[^\s;{}]|@\w", _COMMENTS.sub("", text)):
+        return "it is a stub: it has no declarations"
     if suffix in (".css", ".scss", ".less", ".sql", ".graphql", ".proto", ".prisma") or not suffix:
         return "" if re.search(r"\w", _COMMENTS.sub("", text)) else "it is a stub: it contains only comments"
     lines = _COMMENTS.sub("", text).splitlines()

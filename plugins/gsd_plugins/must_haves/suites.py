@@ -22,7 +22,7 @@ _HELPER = re.compile(
 _SMOKE = re.compile(
     r"(?i)smoke|(?:does|do|did|should|will|is|must)[_\s-]*n[o']t[_\s-]*(?:be[_\s-]*)?(?:raise|throw|panic|crash|fail|error|hang|block|leak)"
     r"|without[_\s-]*(?:an?[_\s-]*)?(?:error|exception|crash|throw|panic|fail)|no[_\s-]*(?:error|exception|crash|panic|throw)"
-    r"|stress|concurren|\brace|copes|tolerat|surviv|import|compil|set[_\s-]?up|clean[_\s-]?up|tear[_\s-]?down|fixture|benchmark|never[_\s-]*(?:raise|panic|throw)|doesn.?t|is[_\s-]safe|leak"
+    r"|stress|concurren|\brace|copes|tolerat|surviv|import|compil|set[_\s-]?up|clean[_\s-]?up|tear[_\s-]?down|fixture|benchmark|never[_\s-]*(?:raise|panic|throw|fail|crash|error)|doesn.?t|is[_\s-]safe|leak"
 )
 _MOCHA_CONFIGS = tuple(f".mocharc.{suffix}" for suffix in ("json", "jsonc", "yml", "yaml", "js", "cjs"))
 _CONFIGS = (
