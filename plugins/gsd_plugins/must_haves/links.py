@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from gsd_core import BadArtifact, Evidence, Gap, KeyLink
 
-from .modules import Sources, is_dotted_reference, refers
+from .modules import Sources, is_dotted_reference, refers, refers_through
 from .patterns import Found, search
 from .source import IN_DATA_FOLDER, LANGUAGES, Source
 
@@ -78,6 +78,13 @@ _INDIRECT = re.compile(
 )
 
 
+_THROUGH = re.compile(
+    r"(?i)\b(?:fixtures?|containers?|registr\w+|providers?|context|plugins?|hooks?|factor(?:y|ies)|re-?export\w*|barrel"
+    r"|through|indirect\w*|depend\w*|inject\w*|facade|wrapper|decorators?|signals?|bus|dispatch\w*|di)\b"
+)
+"""What a plan says of a link that another module makes."""
+
+
 async def check_link(sources: Sources, link: KeyLink) -> Gap | Evidence | None:
     """Return a gap, the proof that the link exists, or ``None`` if code cannot tell."""
     path = bare_path(link.source)
@@ -128,6 +135,8 @@ def _check_reference(
         return _gap(link, f"{link.source} does not refer to {target}") if by_name else None
     if (source.faulty and _mention(target, source.bare)) or IN_DATA_FOLDER.search(target):
         return None
+    if _THROUGH.search(link.via) and refers_through(sources, path, target):
+        return _evidence(link, f"reaches {target} through another module")
     where = "in a comment or a string" if _mention(target, text) else ""
     return _gap(
         link, f"{link.source} does not import {target}" + (f"; it is mentioned only {where}" if where else "")
