@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _PRINT = re.compile(
-    r"fmt\.(?:Print|Fprint)\w*|(?:\w+\.)*(?:slog|log|logger|Logger)\.(?!Fatal|Panic|With|New)\w+|print|println"
+    r"fmt\.Print\w*|(?:\w+\.)*(?:slog|log|logger|Logger)\.(?!Fatal|Panic|With|New)\w+|print|println"
 )
 _ANSWER = re.compile(
     r"(?:c|ctx|gc|w|rw|res|resp|writer)\.(?:JSON|IndentedJSON|String|HTML|XML|Status|SendStatus|SendString|NoContent"
@@ -155,8 +155,11 @@ def _functions(root: Node) -> Iterator[Function]:
             body=kind,
             value=value,
             parameters=values,
+            length=node.end_point[0] - node.start_point[0] + 1,
             unused=tuple(n for n in values if n not in mentioned),
-            answers=kind == "constant" and _ANSWER.match(value) is not None and not REFUSAL_STATUS.search(value),
+            answers=kind == "constant"
+            and _ANSWER.match(value) is not None
+            and not REFUSAL_STATUS.search(value),
             ignored=("_",) if "_" in names else (),
             uses_parameters=bool(used & set(names)),
             returns=returns,
@@ -223,7 +226,7 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
         if call and UNFINISHED_STATUS.search(text) and _ANSWER.fullmatch(called):
             refused = text
             continue
-        if _PRINT.fullmatch(called) and not re.match(r"fmt\.Fprint\w*\(w\b", text):
+        if _PRINT.fullmatch(called) or re.match(r"fmt\.Fprint\w*\(os\.Std", text):
             printed = text
             if UNFINISHED.search(re.sub(r".*?[\"`]", "", text, count=1)):
                 refused = text
@@ -255,7 +258,9 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
     error = re.search(
         r"(?:errors\.New|fmt\.Errorf|status\.Errorf?)\([^\"`]*[\"`]|\bErrNotImplemented\b", text
     )
-    if (error and UNFINISHED.search(text)) or re.match(r"(?:nil,\s*)?status\.Errorf?\(codes\.Unimplemented\b", text):
+    if (error and UNFINISHED.search(text)) or re.match(
+        r"(?:nil,\s*)?status\.Errorf?\(codes\.Unimplemented\b", text
+    ):
         return "unfinished", text_of(rest[0]), body
     if not values or (printed and text == "nil"):
         return ("print", printed, body) if printed else ("empty", "", body)
@@ -270,7 +275,7 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
 
 
 def _is_answer(statement: Node) -> bool:
-    """Whether a statement only answers a request with literals: ``c.JSON(http.StatusOK, gin.H{"ok": true})``."""
+    """Whether a statement only answers with literals: ``c.JSON(http.StatusOK, gin.H{"ok": true})``."""
     call = next(iter(named(statement)), None)
     if call and call.type == "expression_list":
         call = next(iter(named(call)), None)
@@ -283,7 +288,9 @@ def _is_answer(statement: Node) -> bool:
     if not _ANSWER.fullmatch(text_of(field(call, "function"))):
         return False
     return all(
-        _is_constant(a) or _WRITERS.fullmatch(text_of(a)) or re.match(r"http\.Status\w+$|\[\]byte\(\"", text_of(a))
+        _is_constant(a)
+        or _WRITERS.fullmatch(text_of(a))
+        or re.match(r"http\.Status\w+$|\[\]byte\(\"", text_of(a))
         for a in named(field(call, "arguments"))
     )
 

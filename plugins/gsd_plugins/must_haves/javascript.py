@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Literal
 
 import attrs
 
-from .source import NEUTRAL, REFUSAL_STATUS, UNFINISHED, BodyKind, Function, Reference, Source, Test, pretends, words_of
+from .source import (
+    NEUTRAL,
+    REFUSAL_STATUS,
+    UNFINISHED,
+    BodyKind,
+    Function,
+    Reference,
+    Source,
+    Test,
+    pretends,
+    words_of,
+)
 from .trees import (
     comments_before,
     comments_in,
@@ -445,7 +456,8 @@ def _object(
             yield from _object(value, inner, statement, exports, defaults, nested=True)
     everything = walk(statement) if nested else real
     peers = any(
-        inner.type in (*_FUNCTIONS, "method_definition") and _body_of(inner)[0] == "code" for inner in everything
+        inner.type in (*_FUNCTIONS, "method_definition") and _body_of(inner)[0] == "code"
+        for inner in everything
     )
     for member, value in functions:
         if value and value in real:
@@ -453,7 +465,11 @@ def _object(
             # Members of an object without any real code are defaults, or a null object.
             found = _function(value, name, member, exports, defaults, method=True)
             yield attrs.evolve(
-                found, nested=nested, peers=peers, inherits=not peers, doc=f"{found.doc}\n{comments_before(statement)}"
+                found,
+                nested=nested,
+                peers=peers,
+                inherits=not peers,
+                doc=f"{found.doc}\n{comments_before(statement)}",
             )
 
 
@@ -521,7 +537,11 @@ def _function(
         text_of(inner)
         for inner in walk(body or node)
         if inner.type in ("identifier", "shorthand_property_identifier")
-        and not (inner.parent and inner.parent.type == "unary_expression" and text_of(inner.parent).startswith("void"))
+        and not (
+            inner.parent
+            and inner.parent.type == "unary_expression"
+            and text_of(inner.parent).startswith("void")
+        )
     }
     response = kind == "constant" and _RESPONSE.match(value)
     short = name.rpartition(".")[2]
@@ -532,6 +552,7 @@ def _function(
         body=kind,
         value=value,
         parameters=values,
+        length=node.end_point[0] - node.start_point[0] + 1,
         unused=tuple(n for n in values if n not in mentioned and "arguments" not in mentioned),
         answers=bool(response) and not REFUSAL_STATUS.search(value),
         ignored=tuple(n for n in names if n.startswith("_") and n.lstrip("_") not in {"", *NEUTRAL}),
@@ -614,11 +635,15 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node | None]:
 
 
 def _flat(body: Node) -> Iterator[Node]:
-    """Yield the statements of a block, and instead of a ``try`` or a loop around nothing but messages, those."""
+    """Yield the statements of a block; of a ``try`` or a loop around messages, only what is inside."""
     for statement in named(body):
         inner = field(statement, "body")
         loops = statement.type == "for_in_statement" and text_of(field(statement, "right")).isidentifier()
-        if not (loops or statement.type == "try_statement") or inner is None or inner.type != "statement_block":
+        if (
+            not (loops or statement.type == "try_statement")
+            or inner is None
+            or inner.type != "statement_block"
+        ):
             yield statement
         elif all(map(_is_idle, named(inner))) and field(statement, "finalizer") is None:
             yield from named(inner)
@@ -847,10 +872,21 @@ def _waits_for_done(function: Node) -> bool:
         inner.type == "identifier"
         and text_of(inner) == "done"
         and inner.parent is not None
-        and inner.parent.type == "arguments"
+        and (inner.parent.type == "arguments" or _is_in_callback(inner, function))
         and not _WAITS_ONLY.match(text_of(inner.parent.parent))
         for inner in walk(field(function, "body") or function)
     )
+
+
+def _is_in_callback(node: Node, test: Node) -> bool:
+    """Whether a call is in a function that the test passes on, but not to a timer or a promise."""
+    inner = node.parent
+    while inner and inner != test:
+        if inner.type in _FUNCTIONS and inner.parent and inner.parent.type == "arguments":
+            called = text_of(field(inner.parent.parent, "function")) if inner.parent.parent else ""
+            return not _WAITS_ONLY.match(called) and not called.endswith((".then", ".finally", ".catch"))
+        inner = inner.parent
+    return False
 
 
 def _can_fail(function: Node, known: set[str]) -> bool:

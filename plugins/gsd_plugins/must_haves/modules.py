@@ -101,7 +101,7 @@ def refers_through(sources: Sources, path: str, target: str) -> bool:
     """Whether the file at *path* imports a module that imports *target*, whatever that module is for."""
     suffix, stem = PurePosixPath(path).suffix, PurePosixPath(target).stem
     stem = PurePosixPath(target).parent.name if stem in ("index", "__init__", "mod", "lib") else stem
-    for file in islice(_project_files(sources.tree, suffix), MAX_FILES):
+    for file in islice(project_files(sources.tree, suffix), MAX_FILES):
         if (
             file not in (path, target)
             and stem in (sources.text(file) or "")
@@ -112,9 +112,9 @@ def refers_through(sources: Sources, path: str, target: str) -> bool:
     return False
 
 
-def _project_files(tree: Tree, suffix: str) -> Iterator[str]:
-    """Yield the paths of the project's own files with a suffix."""
-    for parent, folders, names in os.walk(tree.root):
+def project_files(tree: Tree, suffix: str, below: str = "") -> Iterator[str]:
+    """Yield the paths of the project's own files with a suffix, or of those in a folder."""
+    for parent, folders, names in os.walk(tree.root / below):
         folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in OTHERS_FOLDERS)
         for name in sorted(names):
             if name.endswith(suffix):

@@ -55,7 +55,9 @@ _PRINT = re.compile(
     r"|(?:\w+\.)*_?(?:log|logger|logging|LOG|LOGGER)\.\w+"
 )
 _ANSWERS = re.compile(r"\.(?:post|put|patch|delete|route|api_route)$")
-_STATUS = re.compile(r"(?:\w+\.)*(?:abort|abort_with_status|set_code|HTTPException|HTTPError|\w*Response|jsonify)")
+_STATUS = re.compile(
+    r"(?:\w+\.)*(?:abort|abort_with_status|set_code|HTTPException|HTTPError|\w*Response|jsonify)"
+)
 _ASSERTING = re.compile(
     r"(?i)(?:^|[._])_?(?:assert|expect|check|verify|ensure|must|should|fail|raises|warns|require|compare|validate)"
 )
@@ -64,6 +66,9 @@ _PLATFORM = re.compile(r"\bplatform\b|\bos\.name\b|version_info|TYPE_CHECKING")
 MIN_WORDS_OF_REASON = 5
 _PROMISES = re.compile(
     r"(?i)\b(?:yet|later|pending|phase|milestone|will|soon|todo|wip|future|next|stub|implement)\b"
+)
+_REFUSES = re.compile(
+    r"(?i)\b(?:not (?:allowed|possible|applicable|defined)|cannot|must|invalid|instead|use \w+)\b"
 )
 _TRIVIAL_TRY = (ast.Pass, ast.Continue)
 
@@ -294,6 +299,8 @@ def _functions_of(
     remarks: dict[int, str],
 ) -> Iterator[Function]:
     for statement in body:
+        if isinstance(statement, ast.If) and "__main__" in ast.unparse(statement.test):
+            continue  # a demonstration
         if isinstance(statement, ast.If | ast.Try | ast.With):
             blocks = [getattr(statement, block, []) for block in ("body", "orelse", "finalbody")]
             blocks += [handler.body for handler in getattr(statement, "handlers", [])]
@@ -395,14 +402,19 @@ def _function(
         body=kind,
         value=value,
         parameters=values,
+        length=(node.end_lineno or node.lineno) - node.lineno + 1,
         unused=tuple(n for n in values if n not in mentioned and "locals" not in mentioned),
-        answers=handles and kind == "constant" and "(" in value.replace("{", "(") and not REFUSAL_STATUS.search(value),
+        answers=handles
+        and kind == "constant"
+        and "(" in value.replace("{", "(")
+        and not REFUSAL_STATUS.search(value),
         ignored=tuple(n for n in names if n.startswith("_") and n != "_"),
         uses_parameters=bool(used & set(names)),
         returns=returns,
         comment="\n".join(remarks[at] for at in range(node.lineno, last + 1) if at in remarks),
         doc="\n".join([ast.get_docstring(node) or "", remarks.get(first - 1, "")]),
         declared=any(map(_DECLARING.search, decorators))
+        or (kind == "unfinished" and owner is not None and owner.inherits and node.name.startswith("__"))
         or any(d.endswith(("fixture", ".register", ".setter", ".deleter")) for d in decorators)
         or (owner is not None and owner.abstract),
         inherits=owner is not None and owner.inherits,
@@ -427,7 +439,9 @@ def _classify(body: Sequence[ast.stmt], names: Sequence[str]) -> tuple[BodyKind,
                 if any(_computes(other) for other in rest):
                     return "code", "", statements
                 return "unfinished", ast.unparse(statement), statements
-            case ast.Raise(exc=ast.Call() as call) | ast.Expr(value=ast.Call() as call) if _says_unfinished(call):
+            case ast.Raise(exc=ast.Call() as call) | ast.Expr(value=ast.Call() as call) if _says_unfinished(
+                call
+            ):
                 unfinished = ast.unparse(statement)
             case ast.Return(value=ast.Call() as call) if len(statements) == 1 and _says_unfinished(call):
                 return "unfinished", ast.unparse(statement), statements
@@ -471,14 +485,14 @@ def _classify(body: Sequence[ast.stmt], names: Sequence[str]) -> tuple[BodyKind,
             return "constant", constants[name], statements
         case [ast.Return(value=ast.Name(id=name))] if name in names:
             return "identity", name, statements
-        case [ast.Return(value=returned)] if returned is not None and _is_constant(returned):
+        case [ast.Return(value=returned)] if returned is not None and _is_made_of_constants(returned):
             return "constant", ast.unparse(returned), statements
         case _:
             return "code", "", statements
 
 
 def _flat(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements, and instead of a ``try`` around messages and literals, or a loop of messages, those."""
+    """Yield the statements; of a ``try`` or a loop around messages and literals, only what is inside."""
     for statement in body:
         match statement:
             case ast.Try(body=inner) if all(map(_is_idle, inner)):
@@ -503,7 +517,7 @@ def _is_idle(statement: ast.stmt) -> bool:
         case ast.Pass() | ast.Return(value=None):
             return True
         case ast.Return(value=value) if value is not None:
-            return _is_constant(value)
+            return _is_made_of_constants(value)
         case _:
             return _is_message(statement)
 
@@ -545,7 +559,8 @@ def _is_unfinished(raised: ast.expr) -> bool:
     said = " ".join(text for text in texts if isinstance(text, str))
     if ast.unparse(called).rpartition(".")[2] == "NotImplementedError":
         # A sentence about something else ("use add_unredirected_header() instead") explains a refusal.
-        explains = len(said.split()) >= MIN_WORDS_OF_REASON and not UNFINISHED.search(said)
+        long_enough = len(said.split()) >= MIN_WORDS_OF_REASON or _REFUSES.search(said)
+        explains = long_enough and not UNFINISHED.search(said)
         return not explains or _PROMISES.search(said) is not None
     return UNFINISHED.search(said) is not None
 
@@ -564,14 +579,25 @@ def _is_constant(node: ast.expr) -> bool:
             return True
         case ast.Call(func=ast.Name(id="Decimal" | "float" | "int" | "jsonify"), args=items):
             return all(map(_is_constant, items))
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=items, keywords=keywords) if (
-            name[:1].isupper() and (items or keywords) and not name.isupper()
-        ):  # Order(id=1, total=0)
-            return all(map(_is_constant, [*items, *(keyword.value for keyword in keywords)]))
-        case ast.Attribute(value=ast.Name(id=owner), attr=name):  # Status.DONE
-            return owner[:1].isupper() and name.isupper()
         case _:
             return False
+
+
+def _is_made_of_constants(node: ast.expr) -> bool:
+    """Whether a value is a constant, a member of an enumeration, or an object made of such."""
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=items, keywords=keywords) if (
+            name[:1].isupper()
+            and (items or keywords)
+            and not name.endswith(("Error", "Exception", "Warning"))
+        ):  # Order(id=1, total=0)
+            return all(map(_is_made_of_constants, [*items, *(keyword.value for keyword in keywords)]))
+        case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner[:1].isupper() and name.isupper():
+            return True  # Status.DONE
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return all(map(_is_made_of_constants, items))
+        case _:
+            return _is_constant(node)
 
 
 def _does_nothing(statement: ast.stmt) -> bool:
@@ -618,6 +644,14 @@ def _tests(module: ast.Module, nodes: Sequence[ast.AST]) -> Iterator[Test]:
         # Making a client (`TestClient(app)`, `CliRunner()`) asserts nothing.
         if not (alias.asname or alias.name)[:1].isupper()
     }
+    # eq = self.assertEqual
+    imported |= {
+        ast.unparse(target).rpartition(".")[2]
+        for node in nodes
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute)
+        for target in node.targets
+        if re.match(r"_?assert", node.value.attr)
+    }
     asserting = {name for name, node in helpers.items() if _asserts(node, imported)}
     for _ in range(2):  # helpers that call helpers
         asserting |= {name for name, node in helpers.items() if _asserts(node, imported | asserting)}
@@ -628,6 +662,15 @@ def _tests(module: ast.Module, nodes: Sequence[ast.AST]) -> Iterator[Test]:
         and _skips(ast.unparse(s.value))
         for s in module.body
     ) or any(isinstance(s, ast.Expr) and _skips_here(s) for s in module.body)
+    # (Frozen, Source) = make_tests(RelativeImports, …)
+    passed = {
+        inner.id
+        for node in nodes
+        if isinstance(node, ast.Call)
+        for argument in node.args
+        for inner in [argument]
+        if isinstance(inner, ast.Name)
+    }
     conditional = [
         s for outer in module.body if isinstance(outer, ast.If) for s in [*outer.body, *outer.orelse]
     ]
@@ -637,7 +680,7 @@ def _tests(module: ast.Module, nodes: Sequence[ast.AST]) -> Iterator[Test]:
         elif isinstance(statement, _Def) and re.match(r"test", statement.name):
             yield _test(statement, statement.name, known, skipped)
         elif isinstance(statement, ast.ClassDef):
-            yield from _tests_of_class(statement, known, skipped)
+            yield from _tests_of_class(statement, known, skipped, statement.name in passed)
         elif isinstance(statement, ast.Assign):
             # A state machine of Hypothesis, or a test that is made by a call.
             name = ast.unparse(statement.targets[0])
@@ -649,8 +692,10 @@ def _tests(module: ast.Module, nodes: Sequence[ast.AST]) -> Iterator[Test]:
             yield Test(name="scenarios", line=statement.lineno)
 
 
-def _tests_of_class(node: ast.ClassDef, known: set[str], skipped: bool) -> Iterator[Test]:
-    case = any(re.search(r"Test|Suite|Case", ast.unparse(base)) for base in node.bases)
+def _tests_of_class(
+    node: ast.ClassDef, known: set[str], skipped: bool, passed: bool = False
+) -> Iterator[Test]:
+    case = passed or any(re.search(r"Test|Suite|Case", ast.unparse(base)) for base in node.bases)
     if not case and not node.name.startswith("Test"):
         return
     skipped = skipped or any(_skips(ast.unparse(decorator)) for decorator in node.decorator_list)
@@ -659,7 +704,12 @@ def _tests_of_class(node: ast.ClassDef, known: set[str], skipped: bool) -> Itera
     methods = [inner for inner in node.body if isinstance(inner, _Def) and inner.name.startswith("test")]
     for method in methods:
         yield attrs.evolve(_test(method, f"{node.name}.{method.name}", known, skipped), runs=runs)
-    if not methods and case and not all(ast.unparse(base).endswith("TestCase") for base in node.bases):
+    if (
+        not methods
+        and case
+        and not passed
+        and not all(ast.unparse(base).endswith("TestCase") for base in node.bases)
+    ):
         yield Test(name=node.name, line=node.lineno, skipped=skipped)  # inherits its tests
     for inner in node.body:
         if isinstance(inner, ast.ClassDef):
@@ -676,7 +726,9 @@ def _test(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, known: set[st
     return Test(
         name=name,
         line=node.lineno,
-        asserts=_asserts(node, known) or ">>>" in (ast.get_docstring(node) or "") or (given and not pretended),
+        asserts=_asserts(node, known)
+        or ">>>" in (ast.get_docstring(node) or "")
+        or (given and not pretended),
         pretends=pretended,
         skipped=skipped or marked or at_top,
     )

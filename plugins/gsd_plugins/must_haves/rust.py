@@ -7,7 +7,17 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from .source import NEUTRAL, UNFINISHED, UNFINISHED_STATUS, BodyKind, Function, Reference, Source, Test, pretends
+from .source import (
+    NEUTRAL,
+    UNFINISHED,
+    UNFINISHED_STATUS,
+    BodyKind,
+    Function,
+    Reference,
+    Source,
+    Test,
+    pretends,
+)
 from .trees import (
     comments_before,
     comments_in,
@@ -217,9 +227,9 @@ def _functions(nodes: Sequence[Node]) -> Iterator[Function]:
         used = {text_of(inner) for inner in walk(body) if inner.type == "identifier"}
         values = tuple(n for n in names if n not in NEUTRAL and not n.startswith("_"))
         whole = text_of(field(node, "body"))
-        dropped = set(re.findall(r"let _ = &?(\w+);|drop\((\w+)\);", whole))
-        used -= {name for pair in dropped for name in pair}
-        rest = re.sub(r"let _ = &?\w+;|//[^\n]*", "", whole)
+        dropped = re.findall(r"let _ = (?:&?\w+|\([\w\s,&]*\));|drop\(\w+\);", whole)
+        used -= {name for text in dropped for name in re.findall(r"\w+", text)}
+        rest = re.sub(r"let _ = (?:&?\w+|\([\w\s,&]*\));|//[^\n]*", "", whole)
         conditions = _conditions(node)
         returned = text_of(field(node, "return_type"))
         returns: Literal["value", "nothing", "unknown"] = "value" if returned not in ("", "()") else "nothing"
@@ -229,6 +239,7 @@ def _functions(nodes: Sequence[Node]) -> Iterator[Function]:
             body=kind,
             value=value,
             parameters=values,
+            length=node.end_point[0] - node.start_point[0] + 1,
             unused=tuple(n for n in values if not re.search(rf"\b{re.escape(n)}\b", rest)),
             ignored=tuple(n for n in names if n.startswith("_")),
             uses_parameters=bool(used & set(names)),
@@ -313,7 +324,7 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
             slept = True
         elif (let := _LET.fullmatch(text)) and _is_constant(let[2].strip()):
             constants[let[1]] = let[2].strip()
-        elif not re.fullmatch(r"let _ = &?\w+;|;|\(\)|drop\(\w+\);", text):
+        elif not re.fullmatch(r"let _ = (?:&?\w+|\([\w\s,&]*\));|;|\(\)|drop\(\w+\);", text):
             rest.append(statement)
     unfinished = next(
         (n for n in walk(body) if n.type == "macro_invocation" and text_of(field(n, "macro")) == "todo"), None
@@ -370,7 +381,9 @@ def _is_literal(node: Node) -> bool:
             called = re.sub(r"::<.*?>", "", text_of(field(node, "function")))
             if method := re.fullmatch(r"(?s)(.*)\.(?:to_string|to_owned|into|to_vec)", called):
                 return re.fullmatch(r'(?s)b?".*"|\d+', method[1]) is not None
-            return bool(_WRAPPERS.fullmatch(called)) and all(map(_is_literal, named(field(node, "arguments"))))
+            return bool(_WRAPPERS.fullmatch(called)) and all(
+                map(_is_literal, named(field(node, "arguments")))
+            )
         case "struct_expression":
             members = named(field(node, "body"))
             values = [field(m, "value") if m.type == "field_initializer" else None for m in members]

@@ -72,6 +72,8 @@ class Function:
     parameters: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     uses_parameters: bool = False
+    length: int = 0
+    """The number of its lines."""
     unused: tuple[str, ...] = ()
     """Those of *parameters* that occur nowhere in the body."""
     answers: bool = False
@@ -259,6 +261,10 @@ NEUTRAL = frozenset(
         "this",
         "_",
         "apps",
+        "error",
+        "err",
+        "exc",
+        "exception",
         "schema_editor",
         "options",
         "argv",
@@ -278,8 +284,8 @@ UNFINISHED_STATUS = re.compile(
 )
 """How protocols say it: HTTP's status 501, and the code of gRPC."""
 REFUSAL_STATUS = re.compile(
-    r"\b[45]\d\d\b|(?i:not[_ ]?found|method[_ ]?not|bad[_ ]?request|unauthori|forbidden|conflict|gone|redirect"
-    r"|unprocessable|too[_ ]?many|unavailable|internal|error)"
+    r"\b[45]\d\d\b|(?i:not[_ ]?found|method[_ ]?not|bad[_ ]?request|unauthori|forbidden|conflict|gone"
+    r"|redirect|unprocessable|too[_ ]?many|unavailable|internal|error)"
 )
 BY_SUBCLASS = re.compile(
     r"\bsub-?class|\boverrid|\babstract\b|\bderived\b|\bimplementers?\b|\bchild class"

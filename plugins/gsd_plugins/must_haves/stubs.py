@@ -13,6 +13,16 @@ from collections.abc import Collection, Iterator
 from itertools import pairwise
 from pathlib import PurePosixPath
 
+from .remarks import (
+    ALL_ALIKE,
+    BY_DESIGN,
+    CLAIMS,
+    FOR_NOW,
+    INSTEAD,
+    INVENTED,
+    MISSING_EFFECT,
+    TODO,
+)
 from .source import BY_SUBCLASS, UNFINISHED, Function, Source, words_of
 
 MIN_FAMILY = 4
@@ -26,47 +36,8 @@ MODULES_WITHOUT_CODE = (
     "py.typed",
 )
 
-_TODO = re.compile(
-    r"\b(?:TODO|FIXME|XXX|HACK|TBD)\b"
-    r"|(?i:\bplaceholder\b|\bnot\s+(?:yet\s+)?implemented\b|\bstub(?:bed)?\b|\bhard-?coded\b"
-    r"|\bfor now\b|\breal\s+(?:implementation|logic|code)\b"
-    r"|\bimplement(?:ation)?\s+(?:this|me|later|here|goes)\b"
-    r"|\b(?:go(?:es)?|belongs?) here\b|\bcoming soon\b"
-    r"|\bwill (?:be (?:implemented|added|done|here|wired|filled|connected|replaced|displayed|shown|listed)|go here)\b"
-    r"|\b(?:comes?|added|done|implemented|follows?|wired(?: up)?|to be done) (?:later|soon|next)\b"
-    r"|\b(?:in|with) (?:the|a|an) (?:next|later|future|following|upcoming|subsequent|separate)"
-    r" (?:step|phase|pr|version|commit|task|iteration|release|plan|change|milestone|sprint)\b"
-    r"|\bfor simplicity\b|\bsimulat\w+\b|\bsimplified\b|\bmock(?:ed)? (?:data|response|result|value|implementation)\b"
-    r"|\b(?:dummy|sample|fake) (?:data|response|result|value|implementation)\b|\bskeleton\b"
-    r"|\bin a real\b|\bin production\b)"
-)
-_SIMULATED = re.compile(
-    r"(?i)\b(?:for now|in a real|in production|real (?:implementation|logic|code)|for simplicity|simulat\w+"
-    r"|(?:mock|dummy|sample|fake)(?:ed)? (?:data|response|result|value|implementation)"
-    r"|(?:next|later|future|following) (?:step|phase|version|task|iteration|plan)|later|soon)\b"
-)
-_INSTEAD = re.compile(
-    r"\b(?:TODO|FIXME|TBD)\b|(?i:\bplaceholder\b|\bnot (?:yet )?implemented\b|\bin a real\b|\bsimulat\w+"
-    r"|\bfor now\b|\breal (?:implementation|logic|code)\b|\bimplement(?:ation)? (?:this|later|goes here)\b"
-    r"|\bmock(?:ed)? (?:data|response|result)\b|\bhard-?coded\b)"
-)
-"""Remarks that, beside a parameter that nothing uses, say that what uses it is missing."""
-_CLAIMS = re.compile(
-    r"(?i)\b(?:complete[d]?|success(?:ful(?:ly)?)?|done|finished|imported|created|deleted|removed|saved|sent"
-    r"|uploaded|exported|processed|updated|stored|published|synced|migrated|generated)\b"
-)
-"""What a message says if work was done."""
-_ALL_ALIKE = re.compile(r"(?i)\b(?:all|any|each|every\w*|no|nobody|none|only)\b")
-_BY_DESIGN = re.compile(
-    r"(?i)\bno-?op(?:eration)?\b|\bdo(?:es)? nothing\b|\bnothing (?:to|is|needs?|special|happens)\b"
-    r"|\bintentional|\bon purpose\b|\bby design\b|\bdeliberate"
-    r"|\bnot needed\b|\bnot required\b|\bunused\b|\bignored?\b|\bignores\b|\bhooks?\b|\boverrid|\bsub-?class"
-    r"|\bdefault\b|\bnull object\b|\bforgets\b|\bdiscards?\b|\bdrops?\b|\bnever\b|\balways\b|\bdisabled\b"
-    r"|\bconstant\b|\bfixed\b|\bflat\b|\bno effect\b|\bleft empty\b|\bempty body\b"
-    r"|\bcompatib|\brequired (?:by|for)\b|\bfake\b|\bdummy\b"
-    r"|^\W*don'?t\b|\bmust not\b|\bno need\b|\bhandled (?:by|in|elsewhere)\b|\bleft to\b"
-    r"|\bregardless\b|\bnoqa: ARG|\bno-unused|\bread-only\b"
-)
+MAX_LINES_OF_UNFINISHED = 12
+MAX_LINES_OF_INVENTED = 8
 _QUIET = frozenset(
     (
         "noop",
@@ -164,7 +135,7 @@ _OPTIONAL_METHODS = frozenset(
 )
 _LIFECYCLE = re.compile(
     r"(?:setup|teardown|setUp|tearDown|set_up|tear_down|pytest_)\w*|main|init|__\w+__|constructor|drop"
-    r"|down|downgrade"
+    r"|down|downgrade|deactivate|unload|unregister"
 )
 _PREDICATES = ("is", "has", "can", "should", "supports", "allows", "accepts", "may", "needs", "wants", "must")
 _CAPABILITIES = ("supports", "accepts", "wants", "needs", "may", "handles")
@@ -277,15 +248,15 @@ def judge(function: Function, promised: Collection[str] = ()) -> str:
         return f"{name} is not implemented: {function.value[:80]}"
     # Documentation may speak of now and later; a comment in a body without code says what is missing.
     if function.component and function.value.startswith("<>"):
-        remark = _TODO.search(function.value) or _INSTEAD.search(function.comment)
+        remark = TODO.search(function.value) or INSTEAD.search(function.comment)
         if remark and not function.callback and len(function.unused) == len(function.parameters) > 0:
             return f"{name} ignores its parameters and only shows {function.value[2:-3][:60]!r}"
         return ""
-    todo = _TODO.search(function.comment) or (
-        (found := _TODO.search(function.doc)) and not _SIMULATED.fullmatch(found[0]) and found
+    todo = TODO.search(function.comment) or (
+        (found := TODO.search(function.doc)) and not FOR_NOW.fullmatch(found[0]) and found
     )
-    designed = _BY_DESIGN.search(f"{function.doc}\n{function.comment}")
-    invented = function.body == "constant" and _SIMULATED.search(function.comment)
+    designed = BY_DESIGN.search(f"{function.doc}\n{function.comment}")
+    invented = function.body == "constant" and FOR_NOW.search(function.comment)
     marked = invented or re.search(r"\b(?:TODO|FIXME)\b", f"{function.doc}{function.comment}")
     if todo and (marked or not designed):
         return f"{name} has only a remark in place of its code: {todo[0]!r}"
@@ -319,9 +290,9 @@ def judge(function: Function, promised: Collection[str] = ()) -> str:
         case "constant":
             return _judge_constant(function, name, own)
         case "print":
-            if _CLAIMS.search(function.value) and not set(words) & (_PRINTERS | _OUTCOMES):
+            if CLAIMS.search(function.value) and not set(words) & (_PRINTERS | _OUTCOMES):
                 return f"{name} only prints that it is done: {function.value[:60]}"
-            if set(words) & _PRINTERS or (function.uses_parameters and not set(own) & _EFFECTS):
+            if set(words) & _PRINTERS or (function.uses_parameters and not set(own) & _ACTIONS):
                 return ""
             if function.parameters or set(own[:1]) & _EFFECTS:
                 return f"{name} only prints"
@@ -331,12 +302,22 @@ def judge(function: Function, promised: Collection[str] = ()) -> str:
 
 
 def _judge_code(function: Function) -> str:
-    """A remark says that something is missing, and a parameter that is not used says the same."""
-    remark = _INSTEAD.search(function.comment)
-    if not remark or not function.unused or function.nested or _BY_DESIGN.search(function.comment):
+    """Judge a short function that has code, and a remark that says what is missing.
+
+    Most remarks are about improvements. Work is missing if what would do it has been passed and is not used,
+    if the remark names an effect ("TODO: send the mail"), or if it says that the result is invented.
+    """
+    if function.nested or function.length > MAX_LINES_OF_UNFINISHED or BY_DESIGN.search(function.comment):
         return ""
-    unused = ", ".join(function.unused)
-    return f"{function.name}() has a remark in place of the code that uses {unused}: {remark[0]!r}"
+    todo = MISSING_EFFECT.search(function.comment)
+    invented = INVENTED.search(function.comment) if function.length <= MAX_LINES_OF_INVENTED else None
+    if remark := todo or invented:
+        return f"{function.name}() has a remark in place of its work: {' '.join(remark[0].split())[:60]!r}"
+    remark = INSTEAD.search(function.comment)
+    if remark and function.unused:
+        unused = ", ".join(function.unused)
+        return f"{function.name}() has a remark in place of the code that uses {unused}: {remark[0]!r}"
+    return ""
 
 
 def _judge_nested(function: Function, name: str, own: list[str]) -> str:
@@ -348,8 +329,18 @@ def _judge_nested(function: Function, name: str, own: list[str]) -> str:
     value = function.value
     if function.answers and not function.callback:
         return f"{name} only answers {value[:60]}"
-    ignores = function.body == "constant" and function.peers and function.parameters and not function.uses_parameters
-    if ignores and set(own[:1]) & _ACCESS and _NULL_LIKE.fullmatch(value) and not _BY_DESIGN.search(function.comment):
+    ignores = (
+        function.body == "constant"
+        and function.peers
+        and function.parameters
+        and not function.uses_parameters
+    )
+    if (
+        ignores
+        and set(own[:1]) & _ACCESS
+        and _NULL_LIKE.fullmatch(value)
+        and not BY_DESIGN.search(function.comment)
+    ):
         return f"{name} ignores its parameters and always returns {value[:60]}"
     said = re.search(r"(?s)[\"'`].*", value)
     if function.body == "constant" and _RESPONDS.search(value) and said and UNFINISHED.search(said[0]):
@@ -357,7 +348,7 @@ def _judge_nested(function: Function, name: str, own: list[str]) -> str:
     if function.body == "print" or (function.body == "empty" and function.parameters == ()):
         acts = own[:1] == ["handle"] and set(own[1:2]) & (_EFFECTS - {"load", "connect"})
         reports = set(own) & (_PRINTERS | _OUTCOMES) or re.search(r"\.(?:error|warn)\(", value)
-        if acts and not reports and not _BY_DESIGN.search(function.comment + function.doc):
+        if acts and not reports and not BY_DESIGN.search(function.comment + function.doc):
             return f"{name} only prints" if function.body == "print" else f"{name} has an empty body"
     return ""
 
@@ -366,8 +357,34 @@ _ACCESS = _EFFECTS | frozenset(
     ("get", "find", "lookup", "search", "query", "list", "read", "put", "set", "push", "pop")
 )
 _ACTIONS = _EFFECTS | frozenset(
-    ("destroy", "cancel", "place", "archive", "rename", "reserve", "release", "schedule", "approve", "reset")
-    + ("apply", "transfer", "enqueue", "edit", "generate", "put", "patch", "post", "assign", "invite", "book")
+    (
+        "destroy",
+        "cancel",
+        "place",
+        "archive",
+        "rename",
+        "reserve",
+        "release",
+        "schedule",
+        "approve",
+        "reset",
+        "apply",
+        "transfer",
+        "enqueue",
+        "edit",
+        "generate",
+        "put",
+        "patch",
+        "post",
+        "assign",
+        "invite",
+        "book",
+        "notify",
+        "deliver",
+        "dispatch",
+        "mail",
+        "email",
+    )
 )
 """Words in the names of handlers that change something; an answer made of literals alone changes nothing."""
 """First words of methods that are what a store, a queue or a client is for."""
@@ -389,7 +406,7 @@ def _judge_constant(function: Function, name: str, own: list[str]) -> str:
     values = function.parameters + (function.ignored if not function.method else ())
     if function.uses_parameters and not set(own[:1]) & _EFFECTS:
         return ""
-    if own[:1] and own[0] in _PREDICATES and _ALL_ALIKE.search(function.doc):
+    if own[:1] and own[0] in _PREDICATES and ALL_ALIKE.search(function.doc):
         return ""  # the documentation says why the answer is the same for each of them
     if not (values or handles_data):
         # `get(_key)` has to fit an interface, but the rest of the class works, and this would be its purpose.
@@ -458,7 +475,9 @@ def find_text_stub(path: str, text: str) -> str:
         return _find_unwritten_prose(text)
     if suffix in _PAGES:
         return _find_unwritten_page(text)
-    if suffix in (".css", ".scss", ".less") and not re.search(r"[\w-]\s*:\s*[^\s;{}]|@\w", _COMMENTS.sub("", text)):
+    if suffix in (".css", ".scss", ".less") and not re.search(
+        r"[\w-]\s*:\s*[^\s;{}]|@\w", _COMMENTS.sub("", text)
+    ):
         return "it is a stub: it has no declarations"
     if suffix in (".css", ".scss", ".less", ".sql", ".graphql", ".proto", ".prisma") or not suffix:
         return "" if re.search(r"\w", _COMMENTS.sub("", text)) else "it is a stub: it contains only comments"
