@@ -149,12 +149,20 @@ def _functions(root: Node) -> Iterator[Function]:
             for inner in walk(field(node, "body") or node)
             if inner.type == "identifier" and not _is_dropped(inner)
         }
+        calls = [
+            text_of(field(n, "function"))
+            for n in walk(field(node, "body") or node)
+            if n.type == "call_expression"
+        ]
+        printing = [called for called in calls if _PRINT.fullmatch(called)]
         yield Function(
             name=f"{owner}.{name}" if owner else name,
             line=line_of(node),
             body=kind,
             value=value,
             parameters=values,
+            announces=bool(printing),
+            idle=len(printing) + calls.count("len") == len(calls),
             length=node.end_point[0] - node.start_point[0] + 1,
             unused=tuple(n for n in values if n not in mentioned),
             answers=kind == "constant"
@@ -338,6 +346,8 @@ def _is_constant(node: Node) -> bool:
         return all(map(_is_constant, inner[1:] if node.type == "keyed_element" else inner))
     if node.type == "composite_literal":
         return all(map(_is_constant, named(field(node, "body"))))
+    if node.type == "selector_expression":  # time.Second
+        return re.fullmatch(r"[a-z]\w*\.(?!Err|EOF|Std)[A-Z]\w*", text_of(node)) is not None
     return text_of(node) in ("nil", "true", "false")
 
 

@@ -543,6 +543,12 @@ def _function(
             and text_of(inner.parent).startswith("void")
         )
     }
+    calls = [
+        text_of(field(n, "function") or field(n, "constructor"))
+        for n in walk(body or node)
+        if n.type in ("call_expression", "new_expression")
+    ]
+    printing = [called for called in calls if _PRINT.fullmatch(called)]
     response = kind == "constant" and _RESPONSE.match(value)
     short = name.rpartition(".")[2]
     component = short[:1].isupper() and not short.isupper() and not method
@@ -552,6 +558,8 @@ def _function(
         body=kind,
         value=value,
         parameters=values,
+        announces=bool(printing),
+        idle=len(printing) == len(calls),
         length=node.end_point[0] - node.start_point[0] + 1,
         unused=tuple(n for n in values if n not in mentioned and "arguments" not in mentioned),
         answers=bool(response) and not REFUSAL_STATUS.search(value),
@@ -627,6 +635,14 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node | None]:
             return "constant", text_of(last), body
         return "code", "", body
     if last.type != "return_statement":
+        call = next(iter(named(last)), None) if last.type == "expression_statement" else None
+        items = named(field(call, "arguments")) if call and call.type == "call_expression" else []
+        if (
+            items
+            and all(map(_is_constant, items))
+            and any(UNFINISHED.search(_string(item)) for item in items)
+        ):
+            return "unfinished", text_of(last), body  # toast("Not implemented yet")
         return "code", "", body
     answer = next(iter(named(last)), None)
     if answer is None:

@@ -349,7 +349,9 @@ def _methods(
     idle = bool(methods) and all(_classify(m.body, ())[0] == "empty" for m in methods)
     # A class of hooks that all do nothing is there to be overridden, or to be passed when nobody listens.
     abstract |= idle and (node.name in defaults or bool(_LISTENS & set(words_of(node.name))))
-    prescribing = {n for n in names - {"object"} if not _DATA_BASES.search(n)}
+    prescribing = {
+        n for n in names - {"object"} if not _DATA_BASES.search(n) or re.match(r"Q[A-Z]|Abstract", n)
+    }
     owner = _Class(name=node.name, abstract=abstract, inherits=bool(prescribing), peers=peers)
     yield from _functions_of(node.body, owner, bases, defaults, remarks)
 
@@ -394,6 +396,8 @@ def _function(
     mentioned = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
     values = tuple(n for n in names if n not in NEUTRAL and not n.startswith("_"))
     handles = any(map(_ANSWERS.search, decorators)) or bool({"request", "req"} & set(names))
+    calls = [ast.unparse(inner.func) for inner in ast.walk(node) if isinstance(inner, ast.Call)]
+    printing = [called for called in calls if _PRINT.fullmatch(called)]
     last = node.end_lineno or node.lineno
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return Function(
@@ -402,6 +406,8 @@ def _function(
         body=kind,
         value=value,
         parameters=values,
+        announces=bool(printing),
+        idle=len(printing) + calls.count("len") == len(calls),
         length=(node.end_lineno or node.lineno) - node.lineno + 1,
         unused=tuple(n for n in values if n not in mentioned and "locals" not in mentioned),
         answers=handles
@@ -479,6 +485,10 @@ def _classify(body: Sequence[ast.stmt], names: Sequence[str]) -> tuple[BodyKind,
             isinstance(s, ast.Import | ast.ImportFrom) for s in statements
         ):  # something is imported and not used
             return "empty", "", statements
+        case [ast.Expr(value=ast.Call(args=[_, *_] as items))] if all(map(_is_constant, items)) and any(
+            isinstance(item, ast.Constant) and UNFINISHED.search(str(item.value)) for item in items
+        ):  # status.showMessage("Not implemented yet")
+            return "unfinished", ast.unparse(rest[0]), statements
         case [ast.Return(value=None)]:
             return ("print", printed, statements) if printed else ("empty", "", statements)
         case [ast.Return(value=ast.Name(id=name))] if name in constants:
@@ -587,9 +597,7 @@ def _is_made_of_constants(node: ast.expr) -> bool:
     """Whether a value is a constant, a member of an enumeration, or an object made of such."""
     match node:
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=items, keywords=keywords) if (
-            name[:1].isupper()
-            and (items or keywords)
-            and not name.endswith(("Error", "Exception", "Warning"))
+            name[:1].isupper() and not name.endswith(("Error", "Exception", "Warning"))
         ):  # Order(id=1, total=0)
             return all(map(_is_made_of_constants, [*items, *(keyword.value for keyword in keywords)]))
         case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner[:1].isupper() and name.isupper():

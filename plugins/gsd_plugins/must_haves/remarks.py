@@ -15,9 +15,10 @@ TODO = re.compile(
     r"|\bwill (?:go here|be (?:implemented|added|done|here|wired|filled|connected|replaced))\b"
     r"|\bwill be (?:displayed|shown|listed)\b"
     r"|\b(?:comes?|added|done|implemented|follows?|wired(?: up)?|to be done) (?:later|soon|next)\b"
-    r"|\b(?:in|with) (?:the|a|an) (?:next|later|future|following|upcoming|subsequent|separate)"
+    r"|\b(?:in|with) (?:the|a|an) (?:next|later|future|following|follow-?up|upcoming|subsequent|separate)"
     r" (?:step|phase|pr|version|commit|task|iteration|release|plan|change|milestone|sprint)\b"
     rf"|\b(?:mock(?:ed)?|dummy|sample|fake) {_INVENTED_NOUNS}\b"
+    r"|\byet\b|\bso far\b|\bat the moment\b|\btemporar\w+|\bduring development\b|\(next task\)"
     r"|\bfor simplicity\b|\bsimulat\w+\b|\bsimplified\b|\bskeleton\b|\bin a real\b|\bin production\b)"
 )
 """A remark that explains a body without code: the code is missing."""
@@ -25,7 +26,8 @@ TODO = re.compile(
 FOR_NOW = re.compile(
     r"(?i)\b(?:for now|in a real|in production|real (?:implementation|logic|code)|for simplicity|simulat\w+"
     rf"|(?:mock(?:ed)?|dummy|sample|fake) {_INVENTED_NOUNS}"
-    r"|(?:next|later|future|following) (?:step|phase|version|task|iteration|plan)|later|soon)\b"
+    r"|(?:next|later|future|following|follow-?up) (?:step|phase|version|task|iteration|plan)|later|soon|so far"
+    r"|not \w+ yet|during development)\b"
 )
 """A remark that a constant is not the real answer."""
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from .source import (
+    BY_SUBCLASS,
     NEUTRAL,
     UNFINISHED,
     UNFINISHED_STATUS,
@@ -326,9 +327,7 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
             constants[let[1]] = let[2].strip()
         elif not re.fullmatch(r"let _ = (?:&?\w+|\([\w\s,&]*\));|;|\(\)|drop\(\w+\);", text):
             rest.append(statement)
-    unfinished = next(
-        (n for n in walk(body) if n.type == "macro_invocation" and text_of(field(n, "macro")) == "todo"), None
-    )
+    unfinished = next((n for n in walk(body) if n.type == "macro_invocation" and _is_unfinished(n)), None)
     if unfinished:
         return "unfinished", text_of(unfinished), body
     if not rest:
@@ -365,6 +364,16 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
     while last.type in ("expression_statement", "return_expression"):
         last = next(iter(named(last)), body)
     return ("constant", text, body) if _is_constant(text) or _is_literal(last) else ("code", "", body)
+
+
+def _is_unfinished(macro: Node) -> bool:
+    """Whether a macro says that a part is missing; ``_ => unimplemented!()`` refuses the rest."""
+    name, text = text_of(field(macro, "macro")), text_of(macro)
+    if name != "unimplemented":
+        return name == "todo"
+    arm = macro.parent
+    rest = arm is not None and arm.type == "match_arm" and text_of(field(arm, "pattern")).startswith("_")
+    return not rest and BY_SUBCLASS.search(text) is None
 
 
 def _is_constant(text: str) -> bool:

@@ -72,6 +72,10 @@ class Function:
     parameters: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     uses_parameters: bool = False
+    announces: bool = False
+    """Whether it prints or logs something."""
+    idle: bool = False
+    """Whether it calls nothing else."""
     length: int = 0
     """The number of its lines."""
     unused: tuple[str, ...] = ()
@@ -275,6 +279,7 @@ UNFINISHED = re.compile(
     r"\bnot[\s_-]*(?:yet[\s_-]*)?implemented\b|\bunimplemented\b|\b(?:\w+?_?)?Not_?Implemented(?:Error|Exception)?\b"
     r"|^\W*(?:todo|tbd|fixme)\b|\bimplement\s+me\b|\bto\s+be\s+implemented\b|\bcoming\s+soon\b"
     r"|\bnot\s+(?:yet\s+)?(?:supported|available|wired(?:\s+up)?|hooked\s+up|connected)\s+yet\b"
+    r"|(?-i:\bTODO\b)(?=[\"'`)\]}.;\s]*$)"
     r"|\bnot\s+yet\s+(?:supported|available|wired|hooked)\b",
     re.IGNORECASE,
 )

@@ -133,6 +133,9 @@ _OPTIONAL_METHODS = frozenset(
         "down",
     )
 )
+_FIRST_WORDS = frozenset(("on", "before", "after", "pre", "post", "will", "did", "up", "down"))
+"""Words that make a hook only at the beginning of its name: `before_save`, not `cancel_before`."""
+_MAKES = ("make", "create", "build", "new", "default", "get")
 _LIFECYCLE = re.compile(
     r"(?:setup|teardown|setUp|tearDown|set_up|tear_down|pytest_)\w*|main|init|__\w+__|constructor|drop"
     r"|down|downgrade|deactivate|unload|unregister"
@@ -256,7 +259,7 @@ def judge(function: Function, promised: Collection[str] = ()) -> str:
         (found := TODO.search(function.doc)) and not FOR_NOW.fullmatch(found[0]) and found
     )
     designed = BY_DESIGN.search(f"{function.doc}\n{function.comment}")
-    invented = function.body == "constant" and FOR_NOW.search(function.comment)
+    invented = FOR_NOW.search(function.comment)
     marked = invented or re.search(r"\b(?:TODO|FIXME)\b", f"{function.doc}{function.comment}")
     if todo and (marked or not designed):
         return f"{name} has only a remark in place of its code: {todo[0]!r}"
@@ -283,7 +286,7 @@ def judge(function: Function, promised: Collection[str] = ()) -> str:
             if function.method and not is_promised:
                 works = function.peers and function.parameters and set(own[:1]) & _EFFECTS
                 handles = function.peers and function.parameters and short in _VERBS
-                optional = _OPTIONAL_METHODS & set(own[:1] + own[-1:])
+                optional = _OPTIONAL_METHODS & {*own[:1], *(set(own[-1:]) - _FIRST_WORDS)}
                 if not handles and ((function.inherits and not works) or optional):
                     return ""
             return f"{name} has an empty body"
@@ -292,7 +295,10 @@ def judge(function: Function, promised: Collection[str] = ()) -> str:
         case "print":
             if CLAIMS.search(function.value) and not set(words) & (_PRINTERS | _OUTCOMES):
                 return f"{name} only prints that it is done: {function.value[:60]}"
-            if set(words) & _PRINTERS or (function.uses_parameters and not set(own) & _ACTIONS):
+            ignores = function.unused and (function.peers or not function.inherits)
+            if set(words) & _PRINTERS or (
+                function.uses_parameters and not ignores and not set(own) & _ACTIONS
+            ):
                 return ""
             if function.parameters or set(own[:1]) & _EFFECTS:
                 return f"{name} only prints"
@@ -307,13 +313,23 @@ def _judge_code(function: Function) -> str:
     Most remarks are about improvements. Work is missing if what would do it has been passed and is not used,
     if the remark names an effect ("TODO: send the mail"), or if it says that the result is invented.
     """
-    if function.nested or function.length > MAX_LINES_OF_UNFINISHED or BY_DESIGN.search(function.comment):
+    if function.length > MAX_LINES_OF_UNFINISHED or BY_DESIGN.search(function.comment):
         return ""
+    own = words_of(function.name.rpartition(".")[2])
+    if function.nested:
+        remark = INSTEAD.search(function.comment)
+        if remark and own[:1] and own[0] in ("handle", *_ACTIONS):
+            return f"{function.name}() has a remark in place of its work: {remark[0]!r}"
+        return ""
+    if function.announces and function.idle and function.unused and not set(own) & (_PRINTERS | _OUTCOMES):
+        return f"{function.name}() only prints, and does not use {', '.join(function.unused)}"
     todo = MISSING_EFFECT.search(function.comment)
     invented = INVENTED.search(function.comment) if function.length <= MAX_LINES_OF_INVENTED else None
     if remark := todo or invented:
         return f"{function.name}() has a remark in place of its work: {' '.join(remark[0].split())[:60]!r}"
-    remark = INSTEAD.search(function.comment)
+    # `sort()` with "TODO: sort the rows" says itself what is missing.
+    named = re.search(rf"\b(?:TODO|FIXME)\b.*\b{re.escape(own[0])}", function.comment) if own else None
+    remark = INSTEAD.search(function.comment) or named
     if remark and function.unused:
         unused = ", ".join(function.unused)
         return f"{function.name}() has a remark in place of the code that uses {unused}: {remark[0]!r}"
@@ -404,6 +420,11 @@ def _judge_constant(function: Function, name: str, own: list[str]) -> str:
     if function.answers and not function.callback and acts:
         return f"{name} only answers {function.value[:60]}"
     values = function.parameters + (function.ignored if not function.method else ())
+    says = re.search(r"(?i)\bstatus_?code\W+2\d\d", function.value) or CLAIMS.search(function.value)
+    if function.announces and says and not set(own) & (_PRINTERS | _OUTCOMES):
+        return f"{name} only prints, and answers {function.value[:60]}"
+    if re.fullmatch(r"[\w.]+\(\)", function.value) and set(own[:1]) & set(_MAKES):
+        return ""  # it chooses what to make
     if function.uses_parameters and not set(own[:1]) & _EFFECTS:
         return ""
     if own[:1] and own[0] in _PREDICATES and ALL_ALIKE.search(function.doc):
