@@ -7,7 +7,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from .source import NEUTRAL, UNFINISHED, BodyKind, Function, Reference, Source, Test, pretends
+from .source import (
+    NEUTRAL,
+    REFUSAL_STATUS,
+    UNFINISHED,
+    UNFINISHED_STATUS,
+    BodyKind,
+    Function,
+    Reference,
+    Source,
+    Test,
+    pretends,
+)
 from .trees import (
     comments_before,
     comments_in,
@@ -25,8 +36,15 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _PRINT = re.compile(
-    r"fmt\.(?:Print|Fprint)\w*|(?:\w+\.)*(?:slog|log|logger|Logger)\.(?!Fatal|Panic|With|New)\w+|print|println"
+    r"fmt\.Print\w*|(?:\w+\.)*(?:slog|log|logger|Logger)\.(?!Fatal|Panic|With|New)\w+|print|println"
 )
+_ANSWER = re.compile(
+    r"(?:c|ctx|gc|w|rw|res|resp|writer)\.(?:JSON|IndentedJSON|String|HTML|XML|Status|SendStatus|SendString|NoContent"
+    r"|AbortWithStatus(?:JSON)?|WriteHeader|Write|WriteString|Header\(\)\.Set|Status\([\w.]+\)\.(?:JSON|SendString))"
+    r"|fmt\.Fprint(?:ln|f)?|io\.WriteString|http\.Error|json\.NewEncoder\(\w+\)\.Encode"
+    r"|(?:\w+\.)?(?:[wW]rite|[rR]espond|[sS]end|[rR]ender)\w*JSON|render\.(?:JSON|Status|NoContent)"
+)
+_WRITERS = re.compile(r"(?:w|rw|r|c|ctx|res|resp|writer|req)")
 _SAYS_UNFINISHED = re.compile(r"\w+\.WriteHeader\(http\.StatusNotImplemented\)")
 _FAILING = ("Error", "Errorf", "Fatal", "Fatalf", "Fail", "FailNow")
 _SUITE_ASSERTION = re.compile(
@@ -113,11 +131,11 @@ def _functions(root: Node) -> Iterator[Function]:
         for spec in walk(root)
         if spec.type == "type_spec" and re.fullmatch(r"struct\s*\{\s*\}", text_of(field(spec, "type")))
     }
-    methods = [n for n in named(root) if n.type == "method_declaration"]
+    methods = [n for n in named(root) if n.type == "method_declaration" and field(n, "body")]
     real = {_receiver(n) for n in methods if _body_of(n)[0] == "code"}
     for node in named(root):
         if node.type not in ("function_declaration", "method_declaration") or field(node, "body") is None:
-            continue
+            continue  # a function in assembly has no body
         kind, value, body = _body_of(node)
         owner = _receiver(node) if node.type == "method_declaration" else ""
         names = _parameters(node)
@@ -125,12 +143,31 @@ def _functions(root: Node) -> Iterator[Function]:
         returns: Literal["value", "nothing", "unknown"] = "value" if result and kind == "empty" else "nothing"
         used = {text_of(inner) for inner in walk(body) if inner.type == "identifier"}
         name = text_of(field(node, "name"))
+        values = tuple(n for n in names if n not in NEUTRAL and n != "_")
+        mentioned = {
+            text_of(inner)
+            for inner in walk(field(node, "body") or node)
+            if inner.type == "identifier" and not _is_dropped(inner)
+        }
+        calls = [
+            text_of(field(n, "function"))
+            for n in walk(field(node, "body") or node)
+            if n.type == "call_expression"
+        ]
+        printing = [called for called in calls if _PRINT.fullmatch(called)]
         yield Function(
             name=f"{owner}.{name}" if owner else name,
             line=line_of(node),
             body=kind,
             value=value,
-            parameters=tuple(n for n in names if n not in NEUTRAL),
+            parameters=values,
+            announces=bool(printing),
+            idle=len(printing) + calls.count("len") == len(calls),
+            length=node.end_point[0] - node.start_point[0] + 1,
+            unused=tuple(n for n in values if n not in mentioned),
+            answers=kind == "constant"
+            and _ANSWER.match(value) is not None
+            and not REFUSAL_STATUS.search(value),
             ignored=("_",) if "_" in names else (),
             uses_parameters=bool(used & set(names)),
             returns=returns,
@@ -143,6 +180,12 @@ def _functions(root: Node) -> Iterator[Function]:
             callback=kind == "empty" and not owner and not result and _has_unnamed_parameters(node),
             peers=owner in real,
         )
+
+
+def _is_dropped(name: Node) -> bool:
+    """Whether a name is only assigned to ``_``, for the compiler."""
+    statement = name.parent.parent if name.parent else None
+    return bool(statement and re.fullmatch(r"_(?:,\s*_)*\s*=\s*\w+(?:,\s*\w+)*", text_of(statement)))
 
 
 def _has_unnamed_parameters(node: Node) -> bool:
@@ -161,7 +204,8 @@ def _parameters(node: Node) -> list[str]:
 
 def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
     body = field(function, "body")
-    assert body is not None
+    if body is None:  # it is in assembly
+        return "code", "", function
     statements = [
         s for child in named(body) for s in (named(child) if child.type == "statement_list" else [child])
     ]
@@ -187,7 +231,10 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
             if any(not _is_refusal(inner) for other in rest for inner in walk(other)):
                 return "code", "", body  # it refuses what no branch handles
             return "unfinished", text, body
-        if _PRINT.fullmatch(called):
+        if call and UNFINISHED_STATUS.search(text) and _ANSWER.fullmatch(called):
+            refused = text
+            continue
+        if _PRINT.fullmatch(called) or re.match(r"fmt\.Fprint\w*\(os\.Std", text):
             printed = text
             if UNFINISHED.search(re.sub(r".*?[\"`]", "", text, count=1)):
                 refused = text
@@ -201,6 +248,8 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
             rest.append(statement)
     if refused and all(statement.type == "return_statement" for statement in rest):
         return "unfinished", refused, body
+    if rest and all(map(_is_answer, rest)):
+        return "constant", "; ".join(map(text_of, rest)), body
     if not rest:
         if slept:
             return "code", "", body
@@ -217,7 +266,9 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
     error = re.search(
         r"(?:errors\.New|fmt\.Errorf|status\.Errorf?)\([^\"`]*[\"`]|\bErrNotImplemented\b", text
     )
-    if error and UNFINISHED.search(text):
+    if (error and UNFINISHED.search(text)) or re.match(
+        r"(?:nil,\s*)?status\.Errorf?\(codes\.Unimplemented\b", text
+    ):
         return "unfinished", text_of(rest[0]), body
     if not values or (printed and text == "nil"):
         return ("print", printed, body) if printed else ("empty", "", body)
@@ -229,6 +280,27 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
     if made and made[1] != text_of(field(function, "result")).lstrip("*"):
         constant = False
     return ("constant", text, body) if constant else ("code", "", body)
+
+
+def _is_answer(statement: Node) -> bool:
+    """Whether a statement only answers with literals: ``c.JSON(http.StatusOK, gin.H{"ok": true})``."""
+    call = next(iter(named(statement)), None)
+    if call and call.type == "expression_list":
+        call = next(iter(named(call)), None)
+    elif call and statement.type == "assignment_statement":  # _ = json.NewEncoder(w).Encode(…)
+        call = next(iter(named(field(statement, "right"))), None)
+    if statement.type not in ("expression_statement", "return_statement", "assignment_statement"):
+        return False
+    if call is None or call.type != "call_expression":
+        return call is None and statement.type == "return_statement"
+    if not _ANSWER.fullmatch(text_of(field(call, "function"))):
+        return False
+    return all(
+        _is_constant(a)
+        or _WRITERS.fullmatch(text_of(a))
+        or re.match(r"http\.Status\w+$|\[\]byte\(\"", text_of(a))
+        for a in named(field(call, "arguments"))
+    )
 
 
 def _is_refusal(node: Node) -> bool:
@@ -274,6 +346,8 @@ def _is_constant(node: Node) -> bool:
         return all(map(_is_constant, inner[1:] if node.type == "keyed_element" else inner))
     if node.type == "composite_literal":
         return all(map(_is_constant, named(field(node, "body"))))
+    if node.type == "selector_expression":  # time.Second
+        return re.fullmatch(r"[a-z]\w*\.(?!Err|EOF|Std)[A-Z]\w*", text_of(node)) is not None
     return text_of(node) in ("nil", "true", "false")
 
 

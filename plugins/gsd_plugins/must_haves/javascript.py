@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Literal
 
 import attrs
 
-from .source import NEUTRAL, UNFINISHED, BodyKind, Function, Reference, Source, Test, pretends, words_of
+from .source import (
+    NEUTRAL,
+    REFUSAL_STATUS,
+    UNFINISHED,
+    BodyKind,
+    Function,
+    Reference,
+    Source,
+    Test,
+    pretends,
+    words_of,
+)
 from .trees import (
     comments_before,
     comments_in,
@@ -36,9 +47,10 @@ _PRINT = re.compile(
 _WAITS = re.compile(
     r"await (?:new Promise\(.*\bsetTimeout\b|(?:\w+\.)?(?:sleep|delay|wait|setTimeout)\()", re.DOTALL
 )
+_CHANGES = re.compile(r"\.(?:post|put|patch|delete)$")
 _REFUSES = re.compile(r"(?:res|reply|response)\.(?:sendStatus\(501\)|status\(501\)\.(?:end|send|json)\(\))")
 _RESPONSE = re.compile(
-    r"(?:res|reply|response|ctx|c|h)(?:\.\w+(?:\([^()]*\))?)*\.(?:json|send|end|render|text|body)"
+    r"(?:res|reply|response|ctx|c|h)(?:\.\w+(?:\([^()]*\))?)*\.(?:json|send|end|render|text|body|sendStatus)"
 )
 _WRAPS = re.compile(
     r"(?:Promise\.(?:resolve|reject)|(?:Next)?Response\.json|json|(?:new )?(?:Next)?Response|Object\.freeze"
@@ -155,9 +167,14 @@ def _declared(root: Node) -> set[str]:
 
 
 def _pattern_names(node: Node | None) -> Iterator[str]:
-    for inner in walk(node) if node else ():
-        if inner.type in ("identifier", "shorthand_property_identifier_pattern", "type_identifier"):
-            yield text_of(inner)
+    if node is None:
+        return
+    if node.type in ("identifier", "shorthand_property_identifier_pattern", "type_identifier"):
+        yield text_of(node)
+    # What is right of `=` is a default, and binds nothing.
+    inner = [field(node, "left")] if node.type.endswith("assignment_pattern") else node.children
+    for child in inner:
+        yield from _pattern_names(child)
 
 
 # Exports and imports
@@ -344,6 +361,7 @@ def _functions(root: Node, nodes: Sequence[Node], exports: set[str]) -> Iterator
                 left, value = text_of(field(assignment, "left")), field(assignment, "right")
                 if assignment.type != "assignment_expression" or value is None:
                     continue
+                value = _unwrapped(value) or value
                 match = _EXPORTS.match(left)
                 if member := re.search(r"(\w+)\.prototype\.(\w+)$", left):
                     if value.type in _FUNCTIONS:
@@ -391,13 +409,24 @@ def _nested(nodes: Sequence[Node], seen: set[int]) -> Iterator[Function]:
         # The default of a context fails on purpose: a component is used outside of its provider.
         if not outer:
             found = _function(node, name, node, set(), set())
-            yield attrs.evolve(found, nested=True, callback=_answers_the_rest(node))
+            yield attrs.evolve(
+                found, nested=True, callback=_answers_the_rest(node), answers=found.answers and _changes(node)
+            )
 
 
 def _answers_the_rest(function: Node) -> bool:
     """Whether a handler is for what no other takes: ``app.use(…)``, ``route.all(…)``."""
     call = function.parent.parent if function.parent else None
     return bool(call and re.search(r"\.(?:all|use)$", text_of(field(call, "function"))))
+
+
+def _changes(function: Node) -> bool:
+    """Whether an inline handler is for a request that changes something: ``router.post("/orders", …)``."""
+    call = function.parent.parent if function.parent else None
+    if call is None or not _CHANGES.search(text_of(field(call, "function"))):
+        return False
+    path = text_of(next(iter(named(field(call, "arguments"))), None))
+    return re.search(r"(?i)health|ping|log-?out|hook|echo|csp|report|ready|telemetry", path) is None
 
 
 def _unwrapped(node: Node | None) -> Node | None:
@@ -408,7 +437,7 @@ def _unwrapped(node: Node | None) -> Node | None:
         if node.type in ("as_expression", "satisfies_expression", "parenthesized_expression"):
             node = next(iter(named(node)), None)
         elif node.type == "call_expression" and re.search(
-            r"(?:memo|forwardRef|cache|asyncHandler|observer|defineEventHandler)$",
+            r"(?:memo|forwardRef|cache|observer|[hH]andler|catchAsync|catchErrors|wrap\w*|with[A-Z]\w*|action|procedure)$",
             text_of(field(node, "function")),
         ):
             node = next(iter(named(field(node, "arguments"))), None)
@@ -416,19 +445,31 @@ def _unwrapped(node: Node | None) -> Node | None:
 
 
 def _object(
-    node: Node, owner: str, statement: Node, exports: set[str], defaults: set[str]
+    node: Node, owner: str, statement: Node, exports: set[str], defaults: set[str], *, nested: bool = False
 ) -> Iterator[Function]:
     members = [m for m in named(node) if m.type in ("method_definition", "pair")]
     functions = [(m, m if m.type == "method_definition" else field(m, "value")) for m in members]
     real = [value for _, value in functions if value and value.type in (*_FUNCTIONS, "method_definition")]
-    peers = any(_body_of(value)[0] == "code" for value in real)
+    for member, value in functions:  # the resolvers of a schema, the actions of a store
+        if value and value.type == "object":
+            inner = f"{owner}.{text_of(field(member, 'key'))}"
+            yield from _object(value, inner, statement, exports, defaults, nested=True)
+    everything = walk(statement) if nested else real
+    peers = any(
+        inner.type in (*_FUNCTIONS, "method_definition") and _body_of(inner)[0] == "code"
+        for inner in everything
+    )
     for member, value in functions:
         if value and value in real:
             name = f"{owner}.{text_of(field(member, 'key') or field(member, 'name'))}"
             # Members of an object without any real code are defaults, or a null object.
             found = _function(value, name, member, exports, defaults, method=True)
             yield attrs.evolve(
-                found, peers=peers, inherits=not peers, doc=f"{found.doc}\n{comments_before(statement)}"
+                found,
+                nested=nested,
+                peers=peers,
+                inherits=not peers,
+                doc=f"{found.doc}\n{comments_before(statement)}",
             )
 
 
@@ -491,6 +532,24 @@ def _function(
     used = (
         {text_of(inner) for inner in walk(body) if inner.type.endswith("identifier")} if body else set[str]()
     )
+    values = tuple(n for n in names if n not in NEUTRAL and not n.startswith("_"))
+    mentioned = {
+        text_of(inner)
+        for inner in walk(body or node)
+        if inner.type in ("identifier", "shorthand_property_identifier")
+        and not (
+            inner.parent
+            and inner.parent.type == "unary_expression"
+            and text_of(inner.parent).startswith("void")
+        )
+    }
+    calls = [
+        text_of(field(n, "function") or field(n, "constructor"))
+        for n in walk(body or node)
+        if n.type in ("call_expression", "new_expression")
+    ]
+    printing = [called for called in calls if _PRINT.fullmatch(called)]
+    response = kind == "constant" and _RESPONSE.match(value)
     short = name.rpartition(".")[2]
     component = short[:1].isupper() and not short.isupper() and not method
     return Function(
@@ -498,9 +557,14 @@ def _function(
         line=line_of(node),
         body=kind,
         value=value,
-        parameters=tuple(n for n in names if n not in NEUTRAL and not n.startswith("_")),
+        parameters=values,
+        announces=bool(printing),
+        idle=len(printing) == len(calls),
+        length=node.end_point[0] - node.start_point[0] + 1,
+        unused=tuple(n for n in values if n not in mentioned and "arguments" not in mentioned),
+        answers=bool(response) and not REFUSAL_STATUS.search(value),
         ignored=tuple(n for n in names if n.startswith("_") and n.lstrip("_") not in {"", *NEUTRAL}),
-        uses_parameters=bool(used & set(names)) and not (kind == "constant" and _RESPONSE.match(value)),
+        uses_parameters=bool(used & set(names)) and not response,
         returns=returns,
         comment=comments_in(body),
         doc=comments_before(at),
@@ -525,7 +589,7 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node | None]:
     rest: list[Node] = []
     printed = unfinished = ""
     waits = False
-    for statement in named(body):
+    for statement in _flat(body):
         text = text_of(statement)
         if statement.type == "throw_statement" and UNFINISHED.search(re.sub(r".*?['\"`]", "", text, count=1)):
             # After branches that return something, it refuses what none of them handles.
@@ -571,11 +635,47 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node | None]:
             return "constant", text_of(last), body
         return "code", "", body
     if last.type != "return_statement":
+        call = next(iter(named(last)), None) if last.type == "expression_statement" else None
+        items = named(field(call, "arguments")) if call and call.type == "call_expression" else []
+        if (
+            items
+            and all(map(_is_constant, items))
+            and any(UNFINISHED.search(_string(item)) for item in items)
+        ):
+            return "unfinished", text_of(last), body  # toast("Not implemented yet")
         return "code", "", body
     answer = next(iter(named(last)), None)
     if answer is None:
         return ("print", printed, body) if printed else ("empty", "", body)
     return (*_value(answer, names, constants), body)
+
+
+def _flat(body: Node) -> Iterator[Node]:
+    """Yield the statements of a block; of a ``try`` or a loop around messages, only what is inside."""
+    for statement in named(body):
+        inner = field(statement, "body")
+        loops = statement.type == "for_in_statement" and text_of(field(statement, "right")).isidentifier()
+        if (
+            not (loops or statement.type == "try_statement")
+            or inner is None
+            or inner.type != "statement_block"
+        ):
+            yield statement
+        elif all(map(_is_idle, named(inner))) and field(statement, "finalizer") is None:
+            yield from named(inner)
+        else:
+            yield statement
+
+
+def _is_idle(statement: Node) -> bool:
+    """Whether a statement cannot fail: a message, an answer, or a literal that is returned."""
+    if statement.type == "return_statement":
+        return all(map(_is_constant, named(statement)))
+    call = next(iter(named(statement)), None)
+    called = text_of(field(call, "function")) if call and call.type == "call_expression" else ""
+    if call and _RESPONSE.fullmatch(called):
+        return all(map(_is_constant, named(field(call, "arguments"))))
+    return bool(_PRINT.fullmatch(called))
 
 
 def _computes(statement: Node) -> bool:
@@ -598,6 +698,12 @@ def _value(node: Node, names: set[str], constants: dict[str, str]) -> tuple[Body
             break
         node = inner
     text = text_of(node)
+    if node.type.startswith("jsx_") and not any(
+        inner.type == "jsx_expression" and named(inner) for inner in walk(node)
+    ):
+        said = " ".join(text_of(inner).strip() for inner in walk(node) if inner.type == "jsx_text")
+        if not _is_empty_markup(node):
+            return "constant", f"<>{said}</>"
     if node.type == "identifier" and text in constants:
         return "constant", constants[text]
     if node.type == "identifier" and text in names:
@@ -782,10 +888,21 @@ def _waits_for_done(function: Node) -> bool:
         inner.type == "identifier"
         and text_of(inner) == "done"
         and inner.parent is not None
-        and inner.parent.type == "arguments"
+        and (inner.parent.type == "arguments" or _is_in_callback(inner, function))
         and not _WAITS_ONLY.match(text_of(inner.parent.parent))
         for inner in walk(field(function, "body") or function)
     )
+
+
+def _is_in_callback(node: Node, test: Node) -> bool:
+    """Whether a call is in a function that the test passes on, but not to a timer or a promise."""
+    inner = node.parent
+    while inner and inner != test:
+        if inner.type in _FUNCTIONS and inner.parent and inner.parent.type == "arguments":
+            called = text_of(field(inner.parent.parent, "function")) if inner.parent.parent else ""
+            return not _WAITS_ONLY.match(called) and not called.endswith((".then", ".finally", ".catch"))
+        inner = inner.parent
+    return False
 
 
 def _can_fail(function: Node, known: set[str]) -> bool:

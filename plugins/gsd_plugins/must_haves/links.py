@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from gsd_core import BadArtifact, Evidence, Gap, KeyLink
 
-from .modules import Sources, is_dotted_reference, refers
+from .modules import Sources, is_dotted_reference, refers, refers_through
 from .patterns import Found, search
 from .source import IN_DATA_FOLDER, LANGUAGES, Source
 
@@ -78,6 +78,19 @@ _INDIRECT = re.compile(
 )
 
 
+_BY_FOLDER = re.compile(
+    r"(?i)\b(?:auto-?(?:load|discover|wir|import)\w*|scans?|glob|director\w+|folder|discover\w*|convention)\b"
+)
+"""What a plan says if a program finds its modules in a folder."""
+_BY_TOOL = re.compile(r"(?i)\b(?:sqlc|code-?gen\w*|generat\w+|protoc|compile[drs]?|transpil\w+|build)\b")
+"""What a plan says if a tool connects two files, which neither of them shows."""
+_THROUGH = re.compile(
+    r"(?i)\b(?:fixtures?|containers?|registr\w+|providers?|context|plugins?|hooks?|factor(?:y|ies)|re-?export\w*|barrel"
+    r"|through|indirect\w*|depend\w*|inject\w*|facade|wrapper|decorators?|signals?|bus|dispatch\w*|di)\b"
+)
+"""What a plan says of a link that another module makes."""
+
+
 async def check_link(sources: Sources, link: KeyLink) -> Gap | Evidence | None:
     """Return a gap, the proof that the link exists, or ``None`` if code cannot tell."""
     path = bare_path(link.source)
@@ -109,6 +122,9 @@ def _check_reference(
         return _evidence(link, f"imports {target}")
     if found := _file_reference(source, code, path, target):
         return _evidence(link, f"refers to {found!r}")
+    folders = [name for name in PurePosixPath(target).parent.parts if name not in ("src", "lib", "app")]
+    if _BY_FOLDER.search(link.via) and (found := next((n for n in folders if _mention(n, code)), "")):
+        return _evidence(link, f"names the folder {found!r}")
     same_language = source is not None and LANGUAGES.get(PurePosixPath(target).suffix) == source.language
     if (source is not None and not same_language) or (source is not None and _INDIRECT.search(link.via)):
         # Another language, or no import by its nature: a name in the code or its strings has to do.
@@ -116,6 +132,8 @@ def _check_reference(
             return _evidence(link, f"mentions {name!r}")
         if _mention(target, code):
             return _gap(link, f"{link.source} mentions {target} only in a text")
+        if _BY_TOOL.search(link.via) and not same_language:
+            return None
         if _mention(target, text):
             return _gap(link, f"{link.source} mentions {target} only in a comment")
         return _gap(link, f"{link.source} does not refer to {target}") if same_language else None
@@ -128,6 +146,8 @@ def _check_reference(
         return _gap(link, f"{link.source} does not refer to {target}") if by_name else None
     if (source.faulty and _mention(target, source.bare)) or IN_DATA_FOLDER.search(target):
         return None
+    if _THROUGH.search(link.via) and refers_through(sources, path, target):
+        return _evidence(link, f"reaches {target} through another module")
     where = "in a comment or a string" if _mention(target, text) else ""
     return _gap(
         link, f"{link.source} does not import {target}" + (f"; it is mentioned only {where}" if where else "")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import posixpath
 import re
-from pathlib import PurePosixPath
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 import attrs
@@ -27,6 +30,9 @@ EXTENSIONS = (
     ".json",
     ".d.ts",
 )
+OTHERS_FOLDERS = ("node_modules", "vendor", "target", "dist", "build", "venv", "site-packages")
+MAX_FILES = 2000
+"""How many files of a project are searched for an indirect link."""
 MAX_DEPTH = 4
 """How many re-exporting modules are followed."""
 
@@ -89,6 +95,30 @@ def refers(sources: Sources, path: str, target: str, *, depth: int = 0) -> bool:
             return _go(sources, path, source, target)
         case "rust":
             return _rust(sources, path, source, target)
+
+
+def refers_through(sources: Sources, path: str, target: str) -> bool:
+    """Whether the file at *path* imports a module that imports *target*, whatever that module is for."""
+    suffix, stem = PurePosixPath(path).suffix, PurePosixPath(target).stem
+    stem = PurePosixPath(target).parent.name if stem in ("index", "__init__", "mod", "lib") else stem
+    for file in islice(project_files(sources.tree, suffix), MAX_FILES):
+        if (
+            file not in (path, target)
+            and stem in (sources.text(file) or "")
+            and refers(sources, path, file)
+            and refers(sources, file, target)
+        ):
+            return True
+    return False
+
+
+def project_files(tree: Tree, suffix: str, below: str = "") -> Iterator[str]:
+    """Yield the paths of the project's own files with a suffix, or of those in a folder."""
+    for parent, folders, names in os.walk(tree.root / below):
+        folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in OTHERS_FOLDERS)
+        for name in sorted(names):
+            if name.endswith(suffix):
+                yield (Path(parent) / name).relative_to(tree.root).as_posix()
 
 
 # JavaScript

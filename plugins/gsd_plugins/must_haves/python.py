@@ -14,7 +14,9 @@ import attrs
 
 from .source import (
     NEUTRAL,
+    REFUSAL_STATUS,
     UNFINISHED,
+    UNFINISHED_STATUS,
     BodyKind,
     Function,
     Reference,
@@ -48,7 +50,14 @@ _LISTENS = frozenset(
         "extension",
     )
 )
-_PRINT = re.compile(r"print|(?:\w+\.)*(?:echo|secho|print|debug|info|warning|log)")
+_PRINT = re.compile(
+    r"print|(?:\w+\.)*(?:echo|secho|print|debug|info|warning|log)|(?:\w+\.)*_?std(?:out|err)\.write"
+    r"|(?:\w+\.)*_?(?:log|logger|logging|LOG|LOGGER)\.\w+"
+)
+_ANSWERS = re.compile(r"\.(?:post|put|patch|delete|route|api_route)$")
+_STATUS = re.compile(
+    r"(?:\w+\.)*(?:abort|abort_with_status|set_code|HTTPException|HTTPError|\w*Response|jsonify)"
+)
 _ASSERTING = re.compile(
     r"(?i)(?:^|[._])_?(?:assert|expect|check|verify|ensure|must|should|fail|raises|warns|require|compare|validate)"
 )
@@ -57,6 +66,9 @@ _PLATFORM = re.compile(r"\bplatform\b|\bos\.name\b|version_info|TYPE_CHECKING")
 MIN_WORDS_OF_REASON = 5
 _PROMISES = re.compile(
     r"(?i)\b(?:yet|later|pending|phase|milestone|will|soon|todo|wip|future|next|stub|implement)\b"
+)
+_REFUSES = re.compile(
+    r"(?i)\b(?:not (?:allowed|possible|applicable|defined)|cannot|must|invalid|instead|use \w+)\b"
 )
 _TRIVIAL_TRY = (ast.Pass, ast.Continue)
 
@@ -287,6 +299,8 @@ def _functions_of(
     remarks: dict[int, str],
 ) -> Iterator[Function]:
     for statement in body:
+        if isinstance(statement, ast.If) and "__main__" in ast.unparse(statement.test):
+            continue  # a demonstration
         if isinstance(statement, ast.If | ast.Try | ast.With):
             blocks = [getattr(statement, block, []) for block in ("body", "orelse", "finalbody")]
             blocks += [handler.body for handler in getattr(statement, "handlers", [])]
@@ -335,7 +349,9 @@ def _methods(
     idle = bool(methods) and all(_classify(m.body, ())[0] == "empty" for m in methods)
     # A class of hooks that all do nothing is there to be overridden, or to be passed when nobody listens.
     abstract |= idle and (node.name in defaults or bool(_LISTENS & set(words_of(node.name))))
-    prescribing = {n for n in names - {"object"} if not _DATA_BASES.search(n)}
+    prescribing = {
+        n for n in names - {"object"} if not _DATA_BASES.search(n) or re.match(r"Q[A-Z]|Abstract", n)
+    }
     owner = _Class(name=node.name, abstract=abstract, inherits=bool(prescribing), peers=peers)
     yield from _functions_of(node.body, owner, bases, defaults, remarks)
 
@@ -377,6 +393,11 @@ def _function(
             r"NoReturn|Generator|Iterator|\bAny\b|\bobject\b|Optional|None", returned
         ):
             returns = "unknown"
+    mentioned = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+    values = tuple(n for n in names if n not in NEUTRAL and not n.startswith("_"))
+    handles = any(map(_ANSWERS.search, decorators)) or bool({"request", "req"} & set(names))
+    calls = [ast.unparse(inner.func) for inner in ast.walk(node) if isinstance(inner, ast.Call)]
+    printing = [called for called in calls if _PRINT.fullmatch(called)]
     last = node.end_lineno or node.lineno
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return Function(
@@ -384,13 +405,22 @@ def _function(
         line=node.lineno,
         body=kind,
         value=value,
-        parameters=tuple(n for n in names if n not in NEUTRAL and not n.startswith("_")),
+        parameters=values,
+        announces=bool(printing),
+        idle=len(printing) + calls.count("len") == len(calls),
+        length=(node.end_lineno or node.lineno) - node.lineno + 1,
+        unused=tuple(n for n in values if n not in mentioned and "locals" not in mentioned),
+        answers=handles
+        and kind == "constant"
+        and "(" in value.replace("{", "(")
+        and not REFUSAL_STATUS.search(value),
         ignored=tuple(n for n in names if n.startswith("_") and n != "_"),
         uses_parameters=bool(used & set(names)),
         returns=returns,
         comment="\n".join(remarks[at] for at in range(node.lineno, last + 1) if at in remarks),
         doc="\n".join([ast.get_docstring(node) or "", remarks.get(first - 1, "")]),
         declared=any(map(_DECLARING.search, decorators))
+        or (kind == "unfinished" and owner is not None and owner.inherits and node.name.startswith("__"))
         or any(d.endswith(("fixture", ".register", ".setter", ".deleter")) for d in decorators)
         or (owner is not None and owner.abstract),
         inherits=owner is not None and owner.inherits,
@@ -403,7 +433,7 @@ def _function(
 
 def _classify(body: Sequence[ast.stmt], names: Sequence[str]) -> tuple[BodyKind, str, list[ast.stmt]]:
     """Return what the body is, the value or statement that shows it, and its statements."""
-    statements = list(_without_docstring(body))
+    statements = list(_flat(_without_docstring(body)))
     constants: dict[str, str] = {}
     rest: list[ast.stmt] = []
     printed = unfinished = ""
@@ -414,6 +444,12 @@ def _classify(body: Sequence[ast.stmt], names: Sequence[str]) -> tuple[BodyKind,
                 # After branches that return something, it refuses what none of them handles.
                 if any(_computes(other) for other in rest):
                     return "code", "", statements
+                return "unfinished", ast.unparse(statement), statements
+            case ast.Raise(exc=ast.Call() as call) | ast.Expr(value=ast.Call() as call) if _says_unfinished(
+                call
+            ):
+                unfinished = ast.unparse(statement)
+            case ast.Return(value=ast.Call() as call) if len(statements) == 1 and _says_unfinished(call):
                 return "unfinished", ast.unparse(statement), statements
             case ast.Expr(value=ast.Call(func=function)) if _PRINT.fullmatch(ast.unparse(function)):
                 printed = ast.unparse(statement)
@@ -449,16 +485,57 @@ def _classify(body: Sequence[ast.stmt], names: Sequence[str]) -> tuple[BodyKind,
             isinstance(s, ast.Import | ast.ImportFrom) for s in statements
         ):  # something is imported and not used
             return "empty", "", statements
+        case [ast.Expr(value=ast.Call(args=[_, *_] as items))] if all(map(_is_constant, items)) and any(
+            isinstance(item, ast.Constant) and UNFINISHED.search(str(item.value)) for item in items
+        ):  # status.showMessage("Not implemented yet")
+            return "unfinished", ast.unparse(rest[0]), statements
         case [ast.Return(value=None)]:
             return ("print", printed, statements) if printed else ("empty", "", statements)
         case [ast.Return(value=ast.Name(id=name))] if name in constants:
             return "constant", constants[name], statements
         case [ast.Return(value=ast.Name(id=name))] if name in names:
             return "identity", name, statements
-        case [ast.Return(value=returned)] if returned is not None and _is_constant(returned):
+        case [ast.Return(value=returned)] if returned is not None and _is_made_of_constants(returned):
             return "constant", ast.unparse(returned), statements
         case _:
             return "code", "", statements
+
+
+def _flat(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements; of a ``try`` or a loop around messages and literals, only what is inside."""
+    for statement in body:
+        match statement:
+            case ast.Try(body=inner) if all(map(_is_idle, inner)):
+                yield from inner
+            case ast.For(iter=ast.Name(), body=inner) if all(map(_is_message, inner)):
+                yield from inner
+            case _:
+                yield statement
+
+
+def _is_message(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Expr(value=ast.Call(func=function)):
+            return _PRINT.fullmatch(ast.unparse(function)) is not None
+        case _:
+            return False
+
+
+def _is_idle(statement: ast.stmt) -> bool:
+    """Whether a statement cannot fail: a message, or a literal that is returned."""
+    match statement:
+        case ast.Pass() | ast.Return(value=None):
+            return True
+        case ast.Return(value=value) if value is not None:
+            return _is_made_of_constants(value)
+        case _:
+            return _is_message(statement)
+
+
+def _says_unfinished(call: ast.Call) -> bool:
+    """Whether a call answers with the status of what is not implemented: ``abort(501)``."""
+    name = ast.unparse(call.func)
+    return bool(_STATUS.fullmatch(name) and UNFINISHED_STATUS.search(ast.unparse(call)))
 
 
 def _values(statements: Sequence[ast.stmt]) -> list[ast.expr]:
@@ -492,7 +569,8 @@ def _is_unfinished(raised: ast.expr) -> bool:
     said = " ".join(text for text in texts if isinstance(text, str))
     if ast.unparse(called).rpartition(".")[2] == "NotImplementedError":
         # A sentence about something else ("use add_unredirected_header() instead") explains a refusal.
-        explains = len(said.split()) >= MIN_WORDS_OF_REASON and not UNFINISHED.search(said)
+        long_enough = len(said.split()) >= MIN_WORDS_OF_REASON or _REFUSES.search(said)
+        explains = long_enough and not UNFINISHED.search(said)
         return not explains or _PROMISES.search(said) is not None
     return UNFINISHED.search(said) is not None
 
@@ -513,6 +591,21 @@ def _is_constant(node: ast.expr) -> bool:
             return all(map(_is_constant, items))
         case _:
             return False
+
+
+def _is_made_of_constants(node: ast.expr) -> bool:
+    """Whether a value is a constant, a member of an enumeration, or an object made of such."""
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=items, keywords=keywords) if (
+            name[:1].isupper() and not name.endswith(("Error", "Exception", "Warning"))
+        ):  # Order(id=1, total=0)
+            return all(map(_is_made_of_constants, [*items, *(keyword.value for keyword in keywords)]))
+        case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner[:1].isupper() and name.isupper():
+            return True  # Status.DONE
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return all(map(_is_made_of_constants, items))
+        case _:
+            return _is_constant(node)
 
 
 def _does_nothing(statement: ast.stmt) -> bool:
@@ -559,6 +652,14 @@ def _tests(module: ast.Module, nodes: Sequence[ast.AST]) -> Iterator[Test]:
         # Making a client (`TestClient(app)`, `CliRunner()`) asserts nothing.
         if not (alias.asname or alias.name)[:1].isupper()
     }
+    # eq = self.assertEqual
+    imported |= {
+        ast.unparse(target).rpartition(".")[2]
+        for node in nodes
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute)
+        for target in node.targets
+        if re.match(r"_?assert", node.value.attr)
+    }
     asserting = {name for name, node in helpers.items() if _asserts(node, imported)}
     for _ in range(2):  # helpers that call helpers
         asserting |= {name for name, node in helpers.items() if _asserts(node, imported | asserting)}
@@ -569,6 +670,15 @@ def _tests(module: ast.Module, nodes: Sequence[ast.AST]) -> Iterator[Test]:
         and _skips(ast.unparse(s.value))
         for s in module.body
     ) or any(isinstance(s, ast.Expr) and _skips_here(s) for s in module.body)
+    # (Frozen, Source) = make_tests(RelativeImports, …)
+    passed = {
+        inner.id
+        for node in nodes
+        if isinstance(node, ast.Call)
+        for argument in node.args
+        for inner in [argument]
+        if isinstance(inner, ast.Name)
+    }
     conditional = [
         s for outer in module.body if isinstance(outer, ast.If) for s in [*outer.body, *outer.orelse]
     ]
@@ -578,7 +688,7 @@ def _tests(module: ast.Module, nodes: Sequence[ast.AST]) -> Iterator[Test]:
         elif isinstance(statement, _Def) and re.match(r"test", statement.name):
             yield _test(statement, statement.name, known, skipped)
         elif isinstance(statement, ast.ClassDef):
-            yield from _tests_of_class(statement, known, skipped)
+            yield from _tests_of_class(statement, known, skipped, statement.name in passed)
         elif isinstance(statement, ast.Assign):
             # A state machine of Hypothesis, or a test that is made by a call.
             name = ast.unparse(statement.targets[0])
@@ -590,8 +700,10 @@ def _tests(module: ast.Module, nodes: Sequence[ast.AST]) -> Iterator[Test]:
             yield Test(name="scenarios", line=statement.lineno)
 
 
-def _tests_of_class(node: ast.ClassDef, known: set[str], skipped: bool) -> Iterator[Test]:
-    case = any(re.search(r"Test|Suite|Case", ast.unparse(base)) for base in node.bases)
+def _tests_of_class(
+    node: ast.ClassDef, known: set[str], skipped: bool, passed: bool = False
+) -> Iterator[Test]:
+    case = passed or any(re.search(r"Test|Suite|Case", ast.unparse(base)) for base in node.bases)
     if not case and not node.name.startswith("Test"):
         return
     skipped = skipped or any(_skips(ast.unparse(decorator)) for decorator in node.decorator_list)
@@ -600,7 +712,12 @@ def _tests_of_class(node: ast.ClassDef, known: set[str], skipped: bool) -> Itera
     methods = [inner for inner in node.body if isinstance(inner, _Def) and inner.name.startswith("test")]
     for method in methods:
         yield attrs.evolve(_test(method, f"{node.name}.{method.name}", known, skipped), runs=runs)
-    if not methods and case and not all(ast.unparse(base).endswith("TestCase") for base in node.bases):
+    if (
+        not methods
+        and case
+        and not passed
+        and not all(ast.unparse(base).endswith("TestCase") for base in node.bases)
+    ):
         yield Test(name=node.name, line=node.lineno, skipped=skipped)  # inherits its tests
     for inner in node.body:
         if isinstance(inner, ast.ClassDef):
@@ -610,12 +727,17 @@ def _tests_of_class(node: ast.ClassDef, known: set[str], skipped: bool) -> Itera
 def _test(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, known: set[str], skipped: bool) -> Test:
     marked = any(_skips(ast.unparse(decorator)) for decorator in node.decorator_list)
     body = _without_docstring(node.body)
+    # A property holds for all values if nothing fails.
+    given = any(re.match(r"(?:\w+\.)?given\b", ast.unparse(d)) for d in node.decorator_list)
+    pretended = pretends("\n".join(map(ast.unparse, body)))
     at_top = bool(body) and _skips_here(body[0])
     return Test(
         name=name,
         line=node.lineno,
-        asserts=_asserts(node, known) or ">>>" in (ast.get_docstring(node) or ""),
-        pretends=pretends("\n".join(map(ast.unparse, body))),
+        asserts=_asserts(node, known)
+        or ">>>" in (ast.get_docstring(node) or "")
+        or (given and not pretended),
+        pretends=pretended,
         skipped=skipped or marked or at_top,
     )
 

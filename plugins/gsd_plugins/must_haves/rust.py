@@ -7,7 +7,18 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from .source import NEUTRAL, UNFINISHED, BodyKind, Function, Reference, Source, Test, pretends
+from .source import (
+    BY_SUBCLASS,
+    NEUTRAL,
+    UNFINISHED,
+    UNFINISHED_STATUS,
+    BodyKind,
+    Function,
+    Reference,
+    Source,
+    Test,
+    pretends,
+)
 from .trees import (
     comments_before,
     comments_in,
@@ -36,6 +47,12 @@ _TEST_ATTRIBUTE = re.compile(
 )
 _SLEEP = re.compile(r"(?:\w+::)*sleep\(")
 _LET = re.compile(r"let (?:mut )?(\w+)(?:\s*:[^=]*)?\s*=\s*(.*);", re.DOTALL)
+_CHOICES = re.compile(r"(?:\w+::)*[A-Z]\w*")
+"""The path of a constant or of a variant without fields: ``StatusCode::OK``, ``LIMIT``."""
+_WRAPPERS = re.compile(
+    r"(?:\w+::)*(?:Ok|Some|Json|Html|(?:Box|Rc|Arc|Cow|Mutex|RwLock)::new|(?:\w+(?:::<[^>]*>)?::)?(?:new|default|with_capacity|from)"
+    r"|[A-Z]\w*)"
+)
 _NULL = re.compile(
     r"(?:Ok|Some|Json|Err|Html|Box::new|Rc::new|Arc::new)\((.*)\)|(?:\w+(?:::<[^>]*>)?::)*(?:new|default)\(\)"
     r"|vec!\[\]|String::from\(\"[^\"]*\"\)|\"[^\"]*\"\.(?:to_string|to_owned|into|to_vec)\(\)|None|\(\)"
@@ -202,12 +219,18 @@ def _functions(nodes: Sequence[Node]) -> Iterator[Function]:
         name = text_of(field(node, "name"))
         owner, prescribed = _owner(node)
         names = [
-            text_of(field(child, "pattern")).removeprefix("mut ")
+            name
             for child in named(field(node, "parameters"))
             if child.type == "parameter"
+            # `Path(id): Path<u32>` binds `id`.
+            for name in re.findall(r"(?<![\w:])(?!mut\b|ref\b)[a-z_]\w*", text_of(field(child, "pattern")))
         ]
         used = {text_of(inner) for inner in walk(body) if inner.type == "identifier"}
-        used -= set(re.findall(r"let _ = (\w+);", text_of(body)))
+        values = tuple(n for n in names if n not in NEUTRAL and not n.startswith("_"))
+        whole = text_of(field(node, "body"))
+        dropped = re.findall(r"let _ = (?:&?\w+|\([\w\s,&]*\));|drop\(\w+\);", whole)
+        used -= {name for text in dropped for name in re.findall(r"\w+", text)}
+        rest = re.sub(r"let _ = (?:&?\w+|\([\w\s,&]*\));|//[^\n]*", "", whole)
         conditions = _conditions(node)
         returned = text_of(field(node, "return_type"))
         returns: Literal["value", "nothing", "unknown"] = "value" if returned not in ("", "()") else "nothing"
@@ -216,7 +239,9 @@ def _functions(nodes: Sequence[Node]) -> Iterator[Function]:
             line=line_of(node),
             body=kind,
             value=value,
-            parameters=tuple(n for n in names if n not in NEUTRAL and not n.startswith("_")),
+            parameters=values,
+            length=node.end_point[0] - node.start_point[0] + 1,
+            unused=tuple(n for n in values if not re.search(rf"\b{re.escape(n)}\b", rest)),
             ignored=tuple(n for n in names if n.startswith("_")),
             uses_parameters=bool(used & set(names)),
             returns=returns,
@@ -300,11 +325,9 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
             slept = True
         elif (let := _LET.fullmatch(text)) and _is_constant(let[2].strip()):
             constants[let[1]] = let[2].strip()
-        elif not re.fullmatch(r"let _ = &?\w+;|;|\(\)|drop\(\w+\);", text):
+        elif not re.fullmatch(r"let _ = (?:&?\w+|\([\w\s,&]*\));|;|\(\)|drop\(\w+\);", text):
             rest.append(statement)
-    unfinished = next(
-        (n for n in walk(body) if n.type == "macro_invocation" and text_of(field(n, "macro")) == "todo"), None
-    )
+    unfinished = next((n for n in walk(body) if n.type == "macro_invocation" and _is_unfinished(n)), None)
     if unfinished:
         return "unfinished", text_of(unfinished), body
     if not rest:
@@ -329,11 +352,28 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
     error = re.match(r'(?s)Err\([^"]*(".*)', text)
     if error and UNFINISHED.search(error[1]):
         return "unfinished", text, body
+    if re.fullmatch(r"(?:Err\()?(?:\w+::)*unimplemented\([^()]*\)\)?", text) or (
+        UNFINISHED_STATUS.search(text) and re.fullmatch(r"(?:\w+::)*\w+(?:\.into_response\(\))?", text)
+    ):
+        return "unfinished", text, body
     if printed and text == "Ok(())":
         return "print", printed, body
     if text in names:
         return "identity", text, body
-    return ("constant", text, body) if _is_constant(text) else ("code", "", body)
+    last = rest[0]
+    while last.type in ("expression_statement", "return_expression"):
+        last = next(iter(named(last)), body)
+    return ("constant", text, body) if _is_constant(text) or _is_literal(last) else ("code", "", body)
+
+
+def _is_unfinished(macro: Node) -> bool:
+    """Whether a macro says that a part is missing; ``_ => unimplemented!()`` refuses the rest."""
+    name, text = text_of(field(macro, "macro")), text_of(macro)
+    if name != "unimplemented":
+        return name == "todo"
+    arm = macro.parent
+    rest = arm is not None and arm.type == "match_arm" and text_of(field(arm, "pattern")).startswith("_")
+    return not rest and BY_SUBCLASS.search(text) is None
 
 
 def _is_constant(text: str) -> bool:
@@ -341,6 +381,32 @@ def _is_constant(text: str) -> bool:
     if not match:
         return False
     return match[1] is None or match[1] == "" or _is_constant(match[1].strip())
+
+
+def _is_literal(node: Node) -> bool:
+    """Whether an expression is made of literals: ``Ok(Json(Created { code: "abc".to_string() }))``."""
+    match node.type:
+        case "call_expression":
+            called = re.sub(r"::<.*?>", "", text_of(field(node, "function")))
+            if method := re.fullmatch(r"(?s)(.*)\.(?:to_string|to_owned|into|to_vec)", called):
+                return re.fullmatch(r'(?s)b?".*"|\d+', method[1]) is not None
+            return bool(_WRAPPERS.fullmatch(called)) and all(
+                map(_is_literal, named(field(node, "arguments")))
+            )
+        case "struct_expression":
+            members = named(field(node, "body"))
+            values = [field(m, "value") if m.type == "field_initializer" else None for m in members]
+            return bool(members) and all(value is not None and _is_literal(value) for value in values)
+        case "macro_invocation":
+            inner = text_of(node).partition("!")[2]
+            words = re.findall(r"[A-Za-z_]\w*", re.sub(r'"(?:[^"\\]|\\.)*"', "", inner))
+            return text_of(field(node, "macro")).rpartition("::")[2] in ("vec", "json") and not (
+                set(words) - {"true", "false", "null", "None"}
+            )
+        case "reference_expression" | "tuple_expression" | "array_expression" | "parenthesized_expression":
+            return all(map(_is_literal, named(node)))
+        case _:
+            return bool(_CHOICES.fullmatch(text_of(node))) or _is_constant(text_of(node))
 
 
 # Tests

@@ -72,6 +72,16 @@ class Function:
     parameters: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     uses_parameters: bool = False
+    announces: bool = False
+    """Whether it prints or logs something."""
+    idle: bool = False
+    """Whether it calls nothing else."""
+    length: int = 0
+    """The number of its lines."""
+    unused: tuple[str, ...] = ()
+    """Those of *parameters* that occur nowhere in the body."""
+    answers: bool = False
+    """Whether it gets a request, and its body is only an answer made of literals, which is no refusal."""
     returns: Literal["value", "nothing", "unknown"] = "unknown"
     comment: str = ""
     doc: str = ""
@@ -255,6 +265,10 @@ NEUTRAL = frozenset(
         "this",
         "_",
         "apps",
+        "error",
+        "err",
+        "exc",
+        "exception",
         "schema_editor",
         "options",
         "argv",
@@ -263,8 +277,20 @@ NEUTRAL = frozenset(
 """Parameters that a framework passes, which a complete function may ignore."""
 UNFINISHED = re.compile(
     r"\bnot[\s_-]*(?:yet[\s_-]*)?implemented\b|\bunimplemented\b|\b(?:\w+?_?)?Not_?Implemented(?:Error|Exception)?\b"
-    r"|^\W*(?:todo|tbd|fixme)\b|\bimplement\s+me\b|\bto\s+be\s+implemented\b|\bcoming\s+soon\b",
+    r"|^\W*(?:todo|tbd|fixme)\b|\bimplement\s+me\b|\bto\s+be\s+implemented\b|\bcoming\s+soon\b"
+    r"|\bnot\s+(?:yet\s+)?(?:supported|available|wired(?:\s+up)?|hooked\s+up|connected)\s+yet\b"
+    r"|(?-i:\bTODO\b)(?=[\"'`)\]}.;\s]*$)"
+    r"|\bnot\s+yet\s+(?:supported|available|wired|hooked)\b",
     re.IGNORECASE,
+)
+UNFINISHED_STATUS = re.compile(
+    r"\b501\b|\b(?:HTTP_501_)?NOT_IMPLEMENTED\b|\bStatusNotImplemented\b|\bUNIMPLEMENTED\b|\bcodes\.Unimplemented\b"
+    r"|\bStatus::unimplemented\b|\bNotImplementedException\b"
+)
+"""How protocols say it: HTTP's status 501, and the code of gRPC."""
+REFUSAL_STATUS = re.compile(
+    r"\b[45]\d\d\b|(?i:not[_ ]?found|method[_ ]?not|bad[_ ]?request|unauthori|forbidden|conflict|gone"
+    r"|redirect|unprocessable|too[_ ]?many|unavailable|internal|error)"
 )
 BY_SUBCLASS = re.compile(
     r"\bsub-?class|\boverrid|\babstract\b|\bderived\b|\bimplementers?\b|\bchild class"

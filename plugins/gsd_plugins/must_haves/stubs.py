@@ -13,6 +13,16 @@ from collections.abc import Collection, Iterator
 from itertools import pairwise
 from pathlib import PurePosixPath
 
+from .remarks import (
+    ALL_ALIKE,
+    BY_DESIGN,
+    CLAIMS,
+    FOR_NOW,
+    INSTEAD,
+    INVENTED,
+    MISSING_EFFECT,
+    TODO,
+)
 from .source import BY_SUBCLASS, UNFINISHED, Function, Source, words_of
 
 MIN_FAMILY = 4
@@ -26,26 +36,8 @@ MODULES_WITHOUT_CODE = (
     "py.typed",
 )
 
-_TODO = re.compile(
-    r"\b(?:TODO|FIXME|XXX|HACK|TBD)\b"
-    r"|(?i:\bplaceholder\b|\bnot\s+(?:yet\s+)?implemented\b|\bstub(?:bed)?\b|\bhard-?coded\b"
-    r"|\bfor now\b|\breal\s+(?:implementation|logic|code)\b"
-    r"|\bimplement(?:ation)?\s+(?:this|me|later|here|goes)\b"
-    r"|\bgoes here\b|\bcoming soon\b|\bwill be (?:implemented|added|done|here)\b"
-    r"|\bin a real\b|\bin production\b)"
-)
-_SIMULATED = re.compile(r"(?i)\b(?:for now|in a real|in production|real (?:implementation|logic|code))\b")
-_ALL_ALIKE = re.compile(r"(?i)\b(?:all|any|each|every\w*|no|nobody|none|only)\b")
-_BY_DESIGN = re.compile(
-    r"(?i)\bno-?op(?:eration)?\b|\bdo(?:es)? nothing\b|\bnothing (?:to|is|needs?|special|happens)\b"
-    r"|\bintentional|\bon purpose\b|\bby design\b|\bdeliberate"
-    r"|\bnot needed\b|\bnot required\b|\bunused\b|\bignored?\b|\bignores\b|\bhooks?\b|\boverrid|\bsub-?class"
-    r"|\bdefault\b|\bnull object\b|\bforgets\b|\bdiscards?\b|\bdrops?\b|\bnever\b|\balways\b|\bdisabled\b"
-    r"|\bconstant\b|\bfixed\b|\bflat\b|\bno effect\b|\bleft empty\b|\bempty body\b"
-    r"|\bcompatib|\brequired (?:by|for)\b|\bfake\b|\bdummy\b"
-    r"|^\W*don'?t\b|\bmust not\b|\bno need\b|\bhandled (?:by|in|elsewhere)\b|\bleft to\b"
-    r"|\bregardless\b|\bnoqa: ARG|\bno-unused|\bread-only\b"
-)
+MAX_LINES_OF_UNFINISHED = 12
+MAX_LINES_OF_INVENTED = 8
 _QUIET = frozenset(
     (
         "noop",
@@ -141,9 +133,12 @@ _OPTIONAL_METHODS = frozenset(
         "down",
     )
 )
+_FIRST_WORDS = frozenset(("on", "before", "after", "pre", "post", "will", "did", "up", "down"))
+"""Words that make a hook only at the beginning of its name: `before_save`, not `cancel_before`."""
+_MAKES = ("make", "create", "build", "new", "default", "get")
 _LIFECYCLE = re.compile(
     r"(?:setup|teardown|setUp|tearDown|set_up|tear_down|pytest_)\w*|main|init|__\w+__|constructor|drop"
-    r"|down|downgrade"
+    r"|down|downgrade|deactivate|unload|unregister"
 )
 _PREDICATES = ("is", "has", "can", "should", "supports", "allows", "accepts", "may", "needs", "wants", "must")
 _CAPABILITIES = ("supports", "accepts", "wants", "needs", "may", "handles")
@@ -238,22 +233,33 @@ def find_stubs(source: Source, promised: Collection[str] = ()) -> Iterator[str]:
 
 def judge(function: Function, promised: Collection[str] = ()) -> str:
     """Return why the function is a stub; empty if it is complete, or empty by design."""
-    if function.declared or function.body == "code":
+    if function.declared:
         return ""
+    if function.body == "code":
+        return _judge_code(function)
     name, words = f"{function.name}()", words_of(function.name)
     short = function.name.split(".")[-1]
     own = words_of(short)
     if function.body == "unfinished":
-        if BY_SUBCLASS.search(f"{function.value} {function.doc} {function.comment}"):
+        excused = BY_SUBCLASS.search(f"{function.value} {function.doc} {function.comment}")
+        if excused and not re.search(r"(?i)\byet\b", function.value):
             return ""
         if {"implemented", "unimplemented", "unsupported"} & set(own):
             return ""  # a handler for what is not implemented
         if {"none", "null", "noop"} & set(words_of(function.name.rpartition(".")[0])):
             return ""
         return f"{name} is not implemented: {function.value[:80]}"
-    todo = _TODO.search(function.comment) or _TODO.search(function.doc)
-    designed = _BY_DESIGN.search(f"{function.doc}\n{function.comment}")
-    invented = function.body == "constant" and _SIMULATED.search(function.comment)
+    # Documentation may speak of now and later; a comment in a body without code says what is missing.
+    if function.component and function.value.startswith("<>"):
+        remark = TODO.search(function.value) or INSTEAD.search(function.comment)
+        if remark and not function.callback and len(function.unused) == len(function.parameters) > 0:
+            return f"{name} ignores its parameters and only shows {function.value[2:-3][:60]!r}"
+        return ""
+    todo = TODO.search(function.comment) or (
+        (found := TODO.search(function.doc)) and not FOR_NOW.fullmatch(found[0]) and found
+    )
+    designed = BY_DESIGN.search(f"{function.doc}\n{function.comment}")
+    invented = FOR_NOW.search(function.comment)
     marked = invented or re.search(r"\b(?:TODO|FIXME)\b", f"{function.doc}{function.comment}")
     if todo and (marked or not designed):
         return f"{name} has only a remark in place of its code: {todo[0]!r}"
@@ -280,20 +286,54 @@ def judge(function: Function, promised: Collection[str] = ()) -> str:
             if function.method and not is_promised:
                 works = function.peers and function.parameters and set(own[:1]) & _EFFECTS
                 handles = function.peers and function.parameters and short in _VERBS
-                optional = _OPTIONAL_METHODS & set(own[:1] + own[-1:])
+                optional = _OPTIONAL_METHODS & {*own[:1], *(set(own[-1:]) - _FIRST_WORDS)}
                 if not handles and ((function.inherits and not works) or optional):
                     return ""
             return f"{name} has an empty body"
         case "constant":
             return _judge_constant(function, name, own)
         case "print":
-            if set(words) & _PRINTERS or (function.uses_parameters and not set(own) & _EFFECTS):
+            if CLAIMS.search(function.value) and not set(words) & (_PRINTERS | _OUTCOMES):
+                return f"{name} only prints that it is done: {function.value[:60]}"
+            ignores = function.unused and (function.peers or not function.inherits)
+            if set(words) & _PRINTERS or (
+                function.uses_parameters and not ignores and not set(own) & _ACTIONS
+            ):
                 return ""
             if function.parameters or set(own[:1]) & _EFFECTS:
                 return f"{name} only prints"
             return ""
         case _:
             return ""
+
+
+def _judge_code(function: Function) -> str:
+    """Judge a short function that has code, and a remark that says what is missing.
+
+    Most remarks are about improvements. Work is missing if what would do it has been passed and is not used,
+    if the remark names an effect ("TODO: send the mail"), or if it says that the result is invented.
+    """
+    if function.length > MAX_LINES_OF_UNFINISHED or BY_DESIGN.search(function.comment):
+        return ""
+    own = words_of(function.name.rpartition(".")[2])
+    if function.nested:
+        remark = INSTEAD.search(function.comment)
+        if remark and own[:1] and own[0] in ("handle", *_ACTIONS):
+            return f"{function.name}() has a remark in place of its work: {remark[0]!r}"
+        return ""
+    if function.announces and function.idle and function.unused and not set(own) & (_PRINTERS | _OUTCOMES):
+        return f"{function.name}() only prints, and does not use {', '.join(function.unused)}"
+    todo = MISSING_EFFECT.search(function.comment)
+    invented = INVENTED.search(function.comment) if function.length <= MAX_LINES_OF_INVENTED else None
+    if remark := todo or invented:
+        return f"{function.name}() has a remark in place of its work: {' '.join(remark[0].split())[:60]!r}"
+    # `sort()` with "TODO: sort the rows" says itself what is missing.
+    named = re.search(rf"\b(?:TODO|FIXME)\b.*\b{re.escape(own[0])}", function.comment) if own else None
+    remark = INSTEAD.search(function.comment) or named
+    if remark and function.unused:
+        unused = ", ".join(function.unused)
+        return f"{function.name}() has a remark in place of the code that uses {unused}: {remark[0]!r}"
+    return ""
 
 
 def _judge_nested(function: Function, name: str, own: list[str]) -> str:
@@ -303,13 +343,28 @@ def _judge_nested(function: Function, name: str, own: list[str]) -> str:
     (``handleSubmit``) that prints instead. An inline function that is empty is mostly meant so.
     """
     value = function.value
+    if function.answers and not function.callback:
+        return f"{name} only answers {value[:60]}"
+    ignores = (
+        function.body == "constant"
+        and function.peers
+        and function.parameters
+        and not function.uses_parameters
+    )
+    if (
+        ignores
+        and set(own[:1]) & _ACCESS
+        and _NULL_LIKE.fullmatch(value)
+        and not BY_DESIGN.search(function.comment)
+    ):
+        return f"{name} ignores its parameters and always returns {value[:60]}"
     said = re.search(r"(?s)[\"'`].*", value)
     if function.body == "constant" and _RESPONDS.search(value) and said and UNFINISHED.search(said[0]):
         return "" if function.callback else f"{name} only says that it is not implemented: {value[:60]}"
     if function.body == "print" or (function.body == "empty" and function.parameters == ()):
         acts = own[:1] == ["handle"] and set(own[1:2]) & (_EFFECTS - {"load", "connect"})
         reports = set(own) & (_PRINTERS | _OUTCOMES) or re.search(r"\.(?:error|warn)\(", value)
-        if acts and not reports and not _BY_DESIGN.search(function.comment + function.doc):
+        if acts and not reports and not BY_DESIGN.search(function.comment + function.doc):
             return f"{name} only prints" if function.body == "print" else f"{name} has an empty body"
     return ""
 
@@ -317,6 +372,37 @@ def _judge_nested(function: Function, name: str, own: list[str]) -> str:
 _ACCESS = _EFFECTS | frozenset(
     ("get", "find", "lookup", "search", "query", "list", "read", "put", "set", "push", "pop")
 )
+_ACTIONS = _EFFECTS | frozenset(
+    (
+        "destroy",
+        "cancel",
+        "place",
+        "archive",
+        "rename",
+        "reserve",
+        "release",
+        "schedule",
+        "approve",
+        "reset",
+        "apply",
+        "transfer",
+        "enqueue",
+        "edit",
+        "generate",
+        "put",
+        "patch",
+        "post",
+        "assign",
+        "invite",
+        "book",
+        "notify",
+        "deliver",
+        "dispatch",
+        "mail",
+        "email",
+    )
+)
+"""Words in the names of handlers that change something; an answer made of literals alone changes nothing."""
 """First words of methods that are what a store, a queue or a client is for."""
 
 
@@ -330,10 +416,18 @@ def _judge_constant(function: Function, name: str, own: list[str]) -> str:
     if UNFINISHED.search(function.value.strip("\"'`({[ ")) and not set(own) & _LABELS:
         return f"{name} only says that it is not implemented: {function.value[:60]}"
     handles_data = function.name in ("POST", "PUT", "PATCH", "DELETE")
+    acts = set(own) & _ACTIONS and own[0] not in _PREDICATES
+    if function.answers and not function.callback and acts:
+        return f"{name} only answers {function.value[:60]}"
     values = function.parameters + (function.ignored if not function.method else ())
+    says = re.search(r"(?i)\bstatus_?code\W+2\d\d", function.value) or CLAIMS.search(function.value)
+    if function.announces and says and not set(own) & (_PRINTERS | _OUTCOMES):
+        return f"{name} only prints, and answers {function.value[:60]}"
+    if re.fullmatch(r"[\w.]+\(\)", function.value) and set(own[:1]) & set(_MAKES):
+        return ""  # it chooses what to make
     if function.uses_parameters and not set(own[:1]) & _EFFECTS:
         return ""
-    if own[:1] and own[0] in _PREDICATES and _ALL_ALIKE.search(function.doc):
+    if own[:1] and own[0] in _PREDICATES and ALL_ALIKE.search(function.doc):
         return ""  # the documentation says why the answer is the same for each of them
     if not (values or handles_data):
         # `get(_key)` has to fit an interface, but the rest of the class works, and this would be its purpose.
@@ -402,6 +496,10 @@ def find_text_stub(path: str, text: str) -> str:
         return _find_unwritten_prose(text)
     if suffix in _PAGES:
         return _find_unwritten_page(text)
+    if suffix in (".css", ".scss", ".less") and not re.search(
+        r"[\w-]\s*:\s*[^\s;{}]|@\w", _COMMENTS.sub("", text)
+    ):
+        return "it is a stub: it has no declarations"
     if suffix in (".css", ".scss", ".less", ".sql", ".graphql", ".proto", ".prisma") or not suffix:
         return "" if re.search(r"\w", _COMMENTS.sub("", text)) else "it is a stub: it contains only comments"
     lines = _COMMENTS.sub("", text).splitlines()

@@ -10,11 +10,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import PurePosixPath
 
 import attrs
 
-from .modules import Sources
+from .modules import Sources, project_files
 from .source import Source
 
 MAX_SIBLINGS = 1000
@@ -43,7 +44,7 @@ def without_variants(sources: Sources, path: str, source: Source) -> Source:
         if any(name.rpartition(".")[2] in (sources.text(file) or "") for name in suspects)
         and (other := sources.source(file))
         for function in other.functions
-        if function.body in ("code", "print")
+        if function.body in ("code", "print") or (function.body == "empty" and source.language == "go")
     }
     # `class Client: pass` under `except ImportError` stands in for what could not be imported.
     real |= {f.name for f in source.functions if f.conditional and f.name[:1].isupper() and "." not in f.name}
@@ -68,14 +69,27 @@ def _without_overridden(sources: Sources, path: str, source: Source) -> Source:
     }
     if not suspects or source.language not in ("python", "javascript"):
         return source
+    classes = {name.rpartition(".")[0] for name in suspects}
+    derived = re.compile(rf"(?:\(|extends\s+|,\s*)(?:\w+\.)?(?:{'|'.join(map(re.escape, classes))})\b")
     overridden = {
         name
-        for file in _siblings(sources, path)
-        if (other := sources.source(file))
+        for file in _related(sources, path)
+        if derived.search(sources.text(file) or "") and (other := sources.source(file))
         for name in other.overrides
     }
     kept = [f for f in source.functions if not (f.name in suspects and f.name in overridden)]
     return attrs.evolve(source, functions=tuple(kept))
+
+
+def _related(sources: Sources, path: str) -> Iterator[str]:
+    """Yield the other files of the package that contains a file's folder."""
+    package, suffix = posixpath.dirname(posixpath.dirname(path)), PurePosixPath(path).suffix
+    if not package:  # directly in the project: only files beside it
+        yield from _siblings(sources, path)
+    else:
+        for file in islice(project_files(sources.tree, suffix, package), MAX_SIBLINGS):
+            if file != path:
+                yield file
 
 
 def _siblings(sources: Sources, path: str) -> list[str]:
