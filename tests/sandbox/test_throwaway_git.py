@@ -322,7 +322,7 @@ def test_a_folder_in_no_repository_has_none(user_home: Path) -> None:
 
 
 @pytest.mark.slow
-def test_it_takes_less_than_20_milliseconds(project: Path) -> None:
+def test_it_costs_little_more_than_two_git_commands(project: Path) -> None:
     for number in range(3000):
         path = project / f"d{number % 50}" / f"file{number}.txt"
         path.parent.mkdir(exist_ok=True)
@@ -332,14 +332,17 @@ def test_it_takes_less_than_20_milliseconds(project: Path) -> None:
     head = git(project, "rev-parse", "HEAD")
     names = "".join(f"create refs/heads/b{number} {head}\n" for number in range(500))
     subprocess.run(["git", "update-ref", "--stdin"], cwd=project, input=names, text=True, check=True)
-    times: list[float] = []
+    ratios: list[float] = []
     for number in range(15):
         folder = project.parent / f"copy{number}"
         folder.mkdir()
         began = time.perf_counter()
         throwaway.make(Command(root=project), folder)
-        times.append(time.perf_counter() - began)
+        made = time.perf_counter()
+        # It reads the same index and refs. Milliseconds would measure the machine's load.
+        git(project, "status", "--short")
+        git(project, "for-each-ref")
+        ratios.append((made - began) / (time.perf_counter() - made))
         shutil.rmtree(folder)
 
-    # Twice the promise, because other tests may run at the same time.
-    assert statistics.median(times) < 0.040, times
+    assert statistics.median(ratios) < 1.5, ratios
