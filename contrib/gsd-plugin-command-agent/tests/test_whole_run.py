@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import attrs
 import pytest
 
 HERE = Path(__file__).parent
@@ -33,8 +34,8 @@ def test_a_run_ends_verified_with_one_commit_per_task(tmp_path: Path) -> None:
         "PYTHONPATH": os.pathsep.join([str(HERE.parent / "src"), *filter(None, sys.path)]),
         f"GSD_{NAME.upper()}_COMMAND": f"{sys.executable},{HERE / 'scenario_command.py'}",
         f"GSD_{NAME.upper()}_ENVIRONMENT": "PYTHONPATH",
-        # In a sandbox, the command and what it imports have to be visible.
-        f"GSD_{NAME.upper()}_FOLDERS": str(HERE.parents[2]),
+        # In a sandbox, the command and what it imports have to be visible; packages may be links.
+        f"GSD_{NAME.upper()}_FOLDERS": f"{HERE.parents[2]},{Path(attrs.__file__).resolve().parents[1]}",
     }
 
     run(*gsd, "run", "idea.md", "--yes", "-p", NAME, "--agent", NAME, cwd=tmp_path, **variables)
