@@ -26,7 +26,8 @@ TODO = re.compile(
 FOR_NOW = re.compile(
     r"(?i)\b(?:for now|in a real|in production|real (?:implementation|logic|code)|for simplicity|simulat\w+"
     rf"|(?:mock(?:ed)?|dummy|sample|fake) {_INVENTED_NOUNS}"
-    r"|(?:next|later|future|following|follow-?up) (?:step|phase|version|task|iteration|plan)|later|soon|so far"
+    r"|(?:next|later|future|following|follow-?up) (?:step|phase|version|task|iteration|plan)"
+    r"|later|soon|so far"
     r"|not \w+ yet|during development)\b"
 )
 """A remark that a constant is not the real answer."""
