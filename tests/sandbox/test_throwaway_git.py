@@ -295,7 +295,7 @@ def test_an_agent_works_in_a_submodule(project: Path) -> None:
     assert everything(folder) == real
 
 
-@pytest.mark.parametrize("name", ["info/exclude", "packed-refs", "shallow", "sharedindex.1", "modules/x"])
+@pytest.mark.parametrize("name", ["info/exclude", "packed-refs", "shallow", "sharedindex.1"])
 def test_a_git_directory_with_a_symlink_to_a_file_of_the_user_is_refused(
     project: Path, user_home: Path, name: str
 ) -> None:
@@ -313,8 +313,10 @@ def test_a_git_directory_with_a_symlink_to_a_file_of_the_user_is_refused(
     assert b"PRIVATE" not in copied
 
 
-def test_alternates_show_only_object_folders(project: Path, user_home: Path) -> None:
+def test_alternates_and_submodules_show_only_git_directories(project: Path, user_home: Path) -> None:
     own = project / ".git"
+    (own / "modules").mkdir()
+    (own / "modules" / "x").symlink_to(user_home)
     (own / "objects" / "info" / "alternates").write_text(f"{user_home}\n{user_home}/.ssh\n")
     folder = user_home / "copy"
     folder.mkdir()
