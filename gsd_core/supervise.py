@@ -175,8 +175,12 @@ def _signal_pipe() -> tuple[int, int]:
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     for number in (*PASSED_ON, signal.SIGCHLD):
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, _do_nothing)
     return reading, writing
+
+
+def _do_nothing(_number: int, _frame: object) -> None:
+    """Handle a signal: Python writes its number to the pipe only if the signal has a handler."""
 
 
 def _let_go_of_files(keep: set[int]) -> None:

@@ -239,9 +239,9 @@ def _shown(value: Any) -> str:
         if isinstance(part, str):
             return redact(_URL.sub(hide, sanitize(part, multiline=False)))
         if isinstance(part, list):  # TOML and JSON have no other collections
-            return [each(one) for one in part]
+            return [each(one) for one in cast("list[object]", part)]
         if isinstance(part, dict):
-            return {str(key): each(one) for key, one in part.items()}
+            return {str(key): each(one) for key, one in cast("dict[object, object]", part).items()}
         return part
 
     return json.dumps(each(value), ensure_ascii=False, default=str)

@@ -262,5 +262,7 @@ async def _started(command: SandboxedCommand, folder: Path) -> SandboxUnavailabl
 
 def recorded_sandbox(facts: Sequence[Any]) -> str:
     """Return the sandbox that the last process of a run used, from its ``run.opened`` facts; else empty."""
-    opened = [fact.data.get("sandbox") or {} for fact in facts if fact.kind == "run.opened"]
+    opened: list[Mapping[str, Any]] = [
+        fact.data.get("sandbox") or {} for fact in facts if fact.kind == "run.opened"
+    ]
     return str(opened[-1].get("name") or "") if opened else ""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 _LEFT_OUT = {
     # Not secrets, or too often something else: a shape of our own does it better.
@@ -33,7 +34,7 @@ def patterns() -> tuple[re.Pattern[str], ...]:
         for value in contents.values():
             rules: Any = getattr(value, "denylist", ())
             if isinstance(value, type) and isinstance(rules, list | tuple):
-                found += [rule for rule in rules if isinstance(rule, re.Pattern)]
+                found += [rule for rule in cast("Sequence[Any]", rules) if isinstance(rule, re.Pattern)]
     return tuple(dict.fromkeys(found))
 
 
