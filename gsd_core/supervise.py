@@ -93,7 +93,7 @@ def _inner(command: list[str], orders: int) -> int:
 
 
 def _run(command: list[str]) -> None:
-    """Become *command*, in a session of its own as if it had been started directly."""
+    """Become *command*, in a new session, as if it had been started directly."""
     try:
         os.setsid()
         signal.set_wakeup_fd(-1)

@@ -145,7 +145,7 @@ def remember(trust: ProjectTrust) -> ProjectTrust:
 def ask(trust: ProjectTrust) -> bool:
     """Show all that is not trusted at the terminal, to its end; return whether the user trusts it."""
     known = len(trust.wants) - len(trust.new)
-    also = f" (besides the {known} that you trusted before)" if known else ""
+    also = f" (in addition to the {known} that you trusted before)" if known else ""
     lines = [f"this project wants the following{also}:", *(f"  {line}" for line in lines_of(trust.new))]
     if not show_all(lines):
         return False

@@ -158,7 +158,7 @@ async def choose_sandbox(
     """Return the first sandbox of ``run.sandboxes`` that works, by starting a program in it.
 
     *used_before* is the sandbox that the run to resume used. Raises ``NoSandbox`` if none works, and the
-    settings require one or the run had one: what was confined so far must not run unconfined unnoticed.
+    settings require one or the run had one: a confined run must not continue unconfined without notice.
     It prepares the private home, which belongs to the process that has the project's lock; if that is not
     this one (*is_locked*), it is another one.
     """

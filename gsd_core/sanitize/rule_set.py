@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, cast
 
 _LEFT_OUT = {
-    # Not secrets, or too often something else: a shape of our own does it better.
+    # Not secrets, or too often something else: one of our shapes does it better.
     *("ip_public", "high_entropy_strings", "keyword", "base", "artifactory", "twilio", "private_key"),
     # Quadratic in the length of hostile text, or too slow; `shapes` has a pattern for each.
     *("jwt", "npm", "openai", "basic_auth", "ibm_cloud_iam", "ibm_cos_hmac", "cloudant", "softlayer"),

@@ -63,7 +63,7 @@ def own(harness: Harness) -> Path:
 
 
 def call(harness: Harness, inside: Callable[[Path], object] | None = None, **changes: Any) -> ConfinedHost:
-    """Make a call in which the agent does *inside* with the private folder; return its host."""
+    """Make a call whose agent does *inside* with the private folder; return its host."""
     host = ConfinedHost()
 
     async def enter() -> None:

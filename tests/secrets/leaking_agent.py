@@ -50,7 +50,7 @@ def payloads() -> Iterator[str]:
     while True:
         some = [secrets[(number + offset) % len(secrets)] for offset in range(4)]
         escapes = [sequences[(number + offset) % len(sequences)] for offset in range(4)]
-        # A sequence within the secret, too: nobody may see it once the sequence is gone.
+        # A sequence within the secret, too: the secret must not show once the sequence is gone.
         broken = f"{some[0][:9]}\x1b[0m\u200b{some[0][9:]}"
         yield "\n".join(["", *(a + b for a, b in zip(some, escapes, strict=True)), broken, ""])
         number += 4

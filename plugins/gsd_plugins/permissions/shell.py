@@ -87,7 +87,7 @@ class Shell:
     # Text and syntax.
 
     def run_text(self, text: str, stdin: str = "") -> str:
-        """Follow shell text in a shell of its own; return its output."""
+        """Follow shell text in a subshell; return its output."""
         if not known(text):
             return self.unknown_code(text)
         if self.depth >= MAX_DEPTH:
@@ -116,7 +116,7 @@ class Shell:
         return UNKNOWN
 
     def variable(self, name: str) -> str:
-        """Return the value of a variable; a number or a name of its own for special ones."""
+        """Return the value of a variable; a number or a name for special ones."""
         if name in (
             "?",
             "#",
