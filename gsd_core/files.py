@@ -33,7 +33,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FileRefused(OSError):
-    """A file is not read or written: it leads out of the folder, is no regular file, or is too large."""
+    """A file is not read or written: it leads out of the folder, is not a regular file, or is too large."""
 
 
 @attrs.frozen

@@ -250,7 +250,7 @@ async def gsd_execute_step(step: StepRequest, host: StepHost) -> StepResult | No
     Since: 0.1, provisional.
 
     Do not do I/O yourself: read ``step.planning``, use *host*, return files. In ``.planning/``, a step may
-    return files of its own phase only: a PLAN from plan, a SUMMARY from execute, a VERIFICATION from verify;
+    only return files of its phase: a PLAN from plan, a SUMMARY from execute, a VERIFICATION from verify;
     shared files are edited by changes. A verify step has to report on each requirement, criterion and truth:
     one about which its report says nothing becomes a gap.
 

@@ -299,7 +299,7 @@ def _is_detached_since(line: list[psutil.Process], run_pid: int) -> bool:
             return False
     except psutil.Error:
         return False
-    # A service or a session that was started meanwhile has a control group of its own.
+    # A service or a session that was started in the meantime has its own control group.
     return _control_group(family[-1].pid) == _control_group(run_pid)
 
 
@@ -313,7 +313,7 @@ def _is_service_manager(process: psutil.Process) -> bool:
 
 
 def _control_group(pid: int) -> str:
-    """Return the control group of a process; empty where there are none (macOS) or it cannot be read."""
+    """Return the control group of a process; empty on macOS, which has none, or if it cannot be read."""
     try:
         return Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8")
     except OSError:

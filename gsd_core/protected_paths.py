@@ -39,7 +39,7 @@ SECRET_NAMES = (
     *("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk"),
     *("*.keystore", "*.jks", "*.p12", "*.pfx", "*.kdbx", "*.ppk", "*.gpg", ".vault-token", ".s3cfg", ".boto"),
 )
-"""Patterns of names of files that usually contain secrets, whatever is in them."""
+"""Patterns of names of files that usually contain secrets, regardless of their content."""
 
 SUSPECT_NAMES = (
     *(".npmrc", ".yarnrc", ".yarnrc.yml", "pip.conf", ".condarc", "settings.xml", "gradle.properties"),

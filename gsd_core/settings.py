@@ -593,7 +593,7 @@ def restricted(
     """Return what the project's files set and an untrusted project may not set.
 
     *classes* are those of the core and of plugins that are not the project's own; *foreign* are the sections
-    of the project's own plugins, in which nothing is harmless. Unknown keys are left to :func:`resolve`.
+    of the project's own plugins, where nothing is harmless. Unknown keys are left to :func:`resolve`.
     """
     known, _ = _fields(classes)
     # What counts without the project: a budget in the user's own settings must not be raised.

@@ -93,7 +93,7 @@ def _inner(command: list[str], orders: int) -> int:
 
 
 def _run(command: list[str]) -> None:
-    """Become *command*, in a session of its own as if it had been started directly."""
+    """Become *command*, in a new session, as if it had been started directly."""
     try:
         os.setsid()
         signal.set_wakeup_fd(-1)
@@ -175,8 +175,12 @@ def _signal_pipe() -> tuple[int, int]:
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     for number in (*PASSED_ON, signal.SIGCHLD):
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, _do_nothing)
     return reading, writing
+
+
+def _do_nothing(_number: int, _frame: object) -> None:
+    """Handle a signal: Python writes its number to the pipe only if the signal has a handler."""
 
 
 def _let_go_of_files(keep: set[int]) -> None:

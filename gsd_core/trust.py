@@ -61,7 +61,7 @@ class TrustStore:
 
     The file of a path has the last set that was trusted there, as a whole. Parts of it are trusted at that
     path only; elsewhere exactly the same set is, so that another clone is not asked about. Parts of it are
-    not: what is harmless together with one project need not be with another.
+    not: a harmless want of one project can be harmful in another.
     """
 
     folder: Path

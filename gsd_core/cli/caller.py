@@ -15,5 +15,5 @@ def refuse_agents(what: str, *, run_pid: int | None = None) -> None:
     if why := why_not_a_person(run_pid):
         raise UserError(
             f"only a person may {what}, and {why}",
-            hint="do it from a terminal of your own, outside of the run",
+            hint="do it in your own terminal, outside of the run",
         )

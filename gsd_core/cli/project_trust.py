@@ -145,7 +145,7 @@ def remember(trust: ProjectTrust) -> ProjectTrust:
 def ask(trust: ProjectTrust) -> bool:
     """Show all that is not trusted at the terminal, to its end; return whether the user trusts it."""
     known = len(trust.wants) - len(trust.new)
-    also = f" (besides the {known} that you trusted before)" if known else ""
+    also = f" (in addition to the {known} that you trusted before)" if known else ""
     lines = [f"this project wants the following{also}:", *(f"  {line}" for line in lines_of(trust.new))]
     if not show_all(lines):
         return False
@@ -239,9 +239,9 @@ def _shown(value: Any) -> str:
         if isinstance(part, str):
             return redact(_URL.sub(hide, sanitize(part, multiline=False)))
         if isinstance(part, list):  # TOML and JSON have no other collections
-            return [each(one) for one in part]
+            return [each(one) for one in cast("list[object]", part)]
         if isinstance(part, dict):
-            return {str(key): each(one) for key, one in part.items()}
+            return {str(key): each(one) for key, one in cast("dict[object, object]", part).items()}
         return part
 
     return json.dumps(each(value), ensure_ascii=False, default=str)

@@ -1,7 +1,7 @@
 """The process's standard streams when they are closed, broken, full or not read.
 
-A run must not depend on who watches it. So its output is written by threads, and whatever happens to the
-output, the exit code stays that of the run.
+A run must not depend on who watches it. So its output is written by threads, and the exit code
+stays that of the run even if output is lost.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ SIGNING = frozenset(
         *("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS"),
     }
 )
-"""The variables that a signing program needs besides, to reach the user's keys."""
+"""Additional variables that a signing program needs to reach the user's keys."""
 
 BUSY_DELAYS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 """Seconds to wait before each retry while another git, such as an editor's, holds a lock."""
@@ -283,7 +283,7 @@ def inherited() -> dict[str, str]:
 
 
 def for_signing() -> dict[str, str]:
-    """Return the variables that a git which signs a commit gets besides."""
+    """Return the additional variables that git gets when it signs a commit."""
     return {name: os.environ[name] for name in SIGNING if name in os.environ}
 
 
@@ -302,7 +302,7 @@ def _error(arguments: tuple[str, ...], code: int, text: str) -> GitError:
         return GitUnavailable(
             f"git {arguments[0]} was ended by a signal: {name}", exit=code, output=output, hint=hint
         )
-    # A hook that fails makes git exit with 1, whatever the hook prints; git's own failures exit with 128,
+    # A hook that fails makes git exit with 1, with any output; git's own failures exit with 128,
     # except that `git commit` exits with 1 if it cannot write the trees, after the hook.
     is_gits_own = code == 128 or lines[-1:] == ["error: Error building trees"]
     causes = [line for line in lines if any(cause in line for cause in _CAUSES)] if is_gits_own else []

@@ -176,7 +176,7 @@ class _Tree:
     def _in_other_repository(self, folder: str, path: str) -> str:
         if folder not in self.modules or not self.is_submodule(folder):
             return (
-                f"it is inside {folder}, a git repository of its own, so the project's commits leave it out; "
+                f"it is inside {folder}, a separate git repository, so the project's commits leave it out; "
                 f"remove {folder}/.git"
             )
         inner = uncommitted(attrs.evolve(self.git, root=self.git.root / folder), [path])
@@ -195,7 +195,7 @@ class _Tree:
             if rule := rules.get(path):
                 found[path] = f"git ignores it ({rule})"
             elif os.path.lexists(self.git.root / path / ".git"):
-                found[path] = "it is a git repository of its own, so the project's commits leave it out"
+                found[path] = "it is a separate git repository, so the project's commits leave it out"
             elif not (self.git.root / path).is_dir():
                 found[path] = "it is in no commit"
         return found

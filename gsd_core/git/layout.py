@@ -28,7 +28,7 @@ READ_BY_GIT = (
 READ_IN_TREE = (".gitignore", ".gitattributes", ".gitmodules", ".mailmap")
 
 NOT_WRITTEN = frozenset({"hooks", "lfs", "modules", "annex"})
-"""Folders in git's directory that gsd's git only reads. People link hooks to files of their own."""
+"""Folders in git's directory that gsd's git only reads. People link hooks to their own files."""
 
 MAX_POINTER = 4096
 MAX_LOOKED_AT = 20_000

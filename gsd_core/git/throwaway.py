@@ -1,7 +1,7 @@
 """A throwaway copy of the repository's git directory, for an agent that may use git as it likes.
 
 A confined process sees the copy where the real directory is. It has the refs, HEAD, the index and the hooks,
-and a configuration of its own; it finds the objects in the real object folders, which it can only read. So
+and its own configuration; it finds the objects in the real object folders, which it can only read. So
 the agent sees what is committed, and may commit, stash, switch branches, collect garbage or install hooks:
 the real repository does not change.
 
@@ -9,8 +9,7 @@ The folder of a copy contains:
 
 - ``repository``: the copy itself, the only part that a confined process may write;
 - ``empty``: an empty folder;
-- ``places.json``: what has to be mounted where. The process does not see it, because what it says is
-  mounted would be its way out.
+- ``places.json``: the mounts. The process does not see it, because it could escape by adding a mount.
 
 The layout of a git directory is documented in ``gitrepository-layout(5)``, that of ``packed-refs`` in
 ``git-pack-refs(1)``.
@@ -35,7 +34,7 @@ from .command import Command
 from .repository import common_dir, git_dir, is_repository, top
 
 COPIED = ("ORIG_HEAD", "shallow", "info/exclude", "info/sparse-checkout", "info/attributes", "info/grafts")
-"""Files of a git directory that are copied as they are, besides HEAD, the index and the refs."""
+"""Files of a git directory that are copied as they are, in addition to HEAD, the index and the refs."""
 
 MAX_HOOK_BYTES = 1 << 20
 
@@ -186,10 +185,10 @@ def _copy(own: Path, common: Path, copy: Path, path: Path, config: str) -> Itera
         shutil.copyfile(own / "HEAD", copy / "HEAD")
     for file in (own / "index", *own.glob("sharedindex.*")):
         if _is_readable(file, own):
-            # With its time, by which git recognizes files that changed at the moment of `git add`.
+            # With its time: git uses it to recognize files that changed at the moment of `git add`.
             shutil.copy2(file, copy / file.name)
     for name in COPIED:
-        # A linked worktree has some of its own, and shares the others.
+        # A linked worktree has some of them itself, and shares the others.
         for folder in (own, common):
             if _is_readable(folder / name, folder):
                 shutil.copyfile(folder / name, copy / name)
@@ -227,7 +226,7 @@ def _object_folders(objects: Path) -> list[Path]:
     todo = [objects]
     while todo:
         folder = todo.pop().resolve()
-        # It may name any folder: what is not for objects is not made visible.
+        # It may name any folder: only folders of objects are made visible.
         if folder in found or not ((folder / "pack").is_dir() and (folder / "info").is_dir()):
             continue
         found.append(folder)

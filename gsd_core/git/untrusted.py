@@ -28,12 +28,12 @@ FIXED = (
     *("-c", "core.fsmonitor=false"),
     *("-c", "log.showSignature=false"),
     *("-c", "safe.bareRepository=explicit"),
-    # A submodule has settings of its own, and git would run their programs to compare its files.
+    # A submodule has its own settings, and git would run their programs to compare its files.
     *("-c", "diff.ignoreSubmodules=dirty"),
     *("-c", "submodule.recurse=false"),
     *("-c", "status.submoduleSummary=false"),
 )
-"""Options for every call, whatever the settings say."""
+"""Options for every call, which override the settings."""
 
 NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
@@ -71,7 +71,7 @@ _WORDS = re.compile(
     rb"|attributesfile|excludesfile",
     re.IGNORECASE,
 )
-"""Settings in which nothing of this occurs name no program. Most do not, and then git need not be asked."""
+"""Occurs in every settings file that names a program. Most files have no match, and git need not be asked."""
 
 _GIT_LFS = re.compile(r"git-lfs (clean -- %f|smudge (--skip )?-- %f|filter-process( --skip)?)")
 """What ``git lfs install --local`` writes: it runs the user's own git-lfs."""

@@ -193,11 +193,11 @@ class AgentHost(Protocol):
         places: Sequence[Place] = (),
         descriptors: Sequence[int] = (),
     ) -> SandboxedCommand:
-        """Return the command and the environment with which to start *command*, confined if the run is.
+        """Return *command* and its environment as they have to be started, confined if the run is.
 
         Every process of an agent has to be started this way, in the task's tree. *environment* is its whole
         environment, *descriptors* are the open file descriptors that it needs. *places* are files and folders
-        that it has to see besides the project and its home, such as the folder of its conversations.
+        that it has to see in addition to the project and its home, such as the folder of its conversations.
         """
         ...
 

@@ -136,7 +136,7 @@ def _load(source: str, path: str) -> tuple[dict[str, Value], tuple[str, ...]]:
 def _guessed_patterns(source: str, repaired: str, path: str) -> Iterator[str]:
     """Yield the lines with a regular expression that had to be repaired.
 
-    A text reads the same with any quotes; of a pattern, nobody knows which of them belong to it.
+    Plain text means the same with any quotes; in a pattern, it is unclear which quotes belong to it.
     """
     lines = zip(source.split("\n"), repaired.split("\n"), strict=True)
     for number, (line, read) in enumerate(lines, start=2):

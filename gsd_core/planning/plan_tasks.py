@@ -187,7 +187,7 @@ def read_command(inside: str) -> str:
 
 
 def render_command(command: str) -> str:
-    """Return the inside of an ``<automated>`` element, from which :func:`read_command` returns *command*."""
+    """Return the content of an ``<automated>`` element that :func:`read_command` reads as *command*."""
     text = escape(command, "automated")
     plain = not _ENTITY.search(command) and read_command(text) == command.strip()
     return text if plain else f"<![CDATA[{text}]]>"

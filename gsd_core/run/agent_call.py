@@ -202,7 +202,7 @@ class AgentCall:
 
     @property
     def mark(self) -> str:
-        """The value by which the processes of this call are found."""
+        """The value that identifies the processes of this call."""
         return f"{self.run.id} {self.step} {self.key}"
 
     def record_tool(self, use: ToolUse) -> None:
@@ -393,7 +393,7 @@ async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
                 async with call.timeouts.running():
                     result = await _ask_agent(call, task)
             finally:
-                # Before the guard compares: what they would do later, nobody would undo.
+                # Before the guard compares: it could not undo what they do later.
                 if call.may_have_processes:
                     await asyncio.to_thread(end_marked, [call.mark], env_name=CALL_MARK)
         call.notes += notes

@@ -67,7 +67,7 @@ async def check(
 ) -> CheckResult:
     """Run *command* in *tree* if the gate allows it; if refused or too slow, the result has no exit code.
 
-    In a sandbox, it sees *places* besides the tree. The command ends when its shell does: what it left
+    In a sandbox, it sees *places* in addition to the tree. The command ends when its shell does: what it left
     running is ended, and does not count as output. It has no terminal, and its standard input is empty.
     """
     use = ToolUse(

@@ -96,7 +96,7 @@ class _Found:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """What has to be seen of the hooks besides the work tree."""
+        """The files of the hooks that have to be visible in addition to the work tree."""
         inside = self.folder.is_relative_to(self.top) and ".git" not in self.folder.parts
         return () if inside else (Place(path=self.folder, source=self.folder.resolve()),)
 
@@ -117,7 +117,7 @@ def _find_hooks(git: Command) -> _Found:
 
 @attrs.frozen(kw_only=True)
 class _Hooks:
-    """The hooks of one commit, and the throwaway git directory in which they run."""
+    """The hooks of one commit, and the throwaway git directory that they run in."""
 
     run: Run
     inside: Confinement

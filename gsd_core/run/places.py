@@ -39,7 +39,7 @@ def prepare(project: Path, tree: Path, *, writable: bool, git: Path | None, home
     for folder in (project, tree):
         if folder == Path("/") or (real and real.is_relative_to(folder)):
             message = f"the project {str(folder)!r} contains the user's home folder"
-            raise ProjectError(message, hint="work in a folder of its own")
+            raise ProjectError(message, hint="use a separate folder for the project")
     places = [place for place in home_places(home) if not _is_in(place.path, project, tree)]
     is_checkout = not tree.is_relative_to(project)
     if copy and copy.top != tree:
@@ -72,7 +72,7 @@ def remove_empty(project: Path) -> None:
 
 
 def _fixed(tree: Path, paths: Sequence[Path], *, covered: Sequence[Place], writable: bool) -> list[Place]:
-    """Return the folders between *tree* and *paths* as places of their own.
+    """Return the folders between *tree* and *paths* as separate places.
 
     A folder that contains a mount point can be renamed and replaced; a mount point itself cannot. Those in
     what is *covered* in the tree already are read-only, and stay so.

@@ -1,7 +1,7 @@
 """The private home folder of a project's confined processes, with toolchains and package caches.
 
-It is a folder of its own, ``HOME`` points to it, and each project has one, so that nothing in it reaches the
-user's own programs or another project's. It is in the user's cache folder; only this user may read it.
+``HOME`` points to it, and each project has a separate one, so that nothing in it reaches the user's own
+programs or another project's. It is in the user's cache folder; only this user may read it.
 
 Toolchains are not copied: the process sees the real folders, read-only, and the home has links to them.
 
@@ -298,7 +298,7 @@ def _copy_configuration(source: Path, target: Path) -> None:
 
 
 def _link(link: Path, target: Path) -> None:
-    """Make *link* point to a toolchain, unless the private home has something of its own there."""
+    """Make *link* point to a toolchain, unless the private home already has something there."""
     with suppress(OSError):
         if target.is_dir() and not link.exists():
             link.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -306,7 +306,7 @@ def _link(link: Path, target: Path) -> None:
 
 
 def _users(home: Path) -> str:
-    """Return the text of ``/etc/passwd`` in which this user's home folder is *home*."""
+    """Return an ``/etc/passwd`` with *home* as this user's home folder."""
     own = os.getuid()
     with suppress(OSError):
         lines = Path("/etc/passwd").read_text(encoding="utf-8", errors="surrogateescape").splitlines()

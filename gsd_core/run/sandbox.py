@@ -158,7 +158,7 @@ async def choose_sandbox(
     """Return the first sandbox of ``run.sandboxes`` that works, by starting a program in it.
 
     *used_before* is the sandbox that the run to resume used. Raises ``NoSandbox`` if none works, and the
-    settings require one or the run had one: what was confined so far must not run unconfined unnoticed.
+    settings require one or the run had one: a confined run must not continue unconfined without notice.
     It prepares the private home, which belongs to the process that has the project's lock; if that is not
     this one (*is_locked*), it is another one.
     """
@@ -267,5 +267,7 @@ async def _started(command: SandboxedCommand, folder: Path) -> SandboxUnavailabl
 
 def recorded_sandbox(facts: Sequence[Any]) -> str:
     """Return the sandbox that the last process of a run used, from its ``run.opened`` facts; else empty."""
-    opened = [fact.data.get("sandbox") or {} for fact in facts if fact.kind == "run.opened"]
+    opened: list[Mapping[str, Any]] = [
+        fact.data.get("sandbox") or {} for fact in facts if fact.kind == "run.opened"
+    ]
     return str(opened[-1].get("name") or "") if opened else ""

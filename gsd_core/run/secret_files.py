@@ -42,7 +42,7 @@ async def find_secret_files(run: Run, paths: Iterable[str]) -> dict[str, str]:
                 suspects[path] = "files with this name usually contain secrets"
             continue
         suspect = is_suspect_name(name)
-        # In a thread: the search in a large file takes up to a second, in which the loop would stand still.
+        # In a thread: the search in a large file takes up to a second, and would block the loop.
         found = await run.git.call(partial(_secrets_in, run.root / path, suspect=suspect))
         if not found:
             continue

@@ -200,7 +200,7 @@ async def _attempt(run: Run, step: StepRequest, start: Start) -> Attempt:
         run.record("attempt.lost", data, step=step.id, attempt=step.attempt)
         raise
     except (GitUnavailable, PluginRefused) as exc:
-        # Neither the agent nor the step is at fault: the conversation goes on when the cause is gone.
+        # Neither the agent nor the step is at fault: the conversation continues when the cause is gone.
         data = {"why": "stopped", "error": failure(exc), **await end_of_attempt(run, gate)}
         run.record("attempt.lost", data, step=step.id, attempt=step.attempt)
         raise
@@ -330,7 +330,7 @@ class Setbacks:
 
     *retries* are the attempts that failed for a transient reason, *waited* the time it has waited because
     of outages, *since* when its first timer was set. Attempts in which an agent changed what only the run may
-    change are among *retries* whatever was answered since.
+    change are always among *retries*, even after an answer.
     """
 
     retries: int = 0
@@ -341,8 +341,8 @@ class Setbacks:
 def _setbacks(run: Run, step: str) -> Setbacks:
     """Return what *step* met so far, read from the journal: a wait may outlive the process.
 
-    The waits are added up as they were planned, so a clock that is set meanwhile does not shorten them. What
-    a wait took longer than planned is not waiting: the clock was set forward, or nothing ran.
+    The waits are added up as they were planned, so a change of the clock does not shorten them. What a wait
+    took longer than planned is not waiting: the clock was set forward, or nothing ran.
     """
     found, outage, due, interferences = Setbacks(), False, None, 0
     kinds = ["attempt.started", "attempt.failed", "timer.set", "agent.closed", "task.committed"]

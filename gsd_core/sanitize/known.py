@@ -76,7 +76,7 @@ def _forms(value: str) -> Iterator[str]:
     if len(data) < 12:
         return  # the part that does not depend on the text around it would be too short
     for shift in range(3):
-        # Base64 of a text that contains the value, which may begin at any of three positions.
+        # Base64 of text that contains the value, which may begin at any of three positions.
         encoded = base64.b64encode(b"\0" * shift + data).decode("ascii")
         core = encoded[(0, 2, 3)[shift] : len(encoded) - (0, 3, 2)[(len(data) + shift) % 3] - 1]
         yield from {core, core.replace("+", "-").replace("/", "_")}

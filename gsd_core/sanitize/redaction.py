@@ -136,7 +136,7 @@ def safe_file(text: str, before: str = "") -> str:
             fresh.append(line)
             continue
         if fresh:
-            # All new lines that follow one another at once: a private key has several.
+            # Adjacent new lines together: a private key has several.
             end = "\r\n" if fresh[0].endswith("\r\n") else "\n"
             done.append(safe_text("".join(fresh), strict=True).replace("\n", end))
             fresh = []

@@ -9,11 +9,12 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 _LEFT_OUT = {
-    # Not secrets, or too often something else: a shape of our own does it better.
+    # Not secrets, or too often something else: one of our shapes does it better.
     *("ip_public", "high_entropy_strings", "keyword", "base", "artifactory", "twilio", "private_key"),
     # Quadratic in the length of hostile text, or too slow; `shapes` has a pattern for each.
     *("jwt", "npm", "openai", "basic_auth", "ibm_cloud_iam", "ibm_cos_hmac", "cloudant", "softlayer"),
@@ -33,7 +34,7 @@ def patterns() -> tuple[re.Pattern[str], ...]:
         for value in contents.values():
             rules: Any = getattr(value, "denylist", ())
             if isinstance(value, type) and isinstance(rules, list | tuple):
-                found += [rule for rule in rules if isinstance(rule, re.Pattern)]
+                found += [rule for rule in cast("Sequence[Any]", rules) if isinstance(rule, re.Pattern)]
     return tuple(dict.fromkeys(found))
 
 

@@ -1,4 +1,4 @@
-"""What secrets look like: the formats of services, and the places in which text keeps a password.
+"""The shapes of secrets: the formats of services, and the places where text contains a password.
 
 Sources: the documentation of each service on the format of its tokens, GitHub's list of secret scanning
 patterns, RFC 7468 (PEM), RFC 4880 (PGP), RFC 7519 (JWT), RFC 7617 and 6750 (Authorization headers).
@@ -24,8 +24,8 @@ class Shape:
     """One way to recognize a secret.
 
     *pattern* matches it; if it has a group ``secret``, only that is the secret. *hints* are lower-case
-    texts of which one has to occur, checked first because that is fast. *check* decides about a match in
-    text for people, *strict* in text that programs read back and in files to be committed, where
+    texts: one of them has to occur, which is checked first because that is fast. *check* decides about a
+    match in text for people, *strict* in text that programs read back and in files to be committed, where
     mistakes do harm; without them, every match counts.
     """
 

@@ -73,8 +73,8 @@ def _run_started(data: Data) -> str:
 
 
 def _run_opened(data: Data) -> str:
-    sandbox = (data.get("sandbox") or {}).get("name") or "none"
-    return f"pid {data['pid']}, gsd {data.get('version') or '?'}, sandbox {sandbox}"
+    sandbox: Data = data.get("sandbox") or {}
+    return f"pid {data['pid']}, gsd {data.get('version') or '?'}, sandbox {sandbox.get('name') or 'none'}"
 
 
 def _run_closed(data: Data) -> str:

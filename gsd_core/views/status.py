@@ -216,7 +216,7 @@ def phase_of(step: str) -> str:
 
 
 def _run_opened(history: History, fact: Fact, _: Structure) -> History:
-    sandbox = fact.data.get("sandbox") or {}
+    sandbox: Mapping[str, Any] = fact.data.get("sandbox") or {}
     return attrs.evolve(
         history,
         sandbox=str(sandbox.get("name") or ""),

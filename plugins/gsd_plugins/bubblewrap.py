@@ -1,6 +1,6 @@
 """The sandbox on Linux: bubblewrap (``bwrap``), which needs no daemon and no root.
 
-A confined process gets namespaces of its own for users, mounts, processes, IPC and the host name, and no
+A confined process gets new namespaces for users, mounts, processes, IPC and the host name, and no
 capabilities. It sees the operating system read-only, a private ``/tmp``, ``/var/tmp`` and ``/run``, and the
 places of the run. It keeps the network. When bwrap or its parent ends, every process inside is killed.
 
@@ -29,7 +29,7 @@ SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"),
     # Other package managers, and NixOS.
     *("/nix", "/gnu", "/snap", "/home/linuxbrew/.linuxbrew", "/run/current-system"),
-    # The certificates of openSUSE, to which /etc/ssl/certs is a link.
+    # The certificates of openSUSE: /etc/ssl/certs is a link to them.
     "/var/lib/ca-certificates",
     # Runtimes read from here how many processors and how much memory they may use.
     *("/sys/devices/system/cpu", "/sys/fs/cgroup"),
@@ -48,7 +48,7 @@ KERNEL_MEMORY = ("/proc/kcore", "/proc/kmsg", "/proc/slabinfo", "/proc/vmallocin
 """Files about the kernel that only root can read."""
 
 LOADER_VARIABLES = re.compile(r"LD_.*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|MALLOC_.*")
-"""Variables with which a program can be made to run other code. They are set only inside, because bwrap
+"""Variables that can make a program run other code. They are set only inside, because bwrap
 itself is started outside."""
 
 NAMESPACES = (
@@ -109,8 +109,8 @@ def launcher_of(bwrap: str) -> tuple[tuple[str, ...], tuple[str, ...]] | Sandbox
         fix = "install the package bubblewrap (apt, dnf, pacman, zypper and apk call it that)"
         return SandboxUnavailable(reason="bwrap is not installed", fix=fix)
     plain = ((bwrap, *NAMESPACES), ())
-    # SIGTERM to the process group would end bwrap at once, and with it all that runs inside. So it ignores
-    # the signal, and the confined process, which inherits that, gets the default back.
+    # SIGTERM to the process group would end bwrap immediately, and with it all that runs inside. So it
+    # ignores the signal, and the confined process, which inherits that, gets the default back.
     env = program("env")
     patient = ((env, "--ignore-signal=TERM", *plain[0]), (env, "--default-signal=TERM"))
     error = ""

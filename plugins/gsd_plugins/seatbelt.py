@@ -77,7 +77,7 @@ def confined(process: ConfinedProcess, sandbox_exec: str) -> SandboxedCommand | 
     if not sandbox_exec:
         return SandboxUnavailable(reason="sandbox-exec is missing", fix="it is a part of macOS")
     temporary = process.home / "tmp"
-    # /tmp is shared by all, so the process gets a folder of its own in its home.
+    # /tmp is shared by all, so the process gets a private folder in its home.
     environment = {**process.environment, "TMPDIR": str(temporary)}
     make = 'mkdir -p -m 700 "$TMPDIR" && exec "$0" "$@"'
     return SandboxedCommand(

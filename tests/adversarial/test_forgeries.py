@@ -1,7 +1,7 @@
 """An agent that forges instead of working, or before it works: no forgery ends in a false exit code 0.
 
-The agent here is a script, and can do what a program that a model wrote could do without a sandbox. What is
-asked of the run is only this: if it ends with 0, the product is really in HEAD, and nothing of the forgery
+The agent here is a script, and can do what a program that a model wrote could do without a sandbox. The run
+only has to keep this promise: if it ends with 0, the product is really in HEAD, and nothing of the forgery
 is left.
 """
 

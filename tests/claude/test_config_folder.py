@@ -6,7 +6,7 @@ import asyncio
 import json
 import stat
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +62,8 @@ def own(harness: Harness) -> Path:
     return own
 
 
-def call(harness: Harness, inside: Any = None, **changes: Any) -> ConfinedHost:
-    """Make a call in which the agent does *inside* with the private folder; return its host."""
+def call(harness: Harness, inside: Callable[[Path], object] | None = None, **changes: Any) -> ConfinedHost:
+    """Make a call whose agent does *inside* with the private folder; return its host."""
     host = ConfinedHost()
 
     async def enter() -> None:

@@ -344,7 +344,7 @@ DIFFERENT_PHASE = {
     "Pouryaak__LokulMem": "phase 4 is ticked; GSD takes its missing summary for work",
     "PromptPartner__bexio-mcp-server": "all phases are ticked; GSD takes an empty folder for work",
 }
-"""Projects in which the due phase is not the one that GSD's tool names first."""
+"""Projects whose due phase is not the one that GSD's tool names first."""
 
 
 @each_project

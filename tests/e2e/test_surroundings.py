@@ -23,7 +23,7 @@ SLOW = pytest.mark.long
 
 
 def can_mount() -> bool:
-    """Whether this user may mount a file system in a namespace of its own."""
+    """Whether this user may mount a file system in a new namespace."""
     if shutil.which("unshare") is None:
         return False
     command = ["unshare", "-rm", "sh", "-c", "mount -t tmpfs -o size=64k none /mnt"]

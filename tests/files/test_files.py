@@ -148,7 +148,7 @@ def test_a_folder_that_is_swapped_for_a_link_all_the_time_never_leads_out(root: 
     def swap() -> None:
         while not done.is_set():
             (root / "real").rename(root / "kept")
-            # The other thread may make the folder anew in each gap.
+            # The other thread may create the folder again in each gap.
             with suppress(OSError):
                 (root / "real").symlink_to(root.parent / "outside")
                 (root / "real").unlink()

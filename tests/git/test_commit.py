@@ -360,7 +360,7 @@ def test_a_hook_that_complains_about_permissions_is_not_taken_for_the_disk(root:
 
 
 def in_namespace(root: Path, script: str) -> subprocess.CompletedProcess[str]:
-    """Commit the file ``a`` in a process of its own, after *script*, with mounts of its own."""
+    """Commit the file ``a`` in a process with its own mounts, after *script*."""
     code = (
         "import asyncio; from pathlib import Path; from gsd_core.git import Git, GitUnavailable\n"
         "try: asyncio.run(Git(Path()).commit(['a'], 'feat: a', trailers={}, verify=True))\n"

@@ -91,7 +91,7 @@ def test_a_file_in_a_nested_repository_is_not_in_the_commit(base: Path, sh: Run,
         sh("-c", "advice.addEmbeddedRepo=false", "add", "app")
         sh("commit", "-qm", "swallowed")
 
-    assert "app, a git repository of its own" in reasons(base, "app/x.py")["app/x.py"]
+    assert "app, a separate git repository" in reasons(base, "app/x.py")["app/x.py"]
     assert "app" in asyncio.run(Git(base).tree_facts()).nested
 
 

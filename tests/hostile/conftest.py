@@ -1,4 +1,4 @@
-"""A project with planning files that somebody else made, in a repository of its own."""
+"""A project with planning files that somebody else made, in a separate repository."""
 
 from __future__ import annotations
 

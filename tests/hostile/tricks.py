@@ -148,7 +148,7 @@ def lazy_fetch(at: Hostile) -> None:
 
 
 def submodule(at: Hostile) -> None:
-    """A submodule with settings of its own, which git reads when it looks for changes in it."""
+    """A submodule with its own settings, which git reads when it looks for changes in it."""
     inner = at.root / "inner"
     inner.mkdir()
     for command in (
@@ -258,7 +258,7 @@ LAYOUTS: tuple[Trick, ...] = (
         (".git/config.worktree", ".git/info/exclude", ".gitignore", ".gitattributes", "src/.gitignore"),
     ),
 )
-"""Repositories in which every command refuses to work."""
+"""Repositories where every command refuses to work."""
 
 # Files and links in the project
 

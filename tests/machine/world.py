@@ -196,7 +196,7 @@ def crashed(world: World) -> World:
 
 
 def edited(world: World, number: str) -> Iterator[World]:
-    """Yield the worlds in which somebody changed the planning files of a phase while no agent worked."""
+    """Yield the worlds where somebody changed the planning files of a phase while no agent worked."""
     for phase in world.disk.phases:
         plans = tuple(evolve(plan, summary=True) for plan in phase.plans)
         forged = [evolve(phase, ticked=not phase.ticked)]

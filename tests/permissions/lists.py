@@ -1,4 +1,4 @@
-"""The lists of commands under ``data``, and a project in which they mean something."""
+"""The lists of commands under ``data``, and a project where they mean something."""
 
 from __future__ import annotations
 

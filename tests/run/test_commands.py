@@ -1,4 +1,4 @@
-"""A check ends when its shell ends, and leaves no process behind, whatever it started."""
+"""A check ends when its shell ends, and leaves no process behind."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Disturbance:
     happened: bool = False
 
     def on(self, request: RunRequest) -> RunRequest:
-        """Return the request of a run in which it happens."""
+        """Return the request of a run where it happens."""
 
         def effects(journal: Journal, git: Git) -> Effects:
             return Disturbed(self, journal=journal, git=git)

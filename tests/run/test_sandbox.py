@@ -265,7 +265,7 @@ def test_what_a_person_changes_during_a_confined_call_stays(root: Path) -> None:
             *confined.command, cwd=task.tree, env=dict(confined.environment)
         )
         await process.wait()
-        # A person, meanwhile, in another terminal.
+        # A person in another terminal, at the same time.
         (root / ".planning" / "PROJECT.md").write_text("# Mine\n")
         h.git(root, "tag", "mine")
         h.git(root, "config", "alias.mine", "status")

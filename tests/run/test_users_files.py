@@ -244,7 +244,7 @@ def test_a_nested_project_is_left_alone(tmp_path: Path) -> None:
 
 HIDES: dict[str, Callable[[Path], Any]] = {
     "info/exclude:1: greeter/": lambda root: exclude(root, "greeter/"),
-    "a git repository of its own": lambda root: h.git(root, "init", "-q", "greeter"),
+    "a separate git repository": lambda root: h.git(root, "init", "-q", "greeter"),
 }
 
 

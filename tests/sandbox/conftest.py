@@ -21,7 +21,7 @@ SECRETS = {
 
 @pytest.fixture
 def user_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the home folder of the user, to which ``HOME`` points."""
+    """Return the home folder of the user; ``HOME`` points to it."""
     home = tmp_path / "home" / "ada"
     for name, text in SECRETS.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What a confined process must not be able to see or change, whatever it tries."""
+"""What a confined process must not be able to see or change."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_settings_of_the_kernel_are_read_only(box: Box) -> None:
         true
     """
 
-    # The sandbox has namespaces of its own for IPC and processes, whose settings are its own too.
+    # The sandbox has new namespaces for IPC and processes, with their own settings.
     own = re.compile(r"/proc/sys/(fs/mqueue/.*|kernel/((auto_)?(msg|sem|shm).*|ns_last_pid|pid_max))")
     assert [line for line in box.out(script).splitlines() if not own.fullmatch(line)] == []
 

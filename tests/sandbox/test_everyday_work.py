@@ -48,7 +48,7 @@ def test_python_makes_an_environment_and_installs_a_package(work: Box) -> None:
             "lib/pyproject.toml": (
                 '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
             ),
-            # A build backend of its own, because neither setuptools nor a registry may be there.
+            # The project's own build backend, because neither setuptools nor a registry may be there.
             "lib/backend.py": (
                 "import zipfile\n"
                 "def build_wheel(folder, config_settings=None, metadata_directory=None):\n"

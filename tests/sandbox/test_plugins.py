@@ -65,7 +65,7 @@ def test_a_bwrap_that_fails_is_not_used(tmp_path: Path, script: str, reason: str
 
 def test_user_namespaces_that_the_kernel_forbids_are_noticed(tmp_path: Path) -> None:
     require_sandbox()
-    # In a user namespace of its own, the limit on further ones can be set without touching the machine's.
+    # In a new user namespace, the limit on further ones can be set without touching the machine's.
     script = (
         "import sys; sys.path[:0] = sys.argv[1:]\n"
         "from gsd_plugins import bubblewrap\n"

@@ -1,7 +1,7 @@
 """Secrets in 80 shapes, and ordinary text that resembles them.
 
 The secrets are put together here, so that no scanner of repositories takes one for a real one. Each is a pair
-of the text as it may occur and the part that nobody may see.
+of the text as it may occur and the part that must not be shown.
 """
 
 from __future__ import annotations
@@ -214,4 +214,4 @@ ORDINARY = (
     "Key: value",
     "| token | text | the id of the session |",
 )
-"""Text in which nothing is a secret."""
+"""Text without secrets."""

@@ -77,7 +77,7 @@ SEQUENCES = {
     "musical control": "\U0001d173",
     "overlong slash": b"\xc0\xaf".decode("utf-8", "replace"),
 }
-"""75 of them; each may stand in any text that an agent or a file gives."""
+"""75 of them; each may occur in any text from an agent or a file."""
 
 KEPT = (
     "می\u200cخواهم",  # Persian: "I want" is written with a non-joiner

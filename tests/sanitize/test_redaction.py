@@ -1,4 +1,4 @@
-"""Redaction: every shape, alone and in the forms in which text quotes it, and no ordinary text."""
+"""Redaction: every shape, alone and in its quoted forms, and no ordinary text."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
@@ -50,7 +50,7 @@ def payloads() -> Iterator[str]:
     while True:
         some = [secrets[(number + offset) % len(secrets)] for offset in range(4)]
         escapes = [sequences[(number + offset) % len(sequences)] for offset in range(4)]
-        # A sequence within the secret, too: nobody may see it once the sequence is gone.
+        # A sequence within the secret, too: the secret must not show once the sequence is gone.
         broken = f"{some[0][:9]}\x1b[0m\u200b{some[0][9:]}"
         yield "\n".join(["", *(a + b for a, b in zip(some, escapes, strict=True)), broken, ""])
         number += 4
@@ -62,9 +62,9 @@ PAYLOADS = payloads()
 def loaded(value: Any, key: str = "") -> Any:
     """Return an answer with a payload in each of its texts."""
     if isinstance(value, Mapping):
-        return {name: loaded(item, name) for name, item in value.items()}
+        return {name: loaded(item, name) for name, item in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, list):
-        return [loaded(item, key) for item in value]
+        return [loaded(item, key) for item in cast("list[object]", value)]
     if isinstance(value, str) and value and key in TEXT_KEYS:
         return f"{value} {next(PAYLOADS)}"
     return value
@@ -108,7 +108,7 @@ async def run_agent(task: AgentTask, host: AgentHost) -> AgentResult | None:
         down.append(1)
         raise Outage(f"overloaded {next(PAYLOADS)}")
     logging.getLogger("gsd_core.run.leak").warning("log line %s", next(PAYLOADS))
-    result = await fake.run_agent(task, Host(host))
+    result = await fake.run_agent(task, cast("AgentHost", Host(host)))
     assert result is not None
     return attrs.evolve(result, value=loaded(result.value))
 

@@ -46,7 +46,7 @@ def run(project: Project, *more: str, fails: bool = False) -> Done:
 
 
 def leaks(text: str) -> set[str]:
-    """Return the names of the secrets of which *text* shows a part that would help anybody."""
+    """Return the names of the secrets that *text* shows enough of to be useful."""
     shown = {name: text.find(s[3:15]) for name, s in SECRETS.items() if s[3:15] in text}
     return {f"{name}: {text[max(0, at - 40) : at + 60]!r}" for name, at in shown.items()}
 

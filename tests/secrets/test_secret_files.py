@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -33,7 +33,7 @@ def writing(files: dict[str, str]) -> h.Watched:
         for path, text in files.items():
             (task.tree / path).parent.mkdir(parents=True, exist_ok=True)
             (task.tree / path).write_text(text)
-        return await agent.agent.run_agent(task, Listening(host, call))
+        return await agent.agent.run_agent(task, cast("AgentHost", Listening(host, call)))
 
     agent = h.Watched(h.one_phase(), before)
     return agent
@@ -113,7 +113,7 @@ def test_the_agent_is_told_once_and_may_take_the_secret_out(tmp_path: Path) -> N
         if task.role != "executor":
             return None
         await h.write(task, host, "settings.py", SECRET_FILES["settings.py"])
-        return await agent.agent.run_agent(task, Listening(host, call))
+        return await agent.agent.run_agent(task, cast("AgentHost", Listening(host, call)))
 
     agent = h.Watched(h.one_phase(), before)
     end = h.do(h.request(root, agent, given=h.idea()))

@@ -41,7 +41,7 @@ MAX_CONVERSATION = 200_000_000
 
 @attrs.frozen(kw_only=True)
 class ConfigFolder:
-    """The variables and places with which the CLI finds its configuration; none if nothing is confined."""
+    """The variables and places that the CLI needs to find its configuration; none if nothing is confined."""
 
     environment: Mapping[str, str] = attrs.field(factory=dict[str, str])
     places: tuple[Place, ...] = ()

@@ -679,7 +679,7 @@ def _is_idle(statement: Node) -> bool:
 
 
 def _computes(statement: Node) -> bool:
-    """Whether a branch or loop returns a value that is no literal."""
+    """Whether a branch or loop returns a value that is not a literal."""
     return any(
         inner.type == "return_statement" and named(inner) and not _is_constant(named(inner)[0])
         for inner in walk(statement, skip=_FUNCTIONS)
@@ -740,7 +740,7 @@ def _is_empty_markup(node: Node) -> bool:
     if re.search(
         r"(?i)coming soon|placeholder|\btodo\b|under construction|not (?:yet )?implemented|lorem ipsum", shown
     ):
-        # A component that is named after such a text is there to show it.
+        # A component that is named after such a remark is there to show it.
         return kinds.count("jsx_element") <= 3 and not _SHOWS_A_REMARK & set(component)
     if "jsx_attribute" in kinds:
         return False

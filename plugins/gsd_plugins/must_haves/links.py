@@ -131,7 +131,7 @@ def _check_reference(
         if name := _mention(target, code if _INDIRECT.search(link.via) else _without_prose(source)):
             return _evidence(link, f"mentions {name!r}")
         if _mention(target, code):
-            return _gap(link, f"{link.source} mentions {target} only in a text")
+            return _gap(link, f"{link.source} mentions {target} only in text")
         if _BY_TOOL.search(link.via) and not same_language:
             return None
         if _mention(target, text):

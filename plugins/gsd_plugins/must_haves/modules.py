@@ -98,7 +98,7 @@ def refers(sources: Sources, path: str, target: str, *, depth: int = 0) -> bool:
 
 
 def refers_through(sources: Sources, path: str, target: str) -> bool:
-    """Whether the file at *path* imports a module that imports *target*, whatever that module is for."""
+    """Whether the file at *path* imports a module that imports *target*; the module may have any purpose."""
     suffix, stem = PurePosixPath(path).suffix, PurePosixPath(target).stem
     stem = PurePosixPath(target).parent.name if stem in ("index", "__init__", "mod", "lib") else stem
     for file in islice(project_files(sources.tree, suffix), MAX_FILES):

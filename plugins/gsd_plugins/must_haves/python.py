@@ -561,7 +561,7 @@ def _values(statements: Sequence[ast.stmt]) -> list[ast.expr]:
 
 
 def _computes(statement: ast.stmt) -> bool:
-    """Whether a branch or loop returns a value that is no literal."""
+    """Whether a branch or loop returns a value that is not a literal."""
     return isinstance(statement, ast.If | ast.For | ast.While | ast.Match | ast.Try | ast.With) and any(
         isinstance(inner, ast.Return) and inner.value is not None and not _is_constant(inner.value)
         for inner in ast.walk(statement)

@@ -81,7 +81,7 @@ class Function:
     unused: tuple[str, ...] = ()
     """Those of *parameters* that occur nowhere in the body."""
     answers: bool = False
-    """Whether it gets a request, and its body is only an answer made of literals, which is no refusal."""
+    """Whether it gets a request, and its body is only an answer made of literals, and not a refusal."""
     returns: Literal["value", "nothing", "unknown"] = "unknown"
     comment: str = ""
     doc: str = ""
@@ -140,7 +140,7 @@ class Source:
     internal: frozenset[str] = frozenset()
     """Exports for the same crate only (``pub(crate)``)."""
     modules: tuple[str, ...] = ()
-    """The modules in files of their own that it declares (``mod store;``)."""
+    """The modules in separate files that it declares (``mod store;``)."""
     star: tuple[str, ...] = ()
     open: bool = False
     listed: frozenset[str] | None = None

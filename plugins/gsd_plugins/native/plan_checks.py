@@ -43,8 +43,8 @@ def validate_plans(step: StepRequest, plans: Sequence[Plan]) -> tuple[str, ...]:
 def find_bad_patterns(plan: Plan) -> Iterator[str]:
     """Yield what is wrong with the patterns of a plan's key links.
 
-    A pattern that is no regular expression would be searched for as it is, and the link would be reported or
-    accepted by chance.
+    A pattern that is not a regular expression would be searched for as it is, and the link would be reported
+    or accepted by chance.
     """
     for number, link in enumerate(plan.must_haves.key_links, start=1):
         where = f"{plan.id}, key link {number} ({link.source} -> {link.target})"
@@ -52,7 +52,7 @@ def find_bad_patterns(plan: Plan) -> Iterator[str]:
             re.compile(link.pattern, re.MULTILINE)
         except (re.error, OverflowError, RecursionError) as error:
             hint = "escape characters such as ( [ { * + ? . with \\, or leave the pattern out"
-            yield f"{where}: the pattern `{link.pattern}` is no regular expression: {error} ({hint})"
+            yield f"{where}: the pattern `{link.pattern}` is not a regular expression: {error} ({hint})"
 
 
 def describe(issue: Issue) -> str:
@@ -74,7 +74,7 @@ def _addresses(plan: Plan, gap: Gap) -> bool:
 
 
 def normalized(text: str) -> str:
-    """Return a truth's text in the form in which two of them are compared."""
+    """Return a truth's text in a form that can be compared with another."""
     return " ".join(text.lower().split()).rstrip(".")
 
 

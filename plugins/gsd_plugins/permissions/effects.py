@@ -250,7 +250,7 @@ def _check_shell(shell: Shell, words: list[str], stdin: str) -> None:
     script = next((word for word in words if not word.startswith(("-", "+"))), None)
     if place is not None:
         rest = [word for word in words[place + 1 :] if not word.startswith("-")]
-        inner = shell._copy()
+        inner = shell.copy()
         inner.variables |= {str(n): word for n, word in enumerate(rest[1:])} | {"@": " ".join(rest[2:])}
         inner.run_text(rest[0] if rest else "", stdin)
     elif script is not None and "-s" not in words:

@@ -43,7 +43,7 @@ class Findings:
     def unparsed(
         self, text: str, reason: str = "it is not valid shell, or a form that the parser does not know"
     ) -> None:
-        """Note that a part could not be followed: what is not seen may be anything."""
+        """Note that a part could not be followed: the unseen part may do anything."""
         self.asked.append(f"the command cannot be checked: {reason}")
         if match := _OUTWARD.search(text):
             self.outward(f"it may have effects on other machines ({match[0].strip()})")

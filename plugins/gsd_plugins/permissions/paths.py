@@ -140,7 +140,7 @@ class PathContext:
             )
         if not self.folders and not absolute:
             return Ask(
-                reason=f"the folder in which {shown(word)!r} is written is known only at run time: name it"
+                reason=f"the folder where {shown(word)!r} is written is known only at run time: name it"
             )
         if prefix == word:
             return None if absolute else self._strictest_write(word)

@@ -40,7 +40,7 @@ class Programs:
 @cache
 def programs() -> Programs:
     """Return the table."""
-    table = tomllib.loads((files(__package__) / "programs.toml").read_text("utf-8"))
+    table = tomllib.loads((files("gsd_plugins.permissions") / "programs.toml").read_text("utf-8"))
     classes = _sets(table["classes"])
     reasons = [_reasons(table[name]) for name in ("outward", "denied", "asked")]
     wrappers = [_wrappers(table[name]) for name in ("wrappers", "installs")]
@@ -64,7 +64,7 @@ def programs() -> Programs:
         git=_sets(table["git"]),
         git_reading=reading,
         places={key: tuple(value.split()) for key, value in table["places"].items()},
-        known=frozenset().union(*classes.values(), *reasons, *wrappers, *tables),
+        known=frozenset[str]().union(*classes.values(), *reasons, *wrappers, *tables),
     )
 
 

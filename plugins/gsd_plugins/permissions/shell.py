@@ -87,7 +87,7 @@ class Shell:
     # Text and syntax.
 
     def run_text(self, text: str, stdin: str = "") -> str:
-        """Follow shell text in a shell of its own; return its output."""
+        """Follow shell text in a subshell; return its output."""
         if not known(text):
             return self.unknown_code(text)
         if self.depth >= MAX_DEPTH:
@@ -95,13 +95,14 @@ class Shell:
         root, bodies = parse(text.translate(LITERAL))
         if root.has_error:
             self.findings.unparsed(text)
-        inner = self._copy(bodies=bodies, depth=self.depth + 1)
+        inner = self.copy(bodies=bodies, depth=self.depth + 1)
         output = inner.walk(root, stdin)
         for name in sorted(inner.unused):
             inner.call(name, [UNKNOWN], "")
         return output
 
-    def _copy(self, **changes: object) -> Shell:
+    def copy(self, **changes: object) -> Shell:
+        """Return a subshell: what it assigns and defines ends with it."""
         state = {"variables": dict(self.variables), "functions": dict(self.functions), "unused": set[str]()}
         return attrs.evolve(self, **(state | changes))  # type: ignore[arg-type]
 
@@ -115,7 +116,7 @@ class Shell:
         return UNKNOWN
 
     def variable(self, name: str) -> str:
-        """Return the value of a variable; a number or a name of its own for special ones."""
+        """Return the value of a variable; a number or a name for special ones."""
         if name in (
             "?",
             "#",
@@ -139,7 +140,7 @@ class Shell:
         text = text_of(node)
         if text.startswith("`") and "\\`" in text:
             return self.run_text(re.sub(r"\\([`$\\])", r"\1", text[1:-1]))
-        inner = self._copy()
+        inner = self.copy()
         if re.match(r"\$\(\s*<", text):
             inner.walk(node, "")
             return CONTENT
@@ -152,12 +153,12 @@ class Shell:
                 return self._command(node, stdin)
             case "pipeline":
                 for child in node.named_children:
-                    stdin = self._copy().walk(child, stdin)
+                    stdin = self.copy().walk(child, stdin)
                 return stdin
             case "redirected_statement":
                 return self._redirected(node, stdin)
             case "subshell":
-                return self._copy()._sequence(node, stdin)
+                return self.copy()._sequence(node, stdin)
             case "for_statement":
                 return self._loop(node, stdin)
             case "c_style_for_statement":
@@ -331,7 +332,7 @@ class Shell:
             self.findings.add(Deny(reason=f"agents may not set {name}"))
         if RUNNING_VARIABLE.fullmatch(name) and value not in ("", "cat", "less", "true", ":", "more"):
             self.findings.add(Ask(reason=f"{name} can run arbitrary commands"))
-            self._copy().run_text(value)
+            self.copy().run_text(value)
 
     def _declare(self, node: Node) -> str:
         if node.type == "unset_command":
@@ -424,7 +425,7 @@ class Shell:
         """Follow a command that another one runs."""
         if self.depth >= MAX_DEPTH:
             raise TooComplex("the command is nested too deeply")
-        return self._copy(depth=self.depth + 1).run(words, stdin, installs=installs)
+        return self.copy(depth=self.depth + 1).run(words, stdin, installs=installs)
 
     def _change_folder(self, program: str, arguments: Sequence[str], *, guarded: bool) -> None:
         target = next((word for word in arguments if not word.startswith("-") or word == "-"), None)
@@ -439,7 +440,7 @@ class Shell:
         if not self.paths.folders and not where.startswith("/"):
             return
         found: list[Path] = []
-        objections = []
+        objections: list[Deny | Ask | None] = []
         for cwd in self.paths.folders or (None,):
             folder = self.paths.policy.resolved(where, cwd)
             objections.append(self.paths.policy.check_read(where, cwd))

@@ -57,6 +57,8 @@ def output_of(shell: Shell, program: str, words: Sequence[str], stdin: str) -> s
             )
         case "grep" | "egrep" | "rg" | "ag" if _lists_files(words):
             return _matching(program, words, shell)
+        case _:
+            pass
     if programs().is_a(program, "downloaders"):
         return DOWNLOAD
     if programs().is_a(program, "prints_word"):

@@ -1,6 +1,6 @@
 """Parses shell text with tree-sitter-bash, and expands its words as far as possible without running it.
 
-An expanded word is a string. What is not literally in it is a marker, a control character that no
+An expanded word is a string. A part that is not literal is a marker, a control character that no
 command may contain: a part that is known only at run time, or a character that the shell interprets.
 """
 
@@ -191,7 +191,7 @@ def _render(node: Node, scope: Scope, *, quoted: bool) -> str:
 
 
 def _render_parts(node: Node, scope: Scope, *, quoted: bool) -> str:
-    """Render the children of a node and the text between them, which has no nodes of its own."""
+    """Render the children of a node and the text between them, which has no nodes."""
     source = node.text or b""
     parts: list[str] = []
     at = 0

@@ -52,8 +52,9 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
             verb = "resumed" if data.get("resumed") else "started"
             agent = data.get("agent") or ()
             agents = agent if isinstance(agent, str) else ", ".join(map(str, agent))
-            sandbox = (data.get("sandbox") or {}).get("name") or "none"
-            about = f"gsd {data.get('version') or ''}, agent: {agents}, sandbox: {sandbox}"
+            sandbox: Mapping[str, Any] = data.get("sandbox") or {}
+            used = f"agent: {agents}, sandbox: {sandbox.get('name') or 'none'}"
+            about = f"gsd {data.get('version') or ''}, {used}"
             return [Line("run", f"run {event.run} {verb} ({about})", style="dim")]
         case "phase.started":
             return [Line("phase", f"phase {phase}: {name}", style="bold")]

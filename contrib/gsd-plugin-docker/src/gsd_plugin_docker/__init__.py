@@ -1,4 +1,4 @@
-"""The sandbox ``docker`` for GSD: each process runs in a container of its own, by docker or podman.
+"""The sandbox ``docker`` for GSD: each process runs in its own container, started by docker or podman.
 
 The core says what the process may see; everything else in it comes from an image. The options are those of
 ``docker run``: https://docs.docker.com/reference/cli/docker/container/run/
@@ -148,7 +148,7 @@ def _label(home: Path) -> str:
 
 
 def _user(program: str) -> tuple[str, ...]:
-    """Return the options with which files belong to the same user inside and outside."""
+    """Return the options that make files belong to the same user inside and outside."""
     user = ("--user", f"{os.getuid()}:{os.getgid()}")
     # Without root, podman maps this user to root inside; this keeps the id.
     is_podman = Path(program).resolve().name.startswith("podman")
