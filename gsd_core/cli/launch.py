@@ -266,20 +266,8 @@ def build_settings(options: RunOptions, loaded: Loaded, previous: ProjectState |
     ]
     not_loaded = [info.name for info in loaded.infos if info.status != "active"]
     settings = resolve(classes, layers, tolerated=not_loaded)
-    _check_sandbox_origin(settings)
     register_secrets(settings.secrets())
     return settings
-
-
-def _check_sandbox_origin(settings: Settings) -> None:
-    """Raise ``ConfigError`` if the project's own file chooses the sandbox: it may only require one."""
-    for key in ("sandbox", "sandboxes"):
-        given_by_project = settings.origins.get(f"run.{key}") == PROJECT_SETTINGS
-        if given_by_project and getattr(settings.of(RunSettings), key) != "required":
-            raise ConfigError(
-                f"{PROJECT_SETTINGS}: run.{key} cannot be set here: a project may only require a sandbox",
-                hint=f"set it in {user_config()}, or pass --sandbox",
-            )
 
 
 def _continued(options: RunOptions, previous: ProjectState | None) -> ProjectState | None:

@@ -63,8 +63,7 @@ HOSTILE = """
 agent = ["evil"]
 execute = ["evil"]
 workspace = ["evil"]
-sandbox = "off"
-sandboxes = []
+sandbox = "required"
 gap_rounds = 1000
 depth = "quick"
 model = "haiku"
@@ -95,13 +94,14 @@ def test_hostile_settings_and_plugins_have_no_effect_and_are_listed(
     assert result.exit_code == 2
     wanted = (
         *("plugin .gsd/plugins/evil.py (sha256 ", 'setting run.agent = ["evil"]', "setting run.execute"),
-        *("setting run.workspace", 'setting run.sandbox = "off"', "setting run.sandboxes = []"),
-        *("setting run.gap_rounds = 1000", 'setting limits.hard = "30d"', "setting budget.max_usd"),
+        *("setting run.workspace", "setting run.gap_rounds = 1000"),
+        *('setting limits.hard = "30d"', "setting budget.max_usd"),
         *('setting claude.cli_path = "./evil.sh"', 'setting claude.environment = ["*"]', "evil.anything"),
     )
     assert [words for words in wanted if words not in result.stderr] == []
     assert "run.depth" not in result.stderr
     assert "run.model" not in result.stderr
+    assert "run.sandbox" not in result.stderr
     assert "json://localhost:" in result.stderr
     assert not [secret for secret in ("hunter2", "TOPSECRET", "\x1b") if secret in result.stderr]
     assert "--trust" in result.stderr
@@ -128,6 +128,9 @@ CONSENT = [
     ("answers", "answers = '/etc/passwd'"),
     ("run", "allow_dirty = true"),
     ("run", "accept_branch = true"),
+    ("run", "sandbox = 'off'"),
+    ("run", "sandbox = 'auto'"),
+    ("run", "sandboxes = []"),
 ]
 
 
@@ -380,9 +383,10 @@ def test_the_project_cannot_claim_a_sandbox_of_its_own(bench: Bench) -> None:
     plugin(bench.root, "box", SANDBOX.replace("{answer}", WORKS))
     (bench.root / "gsd.toml").write_text("[run]\nsandboxes = ['box']\n")
 
-    kinds = {want["kind"] for want in said("trust", "--show", "-C", bench.root)["wants"]}
+    found = said("trust", "--show", "-C", bench.root)
 
-    assert kinds == {"plugin", "setting", "command"}
+    assert {want["kind"] for want in found["wants"]} == {"plugin", "command"}
+    assert [each["name"] for each in found["refused"]] == ["run.sandboxes"]
 
 
 def test_the_json_output_has_the_list_and_no_secret(bench: Bench) -> None:
