@@ -77,6 +77,7 @@ from .project_trust import (
     refuse_consent,
     refuse_untrusted,
     remember,
+    require_sandbox,
 )
 from .streams import background_output
 
@@ -151,7 +152,7 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     settings = build_settings(options, loaded, previous)
     trust = _settle_trust(options, loaded, settings, previous)
     loaded = admit(loaded, trust)
-    settings = build_settings(options, loaded, previous)
+    settings = require_sandbox(build_settings(options, loaded, previous), trust)
 
     check_loaded(loaded)
     if str(options.idea) == "-" and value_of(settings, "--answers") == "-":
