@@ -118,7 +118,7 @@ def make_folder(root: Path, path: str | PurePath) -> bool:
 
 
 def list_below(root: Path, path: str | PurePath) -> tuple[Found, ...]:
-    """Return what is in a folder, by name; nothing if there is no such folder.
+    """Return what is in a folder, by name, without links that lead nowhere; nothing if it does not exist.
 
     Raise ``FileRefused`` if it is outside of *root*.
     """
@@ -127,14 +127,27 @@ def list_below(root: Path, path: str | PurePath) -> tuple[Found, ...]:
             names = sorted(os.listdir(folder))  # noqa: PTH208 -- a descriptor, and no path
     except (FileNotFoundError, NotADirectoryError):
         return ()
-    return tuple(Found(name, kind_below(root, PurePosixPath(path) / name)) for name in names)
+    found: list[Found] = []
+    for name in names:
+        with suppress(FileNotFoundError):
+            found.append(Found(name, _kind(root, PurePosixPath(path) / name)))
+    return tuple(found)
 
 
 def kind_below(root: Path, path: str | PurePath) -> Literal["file", "folder", "other"]:
     """Return what *path* is, with links that stay below *root* followed; ``other`` also if it is missing."""
     try:
+        return _kind(root, path)
+    except FileNotFoundError:
+        return "other"
+
+
+def _kind(root: Path, path: str | PurePath) -> Literal["file", "folder", "other"]:
+    try:
         with _parent(root, path, follow=True) as (folder, name):
             mode = os.lstat(name or ".", dir_fd=folder).st_mode
+    except FileNotFoundError:
+        raise
     except (OSError, ValueError):
         return "other"
     return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"

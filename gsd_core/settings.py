@@ -111,9 +111,10 @@ class RunSettings:
 
     *agent*, *execute*, *workspace*, *sandboxes*: the plugins to use; a later one is called if those before
     it decline. *sandbox*: whether to confine what a model or a repository wrote: ``auto`` if a sandbox works
-    on this machine, ``required`` not to run without one, ``off`` never. *phases*: a range such as
-    ``1-3,5,7.1``. *gap_rounds*: how often a phase may be planned again for the gaps that its verification
-    found. *wait_for_answers*: how long an unattended run waits for an answer before it exits.
+    on this machine, ``required`` not to run without one, ``off`` never. *sandbox_caches*: whether a
+    project's private home in the sandbox begins with copies of the user's package caches. *phases*: a range
+    such as ``1-3,5,7.1``. *gap_rounds*: how often a phase may be planned again for the gaps that its
+    verification found. *wait_for_answers*: how long an unattended run waits for an answer before it exits.
     """
 
     agent: tuple[str, ...] = setting(("claude",), flag="--agent", help="agent plugin to use")
@@ -127,6 +128,7 @@ class RunSettings:
         consent=True,
     )
     sandboxes: tuple[str, ...] = setting(("bubblewrap", "seatbelt"), consent=True)
+    sandbox_caches: bool = setting(True, harmless=True)
     phases: str = setting("", flag="--phases", help="phases to run, such as 1-3,5,7.1", harmless=True)
     only: str = setting("", flag="--only", help="run this phase only", harmless=True)
     skip_verify: bool = setting(

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import signal
+import tempfile
 from pathlib import Path
 
 from coverage import Coverage
@@ -30,6 +32,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 MEMORY, NEEDED_BYTES = Path("/dev/shm"), 4 << 30
 if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > NEEDED_BYTES:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+# The suite must not fill the user's own folders: each project would get a private home for its sandbox, with
+# copies of package caches, and what is trusted would be remembered. Workers of xdist inherit these variables.
+if "GSD_TESTS_FOLDER" not in os.environ:
+    FOLDER = os.environ["GSD_TESTS_FOLDER"] = tempfile.mkdtemp(prefix="gsd-tests-")
+    os.environ |= {"XDG_CACHE_HOME": f"{FOLDER}/cache", "GSD_STATE_DIR": f"{FOLDER}/state"}
+    os.environ.setdefault("GSD_SANDBOX_CACHES", "false")
+    atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 # A shell starts background jobs with SIGINT ignored, and every process started from here would inherit that.
 # Tests of Ctrl-C would then wait forever.

@@ -162,13 +162,13 @@ def _fill(git: Command, outer: Path, commit: str) -> tuple[Path, tuple[Place, ..
     (own / "info" / "exclude").write_bytes(b"".join(b"/" + os.fsencode(path) + b"\n" for path in linked))
     tree = folder / prefix(git)
     tree.mkdir(parents=True, exist_ok=True)
-    # The whole checkout, because a project in a subfolder may use what is above it. Dependencies are
-    # writable, because build tools keep caches in them, and local configuration is not.
-    found = [Place(path=folder, source=folder, writable=True)]
+    found: list[Place] = []
     for path in linked:
-        # Where the link leads, which may be elsewhere again: a folder of dependencies that projects share.
-        place = (original / path).resolve()
-        found.append(Place(path=original / path, source=place, writable=place.is_dir()))
+        source = (original / path).resolve()
+        # An agent may have replaced the folder by a link to anywhere, and a place makes it visible.
+        if source.is_relative_to(original.resolve()):
+            # Dependencies are writable, because build tools keep caches in them.
+            found.append(Place(path=original / path, source=source, writable=source.is_dir()))
     return tree, tuple(found)
 
 

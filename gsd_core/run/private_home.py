@@ -58,7 +58,7 @@ KEPT = (*CACHES, ".cache", ".claude", ".claude.json", "go/pkg", ".cargo/registry
 Everything else is removed when a run starts, so that a configuration file which an agent left
 (``.npmrc``, ``.gitconfig``, ``.bashrc``) does not decide how the next run's checks end."""
 
-MAX_BYTES, MAX_FILES = 1 << 30, 100_000
+MAX_BYTES, MAX_FILES = 100 << 20, 20_000
 """How large a cache may be to be copied, on a file system that cannot share blocks between files."""
 
 CONFIGURATION = (
@@ -106,8 +106,10 @@ MOVED_VARIABLES = (
 below ``HOME``, or in the private ``/tmp``."""
 
 
-def private_home(root: Path) -> Path:
+def private_home(root: Path, *, caches: bool = True) -> Path:
     """Return the home folder for the confined processes of the project at *root*; make it if needed.
+
+    *caches*: whether a new one gets copies of the user's package caches.
 
     Call it once, when a run starts and holds the project's lock: it removes what earlier runs left, except
     for caches and conversations. It copies caches, which may take a while; call it in a thread. Homes of
@@ -123,7 +125,7 @@ def private_home(root: Path) -> Path:
     _clean(home, home)
     (folder / "used").touch()
     if real := real_home():
-        if not (folder / "seeded").exists():
+        if caches and not (folder / "seeded").exists():
             for name in CACHES:
                 _copy_cache(real / name, home / name)
             (folder / "seeded").touch()

@@ -20,7 +20,7 @@ from typing import Any
 
 import attrs
 
-from gsd_core.errors import ConfigError, GsdError, NoSandbox, PluginError
+from gsd_core.errors import ConfigError, GsdError, NoSandbox, Permanent, PluginError, ProjectError
 from gsd_core.git.command import Command
 from gsd_core.git.throwaway import make, refresh
 from gsd_core.hookspecs import gsd_sandbox
@@ -177,7 +177,9 @@ async def choose_sandbox(
         if name not in installed:
             refused.append(SandboxUnavailable(reason=f"the plugin {name!r} is not loaded"))
             continue
-        home = home or await asyncio.to_thread(private_home, root if is_locked else root / UNLOCKED)
+        if home is None:
+            owner = root if is_locked else root / UNLOCKED
+            home = await asyncio.to_thread(private_home, owner, caches=settings.sandbox_caches)
         sandbox = Sandbox(root=root, hooks=hooks, name=name, home=home)
         problem = await _problem_with(sandbox)
         if problem is None:
@@ -202,7 +204,7 @@ async def can_confine(hooks: Hooks, settings: RunSettings, root: Path) -> bool:
         home = await asyncio.to_thread(empty_home, Path(folder))
         try:
             sandbox = await choose_sandbox(hooks, settings, root, home=home)
-        except NoSandbox:
+        except (NoSandbox, ProjectError, Permanent):
             return False
     return bool(sandbox.name)
 
@@ -254,6 +256,9 @@ async def _problem_with(sandbox: Sandbox) -> SandboxUnavailable | None:
             return await _started(value, sandbox.root)
     except TimeoutError:
         return SandboxUnavailable(reason=f"`true` did not end in it within {START_LIMIT}")
+    except (ProjectError, Permanent):
+        # Something in the project is in the way: a repository must not turn the sandbox off by that.
+        raise
     except (GsdError, OSError) as exc:
         return SandboxUnavailable(reason=sanitize(str(exc), multiline=False))
 

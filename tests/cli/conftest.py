@@ -16,6 +16,7 @@ def _own_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
     monkeypatch.setenv("GSD_CONFIG", str(tmp_path / "no-config.toml"))
     monkeypatch.setenv("GSD_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("GSD_SANDBOX_CACHES", "false")
     identity = {"NAME": "T", "EMAIL": "t@example.org"}
     for role in ("AUTHOR", "COMMITTER"):
         for key, value in identity.items():

@@ -118,6 +118,7 @@ def test_after_a_kill_nothing_is_left_running_and_the_run_resumes(confined: Proj
     assert done.exit == 0, done.err
 
 
+@pytest.mark.slow
 def test_without_a_sandbox_a_run_says_so_once_and_goes_on(project: Project) -> None:
     project.create()
     project.environment = no_problems()
@@ -180,6 +181,7 @@ def test_the_plugins_are_listed_with_their_hook(project: Project) -> None:
     assert "gsd_sandbox" in json.dumps([each for each in listed["plugins"] if each["name"] == "bubblewrap"])
 
 
+@pytest.mark.slow
 def test_checks_of_gsd_gaps_run_in_the_sandbox(confined: Project, tmp_path: Path) -> None:
     confined.environment = no_problems()
     assert confined.gsd("run", EXAMPLE, *FAKE, "--yes").exit == 0

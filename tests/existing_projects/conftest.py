@@ -14,6 +14,7 @@ def _isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.delenv(name)
     monkeypatch.setenv("GSD_CONFIG", str(tmp_path / "no-config.toml"))
     monkeypatch.setenv("GSD_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("GSD_SANDBOX_CACHES", "false")
     identity = {"NAME": "T", "EMAIL": "t@example.org"}
     for role in ("AUTHOR", "COMMITTER"):
         for key, value in identity.items():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from gsd_core.planning.state import STATUSES
 from gsd_plugins.rehearsal import FakeAgent, Scenario
 from tests.peer.reader import ask_gsd, needs_gsd
@@ -12,6 +14,7 @@ from tests.peer.reader import ask_gsd, needs_gsd
 from . import harness as h
 
 
+@pytest.mark.slow
 @needs_gsd
 def test_gsd_reads_a_finished_run_as_complete(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
@@ -30,6 +33,7 @@ def test_gsd_reads_a_finished_run_as_complete(tmp_path: Path) -> None:
     assert index["incomplete"] == []
 
 
+@pytest.mark.slow
 @needs_gsd
 def test_gsd_computes_the_position_that_we_write_after_each_step(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")

@@ -13,6 +13,7 @@ import pytest
 
 from gsd_core.git import throwaway
 from gsd_core.git.command import Command
+from gsd_core.git.errors import LayoutError
 from tests.sandbox.box import Box, git, require_sandbox
 
 
@@ -294,25 +295,34 @@ def test_an_agent_works_in_a_submodule(project: Path) -> None:
     assert everything(folder) == real
 
 
-def test_a_git_directory_with_symlinks_shows_no_file_of_the_user(project: Path, user_home: Path) -> None:
-    key = user_home / ".ssh" / "id_ed25519"
+@pytest.mark.parametrize("name", ["info/exclude", "packed-refs", "shallow", "sharedindex.1"])
+def test_a_git_directory_with_a_symlink_to_a_file_of_the_user_is_refused(
+    project: Path, user_home: Path, name: str
+) -> None:
+    link = project / ".git" / name
+    link.unlink(missing_ok=True)
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(user_home / ".ssh" / "id_ed25519")
+    folder = user_home / "copy"
+    folder.mkdir()
+
+    with pytest.raises(LayoutError, match="is a link to"):
+        throwaway.make(Command(root=project), folder)
+
+    copied = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    assert b"PRIVATE" not in copied
+
+
+def test_alternates_and_submodules_show_only_git_directories(project: Path, user_home: Path) -> None:
     own = project / ".git"
-    for name in ("hooks/pre-push", "info/exclude", "packed-refs", "ORIG_HEAD", "shallow", "sharedindex.1"):
-        (own / name).unlink(missing_ok=True)
-        (own / name).symlink_to(key)
-    (own / "refs" / "heads" / "x").symlink_to(key)
     (own / "modules").mkdir()
     (own / "modules" / "x").symlink_to(user_home)
     (own / "objects" / "info" / "alternates").write_text(f"{user_home}\n{user_home}/.ssh\n")
     folder = user_home / "copy"
     folder.mkdir()
-    # With this shallow file, git itself fails in the real repository.
-    (own / "shallow").unlink()
 
     throwaway.make(Command(root=project), folder)
 
-    copied = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
-    assert b"PRIVATE" not in copied
     sources = {place.source for place in throwaway.describe(folder).places}
     assert sources == {folder / "repository", own / "objects"}
 

@@ -154,6 +154,7 @@ def test_what_an_agent_starts_cannot_stop_the_run_even_if_it_detaches(project: P
     assert not project.facts("control.asked")
 
 
+@pytest.mark.slow
 def test_a_person_can_stop_a_run_from_elsewhere(project: Project) -> None:
     project.create()
     started = project.start(

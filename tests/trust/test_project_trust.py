@@ -328,6 +328,7 @@ def plan(root: Path, check: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_without_a_sandbox_the_commands_of_a_strangers_plans_do_not_run(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

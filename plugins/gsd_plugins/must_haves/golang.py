@@ -134,8 +134,8 @@ def _functions(root: Node) -> Iterator[Function]:
     methods = [n for n in named(root) if n.type == "method_declaration" and field(n, "body")]
     real = {_receiver(n) for n in methods if _body_of(n)[0] == "code"}
     for node in named(root):
-        if node.type not in ("function_declaration", "method_declaration") or field(node, "body") is None:
-            continue  # a function in assembly has no body
+        if node.type not in ("function_declaration", "method_declaration"):
+            continue
         kind, value, body = _body_of(node)
         owner = _receiver(node) if node.type == "method_declaration" else ""
         names = _parameters(node)

@@ -552,7 +552,12 @@ def _values(statements: Sequence[ast.stmt]) -> list[ast.expr]:
                 found += [value for values in inner for value in values]
             case _:
                 return []
-    return found if statements and isinstance(statements[-1], ast.Return | ast.If) else []
+    # Without an `else`, nothing is returned if the condition does not hold.
+    match statements[-1:]:
+        case [ast.Return()] | [ast.If(orelse=[_, *_])]:
+            return found
+        case _:
+            return []
 
 
 def _computes(statement: ast.stmt) -> bool:

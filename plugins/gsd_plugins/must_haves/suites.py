@@ -93,6 +93,8 @@ def find_weak_tests(sources: Sources, path: str, source: Source, commands: Seque
         yield f"all {len(source.tests)} of its tests are skipped"
     weak = [t for t in source.tests if not t.asserts and not t.skipped and t.runs and not _is_smoke(t)]
     # "Accepts valid input" fails by an exception: among more tests that assert, that is ordinary.
+    if 10 * len(weak) <= len(source.tests):
+        return  # in a long suite, one that only runs something is ordinary
     if 2 * len(weak) <= sum(1 for test in source.tests if test.runs and not test.skipped):
         weak = [test for test in weak if test.pretends]
     if weak:

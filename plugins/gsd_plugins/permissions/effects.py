@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from itertools import pairwise
@@ -71,7 +72,9 @@ def _check_known(shell: Shell, path: str, program: str, *, installs: bool) -> No
     base = re.sub(r"(?<=.)@.*$", "", program)
     allowed = programs().known | shell.allowed
     if not installs and base not in allowed and re.sub(r"-?[\d.]+$", "", base) not in allowed:
-        shell.findings.add(Ask(reason=f"{shown(program)!r} is not a program known to this policy"))
+        found = shutil.which(program) or "/" in path
+        why = "is not a program known to this policy" if found else "is not installed"
+        shell.findings.add(Ask(reason=f"`{shown(program)}` {why}"))
 
 
 def _unwrapped(program: str, words: list[str], shell: Shell) -> tuple[list[str], bool] | None:
