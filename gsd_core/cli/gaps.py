@@ -150,6 +150,7 @@ async def _detect(
                 phase,
                 gate,
                 read_requirements(phase.project),
+                admitted.trust.trusted_programs,
             )
         finally:
             if gate and holder_of(phase.project) is None:

@@ -232,6 +232,7 @@ def _build_request(
         hooks=loaded.hooks,
         plugins=loaded.infos,
         trusted=labels(trust.wants),
+        programs=trust.trusted_programs,
         info=RunInfo(
             id="",
             project=options.root,

@@ -16,6 +16,8 @@ import click
 
 from gsd_core.errors import ConfigError, GsdError, Untrusted
 from gsd_core.git import data_directory
+from gsd_core.git.command import Command
+from gsd_core.git.untrusted import LocalProgram, filters_to_trust
 from gsd_core.journal.schema import Record
 from gsd_core.planning.config import read_config
 from gsd_core.planning.survey import read_planning
@@ -57,6 +59,7 @@ class ProjectTrust:
 
     *consent* are the settings by which the project tries to speak for its user; no trust covers them.
     *relies_on_sandbox*: it has commands of plans that count as harmless because a sandbox confines them.
+    *programs* are the filters in git's settings that are among the wants.
     """
 
     root: Path
@@ -64,6 +67,7 @@ class ProjectTrust:
     trusted: frozenset[str] = frozenset()
     consent: tuple[ProjectSetting, ...] = ()
     relies_on_sandbox: bool = False
+    programs: frozenset[LocalProgram] = frozenset()
 
     @property
     def new(self) -> tuple[Want, ...]:
@@ -73,6 +77,11 @@ class ProjectTrust:
     def accepted(self) -> ProjectTrust:
         """Return this with everything trusted."""
         return attrs.evolve(self, trusted=frozenset(want.digest for want in self.wants))
+
+    @property
+    def trusted_programs(self) -> frozenset[LocalProgram]:
+        """The filters that git may run."""
+        return frozenset() if self.new else self.programs
 
     @property
     def plugin_hashes(self) -> frozenset[str]:
@@ -102,6 +111,8 @@ def examine(loaded: Loaded, root: Path, run: RunSettings | None = None) -> Proje
     )
     if not is_sandboxed:
         wants += commands
+    programs = filters_to_trust(Command(root=root))
+    wants += (_program(one) for one in programs)
     trusted = TrustStore(trust_folder()).trusted(root, wants) if wants else frozenset[str]()
     return ProjectTrust(
         root=root,
@@ -109,6 +120,7 @@ def examine(loaded: Loaded, root: Path, run: RunSettings | None = None) -> Proje
         trusted=trusted,
         consent=tuple(each for each in set_by_project if each.consent),
         relies_on_sandbox=is_sandboxed,
+        programs=frozenset(programs),
     )
 
 
@@ -168,6 +180,8 @@ def lines_of(wants: Sequence[Want]) -> Iterator[str]:
                 line = f"{want.kind} {want.name} (sha256 {want.shown[:12]})"
             case "setting":
                 line = f"setting {want.name} = {want.shown}"
+            case "program":
+                line = f"program that git runs for files it commits: {want.name} = {want.shown}"
             case "command":
                 line = f"command of {want.name}: {want.shown}"
         yield sanitize(line, multiline=False)
@@ -224,6 +238,11 @@ def _settings(loaded: Loaded, root: Path) -> tuple[ProjectSetting, ...]:
     return restricted(
         classes, (*_layers(root), toml_layer(user_config(), str(user_config()))), foreign=foreign
     )
+
+
+def _program(one: LocalProgram) -> Want:
+    shown = f"{redact(sanitize(one.value, multiline=False))} ({one.origin})"
+    return Want.of("program", one.key, one.value, shown=shown)
 
 
 def _setting(each: ProjectSetting) -> Want:
