@@ -28,6 +28,7 @@ from gsd_core.exit_codes import EXIT_CODE_MEANINGS
 from gsd_core.hook_markers import mode_of
 from gsd_core.journal.schema import SCHEMA, TABLES
 from gsd_core.plugins.discovery import Choice
+from gsd_core.settings import is_required
 
 FOLDER = Path(__file__).parent / "reference"
 MADE = "<!-- Generated from the code by `python -m docs.generate`. Change the code instead of this page. -->"
@@ -236,9 +237,11 @@ def _setting(section: str, field: attrs.Attribute[Any]) -> str:
 
 
 def _in_project(field: attrs.Attribute[Any]) -> str:
+    harmless = field.metadata.get("harmless")
+    if harmless is is_required:
+        return "only `required`"
     if field.metadata.get("consent"):
         return "never"
-    harmless = field.metadata.get("harmless")
     return "within bounds" if callable(harmless) else "yes" if harmless else "if trusted"
 
 

@@ -20,7 +20,10 @@ EVENTS: dict[str, tuple[str, str]] = {
     "step.failed": ("a step failed, and no automatic retry is left", "error"),
     "step.waiting": ("a step waits for a service or a limit, until a time (ISO 8601)", "until, why"),
     "step.skipped": ("a step is skipped", "by, reason"),
-    "attempt.failed": ("one attempt failed; the step may be retried", "error"),
+    "attempt.failed": (
+        "one attempt failed; the step may be retried",
+        "attempt, error, left, written",
+    ),
     "question.asked": ("the run asks one or more questions", "key, inquiry"),
     "question.answered": ("a question was answered", "question, words, how, by, via"),
     "gap.found": ("verification found gaps", "phase, round, gaps"),
@@ -34,7 +37,11 @@ EVENTS: dict[str, tuple[str, str]] = {
         "a copy was made of uncommitted files that a plan may overwrite; *listed*: the plan lists them",
         "ref, paths, listed, found",
     ),
-    "files.left": ("files that changed during a plan, and that no task named, stay uncommitted", "paths"),
+    "files.left": (
+        "files that changed during a plan, and that no task named, stay uncommitted; *why* is `secrets` if "
+        "they may contain one, and *found* then says what, by path",
+        "paths, found, why",
+    ),
     "cost.changed": ("an agent call ended; its own usage, not a total", "dollars, tokens, calls, basis"),
     "agent.activity": (
         "an agent did something; the last ones before a kill may be lost",

@@ -57,8 +57,9 @@ def setting(
     *default* may be a callable; it is called for each instance. A flag takes a value of the field's
     type; the flag of a tuple may be repeated. *harmless*: a project's own ``gsd.toml`` may set it although
     its user has not trusted the project; a function decides by value (see :func:`at_most`). *consent*: it
-    speaks for the user, so the project's files may never set it. A *secret* value is redacted wherever text
-    leaves a run, and is not stored: a process that resumes the run has to be given it again.
+    speaks for the user, so the project's files may never set it, except to a *harmless* value. A *secret*
+    value is redacted wherever text leaves a run, and is not stored: a process that resumes the run has to be
+    given it again.
     """
     metadata = {"flag": flag, "help": help, "harmless": harmless, "consent": consent, "secret": secret}
     if callable(default):
@@ -81,6 +82,11 @@ def at_most(bound: Any) -> Harmless:
 def lower_only(value: Any, otherwise: Any) -> bool:
     """Whether *value* limits at least as much as *otherwise*, for *harmless*; ``None`` means no limit."""
     return otherwise is None or (value is not None and value <= otherwise)
+
+
+def is_required(value: Any, otherwise: Any) -> bool:
+    """Whether *value* requires a protection, for *harmless*; anything else might weaken it."""
+    return bool(value == "required")
 
 
 def settings_of(kind: type[T]) -> T:
@@ -115,9 +121,13 @@ class RunSettings:
     execute: tuple[str, ...] = setting(("native",))
     workspace: tuple[str, ...] = setting(("inplace",))
     sandbox: Literal["auto", "required", "off"] = setting(
-        "auto", flag="--sandbox", help="confine agents and commands: auto, required or off"
+        "auto",
+        flag="--sandbox",
+        help="confine agents and commands: auto, required or off",
+        harmless=is_required,
+        consent=True,
     )
-    sandboxes: tuple[str, ...] = setting(("bubblewrap", "seatbelt"))
+    sandboxes: tuple[str, ...] = setting(("bubblewrap", "seatbelt"), consent=True)
     sandbox_caches: bool = setting(True, harmless=True)
     phases: str = setting("", flag="--phases", help="phases to run, such as 1-3,5,7.1", harmless=True)
     only: str = setting("", flag="--only", help="run this phase only", harmless=True)
@@ -607,7 +617,7 @@ def restricted(
                 if field is None:
                     if section in foreign:
                         found.append(ProjectSetting(name=name, value=value, origin=layer.origin))
-                elif field.metadata.get("consent") or not _is_harmless(field, section, value, own):
+                elif not _is_harmless(field, section, value, own):
                     found.append(
                         ProjectSetting(
                             name=name,

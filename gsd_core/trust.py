@@ -20,7 +20,7 @@ import attrs
 
 from .errors import ConfigError
 
-WantKind: TypeAlias = Literal["plugin", "file", "setting", "command"]
+WantKind: TypeAlias = Literal["plugin", "file", "setting", "command", "program"]
 SCHEMA = 1
 MAX_BYTES = 10_000_000
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from .launch import RunOptions
     from .plugin_loading import Loaded
+    from .project_trust import ProjectTrust
 
 
 @click.command("gaps", cls=Command)
@@ -59,10 +60,11 @@ def command(
         flags=Layer(origin=COMMAND_LINE, sections={}),
     )
     view = survey(root).view(phase)
-    loaded = None if read_only else loaded_plugins(ctx, options.global_options, with_trusted_ones=True)
-    if loaded:
-        loaded = _admit(loaded, options, run_checks=run_checks, trust_now=trust)
-    found = asyncio.run(_find_gaps(options, loaded, view, run_checks=run_checks))
+    admitted: _Admitted | None = None
+    if not read_only:
+        loaded = loaded_plugins(ctx, options.global_options, with_trusted_ones=True)
+        admitted = _admit(loaded, options, run_checks=run_checks, trust_now=trust)
+    found = asyncio.run(_find_gaps(options, admitted, view, run_checks=run_checks))
     if not as_json:
         _show(view, found)
         return
@@ -71,7 +73,15 @@ def command(
         _warn(f"a detector failed: {one_line(failed, 300)}")
 
 
-def _admit(loaded: Loaded, options: RunOptions, *, run_checks: bool, trust_now: bool) -> Loaded:
+@attrs.frozen
+class _Admitted:
+    """The plugins that may be used, and what is known about the trust in the project."""
+
+    loaded: Loaded
+    trust: ProjectTrust
+
+
+def _admit(loaded: Loaded, options: RunOptions, *, run_checks: bool, trust_now: bool) -> _Admitted:
     """Warn about what is not trusted; raise ``Untrusted`` if such commands would run unconfined."""
     from .caller import refuse_agents
     from .project_trust import admit, examine, lines_of, refuse_untrusted, remember
@@ -86,20 +96,20 @@ def _admit(loaded: Loaded, options: RunOptions, *, run_checks: bool, trust_now: 
         _warn(f"not trusted (see gsd trust), so it does not count: {line}")
     for setting in trust.consent:
         _warn(f"{setting.origin} sets {setting.name}: consent cannot come from the project's files")
-    return admit(loaded, trust)
+    return _Admitted(admit(loaded, trust), trust)
 
 
 async def _find_gaps(
-    options: RunOptions, loaded: Loaded | None, phase: PhaseView, *, run_checks: bool
+    options: RunOptions, admitted: _Admitted | None, phase: PhaseView, *, run_checks: bool
 ) -> PhaseGaps:
-    """Return the gaps of *phase*; without *loaded* plugins only those on disk."""
+    """Return the gaps of *phase*; without *admitted* plugins only those on disk."""
     from gsd_core.model.gap import GapReport
     from gsd_core.run.verification import unique, with_verdict
     from gsd_core.views.planning import PhaseGaps, verdict_status
 
     phase = await with_verdict(phase)
     verdict = phase.verdict
-    report = await _detect(options, loaded, phase, run_checks=run_checks) if loaded else GapReport()
+    report = await _detect(options, admitted, phase, run_checks=run_checks) if admitted else GapReport()
     return PhaseGaps(
         status=verdict_status(verdict),
         gaps=unique([*(verdict.gaps if verdict else ()), *report.gaps]),
@@ -108,7 +118,9 @@ async def _find_gaps(
     )
 
 
-async def _detect(options: RunOptions, loaded: Loaded, phase: PhaseView, *, run_checks: bool) -> GapReport:
+async def _detect(
+    options: RunOptions, admitted: _Admitted, phase: PhaseView, *, run_checks: bool
+) -> GapReport:
     from gsd_core.planning.requirements import read_requirements
     from gsd_core.run.sandbox import choose_sandbox, warning_about
     from gsd_core.run.verification import InteractiveGate, examine
@@ -116,8 +128,11 @@ async def _detect(options: RunOptions, loaded: Loaded, phase: PhaseView, *, run_
 
     from .launch import build_settings
     from .project import holder_of, load
+    from .project_trust import require_sandbox
 
+    loaded = admitted.loaded
     settings = build_settings(options, loaded, load(options.global_options))
+    settings = require_sandbox(settings, admitted.trust)
     step = f"{phase.number}/verify"
     with bind_settings(settings.values):
         gate = None
@@ -135,6 +150,7 @@ async def _detect(options: RunOptions, loaded: Loaded, phase: PhaseView, *, run_
                 phase,
                 gate,
                 read_requirements(phase.project),
+                admitted.trust.trusted_programs,
             )
         finally:
             if gate and holder_of(phase.project) is None:

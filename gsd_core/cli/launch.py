@@ -77,6 +77,7 @@ from .project_trust import (
     refuse_consent,
     refuse_untrusted,
     remember,
+    require_sandbox,
 )
 from .streams import background_output
 
@@ -151,7 +152,7 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     settings = build_settings(options, loaded, previous)
     trust = _settle_trust(options, loaded, settings, previous)
     loaded = admit(loaded, trust)
-    settings = build_settings(options, loaded, previous)
+    settings = require_sandbox(build_settings(options, loaded, previous), trust)
 
     check_loaded(loaded)
     if str(options.idea) == "-" and value_of(settings, "--answers") == "-":
@@ -231,6 +232,7 @@ def _build_request(
         hooks=loaded.hooks,
         plugins=loaded.infos,
         trusted=labels(trust.wants),
+        programs=trust.trusted_programs,
         info=RunInfo(
             id="",
             project=options.root,
@@ -266,20 +268,8 @@ def build_settings(options: RunOptions, loaded: Loaded, previous: ProjectState |
     ]
     not_loaded = [info.name for info in loaded.infos if info.status != "active"]
     settings = resolve(classes, layers, tolerated=not_loaded)
-    _check_sandbox_origin(settings)
     register_secrets(settings.secrets())
     return settings
-
-
-def _check_sandbox_origin(settings: Settings) -> None:
-    """Raise ``ConfigError`` if the project's own file chooses the sandbox: it may only require one."""
-    for key in ("sandbox", "sandboxes"):
-        given_by_project = settings.origins.get(f"run.{key}") == PROJECT_SETTINGS
-        if given_by_project and getattr(settings.of(RunSettings), key) != "required":
-            raise ConfigError(
-                f"{PROJECT_SETTINGS}: run.{key} cannot be set here: a project may only require a sandbox",
-                hint=f"set it in {user_config()}, or pass --sandbox",
-            )
 
 
 def _continued(options: RunOptions, previous: ProjectState | None) -> ProjectState | None:

@@ -16,19 +16,22 @@ import click
 
 from gsd_core.errors import ConfigError, GsdError, Untrusted
 from gsd_core.git import data_directory
-from gsd_core.hookspecs import gsd_sandbox
+from gsd_core.git.command import Command
+from gsd_core.git.untrusted import LocalProgram, filters_to_trust
 from gsd_core.journal.schema import Record
-from gsd_core.model.sandbox import ConfinedProcess, Place, SandboxedCommand, SandboxUnavailable
 from gsd_core.planning.config import read_config
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import collect_settings
+from gsd_core.run.places import remove_empty
+from gsd_core.run.sandbox import can_confine
 from gsd_core.sanitize import redact, sanitize
 from gsd_core.settings import (
     CORE_SECTIONS,
     Layer,
     ProjectSetting,
     RunSettings,
+    Settings,
     environment_layer,
     planning_layer,
     resolve,
@@ -42,7 +45,7 @@ from gsd_core.trust import TrustStore, Want
 
 from .output import show_all
 from .plugin_loading import Loaded, with_trusted
-from .project import now, open_journal
+from .project import holder_of, now, open_journal
 
 PROJECT_SETTINGS = "gsd.toml"
 MAX_FILES = 500
@@ -55,12 +58,16 @@ class ProjectTrust:
     """What the project at *root* wants, and the digests that its user has *trusted*.
 
     *consent* are the settings by which the project tries to speak for its user; no trust covers them.
+    *relies_on_sandbox*: it has commands of plans that count as harmless because a sandbox confines them.
+    *programs* are the filters in git's settings that are among the wants.
     """
 
     root: Path
     wants: tuple[Want, ...] = ()
     trusted: frozenset[str] = frozenset()
     consent: tuple[ProjectSetting, ...] = ()
+    relies_on_sandbox: bool = False
+    programs: frozenset[LocalProgram] = frozenset()
 
     @property
     def new(self) -> tuple[Want, ...]:
@@ -70,6 +77,11 @@ class ProjectTrust:
     def accepted(self) -> ProjectTrust:
         """Return this with everything trusted."""
         return attrs.evolve(self, trusted=frozenset(want.digest for want in self.wants))
+
+    @property
+    def trusted_programs(self) -> frozenset[LocalProgram]:
+        """The filters that git may run."""
+        return frozenset() if self.new else self.programs
 
     @property
     def plugin_hashes(self) -> frozenset[str]:
@@ -94,14 +106,21 @@ def examine(loaded: Loaded, root: Path, run: RunSettings | None = None) -> Proje
         *(_setting(each) for each in set_by_project if not each.consent),
     ]
     commands = list(_commands(root))
-    if commands and not _is_sandboxed(loaded.hooks, run or _sandbox_settings(root, set_by_project)):
+    is_sandboxed = bool(commands) and _is_sandboxed(
+        loaded.hooks, run or _sandbox_settings(root, set_by_project), root
+    )
+    if not is_sandboxed:
         wants += commands
+    programs = filters_to_trust(Command(root=root))
+    wants += (_program(one) for one in programs)
     trusted = TrustStore(trust_folder()).trusted(root, wants) if wants else frozenset[str]()
     return ProjectTrust(
         root=root,
         wants=tuple(wants),
         trusted=trusted,
         consent=tuple(each for each in set_by_project if each.consent),
+        relies_on_sandbox=is_sandboxed,
+        programs=frozenset(programs),
     )
 
 
@@ -161,6 +180,8 @@ def lines_of(wants: Sequence[Want]) -> Iterator[str]:
                 line = f"{want.kind} {want.name} (sha256 {want.shown[:12]})"
             case "setting":
                 line = f"setting {want.name} = {want.shown}"
+            case "program":
+                line = f"program that git runs for files it commits: {want.name} = {want.shown}"
             case "command":
                 line = f"command of {want.name}: {want.shown}"
         yield sanitize(line, multiline=False)
@@ -217,6 +238,11 @@ def _settings(loaded: Loaded, root: Path) -> tuple[ProjectSetting, ...]:
     return restricted(
         classes, (*_layers(root), toml_layer(user_config(), str(user_config()))), foreign=foreign
     )
+
+
+def _program(one: LocalProgram) -> Want:
+    shown = f"{redact(sanitize(one.value, multiline=False))} ({one.origin})"
+    return Want.of("program", one.key, one.value, shown=shown)
 
 
 def _setting(each: ProjectSetting) -> Want:
@@ -302,31 +328,21 @@ def _sandbox_settings(root: Path, set_by_project: Sequence[ProjectSetting]) -> R
     return run
 
 
-def _is_sandboxed(hooks: Hooks, settings: RunSettings) -> bool:
-    """Whether a sandbox works on this machine and is not switched off."""
-    installed = set(hooks.plugins_of(gsd_sandbox))
-    names = tuple(name for name in settings.sandboxes if name in installed)
-    if settings.sandbox == "off" or not names:
+def _is_sandboxed(hooks: Hooks, settings: RunSettings, root: Path) -> bool:
+    """Whether a sandbox works for this project; the same code decides it as for a run."""
+    if settings.sandbox == "off":
         return False
-
-    async def probe() -> bool:
-        home = Path("/nonexistent")
-        process = ConfinedProcess(
-            command=("true",),
-            cwd=Path("/"),
-            environment={},
-            places=(Place(path=home, source=home),),
-            home=home,
-        )
-        for name in names:
-            found = await hooks.pick(
-                gsd_sandbox, (name,), cast("Any", SandboxedCommand | SandboxUnavailable), process
-            )
-            if found and isinstance(found.value, SandboxedCommand):
-                return True
-        return False
-
     try:
-        return asyncio.run(probe())
-    except GsdError:
-        return False
+        return asyncio.run(can_confine(hooks, settings, root))
+    finally:
+        # The sandbox of a run that is active relies on these folders.
+        if holder_of(root) is None:
+            remove_empty(root)
+
+
+def require_sandbox(settings: Settings, trust: ProjectTrust) -> Settings:
+    """Return *settings* that require a sandbox if commands which nobody trusts rely on one."""
+    if not trust.relies_on_sandbox:
+        return settings
+    run = attrs.evolve(settings.of(RunSettings), sandbox="required")
+    return attrs.evolve(settings, values={**settings.values, RunSettings: run})

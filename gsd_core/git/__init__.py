@@ -17,6 +17,7 @@ from . import commit, committed, history, recovery, refs, repository
 from .command import Command, GitError, GitUnavailable, check_version
 from .committed import Uncommitted, digests
 from .history import TrailedCommit
+from .untrusted import LocalProgram
 
 __all__ = [
     "Git",
@@ -66,12 +67,19 @@ class Git:
     """git in the project's *root*: the top of a repository or worktree, or a folder inside one.
 
     Paths are POSIX text relative to *root*; only what is below *root* is seen and committed.
-    *environment* is added to that of git's processes: ``GSD_RUN`` marks them as a run's.
+    *environment* is added to that of git's processes: ``GSD_RUN`` marks them as a run's. *trusted* are
+    programs in the repository's own settings that may run.
     """
 
-    def __init__(self, root: Path, *, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        environment: Mapping[str, str] | None = None,
+        trusted: frozenset[LocalProgram] = frozenset(),
+    ) -> None:
         self.root = root
-        self.command = Command(root=root, environment=dict(environment or {}))
+        self.command = Command(root=root, environment=dict(environment or {}), trusted=trusted)
         self._lock = threading.Lock()
 
     async def call(self, function: Callable[[], R]) -> R:

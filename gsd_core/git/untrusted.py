@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -81,13 +82,14 @@ _GIT_LFS = re.compile(r"git-lfs (clean -- %f|smudge (--skip )?-- %f|filter-proce
 class LocalProgram:
     """A *key* of a repository's own settings that makes git run a program, and its *value*.
 
-    *origin* is the file that it is in. *override* are git's options that keep it from running. *users*:
-    the user's own settings have a filter of that name, which runs in its place.
+    *origin* is the file that it is in; another worktree names it differently. *override* are git's options
+    that keep it from running. *users*: the user's own settings have a filter of that name, which runs in its
+    place.
     """
 
     key: str
     value: str
-    origin: str
+    origin: str = attrs.field(eq=False)
     override: tuple[str, ...] = attrs.field(default=(), eq=False)
     users: bool = attrs.field(default=False, eq=False)
 
@@ -106,13 +108,41 @@ def programs_in_config(git: Command) -> tuple[LocalProgram, ...]:
     return git.local_programs()
 
 
+def filters_to_trust(git: Command) -> tuple[LocalProgram, ...]:
+    """Return the filters that git would need to commit, and that a user may trust; none without a repository.
+
+    The other programs are not needed: git does without them what gsd asks of it. A filter that is a file of
+    the work tree cannot be trusted, because an agent may change it, and git runs it outside of any sandbox.
+    """
+    return tuple(one for one in _blocked(git) if not _is_in(one.value, git.root))
+
+
+def _blocked(git: Command) -> list[LocalProgram]:
+    return [one for one in git.local_programs() if one.filter and not one.users]
+
+
+def _is_in(command: str, root: Path) -> bool:
+    """Whether a word of *command* names a file in the work tree that *root* belongs to."""
+    top = next((above for above in (root, *root.parents) if (above / ".git").exists()), root).resolve()
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return True
+    for word in re.split(r"[\s;|&()<>`=]+", " ".join(words)):
+        path = Path(os.path.normpath(top / word))
+        if path.is_relative_to(top) and "/" in word:
+            return True
+        if path.is_file() and path.resolve().is_relative_to(top):
+            return True
+    return False
+
+
 def refuse_filters(git: Command, paths: Iterable[str] | None = None) -> None:
     """Raise ``UntrustedFilter`` if one of *paths*, or any tracked path, needs a filter that may not run.
 
     Without its filter, git would commit the file as it is on disk: the plain text of a secret.
     """
-    programs = [one for one in git.local_programs() if one.filter and not one.users]
-    blocked = {one.filter: one for one in reversed(programs)}
+    blocked = {one.filter: one for one in reversed(_blocked(git))}
     if not blocked:
         return
     listed = git("ls-files", "-z", "--cached") if paths is None else "\0".join(paths)
@@ -130,7 +160,9 @@ def refuse_filters(git: Command, paths: Iterable[str] | None = None) -> None:
             raise UntrustedFilter(
                 f"{path} goes through a program that this repository's own settings name "
                 f"({one.key} = {one.value!r} in {one.origin}); gsd does not run it",
-                hint=f"if you know it, put it into your own settings: git config --global {one.key} VALUE",
+                hint=f"put it into your own settings: git config --global {one.key} VALUE"
+                if _is_in(one.value, git.root)
+                else "if you know it, trust it with `gsd trust` at a terminal, or pass --trust",
             )
 
 

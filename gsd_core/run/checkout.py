@@ -155,6 +155,8 @@ def _fill(git: Command, outer: Path, commit: str) -> tuple[Path, tuple[Place, ..
     if (shared / "lfs").is_dir():
         here("config", "lfs.storage", str(shared / "lfs"))
     refuse_filters(git)
+    for one in git.trusted:
+        here("config", one.key, one.value)
     here("checkout", "--quiet", "--force", "--detach", commit)
     linked = list(_link_ignored(attrs.evolve(git, root=original), folder))
     # A pattern such as "node_modules/" ignores a folder, but not a link to one.

@@ -193,6 +193,8 @@ async def _run(command: SandboxedCommand, tree: Path, tail: _Tail) -> int:
             loop.remove_reader(reader)
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
+            # If the time is up, nobody else waits for it, and it would stay a zombie.
+            await process.wait()
         # What was written before the shell ended is in the pipe, at most its capacity.
         for _ in range(64):
             if not tail.read(reader):

@@ -137,6 +137,18 @@ def private_home(root: Path, *, caches: bool = True) -> Path:
     return home
 
 
+def empty_home(folder: Path) -> Path:
+    """Make a home folder without toolchains and caches in *folder*, and return it.
+
+    It is for finding out whether a sandbox works, without the project's lock and without copying anything.
+    """
+    folder = folder.resolve()
+    home = folder / "home"
+    home.mkdir(mode=0o700)
+    (folder / "passwd").write_text(_users(home), encoding="utf-8", errors="surrogateescape")
+    return home
+
+
 def home_places(home: Path) -> tuple[Place, ...]:
     """Return what a confined process sees of the home that :func:`private_home` made, and of the real one."""
     users = home.parent / "passwd"

@@ -17,6 +17,7 @@ import attrs
 
 from gsd_core.files import read_below, write_below
 from gsd_core.git import Git
+from gsd_core.git.untrusted import LocalProgram
 from gsd_core.hookspecs import RunInfo
 from gsd_core.journal.codec import structure
 from gsd_core.journal.confidential import without_secrets
@@ -52,9 +53,9 @@ class RunRequest:
 
     *typed* are the settings given on the command line, as JSON data by section: the processes that resume
     the run use them too. *trusted* is what the project wants and its user trusts: labels by digest.
-    *observers* are called with each fact and activity, in order. *effects* makes
-    the :class:`Effects`; a test passes its own. *last_run* is the project's last run, if the caller has read
-    it already.
+    *programs* are those in the repository's own settings that git may run. *observers* are called with each
+    fact and activity, in order. *effects* makes the :class:`Effects`; a test passes its own. *last_run* is
+    the project's last run, if the caller has read it already.
     """
 
     root: Path
@@ -68,6 +69,7 @@ class RunRequest:
     clock: Clock
     typed: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict[str, Mapping[str, Any]])
     trusted: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    programs: frozenset[LocalProgram] = frozenset()
     observers: tuple[Observer, ...] = ()
     effects: MakeEffects = _make_effects
     last_run: LastRun | None = None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import tempfile
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
@@ -30,7 +31,7 @@ from gsd_core.sanitize import clip, sanitize
 from gsd_core.settings import RunSettings
 
 from .places import prepare, remove_empty
-from .private_home import home_environment, private_home
+from .private_home import empty_home, home_environment, private_home
 from .temporary import make_folder, remove_folder
 
 START_LIMIT = timedelta(seconds=20)
@@ -153,18 +154,23 @@ class Confinement:
 
 
 async def choose_sandbox(
-    hooks: Hooks, settings: RunSettings, root: Path, *, used_before: str = "", is_locked: bool = True
+    hooks: Hooks,
+    settings: RunSettings,
+    root: Path,
+    *,
+    used_before: str = "",
+    is_locked: bool = True,
+    home: Path | None = None,
 ) -> Sandbox:
     """Return the first sandbox of ``run.sandboxes`` that works, by starting a program in it.
 
     *used_before* is the sandbox that the run to resume used. Raises ``NoSandbox`` if none works, and the
     settings require one or the run had one: a confined run must not continue unconfined without notice.
     It prepares the private home, which belongs to the process that has the project's lock; if that is not
-    this one (*is_locked*), it is another one.
+    this one (*is_locked*), it is another one. With a *home*, that one is used as it is.
     """
     if settings.sandbox == "off":
         return Sandbox(root=root, hooks=hooks, why=TURNED_OFF)
-    home: Path | None = None
     refused: list[SandboxUnavailable] = []
     installed = hooks.plugins_of(gsd_sandbox)
     for name in settings.sandboxes:
@@ -186,6 +192,21 @@ async def choose_sandbox(
         needed = f"the run used {used_before!r}" if used_before else "one is required"
         raise NoSandbox(f"no sandbox works, and {needed}: {why}", hint=_joined([*fixes, CONTINUE_WITHOUT]))
     return Sandbox(root=root, hooks=hooks, why=why, fixes=fixes)
+
+
+async def can_confine(hooks: Hooks, settings: RunSettings, root: Path) -> bool:
+    """Whether :func:`choose_sandbox` finds a sandbox for the project at *root*; needs no lock.
+
+    The project itself decides too: one with a symlink in the place of a protected folder cannot be confined.
+    It may leave empty folders in the project: see :func:`gsd_core.run.places.remove_empty`.
+    """
+    with tempfile.TemporaryDirectory(prefix="gsd-") as folder:
+        home = await asyncio.to_thread(empty_home, Path(folder))
+        try:
+            sandbox = await choose_sandbox(hooks, settings, root, home=home)
+        except (NoSandbox, ProjectError, Permanent):
+            return False
+    return bool(sandbox.name)
 
 
 def check_sandbox_names(hooks: Hooks, settings: RunSettings) -> None:
@@ -257,6 +278,7 @@ async def _started(command: SandboxedCommand, folder: Path) -> SandboxUnavailabl
     finally:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
     if process.returncode == 0:
         return None
     said = sanitize(error.decode("utf-8", "replace").strip(), multiline=False)

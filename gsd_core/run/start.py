@@ -71,7 +71,7 @@ async def run_project(request: RunRequest) -> RunEnd:
     invalid, and ``Locked`` if another process is running in the project.
     """
     register_secrets(request.settings.secrets())
-    git = Git(request.root)
+    git = Git(request.root, trusted=request.programs)
     directory = await check_repository(request, git)
     path = directory / "journal.db"
     last = request.last_run
@@ -112,7 +112,7 @@ async def _open(
     epoch = journal.raise_epoch(run_id)
     # Git processes get the run's id too: if one outlives this process, the next start has to end it
     # before it removes git's locks.
-    git = Git(request.root, environment={"GSD_RUN": run_id})
+    git = Git(request.root, environment={"GSD_RUN": run_id}, trusted=request.programs)
     run = Run(
         id=run_id,
         request=request,

@@ -19,6 +19,7 @@ from gsd_core.errors import PluginRefused
 from gsd_core.files import read_start
 from gsd_core.git import Git, git_common_dir
 from gsd_core.git.history import existing_commits
+from gsd_core.git.untrusted import LocalProgram
 from gsd_core.hookspecs import gsd_find_gaps, gsd_permit_tool
 from gsd_core.model.agent import Allow, Ask, Deny, Permission, ToolUse
 from gsd_core.model.checks import CheckResult, TaskCheck
@@ -80,7 +81,7 @@ class InteractiveGate:
 async def detect(run: Run, step: StepRequest, gate: StepGate) -> StepRequest:
     """Return the verify step with the results of the plans' commands and the report of the detectors."""
     assert step.phase is not None, "a verify step has a phase"
-    git = Git(step.tree, environment={"GSD_RUN": run.id})
+    git = Git(step.tree, environment={"GSD_RUN": run.id}, trusted=run.request.programs)
     phase = evolve(step.phase, project=step.tree, commits=await phase_commits(git, step.phase))
     checks = await check_plans(gate, phase, run.limits.check, git)
     phase = evolve(phase, checks=with_results_before(run, checks.results))
@@ -107,11 +108,15 @@ async def examine(
     phase: PhaseView,
     gate: InteractiveGate | None,
     requirements: Sequence[Requirement] = (),
+    programs: frozenset[LocalProgram] = frozenset(),
 ) -> Examination:
-    """Ask the detectors; with a *gate*, run the executed plans' commands first."""
+    """Ask the detectors; with a *gate*, run the executed plans' commands first.
+
+    *programs* are those in the repository's own settings that git may run.
+    """
     checks = PlanChecks()
     if gate:
-        checks = await check_plans(gate, phase, limits.check, Git(phase.project))
+        checks = await check_plans(gate, phase, limits.check, Git(phase.project, trusted=programs))
         phase = evolve(phase, checks=checks.results)
     refused = [c.result.command for c in phase.checks if c.result.exit is None]
     phase = await with_history(phase)
@@ -221,7 +226,8 @@ async def check_plans(gate: CommandGate, phase: PhaseView, limit: timedelta, git
 
 async def run_in_checkout(run: Run, tree: Path, gate: StepGate, command: str) -> CheckResult:
     """Run *command* in a new checkout, so that no command can prepare the result of another."""
-    async with checkout_of(Git(tree, environment={"GSD_RUN": run.id})) as clean:
+    git = Git(tree, environment={"GSD_RUN": run.id}, trusted=run.request.programs)
+    async with checkout_of(git) as clean:
         if clean is None:
             return CheckResult(command=command, exit=None, output="refused: nothing is committed yet")
         return await clean.run(command, gate, run.limits.check)

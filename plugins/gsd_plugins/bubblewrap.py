@@ -20,7 +20,15 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from gsd_core import ConfinedProcess, Permanent, Place, SandboxedCommand, SandboxUnavailable, implements
+from gsd_core import (
+    ConfinedProcess,
+    Permanent,
+    Place,
+    SandboxedCommand,
+    SandboxUnavailable,
+    find_program,
+    implements,
+)
 from gsd_core.hookspecs import gsd_sandbox
 
 NAME = "bubblewrap"
@@ -76,7 +84,7 @@ def confined(process: ConfinedProcess) -> SandboxedCommand | SandboxUnavailable:
 
     Blocks: it looks at the files to mount.
     """
-    launcher = launcher_of(program("bwrap"))
+    launcher = launcher_of(program("bwrap", process.cwd))
     if isinstance(launcher, SandboxUnavailable):
         return launcher
     if unusable := _unusable(process.places):
@@ -109,12 +117,14 @@ def launcher_of(bwrap: str) -> tuple[tuple[str, ...], tuple[str, ...]] | Sandbox
         fix = "install the package bubblewrap (apt, dnf, pacman, zypper and apk call it that)"
         return SandboxUnavailable(reason="bwrap is not installed", fix=fix)
     plain = ((bwrap, *NAMESPACES), ())
-    # SIGTERM to the process group would end bwrap immediately, and with it all that runs inside. So it
-    # ignores the signal, and the confined process, which inherits that, gets the default back.
-    env = program("env")
-    patient = ((env, "--ignore-signal=TERM", *plain[0]), (env, "--default-signal=TERM"))
+    # SIGTERM to the process group would end bwrap at once, and with it all that runs inside. So it ignores
+    # the signal, and the confined process, which inherits that, gets the default back.
+    env = shutil.which("env", path=os.pathsep.join(PROGRAM_FOLDERS))
+    ways: list[tuple[tuple[str, ...], tuple[str, ...]]] = [plain]
+    if env:
+        ways.insert(0, ((env, "--ignore-signal=TERM", *plain[0]), (env, "--default-signal=TERM")))
     error = ""
-    for outer, inner in (patient, plain):
+    for outer, inner in ways:
         error = _error_of((*outer, *system(), "--remount-ro", "/", "--", *inner, "true"))
         if not error:
             return outer, inner
@@ -167,10 +177,13 @@ def _kernel(name: str) -> str:
         return ""
 
 
-def program(name: str) -> str:
-    """Return the absolute path of a program, preferably of the operating system; empty if it is missing."""
-    folders = [*PROGRAM_FOLDERS, *filter(os.path.isabs, os.environ.get("PATH", "").split(os.pathsep))]
-    return shutil.which(name, path=os.pathsep.join(folders)) or ""
+def program(name: str, tree: Path | None = None) -> str:
+    """Return the absolute path of a program, preferably of the operating system; empty if it is missing.
+
+    It is never one in the repository of *tree*.
+    """
+    found = shutil.which(name, path=os.pathsep.join(PROGRAM_FOLDERS)) or find_program(name, tree)
+    return str(found or "")
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -16,9 +17,11 @@ from gsd_core.cli.app import gsd
 from gsd_core.cli.commands import COMMANDS
 from gsd_core.cli.plugin_loading import LOADED
 from gsd_core.hookspecs import gsd_on_event
-from gsd_core.journal.schema import ACTIVITY
+from gsd_core.journal.schema import ACTIVITY, Record
 from gsd_core.machine.fold import FACT_KINDS
+from gsd_core.machine.state import State
 from gsd_core.plugins.validation import HOOKS
+from gsd_core.run.publishing import events_of
 from tests.package.source import ROOT, modules
 from tests.run import harness
 
@@ -78,6 +81,21 @@ def test_the_help_of_a_command_is_in_the_reference(name: str) -> None:
 
 def test_every_event_is_documented() -> None:
     assert set(tables.EVENTS) == set(EVENT_NAMES)
+
+
+PASSED_ON = ("attempt.failed", "step.failed", "task.committed", "files.kept", "files.left", "plugin.failed")
+
+
+@pytest.mark.parametrize("kind", [*PASSED_ON, "recovered"])
+def test_everything_that_an_event_takes_from_its_fact_is_documented(kind: str) -> None:
+    given = dict.fromkeys(tables.FACTS[kind][1].split(", "), "x")
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    step = "1/execute/01-01"
+    fact = Record(seq=1, run="r", epoch=1, at=at, kind=kind, v=1, step=step, attempt=1, data=given)
+
+    [event] = events_of(State(), fact)
+
+    assert set(event.data) == set(tables.EVENTS[event.name][1].split(", "))
 
 
 def test_every_kind_of_fact_is_documented() -> None:

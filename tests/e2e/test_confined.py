@@ -145,13 +145,25 @@ def test_a_required_sandbox_that_is_missing_ends_the_start(project: Project, giv
 
 
 @pytest.mark.parametrize("line", ['sandbox = "off"', 'sandbox = "auto"', "sandboxes = []"])
-def test_a_project_cannot_weaken_the_sandbox(project: Project, line: str) -> None:
+def test_a_project_cannot_weaken_the_sandbox_even_if_it_is_trusted(project: Project, line: str) -> None:
     project.create()
     (project.root / "gsd.toml").write_text(f"[run]\n{line}\n")
-    done = project.gsd("run", EXAMPLE, *FAKE, "--yes", "--allow-dirty")
+    given = ("run", EXAMPLE, *FAKE, "--yes", "--allow-dirty")
+    refused = [project.gsd(*given), project.gsd(*given, "--trust")]
 
-    assert done.exit == 2
-    assert "cannot be set here" in done.err
+    assert [done.exit for done in refused] == [2, 2]
+    name = f"run.{line.split()[0]}"
+    assert all(f"gsd.toml sets {name}" in done.err for done in refused), refused
+    assert all("remove it there" in done.err for done in refused), refused
+
+
+def test_a_project_may_require_the_sandbox_without_trust(project: Project) -> None:
+    project.create()
+    (project.root / "gsd.toml").write_text('[run]\nsandbox = "required"\n')
+    done = project.gsd("run", EXAMPLE, *FAKE, "--yes", "--allow-dirty", GSD_SANDBOXES="seatbelt")
+
+    assert done.exit == 4, done.err
+    assert "no sandbox works, and one is required" in done.err
 
 
 def test_an_unknown_sandbox_is_an_error(project: Project) -> None:

@@ -121,7 +121,7 @@ def test_a_file_is_not_committed_without_its_filter(hostile: Hostile, trick: Tri
     with pytest.raises(UntrustedFilter, match=name) as caught:
         asyncio.run(git.commit([name], "two", trailers={}, verify=True))
 
-    assert "git config --global filter." in caught.value.hint
+    assert "gsd trust" in caught.value.hint
     assert hostile.ran == ""
     assert name not in sh("ls-files")
 

@@ -136,9 +136,56 @@ def test_a_run_refuses_to_commit_without_a_filter(scene: Scene) -> None:
     done = scene.gsd(*RUN)
 
     assert done.exit == 2
+    assert "filter.evil.clean = " in done.err
+    assert "--trust" in done.err
+    assert list(scene.problems()) == []
+
+
+@pytest.mark.parametrize(
+    "command", ["./tools/clean", "python3 clean.py", "cd tools && $PWD/clean.py", "cat <a.py"]
+)
+def test_a_filter_in_the_project_cannot_be_trusted(scene: Scene, command: str) -> None:
+    """An agent could change it, and git runs it outside of any sandbox."""
+    at = scene.at
+    (at.root / "x.evil").write_text("x\n")
+    (at.root / "clean.py").write_text(f"open({str(at.outside / 'ran')!r}, 'a').write('x')\n")
+    git(at.root, "add", "-A")
+    git(at.root, "commit", "-qm", "x")
+    at.attributes("*.evil filter=evil")
+    at.config("filter.evil.clean", command)
+
+    listed = scene.project.json("trust", "--show")
+    done = scene.gsd(*RUN, "--trust")
+
+    assert [want for want in listed["wants"] if want["kind"] == "program"] == []
+    assert done.exit == 2
     assert "filter.evil.clean" in done.err
     assert "git config --global" in done.err
     assert list(scene.problems()) == []
+
+
+@pytest.mark.slow
+def test_a_trusted_filter_runs_until_it_changes(scene: Scene) -> None:
+    for path in git(scene.at.root, "ls-files", ".planning").splitlines():
+        (scene.at.root / path).unlink()
+    scene.at.attributes("tests/*.py filter=rot")
+    git(scene.at.root, "add", "-A")
+    git(scene.at.root, "commit", "-qm", "no project yet")
+    for part in ("clean", "smudge"):
+        scene.at.config(f"filter.rot.{part}", "tr A-Za-z N-ZA-Mn-za-m")
+    scene.at.config("filter.rot.required", "true")
+    given = ("run", EXAMPLE, *FAKE, "--yes", "--allow-dirty")
+
+    refused = scene.gsd(*given)
+    done = scene.gsd(*given, "--trust", limit=120, **no_problems())
+
+    assert (refused.exit, done.exit) == (2, 0), done.err
+    assert "filter.rot.smudge = tr A-Za-z N-ZA-Mn-za-m (.git/config)" in refused.err
+    assert "vzcbeg havggrfg" in git(scene.at.root, "show", "HEAD:tests/test_entries.py")
+    assert "import unittest" in (scene.at.root / "tests" / "test_entries.py").read_text()
+    assert scene.project.json("trust", "--show")["trusted"] is True
+    scene.at.config("filter.rot.clean", "tr b-z B-Z")
+    assert scene.project.json("trust", "--show")["trusted"] is False
 
 
 @pytest.mark.slow

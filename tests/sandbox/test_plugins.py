@@ -91,7 +91,12 @@ def test_a_program_of_the_project_is_not_taken_for_bwrap(
     monkeypatch.setenv("PATH", f"{tmp_path}:.:{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
 
-    assert not Path(bubblewrap.program("bwrap")).is_relative_to(tmp_path)
+    assert not Path(bubblewrap.program("bwrap", tmp_path)).is_relative_to(tmp_path)
+    # Also if the operating system has none.
+    monkeypatch.setattr(bubblewrap, "PROGRAM_FOLDERS", ())
+    monkeypatch.setenv("PATH", f"{tmp_path}:.")
+    assert bubblewrap.program("bwrap", tmp_path) == ""
+    assert bubblewrap.program("bwrap", tmp_path / "elsewhere" / "..") == ""
 
 
 def test_without_gnu_env_it_still_confines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,8 @@ def _own_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
     monkeypatch.setenv("GSD_CONFIG", str(tmp_path / "config.toml"))
     monkeypatch.setenv("GSD_STATE_DIR", str(tmp_path / "state"))
+    # The private home of what is confined is made in the user's cache folder.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for role in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{role}_NAME", "T")
         monkeypatch.setenv(f"GIT_{role}_EMAIL", "t@example.org")

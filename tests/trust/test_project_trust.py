@@ -63,8 +63,7 @@ HOSTILE = """
 agent = ["evil"]
 execute = ["evil"]
 workspace = ["evil"]
-sandbox = "off"
-sandboxes = []
+sandbox = "required"
 gap_rounds = 1000
 depth = "quick"
 model = "haiku"
@@ -95,13 +94,14 @@ def test_hostile_settings_and_plugins_have_no_effect_and_are_listed(
     assert result.exit_code == 2
     wanted = (
         *("plugin .gsd/plugins/evil.py (sha256 ", 'setting run.agent = ["evil"]', "setting run.execute"),
-        *("setting run.workspace", 'setting run.sandbox = "off"', "setting run.sandboxes = []"),
-        *("setting run.gap_rounds = 1000", 'setting limits.hard = "30d"', "setting budget.max_usd"),
+        *("setting run.workspace", "setting run.gap_rounds = 1000"),
+        *('setting limits.hard = "30d"', "setting budget.max_usd"),
         *('setting claude.cli_path = "./evil.sh"', 'setting claude.environment = ["*"]', "evil.anything"),
     )
     assert [words for words in wanted if words not in result.stderr] == []
     assert "run.depth" not in result.stderr
     assert "run.model" not in result.stderr
+    assert "run.sandbox" not in result.stderr
     assert "json://localhost:" in result.stderr
     assert not [secret for secret in ("hunter2", "TOPSECRET", "\x1b") if secret in result.stderr]
     assert "--trust" in result.stderr
@@ -128,6 +128,9 @@ CONSENT = [
     ("answers", "answers = '/etc/passwd'"),
     ("run", "allow_dirty = true"),
     ("run", "accept_branch = true"),
+    ("run", "sandbox = 'off'"),
+    ("run", "sandbox = 'auto'"),
+    ("run", "sandboxes = []"),
 ]
 
 
@@ -326,7 +329,10 @@ def plan(root: Path, check: str) -> None:
 
 
 @pytest.mark.slow
-def test_without_a_sandbox_the_commands_of_a_strangers_plans_do_not_run(bench: Bench) -> None:
+def test_without_a_sandbox_the_commands_of_a_strangers_plans_do_not_run(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GSD_SANDBOX", "off")
     plan(bench.root, "touch ran")
 
     refused = call("gaps", "1", "-C", bench.root, "--run-checks")
@@ -374,16 +380,62 @@ def test_commands_need_no_trust_if_a_sandbox_confines_them(
     found = said("trust", "--show", "-C", bench.root, "--plugins-dir", tmp_path / "plugins")
 
     assert bool(found["wants"]) is listed
+    assert sorted(path.name for path in bench.root.iterdir()) == [".git", ".planning"]
 
 
-def test_the_project_cannot_claim_a_sandbox_of_its_own(bench: Bench) -> None:
+ONCE = """from pathlib import Path
+    used = Path({used!r})
+    if used.exists():
+        return SandboxUnavailable(reason='it has been used')
+    used.touch()
+    """
+
+
+def test_commands_that_nobody_trusts_do_not_run_if_the_sandbox_stops_working(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan(bench.root, "touch ran")
+    (tmp_path / "plugins").mkdir()
+    once = ONCE.format(used=str(tmp_path / "used")) + WORKS
+    (tmp_path / "plugins" / "box.py").write_text(SANDBOX.replace("{answer}", once))
+    monkeypatch.setenv("GSD_SANDBOXES", "box")
+
+    result = call("gaps", "1", "-C", bench.root, "--run-checks", "--plugins-dir", tmp_path / "plugins")
+
+    assert result.exit_code == 4, result.stderr
+    assert "no sandbox works, and one is required" in result.stderr
+    assert "it has been used" in result.stderr
+    assert not (bench.root / "ran").exists()
+
+
+def test_a_project_that_no_sandbox_can_protect_has_to_be_trusted(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link in the place of a protected folder makes a sandbox that works elsewhere decline."""
+    plan(bench.root, "touch ran")
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "box.py").write_text(SANDBOX.replace("{answer}", WORKS))
+    monkeypatch.setenv("GSD_SANDBOXES", "box")
+    (tmp_path / "elsewhere").mkdir()
+    (bench.root / ".claude").symlink_to(tmp_path / "elsewhere")
+
+    result = call("gaps", "1", "-C", bench.root, "--run-checks", "--plugins-dir", tmp_path / "plugins")
+
+    assert result.exit_code == 2, result.stderr
+    assert "task 1: touch ran" in result.stderr
+    assert not (bench.root / "ran").exists()
+
+
+def test_the_project_cannot_claim_a_sandbox_of_its_own(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GSD_SANDBOXES", "box")
     plan(bench.root, "touch ran")
     plugin(bench.root, "box", SANDBOX.replace("{answer}", WORKS))
     (bench.root / "gsd.toml").write_text("[run]\nsandboxes = ['box']\n")
 
-    kinds = {want["kind"] for want in said("trust", "--show", "-C", bench.root)["wants"]}
+    found = said("trust", "--show", "-C", bench.root)
 
-    assert kinds == {"plugin", "setting", "command"}
+    assert {want["kind"] for want in found["wants"]} == {"plugin", "command"}
+    assert [each["name"] for each in found["refused"]] == ["run.sandboxes"]
 
 
 def test_the_json_output_has_the_list_and_no_secret(bench: Bench) -> None:
