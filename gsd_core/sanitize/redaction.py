@@ -21,7 +21,7 @@ _ASSIGNED = ("token", "secret", "passw", "passphrase", "pwd", "credential", "key
 
 
 _WRITTEN = re.compile(
-    r"\\+(?:(?:x1b|u001b|033|e(?=\[)|x9b|u009b)(?:\[[0-?]{0,20}[ -/]{0,5}[@-~])?"
+    r"(?<!\\)\\++(?:(?:x1b|u001b|033|e(?=\[)|x9b|u009b)(?:\[[0-?]{0,20}[ -/]{0,5}[@-~])?"
     r"|u200[b-f]|u202[a-e]|u20[67][0-9a-f]|ufeff)",
     re.IGNORECASE,
 )
