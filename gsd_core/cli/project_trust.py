@@ -25,7 +25,7 @@ from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import collect_settings
 from gsd_core.run.places import remove_empty
 from gsd_core.run.sandbox import can_confine
-from gsd_core.sanitize import redact, sanitize
+from gsd_core.sanitize import redact, safe_file, sanitize
 from gsd_core.settings import (
     CORE_SECTIONS,
     Layer,
@@ -295,9 +295,16 @@ def _written_plans(root: Path) -> frozenset[str]:
         return frozenset()
     found: set[str] = set()
     with open_journal(root) as journal:
-        for fact in journal.events(kinds=["step.completed", "plan.edited"]):
+        for fact in journal.events(kinds=["step.result", "step.completed", "plan.edited"]):
             plans = fact.data.get("plans") or {"": fact.data.get("sha256", "")}
             found |= set(map(str, cast("dict[str, object]", plans).values()))
+            # A run that is killed has its plan on disk before the step is recorded as completed.
+            if fact.kind == "step.result":
+                found |= {
+                    hashlib.sha256(safe_file(file["text"]).encode("utf-8", "replace")).hexdigest()
+                    for file in fact.data["result"].get("files", ())
+                    if file["path"].endswith("-PLAN.md")
+                }
     return frozenset(found)
 
 
