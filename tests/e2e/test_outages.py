@@ -99,7 +99,7 @@ def test_a_stop_from_another_process_ends_the_wait(project: Project) -> None:
     assert (stopped.exit, time.monotonic() - began < 15) == (130, True)
 
 
-@pytest.mark.parametrize("status", [529, 503])
+@pytest.mark.parametrize("status", [529, pytest.param(503, marks=pytest.mark.long)])
 def test_an_outage_in_the_middle_of_a_conversation_costs_no_answer_twice(
     project: Project, status: int
 ) -> None:

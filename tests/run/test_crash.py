@@ -142,7 +142,10 @@ def test_a_crash_at_some_points_ends_in_the_same_tree(tmp_path: Path) -> None:
     check(tmp_path, range(5, len(expected[0]), 29), expected)
 
 
-@pytest.mark.parametrize("part", range(8))
+# CI tries every second point; `nox -s long` the others.
+@pytest.mark.parametrize(
+    "part", [pytest.param(part, marks=[pytest.mark.long] if part % 2 else []) for part in range(8)]
+)
 def test_a_crash_at_any_point_ends_in_the_same_tree(tmp_path: Path, part: int) -> None:
     expected = reference(tmp_path)
 
