@@ -74,10 +74,14 @@ def test_links_pipes_and_contents_at_once(scene: Scene) -> None:
 
 
 @pytest.mark.slow
+# CI tries every fourth one, and all links and pipes at once; `nox -s long` tries the others.
 @pytest.mark.parametrize(
     "trick",
-    [one for one in (*LINKS, *CONTENTS) if one not in (logs_elsewhere, state_file_elsewhere)],
-    ids=name_of,
+    [
+        pytest.param(one, id=name_of(one), marks=[pytest.mark.long] if number % 4 else [])
+        for number, one in enumerate((*LINKS, *CONTENTS))
+        if one not in (logs_elsewhere, state_file_elsewhere)
+    ],
 )
 def test_each_bad_file(scene: Scene, trick: Trick) -> None:
     trick(scene.at)
