@@ -249,7 +249,8 @@ def test_a_signing_program_of_the_user_runs_and_reaches_the_agent(
     hostile: Hostile, sh: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(hostile.outside / "gitconfig"))
-    fake = "printf '\\n[GNUPG:] SIG_CREATED \\n' >&2; echo signature"
+    # It reads what it has to sign: git fails if it cannot write all of it.
+    fake = "cat >/dev/null; printf '\\n[GNUPG:] SIG_CREATED \\n' >&2; echo signature"
     sh("config", "--global", "gpg.program", hostile.program("users-gpg", fake))
     sh("config", "--global", "commit.gpgSign", "true")
     hostile.config("gpg.program", hostile.program("repository-gpg", fake))

@@ -188,8 +188,8 @@ def test_hostile_text_takes_linear_time(unit: str) -> None:
         return time.process_time() - began
 
     seconds(1000)
-    # Quadratic time would need a hundred times as long for ten times the text.
-    assert seconds(1_000_000) < 30 * max(seconds(100_000), 0.03)
+    # Quadratic time would need a hundred times as long for ten times the text. Other work counts too.
+    assert any(seconds(1_000_000) < 30 * max(seconds(100_000), 0.03) for _ in range(3))
 
 
 def test_no_secret_is_verified_over_the_network() -> None:
