@@ -135,7 +135,7 @@ class _Hooks:
         index = {"GIT_INDEX_FILE": str(self.git / "index")}
 
         def prepare(git: Command) -> None:
-            (self.git / "index").unlink(missing_ok=True)
+            self._remove("index")
             git("read-tree", *(["HEAD"] if head(git) else ["--empty"]), environment=index)
             add(git, [entry.path for entry in within(entries(git), paths)], index)
 
@@ -169,9 +169,15 @@ class _Hooks:
 
     def write_message(self, text: str) -> None:
         """Write the message to the file that the hooks get."""
-        file = self.git / "COMMIT_EDITMSG"
-        file.unlink(missing_ok=True)
-        file.write_text(text, encoding="utf-8")
+        self._remove("COMMIT_EDITMSG")
+        (self.git / "COMMIT_EDITMSG").write_text(text, encoding="utf-8")
+
+    def _remove(self, name: str) -> None:
+        """Remove a file of the git directory, where a hook may have put anything: a link is not followed."""
+        try:
+            (self.git / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise GitError(f"git commit: a hook replaced git's file {name}: {error.strerror}") from error
 
     def read_message(self) -> str:
         """Return the message as the hooks left it."""

@@ -248,6 +248,21 @@ def test_a_hook_that_refuses_is_told_to_the_agent(root: Path) -> None:
     assert "style is wrong" in end.reason
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["COMMIT_EDITMSG", "index"])
+def test_a_hook_that_puts_a_folder_in_the_way_refuses_the_commit(root: Path, name: str) -> None:
+    """The message is written after pre-commit; the index is made again after a hook that changes files."""
+    change = "for f in $(git diff --cached --name-only); do echo '# changed' >> $f; done"
+    replace = f"cd .git && rm -f {name} && mkdir {name} && touch {name}/x && cd .."
+    hook(root, "pre-commit", f"{change}; {replace}; exit 1" if name == "index" else replace)
+
+    end = run_confined(root)
+
+    assert end.exit == 1, end
+    assert name in end.reason
+    assert "bug in gsd" not in end.reason
+
+
 # Whose change is it?
 
 
