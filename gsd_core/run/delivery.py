@@ -103,11 +103,11 @@ async def find_undelivered(git: Git, phase: PhaseView) -> tuple[Gap, ...]:
     )
 
 
-async def with_history(phase: PhaseView) -> PhaseView:
+async def with_history(git: Git, phase: PhaseView) -> PhaseView:
     """Return the phase with what git says about its tree; unchanged if that is in no repository."""
     if git_common_dir(phase.project) is None:
         return phase
-    facts = await Git(phase.project).tree_facts([path for plan in phase.plans for path in promised(plan)])
+    facts = await git.tree_facts([path for plan in phase.plans for path in promised(plan)])
     history = History(
         files=facts.files,
         changed=facts.changed,

@@ -86,11 +86,10 @@ async def detect(run: Run, step: StepRequest, gate: StepGate) -> StepRequest:
     checks = await check_plans(gate, phase, run.limits.check, git)
     phase = evolve(phase, checks=with_results_before(run, checks.results))
     # After the checks, because they may change files.
-    phase = await with_history(phase)
+    phase = await with_history(git, phase)
     found = await find_gaps(run.hooks, run.limits.detector, phase)
-    return evolve(
-        step, phase=phase, report=await _with_own_gaps(found, phase, step.planning.requirements, checks)
-    )
+    report = await _with_own_gaps(git, found, phase, step.planning.requirements, checks)
+    return evolve(step, phase=phase, report=report)
 
 
 @frozen(kw_only=True)
@@ -114,22 +113,23 @@ async def examine(
 
     *programs* are those in the repository's own settings that git may run.
     """
+    git = Git(phase.project, trusted=programs)
     checks = PlanChecks()
     if gate:
-        checks = await check_plans(gate, phase, limits.check, Git(phase.project, trusted=programs))
+        checks = await check_plans(gate, phase, limits.check, git)
         phase = evolve(phase, checks=checks.results)
     refused = [c.result.command for c in phase.checks if c.result.exit is None]
-    phase = await with_history(phase)
+    phase = await with_history(git, phase)
     found = await find_gaps(hooks, limits.detector, phase)
     return Examination(
-        report=await _with_own_gaps(found, phase, requirements, checks),
+        report=await _with_own_gaps(git, found, phase, requirements, checks),
         refused=dict.fromkeys(refused),
         note=checks.note,
     )
 
 
 async def _with_own_gaps(
-    found: GapReport, phase: PhaseView, requirements: Sequence[Requirement], checks: PlanChecks
+    git: Git, found: GapReport, phase: PhaseView, requirements: Sequence[Requirement], checks: PlanChecks
 ) -> GapReport:
     """Add what the core itself knows; its gaps replace a detector's about the same thing.
 
@@ -140,7 +140,7 @@ async def _with_own_gaps(
     about_checks = [judge_check(check) for check in phase.checks]
     own = [*unserved_requirements(phase, requirements), *checks.gaps]
     if phase.history is not None:
-        own += await find_undelivered(Git(phase.project), phase)
+        own += await find_undelivered(git, phase)
     known = {gap.key for gap in own}
     more = [*(item for item in about_checks if isinstance(item, Gap)), *found.gaps]
     evidence = (item for item in about_checks if isinstance(item, Evidence))
