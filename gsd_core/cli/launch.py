@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -101,7 +101,10 @@ NEXT_STEPS = {
 
 @attrs.frozen(kw_only=True)
 class RunOptions:
-    """What the command line asks for; *flags* are the settings given as flags."""
+    """What the command line asks for; *flags* are the settings given as flags.
+
+    *asked* are steps to do by themselves, by id, with the user's words: the lifecycle is left where it is.
+    """
 
     global_options: GlobalOptions
     flags: Layer
@@ -113,6 +116,7 @@ class RunOptions:
     verbosity: int = 0
     seed: int | None = None
     dry_run: bool = False
+    asked: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
     @property
     def root(self) -> Path:
@@ -137,6 +141,8 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
 def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     root = options.root
     new = needs_repository(root)
+    if new and options.asked:
+        raise ProjectError(f"{root} is not in a git repository", hint="run `git init` there first")
     # A closed standard input is None.
     idea = load_idea(options.idea, sys.stdin.buffer if sys.stdin else io.BytesIO()) if options.idea else None
     previous = load(options.global_options) if root.is_dir() else None
@@ -147,7 +153,8 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
         raise ProjectError("nothing to resume in this project", hint="start with: gsd run IDEA")
     # Before the settings, plugins and logins, which do not matter if there is nothing to do.
     state = previous.state if previous else State()
-    check_idea(root, idea, state, base_command(options.global_options))
+    if not options.asked:
+        check_idea(root, idea, state, base_command(options.global_options))
 
     settings = build_settings(options, loaded, previous)
     trust = _settle_trust(options, loaded, settings, previous)
@@ -245,7 +252,8 @@ def _build_request(
             seed=options.seed,
             command=base_command(options.global_options),
         ),
-        options=_machine_options(options.root, settings),
+        options=attrs.evolve(_machine_options(options.root, settings), only_asked=bool(options.asked)),
+        asked=options.asked,
         clock=now,
         typed=_flags_to_keep(options, loaded, previous),
         observers=(StateFileWriter(options.root, previous.history if previous else History()),),
@@ -276,7 +284,7 @@ def _continued(options: RunOptions, previous: ProjectState | None) -> ProjectSta
     """Return the run that this one continues: an unfinished one, or with ``gsd resume`` any."""
     if previous is None or not previous.state.run:
         return None
-    return previous if options.resume or previous.state.closed != "done" else None
+    return previous if options.resume or options.asked or previous.state.closed != "done" else None
 
 
 def _previous_layer(continued: ProjectState | None) -> Layer:
