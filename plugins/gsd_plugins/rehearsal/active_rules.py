@@ -51,18 +51,23 @@ class ActiveRules:
 
         A rule whose effect is not *possible* now is passed over.
         """
-        with self._lock:
-            for rule in self.rules:
-                if not isinstance(rule.effect, kind) or not rule.when.matches(moment):
+        return next(self.take_each(kind, moment, possible=possible), None)
+
+    def take_each(
+        self, kind: type[E], moment: Moment, *, possible: Callable[[E], bool] = lambda effect: True
+    ) -> Iterator[E]:
+        """Yield the effect of each rule of this kind that applies now, and count that it has applied."""
+        for rule in self.rules:
+            effect = rule.effect
+            if not isinstance(effect, kind) or not rule.when.matches(moment) or not possible(effect):
+                continue
+            with self._lock:
+                applied = self._applied.get(_name(rule), 0)
+                if rule.times and applied >= rule.times:
                     continue
-                if not possible(rule.effect):
-                    continue
-                if rule.times and self._applied.get(_name(rule), 0) >= rule.times:
-                    continue
-                self._applied[_name(rule)] = self._applied.get(_name(rule), 0) + 1
+                self._applied[_name(rule)] = applied + 1
                 self._save()
-                return rule.effect
-        return None
+            yield effect
 
     def of(self, kind: type[E]) -> tuple[E, ...]:
         """Return the effects of this kind, whether they apply or not."""

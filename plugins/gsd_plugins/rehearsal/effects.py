@@ -6,7 +6,7 @@ from their docstrings and their fields' help.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
@@ -304,7 +304,11 @@ class Rule:
         return f"rule {self.number} ({self.effect.name})"
 
 
-def fail_verdict(verdict: Json, gap: StayingGap, number: int) -> None:
-    """Make a verdict say what *gap* says; *number* tells the notes of several gaps apart."""
+def fail_verdict(verdicts: Sequence[Json], gap: StayingGap, number: int) -> None:
+    """Make the verdict that *gap* is about fail; *number* tells the notes of several gaps apart."""
     note = MISSING_NOTE.format(number)
-    verdict |= {"status": "fails", "reason": f"{gap.reason} ({note})", "missing": [note], "citations": []}
+    failed = {"status": "fails", "reason": f"{gap.reason} ({note})", "missing": [note], "citations": []}
+    for verdict in verdicts:
+        if gap.about in ("", verdict["id"]):
+            verdict |= failed
+            return

@@ -186,10 +186,9 @@ class _TaskRun:
                 reply = await self.host.call("run_command", {"command": LAST_RESORT})
                 ran = [LAST_RESORT] if is_success(reply) else []
         answer = self.scenario.verdicts(asked, phase, read=files, ran=ran)
-        judged = {verdict["id"]: verdict for verdict in reversed(answer["verdicts"])}
-        gap = self.rules.take(StayingGap, self._moment, possible=lambda gap: gap.about in ("", *judged))
-        if gap and judged:
-            fail_verdict(judged[gap.about or asked[0]], gap, self.rules.count(StayingGap))
+        judged = {"", *asked} if asked else set[str]()
+        for gap in self.rules.take_each(StayingGap, self._moment, possible=lambda gap: gap.about in judged):
+            fail_verdict(answer["verdicts"], gap, self.rules.count(StayingGap))
         return answer
 
     async def _may_read(self, path: str) -> bool:

@@ -173,10 +173,9 @@ class Replies:
         if tool and not read and not ran and LAST_RESORT not in tried:
             return iter([_use(tool, command=LAST_RESORT)])
         answer = self.scenario.verdicts(asked, phase, read=read, ran=ran)
-        judged = {verdict["id"]: verdict for verdict in reversed(answer["verdicts"])}
-        gap = self.rules.take(StayingGap, moment, possible=lambda gap: gap.about in ("", *judged))
-        if gap and judged:
-            fail_verdict(judged[gap.about or asked[0]], gap, self.rules.count(StayingGap))
+        judged = {"", *asked} if asked else set[str]()
+        for gap in self.rules.take_each(StayingGap, moment, possible=lambda gap: gap.about in judged):
+            fail_verdict(answer["verdicts"], gap, self.rules.count(StayingGap))
         return _answer(transcript, answer)
 
 
