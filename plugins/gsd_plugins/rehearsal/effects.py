@@ -200,7 +200,7 @@ class UserQuestion:
     times: ClassVar[int] = 1
     text: str = key("the question")
     header: str = key("its title, at most 12 characters", "Question")
-    options: tuple[str, ...] = key("two to four options; the first one is recommended")
+    options: tuple[str, ...] = key("two to four options; the first one is recommended, and its label says so")
     multiple: bool = key("whether several options may be chosen", False)
 
     def __attrs_post_init__(self) -> None:
@@ -212,8 +212,13 @@ class UserQuestion:
     @property
     def question(self) -> Question:
         """The question as a value."""
-        options = (Option(label=label, recommended=not n) for n, label in enumerate(self.options))
-        return Question(text=self.text, header=self.header, options=tuple(options), multiple=self.multiple)
+        first, *others = self.options
+        # Claude Code's tool has no field for a recommendation, so models write it into the label.
+        options = (
+            Option(label=f"{first} (Recommended)", recommended=True),
+            *(Option(label=label) for label in others),
+        )
+        return Question(text=self.text, header=self.header, options=options, multiple=self.multiple)
 
 
 @attrs.frozen(kw_only=True)
@@ -263,7 +268,7 @@ class Checkpoint:
             "type": f"checkpoint:{self.kind}",
             "files": [],
             "action": self.text,
-            "verify": "as the task says",
+            "verify": "",
             "done": "A person has answered",
             "options": [{"name": option} for option in self.options],
         }

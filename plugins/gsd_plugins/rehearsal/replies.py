@@ -291,13 +291,7 @@ def _answer(transcript: Transcript, value: Any) -> Iterator[Block]:
 
 def ask_user(question: Question) -> ToolUseBlock:
     """Return the use of Claude Code's tool for questions."""
-    options = [
-        {
-            "label": f"{option.label}{option.recommended_note}",
-            "description": option.description or option.label,
-        }
-        for option in question.options
-    ]
+    options = [{"label": o.label, "description": o.description or o.label} for o in question.options]
     value = {
         "question": question.text,
         "header": question.header,
