@@ -23,6 +23,7 @@ from gsd_plugins.rehearsal.effects import (
     StayingGap,
     When,
 )
+from gsd_plugins.rehearsal.scenario import Scenario
 from gsd_plugins.rehearsal.scenario_file import ScenarioFile, read_scenario
 from tests.docs.pages import blocks
 
@@ -190,3 +191,22 @@ def test_the_scenario_of_the_page_is_valid_and_the_reference_has_every_effect(tm
 
     assert [type(rule.effect) for rule in read(tmp_path, shown).rules] == [ApiError, Lie]
     assert [name for name in EFFECTS if f'\n## do = "{name}"\n' not in reference] == []
+
+
+@pytest.mark.parametrize(
+    ("gap", "number"),
+    [
+        ("reason: It fails (NOTES.md has no note 3)\nreason: It fails (NOTES.md has no note 2)", 3),
+        ("reason: the verdict is not proven: b.py was not read", 1),
+        ("- 01-02: Add note 1\nreason: the verdict is not proven: b.py was not read", 2),
+    ],
+)
+def test_the_plan_for_a_gap_changes_something_and_its_executor_knows_what(gap: str, number: int) -> None:
+    scenario = Scenario("# Ledger\n\nShared costs.", phases=1, gap=False)
+    [plan] = scenario.plans("1", 1, f"  truth: It works\n{gap}")["plans"]
+    [planned] = plan["tasks"]
+    [task] = scenario.tasks("01-03", about=f"1. {planned['name']}\n{planned['action']}")
+
+    assert planned["name"] == task.name == f"Add note {number}"
+    assert task.files == ("NOTES.md",)
+    assert task.edits[0].applied("- Note 0: old.\n").count("\n") == 2

@@ -287,6 +287,7 @@ _NO_LICENSE = re.compile(r"no LICENSE|LICENSE (is )?missing", re.IGNORECASE)
 MISSING_NOTE = "NOTES.md has no note {}"
 """What a gap of a scenario file says, so that the planner and the executor recognize it."""
 _NO_NOTE = re.compile(MISSING_NOTE.format(r"(\d+)"))
+_UNPROVEN = re.compile(r"the verdict is not proven|the verifier gave no valid verdict")
 CHECKPOINT = ScriptedTask(name="Ask a person", edits=(), action="", check="", done="A person was asked")
 """A task for a person: the executor calls ``task_done``, and the core asks."""
 
@@ -308,9 +309,7 @@ def gap_plan(product: Product, usage_section: str, about: str) -> ScriptedPlan:
             done="The project has a license",
         )
         artifact = _artifact("LICENSE", "the license")
-    elif notes := _NO_NOTE.findall(about):
-        # The prompt may quote the gaps of earlier rounds, too.
-        number = max(map(int, notes))
+    elif number := _missing_note(about):
         task = ScriptedTask(
             name=f"Add note {number}",
             edits=(FileEdit(path="NOTES.md", content=f"- Note {number}: it works now.\n", append=True),),
@@ -336,6 +335,17 @@ def gap_plan(product: Product, usage_section: str, about: str) -> ScriptedPlan:
         artifacts=(artifact,),
         tasks=(task,),
     )
+
+
+def _missing_note(about: str) -> int:
+    """Return the number of the note to add to NOTES.md for the gaps in *about*; 0 for other gaps."""
+    if notes := _NO_NOTE.findall(about):
+        # The prompt may quote the gaps of earlier rounds, too.
+        return max(map(int, notes))
+    if not _UNPROVEN.search(about):
+        return 0
+    # A verifier lied: nothing is wrong with the product, but a plan has to change something.
+    return 1 + max(map(int, re.findall(r"Add note (\d+)", about)), default=0)
 
 
 def unplanned_phase(product: Product, phase: str, requirements: tuple[str, ...] = ()) -> ScriptedPlan:
