@@ -88,7 +88,7 @@ from .planning.model import (
 from .programs import find_program
 from .protected_paths import PROTECTED_NAMES, fold_name, is_secret_name, protected_part
 from .sanitize import redact, redact_data, safe_text
-from .settings import at_most, bind_settings, lower_only, setting, settings_of
+from .settings import at_most, bind_settings, convert_value, lower_only, setting, settings_of
 
 __all__ = [
     "EVENT_NAMES",
@@ -193,6 +193,7 @@ __all__ = [
     "Verified",
     "at_most",
     "bind_settings",
+    "convert_value",
     "find_program",
     "fold_name",
     "hookimpl",

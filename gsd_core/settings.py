@@ -95,6 +95,18 @@ def settings_of(kind: type[T]) -> T:
     return cast("T", values[kind]) if kind in values else kind()
 
 
+def convert_value(value: Any, kind: Any, where: str) -> Any:
+    """Return a value from TOML as the type *kind*, converted like the value of a setting.
+
+    For a plugin that reads a file of its own: durations may be written like ``10m``, and a list becomes a
+    tuple. Raises ``ConfigError`` with each part that is wrong; *where* says what the value is.
+    """
+    try:
+        return _converter().structure(value, kind)
+    except Exception as exc:
+        raise ConfigError("\n  ".join(_conversion_errors(exc, where))) from exc
+
+
 @contextmanager
 def bind_settings(values: Mapping[type, object]) -> Generator[None]:
     """Make :func:`settings_of` return *values*, by class, in this context and the tasks it starts."""

@@ -411,12 +411,14 @@ def _warnings_on_stderr() -> Generator[None]:
     """Print the run's warnings directly: a plugin that blocks the event loop also holds up all events."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_SafeFormatter("warning: %(message)s"))
-    log = logging.getLogger("gsd_core.run")
-    log.addHandler(handler)
+    logs = [logging.getLogger(name) for name in ("gsd_core.run", "gsd_plugins")]
+    for log in logs:
+        log.addHandler(handler)
     try:
         yield
     finally:
-        log.removeHandler(handler)
+        for log in logs:
+            log.removeHandler(handler)
 
 
 def _show_end(end: RunEnd, options: RunOptions) -> None:
