@@ -10,16 +10,17 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeAlias, cast, get_args
+from typing import Any, TypeAlias, cast
 
 import attrs
 
-from gsd_core import ConfigError, StepKind, convert_value
+from gsd_core import ConfigError, convert_value
 
 from .effects import EFFECTS, ROLES, Rule, When, key
 
 MAX_BYTES = 1_000_000
-STEPS: tuple[str, ...] = get_args(StepKind)
+STEPS = ("init", "discuss", "research", "plan", "execute", "verify", "complete", "survey", "audit", "close")
+"""Kinds of steps to suggest for one that is misspelled; plugins may add others."""
 _RULE_KEYS = ("when", "do", "times")
 
 Table: TypeAlias = Mapping[str, object]
