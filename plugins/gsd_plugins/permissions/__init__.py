@@ -33,7 +33,6 @@ from gsd_core.hookspecs import gsd_permit_tool, gsd_settings
 
 from .findings import Findings
 from .paths import Objection, PathPolicy
-from .programs import programs
 from .shell import Shell
 from .words import TooComplex
 
@@ -146,7 +145,6 @@ def _check_command(use: ToolUse, policy: PathPolicy) -> Permission:
     if not isinstance(command, str):
         return Ask(reason="the command is not a string")
     findings = Findings()
-    programs()
     allowed = frozenset(settings_of(PermissionSettings).programs)
     shell = Shell.at(policy, findings, writable=use.writable, allowed=allowed)
     try:
