@@ -71,7 +71,7 @@ def check_code(shell: Shell, code: str, language: str) -> None:
         findings.ask("the code is too long to be checked: write it to a file and run that")
         code = code[:MAX_CODE]
     plain = re.sub(r"\\(?:x([0-9a-fA-F]{2})|u00([0-9a-fA-F]{2}))", lambda m: chr(int(m[1] or m[2], 16)), code)
-    plain = re.sub(r"(['\"])\s*[+.]\s*\1", "", plain)
+    plain = re.sub(rf"(['\"])\s*[{'.' if language in ('perl', 'php') else '+'}]\s*\1", "", plain)
     if language == "awk":
         plain = re.sub(r"/(?:[^/\\\n]|\\.)+/", "", plain)
     strings = ["".join(found) for found in _STRING.findall(plain)]

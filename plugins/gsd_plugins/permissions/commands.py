@@ -50,6 +50,8 @@ def check_command(
                 _check_quoted(shell, program, words[: len(words) - len(inner) + 1])
                 if "-m" in words[count:-1] and section == "installs":
                     inner = words[words.index("-m") + 1 :]
+                if len(inner) == 1 and " " in inner[0]:
+                    return shell.run_text(inner[0], stdin)
                 return shell.nested(inner, stdin, installs=installs or section == "installs") if inner else ""
     if base_name(program) in ("python", "pypy") and "-m" in words[:-1]:
         place = words.index("-m")
@@ -66,7 +68,7 @@ def check_command(
         return output_of(shell, program, words, stdin)
     check_network(shell, program, words)
     kind = _kind(shell, path, program, installs=installs)
-    if program in ("find", "fd", "fdfind"):
+    if is_in("lists_files", program):
         _check_find(shell, program, words)
     _check_quoted(shell, program, words)
     changes = _check_code(shell, program, words, stdin)
@@ -174,7 +176,8 @@ def _check_quoted(shell: Shell, program: str, words: Sequence[str]) -> None:
         for text in [" ".join(words)] if program == "eval" else bare[:1] if program == "trap" else bare:
             shell.run_text(text)
         return
-    if is_in("containers", program) or is_in("pattern_first", program) or entry_of("kinds", program) == "text":
+    checked = base_name(program) in table()["interpreters"] or entry_of("kinds", program) == "text"
+    if checked or any(is_in(group, program) for group in ("containers", "pattern_first", "shells", "lists_files")):
         return
     for word in words:
         text = re.sub(r"^(?:-{0,2}[\w.-]+=|exec=|sh:|[!|+])*", "", word)

@@ -78,9 +78,9 @@ def _publishes(program: str, bare: list[str], words: Sequence[str]) -> str:
         position = 1 if program == "kubectl" else 3
         read = any({word, word.split("-")[0]} & cloud["verbs"] for word in bare[:position])
         return " ".join(bare[:2]) if bare and not read else ""
-    if bare and bare[0] in cloud["harmless"]:
-        return ""
     named = table()["subcommands"].get(program, frozenset())
+    if bare and bare[0] in cloud["harmless"] - named:
+        return ""
     candidates = bare if is_in("targets", program) else bare[:2]
     for word in candidates:
         first = re.split(r"[:_/-]", re.sub(r"(?<=[a-z])(?=[A-Z])", "-", word).lower())[0]
