@@ -8,41 +8,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from .network import LOOPBACK
-from .table import SECTIONS, entry_of
+from .table import is_listed, table
 from .words import STAR, known
 
 if TYPE_CHECKING:
     from .shell import Shell
 
 MAX_CODE = 20_000
-_PROTECTED = re.compile(
-    r"(?<![\w.])\.(?:git|planning|gsd|claude|ssh|bashrc|bash_profile|zshrc|profile|gitconfig|envrc|netrc)"
-    r"(?=[/\\\"'`\s)]|$)|(?<![\w.])(?:gsd\.toml|\.mcp\.json|\.claude\.json)\b|(?:%s|\{\w*\})(?:git|planning|gsd|claude|ssh)\b"
-)
-_COMPARED = re.compile(
-    r"(?:\bin\b|[!=]=|ignore|exclude|skip|startswith|filter)[^\n]{0,40}['\"/]\.\w|\.\w+['\"] (?:not )?in\b"
-)
-_WRITES = re.compile(
-    r"open\s*\(?[^\n]{0,120}?,\s*(?:mode\s*=\s*)?['\"]\s*(?:[rwaxb]*[wax+]|\+?>)|write|append\w*File|unlink|rmtree|\brm|\bremove\s*\(|"
-    r"rename|\breplace\s*\(\s*(?:['\"][./~]|Path)|shutil\.|copy|cpSync|rmSync|makedirs|mkdir|touch|link|chmod|chown|truncate|"
-    r"WriteStream|put_contents|fopen|File\.(?:open|delete)|FileUtils|extractall|savefig|to_csv|dump\s*\(|os\.open|print[^;}\n]*>"
-)
-_HIDES = re.compile(
-    r"b(?:64|32|85)|hex\b|\batob\b|from(?:CharCode|CodePoint)|\bchr\s*\(|__import__|\beval\b|(?<!\.)\bexec\s*\(|\bgetattr\s*\(|"
-    r"globals\(\)|marshal|codecs|rot13|\[::-1\]|\breverse\b|\bpack\s*\(|base64|zlib|['\"]\.join\s*\(|expanduser|\bhome|HOME|homedir|"
-    r"\.parent\.parent|pardir|\bpwd\.|\bchdir|dir_fd|ctypes"
-)
-_RUNS_HIDDEN = re.compile(
-    r"(?<![\w.])(?:exec|eval)\s*\(.*(?:decode|fromhex|atob|chr\(|read|input|codecs)", re.DOTALL
-)
-_STARTS = re.compile(
-    r"os\.(?:system|popen|exec\w*|spawn\w*|posix_spawn\w*)|subprocess\.(?!run\b|PIPE)[a-z]\w*|subprocess\.run|pty\.spawn|"
-    r"from (?:subprocess|os) import|\bPopen|exec\w*(?=\s*\()|spawn\w*(?=\s*\()|\bsystem\b|\bexec\b|\bqx\b|shell_exec|passthru|"
-    r"proc_open|popen|Deno\.(?:run|Command)|Bun\.spawn|Open3|getline|\|\s*(?=\")|%x(?=[\[{(])"
-)
 _STRING = re.compile(
     r"'''(.*?)'''|\"\"\"(.*?)\"\"\"|'((?:[^'\\\n]|\\.)*)'|\"((?:[^\"\\\n]|\\.)*)\"|`([^`]*)`", re.DOTALL
 )
@@ -52,16 +28,12 @@ _LIST = re.compile(
 _HOST = re.compile(
     r"(?:https?|ftps?|wss?)://([^/\s'\":\]]+|\[[^\]]*\])|['\"]([\w-]+(?:\.[\w-]+)+|localhost|::1)['\"]\s*,\s*\d+"
 )
-_SENDS = re.compile(
-    r"\.(?:post|put|patch|delete|request)\b|urlopen\s*\([^)]*data\s*=|Request\s*\([^)]*(?:data|method)\s*=|"
-    r"method['\"]?\s*:\s*['\"](?i:post|put|patch|delete)|smtplib|nodemailer|ftplib|paramiko|fabric|telnetlib|boto3|LWP|curl_exec|"
-    r"net\.(?:connect|createConnection|Socket)|tls\.connect|create_connection|\.connect\s*\(\s*\(|http\.client|HTTPS?Connection|"
-    r"Net::|HTTP::|IO::Socket|TCPSocket|xmlrpc|websockets?\.connect"
-)
-_FETCHES = re.compile(
-    r"urlopen|urlretrieve|\bfetch\s*\(|\.get\b|URI\.open|file_get_contents\s*\(\s*['\"]http"
-)
-_READS = re.compile(r"\.read\b|read_text|readFile|File\.read|environ|process\.env|\bENV\b|getenv|open\s*\(")
+
+
+@cache
+def _signs(name: str) -> re.Pattern[str]:
+    """Return a pattern that finds the signs of one kind of effect, from the table."""
+    return re.compile("|".join(sorted(table()["code"][name])), re.DOTALL)
 
 
 def check_code(shell: Shell, code: str, language: str) -> None:
@@ -75,17 +47,17 @@ def check_code(shell: Shell, code: str, language: str) -> None:
     if language == "awk":
         plain = re.sub(r"/(?:[^/\\\n]|\\.)+/", "", plain)
     strings = ["".join(found) for found in _STRING.findall(plain)]
-    starts = _STARTS.search(plain) or (language in ("perl", "ruby", "php") and "`" in plain)
-    changes = bool(starts or _WRITES.search(plain))
+    starts = _signs("starts").search(plain) or (language in ("perl", "ruby", "php") and "`" in plain)
+    changes = bool(starts or _signs("writes").search(plain))
     _check_hosts(shell, plain)
     if changes and not shell.writable:
         findings.written.append("the code may change something")
-    if match := _PROTECTED.search(plain):
-        if changes or _HIDES.search(plain):
+    if match := _signs("protected").search(plain):
+        if changes or _signs("hides").search(plain):
             findings.deny(f"agents may not run code that mentions {match[0]!r} and changes something")
-        elif not _COMPARED.search(plain):
+        elif not _signs("compared").search(plain):
             findings.ask(f"the code mentions {match[0]!r}: use `cat` or `grep` to read it")
-    hides = _HIDES.search(plain) if changes else _RUNS_HIDDEN.search(plain)
+    hides = _signs("hides").search(plain) if changes else _signs("runs_hidden").search(plain)
     if hides or (changes and not known(code)):
         what = f"uses {hides[0][:30]!r}" if hides else "is known only at run time"
         findings.ask(
@@ -118,18 +90,18 @@ def _check_hosts(shell: Shell, code: str) -> None:
     hosts = [match[1] or match[2] for match in _HOST.finditer(code)]
     local = re.compile(rf"(?:{LOOPBACK.pattern})|testserver|test|example")
     remote = [host for host in hosts if not local.fullmatch(host.rpartition("@")[2])]
-    reads = _READS.search(re.sub(r"urlopen\s*\([^()]*\)\s*\.read", "", code))
+    reads = _signs("reads").search(re.sub(r"urlopen\s*\([^()]*\)\s*\.read", "", code))
     builds = re.search(r"\+|\{|%|\.format|,\s*params", code)
-    sends = re.search(r"smtplib|nodemailer|https?\.request", code) if not hosts else _SENDS.search(code)
+    sends = _signs("sends" if hosts else "mails").search(code)
     if sends and (remote or not hosts):
         shell.findings.outward("the code sends data to another machine")
-    elif remote and reads and builds and _FETCHES.search(code):
+    elif remote and reads and builds and _signs("fetches").search(code):
         shell.findings.outward("the code may send data to another machine in an address")
 
 
 def _check_started(shell: Shell, code: str, strings: Sequence[str]) -> None:
     """Check the commands that code starts, which have to be literal."""
-    for match in _STARTS.finditer(code):
+    for match in _signs("starts").finditer(code):
         literal = r"[\s({\[]*[bf]?(?:['\"`]|sys\.executable|process\.execPath)"
         if "import" in match[0] or not re.match(literal, code[match.end() : match.end() + 99]):
             shell.findings.ask("the code starts a program that is not visible: run it directly")
@@ -138,7 +110,7 @@ def _check_started(shell: Shell, code: str, strings: Sequence[str]) -> None:
         shell.nested([re.sub(r"^(?:sys\.executable|process\.execPath)$", "python3", word) for word in items])
     for text in strings:
         first = text.split(maxsplit=1)[0] if text.strip() else ""
-        if first == "git" or any(entry_of(section, first) for section in SECTIONS):
+        if is_listed(first):
             shell.run_text(text)
 
 

@@ -1,7 +1,7 @@
-"""What one command does: an allow-list of programs by kind, and the commands and code in their arguments.
+"""What one command does: its program's kind, its paths, and the commands and code in its arguments.
 
-The kinds in the table: ``text`` ignores paths, ``read`` reads them, ``write`` changes all that it names, ``copy``
-changes the last, ``edit`` reads unless ``-i`` is given, ``build`` runs or changes the project's own code.
+The table lists programs by kind: ``text`` ignores paths, ``read`` reads them, ``write`` changes all that it
+names, ``copy`` the last, ``edit`` reads unless ``-i`` is given, ``build`` runs or changes the project's code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .code import check_code, check_sed
 from .git import check_git
 from .listing import FIND_RUNS, found_files, output_of
 from .network import check_network
-from .table import SECTIONS, base_name, entry_of, is_in, only_help, table
+from .table import base_name, entry_of, is_in, is_listed, only_help, table
 from .words import CONTENT, STAR, UNKNOWN, known, shown
 
 if TYPE_CHECKING:
@@ -25,12 +25,11 @@ if TYPE_CHECKING:
 
 _ASSIGNMENT = re.compile(r"(\w+)=(.*)", re.DOTALL)
 _OUTPUT = re.compile(
-    r"-[oOdDPC]|--(?:out\w*|output-\w+|dest\w*|prefix|root|target\w*|target-dir|directory|log-file|report\w*|cwd)"
+    r"-[oOdDPC]|--(?:out\w*|output-\w+|dest\w*|prefix|root|target|target-dir|directory|report\w*|cwd)"
 )
-
 _SQL = re.compile(
-    r"\\!|\\copy|\\o\b|\.(?:shell|system|output|once|backup|save|log|excel|import)\b|(?i:into\s+outfile|attach|writefile|"
-    r"load_extension|program\b|xp_cmdshell|vacuum\s+into|drop\s+(?:database|schema|table)|truncate|flush(?:all|db)|dropdatabase)"
+    r"\\!|\\copy|\\o\b|\.(?:shell|system|output|once|backup|save|log|excel|import)\b|(?i:into\s+outfile|attach|"
+    r"load_extension|program\b|drop\s+(?:database|schema|table)|truncate|flush(?:all|db)|dropdatabase)"
 )
 
 
@@ -43,22 +42,14 @@ def check_command(
         if (reason := entry_of(section, program)) and not only_help(words):
             add(f"{program}: {reason}")
     for count in (2, 1, 0):
-        key = " ".join([program, *words[:count]])
-        for section in ("wrappers", "installs"):
-            if key in table()[section] and len(words) >= count and not {"-v", "-V"} & set(words[:1]):
-                inner = _after_options(words[count:], table()[section][key])
-                _check_quoted(shell, program, words[: len(words) - len(inner) + 1])
-                if "-m" in words[count:-1] and section == "installs":
-                    inner = words[words.index("-m") + 1 :]
-                if len(inner) == 1 and " " in inner[0]:
-                    return shell.run_text(inner[0], stdin)
-                return shell.nested(inner, stdin, installs=installs or section == "installs") if inner else ""
-    if base_name(program) in ("python", "pypy") and "-m" in words[:-1]:
-        place = words.index("-m")
-        if all(
-            word.startswith("-") or before in ("-W", "-X") for before, word in pairwise(["", *words[:place]])
-        ):
-            return shell.nested(words[place + 1 :], stdin, installs=True)
+        key = " ".join([base_name(program), *words[:count]])
+        section = next((name for name in ("wrappers", "installs") if key in table()[name]), "")
+        if section and len(words) >= count and (program != "command" or not {"-v", "-V"} & set(words[:1])):
+            inner = _after_options(words[count:], table()[section][key])
+            _check_quoted(shell, program, words[: len(words) - len(inner)])
+            if len(inner) == 1 and " " in inner[0]:
+                return shell.run_text(inner[0], stdin)
+            return shell.nested(inner, stdin, installs=installs or section == "installs")
     if program == "env":
         return _check_env(shell, words, stdin)
     if program == "xargs":
@@ -68,11 +59,10 @@ def check_command(
         return output_of(shell, program, words, stdin)
     check_network(shell, program, words)
     kind = _kind(shell, path, program, installs=installs)
+    _check_quoted(shell, program, words)
     if is_in("lists_files", program):
         _check_find(shell, program, words)
-    _check_quoted(shell, program, words)
-    changes = _check_code(shell, program, words, stdin)
-    changes |= _check_paths(shell, program, kind, words)
+    changes = _check_code(shell, program, words, stdin) | _check_paths(shell, program, kind, words)
     if changes and not shell.writable:
         findings.written.append(f"{program} may change something")
     return output_of(shell, program, words, stdin)
@@ -81,34 +71,23 @@ def check_command(
 def _kind(shell: Shell, path: str, program: str, *, installs: bool) -> str:
     """Return the kind of a program; ask about one that is neither known nor the project's own."""
     policy = shell.paths.policy
-    if kind := entry_of("kinds", base_name(program)):
-        if "/" not in path or not known(path):
-            return kind
-    if path.removeprefix("./") in shell.downloaded:
-        shell.findings.deny("downloaded code may not be run unseen: read it first")
+    kind = entry_of("kinds", base_name(program))
     if "/" in path and known(path):
+        if path.removeprefix("./") in shell.downloaded:
+            shell.findings.deny("downloaded code may not be run unseen: read it first")
         real = policy.resolved(path, next(iter(shell.paths.folders), None))
-        own = real.is_relative_to(policy.tree) and not policy.protected(real)
-        if own or policy.is_scratch(real):
+        if policy.is_scratch(real) or (real.is_relative_to(policy.tree) and not policy.protected(real)):
             return kind or "build"
         shell.findings.add(shell.paths.check_read(path))
-    folders = (".venv/bin", "venv/bin", "node_modules/.bin")
-    if (
-        kind
-        or installs
-        or program in shell.allowed
-        or any((policy.tree / f / program).exists() for f in folders)
-    ):
-        return kind or "build"
-    if any(entry_of(section, program) for section in SECTIONS):
-        return "build"
-    found = shutil.which(program) or "/" in path
-    why = "is not a program known to this policy" if found else "is not installed"
-    shell.findings.ask(f"`{shown(program)}` {why}")
-    return "build"
+    own = [policy.tree / folder / program for folder in (".venv/bin", "venv/bin", "node_modules/.bin")]
+    if not (is_listed(program) or installs or program in shell.allowed or any(file.exists() for file in own)):
+        found = shutil.which(program) or "/" in path
+        why = "is not a program known to this policy" if found else "is not installed"
+        shell.findings.ask(f"`{shown(program)}` {why}")
+    return kind or "build"
 
 
-# Commands in arguments
+# Commands and code in arguments
 
 
 def _after_options(words: Sequence[str], valued: frozenset[str]) -> list[str]:
@@ -124,8 +103,7 @@ def _after_options(words: Sequence[str], valued: frozenset[str]) -> list[str]:
 
 
 def _check_env(shell: Shell, words: list[str], stdin: str) -> str:
-    for place, word in enumerate(words):
-        before = words[place - 1] if place else ""
+    for before, (place, word) in zip(["", *words], enumerate(words), strict=False):
         if word in ("-i", "-", "--ignore-environment") or re.search(r"^(?:--unset=)?GSD_\w+$", word):
             shell.findings.deny("GSD_RUN must stay set: it identifies the run's processes")
         elif word.startswith(("-C", "--chdir")):
@@ -144,19 +122,16 @@ def _check_xargs(shell: Shell, words: list[str], stdin: str) -> str:
     options = words[: len(words) - len(command)]
     names = stdin.split() if known(stdin) and stdin.strip() and "-a" not in options else [UNKNOWN]
     token = next((value for option, value in pairwise(options) if option == "-I"), "")
-    token = token or next((word[2:] for word in options if re.match(r"-I.|-i", word)), "")
-    if token and any(token in word for word in command):
-        return "\n".join(shell.nested([word.replace(token, name) for word in command]) for name in names[:12])
-    return shell.nested([*command, *names])
+    token = token or next((word[2:] or "{}" for word in options if re.match(r"-I.|-i", word)), "")
+    if not any(token and token in word for word in command):
+        return shell.nested([*command, *names])
+    return "\n".join(shell.nested([word.replace(token, name) for word in command]) for name in names[:12])
 
 
 def _check_find(shell: Shell, program: str, words: list[str]) -> None:
     found = found_files(shell, program, words)
     if "-delete" in words:
-        for path in found:
-            shell.findings.add(shell.paths.check_write(path))
-        if not shell.writable:
-            shell.findings.written.append("find deletes files")
+        shell.nested(["rm", *found])
     for place, word in enumerate(words):
         if word in FIND_RUNS:
             ends = [n for n, end in enumerate(words) if n > place and end in (";", "+")]
@@ -168,25 +143,25 @@ def _check_find(shell: Shell, program: str, words: list[str]) -> None:
 
 
 def _check_quoted(shell: Shell, program: str, words: Sequence[str]) -> None:
-    """Follow arguments that are command lines: of programs whose business that is, and all that look like it."""
+    """Follow arguments that are command lines, such as ``--exec "npm publish"``.
+
+    Whether they run is not known: what is denied in them is a question, unless the program is known to run it.
+    """
     if is_in("shell_text", program):
         bare = [
             re.sub(r"^\w+=", "", word) if program == "alias" else word for word in words if word[:1] != "-"
         ]
         for text in [" ".join(words)] if program == "eval" else bare[:1] if program == "trap" else bare:
             shell.run_text(text)
-        return
-    checked = base_name(program) in table()["interpreters"] or entry_of("kinds", program) == "text"
-    if checked or any(is_in(group, program) for group in ("containers", "pattern_first", "shells", "lists_files")):
+    literal = base_name(program) in table()["interpreters"] or entry_of("kinds", program) == "text"
+    if literal or any(
+        is_in(each, program) for each in ("containers", "pattern_first", "shells", "lists_files")
+    ):
         return
     for word in words:
         text = re.sub(r"^(?:-{0,2}[\w.-]+=|exec=|sh:|[!|+])*", "", word)
         first = re.match(r"(?:\S*/)?([\w.-]+)\s+\S", text)
-        if (
-            first
-            and known(text)
-            and (first[1] == "git" or any(entry_of(each, base_name(first[1])) for each in SECTIONS))
-        ):
+        if first and known(text) and is_listed(first[1]):
             inner = shell.subshell(findings=type(shell.findings)(commands=shell.findings.commands))
             inner.run_text(text)
             shell.findings.outwards += inner.findings.outwards
@@ -208,7 +183,6 @@ def _check_code(shell: Shell, program: str, words: list[str], stdin: str) -> boo
             _check_script(shell, bare[0], stdin)
         elif stdin:
             shell.run_text(stdin)
-        return not (place is not None or stdin)
     elif program in ("sed", "gsed"):
         return check_sed(shell, words)
     elif letters := table()["interpreters"].get(base_name(program)):
@@ -221,18 +195,18 @@ def _check_code(shell: Shell, program: str, words: list[str], stdin: str) -> boo
             codes = [stdin] if stdin else []
         elif not codes:
             _check_script(shell, script, stdin)
+            check_network(shell, Path(script).name, words[words.index(script) + 1 :])
         for code in codes:
             if known(code) or re.search(r"[^\s\x00-\x02]", code):
                 check_code(shell, code, base_name(program))
             else:
                 shell.unknown_code(code)
-    elif program in ("make", "gmake") and stdin and {"-f", "-f-"} & set(words):
-        for line in stdin.splitlines():
+    elif program in ("make", "gmake") and {"-f", "-f-"} & set(words):
+        given = [word.removeprefix("/dev/fd/") for word in words if word.startswith("/dev/fd/")]
+        for line in "\n".join([stdin, *given]).splitlines():
             shell.run_text(line.rpartition(":")[2].strip("\t @-;"))
-    elif is_in("sql", program) and re.search(_SQL, " ".join([*words, stdin])):
-        shell.findings.ask(
-            f"{program} can write files, run programs and delete data: use it for queries only"
-        )
+    elif is_in("sql", program) and _SQL.search(" ".join([*words, stdin])):
+        shell.findings.ask(f"{program} can write files, run programs, delete data: use it for queries only")
     return False
 
 
@@ -254,7 +228,8 @@ def _check_script(shell: Shell, word: str, stdin: str) -> None:
 def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> bool:
     """Check the arguments as paths that are read or written; return whether anything may be changed."""
     findings, paths = shell.findings, shell.paths
-    if kind == "text":
+    flags = [word for word in words if word.startswith("-")]
+    if kind == "text" or (is_in("shells", program) and not shell.writable):
         return False
     if is_in("containers", program):
         for word in words:
@@ -269,36 +244,39 @@ def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> boo
         shell.downloaded |= {path.removeprefix("./") for path in outputs if known(path)}
         shell.downloaded |= {word.partition("?")[0].rpartition("/")[2] for word in positional}
     if is_in("pattern_first", program) and not any(
-        re.match(r"-\w*[ef]$|--(?:exp|file)", word) for word in words
+        re.match(r"-\w*[ef]$|--(?:exp|file)", word) for word in flags
     ):
         positional = positional[1:]
-    in_place = any(re.match(r"-[A-Za-z0-9]*i|--in-?place", word) for word in words)
     if kind == "edit":
-        kind = "write" if in_place else "read"
-    if program == "uniq":
+        kind = "write" if any(re.match(r"-[A-Za-z0-9]*i|--in-?place", word) for word in flags) else "read"
+    elif kind == "copy" and any(re.match(r"-t|--target", word) for word in flags):
+        kind = "read"
+    elif program == "uniq":
         outputs += positional[1:]
-    if program in ("cp", "rsync", "mv", "ln") and any(re.match(r"-t|--target", word) for word in words):
-        kind = "write" if kind == "write" else "read"
     written = positional if kind == "write" else positional[-1:] if kind == "copy" else []
-    linked = program == "ln" or any(re.fullmatch(r"-\w*[sl]\w*|--(?:symbolic-)?link", w) for w in words)
-    for path in [
-        *outputs,
-        *(_linked(positional) if kind == "copy" and linked and program in ("ln", "cp") else written),
-    ]:
+    if program == "ln" or (
+        program == "cp" and any(re.match(r"-\w*[sl]|--(?:symbolic-)?link", w) for w in flags)
+    ):
+        # What is written through a link is written where it leads, seen from its own folder.
+        folder = str(Path(positional[-1]).parent) if positional[1:] and known(positional[-1]) else "."
+        leads = [
+            word if word[:1] == "/" or not known(word) else f"{folder}/{word}" for word in positional[:-1]
+        ]
+        written = [*(leads or positional), positional[-1].rpartition("/")[2] if not leads else positional[-1]]
+    elif (
+        is_in("moves_to", program) and written and paths.policy.resolved(written[-1]) in paths.policy.scratch
+    ):
+        written = [*written[:-1], f"{written[-1]}/x"]
+    for path in [*outputs, *written]:
         if not re.match(r"[\w.@-]{2,}:(?!\\)|\w+://", path):
             findings.add(paths.check_write(path))
-    if program in ("mkdir", "mkdirp"):
-        for cwd in paths.folders:
-            shell.created |= {paths.policy.resolved(word, cwd) for word in positional if known(word)}
-    whole = is_in("moves", program) or any(
-        re.match(r"-[a-zA-Z]*[rRs]|--recursive|--symb", word) for word in words
-    )
-    for word in positional[:-1] if program in ("mv", "ln") else positional if kind == "write" else ():
+    whole = is_in("moves", program) or any(re.match(r"-[a-zA-Z]*[rR]|--recursive", word) for word in flags)
+    for word in written[:-1] if program in ("mv", "ln") else written if kind == "write" else ():
         if whole and paths.contains_tree(word):
             findings.deny(f"{shown(word)} is the project itself or contains it: name a folder in it")
-    if kind == "copy" and positional and paths.contains_tree(positional[-1]):
-        if any(word.startswith("--delete") or re.search(r"/\.?$", word) for word in words[:-1]):
-            findings.ask(f"{program} may replace the run's own files: name the files or a subfolder")
+    all_files = any(word.startswith("--delete") or re.search(r"/\.?$", word) for word in words[:-1])
+    if kind == "copy" and written and all_files and paths.contains_tree(written[-1]):
+        findings.ask(f"{program} may replace the run's own files: name the files or a subfolder")
     if program == "patch" and not positional:
         findings.ask("a patch may change any file: name the file: `patch FILE x.patch`")
     if program == "tar" and any(re.match(r"-?\w*P|--absolute-names", word) for word in words[:3]):
@@ -306,18 +284,9 @@ def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> boo
     for word in kept:
         if word in positional and kind in ("read", "copy", "write"):
             findings.add(paths.check_read(word))
-        elif kind == "build" and (STAR + STAR not in word or {"--write", "--fix", "-w"} & set(words)):
+        elif kind == "build" and (STAR + STAR not in word or {"--write", "--fix", "-w"} & set(flags)):
             findings.add(paths.check_argument(word))
     return kind != "read" or bool(outputs)
-
-
-def _linked(positional: Sequence[str]) -> Iterator[str]:
-    """Yield what a link names and where it leads: what is written through it is written there."""
-    *targets, place = positional if len(positional) > 1 else [*positional, "."]
-    folder = str(Path(place).parent) if known(place) else ""
-    yield place
-    for word in targets:
-        yield word if word.startswith("/") or not known(word) else f"{folder}/{word}"
 
 
 def _outputs(program: str, kind: str, words: Sequence[str]) -> Iterator[str]:
@@ -329,21 +298,15 @@ def _outputs(program: str, kind: str, words: Sequence[str]) -> Iterator[str]:
 
     for word, following in pairwise([*words, ""]):
         name, equals, value = word.partition("=")
+        grouped = f"-{word[-1:]}" in options and re.fullmatch(r"-[a-zA-Z]+", word)
         if program == "dd" and name == "of":
             yield value
-        elif name.startswith("-") and writes(name):
+        elif name.startswith("-") and (writes(name) or grouped):
             path = value if equals else following
             if path and (known(path) or name in options):
                 yield path
-        elif (
-            len(word) > 2
-            and word[0] == "-" != word[1]
-            and writes(word[:2])
-            and re.match(r"[./~\w]", word[2:])
-        ):
+        elif re.match(r"-\w[./~\w]", word) and writes(word[:2]):
             yield word[2:]
-        elif (match := re.fullmatch(r"-[a-zA-Z]+([a-zA-Z])", word)) and f"-{match[1]}" in options:
-            yield following
 
 
 def _without_excluded(words: list[str]) -> list[str]:

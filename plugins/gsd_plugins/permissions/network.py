@@ -83,8 +83,9 @@ def _publishes(program: str, bare: list[str], words: Sequence[str]) -> str:
         return ""
     candidates = bare if is_in("targets", program) else bare[:2]
     for word in candidates:
-        first = re.split(r"[:_/-]", re.sub(r"(?<=[a-z])(?=[A-Z])", "-", word).lower())[0]
-        if word in named or (is_in("scripts", program) and first in cloud["publishing"]):
+        first, *rest = re.split(r"[:_/-]", re.sub(r"(?<=[a-z])(?=[A-Z])", "-", word).lower())
+        script = is_in("scripts", program) and first in cloud["publishing"]
+        if word in named or (script and not cloud["checks"] & set(rest)):
             return word
     return "--push" if is_in("containers", program) and "--push" in words else ""
 

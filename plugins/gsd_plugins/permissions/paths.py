@@ -158,7 +158,7 @@ class PathContext:
         for cwd in self.folders or (Path("/"),):
             path = Path(cwd, prefix)
             objection = self.policy.check_read(str(path))
-            is_secret = isinstance(objection, Deny) and prefix.startswith("/")
+            is_secret = isinstance(objection, Deny) and (prefix[0] == "/" or path.name[:1] == ".")
             if objection and (is_secret or os.path.lexists(path)):
                 return objection
         return None

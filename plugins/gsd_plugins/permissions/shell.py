@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,11 +44,6 @@ MAX_COMMANDS = 120
 MAX_ITERATIONS = 12
 ASSIGNMENT = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
 SECRET_VARIABLE = re.compile(r"(?i)(?:.*_)?(?:api_?key|token|secret|passw(?:or)?d|credential|private_key)\w*")
-UNSAFE_VARIABLE = re.compile(
-    r"GSD_\w+|LD_\w+|DYLD_\w+|BASH_ENV|ENV|PROMPT_COMMAND|IFS|SHELLOPTS|BASHOPTS|"
-    r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|CONFIG\w*|EXTERNAL_DIFF|SSH\w*|ASKPASS|EXEC_PATH|OBJECT\w*|TEMPLATE_DIR)"
-)
-RUNNING_VARIABLE = re.compile(r"\w*(?:PAGER|EDITOR|BROWSER|_COMMAND)|LESSOPEN|LESSCLOSE|PERL5OPT|RUBYOPT")
 WORDS = ("word", "string", "raw_string", "concatenation", "simple_expansion", "expansion", "number")
 
 
@@ -55,8 +51,8 @@ WORDS = ("word", "string", "raw_string", "concatenation", "simple_expansion", "e
 class Shell:
     """The state of a shell at one point of a command line; *bodies* are the texts of its here-documents.
 
-    *downloaded* are files that came from another machine, *created* the folders that it makes, *allowed*
-    the programs of the user's settings, *unused* the functions that nothing has called yet.
+    *downloaded* are files that came from another machine, *allowed* the programs of the user's settings,
+    *unused* the functions that nothing has called yet.
     """
 
     paths: PathContext
@@ -67,7 +63,6 @@ class Shell:
     functions: dict[str, Node] = attrs.field(factory=dict[str, "Node"])
     bodies: list[str] = attrs.field(factory=list[str])
     downloaded: set[str] = attrs.field(factory=set[str])
-    created: set[Path] = attrs.field(factory=set[Path])
     unused: set[str] = attrs.field(factory=set[str])
     allowed: frozenset[str] = frozenset()
 
@@ -266,11 +261,13 @@ class Shell:
         """Check an assignment, and remember it if it is *kept* for the commands that follow."""
         if kept:
             self.variables[name] = value
-        if UNSAFE_VARIABLE.fullmatch(name) and (name != "IFS" or kept):
+        if any(fnmatchcase(name, each) for each in table()["shell"]["unsafe"]) and (name != "IFS" or kept):
             self.findings.deny(f"agents may not set {name}")
-        if UNSAFE_VARIABLE.fullmatch(name) or RUNNING_VARIABLE.fullmatch(name):
-            if value not in ("", "cat", "less", "true", ":", "more"):
-                self.findings.ask(f"{name} can run arbitrary commands")
+        if (
+            any(fnmatchcase(name, each) for each in table()["shell"]["running"])
+            and value not in table()["shell"]["pagers"]
+        ):
+            self.findings.ask(f"{name} can run arbitrary commands")
             self.run_text(value)
 
     def _declare(self, node: Node) -> None:
@@ -295,8 +292,9 @@ class Shell:
                 self._assignment(child, kept=not words)
             elif child.type in ("subshell", "ERROR"):
                 self.walk(child, "")
-        follows = node.next_sibling.type if node.next_sibling else ""
-        return self.run(words, stdin, guarded=follows == "&&")
+        while not node.next_sibling and node.parent and node.parent.type == "list":
+            node = node.parent
+        return self.run(words, stdin, guarded=bool(node.next_sibling) and node.next_sibling.type == "&&")
 
     def run(
         self, words: Sequence[str], stdin: str = "", *, installs: bool = False, guarded: bool = False
@@ -313,10 +311,10 @@ class Shell:
             return ""
         first, arguments = words[0], list(words[1:])
         folder, _, base = first.rpartition("/")
-        if not (base or first == "") or not known(base) or is_pattern(base) or not known(folder):
-            if not (known(base) and entry_of("kinds", base)):
-                self.findings.ask("the program is known only at run time: write it out")
-                return UNKNOWN
+        hidden = (first and not base) or not known(first) or is_pattern(base)
+        if hidden and not entry_of("kinds", base):
+            self.findings.ask("the program is known only at run time: write it out")
+            return UNKNOWN
         if match := ASSIGNMENT.fullmatch(first):
             self.assign(match[1], match[2], kept=len(words) == 1)
             return self.run(arguments, stdin)
@@ -367,7 +365,7 @@ class Shell:
             folder = self.paths.policy.resolved(where, cwd)
             found.append(folder)
             # Without the folder, the command fails and the shell stays where it is.
-            if not folder.is_dir() and folder not in self.created and not guarded and cwd:
+            if not folder.is_dir() and not guarded and cwd:
                 found.append(cwd)
         if all(objections):
             self.findings.add(objections[0])

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-SECTIONS = ("kinds", "outward", "denied", "asked", "wrappers")
-"""The sections that name programs."""
 Section = Mapping[str, frozenset[str]]
 
 
@@ -28,14 +26,18 @@ def table() -> Mapping[str, Section]:
 
 @cache
 def _by_program(section: str) -> Mapping[str, str]:
-    if section == "wrappers":
-        return dict.fromkeys(table()[section], section)
     return {program: name for name, programs in table()[section].items() for program in programs}
 
 
 def entry_of(section: str, program: str) -> str:
     """Return the entry that lists a program, such as its kind or a reason; empty if none does."""
     return _by_program(section).get(program, "")
+
+
+def is_listed(program: str) -> bool:
+    """Whether a program is known to the policy at all."""
+    named = any(entry_of(section, program) for section in ("outward", "denied", "asked"))
+    return named or bool(entry_of("kinds", base_name(program))) or program in {"git", *table()["wrappers"]}
 
 
 def is_in(group: str, program: str) -> bool:

@@ -33,7 +33,6 @@ LITERAL = str.maketrans(STAR + QUERY + BRACKET, "*?[")
 _SHOWN = str.maketrans({UNKNOWN: "$…", CONTENT: "$…", DOWNLOAD: "$…", STAR: "*", QUERY: "?", BRACKET: "["})
 PATTERN = str.maketrans({STAR: "*", QUERY: "?", BRACKET: "[", UNKNOWN: "*", CONTENT: "*", DOWNLOAD: "*"})
 """Turns a word into a pattern for ``fnmatch``; an unknown part may be anything."""
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v"}
 
 # The parser's time and memory grow with the square of some of these counts (measured: 100 kB of `a|` need
 # more than 10 GB, 8 kB of them 0.9 s).
@@ -51,13 +50,8 @@ class TooComplex(Exception):
 class Scope(Protocol):
     """What the expansion of words needs from a shell."""
 
-    def variable(self, name: str) -> str:
-        """Return the value of a variable."""
-        ...
-
-    def substitute(self, node: Node) -> str:
-        """Check the commands in ``$(…)`` or ``<(…)``, and return their output."""
-        ...
+    def variable(self, name: str) -> str: ...  # its value
+    def substitute(self, node: Node) -> str: ...  # the output of ``$(…)`` or ``<(…)``
 
 
 @cache
@@ -78,11 +72,8 @@ def parse(text: str) -> tuple[Node, list[str]]:
         raise TooComplex("the command contains control characters")
     bodies: list[str] = []
     short = _without_bodies(text, bodies)
-    if (
-        len(short) > MAX_LENGTH
-        or short.count("|") > MAX_PIPES
-        or len(re.findall(r"[|&;<>(){}$`\[]", short)) > MAX_STRUCTURE
-    ):
+    structure = len(re.findall(r"[|&;<>(){}$`\[]", short))
+    if len(short) > MAX_LENGTH or short.count("|") > MAX_PIPES or structure > MAX_STRUCTURE:
         raise TooComplex("the command is too long or too complex to be checked")
     return _parser().parse(short.encode("utf-8", "replace")).root_node, bodies
 
@@ -178,7 +169,12 @@ def _render(node: Node, scope: Scope, *, quoted: bool) -> str:
         case "raw_string":
             return text_of(node)[1:-1]
         case "ansi_c_string":
-            return _unescaped(text_of(node)[2:-1])
+            text = re.sub(
+                r"\\([0-7]{3}|[^xuU])",
+                lambda m: chr(int(m[1], 8)) if m[1].isdigit() else m[0],
+                text_of(node)[2:-1],
+            )
+            return text.encode("latin-1", "backslashreplace").decode("unicode_escape", "replace")
         case "string" | "translated_string":
             return _render_parts(node, scope, quoted=True)
         case "simple_expansion":
@@ -284,19 +280,6 @@ def _braces(text: str, depth: int) -> Iterator[str]:
         return
     for part in match[1].split(_COMMA):
         yield from _braces(text[: match.start()] + part + text[match.end() :], depth + 1)
-
-
-def _unescaped(text: str) -> str:
-    """Return the text of ``$'…'``, whose escapes are those of C."""
-
-    def plain(match: re.Match[str]) -> str:
-        code = match[1]
-        if code[0] in "xuU" and len(code) > 1:
-            return chr(int(code[1:], 16))
-        return chr(int(code, 8) & 0xFF) if code[0] in "01234567" else _ESCAPES.get(code, code)
-
-    hexes = r"x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U000?[0-9a-fA-F]{1,5}"
-    return re.sub(rf"\\({hexes}|[0-7]{{1,3}}|.)", plain, text, flags=re.DOTALL)
 
 
 def body_of(node: Node, bodies: list[str], scope: Scope) -> str:
