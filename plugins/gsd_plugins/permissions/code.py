@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .network import LOOPBACK
@@ -71,8 +72,8 @@ def check_code(shell: Shell, code: str, language: str) -> None:
         if not text or len(text) > 300 or "\n" in text:
             continue
         if re.match(r"(?:/|~|\.\.(?:/|$))", text) and (
-            text[0] != "/" or os.path.isdir(f"/{text.split('/')[1]}")
-        ):  # noqa: PTH112
+            text[0] != "/" or Path("/", text.split("/")[1]).is_dir()
+        ):
             path = os.path.expanduser(text)  # noqa: PTH111
             findings.add(paths.check_read(path))
             if changes and path.count("/") > 1 and (objection := paths.check_write(path)):
@@ -116,18 +117,18 @@ def _check_started(shell: Shell, code: str, strings: Sequence[str]) -> None:
 
 def check_sed(shell: Shell, words: Sequence[str]) -> bool:
     """Check a sed script: ``w`` writes files, ``e`` runs commands; return whether it has one of them."""
-    script = "\n".join(word for word in words if not word.startswith("-") or word.startswith("--expression="))
+    script = "\n".join(
+        word.removeprefix("--expression=") for word in words if re.match("[^-]|--exp.*=", word)
+    )
     part = r"(?:\\.|(?!\1)[^\\])*"
-    script = script.removeprefix("--expression=")
     left = re.sub(rf"s([^\w\s\\]){part}\1{part}\1[gpiIm0-9]*|\b[aic](?:[\\ ]|$).*", "", script)
     left = re.sub(r"/(?:\\.|[^/\\])*/", "/", left)
     found = re.findall(
-        r"(?:^|[;{}\n\d$/\s])\s*([weW])(?:\s*$|\s+([^;\n}]+)|(?<=[wW])([^;\n}\w][^;\n}]*))", left
+        r"(?:^|[;{}\n\d$/\s])\s*(?:([wW])\s*([^;\n}\w][^;\n}]*|$)|(e)(?:\s+([^;\n}]+)|\s*$))", left
     )
-    for kind, *target in found:
-        if kind == "e":
+    for _, file, runs, command in found:
+        shell.findings.add(None if runs else shell.paths.check_write(file.strip() or STAR))
+        if runs:
             shell.findings.ask("the e of sed runs commands: run them directly")
-            shell.run_text("".join(target))
-        else:
-            shell.findings.add(shell.paths.check_write("".join(target).strip() or STAR))
+            shell.run_text(command)
     return bool(found)

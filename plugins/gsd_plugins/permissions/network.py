@@ -35,11 +35,9 @@ def check_network(shell: Shell, program: str, words: list[str]) -> None:
     if verb := _publishes(program, bare, words):
         findings.outward(f"{program} {shown(verb)}: it has effects on other machines")
     local = table()["local"].get(program, frozenset())
-    if found := next(
-        (word for word in [*bare[:1], *words] if word in local and (word[0] == "-" or word == bare[0])), ""
-    ):
-        if not bare[1:] or bare[1] not in table()["cloud"]["verbs"]:
-            findings.ask(f"{program} {found}: it changes something outside the project, or cannot be undone")
+    found = [word for word in [*bare[:1], *words] if word in local and (word[0] == "-" or word == bare[0])]
+    if found and not (bare[1:] and bare[1] in table()["cloud"]["verbs"]):
+        findings.ask(f"{program} {found[0]}: it changes something outside the project, or cannot be undone")
     if is_in("downloaders", program):
         _check_sending(shell, program, words)
     elif is_in("sends", program) and any(CONTENT in word for word in words):

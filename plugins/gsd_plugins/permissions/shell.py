@@ -294,7 +294,8 @@ class Shell:
                 self.walk(child, "")
         while not node.next_sibling and node.parent and node.parent.type == "list":
             node = node.parent
-        return self.run(words, stdin, guarded=bool(node.next_sibling) and node.next_sibling.type == "&&")
+        following = node.next_sibling
+        return self.run(words, stdin, guarded=following is not None and following.type == "&&")
 
     def run(
         self, words: Sequence[str], stdin: str = "", *, installs: bool = False, guarded: bool = False
@@ -310,7 +311,7 @@ class Shell:
         if not words:
             return ""
         first, arguments = words[0], list(words[1:])
-        folder, _, base = first.rpartition("/")
+        base = first.rpartition("/")[2]
         hidden = (first and not base) or not known(first) or is_pattern(base)
         if hidden and not entry_of("kinds", base):
             self.findings.ask("the program is known only at run time: write it out")

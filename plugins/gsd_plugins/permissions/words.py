@@ -25,6 +25,7 @@ STAR, QUERY, BRACKET = "\x03", "\x04", "\x05"
 """Interpreted ``*``, ``?`` and ``[``. A star also stands for any single file name or number."""
 _LEFT, _COMMA, _RIGHT, _TILDE, _SPLIT = "\x06", "\x0e", "\x0f", "\x10", "\x11"
 _BODY = "\x12"
+_ESCAPE = r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|.)"
 MARKERS = re.compile(r"[\x00-\x06\x0e-\x12]")
 _LIVE = str.maketrans("*?[{,}", STAR + QUERY + BRACKET + _LEFT + _COMMA + _RIGHT)
 _LITERAL = str.maketrans(_LEFT + _COMMA + _RIGHT + _TILDE, "{,}~")
@@ -169,12 +170,7 @@ def _render(node: Node, scope: Scope, *, quoted: bool) -> str:
         case "raw_string":
             return text_of(node)[1:-1]
         case "ansi_c_string":
-            text = re.sub(
-                r"\\([0-7]{3}|[^xuU])",
-                lambda m: chr(int(m[1], 8)) if m[1].isdigit() else m[0],
-                text_of(node)[2:-1],
-            )
-            return text.encode("latin-1", "backslashreplace").decode("unicode_escape", "replace")
+            return re.sub(_ESCAPE, _unescaped, text_of(node)[2:-1], flags=re.DOTALL)
         case "string" | "translated_string":
             return _render_parts(node, scope, quoted=True)
         case "simple_expansion":
@@ -280,6 +276,17 @@ def _braces(text: str, depth: int) -> Iterator[str]:
         return
     for part in match[1].split(_COMMA):
         yield from _braces(text[: match.start()] + part + text[match.end() :], depth + 1)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1]
+    if code[0] in "xuU" and len(code) > 1:
+        return chr(int(code[1:], 16))
+    return (
+        chr(int(code, 8) & 0xFF)
+        if code[0] in "01234567"
+        else {"n": "\n", "t": "\t", "r": "\r"}.get(code, code)
+    )
 
 
 def body_of(node: Node, bodies: list[str], scope: Scope) -> str:
