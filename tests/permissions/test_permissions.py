@@ -724,6 +724,8 @@ def test_a_read_only_step_may_run_commands_that_read(command: str, tree: Path) -
         "uniq a b",
         "rg --pre sh x",
         "bash -c 'touch x'",
+        "bash scripts/x.sh",
+        "python3 -c 'print(1)'",
         "ls; touch x",
         "echo $(touch x)",
     ],

@@ -13,7 +13,12 @@ This is not a sandbox. The policy reads the text of a command; what it does not 
 
 - what a script, a test, a build or a program of the project does, also one that the agent has just written;
 - what an installed package does, and a program that a registry delivers (``npx``, ``uvx``);
-- code in an interpreter's argument that hides what it does: only literals and names are read;
+- code in an interpreter's argument that hides what it does: only literals and names are read, so a name that
+  is bound to something else (``w = open; …``) or a path from a library call can go unnoticed;
+- which files an archive, a patch or a version of the project's own tool replaces;
+- what the output of a program is, beyond that of ``echo``, ``find`` and the like: it is unknown, and asked
+  about where it is written to or run;
+- in a sandbox, a command whose program or text is known only at run time (``$CMD``, ``eval "$X"``);
 - links and files that appear between the check and the command, and links inside an archive;
 - where ``PATH``, an alias or a function of the user's shell leads.
 

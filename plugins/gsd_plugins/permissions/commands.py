@@ -120,7 +120,9 @@ def _check_env(shell: Shell, words: list[str], stdin: str) -> str:
 def _check_xargs(shell: Shell, words: list[str], stdin: str) -> str:
     command = _after_options(words, table()["options"]["xargs"])
     options = words[: len(words) - len(command)]
-    names = stdin.split() if known(stdin) and stdin.strip() and "-a" not in options else [UNKNOWN]
+    lines = any(re.match(r"-\w*[0d]|--(?:null|delim)", word) for word in options)
+    names = [name for name in re.split(r"\\0|\n" if lines else r"\s+", stdin) if name]
+    names = names if known(stdin) and names and "-a" not in options else [UNKNOWN]
     token = next((value for option, value in pairwise(options) if option == "-I"), "")
     token = token or next((word[2:] or "{}" for word in options if re.match(r"-I.|-i", word)), "")
     if not any(token and token in word for word in command):
@@ -145,7 +147,7 @@ def _check_find(shell: Shell, program: str, words: list[str]) -> None:
 def _check_quoted(shell: Shell, program: str, words: Sequence[str]) -> None:
     """Follow arguments that are command lines, such as ``--exec "npm publish"``.
 
-    Whether they run is not known: what is denied in them is a question, unless the program is known to run it.
+    Whether they run is not known, so what is denied in them is a question.
     """
     if is_in("shell_text", program):
         bare = [
@@ -229,7 +231,7 @@ def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> boo
     """Check the arguments as paths that are read or written; return whether anything may be changed."""
     findings, paths = shell.findings, shell.paths
     flags = [word for word in words if word.startswith("-")]
-    if kind == "text" or (is_in("shells", program) and not shell.writable):
+    if kind == "text" or (is_in("shells", program) and any(re.match(r"-[a-zA-Z]*c", word) for word in flags)):
         return False
     if is_in("containers", program):
         for word in words:
