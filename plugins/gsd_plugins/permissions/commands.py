@@ -41,6 +41,12 @@ def check_command(
     for section, add in (("denied", findings.deny), ("asked", findings.ask)):
         if (reason := entry_of(section, program)) and not only_help(words):
             add(f"{program}: {reason}")
+    module = next((n for n, word in enumerate(words) if re.fullmatch(r"-[a-zA-Z]*m", word)), 0)
+    options = pairwise(["", *words[:module]])
+    if base_name(program) in ("python", "pypy") and all(
+        w[:1] == "-" or b in ("-W", "-X") for b, w in options
+    ):
+        words = ["-m", *words[module + 1 :]] if module else words
     for count in (2, 1, 0):
         key = " ".join([base_name(program), *words[:count]])
         section = next((name for name in ("wrappers", "installs") if key in table()[name]), "")

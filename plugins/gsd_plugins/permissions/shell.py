@@ -208,6 +208,8 @@ class Shell:
                     elif not child.type.startswith(("heredoc", "file_descriptor")):
                         followers.append(child)
             else:
+                # The parser counts words behind `< file` as further files; they are arguments.
+                followers += redirect.children_by_field_name("destination")[1:]
                 wrote, text = self._redirect(redirect)
                 writes |= wrote
                 stdin = text if text is not None else stdin
@@ -229,7 +231,7 @@ class Shell:
             return False, "\n".join(expand_text(child, self) for child in node.named_children)
         operator = next((text_of(child) for child in node.children if not child.is_named), ">")
         descriptor = next((text_of(child) for child in node.children if child.type == "file_descriptor"), "")
-        given = node.children_by_field_name("destination")
+        given = node.children_by_field_name("destination")[:1]
         for target in [word for child in given for word in expand(child, self)]:
             if operator.endswith("&") and re.fullmatch(r"\d*-?|\x03", target):
                 return False, None
