@@ -289,9 +289,18 @@ def user_config() -> Path:
 
 def trust_folder() -> Path:
     """Return the user's own folder with the list of what they trust in projects."""
+    return _state_folder() / "trust"
+
+
+def journals_folder() -> Path:
+    """Return the user's own folder with the list of the journals that their runs have written here."""
+    return _state_folder() / "journals"
+
+
+def _state_folder() -> Path:
     if override := os.environ.get("GSD_STATE_DIR"):
-        return Path(override) / "trust"
-    return _own_folder("state") / "trust"
+        return Path(override)
+    return _own_folder("state")
 
 
 def _own_folder(kind: Literal["config", "state"]) -> Path:

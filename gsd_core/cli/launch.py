@@ -156,9 +156,12 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     if not options.asked:
         check_idea(root, idea, state, base_command(options.global_options))
 
-    settings = build_settings(options, loaded, previous)
-    trust = _settle_trust(options, loaded, settings, previous)
+    # A journal that came with the folder counts only if it is trusted: not for the question itself.
+    own = previous if previous and previous.is_own else None
+    settings = build_settings(options, loaded, own)
+    trust = _settle_trust(options, loaded, settings, own)
     loaded = admit(loaded, trust)
+    previous = own if trust.new else previous
     settings = require_sandbox(build_settings(options, loaded, previous), trust)
 
     check_loaded(loaded)

@@ -42,7 +42,8 @@ from gsd_core.plugins.isolation import PluginFailure, report_failure
 from gsd_core.plugins.watchdog import Blocked, Watchdog
 from gsd_core.processes import boot_id, start_time
 from gsd_core.sanitize import clip, register_secrets, safe_text
-from gsd_core.settings import RunSettings, bind_settings
+from gsd_core.settings import RunSettings, bind_settings, journals_folder
+from gsd_core.trust import KnownJournals
 
 from .guard import finish as finish_undoing
 from .last_run import LastRun, read_last_run
@@ -87,6 +88,7 @@ async def run_project(request: RunRequest) -> RunEnd:
                 # Another process ran after the journal was read and before the lock was taken.
                 last = read_last_run(journal)
                 await check_project(request, git, last)
+            _remember(journal, request)
             used = recorded_sandbox(last.facts)
             settings = request.settings.of(RunSettings)
             sandbox = await choose_sandbox(request.hooks, settings, request.root, used_before=used)
@@ -100,6 +102,17 @@ async def run_project(request: RunRequest) -> RunEnd:
         finally:
             await asyncio.sleep(0)  # a plugin failure at the very end is still recorded
             journal.close()
+
+
+def _remember(journal: Journal, request: RunRequest) -> None:
+    """Make the journal one that this user's runs have written; whoever calls has asked for trust before."""
+    try:
+        known = KnownJournals(journals_folder())
+        if journal.is_empty() or not known.has(journal, request.root):
+            known.add(journal, request.root, request.clock())
+    except (OSError, ConfigError) as error:
+        # The run itself does not need it.
+        log.warning("gsd resume will not recognize the journal of this run: %s", error)
 
 
 async def _open(
