@@ -28,6 +28,7 @@ import attrs
 
 from .errors import ConfigError
 from .files import read_below
+from .model.notice import NOTICE_TYPES, NoticeType
 from .model.step import Depth, Profile
 
 if TYPE_CHECKING:
@@ -172,7 +173,24 @@ class LimitSettings:
     detector: timedelta = setting(timedelta(minutes=10), harmless=at_most(timedelta(hours=1)))
 
 
-CORE_SECTIONS: tuple[tuple[str, type], ...] = (("run", RunSettings), ("limits", LimitSettings))
+@attrs.frozen(kw_only=True)
+class NotifySettings:
+    """Which notifications are sent, section ``notify``; the plugins' own settings say where to.
+
+    *events*: the types of notifications to send: ``question``, ``progress``, ``error``, ``crash`` and
+    ``complete``. *remind_after*: how long a question has to stay open until people are reminded of it; each
+    further reminder comes after twice the time, up to a day. 0 means no reminder.
+    """
+
+    events: tuple[NoticeType, ...] = setting(NOTICE_TYPES)
+    remind_after: timedelta = setting(timedelta(hours=1))
+
+
+CORE_SECTIONS: tuple[tuple[str, type], ...] = (
+    ("run", RunSettings),
+    ("limits", LimitSettings),
+    ("notify", NotifySettings),
+)
 
 
 COMMAND_LINE = "command line"
