@@ -44,7 +44,8 @@ def problem(url: str) -> str:
 def message(notice: Notice) -> str:
     """Return the text of a notification, with the command that answers its question."""
     answer = f"Answer with: {notice.answer_with}" if notice.answer_with else ""
-    return "\n\n".join(part for part in (notice.body, answer) if part)
+    # Apprise sends nothing without a body.
+    return "\n\n".join(part for part in (notice.body, answer) if part) or notice.title
 
 
 def send(url: str, notice: Notice) -> str:
@@ -90,8 +91,14 @@ def _service(url: str) -> Any:
     import apprise
 
     factory: Any = apprise.Apprise
+    # Otherwise apprise sends in a thread of its own pool. Python waits for that thread before it exits, and
+    # what the thread logs cannot be told from the log of another service.
+    no_limit: dict[str, Any] = (
+        {"service_timeout": 0} if hasattr(apprise.AppriseAsset, "_service_timeout") else {}
+    )
+    asset: Any = apprise.AppriseAsset(async_mode=False, **no_limit)
     try:
-        return factory.instantiate(url)
+        return factory.instantiate(url, asset=asset)
     except Exception:
         return None
 
