@@ -35,8 +35,8 @@ class Answers:
 
     @implements(gsd_answer)
     async def wait(self, inquiry: Inquiry) -> Sequence[Answer] | None:
-        while len(questions(self.notifier)) < self.count:
-            await asyncio.sleep(0.01)  # noqa: ASYNC110 - the notifier has no event for it
+        while len(questions(self.notifier)) < self.count:  # noqa: ASYNC110 - there is no event for it
+            await asyncio.sleep(0.01)
         return [Answer(question=inquiry.questions[0].id, chosen=(self.label,))]
 
 
@@ -48,10 +48,10 @@ def questions(notifier: RecordingNotifier) -> list[Notice]:
 def test_reminders_come_at_growing_intervals_until_the_answer(tmp_path: Path) -> None:
     root, notifier = h.repository(tmp_path / "project"), RecordingNotifier()
     sections = {"notify": {"remind_after": 0.1, "events": ["question"]}}
-    human = Answers(notifier, 4)
+    agent, human = h.one_phase(question=True), Answers(notifier, 4)
 
     end = h.do(
-        h.request(root, h.one_phase(question=True), given=h.idea(), yes=False, sections=sections, **plugins)
+        h.request(root, agent, given=h.idea(), yes=False, sections=sections, notifier=notifier, human=human)
     )
 
     notices = notifier.notices  # of the other types there are none
