@@ -186,10 +186,32 @@ class NotifySettings:
     remind_after: timedelta = setting(timedelta(hours=1))
 
 
+def _decides_nothing(value: Any, otherwise: Any) -> bool:
+    """Whether questions that nobody answers stay unanswered, for *harmless*."""
+    return value in ("wait", "stop")
+
+
+@attrs.frozen(kw_only=True)
+class QuestionSettings:
+    """What becomes of a question that nobody answers, section ``questions``.
+
+    *unanswered*: what to do with a question that is open for longer than *timeout*. ``wait`` leaves it open:
+    a run that nobody can answer now ends with exit code 3. ``recommended`` waits until then, and takes the
+    recommended option; a question without one, one for a human only, and the choice between retry, skip and
+    abort stay open. ``stop`` ends the run with exit code 3 even if somebody could still answer.
+    """
+
+    unanswered: Literal["wait", "recommended", "stop"] = setting(
+        "wait", harmless=_decides_nothing, consent=True
+    )
+    timeout: timedelta = setting(timedelta(hours=1), consent=True)
+
+
 CORE_SECTIONS: tuple[tuple[str, type], ...] = (
     ("run", RunSettings),
     ("limits", LimitSettings),
     ("notify", NotifySettings),
+    ("questions", QuestionSettings),
 )
 
 

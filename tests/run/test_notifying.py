@@ -175,16 +175,6 @@ def test_the_result_for_each_service_is_recorded_and_the_end_has_a_summary(tmp_p
         assert line in complete.body
 
 
-@pytest.mark.slow
-def test_only_the_wanted_types_are_sent(tmp_path: Path) -> None:
-    root, notifier = h.repository(tmp_path / "project"), RecordingNotifier()
-    sections = {"notify": {"events": "complete"}}
-
-    h.do(h.request(root, h.one_phase(), given=h.idea(), notifier=notifier, sections=sections))
-
-    assert [notice.type for notice in notifier.notices] == ["complete"]
-
-
 @define(eq=False)
 class Hanging:
     """A notifier that never returns."""
