@@ -32,6 +32,8 @@ from .runtime import Run
 
 POLL = timedelta(milliseconds=250)
 MAX_TEXT_LENGTH = 4000
+LEAST_TIME = timedelta(seconds=2)
+"""How long the answer plugins of each process have before ``questions.unanswered`` decides."""
 
 
 async def ask(
@@ -120,7 +122,9 @@ def _time_left(run: Run, inquiry: Inquiry) -> timedelta:
     """Return how long the questions may still stay open; they may have been asked by an earlier process."""
     limit: timedelta = run.request.settings.of(QuestionSettings).timeout
     asked = [record.at for question in inquiry.questions if (record := _record_of(run, question.id))]
-    return max(timedelta(0), min(limit, max(asked, default=run.now()) + limit - run.now()))
+    left = max(asked, default=run.now()) + limit - run.now()
+    # A process that resumes the run after that time may have been given the answer: `--answers`, `--yes`.
+    return min(limit, max(left, LEAST_TIME))
 
 
 def _decide(run: Run, inquiry: Inquiry, policy: str) -> None:
