@@ -34,6 +34,7 @@ from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
 from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import End
+from gsd_core.model.event import Event
 from gsd_core.model.ids import new_run_id
 from gsd_core.model.notice import Notice
 from gsd_core.model.step import Idea
@@ -238,10 +239,15 @@ async def _with_plugins(run: Run, opening: Sequence[Record], stopper: Stopper | 
         if any(leftovers.values()):
             run.record("recovered", leftovers)
         try:
-            return await _close(run, await _loop_to_end(run, stopper))
+            end = await _loop_to_end(run, stopper)
+            closed = await _close(run, end)
+            if run.state.closed is None:
+                # The journal cannot be written, so no fact says that the run ended.
+                publisher.notify(run.state, _end_event(run, end))
+            return closed
         except Exception as exc:
             if not isinstance(exc, GsdError):
-                publisher.send(_crash_notice(run, exc))
+                publisher.notifier.send(_crash_notice(run, exc, publisher.notifier.command))
             raise
 
 
@@ -345,13 +351,19 @@ async def _close(run: Run, end: End) -> RunEnd:
     )
 
 
-def _crash_notice(run: Run, exc: Exception) -> Notice:
+def _end_event(run: Run, end: End) -> Event:
+    return Event(
+        seq=run.state.seq, name="run.closed", at=run.now(), run=run.id, data={**unstructure(end), "notes": []}
+    )
+
+
+def _crash_notice(run: Run, exc: Exception, command: str) -> Notice:
     return Notice(
         key=f"crash {run.id} {run.state.seq}",
         type="crash",
         level="error",
-        title=f"{run.root.name}: gsd crashed; resume with `{run.request.info.command} resume`",
-        body=clip(safe_text(f"{type(exc).__name__}: {exc}"), 2000),
+        title=f"{run.root.name}: gsd crashed",
+        body=f"{clip(safe_text(f'{type(exc).__name__}: {exc}'), 2000)}\nContinue with: {command} resume",
         run=run.id,
     )
 
