@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "answer": CommandEntry("answer", "Answer the question ID."),
     "stop": CommandEntry("stop", "Ask the active run to stop."),
     "phases": CommandEntry("phases", "List the phases of the current milestone."),
+    "phase": CommandEntry("phase", "Add, insert or remove a phase of the roadmap."),
     "plans": CommandEntry("plans", "List the plans of PHASE."),
     "gaps": CommandEntry("gaps", "Show the gaps of PHASE."),
     "requirements": CommandEntry(
