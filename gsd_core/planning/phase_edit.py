@@ -177,7 +177,7 @@ def plan_removal(root: Path, number: str, *, force: bool = False, keep_numbers: 
     if own:
         operations.append(_remove(root, own.path))
     for folder in sorted(moved.values(), key=lambda one: phase_order(one.number)):
-        operations += _move(root, folder, change, names)
+        operations += _move(root, folder, change, names, gone=own.path if own else "")
     return PhaseEdit(
         what="remove",
         phase=removed,
@@ -233,11 +233,13 @@ def _new_name(folder: Folder, number: str) -> str:
     return f"{match[1]}{padded(number)}{name[match.end() :]}"
 
 
-def _move(root: Path, folder: Folder, change: Renumbering, names: dict[str, str]) -> list[Operation | None]:
+def _move(
+    root: Path, folder: Folder, change: Renumbering, names: dict[str, str], *, gone: str
+) -> list[Operation | None]:
     """Plan to move a folder, and to rename and edit the files in it that are named after its phase."""
     old, new = folder.number, change.numbers[folder.number]
     target = f"{PHASES}/{names[folder.path.rpartition('/')[2]]}"
-    if inode_below(root, target) and target not in {f"{PHASES}/{name}" for name in names}:
+    if inode_below(root, target) and target not in {gone, *(f"{PHASES}/{name}" for name in names)}:
         raise PlanningError("is in the way of a renumbered phase", path=target, hint="move it away")
     inode = inode_below(root, folder.path)
     operations: list[Operation | None] = [

@@ -141,7 +141,8 @@ def in_plan_ids(text: str, change: Renumbering, folders: Mapping[str, str]) -> s
         return text
     any_of = "|".join(map(re.escape, sorted(tokens, key=len, reverse=True)))
     # A plan (04-01), a document (04-CONTEXT.md) or a criterion (04:C2); not a date (2026-04-01).
-    named = rf"(?<![\w.:-])({any_of})(?=-\d{{2}}(?![\d-])|-[A-Z]{{4,}}[A-Z-]*\.(?:md|json)\b|:C\d)"
+    ends = r"-\d{2}(?:-[A-Z]{4,}|(?![\d-]))|-[A-Z]{4,}[A-Z-]*\.(?:md|json)\b|:C\d"
+    named = rf"(?<![\w.:-])({any_of})(?={ends})"
     text = re.sub(named, lambda match: tokens[match[1]], text)
     own = rf"^(phase:[ \t]*[\"']?)({any_of})(?=[\"']?[ \t]*\r?$)"
     return re.sub(own, lambda match: match[1] + tokens[match[2]], text, count=1, flags=re.MULTILINE)

@@ -67,6 +67,8 @@ _FIELD_NAMES = {
 }
 _ITEM = re.compile(r"^\s*(?:\d+[.)]|[-*])\s+(?:\[[ xX]\]\s+)?(.*)$")
 HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*)$")
+RULE = re.compile(r"\s{0,3}(?:-{3,}|\*{3,}|_{3,})\s*$")
+"""A horizontal rule; what follows one is no longer about the phase above it."""
 _SUMMARY = re.compile(r"<summary[^>]{0,200}>([^<]*)", re.IGNORECASE)
 
 # The first cell of a row begins with one phase, not with a range ("1-4" counts a whole milestone).
@@ -460,7 +462,7 @@ def _criteria(lines: Sequence[str]) -> Iterator[str]:
             begun, item = True, match[2]
         elif not begun:
             continue
-        elif match or line.startswith(("#", "|", "Plans:")) or PLAN_LINE.match(line):
+        elif match or line.startswith(("#", "|", "Plans:")) or PLAN_LINE.match(line) or RULE.match(line):
             break
         elif numbered := _ITEM.match(line):
             if item:

@@ -28,6 +28,7 @@ from .roadmap import (
     PHASE_HEADING,
     PLAN_LINE,
     ROW_NUMBER,
+    RULE,
     Entry,
     Mention,
     Roadmap,
@@ -38,7 +39,6 @@ from .roadmap import (
 from .roadmap_edit import place_for_section
 
 _ORDER = re.compile(rf"(?<=[ :]){TOKEN}(?:\s*(?:→|->)\s*{TOKEN})+\s*$")
-_BREAK = re.compile(r"\s{0,3}(?:-{3,}|\*{3,}|_{3,})\s*$")
 
 
 @attrs.frozen(kw_only=True)
@@ -256,6 +256,8 @@ def remove_phase(text: str, change: Renumbering) -> str:
         gone |= set(range(entry.line, _after_item(lines, entry.line) if in_checklist else entry.line + 1))
     _renumber_lines(roadmap, lines, change)
     lines.lines = [line for at, line in enumerate(lines.lines) if at not in gone]
+    if lines.lines and lines.lines[-1] == "\r":
+        lines.lines[-1] = ""  # the blank line above the last section is the end of the file now
     edited = str(lines)
     _check(roadmap, parse_roadmap(edited), change, None, "")
     return edited
@@ -275,7 +277,7 @@ def _end_of_phase(roadmap: Roadmap, lines: Lines, section: Section) -> int:
         while end > section.line + 1 and (cells(lines[end - 1]) or not lines[end - 1].strip()):
             end -= 1
     for at in range(section.line + 1, end):
-        if _BREAK.match(lines[at]):
+        if RULE.match(lines[at]):
             is_separator = lines.before_blank(at + 1, end) == at + 1 and end < len(lines)
             return end if is_separator else at
     return end
