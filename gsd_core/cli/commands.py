@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "phases": CommandEntry("phases", "List the phases of the current milestone."),
     "phase": CommandEntry("phase", "Add, insert or remove a phase of the roadmap."),
     "plans": CommandEntry("plans", "List the plans of PHASE."),
+    "todo": CommandEntry("todo", "Capture, list and complete todos."),
     "gaps": CommandEntry("gaps", "Show the gaps of PHASE."),
     "requirements": CommandEntry(
         "requirements",

@@ -16,7 +16,7 @@ from .schema import open_to_write, to_json
 
 def put(
     path: Path,
-    kind: Literal["answer", "stop", "phase"],
+    kind: Literal["answer", "stop", "phase", "todo"],
     data: Mapping[str, Any],
     by: str,
     *,

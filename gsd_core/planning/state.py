@@ -25,6 +25,7 @@ _TOTAL = re.compile(
     r"^([ \t]*(?:[-*][ \t]+)?(?:\*\*)?Total plans completed:?(?:\*\*)?:?[ \t]+)(\d{1,9})[ \t]*$",
     re.IGNORECASE,
 )
+PENDING_TODOS = "pending todos"
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t]*$")
 _NOTHING = re.compile(r"^\(?(?:None|None yet|No decisions yet|\(none\))\.?\)?$", re.IGNORECASE)
 
@@ -33,9 +34,9 @@ def set_position(text: str, change: SetPosition) -> str:
     """Set the fields that the file has."""
     lines = Lines.of(text)
     # Plain fields count only in their section: "Status: ..." may begin a line of prose elsewhere.
-    start, end = _section(lines, "current position") or (0, len(lines))
+    start, end = section_lines(lines, "current position") or (0, len(lines))
     _fill(lines, range(start, end), _PLAIN, _plain(change))
-    start, end = _section(lines, "session continuity") or _section(lines, "session") or (0, 0)
+    start, end = section_lines(lines, "session continuity") or section_lines(lines, "session") or (0, 0)
     _fill(lines, range(start, end), _PLAIN, _session(change))
     _fill_frontmatter(lines, _start_of_body(lines), change)
     body = range(_start_of_body(lines), len(lines))
@@ -52,7 +53,7 @@ def add_decisions(text: str, change: AddDecisions) -> str:
     """Add the decisions that are not listed yet under ``### Decisions``."""
     lines = Lines.of(text)
     titles = ("decisions", "key decisions", "decisions made")
-    section = next((found for title in titles if (found := _section(lines, title))), None)
+    section = next((found for title in titles if (found := section_lines(lines, title))), None)
     if section is None:
         return text
     start, end = section
@@ -77,7 +78,7 @@ def renumber_position(text: str, total: int, change: Renumbering) -> str:
     A phase that is removed while it is the current one stays named: the next step sets the position.
     """
     lines = Lines.of(text)
-    start, end = _section(lines, "current position") or (0, len(lines))
+    start, end = section_lines(lines, "current position") or (0, len(lines))
     body = _start_of_body(lines)
     for at in range(len(lines)):
         if at < body:
@@ -204,7 +205,7 @@ def _fill(lines: Lines, where: range, pattern: re.Pattern[str], values: Mapping[
             lines[at] = head + value
 
 
-def _section(lines: Lines, title: str) -> tuple[int, int] | None:
+def section_lines(lines: Lines, title: str) -> tuple[int, int] | None:
     """Return the lines of the text under a heading: the first, and the one after the last."""
     start, level = 0, 0
     for at in range(len(lines)):

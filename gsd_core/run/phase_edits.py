@@ -21,6 +21,7 @@ from gsd_core.planning.phase_edit import PhaseEdit, apply_edit, plan_addition
 from gsd_core.sanitize import clip, safe_text
 
 from .runtime import Run
+from .todo_edits import edit_todos
 
 LOG = "phase-edit.json"
 REMOVED = "removed"
@@ -104,9 +105,11 @@ async def finish_edit(run: Run) -> None:
 
 
 async def take_requests(run: Run) -> None:
-    """Add the phases that other processes have asked for since the last step."""
+    """Add the phases and todos that other processes have asked for since the last step."""
     directory = run.journal.path.parent
     for item in run.journal.take_inbox():
+        if item.kind == "todo":
+            await _edit_todos(run, item)
         if item.kind != "phase":
             continue
         edit = stored_edit(directory)
@@ -134,3 +137,15 @@ async def _add(run: Run, directory: Path, item: InboxItem, edit: PhaseEdit | Non
         "phase.added", {**about, "phase": edit.phase, "commit": commit, "error": ""}, consumes=[item.id]
     )
     forget(directory)
+
+
+async def _edit_todos(run: Run, item: InboxItem) -> None:
+    about = {"todo": "", "what": "done" if item.data.get("done") else "added", "by": item.by, "error": ""}
+    try:
+        docs = run.settings.commit_docs
+        # The time of the request: after a kill, the same todo is written again.
+        todo, _ = await edit_todos(run.root, item.data, at=item.at, git=run.git, docs=docs)
+        about["todo"] = todo.id
+    except PlanningError as error:
+        about["error"] = str(error)
+    run.record("todo.edited", about, consumes=[item.id])
