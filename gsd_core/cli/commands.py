@@ -28,6 +28,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "questions": CommandEntry("questions", "List the open questions, each with the command that answers it."),
     "answer": CommandEntry("answer", "Answer the question ID."),
     "stop": CommandEntry("stop", "Ask the active run to stop."),
+    "pause": CommandEntry(
+        "pause", "Stop the active run, if any, and write a handoff: where the work is, and TEXT."
+    ),
     "phases": CommandEntry("phases", "List the phases of the current milestone."),
     "phase": CommandEntry("phase", "Add, insert or remove a phase of the roadmap."),
     "plans": CommandEntry("plans", "List the plans of PHASE."),

@@ -39,12 +39,13 @@ def command(ctx: click.Context, as_json: bool) -> None:
     from gsd_core.run.snapshot import snapshot_of
     from gsd_core.views.next import next_json, next_of
 
-    from .project import load, planned_root
+    from .project import load, notes_of, planned_root
 
     options = global_options_of(ctx)
     project = load(options)
     state = project.state
     root = planned_root(options, run=state.run)
+    warn(notes_of(root))
     planning = asyncio.run(_read(root))
     # A finished run says nothing about what is due now; its options were for what it did.
     if not state.run or state.closed == "done":
