@@ -102,7 +102,7 @@ def read_handoff(root: Path) -> Handoff | None:
             flaws.append(f"{path} cannot be read: {error}")
             continue
         texts.append(f"{path}:\n{text[:MAX_BYTES].strip()}")
-    number = _NUMBER.match(str(data.get("phase") or phase or "").lstrip("Phase "))
+    number = _NUMBER.search(str(data.get("phase") or phase or ""))
     task, total = data.get("task"), data.get("total_tasks")
     return Handoff(
         paths=tuple(paths),

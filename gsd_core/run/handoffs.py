@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from gsd_core.files import read_below, remove_below, write_below
+from gsd_core.files import FileRefused, read_below, remove_below, write_below
 from gsd_core.git import Git
 from gsd_core.model.ids import EXECUTE, PLAN, StepId
 from gsd_core.planning.handoff import read_handoff
@@ -28,7 +28,11 @@ async def consume_handoff(run: Run, step: str) -> None:
     directory = run.journal.path.parent
     for path in handoff.paths:
         kept = f"{REMOVED}/{run.id}/{path.removeprefix('.planning/')}"
-        write_below(directory, kept, read_below(run.root, path), mode=0o600)
+        try:
+            data = read_below(run.root, path)
+        except FileRefused:
+            continue  # it could not be read, so it was not used either
+        write_below(directory, kept, data, mode=0o600)
         remove_below(run.root, path)
     if run.settings.commit_docs:
         await run.effects.commit(handoff.paths, "docs: resume from handoff", {}, verify=False)
@@ -38,8 +42,6 @@ async def write_handoff(root: Path, files: Mapping[str, str], subject: str, *, g
     """Write a handoff and commit it if *docs*; return the commit, empty if there is none."""
     for path, text in files.items():
         write_below(root, path, safe_file(text).encode())
-    return (
-        await git.commit(list(files), safe_text(subject, multiline=False), trailers={}, verify=False)
-        if docs
-        else ""
-    )
+    if not docs:
+        return ""
+    return await git.commit(list(files), safe_text(subject, multiline=False), trailers={}, verify=False)
