@@ -24,6 +24,10 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "resume": CommandEntry("resume", "Resume the unfinished run."),
     "status": CommandEntry("status", "Show the run's phases, current step, open questions and cost."),
     "next": CommandEntry("next", "Show which step is due, why, and the command for it."),
+    "progress": CommandEntry(
+        "progress",
+        "Show where the project stands: phases, recent work, decisions, blockers, todos, what is next.",
+    ),
     "log": CommandEntry("log", "Show what was done, one line per record of the journal."),
     "questions": CommandEntry("questions", "List the open questions, each with the command that answers it."),
     "answer": CommandEntry("answer", "Answer the question ID."),

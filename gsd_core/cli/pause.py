@@ -59,7 +59,7 @@ def command(ctx: click.Context, text: tuple[str, ...], as_json: bool) -> None:
         _stop(root, holder)
     with ProjectLock(directory):
         docs = run_settings(root, read_config(root)).commit_docs
-        pause = asyncio.run(_pause(options, root, safe_text(" ".join(text))))
+        pause = _pause(options, root, safe_text(" ".join(text)))
         done = sum(bool(task.commit) for task in pause.tasks)
         where = pause.directory.rpartition("/")[2] or "project"
         subject = f"wip: {where} paused at {done}/{len(pause.tasks)}"
@@ -103,26 +103,17 @@ def _stop(root: Path, holder: Holder) -> None:
         time.sleep(POLL_SECONDS)
 
 
-async def _pause(options: GlobalOptions, root: Path, notes: str) -> Pause:
+def _pause(options: GlobalOptions, root: Path, notes: str) -> Pause:
     from gsd_core.git import Git
     from gsd_core.model.ids import EXECUTE, StepId
     from gsd_core.planning.handoff import Pause, TaskState
-    from gsd_core.run.snapshot import read_project, snapshot_of
-    from gsd_core.views.next import next_of
     from gsd_core.views.status import open_questions
 
+    from .next import find_next
     from .project import load, now
 
-    git = Git(root)
     project = load(options)
-    planning = await read_project(root, git)
-    found = next_of(
-        project.state,
-        planning,
-        snapshot_of(planning),
-        pending_answers=project.pending_answers,
-        gsd=base_command(options),
-    )
+    planning, found = find_next(project, root, base_command(options))
     step = StepId.parse(found.step) if found.step else None
     phase = planning.phase(step.phase) if step else None
     plans = phase.plans if phase and step and step.kind == EXECUTE else ()
@@ -147,6 +138,6 @@ async def _pause(options: GlobalOptions, root: Path, notes: str) -> Pause:
         next_action=f"{what}; continue with: {found.command}" if found.command else what,
         notes=notes,
         questions=tuple(asked.question.text for asked in open_questions(project.state)),
-        uncommitted=tuple(await git.changed()),
+        uncommitted=tuple(asyncio.run(Git(root).changed())),
         at=now().isoformat(timespec="seconds"),
     )
