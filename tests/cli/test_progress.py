@@ -11,7 +11,9 @@ from tests.planning.trees import each_corpus_project, gsd_report, make_project, 
 
 FILES: dict[str, str | bytes] = {
     "PROJECT.md": "# Night Bus\n",
-    "ROADMAP.md": "- [x] **Phase 1: Core** - a\n- [ ] **Phase 2: More** - b\n### Phase 1: Core\n### Phase 2: More\n",
+    "ROADMAP.md": (
+        "- [x] **Phase 1: Core** - a\n- [ ] **Phase 2: More** - b\n### Phase 1: Core\n### Phase 2: More\n"
+    ),
     "STATE.md": (
         "### Decisions\n\nRecent decisions:\n- [Phase 1]: SQLite\n\n"
         "### Pending Todos\n\nNone yet.\n\n### Blockers/Concerns\n\n- The API is down\n"
@@ -33,7 +35,8 @@ def test_the_percentage_is_that_of_gsd(project: Path) -> None:
     numbers = {str(phase["number"]).lstrip("0") for phase in expected["phases"]}
     # GSD takes all phases of some roadmaps for those of the current milestone.
     if numbers == {phase["number"] for phase in found["phases"]}:
-        assert found["percent"] == expected["progress_percent"]
+        # Without a milestone that is marked, GSD gives totals and no percentage.
+        assert expected["progress_percent"] in (None, found["percent"])
         assert found["plans"] == {"total": expected["total_plans"], "done": expected["total_summaries"]}
 
 
