@@ -116,6 +116,14 @@ FACTS: dict[str, tuple[str, str]] = {
     ),
     "guard.undone": ("that is undone, except for the problems", "problems"),
     "plan.edited": ("a plan is no longer as the run wrote it", "plan, path, sha256, before"),
+    "phase.added": (
+        "a phase was added on request of another process; or why it was not (error)",
+        "phase, name, after, by, commit, error",
+    ),
+    "todo.edited": (
+        "a todo was added or completed on request of another process; or why it was not (error)",
+        "todo, what, by, error",
+    ),
     "question.asked": ("an inquiry was asked", "inquiry, occasion, gaps, error"),
     "question.answered": ("a question was answered", "answer"),
     "question.withdrawn": ("an inquiry no longer counts; it is asked again if it is still due", "key"),
