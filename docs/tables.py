@@ -39,7 +39,8 @@ EVENTS: dict[str, tuple[str, str]] = {
     ),
     "files.left": (
         "files that changed during a plan, and that no task named, stay uncommitted; *why* is `secrets` if "
-        "they may contain one, and *found* then says what, by path",
+        "they may contain one, and *found* then says what, by path, and `command` if a command of the user "
+        "left them",
         "paths, found, why",
     ),
     "cost.changed": ("an agent call ended; its own usage, not a total", "dollars, tokens, calls, basis"),
@@ -107,9 +108,15 @@ FACTS: dict[str, tuple[str, str]] = {
     ),
     "guard.accepted": (
         "files that only the run may change were changed while agents in a sandbox worked: by a person, "
-        "because the agents cannot",
-        "paths",
+        "because the agents cannot; or, with *owned*, by an agent that owns the planning",
+        "paths, owned",
     ),
+    "config.overlaid": (
+        "`.planning/config.json` is about to get other values for an agent call: *put* are these, *before* the "
+        "user's own, in lists that are empty for a missing one",
+        "put, before",
+    ),
+    "config.restored": ("the user's own values are back; *keys* had to be put back one by one", "keys"),
     "guard.undone": ("that is undone, except for the problems", "problems"),
     "plan.edited": ("a plan is no longer as the run wrote it", "plan, path, sha256, before"),
     "question.asked": ("an inquiry was asked", "inquiry, occasion, gaps, error"),

@@ -345,7 +345,7 @@ def check_plugins(hooks: Hooks, settings: RunSettings) -> None:
     """Raise ``ConfigError`` if a plugin that the settings list is missing or lacks the hook."""
     for kind, spec, names in (
         ("agent", gsd_run_agent, settings.agent),
-        ("executor", gsd_execute_step, settings.execute),
+        ("executor", gsd_execute_step, settings.executors),
         ("workspace", gsd_workspace, settings.workspace),
     ):
         known = hooks.plugins_of(spec)

@@ -76,7 +76,14 @@ from .task_checks import about_earlier_attempts, check_before, replace_check
 from .tasks import commit_task, committed_tasks
 from .timeouts import core_at_work, inactivity_of
 from .verification import detect, merge_gaps, run_in_checkout
-from .work import end_of_attempt, found_before, keep_and_ask, settle_leftovers, written_before
+from .work import (
+    end_of_attempt,
+    found_before,
+    keep_and_ask,
+    report_leftovers,
+    settle_leftovers,
+    written_before,
+)
 
 MAX_FILES = 20_000
 """How many of the project's tracked files a request lists."""
@@ -182,7 +189,7 @@ async def _attempt(run: Run, step: StepRequest, start: Start) -> Attempt:
         "plan": start.step.detail,
         "round": step.round,
         "for_gaps": start.for_gaps,
-        "executor": list(run.settings.execute),
+        "executor": list(run.settings.executors),
         "agent": list(run.settings.agent),
         "base_commit": await run.git.head() or "",
         "dirty_before": list(found),
@@ -241,14 +248,16 @@ async def _execute(run: Run, step: StepRequest, gate: StepGate) -> Attempt:
                 step = await detect(run, step, gate)
         host = Host(run=run, step=step, gate=gate)
         async with inactivity_of(run.hooks, gsd_execute_step, run.limits.hard).running():
-            outcome = await run.hooks.pick(gsd_execute_step, run.settings.execute, StepResult, step, host)
+            outcome = await run.hooks.pick(gsd_execute_step, run.settings.executors, StepResult, step, host)
         if host.parked:
             # Also if the executor caught it: without the answer, its result cannot be used.
             raise host.parked
         if outcome is None or outcome.value is None:
-            raise ConfigError(f"no plugin executes {step.id!r}: {', '.join(run.settings.execute)} declined")
+            raise ConfigError(f"no plugin executes {step.id!r}: {', '.join(run.settings.executors)} declined")
         result = _validate_result(step, outcome.value, outcome.plugin, "gsd_execute_step")
-        if step.kind == "execute":
+        if host.owned:
+            await report_leftovers(run, step)
+        elif step.kind == "execute":
             await settle_leftovers(run, step)
         return Attempt(step=step, result=result)
 
@@ -389,6 +398,7 @@ class Host:
     """The host of one attempt; see :class:`gsd_core.StepHost` for its methods.
 
     *agents* counts the agent calls under way. *parked* is set when a question cannot be answered now.
+    *owned*: one of the agents owned the planning, and made its commits itself.
     """
 
     run: Run
@@ -396,15 +406,17 @@ class Host:
     gate: StepGate
     parked: Parked | None = attrs.field(default=None, init=False)
     agents: int = attrs.field(default=0, init=False)
+    owned: bool = attrs.field(default=False, init=False)
 
     async def run_agent(
         self, key: str, task: AgentTask, accept: Accept | None = None, functions: Functions | None = None
     ) -> AgentResult:
         """See :class:`gsd_core.StepHost`."""
         run, limits = self.run, self.run.limits
+        self.owned = self.owned or task.owns_planning
         plugin = current_call.get()
         callbacks = Callbacks(
-            plugin=plugin.plugin if plugin else ", ".join(run.settings.execute),
+            plugin=plugin.plugin if plugin else ", ".join(run.settings.executors),
             hooks=run.hooks,
             limit=limits.hard,
             accept=accept,

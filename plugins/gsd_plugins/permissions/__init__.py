@@ -2,6 +2,8 @@
 
 In a sandbox (``ToolUse.confined``), commands may do anything but have effects on other machines: what
 publishes, deploys, pushes, sends mail or data, or connects to another machine is asked about.
+An agent that owns the planning (``ToolUse.owns_planning``) may also change ``.planning/``, add and commit,
+make branches and tags, and start subagents.
 
 Without a sandbox, the policy is conservative. Allowed: reading the project, changing it if the step may,
 and running known programs in it. Denied: changing the run's own files (``.git``, ``.planning``, ``.gsd``,
@@ -63,6 +65,8 @@ HARMLESS_TOOLS = frozenset(
 )
 SHELL_KILL_TOOLS = frozenset({"KillShell", "KillBash", "TaskStop"})
 AGENT_TOOLS = frozenset({"Task", "Agent"})
+GSD_PROGRAMS = frozenset({"gsd-sdk", "gsd-tools"})
+"""The programs of GSD's own commands, which an agent that owns the planning may run."""
 MAX_SEARCHED = 1_000_000
 
 
@@ -87,7 +91,7 @@ def settings() -> Iterable[type]:
 @implements(gsd_permit_tool)
 async def default_policy(use: ToolUse) -> Permission | None:
     """Permit one use of a tool; a human decides about a use that cannot be understood."""
-    policy = PathPolicy.for_project(use.tree)
+    policy = PathPolicy.for_project(use.tree, owns_planning=use.owns_planning)
     if use.name == "Bash":
         return _check_command(use, policy)
     objections = list(_objections(use, policy))
@@ -104,7 +108,8 @@ def _objections(use: ToolUse, policy: PathPolicy) -> Iterator[Objection]:
     elif use.name in WRITE_TOOLS:
         yield from _check_write(use, policy)
     elif use.name in AGENT_TOOLS:
-        yield Deny(reason="agents may not start other agents")
+        # The same policies decide about what a subagent does.
+        yield None if use.owns_planning else Deny(reason="agents may not start other agents")
     elif use.name in SHELL_KILL_TOOLS:
         yield None if use.writable else Deny(reason="this step is read-only")
     elif use.name not in HARMLESS_TOOLS and not use.name.startswith(GSD_TOOLS_PREFIX):
@@ -148,6 +153,8 @@ def _check_command(use: ToolUse, policy: PathPolicy) -> Permission:
     findings = Findings()
     programs()
     allowed = frozenset(settings_of(PermissionSettings).programs)
+    if use.owns_planning:
+        allowed |= GSD_PROGRAMS
     shell = Shell.at(policy, findings, writable=use.writable, allowed=allowed)
     try:
         shell.run_text(command)

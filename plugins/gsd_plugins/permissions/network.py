@@ -292,6 +292,15 @@ def _is_remote(word: str) -> bool:
 # git: what reads is allowed, what writes history or configuration is not.
 
 
+ADDING: Mapping[str, frozenset[str]] = {
+    "commit": frozenset({"--amend", "--no-verify", "-n"}),
+    "branch": frozenset({"-d", "-D", "--delete", "-f", "--force", "-m", "-M", "--move"}),
+    "tag": frozenset({"-d", "--delete", "-f", "--force"}),
+}
+"""What an agent that owns the planning may do, without the options that change what is there already or
+leave out the repository's hooks."""
+
+
 def check_git(shell: Shell, words: Sequence[str]) -> None:
     """Check the arguments of ``git``."""
     table, findings = programs().git, shell.findings
@@ -339,6 +348,8 @@ def _check_global_option(shell: Shell, option: str, value: str) -> None:
 def _check_subcommand(shell: Shell, name: str, arguments: Sequence[str]) -> None:
     table, reading = programs().git, programs().git_reading
     if name in table["read"] or name in table["stage"]:
+        return
+    if shell.paths.policy.owns_planning and name in ADDING and ADDING[name].isdisjoint(arguments):
         return
     if name in table["remote"]:
         shell.findings.add(Ask(reason=f"git {name} connects to another machine"))

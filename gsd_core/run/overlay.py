@@ -1,0 +1,130 @@
+"""Values in ``.planning/config.json`` for the time that an agent works which reads that file itself.
+
+The user's own values are recorded before the file is changed, and come back afterwards; after a crash, at the
+next start. Only a value that is still the one that was put there is replaced: what the agent or a person has
+changed meanwhile stays.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+from gsd_core.errors import PlanningError
+from gsd_core.files import read_below
+from gsd_core.planning.config import render_config
+
+from .runtime import Run
+
+log = logging.getLogger(__name__)
+
+CONFIG = ".planning/config.json"
+LIMIT = 1_000_000
+"""The largest file that is read, in bytes."""
+
+
+@asynccontextmanager
+async def overlaid(run: Run, values: Mapping[str, Any], *, step: str, attempt: int) -> AsyncGenerator[None]:
+    """Give ``config.json`` these *values*, by dotted key, until the context ends.
+
+    A project without the file keeps it so. Raises ``PlanningError`` if the file is not a JSON object.
+    """
+    text = _text(run) if values else None
+    if text is None:
+        yield
+        return
+    config = _parse(text)
+    before = {key: _get(config, key) for key in values if _get(config, key) != [values[key]]}
+    put = {key: values[key] for key in before}
+    overlay = text
+    if before:
+        # The record first: a crash right after it restores values that were never replaced, which is harmless.
+        run.record("config.overlaid", {"put": put, "before": before}, step=step, attempt=attempt)
+        for key, value in put.items():
+            _set(config, key, [value])
+        overlay = render_config(config)
+        run.effects.write(run.root / CONFIG, overlay)
+    try:
+        yield
+    finally:
+        if before and _text(run) == overlay:
+            # As the user has formatted it.
+            run.effects.write(run.root / CONFIG, text)
+        restore(run)
+
+
+def restore(run: Run) -> None:
+    """Put back the user's values that the last overlay has replaced, unless that has been done already."""
+    facts = list(run.journal.events(run=run.id, kinds=["config.overlaid", "config.restored"]))
+    if not facts or facts[-1].kind == "config.restored":
+        return
+    last = facts[-1]
+    put: Mapping[str, Any] = last.data["put"]
+    before: Mapping[str, list[Any]] = last.data["before"]
+    try:
+        text = _text(run)
+        config = _parse(text) if text is not None else None
+    except PlanningError as exc:
+        # The agent broke the file, which the step's check will say; its user's values are in the journal.
+        log.warning("%s: its own values were not restored", exc)
+        config = None
+    # Not one that was changed meanwhile: that was on purpose.
+    keys = [key for key in put if config is not None and _get(config, key) == [put[key]]]
+    for key in keys:
+        assert config is not None
+        _set(config, key, before[key])
+    if config is not None and keys:
+        run.effects.write(run.root / CONFIG, render_config(config))
+    run.record("config.restored", {"keys": keys}, step=last.step, attempt=last.attempt)
+
+
+def _text(run: Run) -> str | None:
+    """Return the text of the file; ``None`` if there is none."""
+    try:
+        return read_below(run.root, CONFIG, limit=LIMIT).decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as exc:
+        raise PlanningError(f"cannot be read: {exc}", path=CONFIG, hint="fix the file, then resume") from exc
+
+
+def _parse(text: str) -> dict[str, Any]:
+    try:
+        data: object = json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise PlanningError(f"is not JSON: {exc}", path=CONFIG, hint="fix the file, then resume") from exc
+    if not isinstance(data, dict):
+        raise PlanningError("is not a JSON object", path=CONFIG, hint="fix the file, then resume")
+    return cast("dict[str, Any]", data)
+
+
+def _get(config: Mapping[str, Any], key: str) -> list[Any]:
+    """Return the value at a dotted *key* in a list of one; an empty list if there is none."""
+    value: object = config
+    for name in key.split("."):
+        if not isinstance(value, dict) or name not in value:
+            return []
+        value = cast("dict[str, Any]", value)[name]
+    return [value]
+
+
+def _set(config: dict[str, Any], key: str, value: list[Any]) -> None:
+    """Set the value at a dotted *key*; an empty list removes it, and tables that become empty with it."""
+    name, _, rest = key.partition(".")
+    if not rest:
+        if value:
+            config[name] = value[0]
+        else:
+            config.pop(name, None)
+        return
+    if not isinstance(config.get(name), dict):
+        if not value:
+            return
+        config[name] = {}
+    table = cast("dict[str, Any]", config[name])
+    _set(table, rest, value)
+    if not table and not value:
+        del config[name]
