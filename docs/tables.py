@@ -112,8 +112,8 @@ FACTS: dict[str, tuple[str, str]] = {
         "paths, owned",
     ),
     "config.overlaid": (
-        "`.planning/config.json` is about to get other values for an agent call: *put* are these, *before* the "
-        "user's own, in lists that are empty for a missing one",
+        "`.planning/config.json` is about to get other values for an agent call: *put* are these, *before* "
+        "the user's own, in lists that are empty for a missing one",
         "put, before",
     ),
     "config.restored": ("the user's own values are back; *keys* had to be put back one by one", "keys"),

@@ -41,7 +41,7 @@ async def overlaid(run: Run, values: Mapping[str, Any], *, step: str, attempt: i
     put = {key: values[key] for key in before}
     overlay = text
     if before:
-        # The record first: a crash right after it restores values that were never replaced, which is harmless.
+        # The record first: after a crash right behind it, there is nothing to put back, which is harmless.
         run.record("config.overlaid", {"put": put, "before": before}, step=step, attempt=attempt)
         for key, value in put.items():
             _set(config, key, [value])
