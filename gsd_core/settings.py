@@ -115,7 +115,8 @@ class RunSettings:
     model or a repository wrote: ``auto`` if a sandbox works on this machine, ``required`` not to run without
     one, ``off`` never. *sandbox_caches*: whether a project's private home in the sandbox begins with copies
     of the user's package caches. *phases*: a range such as ``1-3,5,7.1``. *gap_rounds*: how often a phase may
-    be planned again for the gaps that its verification found. *wait_for_answers*: how long an unattended run waits for an answer before it exits.
+    be planned again for the gaps that its verification found. *wait_for_answers*: how long an unattended run
+    waits for an answer before it exits.
     """
 
     agent: tuple[str, ...] = setting(("claude",), flag="--agent", help="agent plugin to use")

@@ -46,6 +46,8 @@ USER_FILES = (
 """What a task with the user's own settings sees of the user's folder, read-only."""
 COMMAND_FILES = ("get-shit-done", "gsd-core")
 """Folders beside them that GSD's commands read and run, read-only too."""
+COMMAND_PROGRAM = "gsd-sdk"
+"""The program that they run; since GSD 1.30 it is installed on ``PATH``."""
 MAX_BYTES = 1_000_000
 MAX_CONVERSATION = 200_000_000
 
@@ -100,6 +102,11 @@ def _user_files(own: Path, private: Path) -> Iterator[Place]:
 
     A command names its files with ``$HOME/.claude/…`` or by their absolute path.
     """
+    if program := shutil.which(COMMAND_PROGRAM):
+        # npm links to a program of a package, which needs the packages beside it.
+        real = Path(program).resolve()
+        packages = next((one for one in real.parents if one.name == "node_modules"), real.parent.parent)
+        yield from (Place(path=path, source=path) for path in (packages, Path(program).absolute().parent))
     for name in (*USER_FILES, *COMMAND_FILES):
         if (own / name).exists():
             source = (own / name).resolve()
