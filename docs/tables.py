@@ -126,6 +126,7 @@ FACTS: dict[str, tuple[str, str]] = {
     "timer.set": ("the step continues at a later time", "until, why"),
     "timer.fired": ("that time has come", ""),
     "control.asked": ("someone asked the run to stop", "what, by, via"),
+    "step.asked": ("the user asked for a step", "text"),
     "notice.sent": ("a notification was sent", "key, ok, failed"),
     "plugin.failed": ("a plugin raised, timed out or returned something invalid", "plugin, hook, error"),
 }

@@ -39,20 +39,24 @@ from .model.agent import (
 from .model.checks import CheckResult, ReplacedBecause, ReplacedCheck, TaskCheck
 from .model.event import EVENT_NAMES, Event, EventName
 from .model.gap import BadArtifact, Evidence, Gap, GapReport, GapStatus, HumanCheck, Observation, Severity
-from .model.ids import StepId, StepKind, normal_phase, padded, phase_order, slug
+from .model.ids import StepId, normal_phase, padded, phase_order, slug
 from .model.notice import Notice
 from .model.question import Answer, Asked, Inquiry, Option, Question, parse_typed_answer, refusal
 from .model.sandbox import ConfinedProcess, Place, SandboxedCommand, SandboxUnavailable
 from .model.step import (
+    CompletedStep,
     Depth,
     Done,
     FileWrite,
+    Found,
     Idea,
     Profile,
     RunStep,
     StepHost,
     StepRequest,
     StepResult,
+    StepSituation,
+    StepType,
     TaskCommit,
     Verified,
 )
@@ -103,6 +107,7 @@ __all__ = [
     "BadArtifact",
     "Change",
     "CheckResult",
+    "CompletedStep",
     "ConfigError",
     "ConfigValue",
     "ConfinedProcess",
@@ -119,6 +124,7 @@ __all__ = [
     "FileRefused",
     "FileWrite",
     "Finding",
+    "Found",
     "Gap",
     "GapReport",
     "GapStatus",
@@ -167,9 +173,10 @@ __all__ = [
     "StepError",
     "StepHost",
     "StepId",
-    "StepKind",
     "StepRequest",
     "StepResult",
+    "StepSituation",
+    "StepType",
     "Stop",
     "Task",
     "TaskCheck",

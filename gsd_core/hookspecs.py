@@ -21,7 +21,7 @@ from .model.gap import Gap, GapReport
 from .model.notice import Notice
 from .model.question import Answer, Inquiry
 from .model.sandbox import ConfinedProcess, SandboxedCommand, SandboxUnavailable
-from .model.step import RunStep, StepHost, StepRequest, StepResult
+from .model.step import RunStep, StepHost, StepRequest, StepResult, StepType
 from .model.usage import Pause, Spend, Stop
 from .planning.model import PhaseView
 
@@ -168,6 +168,34 @@ def gsd_write_config(project: ProjectInfo) -> Iterable[ConfigValue]:
         @implements(gsd_write_config)
         def quiet(project: ProjectInfo) -> Iterable[ConfigValue]:
             yield ConfigValue(key="workflow.research", value=False)
+    """
+    return ()
+
+
+@hookspec(mode="collect")
+def gsd_steps() -> Iterable[StepType]:
+    """Add kinds of steps to the lifecycle: where they come, when they are due, what they may write.
+
+    When: once for each process.
+    Return: step types; two plugins cannot contribute the same kind, nor one of the core's own.
+    Calling: ``StepType.due`` is called each time the project is observed.
+    Failure: the plugin's kinds are skipped, and the plugin is reported; a *due* that fails ends the run with
+    exit code 2, because a step that might be needed must not be left out.
+    Since: 0.1, provisional.
+
+    The plugin that adds a kind is asked first to execute its steps, with ``gsd_execute_step``. Gaps that a
+    step finds are returned as ``Found``: the phase is then planned again for them.
+
+    Example::
+
+        @implements(gsd_steps)
+        def license_review() -> Iterable[StepType]:
+            yield StepType(
+                kind="license-review",
+                before="complete",
+                due=lambda now: not any(step.kind == "license-review" for step in now.completed),
+                writes=("{phase}/{number}-LICENSES.md",),
+            )
     """
     return ()
 
@@ -431,6 +459,7 @@ __all__ = [
     "gsd_run_agent",
     "gsd_sandbox",
     "gsd_settings",
+    "gsd_steps",
     "gsd_workspace",
     "gsd_wrap_step",
     "gsd_write_config",

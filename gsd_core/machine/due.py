@@ -13,9 +13,12 @@ In order of precedence:
    work is left unapplied.
 4. Ask a human about a step that failed. No other step is started first; without an answer, the run
    ends with the exit code of the failure.
-5. Start the step for the first postcondition that does not hold, in the first phase whose dependencies
-   are complete; or wait for the time or the answer that this step needs.
-6. End the run: everything is done, or nothing more can be done.
+5. Start a step that the user asked for.
+6. Start the step for the first postcondition that does not hold, in the first phase whose dependencies
+   are complete; or wait for the time or the answer that this step needs. A step of a plugin's own kind that
+   is due comes right before the step that its plugin named. Those of the milestone come when all phases
+   are complete.
+7. End the run: everything is done, or nothing more can be done.
 
 The postconditions of a phase, in their order: its context is discussed, unless it has plans; every plan of
 it exists; every plan is executed; a verification that covers all plans passed, or its gaps are closed by
@@ -40,7 +43,7 @@ import attrs
 from attrs import evolve
 
 from gsd_core.exit_codes import ExitCode, exit_code_of_kind
-from gsd_core.model.ids import COMPLETE, DISCUSS, EXECUTE, INIT, PLAN, VERIFY, StepId, StepKind, phase_order
+from gsd_core.model.ids import COMPLETE, DISCUSS, EXECUTE, INIT, PLAN, VERIFY, StepId, phase_order
 from gsd_core.model.question import Inquiry
 
 from .claims import is_believed, is_executed, is_stale, is_verified, standing
@@ -56,6 +59,12 @@ from .state import (
     assumed_checks,
     gap_rounds,
 )
+
+END = "end"
+"""Steps before this come when all phases of a milestone are complete."""
+
+CLOSE = "close"
+"""The kind of the step that archives a milestone; after it, a project without phases is as it should be."""
 
 REPEATS = 3
 """If a step that was completed this often is due once more, a human is asked.
@@ -153,12 +162,16 @@ def due(state: State) -> tuple[Due, ...]:
         return (_end_aborted(state),)
     if failed := tuple(_failed(state)):
         return failed
+    if asked := tuple(_begin(state, _asked(state, step)) for step in state.asked):
+        return asked
+    if state.options.only_asked:
+        return (_end_asked(state),)
     return tuple(_next_steps(state)) or (_end(state),)
 
 
 def _failed(state: State) -> Iterator[Due]:
     for step, record in state.steps.items():
-        if record.id.phase in state.skipped:
+        if record.id.phase in state.skipped or (state.options.only_asked and step not in state.asked):
             continue
         if record.status == "failed":
             yield Escalate(step=step, cause="failed", failure=record.failure, generation=record.generation)
@@ -171,7 +184,8 @@ def _next_steps(state: State) -> Iterator[Due]:
     # A project without phases must not be initialized: its files would be replaced.
     idle = state.seen.idle if state.seen else ""
     if not phases and (not idle or is_initializing(state)):
-        yield _begin(state, Start(step=StepId(kind=INIT)))
+        yield _begin(state, _before(state, Start(step=StepId(kind=INIT))))
+    waits = False
     for phase in sorted(phases, key=lambda phase: phase_order(phase.number)):
         if not in_range(state, phase.number) or phase.number in state.skipped:
             continue
@@ -179,11 +193,64 @@ def _next_steps(state: State) -> Iterator[Due]:
             continue
         match _next_in(state, phase):
             case Start() as start:
-                yield _begin(state, start)
+                yield _begin(state, _before(state, start, phase))
             case Escalate() as question:
                 yield question
             case None:
-                pass
+                continue
+        waits = True
+    if not waits and phases and state.options.phases is None and not _unfinished(state):
+        for step in _due_at_the_end(state):
+            yield _begin(state, Start(step=step))
+
+
+def _asked(state: State, step: str) -> Start:
+    """Return the start of a step that the user asked for."""
+    found = StepId.parse(step)
+    phase = state.seen.phase(found.phase) if state.seen else None
+    for_gaps = found.kind == PLAN and phase is not None and phase.verdict == "gaps_found" and bool(phase.gaps)
+    return Start(step=found, for_gaps=for_gaps)
+
+
+def _before(state: State, start: Start, phase: PhaseSnapshot | None = None) -> Start:
+    """Return the step of a plugin's kind that is due before *start*; *start* itself if there is none."""
+    steps = phase.due if phase else state.seen.due if state.seen else ()
+    kind = next((step.kind for step in steps if step.before == start.step.kind), "")
+    if not kind:
+        return start
+    if phase is None:
+        return Start(step=StepId(kind=kind))
+    number = start.step.round
+    if start.step.kind == COMPLETE:
+        # Each verification may be followed by such a step.
+        number = max(0, sum(record.completed > 0 for record in state.of(VERIFY, phase.number)) - 1)
+    return Start(step=StepId(kind=kind, phase=phase.number, round=number))
+
+
+def _unfinished(state: State) -> list[str]:
+    """Return the numbers of the phases that are not complete, or were skipped."""
+    phases = state.seen.phases if state.seen else ()
+    return [p.number for p in phases if p.number in state.skipped or standing(state, p) == "open"]
+
+
+def _due_at_the_end(state: State) -> Iterator[StepId]:
+    """Yield the steps of plugins' kinds that are due for the milestone, whose phases are all complete."""
+    for step in state.seen.due if state.seen else ():
+        if step.before != END:
+            continue
+        assert state.seen is not None
+        records = [
+            record
+            for record in state.steps.values()
+            if record.id.kind == step.kind and record.id.detail == state.seen.milestone
+        ]
+        last = max(records, key=lambda record: record.id.round, default=None)
+        number = last.id.round if last else 0
+        # A phase was added and completed since: this is another round, and no repetition.
+        if last and last.ended_at and last.status == "completed":
+            completed = [r.ended_at for r in state.steps.values() if r.id.kind == COMPLETE and r.ended_at]
+            number += any(at > last.ended_at for at in completed)
+        yield StepId(kind=step.kind, detail=state.seen.milestone, round=number)
 
 
 def in_range(state: State, number: str) -> bool:
@@ -287,7 +354,8 @@ def _no_gap_closed(verifications: Sequence[StepRecord]) -> bool:
     if len(verifications) < 2:
         return False
     before, now = (set(record.gaps) for record in verifications[-2:])
-    return before <= now
+    # Without gaps before, it was another step that found those which were planned for.
+    return bool(before) and before <= now
 
 
 def _ask_about_gaps(state: State, phase: PhaseSnapshot, step: StepId, gaps: Sequence[str]) -> Escalate:
@@ -300,7 +368,7 @@ def _allowance(state: State, phase: PhaseSnapshot) -> Allowance:
     return state.allowances.get(phase.number, Allowance())
 
 
-def _round(state: State, kind: StepKind, phase: PhaseSnapshot) -> StepId:
+def _round(state: State, kind: str, phase: PhaseSnapshot) -> StepId:
     """Return the phase's step of that kind that is in progress, or that of the next round."""
     records = state.of(kind, phase.number)
     running = [record.id.round for record in records if record.status not in ("completed", "skipped")]
@@ -321,6 +389,17 @@ def _end_aborted(state: State) -> End:
     return End(outcome="failed", exit=ExitCode.FAILED, reason=reason)
 
 
+def _end_asked(state: State) -> End:
+    """Return how a process ends that only did what the user asked for."""
+    names = ", ".join(state.answered) or "nothing"
+    records = [state.steps[step] for step in state.answered if step in state.steps]
+    if gaps := tuple(gap for record in records for gap in record.gaps):
+        return End(outcome="gaps", exit=ExitCode.GAPS, reason=f"{names}: {len(gaps)} gaps")
+    if skipped := [str(record.id) for record in records if record.status == "skipped"]:
+        return End(outcome="gaps", exit=ExitCode.GAPS, reason=f"skipped, not done: {', '.join(skipped)}")
+    return End(outcome="done", exit=ExitCode.OK, reason=f"{names} done")
+
+
 def exit_of(failure: Failure | None) -> int:
     """Return the exit code of a run that ends because the question about *failure* is not answered."""
     if failure is None:
@@ -331,6 +410,9 @@ def exit_of(failure: Failure | None) -> int:
 def _end(state: State) -> End:
     """Return how a run ends that has no step due."""
     phases = state.seen.phases if state.seen else ()
+    closed = [r.id.detail for r in state.steps.values() if r.id.kind == CLOSE and r.completed]
+    if not phases and closed:
+        return End(outcome="done", exit=ExitCode.OK, reason=f"milestone {closed[-1]} complete")
     if state.seen and not phases:
         return End(outcome="blocked", exit=ExitCode.USAGE, reason=state.seen.idle)
     wanted = [phase for phase in phases if in_range(state, phase.number)]

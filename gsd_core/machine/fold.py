@@ -73,9 +73,11 @@ def _run_opened(state: State, fact: Fact, structure: Structure) -> State:
             for key, record in state.steps.items()
         },
         closed=None,
+        closed_before=state.closed,
         exit=0,
         reason="",
         notes=(),
+        answered=(),
         aborted="",
         stop_asked=False,
         inquiries=_withdraw_given_up(state),
@@ -83,9 +85,13 @@ def _run_opened(state: State, fact: Fact, structure: Structure) -> State:
 
 
 def _run_closed(state: State, fact: Fact, _: Structure) -> State:
+    outcome = fact.data["outcome"]
+    if state.options.only_asked:
+        # The lifecycle is where it was before.
+        outcome = state.closed_before or "stopped"
     return evolve(
         state,
-        closed=fact.data["outcome"],
+        closed=outcome,
         exit=fact.data["exit"],
         reason=fact.data.get("reason", ""),
         notes=tuple(fact.data.get("notes") or ()),
@@ -98,6 +104,17 @@ def _project_observed(state: State, fact: Fact, structure: Structure) -> State:
 
 def _control_asked(state: State, fact: Fact, _: Structure) -> State:
     return evolve(state, stop_asked=fact.data.get("what") == "stop" or state.stop_asked)
+
+
+def _step_asked(state: State, fact: Fact, _: Structure) -> State:
+    return evolve(state, asked={**state.asked, fact.step: fact.data.get("text", "")})
+
+
+def _no_longer_asked(state: State, step: str) -> State:
+    if step not in state.asked:
+        return state
+    left = {name: text for name, text in state.asked.items() if name != step}
+    return evolve(state, asked=left, answered=(*state.answered, step))
 
 
 # Attempts
@@ -180,7 +197,7 @@ def _step_completed(state: State, fact: Fact, _: Structure) -> State:
     record = evolve(
         record, status="completed", completed=record.completed + 1, ended_at=fact.at, lost=0, failure=None
     )
-    state = _with(state, record)
+    state = _no_longer_asked(_with(state, record), fact.step)
     if plans := fact.data.get("plans"):
         state = evolve(state, plan_digests={**state.plan_digests, **plans})
     if record.id.kind != VERIFY:
@@ -262,7 +279,12 @@ def _decide(state: State, step: str, answer: Answer, seq: int) -> State:
 
 
 def _skip_phase(state: State, record: StepRecord) -> State:
-    """Skip the step's phase and all that depend on it; a step without a phase aborts the run instead."""
+    """Skip the step's phase and all that depend on it; a step without a phase aborts the run instead.
+
+    A step that the user asked for is only not done: nothing depends on it.
+    """
+    if (step := str(record.id)) in state.asked:
+        return _with(_no_longer_asked(state, step), evolve(record, status="skipped"))
     if not record.id.phase:
         return evolve(state, aborted=str(record.id))
     skipped = [*state.skipped, record.id.phase]
@@ -323,6 +345,7 @@ _HANDLERS: dict[str, Fold] = {
     "run.closed": _run_closed,
     "project.observed": _project_observed,
     "control.asked": _control_asked,
+    "step.asked": _step_asked,
     "attempt.started": _attempt_started,
     "attempt.lost": _attempt_lost,
     "attempt.failed": _attempt_failed,

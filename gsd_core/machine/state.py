@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
 
-from gsd_core.model.ids import StepId, StepKind
+from gsd_core.model.ids import StepId
 from gsd_core.model.question import Answer, Inquiry, Question
 
 StepStatus: TypeAlias = Literal["running", "parked", "waiting", "result", "completed", "failed", "skipped"]
@@ -54,11 +54,19 @@ class PlanSnapshot:
 
 
 @attrs.frozen(kw_only=True)
+class DueStep:
+    """A step of a plugin's *kind* that is due, according to its plugin; it comes *before* that kind."""
+
+    kind: str
+    before: str
+
+
+@attrs.frozen(kw_only=True)
 class PhaseSnapshot:
     """A phase in the planning files.
 
     *ticked* is its check mark in ROADMAP.md. *verdict* is the status in VERIFICATION.md, *gaps* the keys of
-    the gaps in it; the verdict is *stale* if a summary was committed later.
+    the gaps in it; the verdict is *stale* if a summary was committed later. *due* are the steps of plugins.
     """
 
     number: str
@@ -71,18 +79,21 @@ class PhaseSnapshot:
     verdict: str = ""
     stale: bool = False
     gaps: tuple[str, ...] = ()
+    due: tuple[DueStep, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
 class Snapshot:
     """What the planning files say, as far as it decides what is due; the data of ``project.observed``.
 
-    *idle*: why there are no phases although there is a project; see ``Planning.idle``.
+    *idle*: why there are no phases although there is a project; see ``Planning.idle``. *due* are the steps of
+    plugins that belong to no phase.
     """
 
     milestone: str = ""
     phases: tuple[PhaseSnapshot, ...] = ()
     idle: str = ""
+    due: tuple[DueStep, ...] = ()
 
     def phase(self, number: str) -> PhaseSnapshot | None:
         """Return the phase with that number."""
@@ -104,12 +115,16 @@ class Claims:
 
 @attrs.frozen(kw_only=True)
 class Options:
-    """The user's options for this process; *phases* are those in range, ``None`` means all."""
+    """The user's options for this process; *phases* are those in range, ``None`` means all.
+
+    *only_asked*: the process does the steps that the user asked for, and none of the lifecycle.
+    """
 
     phases: tuple[str, ...] | None = None
     skip_verify: bool = False
     skip_discuss: bool = False
     gap_rounds: int = 3
+    only_asked: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -190,7 +205,9 @@ class State:
     believed all files. *journal_lost*: the history has commits of a run whose journal is not here.
     *plan_digests* has the SHA-256 of each PLAN that the run wrote, by path; *edited_plans* were changed by
     hand since. *notes* are those of a closed run. *skipped* are phases. *aborted* is the step at which a
-    human chose to abort. *seq* is the last fact that was folded.
+    human chose to abort. *asked* are steps that the user asked for and that are not done, with the user's
+    words; *answered* are those done since the run was opened. *closed_before* is how the run was closed when
+    this process opened it. *seq* is the last fact that was folded.
     """
 
     run: str = ""
@@ -216,9 +233,12 @@ class State:
     skipped: tuple[str, ...] = ()
     aborted: str = ""
     stop_asked: bool = False
+    asked: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    answered: tuple[str, ...] = ()
+    closed_before: RunOutcome | None = None
     seq: int = 0
 
-    def of(self, kind: StepKind, phase: str) -> tuple[StepRecord, ...]:
+    def of(self, kind: str, phase: str) -> tuple[StepRecord, ...]:
         """Return the records of a phase's steps of one kind, by round."""
         found = [r for r in self.steps.values() if r.id.kind == kind and r.id.phase == phase]
         return tuple(sorted(found, key=lambda record: (record.id.round, record.id.detail)))

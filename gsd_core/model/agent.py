@@ -14,9 +14,8 @@ from .question import Answer, Question
 from .sandbox import Place, SandboxedCommand
 from .usage import Usage
 
-Role: TypeAlias = Literal[
-    "roadmapper", "planner", "executor", "verifier", "researcher", "discusser", "command"
-]
+Role: TypeAlias = str
+"""What an agent is asked to be: ``planner``, ``executor``, ``verifier`` …; plugins may use others."""
 Ended: TypeAlias = Literal["done", "turns", "dollars", "lost"]
 
 

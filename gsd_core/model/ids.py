@@ -11,22 +11,21 @@ import re
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final
 
 import attrs
 
-StepKind: TypeAlias = Literal[
-    "init", "discuss", "plan", "execute", "verify", "complete", "survey", "research", "audit", "close"
-]
 INIT: Final = "init"
 DISCUSS: Final = "discuss"
 PLAN: Final = "plan"
 EXECUTE: Final = "execute"
 VERIFY: Final = "verify"
 COMPLETE: Final = "complete"
-KINDS: tuple[StepKind, ...] = get_args(StepKind)
-_KINDS: dict[str, StepKind] = {kind: kind for kind in KINDS}
+CORE_KINDS: Final = (INIT, DISCUSS, PLAN, EXECUTE, VERIFY, COMPLETE)
+"""The kinds of steps that the core schedules by itself; plugins add others with the hook ``gsd_steps``."""
 
+# A phase number begins with a digit or a capital letter, so the two cannot be confused.
+_KIND = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _PHASE = re.compile(r"(\d{1,9})((?:-\d{1,4})*)([A-Za-z]?)((?:\.\d{1,9}[A-Za-z]?)*)")
 _PART = re.compile(r"(\d{1,9})([A-Za-z]?)")
 # Also splits "A10" after its letter, so that it comes after "A2".
@@ -76,22 +75,25 @@ def slug(name: str) -> str:
     return words[:40].rstrip("-") or "phase"
 
 
+def is_kind(text: str) -> bool:
+    """Whether *text* can name a kind of steps: lower-case letters, digits and hyphens, at most 40."""
+    return _KIND.fullmatch(text) is not None
+
+
 @attrs.frozen
 class StepId:
-    """The id of a step, written like ``2.1/execute/02.1-03``, ``2.1/verify/r2`` or ``init``.
+    """The id of a step, written like ``2.1/execute/02.1-03``, ``2.1/verify/r2``, ``audit/v1.0`` or ``init``.
 
-    *detail* is the id of a plan (execute) or the version of a milestone (audit, close). *round* counts
-    the rounds of planning and verification for gaps.
+    *detail* is the id of a plan (execute), the version of a milestone (audit, close) or a name that the
+    step's plugin chose. *round* counts how often the phase or milestone was planned, verified or audited.
     """
 
-    kind: StepKind
+    kind: str
     phase: str = ""
     detail: str = ""
     round: int = 0
 
     def __str__(self) -> str:
-        if not self.phase:
-            return f"{self.kind}/{self.detail}" if self.detail else self.kind
         parts = [self.phase, self.kind, self.detail, f"r{self.round}" if self.round else ""]
         return "/".join(part for part in parts if part)
 
@@ -99,15 +101,14 @@ class StepId:
     def parse(cls, text: str) -> StepId:
         """Return the step id that *text* is; raise ``ValueError`` if it is not one."""
         parts = text.split("/")
-        if first := _KINDS.get(parts[0]):
-            return cls(kind=first, detail="/".join(parts[1:]))
-        kind = _KINDS.get(parts[1]) if len(parts) > 1 else None
-        if kind is None or len(parts) > 3:
+        phase = "" if is_kind(parts[0]) else parts.pop(0)
+        if not 1 <= len(parts) <= 3 or not is_kind(parts[0]) or not all(parts):
             raise ValueError(f"not a step id: {text!r}")
-        rest = parts[2] if len(parts) == 3 else ""
-        if re.fullmatch(r"r\d+", rest):
-            return cls(kind=kind, phase=parts[0], round=int(rest[1:]))
-        return cls(kind=kind, phase=parts[0], detail=rest)
+        last = re.fullmatch(r"r(\d{1,9})", parts[-1]) if len(parts) > 1 else None
+        detail = parts[1 : -1 if last else None]
+        if len(detail) > 1:
+            raise ValueError(f"not a step id: {text!r}")
+        return cls(kind=parts[0], phase=phase, detail="".join(detail), round=int(last[1]) if last else 0)
 
 
 def new_run_id(now: datetime) -> str:

@@ -14,8 +14,7 @@ from gsd_core.planning.model import PhaseView, Plan, Planning, Task
 
 from .agent import AgentResult, AgentTask
 from .checks import CheckResult, ReplacedBecause, ReplacedCheck
-from .gap import GapReport
-from .ids import StepKind
+from .gap import Gap, GapReport
 from .question import Answer, Inquiry
 
 Profile: TypeAlias = Literal["quality", "balanced", "budget", "adaptive", "inherit"]
@@ -49,16 +48,20 @@ class StepRequest:
     *left_behind* are the files that it left uncommitted. *replaced_checks* are the decisions about the
     plan's checks that earlier attempts recorded (:meth:`StepHost.replace_check`). *complete* are the numbers
     of the phases that count as complete, which a check mark in ROADMAP.md alone does not decide.
+    *detail* is the milestone's version, or the name of a step that the user asked for, with the user's words
+    in *text*.
     """
 
     id: str
     run: str
-    kind: StepKind
+    kind: str
     project: Path
     tree: Path
     attempt: int = 1
     phase: PhaseView | None = None
     plan: Plan | None = None
+    detail: str = ""
+    text: str = ""
     round: int = 0
     idea: Idea | None = None
     report: GapReport | None = None
@@ -99,7 +102,17 @@ class Verified:
     report: GapReport
 
 
-Outcome: TypeAlias = Done | Verified
+@attrs.frozen(kw_only=True)
+class Found:
+    """A step of a plugin's own kind found *gaps* in its phase; they are added to the phase's verdict.
+
+    The phase is then planned again for them, as for the gaps of a verification.
+    """
+
+    gaps: tuple[Gap, ...] = ()
+
+
+Outcome: TypeAlias = Done | Verified | Found
 
 
 @attrs.frozen(kw_only=True)
@@ -198,6 +211,52 @@ class StepHost(Protocol):
         ``AgentResult.uses`` then has ``ToolRecord(tool="run_command", target=command, exit=…)``.
         """
         ...
+
+
+@attrs.frozen(kw_only=True)
+class CompletedStep:
+    """A step that the run has completed, with its *kind* and the time (aware, UTC)."""
+
+    id: str
+    kind: str
+    at: datetime
+
+
+@attrs.frozen(kw_only=True)
+class StepSituation:
+    """What decides whether a step of a plugin's kind is due: what is on disk, and what the run did.
+
+    *phase* is ``None`` for a step of the project or the milestone. *completed* are the completed steps of the
+    phase, or of the whole run if there is no phase, in the order in which they were completed. *idea* is the
+    text of the idea document, if the run has one.
+    """
+
+    project: Path
+    planning: Planning
+    phase: PhaseView | None = None
+    completed: tuple[CompletedStep, ...] = ()
+    depth: Depth = "standard"
+    idea: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class StepType:
+    """A kind of steps that a plugin adds to the lifecycle.
+
+    *before* is its place: the step comes right before the next step of that kind in each phase; before
+    ``init``, once for a new project; before ``end``, when all phases of the milestone are complete. Empty: it
+    runs only when the user asks for it. *due* says whether it is needed, and has to become false when the
+    step is complete: it is asked each time the project is observed, so it has to be quick and must not
+    change anything. *writes* are patterns of the files that the step may return, relative to the project's
+    root; ``{phase}`` is the phase's folder, ``{number}`` its number as in file names. *title* says in a few
+    words what the step does.
+    """
+
+    kind: str
+    before: Literal["", "init", "discuss", "plan", "execute", "verify", "complete", "end"] = ""
+    due: Callable[[StepSituation], bool] = attrs.field(default=lambda situation: False)
+    writes: tuple[str, ...] = ()
+    title: str = ""
 
 
 class RunStep(Protocol):

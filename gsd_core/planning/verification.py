@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
+from typing import Any
 
 import attrs
 
@@ -222,6 +223,30 @@ def render_verification(
         *_observations(report),
     ]
     return f"{render_frontmatter(head)}\n{document(parts)}"
+
+
+def add_gaps(text: str, phase: PhaseView, gaps: Sequence[Gap], *, now: datetime, path: str) -> str:
+    """Return the VERIFICATION.md *text* with more gaps, and with the status that this means.
+
+    All else in it stays; gaps that it has already are not repeated. *text* is empty if the phase was not
+    verified yet. Raises ``PlanningError`` if it cannot be read.
+    """
+    if not text:
+        return render_verification(phase, GapReport(gaps=tuple(gaps)), now=now)
+    head = read_frontmatter(text, path=path)
+    known = {gap.key for item in as_maps(head.get("gaps")) if (gap := _read_gap(item))}
+    new = [gap for gap in gaps if gap.key not in known]
+    values: dict[str, Any] = {**head.values, "status": "gaps_found"}
+    values["gaps"] = [*as_maps(head.get("gaps")), *(_gap_node(gap) for gap in _shortened(new))]
+    body = _BODY_STATUS.sub("**Status:** gaps_found", head.body, count=1)
+    listed = "\n".join(
+        f"- **{title(gap.truth)}** ({inline(gap.found_by)})\n  - Reason: {inline(gap.reason)}" for gap in new
+    )
+    if "**No gaps found.**" in body:
+        body = body.replace("**No gaps found.**", listed, 1)
+    elif listed:
+        body = f"{body.rstrip()}\n\n## Gaps Found After the Verification\n\n{listed}\n"
+    return f"{render_frontmatter(values)}\n{body.lstrip()}"
 
 
 def _status(report: GapReport) -> VerdictStatus:

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from gsd_core.model.ids import COMPLETE, EXECUTE, INIT, PLAN, VERIFY, padded
-from gsd_core.model.step import StepRequest, StepResult
+from gsd_core.model.step import StepRequest, StepResult, StepType
 from gsd_core.planning.changes import Change, ListPlans, MapRequirement, TickPhase, TickPlan
+
+from .step_types import may_write
 
 SHARED = (
     "roadmap.md",
@@ -25,10 +27,14 @@ SHARED = (
 """The files of all steps; only init writes them as a whole."""
 
 
-def foreign_parts(step: StepRequest, result: StepResult) -> tuple[str, ...]:
-    """Return what in *result* is not the step's to write, in words."""
+def foreign_parts(step: StepRequest, result: StepResult, kind: StepType | None = None) -> tuple[str, ...]:
+    """Return what in *result* is not the step's to write, in words; *kind* is a plugin's own."""
+
+    def is_own(path: str) -> bool:
+        return may_write(kind, step.phase, path) if kind else _is_own_file(step, path)
+
     return (
-        *(f"the file {file.path!r}" for file in result.files if not _is_own_file(step, file.path)),
+        *(f"the file {file.path!r}" for file in result.files if not is_own(file.path)),
         *_foreign_changes(step, result.changes),
     )
 

@@ -134,7 +134,8 @@ async def check_project(request: RunRequest, git: Git, last: LastRun) -> None:
     if not settings.accept_branch:
         await _check_branch(request, git, last)
     await _check_planning_files(git)
-    check_idea(request.root, request.idea, last.state, request.info.command)
+    if not request.asked:
+        check_idea(request.root, request.idea, last.state, request.info.command)
     _check_phases(request, last.state)
     # After an interruption, the uncommitted changes are an agent's work. The run continues with them.
     unfinished = ("running", "waiting", "parked", "failed", "result")

@@ -37,6 +37,7 @@ from gsd_core.settings import LimitSettings, RunSettings, Settings
 from .last_run import LastRun
 from .sandbox import Confinement, Sandbox
 from .seal import Seal, Sealer
+from .step_types import StepTypes
 
 Clock: TypeAlias = Callable[[], datetime]
 Observer: TypeAlias = Callable[[State, Record], None]
@@ -53,8 +54,9 @@ class RunRequest:
 
     *typed* are the settings given on the command line, as JSON data by section: the processes that resume
     the run use them too. *trusted* is what the project wants and its user trusts: labels by digest.
-    *programs* are those in the repository's own settings that git may run. *observers* are called with each
-    fact and activity, in order. *effects* makes the :class:`Effects`; a test passes its own. *last_run* is
+    *programs* are those in the repository's own settings that git may run. *asked* are steps that the user
+    asks for, by id, with the user's words. *observers* are called with each fact and activity, in order.
+    *effects* makes the :class:`Effects`; a test passes its own. *last_run* is
     the project's last run, if the caller has read it already.
     """
 
@@ -70,6 +72,7 @@ class RunRequest:
     typed: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict[str, Mapping[str, Any]])
     trusted: Mapping[str, str] = attrs.field(factory=dict[str, str])
     programs: frozenset[LocalProgram] = frozenset()
+    asked: Mapping[str, str] = attrs.field(factory=dict[str, str])
     observers: tuple[Observer, ...] = ()
     effects: MakeEffects = _make_effects
     last_run: LastRun | None = None
@@ -99,7 +102,8 @@ class Run:
     process that resumes the run decides as this one would. *planning* is what was last read from disk.
     *branch* is the branch that this process works on; empty if HEAD is detached.
     *seal* is the record of the protected state before the *guarded* calls in progress, *guards* tell which
-    of them are confined, and *owners* is how many of them own the planning. *sandbox* is what it starts
+    of them are confined, and *owners* is how many of them own the planning. *step_types* are the kinds of
+    steps that plugins add. *sandbox* is what it starts
     processes in.
     """
 
@@ -122,6 +126,7 @@ class Run:
     )
     ledger: Ledger = attrs.field(factory=lambda: Ledger())
     branch: str | None = None
+    step_types: StepTypes = attrs.field(factory=StepTypes)
     sandbox: Sandbox
 
     @property

@@ -17,12 +17,14 @@ from gsd_core.git import Git
 from gsd_core.hookspecs import ProjectInfo, gsd_write_config
 from gsd_core.journal.codec import unstructure
 from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot
+from gsd_core.model.step import StepSituation
 from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.survey import flaws, read_planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.sanitize import sanitize
 
 from .runtime import Run
+from .step_types import completed_steps, with_due_steps
 
 log = logging.getLogger(__name__)
 
@@ -47,9 +49,26 @@ async def observe(run: Run) -> None:
         if flaw not in flaws(run.planning.phases):  # once, not after every step
             log.warning("%s", sanitize(flaw, multiline=False))
     run.planning = evolve(planning, config=merge_config(run.proposals, planning.config))
-    snapshot = snapshot_of(run.planning)
+    snapshot = with_due_steps(
+        snapshot_of(run.planning),
+        run.step_types,
+        lambda phase: _situation(run, phase),
+        run.hooks,
+        run.planning,
+    )
     if snapshot != run.state.seen:
         run.record("project.observed", unstructure(snapshot))
+
+
+def _situation(run: Run, phase: PhaseView | None) -> StepSituation:
+    return StepSituation(
+        project=run.root,
+        planning=run.planning,
+        phase=phase,
+        completed=completed_steps(run.state, phase.number if phase else ""),
+        depth=run.settings.depth,
+        idea=run.idea.text if run.idea else "",
+    )
 
 
 async def read_project(root: Path, git: Git) -> Planning:

@@ -57,6 +57,7 @@ from .runtime import Run, RunEnd, RunRequest, read_ledger
 from .sandbox import Sandbox, choose_sandbox, recorded_sandbox, warning_about
 from .seal import Sealer
 from .snapshot import proposed_config, read_project, snapshot_of
+from .step_types import collect_step_types
 from .stop import Stopper, stopping
 
 INBOX_POLL = timedelta(seconds=0.5)
@@ -124,6 +125,7 @@ async def _open(
         idea=_without_secrets(_first_idea(last.facts) or request.idea or kept_idea(request.root)),
         ledger=read_ledger(last.facts),
         sealer=Sealer(git.command, journal.path.parent / "guard"),
+        step_types=collect_step_types(request.hooks),
         sandbox=sandbox,
     )
     seeds = [fact.data.get("seed") for fact in last.facts if fact.kind == "run.opened"]
@@ -156,6 +158,8 @@ async def _open(
     about = {"epoch": epoch, "resumed": bool(last.id), "seed": seed, "branch": run.branch, "head": head}
     about["claims"] = unstructure(claims)
     opening.append(run.record("run.opened", {**about, **_describe_process(run)}))
+    for step, text in request.asked.items():
+        run.record("step.asked", {"text": safe_text(text)}, step=step)
     return run, opening
 
 

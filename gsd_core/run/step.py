@@ -54,8 +54,9 @@ from gsd_core.machine.due import Start
 from gsd_core.model.agent import AgentResult, AgentTask
 from gsd_core.model.checks import CheckResult, ReplacedBecause
 from gsd_core.model.gap import GapReport
+from gsd_core.model.ids import COMPLETE, INIT
 from gsd_core.model.question import Answer, Inquiry
-from gsd_core.model.step import Accept, Functions, StepRequest, StepResult, TaskCommit, Verified
+from gsd_core.model.step import Accept, Found, Functions, StepRequest, StepResult, TaskCommit, Verified
 from gsd_core.planning.model import Task
 from gsd_core.planning.summary import with_notes
 from gsd_core.plugins.contexts import PluginContext, entered
@@ -75,7 +76,7 @@ from .snapshot import installed_programs
 from .task_checks import about_earlier_attempts, check_before, replace_check
 from .tasks import commit_task, committed_tasks
 from .timeouts import core_at_work, inactivity_of
-from .verification import detect, merge_gaps, run_in_checkout
+from .verification import detect, merge_gaps, run_in_checkout, with_found_gaps
 from .work import (
     end_of_attempt,
     found_before,
@@ -119,7 +120,7 @@ async def run_step(run: Run, start: Start) -> None:
         if not attempts:
             raise PluginError(wrappers, "gsd_wrap_step", "returned a result without an attempt at the step")
         if result is not attempts[-1].result:
-            result = _validate_result(attempts[-1].step, result, wrappers, "gsd_wrap_step")
+            result = _validate_result(run, attempts[-1].step, result, wrappers, "gsd_wrap_step")
     except Parked:
         # The attempt is recorded as lost, with its questions; their answers start the step again.
         return
@@ -133,7 +134,7 @@ async def run_step(run: Run, start: Start) -> None:
 
 async def _request(run: Run, start: Start) -> StepRequest:
     step = start.step
-    works_on_code = step.kind in ("plan", "execute", "verify")
+    works_on_code = step.kind not in (INIT, COMPLETE)
     planning = with_notes(run.planning, run.root) if works_on_code else run.planning
     phase = planning.phase(step.phase) if step.phase else None
     plan = next((p for p in phase.plans if p.id == step.detail), None) if phase else None
@@ -158,6 +159,8 @@ async def _request(run: Run, start: Start) -> StepRequest:
         tree=run.root,
         phase=phase,
         plan=plan,
+        detail=step.detail,
+        text=run.state.asked.get(str(step), ""),
         round=step.round,
         idea=run.idea if step.kind == "init" else None,
         report=report,
@@ -248,13 +251,14 @@ async def _execute(run: Run, step: StepRequest, gate: StepGate) -> Attempt:
                 step = await detect(run, step, gate)
         host = Host(run=run, step=step, gate=gate)
         async with inactivity_of(run.hooks, gsd_execute_step, run.limits.hard).running():
-            outcome = await run.hooks.pick(gsd_execute_step, run.settings.executors, StepResult, step, host)
+            names = executors(run, step.kind)
+            outcome = await run.hooks.pick(gsd_execute_step, names, StepResult, step, host)
         if host.parked:
             # Also if the executor caught it: without the answer, its result cannot be used.
             raise host.parked
         if outcome is None or outcome.value is None:
-            raise ConfigError(f"no plugin executes {step.id!r}: {', '.join(run.settings.executors)} declined")
-        result = _validate_result(step, outcome.value, outcome.plugin, "gsd_execute_step")
+            raise ConfigError(f"no plugin executes {step.id!r}: {', '.join(names)} declined")
+        result = _validate_result(run, step, outcome.value, outcome.plugin, "gsd_execute_step")
         if host.owned:
             await report_leftovers(run, step)
         elif step.kind == "execute":
@@ -278,15 +282,30 @@ async def _workspace(run: Run, step: StepRequest, stack: AsyncExitStack) -> Path
     return tree
 
 
-def _validate_result(step: StepRequest, result: StepResult, plugin: str, hook: str) -> StepResult:
+def executors(run: Run, kind: str) -> tuple[str, ...]:
+    """Return the plugins that may execute steps of *kind*, in order.
+
+    The one that added the kind comes before those of the settings, but after a workflow that the user chose.
+    """
+    found, chosen = run.step_types.find(kind), run.settings
+    first = [] if chosen.workflow == "native" else [chosen.workflow]
+    return tuple(dict.fromkeys([*first, *([found[0]] if found else []), *chosen.execute]))
+
+
+def _validate_result(run: Run, step: StepRequest, result: StepResult, plugin: str, hook: str) -> StepResult:
     """Return a valid result; that of a verify step with all gaps of the detectors: no plugin can drop one."""
+    found = run.step_types.find(step.kind)
     if why := validate_storable(result, StepResult):
         raise PluginError(plugin, hook, why)
-    if foreign := foreign_parts(step, result):
+    if foreign := foreign_parts(step, result, found[1] if found else None):
         listed = ", ".join(foreign[:5])
         raise PluginError(
             plugin, hook, f"the step {step.id} may not write {listed}: it belongs to another step"
         )
+    if isinstance(result.outcome, Found):
+        if found is None or step.phase is None:
+            raise PluginError(plugin, hook, "only a step of a plugin's own kind in a phase can return Found")
+        return with_found_gaps(step, result, plugin)
     if step.kind != "verify":
         return result
     if not isinstance(result.outcome, Verified):
@@ -390,6 +409,8 @@ def _record_result(run: Run, step: StepRequest, result: StepResult) -> None:
         data["gaps"] = [gap.key for gap in report.gaps]
         data["failed_detectors"] = list(report.failed_detectors)
         data["passed"] = report.passed
+    if isinstance(result.outcome, Found):
+        data["gaps"] = [gap.key for gap in result.outcome.gaps]
     run.record("step.result", data, step=step.id, attempt=run.step(step.id).attempt)
 
 

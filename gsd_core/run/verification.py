@@ -25,10 +25,10 @@ from gsd_core.model.agent import Allow, Ask, Deny, Permission, ToolUse
 from gsd_core.model.checks import CheckResult, TaskCheck
 from gsd_core.model.gap import Evidence, Gap, GapReport
 from gsd_core.model.ids import padded
-from gsd_core.model.step import FileWrite, StepRequest, StepResult, Verified
+from gsd_core.model.step import FileWrite, Found, StepRequest, StepResult, Verified
 from gsd_core.planning.model import PhaseView, Plan, Requirement, Task
 from gsd_core.planning.must_haves import COVERAGE, MustHave, results_of, unserved_requirements
-from gsd_core.planning.verification import render_verification
+from gsd_core.planning.verification import add_gaps, read_verification, render_verification
 from gsd_core.plugins.call_group import Outcome
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.isolation import PluginFailure
@@ -379,6 +379,21 @@ def merge_gaps(step: StepRequest, result: StepResult, plugin: str) -> StepResult
     )
     files = [file for file in result.files if file.path != path]
     return evolve(result, outcome=Verified(report=report), files=(*files, FileWrite(path=path, text=text)))
+
+
+def with_found_gaps(step: StepRequest, result: StepResult, plugin: str) -> StepResult:
+    """Return the result of a plugin's own step, with the gaps that it found added to VERIFICATION.md."""
+    assert isinstance(result.outcome, Found)
+    assert step.phase is not None
+    gaps = tuple(evolve(_clean(gap), found_by=plugin) for gap in result.outcome.gaps)
+    result = evolve(result, outcome=Found(gaps=gaps))
+    if not gaps:
+        return result
+    before = read_verification(step.phase)
+    default = f"{step.phase.directory}/{padded(step.phase.number)}-VERIFICATION.md"
+    path = step.phase.verdict.path if step.phase.verdict else default
+    text = add_gaps(before, step.phase, gaps, now=step.now, path=path)
+    return evolve(result, files=(*result.files, FileWrite(path=path, text=text)))
 
 
 def _unreported(must_have: MustHave, plugin: str) -> Gap:

@@ -223,4 +223,5 @@ _SUMMARIES: dict[str, Callable[[Data], str]] = {
     "notice.sent": _notice_sent,
     "plugin.failed": _plugin,
     "control.asked": _control,
+    "step.asked": lambda data: str(data["text"]),
 }

@@ -60,7 +60,7 @@ def test_a_phase_is_neither_verified_nor_completed_on_a_plan_that_nobody_can_rea
         return StepRequest(
             id=f"1/{kind}",
             run="r",
-            kind=kind,  # type: ignore[arg-type]  # a literal
+            kind=kind,
             project=root,
             tree=root,
             phase=phase,

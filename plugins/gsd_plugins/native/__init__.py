@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
-from gsd_core import StepHost, StepKind, StepRequest, StepResult, implements
+from gsd_core import StepHost, StepRequest, StepResult, implements
 from gsd_core.hookspecs import gsd_execute_step
 
 from . import complete, discuss, execute, init, plan, verify
 
 Execute: TypeAlias = Callable[[StepRequest, StepHost], Awaitable[StepResult]]
 
-STEPS: Mapping[StepKind, Execute] = {
+STEPS: Mapping[str, Execute] = {
     "init": init.execute,
     "discuss": discuss.execute,
     "plan": plan.execute,

@@ -1,0 +1,243 @@
+"""Kinds of steps that plugins add, and steps that the user asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from attrs import define, evolve, field
+
+from gsd_core import FileWrite, Found, Gap, StepHost, StepRequest, StepResult, StepSituation, StepType
+from gsd_core.errors import ConfigError
+from gsd_core.hook_markers import implements
+from gsd_core.hookspecs import gsd_execute_step, gsd_steps
+from gsd_core.machine.state import Options
+from gsd_core.run import RunEnd
+from gsd_core.testing import ScriptedHuman
+
+from . import harness as h
+
+
+@define(eq=False)
+class Review:
+    """A step before *before* in each phase; it writes a file and finds the *gaps* that *check* returns."""
+
+    before: str = "complete"
+    check: Callable[[StepRequest], tuple[Gap, ...]] = lambda step: ()
+    writes: tuple[str, ...] = ("{phase}/{number}-REVIEW.md",)
+    path: str = "{phase}/{number}-REVIEW.md"
+    due: Callable[[StepSituation], bool] | None = None
+    seen: list[StepRequest] = field(factory=list, init=False)
+
+    @implements(gsd_steps)
+    def steps(self) -> Iterable[StepType]:
+        """Contribute the kind."""
+        yield StepType(
+            kind="review", before=self.before, due=self.due or self.is_due, writes=self.writes, title="Review"
+        )
+
+    def is_due(self, now: StepSituation) -> bool:
+        """After each verification once."""
+        kinds = [step.kind for step in now.completed]
+        return (
+            "review" not in kinds[len(kinds) - kinds[::-1].index("verify") :] if "verify" in kinds else True
+        )
+
+    @implements(gsd_execute_step)
+    async def execute(self, step: StepRequest, host: StepHost) -> StepResult | None:
+        """Do the step."""
+        if step.kind != "review":
+            return None
+        self.seen.append(step)
+        folder = step.phase.directory if step.phase else ".planning"
+        path = self.path.replace("{phase}", folder).replace("{number}", "01")
+        gaps = self.check(step)
+        text = f"# Review\n\n{len(gaps)} found. {step.text}\n"
+        return StepResult(
+            subject="docs: review", files=(FileWrite(path=path, text=text),), outcome=Found(gaps=gaps)
+        )
+
+
+def completed(root: Path) -> list[str]:
+    return [fact.step for fact in h.facts(root, "step.completed")]
+
+
+def do(root: Path, review: object, **more: object) -> RunEnd:
+    return h.do(h.request(root, h.one_phase(), given=h.idea(), review=review, **more))  # type: ignore[arg-type]
+
+
+def test_a_step_comes_right_before_the_one_it_names(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    review = Review()
+
+    end = do(root, review)
+
+    assert (end.outcome, end.exit) == ("done", 0)
+    assert completed(root)[-3:] == ["1/verify", "1/review", "1/complete"]
+    [path] = root.glob(".planning/phases/*/01-REVIEW.md")
+    assert path.read_text().startswith("# Review")
+    assert "GSD-Step: 1/review" in h.git(root, "log", "-1", "--format=%B", "--", str(path))
+
+
+def test_the_gaps_it_finds_are_planned_executed_and_verified(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    gap = Gap(truth="No password is in the code", reason="greeter.py:3", about="greeter.py")
+
+    def twice(step: StepRequest) -> tuple[Gap, ...]:
+        return (gap,) if step.round < 2 else ()
+
+    end = do(root, review := Review(check=twice))
+
+    assert (end.outcome, end.exit) == ("done", 0)
+    kinds = [step for step in completed(root) if "execute" not in step]
+    assert kinds[3:] == [
+        *("1/verify", "1/review", "1/plan/r1", "1/verify/r1"),
+        *("1/review/r1", "1/plan/r2", "1/verify/r2", "1/review/r2", "1/complete"),
+    ]
+    assert [step.round for step in review.seen] == [0, 1, 2]
+    verdicts = h.git(root, "log", "--format=%s", "--", ".planning/phases/01-entries/01-VERIFICATION.md")
+    assert verdicts.splitlines().count("docs: review") == 2
+
+
+def test_gaps_that_stay_end_the_run_with_their_exit_code(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    gap = Gap(truth="No password is in the code", reason="greeter.py:3", about="greeter.py")
+    review = Review(check=lambda step: (gap,))
+
+    end = h.do(
+        h.request(
+            root, h.one_phase(), given=h.idea(), review=review, run={"gap_rounds": 1}, without=("yolo",)
+        )
+    )
+
+    assert (end.outcome, end.exit) == ("gaps", 1)
+    assert "1/complete" not in completed(root)
+    [path] = root.glob(".planning/phases/*/01-VERIFICATION.md")
+    assert "status: gaps_found" in path.read_text()
+    assert "No password is in the code" in path.read_text()
+
+
+def test_a_step_that_stays_due_is_not_repeated_for_ever(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+
+    end = h.do(
+        h.request(root, h.one_phase(), given=h.idea(), review=Review(due=lambda now: True), without=("yolo",))
+    )
+
+    assert end.exit != 0
+    assert completed(root).count("1/review") == 3
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("{phase}/01-VERIFICATION.md", "{phase}/01-01-SUMMARY.md", ".planning/ROADMAP.md", "greeter.py"),
+        *(".planning/phases/02-other/01-REVIEW.md", "{phase}/../01-REVIEW.md", "{phase}/deep/01-REVIEW.md"),
+    ],
+)
+def test_it_may_only_write_what_it_declared(tmp_path: Path, path: str) -> None:
+    root = h.repository(tmp_path / "project")
+
+    end = h.do(h.request(root, h.one_phase(), given=h.idea(), review=Review(path=path), without=("yolo",)))
+
+    assert end.exit != 0
+    assert "belongs to another step" in end.reason
+    assert "1/review" not in completed(root)
+
+
+def test_steps_before_init_and_at_the_end_belong_to_no_phase(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    first = Review(
+        before="init",
+        writes=(".planning/codebase/*.md",),
+        path=".planning/codebase/STACK.md",
+        due=lambda now: not (now.project / ".planning/codebase/STACK.md").exists(),
+    )
+    last = Review(
+        before="end",
+        writes=(".planning/END.md",),
+        path=".planning/END.md",
+        due=lambda now: not (now.project / ".planning/END.md").exists(),
+    )
+    first.check = last.check = lambda step: ()
+    steps = type("Two", (), {})
+
+    @implements(gsd_steps)
+    def both() -> Iterable[StepType]:
+        for one, kind in ((first, "survey"), (last, "audit")):
+            yield from (evolve(found, kind=kind) for found in one.steps())
+
+    @implements(gsd_execute_step)
+    async def execute(step: StepRequest, host: StepHost) -> StepResult | None:
+        one = {"survey": first, "audit": last}.get(step.kind)
+        if one is None:
+            return None
+        result = await one.execute(evolve(step, kind="review"), host)
+        assert result is not None
+        return StepResult(subject=result.subject, files=result.files)
+
+    plugin = steps()
+    plugin.both, plugin.execute = both, execute
+
+    end = do(root, plugin)
+
+    assert end.outcome == "done"
+    assert (completed(root)[0], completed(root)[-1]) == ("survey", "audit/v1.0")
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "message"),
+    [
+        ("verify", "complete", "'verify' is a kind of the core"),
+        ("Review", "complete", "'Review' cannot be a kind"),
+        ("review", "lunch", "'review' comes before 'lunch', not one of init, discuss"),
+    ],
+)
+def test_an_invalid_kind_is_refused_before_the_start(
+    tmp_path: Path, kind: str, before: str, message: str
+) -> None:
+    root = h.repository(tmp_path / "project")
+
+    @implements(gsd_steps)
+    def steps() -> Iterable[StepType]:
+        yield StepType(kind=kind, before=before)  # type: ignore[arg-type]
+
+    plugin = type("Plugin", (), {"steps": staticmethod(steps)})()
+    with pytest.raises(ConfigError, match=message):
+        do(root, plugin)
+
+
+def test_a_plugin_that_cannot_tell_whether_its_step_is_due_ends_the_run(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+
+    def due(now: StepSituation) -> bool:
+        raise KeyError("missing")
+
+    end = do(root, Review(due=due))
+
+    assert (end.outcome, end.exit) == ("failed", 2)
+    assert "plugin 'review' cannot tell whether 'review' is due" in end.reason
+    assert "-p no:review" in end.reason
+
+
+def test_a_step_that_is_asked_for_leaves_the_lifecycle_where_it_is(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    agent = h.one_phase()
+    review = Review(before="", writes=(".planning/notes/*.md",), path=".planning/notes/1.md")
+    wanted = h.request(root, agent, given=h.idea(), review=review, without=("yolo",), human=ScriptedHuman({}))
+    stopped = h.do(evolve(wanted, options=Options(phases=())))
+
+    asked = evolve(
+        h.request(root, agent, review=review, options=Options(only_asked=True)),
+        asked={"review/first": "Look at the names."},
+    )
+    aside = h.do(asked)
+    end = h.do(h.request(root, agent, review=review))
+
+    assert stopped.outcome == "blocked"
+    assert (aside.outcome, aside.exit, aside.reason) == ("done", 0, "review/first done")
+    assert [step.text for step in review.seen] == ["Look at the names."]
+    assert end.outcome == "done"
+    assert completed(root)[:2] == ["init", "review/first"]
+    assert completed(root)[-1] == "1/complete"
