@@ -12,7 +12,7 @@ import logging
 import os
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -161,7 +161,7 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
         )
     check_plugins(loaded.hooks, settings.of(RunSettings))
     if not options.dry_run:
-        check_agents(loaded.hooks, settings)
+        check_agents(loaded.hooks, settings, root)
     request = _build_request(options, loaded, settings, idea, previous, trust)
     if new:
         _confirm_repository(options, loaded, settings)
@@ -358,17 +358,19 @@ def check_plugins(hooks: Hooks, settings: RunSettings) -> None:
     check_sandbox_names(hooks, settings)
 
 
-def check_agents(hooks: Hooks, settings: Settings) -> None:
-    """Raise ``Credentials`` if one of the chosen agents reports that it cannot work."""
-    # A manager with these agents only, because the checks of other plugins do not matter here.
-    manager = build_manager()
-    for name in settings.of(RunSettings).agent:
+def check_agents(hooks: Hooks, settings: Settings, root: Path) -> None:
+    """Raise ``Credentials`` if one of the chosen agents or executors reports that it cannot work."""
+    # A manager with these plugins only, because the checks of others do not matter here.
+    manager, chosen = build_manager(), settings.of(RunSettings)
+    for name in dict.fromkeys((*chosen.agent, *chosen.executors)):
         manager.register(hooks.manager.get_plugin(name), name=name)
-    with bind_settings(settings.values):
+    # In the project, which may have what a plugin needs, such as commands for its agent.
+    with bind_settings(settings.values), chdir(root if root.is_dir() else Path.cwd()):
         findings = attrs.evolve(hooks, manager=manager).collect(gsd_doctor, lambda finding: str(id(finding)))
     for plugin, finding in findings.items:
         if not finding.ok:
-            raise Credentials(f"agent {plugin!r} cannot work: {finding.message}", hint=finding.fix)
+            kind = "agent" if plugin in chosen.agent else "executor"
+            raise Credentials(f"{kind} {plugin!r} cannot work: {finding.message}", hint=finding.fix)
 
 
 def _confirm_repository(options: RunOptions, loaded: Loaded, settings: Settings) -> None:
