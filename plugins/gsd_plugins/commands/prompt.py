@@ -13,5 +13,5 @@ async def execute_prompt(step: StepRequest, host: StepHost) -> StepResult:
     """Run the user's words; the answer is in the journal, from which ``gsd exec`` prints it."""
     if not step.text.strip():
         raise Permanent("there is no prompt", hint='gsd exec "PROMPT or /command"')
-    await run_session(step, host, step.text, name=EXEC, role="command")
+    await run_session(step, host, step.text, name=EXEC)
     return StepResult(subject=f"docs: {step.id}")

@@ -41,16 +41,19 @@ person needs to know, and end your turn: the answer comes as the next message.
 - Commit what the workflow says to commit. Do not push, and do not switch branches."""
 
 
-async def run_session(step: StepRequest, host: StepHost, prompt: str, *, name: str, role: str) -> AgentResult:
+async def run_session(
+    step: StepRequest, host: StepHost, prompt: str, *, name: str, more: str = ""
+) -> AgentResult:
     """Run *prompt* and answer its checkpoints in the same conversation; return the last result.
 
-    *name* is what the journal calls it. Raises ``Permanent`` if it reaches more than :data:`MAX_CHECKPOINTS`.
+    *name* is what the journal calls it, *more* is added to the system prompt. Raises ``Permanent`` if it
+    reaches more than :data:`MAX_CHECKPOINTS`.
     """
     task = AgentTask(
         step=step.id,
         run=step.run,
-        role=role,
-        system=SYSTEM,
+        role="command",
+        system=f"{SYSTEM}\n\n{more}".rstrip(),
         prompt=prompt,
         tools=None,
         model=step.model,

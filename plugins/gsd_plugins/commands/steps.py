@@ -14,6 +14,7 @@ from gsd_core.planning.survey import read_planning
 from .installed import INSTALL, invocation
 from .session import run_session
 
+INIT = "new-project"
 MAX_WORDS = 500
 """Characters of a command's last words that the error about it quotes."""
 
@@ -47,7 +48,8 @@ async def run_command(step: StepRequest, host: StepHost, command: Command) -> Pl
     if not called:
         raise Permanent(f"the command /gsd:{command.name} is not installed", hint=INSTALL)
     prompt = f"{called} {command.arguments(step)}".rstrip()
-    result = await run_session(step, host, prompt, name=called, role="command")
+    more = _idea(step) if step.kind == "init" else ""
+    result = await run_session(step, host, prompt, name=called, more=more)
     planning = await asyncio.to_thread(read_planning, step.project)
     if missing := command.missing(step, planning):
         raise Permanent(f"{called} ended, but {missing}{last_words(result)}", hint=_hint(called))
@@ -84,10 +86,23 @@ def _gone(step: StepRequest) -> str:
 # init
 
 
+MAX_IDEA = 100_000
+"""Bytes of an idea: it is part of a command line, where Linux allows 128 KiB for one argument."""
+IDEA = "--auto (the idea document is in your system prompt, between <idea> and </idea>)"
+
+
 def _idea(step: StepRequest) -> str:
+    """Return the idea for the system prompt.
+
+    Not for the prompt: there, Claude Code adds the content of each file that an ``@path`` names, and an idea
+    may come from somebody else.
+    """
     if step.idea is None:
         raise Permanent("no idea given", hint="gsd run IDEA.md")
-    return f"--auto {step.idea.text}"
+    if (size := len(step.idea.text.encode())) > MAX_IDEA:
+        hint = f"shorten it, or create the project with {INIT} in Claude Code and then use gsd run"
+        raise Permanent(f"the idea has {size} bytes, and a command takes {MAX_IDEA}", hint=hint)
+    return f"The user's idea document, {step.idea.name}:\n<idea>\n{step.idea.text}\n</idea>"
 
 
 def _no_roadmap(step: StepRequest, planning: Planning) -> str:
@@ -166,7 +181,7 @@ def _not_archived(step: StepRequest, planning: Planning) -> str:
 
 
 COMMANDS: Mapping[str, Command] = {
-    "init": Command(name="new-project", arguments=_idea, missing=_no_roadmap),
+    "init": Command(name=INIT, arguments=lambda step: IDEA, missing=_no_roadmap),
     "discuss": Command(
         name="discuss-phase", arguments=lambda step: f"{_number(step)} --auto", missing=_no_context
     ),
