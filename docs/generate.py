@@ -406,6 +406,8 @@ def _default(field: attrs.Attribute[Any]) -> str:
         return ""
     if isinstance(value, timedelta):
         return f"`{_duration(value)}`"
+    if callable(value):
+        return f"`{value.__name__}`"
     if isinstance(value, tuple):
         return ", ".join(f"`{part}`" for part in cast("tuple[object, ...]", value))
     return f"`{str(value).lower() if isinstance(value, bool) else value}`" if value not in ("", None) else ""

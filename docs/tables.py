@@ -63,7 +63,7 @@ FACTS: dict[str, tuple[str, str]] = {
     "recovered": ("gsd cleaned up after a crash", "processes, locks, lost"),
     "project.observed": (
         "the content of the planning files, recorded when it differs from the last time",
-        "idle, milestone, phases",
+        "due, idle, milestone, phases",
     ),
     "attempt.started": (
         "an attempt at a step begins",

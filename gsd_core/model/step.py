@@ -239,6 +239,11 @@ class StepSituation:
     idea: str = ""
 
 
+def never_due(situation: StepSituation) -> bool:
+    """Return that a step is not due: it runs only when the user asks for it."""
+    return False
+
+
 @attrs.frozen(kw_only=True)
 class StepType:
     """A kind of steps that a plugin adds to the lifecycle.
@@ -254,7 +259,7 @@ class StepType:
 
     kind: str
     before: Literal["", "init", "discuss", "plan", "execute", "verify", "complete", "end"] = ""
-    due: Callable[[StepSituation], bool] = attrs.field(default=lambda situation: False)
+    due: Callable[[StepSituation], bool] = never_due
     writes: tuple[str, ...] = ()
     title: str = ""
 

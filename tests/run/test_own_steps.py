@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import define, evolve, field
 
-from gsd_core import FileWrite, Found, Gap, StepHost, StepRequest, StepResult, StepSituation, StepType
+from gsd_core import Done, FileWrite, Found, Gap, StepHost, StepRequest, StepResult, StepSituation, StepType
 from gsd_core.errors import ConfigError
+from gsd_core.exit_codes import ExitCode
 from gsd_core.hook_markers import implements
 from gsd_core.hookspecs import gsd_execute_step, gsd_steps
 from gsd_core.machine.state import Options
+from gsd_core.planning.verification import parse_verdict
 from gsd_core.run import RunEnd
-from gsd_core.testing import ScriptedHuman
 
 from . import harness as h
 
@@ -23,7 +25,7 @@ from . import harness as h
 class Review:
     """A step before *before* in each phase; it writes a file and finds the *gaps* that *check* returns."""
 
-    before: str = "complete"
+    before: Any = "complete"
     check: Callable[[StepRequest], tuple[Gap, ...]] = lambda step: ()
     writes: tuple[str, ...] = ("{phase}/{number}-REVIEW.md",)
     path: str = "{phase}/{number}-REVIEW.md"
@@ -53,10 +55,9 @@ class Review:
         folder = step.phase.directory if step.phase else ".planning"
         path = self.path.replace("{phase}", folder).replace("{number}", "01")
         gaps = self.check(step)
-        text = f"# Review\n\n{len(gaps)} found. {step.text}\n"
-        return StepResult(
-            subject="docs: review", files=(FileWrite(path=path, text=text),), outcome=Found(gaps=gaps)
-        )
+        file = FileWrite(path=path, text=f"# Review\n\n{len(gaps)} found. {step.text}\n")
+        outcome = Found(gaps=gaps) if step.phase else Done()
+        return StepResult(subject="docs: review", files=(file,), outcome=outcome)
 
 
 def completed(root: Path) -> list[str]:
@@ -80,42 +81,40 @@ def test_a_step_comes_right_before_the_one_it_names(tmp_path: Path) -> None:
     assert "GSD-Step: 1/review" in h.git(root, "log", "-1", "--format=%B", "--", str(path))
 
 
+LICENSE = Gap(truth="The project has a license", reason="no LICENSE in the root", about="LICENSE")
+
+
 def test_the_gaps_it_finds_are_planned_executed_and_verified(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
-    gap = Gap(truth="No password is in the code", reason="greeter.py:3", about="greeter.py")
 
-    def twice(step: StepRequest) -> tuple[Gap, ...]:
-        return (gap,) if step.round < 2 else ()
-
-    end = do(root, review := Review(check=twice))
+    end = do(root, review := Review(check=lambda step: () if step.round else (LICENSE,)))
 
     assert (end.outcome, end.exit) == ("done", 0)
-    kinds = [step for step in completed(root) if "execute" not in step]
-    assert kinds[3:] == [
-        *("1/verify", "1/review", "1/plan/r1", "1/verify/r1"),
-        *("1/review/r1", "1/plan/r2", "1/verify/r2", "1/review/r2", "1/complete"),
+    assert completed(root)[-7:] == [
+        *("1/verify", "1/review", "1/plan/r1", "1/execute/01-02"),
+        *("1/verify/r1", "1/review/r1", "1/complete"),
     ]
-    assert [step.round for step in review.seen] == [0, 1, 2]
+    assert [step.round for step in review.seen] == [0, 1]
     verdicts = h.git(root, "log", "--format=%s", "--", ".planning/phases/01-entries/01-VERIFICATION.md")
-    assert verdicts.splitlines().count("docs: review") == 2
+    assert verdicts.splitlines() == ["docs(01): verify phase", "docs: review", "docs(01): verify phase"]
+    assert (root / "LICENSE").exists()
 
 
 def test_gaps_that_stay_end_the_run_with_their_exit_code(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
-    gap = Gap(truth="No password is in the code", reason="greeter.py:3", about="greeter.py")
-    review = Review(check=lambda step: (gap,))
-
-    end = h.do(
-        h.request(
-            root, h.one_phase(), given=h.idea(), review=review, run={"gap_rounds": 1}, without=("yolo",)
-        )
+    review = Review(check=lambda step: (LICENSE,))
+    given = h.request(
+        root, h.one_phase(), given=h.idea(), review=review, options=Options(gap_rounds=1), without=("yolo",)
     )
 
-    assert (end.outcome, end.exit) == ("gaps", 1)
+    end = h.do(given)
+
+    assert (end.outcome, end.exit) == ("gaps", ExitCode.GAPS)
     assert "1/complete" not in completed(root)
     [path] = root.glob(".planning/phases/*/01-VERIFICATION.md")
-    assert "status: gaps_found" in path.read_text()
-    assert "No password is in the code" in path.read_text()
+    verdict = parse_verdict(path.read_text(), path="01-VERIFICATION.md")
+    assert (verdict.status, [gap.truth for gap in verdict.gaps]) == ("gaps_found", [LICENSE.truth])
+    assert verdict.gaps[0].found_by == "review"
 
 
 def test_a_step_that_stays_due_is_not_repeated_for_ever(tmp_path: Path) -> None:
@@ -225,8 +224,7 @@ def test_a_step_that_is_asked_for_leaves_the_lifecycle_where_it_is(tmp_path: Pat
     root = h.repository(tmp_path / "project")
     agent = h.one_phase()
     review = Review(before="", writes=(".planning/notes/*.md",), path=".planning/notes/1.md")
-    wanted = h.request(root, agent, given=h.idea(), review=review, without=("yolo",), human=ScriptedHuman({}))
-    stopped = h.do(evolve(wanted, options=Options(phases=())))
+    stopped = h.do(h.request(root, agent, given=h.idea(), review=review, options=Options(phases=())))
 
     asked = evolve(
         h.request(root, agent, review=review, options=Options(only_asked=True)),
