@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -63,6 +63,7 @@ from .project import (
     make_repository,
     needs_repository,
     now,
+    open_journal,
     project_root,
 )
 from .project_trust import (
@@ -101,7 +102,10 @@ NEXT_STEPS = {
 
 @attrs.frozen(kw_only=True)
 class RunOptions:
-    """What the command line asks for; *flags* are the settings given as flags."""
+    """What the command line asks for; *flags* are the settings given as flags.
+
+    *asked* are steps to do, by id, with the user's words; then nothing else is done.
+    """
 
     global_options: GlobalOptions
     flags: Layer
@@ -113,6 +117,7 @@ class RunOptions:
     verbosity: int = 0
     seed: int | None = None
     dry_run: bool = False
+    asked: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
     @property
     def root(self) -> Path:
@@ -147,7 +152,8 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
         raise ProjectError("nothing to resume in this project", hint="start with: gsd run IDEA")
     # Before the settings, plugins and logins, which do not matter if there is nothing to do.
     state = previous.state if previous else State()
-    check_idea(root, idea, state, base_command(options.global_options))
+    if not options.asked:
+        check_idea(root, idea, state, base_command(options.global_options))
 
     settings = build_settings(options, loaded, previous)
     trust = _settle_trust(options, loaded, settings, previous)
@@ -178,7 +184,7 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     with background_output():
         with _warnings_on_stderr():
             end = asyncio.run(run_project(request))
-        _show_end(end, options)
+        _show_end(end, options, _answers(root, end, options.asked))
     return end.exit
 
 
@@ -245,7 +251,8 @@ def _build_request(
             seed=options.seed,
             command=base_command(options.global_options),
         ),
-        options=_machine_options(options.root, settings),
+        options=attrs.evolve(_machine_options(options.root, settings), only_asked=bool(options.asked)),
+        asked=options.asked,
         clock=now,
         typed=_flags_to_keep(options, loaded, previous),
         observers=(StateFileWriter(options.root, previous.history if previous else History()),),
@@ -304,7 +311,8 @@ def _flags_to_keep(options: RunOptions, loaded: Loaded, previous: ProjectState |
     kept = {
         section: {key: value for key, value in values.items() if (section, key) not in {*CONSENT, *secret}}
         for section, values in options.flags.sections.items()
-        if section not in NOT_CONTINUED
+        # Those of a single step hold for this step only.
+        if section not in NOT_CONTINUED and not options.asked
     }
     continued = _continued(options, previous)
     return merge_config(continued.history.typed if continued else {}, kept)
@@ -413,8 +421,24 @@ def _warnings_on_stderr() -> Generator[None]:
         log.removeHandler(handler)
 
 
-def _show_end(end: RunEnd, options: RunOptions) -> None:
-    """Print how the run ended; ``stream-json`` has said so in its last event."""
+def _answers(root: Path, end: RunEnd, asked: Mapping[str, str]) -> dict[str, str]:
+    """Return the last words of the agents of the steps that the user asked for, by step."""
+    if not asked:
+        return {}
+    with open_journal(root) as journal:
+        closed = journal.events(run=end.run, kinds=["agent.closed"])
+        return {
+            fact.step: safe_text(str(value["text"]))
+            for fact in closed
+            if fact.step in asked and (value := fact.data.get("value"))
+        }
+
+
+def _show_end(end: RunEnd, options: RunOptions, answers: Mapping[str, str]) -> None:
+    """Print the agents' answers, and how the run ended; ``stream-json`` has said so in its last event."""
+    if options.output == "text" and end.exit == 0:
+        for text in answers.values():
+            click.echo(text)
     if options.output == "json":
         print_json(
             {
@@ -426,6 +450,7 @@ def _show_end(end: RunEnd, options: RunOptions) -> None:
                 "notes": list(end.notes),
                 "dollars": end.dollars or None,
                 "commits": end.commits,
+                **({"answers": dict(answers)} if options.asked else {}),
             }
         )
     elif options.output == "text":

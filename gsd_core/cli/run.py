@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,18 @@ def command(ctx: click.Context, /, idea: Path | None, **given: Any) -> None:
     start(ctx, idea, resume=False, given=given)
 
 
-def start(ctx: click.Context, idea: Path | None, *, resume: bool, given: dict[str, Any]) -> None:
-    """Start or resume a run as the command line asks, and exit with the run's code."""
+def start(
+    ctx: click.Context,
+    idea: Path | None,
+    *,
+    resume: bool,
+    given: dict[str, Any],
+    asked: Mapping[str, str] | None = None,
+) -> None:
+    """Start or resume a run as the command line asks, and exit with the run's code.
+
+    *asked* are steps to do instead of the lifecycle, by id, with the user's words.
+    """
     from .launch import RunOptions, execute_run
 
     loaded = loaded_plugins(ctx)
@@ -67,5 +78,6 @@ def start(ctx: click.Context, idea: Path | None, *, resume: bool, given: dict[st
         verbosity=-1 if given["quiet"] else given["verbose"],
         seed=given["seed"],
         dry_run=given["dry_run"],
+        asked=asked or {},
     )
     ctx.exit(execute_run(options, loaded))

@@ -210,9 +210,11 @@ NEW_PROJECT: Turns = (
     (Text("Project initialized."),),
 )
 DISCUSS: Turns = (
-    (bash("gsd-sdk query init.phase-op 1; cat .planning/config.json"),),
-    (write(f"{PHASE}/01-CONTEXT.md", CONTEXT),),
-    (commit("docs(01): capture phase context", f"{PHASE}/01-CONTEXT.md"),),
+    (
+        bash("gsd-sdk query init.phase-op 1 > /dev/null; cat .planning/config.json"),
+        write(f"{PHASE}/01-CONTEXT.md", CONTEXT),
+        commit("docs(01): capture phase context", f"{PHASE}/01-CONTEXT.md"),
+    ),
     (Text("Context captured."),),
 )
 PLANNER = "Write the plan of phase 1."
@@ -227,25 +229,25 @@ PLAN_PHASE: Turns = (
     (Text("## PLANNING COMPLETE"),),
 )
 SUBAGENT: Turns = ((write(f"{PHASE}/01-01-PLAN.md", PLAN),), (Text("## PLANNING COMPLETE"),))
-EXECUTE: Turns = (
-    (bash("gsd-sdk query init.execute-phase 1; cat .planning/config.json"),),
-    (write("greeter.py", GREETER), bash("git add greeter.py && git commit -m 'feat(01-01): write the greeter'")),
-    (write(f"{PHASE}/01-01-SUMMARY.md", SUMMARY), commit("docs(01-01): complete", f"{PHASE}/01-01-SUMMARY.md")),
+BUILD = bash(
+    "gsd-sdk query init.execute-phase 1 > /dev/null; cat .planning/config.json; "
+    f"cat > greeter.py <<'END'\n{GREETER}\nEND\n"
+    "git add greeter.py && git commit -qm 'feat(01-01): write the greeter'"
+)
+FINISH: Turns = (
     (
+        write(f"{PHASE}/01-01-SUMMARY.md", SUMMARY),
+        commit("docs(01-01): complete the plan", f"{PHASE}/01-01-SUMMARY.md"),
         write(f"{PHASE}/01-VERIFICATION.md", VERIFICATION),
-        commit("docs(01): verify", f"{PHASE}/01-VERIFICATION.md"),
     ),
     (
         bash("gsd-sdk query phase.complete 1"),
-        commit("docs(01): complete phase execution", ".planning/ROADMAP.md", ".planning/STATE.md"),
+        commit("docs(01): complete phase execution", ".planning/"),
     ),
     (Text("Phase 1 complete."),),
 )
-WITH_CHECKPOINT: Turns = (
-    (write("greeter.py", GREETER), bash("git add greeter.py && git commit -m 'feat(01-01): write the greeter'")),
-    (Text(f"The greeter is written.\n\n{BANNER}"),),
-    *EXECUTE[2:],
-)
+EXECUTE: Turns = ((BUILD,), *FINISH)
+WITH_CHECKPOINT: Turns = ((BUILD,), (Text(f"The greeter is written.\n\n{BANNER}"),), *FINISH)
 
 COMMANDS: Mapping[str, Turns] = {
     "new-project": NEW_PROJECT,

@@ -41,6 +41,6 @@ async def execute_step(step: StepRequest, host: StepHost) -> StepResult | None:
     if step.kind == "verify":
         return await execute_verify(step, host)
     if step.kind == "complete" and is_complete(step):
-        return StepResult(subject="docs: complete phase")
+        return StepResult(subject="the phase is marked as complete already")
     command = COMMANDS.get(step.kind)
     return await execute_command(step, host, command) if command else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from gsd_core import Permanent, StepHost, StepRequest, StepResult
 
 from .session import run_session
@@ -13,5 +15,7 @@ async def execute_prompt(step: StepRequest, host: StepHost) -> StepResult:
     """Run the user's words; the answer is in the journal, from which ``gsd exec`` prints it."""
     if not step.text.strip():
         raise Permanent("there is no prompt", hint='gsd exec "PROMPT or /command"')
-    await run_session(step, host, step.text, name=EXEC)
+    # A step of the same name may have been interrupted with another prompt, whose answer is not this one's.
+    digest = hashlib.sha256(step.text.encode("utf-8", "replace")).hexdigest()[:8]
+    await run_session(step, host, step.text, name=f"{EXEC} {digest}")
     return StepResult(subject=f"docs: {step.id}")

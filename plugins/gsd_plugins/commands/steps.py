@@ -34,9 +34,10 @@ async def execute_command(step: StepRequest, host: StepHost, command: Command) -
     An earlier command may have done it: ``execute-phase`` executes all plans of a phase.
     """
     if not command.missing(step, step.planning):
-        return StepResult(subject=f"docs: {step.kind}")
+        return StepResult(subject="nothing to do: an earlier command has done it")
     await run_command(step, host, command)
-    return StepResult(subject=f"docs: {step.kind}")
+    # Not a commit's subject, because there is nothing to commit; it is shown.
+    return StepResult(subject=f"done by {invocation(command.name, step.tree)}")
 
 
 async def run_command(step: StepRequest, host: StepHost, command: Command) -> Planning:
