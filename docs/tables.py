@@ -113,10 +113,14 @@ FACTS: dict[str, tuple[str, str]] = {
     ),
     "config.overlaid": (
         "`.planning/config.json` is about to get other values for an agent call: *put* are these, *before* "
-        "the user's own, in lists that are empty for a missing one",
-        "put, before",
+        "the user's own, in lists that are empty for a missing one; *clean*: the file was committed",
+        "put, before, clean",
     ),
-    "config.restored": ("the user's own values are back; *keys* had to be put back one by one", "keys"),
+    "config.restored": (
+        "the user's own values are back; *keys* had to be put back one by one, *commit* has them if the "
+        "agent had committed the others",
+        "keys, commit",
+    ),
     "guard.undone": ("that is undone, except for the problems", "problems"),
     "plan.edited": ("a plan is no longer as the run wrote it", "plan, path, sha256, before"),
     "question.asked": ("an inquiry was asked", "inquiry, occasion, gaps, error"),

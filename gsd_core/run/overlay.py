@@ -15,9 +15,11 @@ from typing import Any, cast
 
 from gsd_core.errors import PlanningError
 from gsd_core.files import read_below
+from gsd_core.git import GitError
 from gsd_core.planning.config import render_config
 
 from .runtime import Run
+from .work import require_branch
 
 log = logging.getLogger(__name__)
 
@@ -33,32 +35,35 @@ async def overlaid(run: Run, values: Mapping[str, Any], *, step: str, attempt: i
     A project without the file keeps it so. Raises ``PlanningError`` if the file is not a JSON object.
     """
     text = _text(run) if values else None
-    if text is None:
+    config = _parse(text) if text is not None else {}
+    before = {key: _get(config, key) for key in values if _get(config, key) != [values[key]]}
+    if text is None or not before:
         yield
         return
-    config = _parse(text)
-    before = {key: _get(config, key) for key in values if _get(config, key) != [values[key]]}
     put = {key: values[key] for key in before}
-    overlay = text
-    if before:
-        # The record first: after a crash right behind it, there is nothing to put back, which is harmless.
-        run.record("config.overlaid", {"put": put, "before": before}, step=step, attempt=attempt)
-        for key, value in put.items():
-            _set(config, key, [value])
-        overlay = render_config(config)
-        run.effects.write(run.root / CONFIG, overlay)
+    clean = CONFIG not in await run.git.changed()
+    # The record first: after a crash right behind it, there is nothing to put back, which is harmless.
+    data = {"put": put, "before": before, "clean": clean}
+    run.record("config.overlaid", data, step=step, attempt=attempt)
+    for key, value in put.items():
+        _set(config, key, [value])
+    overlay = render_config(config)
+    run.effects.write(run.root / CONFIG, overlay)
     try:
         yield
     finally:
-        if before and _text(run) == overlay:
+        if _text(run) == overlay:
             # As the user has formatted it.
             run.effects.write(run.root / CONFIG, text)
-        restore(run)
+        await restore(run)
 
 
-def restore(run: Run) -> None:
-    """Put back the user's values that the last overlay has replaced, unless that has been done already."""
-    facts = list(run.journal.events(run=run.id, kinds=["config.overlaid", "config.restored"]))
+async def restore(run: Run) -> None:
+    """Put back the user's values that the last overlay has replaced, unless that has been done already.
+
+    If the agent has committed the overlay with its own work, the user's values are committed after it.
+    """
+    facts = list(run.journal.events(kinds=["config.overlaid", "config.restored"]))
     if not facts or facts[-1].kind == "config.restored":
         return
     last = facts[-1]
@@ -73,12 +78,25 @@ def restore(run: Run) -> None:
         config = None
     # Not one that was changed meanwhile: that was on purpose.
     keys = [key for key in put if config is not None and _get(config, key) == [put[key]]]
-    for key in keys:
-        assert config is not None
-        _set(config, key, before[key])
     if config is not None and keys:
+        for key in keys:
+            _set(config, key, before[key])
         run.effects.write(run.root / CONFIG, render_config(config))
-    run.record("config.restored", {"keys": keys}, step=last.step, attempt=last.attempt)
+    commit = await _commit(run, last.step) if last.data.get("clean") else ""
+    run.record("config.restored", {"keys": keys, "commit": commit}, step=last.step, attempt=last.attempt)
+
+
+async def _commit(run: Run, step: str) -> str:
+    """Commit the restored file if it differs from HEAD; return the commit, if any."""
+    try:
+        if CONFIG not in await run.git.changed():
+            return ""
+        await require_branch(run)
+        names = {"GSD-Run": run.id, "GSD-Step": step, "GSD-Task": "config/restored"}
+        return await run.effects.commit([CONFIG], "chore: restore config.json", names, verify=False)
+    except GitError as exc:
+        log.warning("%s: %s has the user's own values again, but this is not committed", exc, CONFIG)
+        return ""
 
 
 def _text(run: Run) -> str | None:

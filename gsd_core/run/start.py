@@ -212,7 +212,7 @@ async def _with_plugins(run: Run, opening: Sequence[Record], stopper: Stopper | 
     """
     leftovers = await end_leftovers(run)
     await finish_undoing(run)
-    restore_config(run)
+    await restore_config(run)
     async with AsyncExitStack() as stack:
         info = run.request.info
         for plugin, context in run.hooks.collect(gsd_lifespan, lambda context: str(id(context)), info).items:

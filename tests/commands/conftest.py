@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -17,15 +18,18 @@ from tests.peer.reader import DIRECTORY
 HOME = Path(DIRECTORY) / "home"
 
 
-def install(project: Project) -> None:
-    """Copy the installed commands into the project's user's home."""
+def install(project: Project, *, hooks: bool = True) -> None:
+    """Copy the installed commands into the project's user's home; their *hooks* start several processes."""
     source = HOME / ".claude"
     if not source.is_dir():
         pytest.fail(f"GSD_PEER_DIR is set to {DIRECTORY!r}, but get-shit-done-cc is not installed there")
     target = project.base / "home" / ".claude"
     shutil.copytree(source, target)
     settings = target / "settings.json"
-    settings.write_text(settings.read_text().replace(str(source), str(target)))
+    found = json.loads(settings.read_text().replace(str(source), str(target)))
+    # Those around tools are left out: they would start three processes for each use.
+    kept = {"hooks": {"SessionStart": found["hooks"]["SessionStart"]}} if hooks else {}
+    settings.write_text(json.dumps(kept))
     project.environment["PATH"] = f"{HOME / '.local' / 'bin'}{os.pathsep}{os.environ['PATH']}"
 
 

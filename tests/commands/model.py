@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import define, field
 
-from gsd_plugins.rehearsal.api import ApiRequest, Block, Blocks, Reply, Text, ToolUseBlock
+from gsd_plugins.rehearsal.api import ApiRequest, Block, Blocks, Reply, Text, ToolUseBlock, text_of
 
 PHASE = ".planning/phases/01-greeting"
 PROJECT = "# Greeter\n\n## What This Is\n\nGreets people.\n\n## Core Value\n\nA friendly greeting.\n"
@@ -279,11 +279,14 @@ class Model:
         found = _COMMAND.search(everything)
         name = "subagent" if PLANNER in request.prompt and not found else found[1] if found else "prompt"
         turns: Turns = {"subagent": SUBAGENT, **COMMANDS, **self.turns}.get(name, ((Text("Fine."),),))
+        # When it resumes an interrupted conversation, Claude Code adds a message of its own.
+        said = [text_of(m["content"]) for m in request.messages if m["role"] == "assistant"]
+        turn = sum(text != "No response requested." for text in said)
         with self.lock:
-            if request.turn == 0:
+            if turn == 0:
                 self.called.append(name)
                 self.prompts.append(everything)
                 self.systems.append(request.system)
             self.seen.append((name, request.last))
-        self.before(name, request.turn)
-        return Blocks(tuple(turns[min(request.turn, len(turns) - 1)]))
+        self.before(name, turn)
+        return Blocks(tuple(turns[min(turn, len(turns) - 1)]))

@@ -1,4 +1,4 @@
-"""``gsd run --workflow commands`` and ``gsd exec`` with the real CLI, the real commands and a scripted model."""
+"""``gsd run --workflow commands`` and ``gsd exec`` with the real CLI and the real commands."""
 
 from __future__ import annotations
 
@@ -83,6 +83,8 @@ def test_the_users_own_commands_take_an_idea_to_a_verified_phase(project: Projec
     subjects = git(project.root, "log", "--format=%s").splitlines()
     assert {"docs: initialize project", "feat(01-01): write the greeter"} <= set(subjects)
     assert git(project.root, "log", "-1", "--format=%an") == "Tester\n"
+    # The command has committed the overlay with all of .planning/, and the run what was there before.
+    assert "chore: restore config.json" in subjects
     assert git(project.root, "status", "--porcelain") == ""
     assert "- [x] **Phase 1: Greeting**" in (project.root / ".planning" / "ROADMAP.md").read_text()
     assert "status: passed" in (project.root / PHASE / "01-VERIFICATION.md").read_text()
@@ -93,7 +95,7 @@ def test_the_users_own_commands_take_an_idea_to_a_verified_phase(project: Projec
 def test_a_checkpoint_is_answered_in_its_session_and_a_kill_loses_nothing(
     project: Project, serve: Serve
 ) -> None:
-    install(project)
+    install(project, hooks=False)
     planned(project)
     reached, go_on = threading.Event(), threading.Event()
 
@@ -115,7 +117,8 @@ def test_a_checkpoint_is_answered_in_its_session_and_a_kill_loses_nothing(
 
     assert parked.exit == 3, parked.err
     assert json.loads(config.read_text()) == CONFIG
-    [question] = project.json("questions")["questions"]
+    [asked] = project.facts("question.asked")
+    [question] = asked.data["inquiry"]["questions"]
     assert "Built: the greeter" in question["text"]
     assert project.gsd("answer", question["id"], "approved").exit == 0
     done = project.gsd("resume", "--no-input")
@@ -134,16 +137,13 @@ def test_a_checkpoint_is_answered_in_its_session_and_a_kill_loses_nothing(
 def test_exec_is_one_recorded_step_with_questions(project: Project, serve: Serve) -> None:
     model = serve(Model(turns={"prompt": ((QUESTION,), (Text("It is tidy."),))}))
 
-    parked = project.gsd("exec", "Tidy up", "--step", "tidy", "--no-input")
-    assert parked.exit == 3, parked.err
-    [question] = project.json("questions")["questions"]
-    assert project.gsd("answer", question["id"], "Fine").exit == 0
-    done = project.gsd("exec", "Tidy up", "--step", "tidy", "--no-input")
+    done = project.gsd("exec", "Tidy up", "--step", "tidy", "--yes")
 
     assert (done.exit, done.out) == (0, "It is tidy.\n"), done.err
     assert model.called == ["prompt"]
     assert [fact.step for fact in project.facts("step.completed")] == ["exec/tidy"]
-    assert not (project.root / ".planning").exists()
+    assert [fact.data["answer"]["by"] for fact in project.facts("question.answered")] == ["--yes"]
+    assert project.json("status")["run"]
 
 
 def test_missing_commands_are_reported_before_the_start(project: Project) -> None:
