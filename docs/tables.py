@@ -81,7 +81,7 @@ FACTS: dict[str, tuple[str, str]] = {
     "landing.failed": ("a recorded result cannot be written now; the next start tries again", "error"),
     "step.result": (
         "the step's result, recorded before any of it is written",
-        "result, phase, gaps, failed_detectors, passed",
+        "result, phase, gaps, failed_detectors, passed, plans",
     ),
     "step.completed": ("the result is written and committed", "commit, subject, gaps, paths, plans"),
     "step.failed": ("the step failed permanently", "error"),

@@ -195,7 +195,11 @@ def _settle_trust(
 
     A dry run asks nothing, and shows what would happen without trust.
     """
-    trust = examine(loaded, options.root, settings.of(RunSettings))
+    run: RunSettings = settings.of(RunSettings)
+    if options.asked:
+        # A prompt of the user runs with their own settings of the agent, as their commands do.
+        run = attrs.evolve(run, workflow="commands")
+    trust = examine(loaded, options.root, run)
     refuse_consent(trust)
     if not trust.new:
         return trust

@@ -59,6 +59,7 @@ from gsd_core.model.question import Answer, Inquiry
 from gsd_core.model.step import Accept, Found, Functions, StepRequest, StepResult, TaskCommit, Verified
 from gsd_core.planning.model import Task
 from gsd_core.planning.summary import with_notes
+from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.contexts import PluginContext, entered
 from gsd_core.plugins.isolation import current_call
 from gsd_core.plugins.validation import validate_storable
@@ -72,7 +73,7 @@ from .ownership import foreign_parts
 from .permission import StepGate
 from .questions import ask
 from .runtime import Run
-from .snapshot import installed_programs
+from .snapshot import installed_programs, plan_digests
 from .task_checks import about_earlier_attempts, check_before, replace_check
 from .tasks import commit_task, committed_tasks
 from .timeouts import core_at_work, inactivity_of
@@ -96,10 +97,14 @@ MAX_WHY = 400
 
 @attrs.frozen(kw_only=True)
 class Attempt:
-    """A successful attempt: the request with the detectors' report, and the executor's result."""
+    """A successful attempt: the request with the detectors' report, and the executor's result.
+
+    *owned*: an agent of it owned the planning.
+    """
 
     step: StepRequest
     result: StepResult
+    owned: bool = False
 
 
 async def run_step(run: Run, start: Start) -> None:
@@ -129,7 +134,7 @@ async def run_step(run: Run, start: Start) -> None:
     except GsdError as exc:
         _record_failure(run, request, exc)
         return
-    _record_result(run, request, result)
+    _record_result(run, request, result, owned=attempts[-1].owned)
 
 
 async def _request(run: Run, start: Start) -> StepRequest:
@@ -263,7 +268,7 @@ async def _execute(run: Run, step: StepRequest, gate: StepGate) -> Attempt:
             await report_leftovers(run, step)
         elif step.kind == "execute":
             await settle_leftovers(run, step)
-        return Attempt(step=step, result=result)
+        return Attempt(step=step, result=result, owned=host.owned)
 
 
 async def _workspace(run: Run, step: StepRequest, stack: AsyncExitStack) -> Path:
@@ -402,7 +407,7 @@ def _setbacks(run: Run, step: str) -> Setbacks:
     return attrs.evolve(found, retries=found.retries + interferences)
 
 
-def _record_result(run: Run, step: StepRequest, result: StepResult) -> None:
+def _record_result(run: Run, step: StepRequest, result: StepResult, *, owned: bool) -> None:
     data: dict[str, Any] = {"result": unstructure(result), "phase": step.phase.number if step.phase else ""}
     if isinstance(result.outcome, Verified):
         report = result.outcome.report
@@ -411,6 +416,14 @@ def _record_result(run: Run, step: StepRequest, result: StepResult) -> None:
         data["passed"] = report.passed
     if isinstance(result.outcome, Found):
         data["gaps"] = [gap.key for gap in result.outcome.gaps]
+    if owned:
+        # Plans that the run's own agent wrote need no trust at the next start.
+        now = read_planning(run.root)
+        paths = [plan.path for phase in now.phases for plan in phase.plans]
+        known = plan_digests(run.planning, paths)
+        data["plans"] = {
+            path: digest for path, digest in plan_digests(now, paths).items() if known.get(path) != digest
+        }
     run.record("step.result", data, step=step.id, attempt=run.step(step.id).attempt)
 
 

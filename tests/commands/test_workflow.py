@@ -160,12 +160,15 @@ def test_missing_commands_are_reported_before_the_start(project: Project) -> Non
     assert not (project.root / ".planning").exists()
 
 
-def test_a_project_cannot_choose_the_workflow_without_trust(project: Project) -> None:
+def test_a_project_needs_trust_to_choose_the_workflow_or_to_configure_its_agent(project: Project) -> None:
     (project.root / "gsd.toml").write_text('[run]\nworkflow = "commands"\n')
+    (project.root / ".claude").mkdir()
+    (project.root / ".claude" / "settings.json").write_text('{"hooks": {}}')
     idea = project.base / "idea.md"
     idea.write_text("# Greeter\n")
 
-    refused = project.gsd("run", idea, "--no-input")
+    refused = project.gsd("run", idea, *WORKFLOW, "--no-input")
 
     assert refused.exit == 2
     assert "run.workflow" in refused.err
+    assert ".claude/" in refused.err
