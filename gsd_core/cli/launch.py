@@ -23,6 +23,7 @@ from gsd_core.errors import ConfigError, Credentials, GsdError, ProjectError, Un
 from gsd_core.exit_codes import ExitCode, exit_code
 from gsd_core.hookspecs import RunInfo, gsd_doctor, gsd_execute_step, gsd_run_agent, gsd_workspace
 from gsd_core.machine.state import Options, State
+from gsd_core.model.ids import StepId
 from gsd_core.model.step import Idea
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
@@ -51,6 +52,7 @@ from gsd_core.views.status import SCHEMA_VERSION, History
 from .caller import refuse_agents
 from .commands import base_command, with_global_options
 from .dry_run import plan_json, show_plan
+from .exec import KIND as EXEC
 from .global_options import GlobalOptions
 from .options import classes_of, origin_of, parse_phases, value_of
 from .output import counted, print_json, warn
@@ -104,7 +106,7 @@ NEXT_STEPS = {
 class RunOptions:
     """What the command line asks for; *flags* are the settings given as flags.
 
-    *asked* are steps to do, by id, with the user's words; then nothing else is done.
+    *asked* are steps to do by themselves, by id, with the user's words: the lifecycle is left where it is.
     """
 
     global_options: GlobalOptions
@@ -142,6 +144,8 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
 def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     root = options.root
     new = needs_repository(root)
+    if new and options.asked:
+        raise ProjectError(f"{root} is not in a git repository", hint="run `git init` there first")
     # A closed standard input is None.
     idea = load_idea(options.idea, sys.stdin.buffer if sys.stdin else io.BytesIO()) if options.idea else None
     previous = load(options.global_options) if root.is_dir() else None
@@ -196,7 +200,7 @@ def _settle_trust(
     A dry run asks nothing, and shows what would happen without trust.
     """
     run: RunSettings = settings.of(RunSettings)
-    if options.asked:
+    if any(StepId.parse(step).kind == EXEC for step in options.asked):
         # A prompt of the user runs with their own settings of the agent, as their commands do.
         run = attrs.evolve(run, workflow="commands")
     trust = examine(loaded, options.root, run)
@@ -287,7 +291,7 @@ def _continued(options: RunOptions, previous: ProjectState | None) -> ProjectSta
     """Return the run that this one continues: an unfinished one, or with ``gsd resume`` any."""
     if previous is None or not previous.state.run:
         return None
-    return previous if options.resume or previous.state.closed != "done" else None
+    return previous if options.resume or options.asked or previous.state.closed != "done" else None
 
 
 def _previous_layer(continued: ProjectState | None) -> Layer:

@@ -62,7 +62,7 @@ def start(
 ) -> None:
     """Start or resume a run as the command line asks, and exit with the run's code.
 
-    *asked* are steps to do instead of the lifecycle, by id, with the user's words.
+    With *asked*, do only these steps; the keys are their ids, the values the user's words.
     """
     from .launch import RunOptions, execute_run
 

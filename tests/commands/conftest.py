@@ -30,7 +30,9 @@ def install(project: Project, *, hooks: bool = True) -> None:
     # Those around tools are left out: they would start three processes for each use.
     kept = {"hooks": {"SessionStart": found["hooks"]["SessionStart"]}} if hooks else {}
     settings.write_text(json.dumps(kept))
-    project.environment["PATH"] = f"{Path(DIRECTORY) / 'node_modules' / '.bin'}{os.pathsep}{os.environ['PATH']}"
+    project.environment["PATH"] = (
+        f"{Path(DIRECTORY) / 'node_modules' / '.bin'}{os.pathsep}{os.environ['PATH']}"
+    )
 
 
 @pytest.fixture

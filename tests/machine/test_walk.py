@@ -107,10 +107,49 @@ def test_a_project_without_problems_is_done_with_every_step_once() -> None:
     ]
 
 
-@given(st.lists(st.integers(0, 20), max_size=120))
+@pytest.mark.slow
+@pytest.mark.parametrize(("problems", "crashes", "least"), [(1, 1, 3_000)])
+def test_the_same_holds_with_the_steps_of_plugins(problems: int, crashes: int, least: int) -> None:
+    worlds = walk(new_world(options={"gap_rounds": 1}, own=True), problems, crashes)
+
+    check_each_has_an_end(worlds)
+    assert len(worlds) >= least, f"walked {len(worlds)} states only: not enough can happen in the world"
+
+
+def test_the_steps_of_plugins_come_where_they_belong() -> None:
+    world, end = run_to_the_end(new_world(own=True))
+
+    assert isinstance(end, End)
+    assert (end.outcome, end.exit) == ("done", 0)
+    steps = list(world.state.steps)
+    assert (steps[:2], steps[-1]) == (["survey", "init"], "audit/v1.0")
+    assert [step for step in steps if step.startswith("1/")][-3:] == ["1/verify", "1/review", "1/complete"]
+
+
+def test_an_asked_step_is_done_alone_and_leaves_the_run_as_it_was() -> None:
+    before, _ = run_to_the_end(new_world(1))
+    before = before.record("run.closed", {"outcome": "failed", "exit": 1})
+    data = {"options": {"only_asked": True}, "claims": None}
+    world = before.record("run.opened", data).record("step.asked", {"text": "again"}, "1/verify/r1")
+    started, crashed_at = due(world.state)[0], world
+    world, end = run_to_the_end(world)
+    after = world.record("run.closed", {"outcome": "done", "exit": 0})
+    later = crashed_at.record("run.opened", {"options": {}, "claims": None})
+
+    assert isinstance(started, Start)
+    assert str(started.step) == "1/verify/r1"
+    assert isinstance(end, End)
+    assert (end.outcome, end.reason) == ("done", "1/verify/r1 done")
+    assert after.state.closed == "failed"
+    # It is not forgotten if the process that was to do it is killed.
+    assert due(later.state)[0] == started
+
+
+@pytest.mark.parametrize("own", [False, True])
+@given(choices=st.lists(st.integers(0, 20), max_size=120))
 @settings(max_examples=2 * settings().max_examples)
-def test_an_end_can_be_reached_after_any_events(choices: list[int]) -> None:
-    world = new_world()
+def test_an_end_can_be_reached_after_any_events(own: bool, choices: list[int]) -> None:
+    world = new_world(own=own)
     for choice in choices:
         after = list(successors(world))
         if not after:

@@ -12,11 +12,14 @@ from gsd_core.journal.codec import structure, unstructure
 from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import ApplyResult, AskAgain, Due, End, Escalate, Settle, Start, Wait, due
 from gsd_core.machine.fold import fold
-from gsd_core.machine.state import Claims, PhaseSnapshot, PlanSnapshot, Snapshot, State
+from gsd_core.machine.state import Claims, DueStep, PhaseSnapshot, PlanSnapshot, Snapshot, State
 from gsd_core.model.ids import StepId, question_id
 from gsd_core.model.question import Answer, Inquiry, Option, Question
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
+SURVEY = DueStep(kind="survey", before="init")
+REVIEW = DueStep(kind="review", before="complete")
+AUDIT = DueStep(kind="audit", before="end")
 
 
 @frozen(kw_only=True)
@@ -35,10 +38,14 @@ class Fact:
 
 @frozen(kw_only=True)
 class World:
-    """A state, the planning files, and what happened so far (*path*)."""
+    """A state, the planning files, and what happened so far (*path*).
+
+    *own*: plugins add steps: a survey, a review after each verification, and an audit at the end.
+    """
 
     state: State
     disk: Snapshot
+    own: bool = False
     epoch: int = 1
     crashes: int = 0
     problems: int = 0
@@ -74,10 +81,13 @@ def new_world(
     depends: bool = True,
     options: Mapping[str, Any] | None = None,
     disk: Snapshot | None = None,
+    own: bool = False,
 ) -> World:
     """Return a run that was just opened, in a project with that many empty phases, or with *disk*."""
     disk = disk or Snapshot(phases=make_phases(phases, depends=depends))
-    world = World(state=State(), disk=disk)
+    if own:
+        disk = evolve(disk, milestone="v1.0", due=(SURVEY, AUDIT))
+    world = World(state=State(), disk=disk, own=own)
     claims = claims_at_opening(world.state, disk, interrupted=False)
     world = world.record("run.started", {"idea": {"name": "idea", "sha256": "x"}})
     return world.record("run.opened", opened(dict(options or {}), claims)).observed()
@@ -127,7 +137,8 @@ def started(world: World, item: Start) -> Iterator[World]:
     attempt = record.attempt + 1 if record else 1
     data = {"phase": item.step.phase, "for_gaps": item.for_gaps}
     begun = world.record("attempt.started", data, step, attempt).named(f"start {step}")
-    for gaps in ((), ("a",), ("a", "b")) if item.step.kind == "verify" else ((),):
+    possible = {"verify": ((), ("a",), ("a", "b")), "review": ((), ("c",))}
+    for gaps in possible.get(item.step.kind, ((),)):
         result: dict[str, object] = {"gaps": list(gaps), "result": {}}
         yield begun.record("step.result", result, step, attempt).named(f"result {len(gaps)}")
     yield crashed(begun)
@@ -221,20 +232,21 @@ def with_problem(world: World) -> World:
 def applied(world: World, item: ApplyResult) -> World:
     """Return the world after the step's result is applied."""
     record = world.state.steps[item.step]
-    world = evolve(world, disk=with_files(world.disk, record.id, record.gaps)).observed()
+    world = evolve(world, disk=with_files(world.disk, record.id, record.gaps, own=world.own)).observed()
     return world.record("step.completed", {"commit": "c"}, item.step, record.attempt).named("applied")
 
 
-def with_files(disk: Snapshot, step: StepId, gaps: tuple[str, ...]) -> Snapshot:
+def with_files(disk: Snapshot, step: StepId, gaps: tuple[str, ...], *, own: bool = False) -> Snapshot:
     """Return the planning files after a step wrote its own."""
     if step.kind == "init":
         return evolve(disk, phases=make_phases(2))
-    return evolve(
-        disk, phases=tuple(_with_files(p, step, gaps) if p.number == step.phase else p for p in disk.phases)
-    )
+    if not step.phase:
+        return evolve(disk, due=tuple(one for one in disk.due if one.kind != step.kind))
+    phases = (_with_files(p, step, gaps, own=own) if p.number == step.phase else p for p in disk.phases)
+    return evolve(disk, phases=tuple(phases))
 
 
-def _with_files(phase: PhaseSnapshot, step: StepId, gaps: tuple[str, ...]) -> PhaseSnapshot:
+def _with_files(phase: PhaseSnapshot, step: StepId, gaps: tuple[str, ...], *, own: bool) -> PhaseSnapshot:
     match step.kind:
         case "discuss":
             return evolve(phase, context=True)
@@ -245,7 +257,11 @@ def _with_files(phase: PhaseSnapshot, step: StepId, gaps: tuple[str, ...]) -> Ph
             plans = (evolve(p, summary=True) if p.id == step.detail else p for p in phase.plans)
             return evolve(phase, plans=tuple(plans), stale=phase.verdict != "")
         case "verify":
-            return evolve(phase, verdict="gaps_found" if gaps else "passed", gaps=gaps, stale=False)
+            verdict = "gaps_found" if gaps else "passed"
+            return evolve(phase, verdict=verdict, gaps=gaps, stale=False, due=(REVIEW,) if own else ())
+        case "review":
+            verdict = "gaps_found" if gaps else phase.verdict
+            return evolve(phase, verdict=verdict, gaps=(*phase.gaps, *gaps), due=())
         case "complete":
             return evolve(phase, ticked=True)
         case _:
