@@ -52,15 +52,13 @@ async def overlaid(run: Run, values: Mapping[str, Any], *, step: str, attempt: i
     try:
         yield
     finally:
-        if _text(run) == overlay:
-            # As the user has formatted it.
-            run.effects.write(run.root / CONFIG, text)
-        await restore(run)
+        await restore(run, {overlay: text})
 
 
-async def restore(run: Run) -> None:
+async def restore(run: Run, formatted: Mapping[str, str] | None = None) -> None:
     """Put back the user's values that the last overlay has replaced, unless that has been done already.
 
+    *formatted* has the whole text to put back, as the user has formatted it, for a text that is unchanged.
     If the agent has committed the overlay with its own work, the user's values are committed after it.
     """
     facts = list(run.journal.events(kinds=["config.overlaid", "config.restored"]))
@@ -71,17 +69,18 @@ async def restore(run: Run) -> None:
     before: Mapping[str, list[Any]] = last.data["before"]
     try:
         text = _text(run)
-        config = _parse(text) if text is not None else None
+        config = _parse(text) if text else None
     except PlanningError as exc:
         # The agent broke the file, which the step's check will say; its user's values are in the journal.
         log.warning("%s: its own values were not restored", exc)
-        config = None
+        text, config = None, None
     # Not one that was changed meanwhile: that was on purpose.
     keys = [key for key in put if config is not None and _get(config, key) == [put[key]]]
     if config is not None and keys:
         for key in keys:
             _set(config, key, before[key])
-        run.effects.write(run.root / CONFIG, render_config(config))
+        restored = (formatted or {}).get(text or "") or render_config(config)
+        run.effects.write(run.root / CONFIG, restored)
     commit = await _commit(run, last.step) if last.data.get("clean") else ""
     run.record("config.restored", {"keys": keys, "commit": commit}, step=last.step, attempt=last.attempt)
 

@@ -273,3 +273,19 @@ def test_a_decision_has_its_options_and_other_text_is_no_checkpoint() -> None:
     assert [option.label for option in question.options] == ["supabase", "clerk"]
     assert find_checkpoint("Phase complete. No checkpoint: reached the end.") is None
     assert find_checkpoint("The plan has a `CHECKPOINT: Verification` task") is None
+
+
+def test_a_config_that_a_command_breaks_is_a_failure_and_no_crash(root: Path) -> None:
+    played = Played(root)
+
+    def destroy(task: AgentTask) -> str:
+        (root / CONFIG).write_bytes(b"\xff{")
+        return played.plan_phase(task)
+
+    played.acts["plan-phase"] = destroy
+
+    end = do(root, played)
+
+    assert (end.outcome, end.exit) == ("failed", 2), end.reason
+    assert "config.json" in end.reason
+    assert h.facts(root, "config.restored")
