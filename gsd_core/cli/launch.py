@@ -471,5 +471,8 @@ def _show_end(end: RunEnd, options: RunOptions, answers: Mapping[str, str]) -> N
         hint = NEXT_STEPS.get(end.outcome)
         if end.outcome == "blocked" and end.exit != ExitCode.QUESTION:
             hint = "fix this, or choose other phases, then run `gsd resume`"
+        if hint and options.asked:
+            # `gsd resume` continues the lifecycle, which was left where it is.
+            hint = hint.replace("run `gsd resume`", "repeat this command")
         if hint:
             click.echo(f"hint: {with_global_options(hint, options.global_options)}", err=True)

@@ -96,14 +96,14 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return found
 
 
-def do(root: Path, played: Played, **more: object) -> RunEnd:
+def do(root: Path, played: Played, gap_rounds: int = 3, **more: object) -> RunEnd:
     """Run the project with the user's commands."""
     settings = {"workflow": "commands", "skip_discuss": True}
     asked = h.request(
         root,
         played,
         run=settings,
-        options=Options(skip_discuss=True),
+        options=Options(skip_discuss=True, gap_rounds=gap_rounds),
         commands=commands,
         **more,  # type: ignore[arg-type]
     )
@@ -273,6 +273,62 @@ def test_a_decision_has_its_options_and_other_text_is_no_checkpoint() -> None:
     assert [option.label for option in question.options] == ["supabase", "clerk"]
     assert find_checkpoint("Phase complete. No checkpoint: reached the end.") is None
     assert find_checkpoint("The plan has a `CHECKPOINT: Verification` task") is None
+
+
+UAT = """---
+status: complete
+phase: 01-greeting
+---
+
+## Tests
+
+### 1. Greeting
+expected: A greeting appears
+result: RESULT
+
+## Gaps
+
+LISTED
+"""
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_without_a_verification_a_person_tests_the_phase_with_verify_work(root: Path, works: bool) -> None:
+    """The checkpoint of the test is answered in the session; what fails is a gap."""
+    played = Played(root)
+    gap = '- truth: "A greeting appears"\n  status: failed\n  reason: "nothing appears"\n  test: 1'
+
+    def execute(task: AgentTask) -> str:
+        (root / "greeter.py").write_text(m.GREETER)
+        h.git(root, "add", "greeter.py")
+        played.commit("feat(01): write the greeter", **{"01-SUMMARY": m.SUMMARY})
+        return "Executed."
+
+    def verify(task: AgentTask) -> str:
+        return m.BANNER
+
+    def answered(task: AgentTask) -> str:
+        result, listed = ("pass", "[none]") if works else ("issue", gap)
+        played.commit("test(01): UAT", UAT=UAT.replace("RESULT", result).replace("LISTED", listed))
+        return "UAT complete."
+
+    played.acts |= {"execute-phase": execute, "verify-work": verify, "approved": answered}
+
+    end = do(root, played, gap_rounds=0)
+
+    assert played.prompts[:4] == [
+        *("/gsd:plan-phase 1", "/gsd:execute-phase 1", "/gsd:verify-work 1", "approved")
+    ]
+    assert played.tasks[3].conversation is not None
+    assert played.tasks[2].conversation is not None
+    assert played.tasks[3].conversation.id == played.tasks[2].conversation.id
+    verification = (root / m.PHASE / "01-VERIFICATION.md").read_text()
+    if works:
+        assert (end.outcome, end.exit) == ("done", 0), end.reason
+        assert "1 check assumed" in end.reason
+    else:
+        assert end.outcome == "gaps"
+        assert "nothing appears" in verification
 
 
 def test_a_config_that_a_command_breaks_is_a_failure_and_no_crash(root: Path) -> None:

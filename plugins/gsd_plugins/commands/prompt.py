@@ -18,4 +18,4 @@ async def execute_prompt(step: StepRequest, host: StepHost) -> StepResult:
     # A step of the same name may have been interrupted with another prompt, whose answer is not this one's.
     digest = hashlib.sha256(step.text.encode("utf-8", "replace")).hexdigest()[:8]
     await run_session(step, host, step.text, name=f"{EXEC} {digest}")
-    return StepResult(subject=f"docs: {step.id}")
+    return StepResult(subject="done by the agent")
