@@ -43,9 +43,12 @@ class OwnedBox(Box):
 @pytest.mark.slow
 @pytest.mark.parametrize("linked", [False, True], ids=["repository", "linked worktree"])
 def test_it_commits_to_the_real_repository_and_changes_nothing_that_starts_programs(
-    tmp_path: Path, linked: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linked: bool
 ) -> None:
     require_sandbox()
+    # The private home of the sandbox would get copies of this user's package caches.
+    (tmp_path / "user").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
     main = repository(tmp_path / "main")
     git(main, "config", "credential.helper", "!echo password=secret")
     git(main, "commit", "-qm", "first", "--allow-empty")
