@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -19,9 +19,17 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import click
 
-from gsd_core.errors import ConfigError, Credentials, GsdError, ProjectError, Untrusted
+from gsd_core.errors import CannotNotify, ConfigError, Credentials, GsdError, ProjectError, Untrusted
 from gsd_core.exit_codes import ExitCode, exit_code
-from gsd_core.hookspecs import RunInfo, gsd_doctor, gsd_execute_step, gsd_run_agent, gsd_workspace
+from gsd_core.hookspecs import (
+    Finding,
+    RunInfo,
+    gsd_doctor,
+    gsd_execute_step,
+    gsd_notify,
+    gsd_run_agent,
+    gsd_workspace,
+)
 from gsd_core.machine.state import Options, State
 from gsd_core.model.ids import StepId
 from gsd_core.model.step import Idea
@@ -159,9 +167,12 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     if not options.asked:
         check_idea(root, idea, state, base_command(options.global_options))
 
-    settings = build_settings(options, loaded, previous)
-    trust = _settle_trust(options, loaded, settings, previous)
+    # A journal that came with the folder counts only if it is trusted: not for the question itself.
+    own = previous if previous and previous.is_own else None
+    settings = build_settings(options, loaded, own)
+    trust = _settle_trust(options, loaded, settings, own)
     loaded = admit(loaded, trust)
+    previous = own if trust.new else previous
     settings = require_sandbox(build_settings(options, loaded, previous), trust)
 
     check_loaded(loaded)
@@ -172,6 +183,7 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     check_plugins(loaded.hooks, settings.of(RunSettings))
     if not options.dry_run:
         check_agents(loaded.hooks, settings, root)
+        check_notifiers(loaded.hooks, settings, root)
     request = _build_request(options, loaded, settings, idea, previous, trust)
     if new:
         _confirm_repository(options, loaded, settings)
@@ -376,17 +388,30 @@ def check_plugins(hooks: Hooks, settings: RunSettings) -> None:
 
 def check_agents(hooks: Hooks, settings: Settings, root: Path) -> None:
     """Raise ``Credentials`` if one of the chosen agents or executors reports that it cannot work."""
-    # A manager with these plugins only, because the checks of others do not matter here.
-    manager, chosen = build_manager(), settings.of(RunSettings)
-    for name in dict.fromkeys((*chosen.agent, *chosen.executors)):
+    chosen: RunSettings = settings.of(RunSettings)
+    for plugin, finding in _failed_checks(hooks, settings, root, (*chosen.agent, *chosen.executors)):
+        kind = "agent" if plugin in chosen.agent else "executor"
+        raise Credentials(f"{kind} {plugin!r} cannot work: {finding.message}", hint=finding.fix)
+
+
+def check_notifiers(hooks: Hooks, settings: Settings, root: Path) -> None:
+    """Raise ``CannotNotify`` if a notifier reports that it cannot work: nobody watches an unattended run."""
+    if failed := _failed_checks(hooks, settings, root, hooks.plugins_of(gsd_notify)):
+        problems = "; ".join(f"{finding.name}: {finding.message}" for _, finding in failed)
+        raise CannotNotify(f"cannot notify: {problems}", hint=failed[0][1].fix)
+
+
+def _failed_checks(
+    hooks: Hooks, settings: Settings, root: Path, plugins: Sequence[str]
+) -> Sequence[tuple[str, Finding]]:
+    """Return the failed checks of these *plugins*; those of other plugins do not matter here."""
+    manager = build_manager()
+    for name in dict.fromkeys(plugins):
         manager.register(hooks.manager.get_plugin(name), name=name)
     # In the project, which may have what a plugin needs, such as commands for its agent.
     with bind_settings(settings.values), chdir(root if root.is_dir() else Path.cwd()):
         findings = attrs.evolve(hooks, manager=manager).collect(gsd_doctor, lambda finding: str(id(finding)))
-    for plugin, finding in findings.items:
-        if not finding.ok:
-            kind = "agent" if plugin in chosen.agent else "executor"
-            raise Credentials(f"{kind} {plugin!r} cannot work: {finding.message}", hint=finding.fix)
+    return [(plugin, finding) for plugin, finding in findings.items if not finding.ok]
 
 
 def _confirm_repository(options: RunOptions, loaded: Loaded, settings: Settings) -> None:
@@ -421,12 +446,14 @@ def _warnings_on_stderr() -> Generator[None]:
     """Print the run's warnings directly: a plugin that blocks the event loop also holds up all events."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_SafeFormatter("warning: %(message)s"))
-    log = logging.getLogger("gsd_core.run")
-    log.addHandler(handler)
+    logs = [logging.getLogger(name) for name in ("gsd_core.run", "gsd_plugins")]
+    for log in logs:
+        log.addHandler(handler)
     try:
         yield
     finally:
-        log.removeHandler(handler)
+        for log in logs:
+            log.removeHandler(handler)
 
 
 def _answers(root: Path, end: RunEnd, asked: Mapping[str, str]) -> dict[str, str]:

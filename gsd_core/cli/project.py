@@ -16,6 +16,8 @@ from gsd_core.journal.lock import owner
 from gsd_core.journal.store import Journal, damage_reported
 from gsd_core.machine.state import State
 from gsd_core.run.last_run import LastRun, read_last_run
+from gsd_core.settings import journals_folder
+from gsd_core.trust import KnownJournals
 from gsd_core.views.status import History, Holder, fold_history
 
 from .global_options import GlobalOptions
@@ -137,7 +139,7 @@ class ProjectState:
     """The latest run according to the journal, and the process that runs now.
 
     *last_run* has its facts. *pending_answers* are the ids of the questions whose answers no run has
-    taken yet.
+    taken yet. *is_own*: a run of this user wrote the journal on this machine.
     """
 
     root: Path
@@ -145,6 +147,7 @@ class ProjectState:
     history: History
     holder: Holder | None
     pending_answers: frozenset[str] = frozenset()
+    is_own: bool = True
 
     @property
     def state(self) -> State:
@@ -160,13 +163,20 @@ def load(options: GlobalOptions) -> ProjectState:
         with damage_reported(journal.path):
             history = fold_history(History(), last_run.facts, structure)
         answers = [item for item in journal.take_inbox() if item.kind == "answer"]
+        is_own = is_own_journal(journal, root)
     return ProjectState(
         root=root,
         last_run=last_run,
         history=history,
         holder=holder_of(root),
         pending_answers=frozenset(str(item.data.get("question")) for item in answers),
+        is_own=is_own,
     )
+
+
+def is_own_journal(journal: Journal, root: Path) -> bool:
+    """Whether a run of this user wrote the journal of the project at *root* on this machine."""
+    return KnownJournals(journals_folder()).has(journal, root)
 
 
 def holder_of(root: Path) -> Holder | None:

@@ -64,6 +64,9 @@ def _lines(status: Status, options: GlobalOptions) -> Iterator[str | Text]:
             yield f"  because of: {one_line(step.failure.message, 200)}"
     for step_id, assumed in status.assumed:
         yield f"assumed, nobody looked ({step_id}): {one_line(assumed.text, 120)}"
+    for service in status.not_notified:
+        times = counted(service.count, "notification")
+        yield f"not notified: {one_line(service.service, 120)}: {one_line(service.reason, 200)} ({times})"
     for asked in status.questions:
         yield f"? {one_line(asked.question.text, 120)}"
         if asked.question.id in status.pending_answers:

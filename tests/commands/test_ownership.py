@@ -40,10 +40,9 @@ class OwnedBox(Box):
         return prepare(self.project, self.tree, writable=True, git=None, home=self.home, owned=self.owned)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("linked", [False, True], ids=["repository", "linked worktree"])
+@pytest.mark.parametrize("where", ["repository", "linked worktree", "subfolder"])
 def test_it_commits_to_the_real_repository_and_changes_nothing_that_starts_programs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linked: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     require_sandbox()
     # The private home of the sandbox would get copies of this user's package caches.
@@ -53,7 +52,13 @@ def test_it_commits_to_the_real_repository_and_changes_nothing_that_starts_progr
     git(main, "config", "credential.helper", "!echo password=secret")
     git(main, "commit", "-qm", "first", "--allow-empty")
     project = main
-    if linked:
+    if where == "subfolder":
+        project = main / "packages" / "one"
+        project.mkdir(parents=True)
+        (main / "packages" / "other.txt").write_text("of another package")
+        git(main, "add", "-A")
+        git(main, "commit", "-qm", "another package")
+    if where == "linked worktree":
         project = tmp_path / "linked"
         git(main, "worktree", "add", "-q", "-b", "other", str(project))
     (project / "gsd.toml").write_text("")
@@ -76,6 +81,9 @@ def test_it_commits_to_the_real_repository_and_changes_nothing_that_starts_progr
     assert "private" not in done.stdout
     assert git(project, "log", "-1", "--format=%s") == "docs: state\n"
     assert git(main, "tag") == "v1.0\n"
+    # Nothing beside the project is deleted by the commit.
+    assert git(project, "status", "--porcelain") == ""
+    assert git(project, "show", "--name-status", "--format=", "HEAD").count("D\t") == 0
     config = (main / ".git" / "config").read_text()
     commands = [line.replace(".git/", "$(git rev-parse --git-common-dir)/") for line in FORBIDDEN]
     assert box.run("\n".join(f"( {line} ) && echo CHANGED: '{line}'" for line in commands)).stdout == ""
