@@ -22,6 +22,7 @@ class CommandEntry(NamedTuple):
 COMMANDS: Mapping[str, CommandEntry] = {
     "run": CommandEntry("run", "Turn IDEA (a text file, or - for stdin) into verified, committed code."),
     "resume": CommandEntry("resume", "Resume the unfinished run."),
+    "exec": CommandEntry("exec", "Run PROMPT, any prompt or command of the agent, as one recorded step."),
     "status": CommandEntry("status", "Show the run's phases, current step, open questions and cost."),
     "next": CommandEntry("next", "Show which step is due, why, and the command for it."),
     "progress": CommandEntry(
@@ -49,7 +50,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "plugins": CommandEntry("plugins", "List plugins, create a new one, or check one."),
 }
 
-LOAD_PLUGINS = ("run", "resume", "gaps", "trust", "plugins")
+LOAD_PLUGINS = ("run", "resume", "exec", "gaps", "trust", "plugins")
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
 
 _MENTION = re.compile(rf"\bgsd ({'|'.join(COMMANDS)})\b")
