@@ -77,6 +77,7 @@ class _Asked:
     inquiry: Inquiry
     waiting: asyncio.Future[Answer] | None = None
     answer: Answer | None = None
+    taken: bool = False
     outcome: str = ""
 
 
@@ -91,7 +92,9 @@ class SlackSession:
     storage: Storage
     thread: RunThread
     _asked: dict[str, _Asked] = attrs.field(factory=dict[str, _Asked], init=False)
-    _status: str = attrs.field(default="Starting", init=False)
+    _early: dict[str, tuple[str, Mapping[str, Any]]] = attrs.field(
+        factory=dict[str, tuple[str, Mapping[str, Any]]], init=False
+    )
 
     @classmethod
     @asynccontextmanager
@@ -144,11 +147,16 @@ class SlackSession:
             address = Address(run=self.run.id, question=question.id)
             message = question_message(address, question, inquiry, users=users, command=self.run.command)
             self.thread.show(question.id, message)
+        for name in ids:
+            if name in self._early and not waiting.done():
+                await self._handle(*self._early.pop(name))
         self._show_status("Waiting for an answer")
         limit = self.settings.wait
         try:
             async with asyncio.timeout(limit.total_seconds() if limit else None):
-                return [await waiting]
+                answer = await waiting
+                self._asked[answer.question].taken = True
+                return [answer]
         except TimeoutError:
             return None
         finally:
@@ -217,10 +225,10 @@ class SlackSession:
 
     def _take_early(self, question: str) -> Answer | None:
         asked = self._asked.get(question)
-        if asked is None or asked.answer is None or asked.outcome:
+        if asked is None or asked.taken or asked.outcome:
             return None
-        answer, asked.answer = asked.answer, None
-        return answer
+        asked.taken = asked.answer is not None
+        return asked.answer
 
     def _accept(self, address: Address, answer: Answer, user: Mapping[str, Any]) -> str:
         """Take *answer* by *user*; return why it is refused, in words for that person, or nothing."""
@@ -254,6 +262,8 @@ class SlackSession:
                 address = Address.parse(str(view["private_metadata"]))
                 if address is None or not self._may_answer(user):
                     return "Only the people in slack.users can answer."
+                if address.question not in self._asked:
+                    return self._keep_early(address.question, kind, body)
                 text = str(view["state"]["values"]["gsd_text"]["gsd_text"]["value"] or "").strip()
                 answer = Answer(question=address.question, text=text)
                 return self._accept(address, answer, user)
@@ -269,7 +279,7 @@ class SlackSession:
             return "Only the people in slack.users can answer."
         asked = self._asked.get(address.question)
         if asked is None:
-            return "The run is not asking this any more."
+            return self._keep_early(address.question, "action", body)
         if asked.outcome:
             return asked.outcome
         if action.get("action_id") == "gsd_own_words":
@@ -279,6 +289,12 @@ class SlackSession:
             return ""
         answer = chosen_answer(asked.question, action, body.get("state") or {})
         return self._accept(address, answer, body["user"]) if answer else "Choose an option first."
+
+    def _keep_early(self, question: str, kind: str, body: Mapping[str, Any]) -> str:
+        """Keep a click on a question of an earlier process, which this one has not asked again yet."""
+        if question not in self._early:
+            self._early[question] = (kind, body)
+        return "The run is not asking this at the moment. Your answer counts if it asks again."
 
     def _handle_reply(self, event: Mapping[str, Any]) -> str:
         """Take a reply in the thread as an answer.

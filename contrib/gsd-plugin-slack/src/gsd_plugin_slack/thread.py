@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 from slack_sdk.errors import SlackApiError
@@ -26,7 +26,9 @@ from .storage import Storage, Thread
 ROOT = ""
 """The key of the thread's first message; the others have the id of a question."""
 PACE = 1.1
-"""Seconds between two messages: Slack allows one per second in a channel."""
+"""Seconds after a new message: Slack allows one per second in a channel."""
+PACE_OF_CHANGES = 0.3
+"""Seconds after a change. Slack allows about 50 in a minute, and says when to wait if there are more."""
 LONGEST_PAUSE = 60.0
 MAX_LINES = 40
 MAX_PAGES = 5
@@ -41,6 +43,11 @@ class _Entry:
     wanted: Message | None = None
     shown: Message | None = None
     ts: str = ""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the message is not as it should be."""
+        return self.wanted is not None and self.wanted != self.shown
 
 
 @attrs.define(kw_only=True)
@@ -98,7 +105,7 @@ class RunThread:
                 log.info("slack: messages are accepted again")
             self.problem, pause = "", 1.0
             if done:
-                await asyncio.sleep(PACE)
+                await asyncio.sleep(PACE if done == "posted" else PACE_OF_CHANGES)
                 continue
             self._idle.set()
             self._changed.clear()
@@ -113,27 +120,23 @@ class RunThread:
         self._idle.clear()
         self._changed.set()
 
-    async def _send_one(self) -> bool:
-        """Send one message; return whether there was one to send."""
-        due = self._next()
-        if due is None and not self._lines:
-            return False
+    async def _send_one(self) -> Literal["posted", "changed", ""]:
+        """Send one message, a question first and the status last; return what was done, if anything."""
+        due = next((entry for key, entry in self._entries.items() if key and entry.is_due), None)
+        root = self._entries[ROOT]
+        if not (due or self._lines or root.is_due):
+            return ""
         self._sending = None
         if self._uncertain:
             await self._find_messages()
             self._uncertain = False
         if not self.ts:
             await self._post_root()
-        elif due is not None:
-            await self._send(self._entries[due])
-        else:
+            return "posted"
+        if due is None and self._lines:
             await self._send_lines()
-        return True
-
-    def _next(self) -> str | None:
-        """Return the key of a message that is not as it should be: questions before the first message."""
-        due = [key for key, entry in self._entries.items() if entry.wanted and entry.wanted != entry.shown]
-        return next((key for key in due if key != ROOT), ROOT if ROOT in due else None)
+            return "posted"
+        return await self._send(due or root)
 
     async def _post_root(self) -> None:
         self._sending = entry = self._entries[ROOT]
@@ -143,8 +146,8 @@ class RunThread:
         entry.shown = wanted
         self._store()
 
-    async def _send(self, entry: _Entry) -> None:
-        self._sending, wanted = entry, entry.wanted
+    async def _send(self, entry: _Entry) -> Literal["posted", "changed"]:
+        self._sending, wanted, is_new = entry, entry.wanted, not entry.ts
         assert wanted is not None, "only an entry with a message is due"
         if not entry.ts:
             entry.ts = await self._post(wanted.arguments(), thread=self.ts)
@@ -152,6 +155,7 @@ class RunThread:
             changed = {"channel": self.channel, "ts": entry.ts, **_safe(wanted.arguments())}
             await self.client.api_call("chat.update", json=changed)
         entry.shown = wanted
+        return "posted" if is_new else "changed"
 
     async def _send_lines(self) -> None:
         lines, left_out = self._lines, self._left_out
