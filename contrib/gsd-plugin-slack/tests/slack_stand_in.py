@@ -7,6 +7,7 @@ channel, addresses of sockets that work once, and envelopes that have to be ackn
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import threading
 import time
@@ -32,6 +33,7 @@ class SlackStandIn:
         self.told: list[dict[str, Any]] = []
         self.problems: list[str] = []
         self.too_fast = 0
+        self.pace = 1.0
         self.down = False
         self.lose_replies = 0
         self.errors: dict[str, list[str]] = {}
@@ -131,7 +133,11 @@ class SlackStandIn:
 
         found = self.wait_for(find, f"a question {containing!r}")
         assert found is not None
-        return found
+        return copy.deepcopy(found)  # what a person sees may be out of date
+
+    def delete(self, message: Mapping[str, Any]) -> None:
+        """Delete a message."""
+        self.messages[:] = [known for known in self.messages if known["ts"] != message["ts"]]
 
     def roots(self) -> list[dict[str, Any]]:
         """Return the first messages of runs."""
@@ -140,6 +146,11 @@ class SlackStandIn:
     def questions(self) -> list[dict[str, Any]]:
         """Return all questions, open or not."""
         return [message for message in self.messages if kind_of(message) == "gsd_question"]
+
+    @property
+    def connections(self) -> int:
+        """The number of sockets that are open."""
+        return len(self._sockets)
 
     # The server.
 
@@ -205,7 +216,7 @@ class SlackStandIn:
     async def _api(self, request: web.Request) -> web.StreamResponse:
         method = request.match_info["method"]
         if request.content_type == "application/json":
-            arguments: dict[str, Any] = await request.json()
+            arguments: dict[str, Any] = json.loads(await request.text() or "{}")
         else:
             arguments = {**request.query, **await request.post()}
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
@@ -221,7 +232,7 @@ class SlackStandIn:
             return web.json_response({"ok": False, "error": "channel_not_found"})
         if method == "chat.postMessage":
             now = time.monotonic()
-            if now - self._last_post < 1:
+            if now - self._last_post < self.pace:
                 self.too_fast += 1
                 return web.json_response(
                     {"ok": False, "error": "ratelimited"}, status=429, headers={"Retry-After": "1"}

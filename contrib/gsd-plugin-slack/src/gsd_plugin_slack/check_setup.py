@@ -11,7 +11,7 @@ from slack_sdk.errors import SlackApiError
 from gsd_core import ConfigError, Finding
 
 from .settings import APP_TOKEN, BOT_TOKEN, SlackSettings, tokens
-from .thread import error_code
+from .thread import error_code, library_log
 
 TIMEOUT = 5
 
@@ -23,7 +23,7 @@ def examine(settings: SlackSettings) -> Iterator[Finding]:
     except ConfigError as error:
         yield Finding(name="slack tokens", ok=False, message=str(error), fix=error.hint)
         return
-    client = WebClient(token=bot_token, base_url=settings.api_url, timeout=TIMEOUT)
+    client = WebClient(token=bot_token, base_url=settings.api_url, timeout=TIMEOUT, logger=library_log)
     fixes = {
         "channel_not_found": "set slack.channel to the channel's id, and invite the app to a private channel",
         "missing_scope": "add the scopes of the app manifest in the README, and install the app again",

@@ -51,7 +51,7 @@ from .messages import (
 )
 from .settings import SlackSettings
 from .storage import Storage, Thread
-from .thread import ROOT, RunThread
+from .thread import FIRST_PAUSE, LONGEST_PAUSE, ROOT, RunThread, library_log
 
 Ack: TypeAlias = Callable[..., Awaitable[object]]
 
@@ -61,12 +61,10 @@ NOTIFY_LIMIT = 8.0
 CLOSE_LIMIT = 3.0
 """Seconds; the core allows 5 to leave."""
 CHECK_EVERY = 1.0
-MAX_PAUSE = 60.0
+PING = 5.0
+"""Seconds between two pings, and for which the library pauses after a failure."""
 
 log = logging.getLogger(__name__)
-# The libraries log each failed attempt with its traceback, and at the level DEBUG what is sent.
-_library_log = logging.getLogger(f"{__name__}.library")
-_library_log.setLevel(logging.CRITICAL)
 
 
 @attrs.define
@@ -104,7 +102,7 @@ class SlackSession:
         """Connect for as long as *run* lasts; whether Slack can be reached makes no difference."""
         bot_token, app_token = tokens
         client = AsyncWebClient(
-            token=bot_token, base_url=settings.api_url, timeout=10, logger=_library_log, retry_handlers=[]
+            token=bot_token, base_url=settings.api_url, timeout=10, logger=library_log, retry_handlers=[]
         )
         storage = Storage.open(bot_token)
         thread = RunThread(client=client, channel=settings.channel, run=run.id, storage=storage)
@@ -292,7 +290,8 @@ class SlackSession:
 
     def _keep_early(self, question: str, kind: str, body: Mapping[str, Any]) -> str:
         """Keep a click on a question of an earlier process, which this one has not asked again yet."""
-        if question not in self._early:
+        action = (body.get("actions") or [{}])[0].get("action_id")
+        if question not in self._early and action != "gsd_own_words":
             self._early[question] = (kind, body)
         return "The run is not asking this at the moment. Your answer counts if it asks again."
 
@@ -340,10 +339,10 @@ class SlackSession:
         The library reconnects by itself, but may do so with an address that Slack accepts only once. So a
         connection that stays lost is replaced.
         """
-        pause = 1.0
+        pause = FIRST_PAUSE
         while True:
             handler = AsyncSocketModeHandler(
-                self._make_app(), self.app_token, logger=_library_log, ping_interval=5
+                self._make_app(), self.app_token, logger=library_log, ping_interval=PING
             )
             client: Any = handler.client  # large parts of it have no types
             try:
@@ -353,16 +352,16 @@ class SlackSession:
                 while lost < 2:
                     await asyncio.sleep(CHECK_EVERY)
                     connected = await client.is_connected()
-                    lost, pause = (0, 1.0) if connected else (lost + 1, pause)
+                    lost, pause = (0, FIRST_PAUSE) if connected else (lost + 1, pause)
             except Exception as exc:
                 log.debug("slack: no connection: %s", type(exc).__name__)
             finally:
                 await _close(client)
             await asyncio.sleep(pause)
-            pause = min(pause * 2, MAX_PAUSE)
+            pause = min(pause * 2, LONGEST_PAUSE)
 
     def _make_app(self) -> AsyncApp:
-        app = AsyncApp(client=self.client, logger=_library_log, request_verification_enabled=False)
+        app = AsyncApp(client=self.client, logger=library_log, request_verification_enabled=False)
 
         async def on_action(ack: Ack, body: dict[str, Any]) -> None:
             actions: Sequence[Mapping[str, Any]] = body.get("actions") or [{}]

@@ -29,11 +29,16 @@ PACE = 1.1
 """Seconds after a new message: Slack allows one per second in a channel."""
 PACE_OF_CHANGES = 0.3
 """Seconds after a change. Slack allows about 50 in a minute, and says when to wait if there are more."""
+FIRST_PAUSE = 1.0
+"""Seconds to wait after a failure; they double with each further one, up to a limit."""
 LONGEST_PAUSE = 60.0
 MAX_LINES = 40
 MAX_PAGES = 5
 
 log = logging.getLogger(__name__)
+# The libraries log each failed attempt with its traceback, and at the level DEBUG what is sent.
+library_log = logging.getLogger(f"{__name__}.library")
+library_log.setLevel(logging.CRITICAL)
 
 
 @attrs.define
@@ -92,7 +97,7 @@ class RunThread:
 
     async def send_forever(self) -> None:
         """Send what is to be shown, and try again what fails."""
-        pause = 1.0
+        pause = FIRST_PAUSE
         while True:
             try:
                 done = await self._send_one()
@@ -103,7 +108,7 @@ class RunThread:
                 continue
             if self.problem:
                 log.info("slack: messages are accepted again")
-            self.problem, pause = "", 1.0
+            self.problem, pause = "", FIRST_PAUSE
             if done:
                 await asyncio.sleep(PACE if done == "posted" else PACE_OF_CHANGES)
                 continue
@@ -254,13 +259,14 @@ class RunThread:
         code, entry = error_code(exc), self._sending
         if code == "ratelimited":
             return retry_after(exc)
-        if code == "thread_not_found":
+        is_root = entry is not None and entry is self._entries.get(ROOT)
+        if code == "thread_not_found" or (code == "message_not_found" and is_root):
             self._start_over()
             return PACE
         if code in ("message_not_found", "cant_update_message", "edit_window_closed") and entry:
             # Somebody deleted it, or the workspace forbids changes. An open question is posted anew.
             entry.ts, entry.shown = "", None
-            if entry is self._entries[ROOT]:
+            if is_root:
                 entry.shown, entry.ts = entry.wanted, self.ts
             elif entry.wanted and not any(block["type"] == "actions" for block in entry.wanted.blocks):
                 entry.shown = entry.wanted
