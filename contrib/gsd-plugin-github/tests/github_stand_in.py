@@ -145,7 +145,9 @@ class GitHubStandIn:
                 return web.json_response([event])
             case "GET", ["repos", "o", "r", "issues", "7", "comments"]:
                 first = (int(request.query["page"]) - 1) * 100
-                return web.json_response(self.comments[first : first + 100])
+                since = request.query.get("since", "")
+                found = [comment for comment in self.comments if comment["updated_at"] >= since]
+                return web.json_response(found[first : first + 100])
             case "POST", ["repos", "o", "r", "issues", "7", "comments"]:
                 if len(data["body"]) > 65536:
                     return web.json_response({"message": "Validation Failed"}, status=422)

@@ -37,6 +37,15 @@ ATTEMPTS = 3
 log = logging.getLogger(__name__)
 
 
+@attrs.frozen
+class _Posted:
+    """A question in the issue: the number and the time (ISO 8601) of its comment."""
+
+    comment: int
+    created: str
+    question: Question
+
+
 @attrs.define(kw_only=True, eq=False)
 class IssueChannel:
     """The comments of *issue*, for *run*."""
@@ -47,9 +56,7 @@ class IssueChannel:
     github: GitHub
     problem: str = ""
     _login: str | None = attrs.field(default=None, init=False)
-    _posted: dict[str, tuple[int, Question]] = attrs.field(
-        factory=dict[str, tuple[int, Question]], init=False
-    )
+    _posted: dict[str, _Posted] = attrs.field(factory=lambda: dict[str, _Posted](), init=False)
     _tasks: set[asyncio.Task[None]] = attrs.field(factory=set[asyncio.Task[None]], init=False)
     _posting: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
@@ -77,7 +84,7 @@ class IssueChannel:
         await asyncio.sleep(NOTICEABLE)
         while True:
             try:
-                comments = await self._comments()
+                comments = await self._comments(inquiry)
                 for question in inquiry.questions:
                     # One at a time: two inquiries of a run may look for their comments at once.
                     async with self._posting:
@@ -107,13 +114,17 @@ class IssueChannel:
         elif self.problem:
             raise Transient(f"github: {self.problem}")
 
-    async def _comments(self) -> list[Data]:
+    async def _comments(self, inquiry: Inquiry) -> list[Data]:
+        """Return the comments since the first of the questions; all of them if one may not be posted yet."""
         if self._login is None:
             try:
                 self._login = str((await self.github.call("GET", "/user"))["login"])
             except Refused:
                 self._login = ""  # the token of an app, which has no user
-        path = f"{self.issue.path}/issues/{self.issue.number}/comments"
+        posted = [self._posted.get(question.id) for question in inquiry.questions]
+        times = [found.created for found in posted if found]
+        since = f"?since={min(times)}" if times and all(posted) else ""
+        path = f"{self.issue.path}/issues/{self.issue.number}/comments{since}"
         return [comment async for comment in self.github.pages(path)]
 
     def _marker(self, comment: Data) -> str:
@@ -128,21 +139,24 @@ class IssueChannel:
         text = question_text(question, inquiry, self.run.command)
         found = [comment for comment in comments if self._marker(comment).startswith(marker)]
         if found:
-            self._posted[question.id] = (int(found[-1]["id"]), question)
+            self._keep(question, found[-1])
             return
         if question.id in self._posted:
             return
         together = ":together" if len(inquiry.questions) > 1 else ""
         comment = await self._comment(marked(marker + together, text))
-        self._posted[question.id] = (int(comment["id"]), question)
+        self._keep(question, comment)
         comments.append(comment)
+
+    def _keep(self, question: Question, comment: Data) -> None:
+        self._posted[question.id] = _Posted(int(comment["id"]), str(comment["created_at"]), question)
 
     async def _answers(self, inquiry: Inquiry, comments: list[Data]) -> list[Answer]:
         """Return the answers in *comments*, at most one for each question: the first one that is valid."""
         answers: list[Answer] = []
         markers = {int(comment["id"]): self._marker(comment) for comment in comments}
         for question in inquiry.questions:
-            own, _ = self._posted[question.id]
+            own = self._posted[question.id].comment
             for comment in comments:
                 number, user = int(comment["id"]), str((comment.get("user") or {}).get("login") or "")
                 # The repository's maintainers can edit what others wrote, so what was edited does not count.
@@ -179,10 +193,10 @@ class IssueChannel:
 
     def _close(self, question: str, outcome: str) -> None:
         if question in self._posted:
-            number, asked = self._posted.pop(question)
+            posted = self._posted.pop(question)
             marker = f"question:{self.run.id}:{question}"
-            body = marked(marker, answered_text(asked, outcome))
-            path = f"{self.issue.path}/issues/comments/{number}"
+            body = marked(marker, answered_text(posted.question, outcome))
+            path = f"{self.issue.path}/issues/comments/{posted.comment}"
             self._start(self._change(path, body))
 
     async def _change(self, path: str, body: str) -> None:

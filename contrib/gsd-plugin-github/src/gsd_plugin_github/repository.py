@@ -9,6 +9,7 @@ no address and no argument.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -61,8 +62,12 @@ def _prepare(url: str, folder: Path, *, branch: str, base: str, token: str) -> N
         return
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder} exists and is not a clone", hint="pass another --folder")
-    _git("clone", "--no-tags", "--branch", base, "--", url, str(folder), remote=url, token=token)
-    _git("switch", "--create", branch, folder=folder)
+    # Under another name until it is complete: a clone without its branch would be taken for one to continue.
+    draft = folder.with_name(f"{folder.name}.partial")
+    shutil.rmtree(draft, ignore_errors=True)
+    _git("clone", "--no-tags", "--branch", base, "--", url, str(draft), remote=url, token=token)
+    _git("switch", "--create", branch, folder=draft)
+    draft.replace(folder)
 
 
 def _push(url: str, folder: Path, *, branch: str, token: str) -> dict[str, str]:
