@@ -115,7 +115,7 @@ def test_a_resumed_run_asks_once_and_counts_what_was_answered_in_between(hub: Gi
         await asyncio.sleep(0.2)
         assert not task.done()
         hub.comment("`q-b1`: our own way")
-        [answer] = await task or ()
+        [answer] = list(await task or ())
         assert (answer.question, answer.text) == ("q-b1", "our own way")
 
     during_a_run(hub, interrupted)

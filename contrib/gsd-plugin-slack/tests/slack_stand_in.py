@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from aiohttp import WSMsgType, web
 
@@ -39,6 +39,7 @@ class SlackStandIn:
         self.errors: dict[str, list[str]] = {}
         self.url = ""
         self._sockets: list[web.WebSocketResponse] = []
+        self._transports: dict[web.WebSocketResponse, asyncio.Transport] = {}
         self._tickets: set[str] = set()
         self._acks: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._count = 0
@@ -180,7 +181,7 @@ class SlackStandIn:
     async def _cut(self) -> None:
         sockets, self._sockets = self._sockets, []
         for socket in sockets:
-            transport = socket._req.transport if socket._req else None
+            transport = self._transports.pop(socket, None)
             if transport is not None:
                 transport.abort()
 
@@ -202,6 +203,8 @@ class SlackStandIn:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
         self._sockets.append(socket)
+        assert request.transport is not None
+        self._transports[socket] = request.transport
         await socket.send_str(json.dumps({"type": "hello", "num_connections": len(self._sockets)}))
         async for message in socket:
             if message.type == WSMsgType.TEXT:
@@ -260,7 +263,8 @@ class SlackStandIn:
                 known = arguments["user"] in NAMES
                 return {"user": {"id": arguments["user"]}} if known else {"error": "user_not_found"}
             case "chat.postMessage" | "chat.update" | "views.open":
-                blocks = arguments.get("blocks") or arguments.get("view", {}).get("blocks") or []
+                view: dict[str, Any] = arguments.get("view") or {}
+                blocks: list[dict[str, Any]] = arguments.get("blocks") or view.get("blocks") or []
                 if problems := check_blocks(blocks):
                     self.problems += problems
                     return {"error": "invalid_blocks"}
@@ -300,7 +304,8 @@ class SlackStandIn:
 
 def kind_of(message: Mapping[str, Any]) -> str:
     """Return the type of a message's metadata."""
-    return str((message.get("metadata") or {}).get("event_type", ""))
+    metadata: Mapping[str, Any] = message.get("metadata") or {}
+    return str(metadata.get("event_type", ""))
 
 
 def is_open(message: Mapping[str, Any]) -> bool:
@@ -311,16 +316,15 @@ def is_open(message: Mapping[str, Any]) -> bool:
 def text_of(message: Mapping[str, Any]) -> str:
     """Return all text of a message's blocks."""
     found: list[str] = []
-
-    def collect(value: Any) -> None:
-        if isinstance(value, dict):
-            found.extend([value["text"]] if isinstance(value.get("text"), str) else [])
-            value = list(value.values())
+    left: list[Any] = list(message.get("blocks") or ())
+    while left:
+        value = left.pop(0)
         if isinstance(value, list):
-            for item in value:
-                collect(item)
-
-    collect(message.get("blocks") or [])
+            left = [*cast("list[Any]", value), *left]
+        elif isinstance(value, dict):
+            fields = cast("dict[str, Any]", value)
+            found.extend([fields["text"]] if isinstance(fields.get("text"), str) else [])
+            left = [*fields.values(), *left]
     return "\n".join(found)
 
 

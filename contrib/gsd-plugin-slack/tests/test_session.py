@@ -99,7 +99,7 @@ def test_every_kind_of_question_can_be_answered(slack: SlackStandIn) -> None:
         assert await task == [Answer(question="q-a1", chosen=("y",), by="ada (U0ADA)")]
 
         task = await ask(menu)
-        chosen = {"selected_option": {"value": "29"}}
+        chosen: dict[str, Any] = {"selected_option": {"value": "29"}}
         assert await in_thread(lambda: slack.click(slack.question("a2"), "gsd_submit", **chosen))
         assert await task == [Answer(question="q-a2", chosen=(many[29],), by="ada (U0ADA)")]
 
@@ -135,13 +135,13 @@ def test_talk_in_the_thread_is_no_answer(slack: SlackStandIn) -> None:
         await in_thread(lambda: slack.wait_for(lambda: len(slack.told) == 3, "three refusals"))
         assert not task.done()
         await in_thread(lambda: slack.reply(root, "q-b1: both, &lt;see&gt; <https://x.example|x.example>"))
-        [answer] = await task or ()
+        [answer] = list(await task or ())
         assert (answer.text, answer.by) == ("both, <see> x.example", ADA)
 
         task = await ask(question("b2", "SQLite", "PostgreSQL"))
         await in_thread(lambda: slack.question("b2"))
         await in_thread(lambda: slack.reply(root, "postgresql"))
-        [answer] = await task or ()
+        [answer] = list(await task or ())
         assert answer.chosen == ("PostgreSQL",)
 
     during_a_run(slack, scenario)

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import aiohttp
 import attrs
@@ -80,11 +80,18 @@ class GitHub:
             except (aiohttp.ClientError, TimeoutError, ValueError) as error:
                 raise Transient(f"GitHub cannot be reached: {type(error).__name__}") from None
             if response.status >= 300:
-                message = str(answer.get("message", "")) if isinstance(answer, dict) else ""
+                about = cast("Data", answer) if isinstance(answer, dict) else {}
+                message = str(about.get("message", ""))
                 raise Refused(
                     f"GitHub refused {method} {path}: {response.status} {message}".strip(), response.status
                 )
             return answer, response.status
+
+
+def login_of(item: Data, key: str = "user") -> str:
+    """Return the login of the person under *key*; empty if there is none, as after an account was deleted."""
+    person: Data = item.get(key) or {}
+    return str(person.get("login") or "")
 
 
 class Refused(Permanent):

@@ -16,7 +16,7 @@ import attrs
 
 from gsd_core import Answer, Event, Inquiry, Notice, Question, RunInfo, Transient
 
-from .api import Data, GitHub, Refused
+from .api import Data, GitHub, Refused, login_of
 from .settings import GitHubSettings, Issue
 from .texts import (
     answered_text,
@@ -158,7 +158,7 @@ class IssueChannel:
         for question in inquiry.questions:
             own = self._posted[question.id].comment
             for comment in comments:
-                number, user = int(comment["id"]), str((comment.get("user") or {}).get("login") or "")
+                number, user = int(comment["id"]), login_of(comment)
                 # The repository's maintainers can edit what others wrote, so what was edited does not count.
                 edited = comment.get("updated_at") != comment.get("created_at")
                 if number <= own or markers[number] or edited or not self.settings.may_answer(user):

@@ -13,7 +13,7 @@ import click
 
 from gsd_core import GsdError, UserError, safe_text, settings_of
 
-from .api import Data, GitHub, Refused
+from .api import Data, GitHub, Refused, login_of
 from .repository import Remote, branch_for
 from .settings import GitHubSettings, Issue, token
 from .texts import fenced, marked, pull_request_text
@@ -80,7 +80,8 @@ class IssueRun:
         content = {"title": safe_text(title, multiline=False)[:200], "body": text}
         head = f"{self.issue.owner}:{branch}"
         async for known in self.github.pages(f"{pulls}?state=open&head={head}"):
-            if (known.get("head") or {}).get("ref") == branch:
+            found: Data = known.get("head") or {}
+            if found.get("ref") == branch:
                 await self.github.call("PATCH", f"{pulls}/{known['number']}", content)
                 return str(known["html_url"])
         opened = await self.github.call("POST", pulls, {**content, "head": branch, "base": base})
@@ -139,16 +140,14 @@ class Watcher:
 
     async def _why_not(self, issue: Issue, about: Data) -> str:
         """Return why the issue is not taken: its author can change its text after somebody labeled it."""
-        author = str((about.get("user") or {}).get("login") or "")
+        author = login_of(about)
         if not self.settings.may_answer(author):
             return f"its author, {author!r}, is not in github.users; take it with: gsd github run '{issue}'"
         by = ""
         async for event in self.github.pages(f"{issue.path}/issues/{issue.number}/events"):
-            if (
-                event.get("event") == "labeled"
-                and (event.get("label") or {}).get("name") == self.settings.label
-            ):
-                by = str((event.get("actor") or {}).get("login") or "")
+            label: Data = event.get("label") or {}
+            if event.get("event") == "labeled" and label.get("name") == self.settings.label:
+                by = login_of(event, "actor")
         return "" if self.settings.may_answer(by) else f"{by!r}, who labeled it, is not in github.users"
 
 

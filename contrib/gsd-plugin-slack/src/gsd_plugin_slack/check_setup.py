@@ -23,7 +23,7 @@ def examine(settings: SlackSettings) -> Iterator[Finding]:
     except ConfigError as error:
         yield Finding(name="slack tokens", ok=False, message=str(error), fix=error.hint)
         return
-    client = WebClient(token=bot_token, base_url=settings.api_url, timeout=TIMEOUT, logger=library_log)
+    client: Any = WebClient(token=bot_token, base_url=settings.api_url, timeout=TIMEOUT, logger=library_log)
     fixes = {
         "channel_not_found": "set slack.channel to the channel's id, and invite the app to a private channel",
         "missing_scope": "add the scopes of the app manifest in the README, and install the app again",
@@ -50,7 +50,8 @@ def examine(settings: SlackSettings) -> Iterator[Finding]:
     yield finding
     about = {"channel": settings.channel}
     finding, data = check("slack channel", "conversations.info", "check slack.channel", params=about)
-    if finding.ok and not (data.get("channel") or {}).get("is_member"):
+    channel: dict[str, Any] = data.get("channel") or {}
+    if finding.ok and not channel.get("is_member"):
         name, fix = "slack channel", "invite the app: /invite @gsd in the channel"
         finding = Finding(name=name, ok=False, message="the app is not a member of the channel", fix=fix)
     yield finding

@@ -183,10 +183,11 @@ def chosen_answer(question: Question, action: Mapping[str, Any], state: Mapping[
     if str(action.get("action_id", "")).startswith("gsd_choose_"):
         indices = [str(action.get("value", ""))]
     elif action.get("action_id") == "gsd_submit":
-        for controls in (state.get("values") or {}).values():
+        values: Mapping[str, Mapping[str, Any]] = state.get("values") or {}
+        for controls in values.values():
             menu: Mapping[str, Any] = controls.get("gsd_menu") or {}
-            one = menu.get("selected_option")
-            several = menu.get("selected_options") or ()
+            one: Mapping[str, Any] | None = menu.get("selected_option")
+            several: Sequence[Mapping[str, Any]] = menu.get("selected_options") or ()
             indices += [str(option["value"]) for option in ([one] if one else several)]
     numbers = [int(index) for index in indices if index.isdecimal() and int(index) < len(question.options)]
     if not numbers:

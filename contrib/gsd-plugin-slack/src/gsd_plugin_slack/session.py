@@ -85,7 +85,7 @@ class SlackSession:
 
     run: RunInfo
     settings: SlackSettings
-    client: AsyncWebClient
+    client: Any  # an AsyncWebClient, whose methods have incomplete types
     app_token: str = attrs.field(repr=False)
     storage: Storage
     thread: RunThread
@@ -290,8 +290,8 @@ class SlackSession:
 
     def _keep_early(self, question: str, kind: str, body: Mapping[str, Any]) -> str:
         """Keep a click on a question of an earlier process, which this one has not asked again yet."""
-        action = (body.get("actions") or [{}])[0].get("action_id")
-        if question not in self._early and action != "gsd_own_words":
+        actions: Sequence[Mapping[str, Any]] = body.get("actions") or [{}]
+        if question not in self._early and actions[0].get("action_id") != "gsd_own_words":
             self._early[question] = (kind, body)
         return "The run is not asking this at the moment. Your answer counts if it asks again."
 
@@ -398,9 +398,10 @@ class SlackSession:
             elif run := await asyncio.to_thread(self.storage.run_of, found):
                 await asyncio.to_thread(self.storage.forward, run, "message", body)
 
-        app.action(re.compile("^gsd_"))(on_action)
-        app.view("gsd_own_words")(on_view)
-        app.event("message")(on_message)
+        register: Any = app  # the types of its decorators are incomplete
+        register.action(re.compile("^gsd_"))(on_action)
+        register.view("gsd_own_words")(on_view)
+        register.event("message")(on_message)
         return app
 
     async def _receive_forwarded(self) -> None:

@@ -12,11 +12,10 @@ import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import attrs
 from slack_sdk.errors import SlackApiError
-from slack_sdk.web.async_client import AsyncWebClient
 
 from gsd_core import redact_data
 
@@ -59,7 +58,7 @@ class _Entry:
 class RunThread:
     """The messages of *run* in *channel*; *problem* says why Slack does not take them at the moment."""
 
-    client: AsyncWebClient
+    client: Any  # an AsyncWebClient, whose methods have incomplete types
     channel: str
     run: str
     storage: Storage
@@ -235,7 +234,8 @@ class RunThread:
                 raise
             for message in page.get("messages") or ():
                 yield message
-            cursor = str((page.get("response_metadata") or {}).get("next_cursor") or "")
+            about: Mapping[str, Any] = page.get("response_metadata") or {}
+            cursor = str(about.get("next_cursor") or "")
             if not cursor:
                 return
 
@@ -294,11 +294,12 @@ def error_code(exc: BaseException) -> str:
     """Return Slack's name of an error, such as ``channel_not_found``; empty if Slack did not answer."""
     if not isinstance(exc, SlackApiError):
         return ""
-    response: Any = exc.response
-    if getattr(response, "status_code", None) == 429:
+    error: Any = exc
+    if getattr(error.response, "status_code", None) == 429:
         return "ratelimited"
-    data: Any = getattr(response, "data", None)
-    return str(data.get("error") or "") if isinstance(data, dict) else ""
+    data: Any = getattr(error.response, "data", None)
+    found = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    return str(found.get("error") or "")
 
 
 def retry_after(exc: BaseException) -> float:
