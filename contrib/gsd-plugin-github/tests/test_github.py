@@ -21,7 +21,17 @@ from gsd_plugin_github.repository import Remote, credential_options
 from gsd_plugin_github.settings import Issue
 from gsd_plugin_github.texts import fenced, pull_request_text
 
-from gsd_core import Answer, Event, EventName, Inquiry, Option, Question, UserError, bind_settings
+from gsd_core import (
+    Answer,
+    ConfigError,
+    Event,
+    EventName,
+    Inquiry,
+    Option,
+    Question,
+    UserError,
+    bind_settings,
+)
 from gsd_core.settings import Layer, restricted
 from gsd_core.testing import a_notice, a_run, an_event
 from gsd_core.testing.conformance import check_cli_commands, check_doctor, check_settings
@@ -254,6 +264,8 @@ def test_settings_commands_and_the_set_up(hub: GitHubStandIn, monkeypatch: pytes
         assert [finding.ok for finding in check_doctor(plugin)] == [True]
         monkeypatch.delenv("GITHUB_TOKEN")
         assert [finding.ok for finding in check_doctor(plugin)] == [False]
+    with pytest.raises(ConfigError, match="GITHUB_TOKEN is not set"):
+        during_a_run(hub, lambda: asyncio.sleep(0))
 
 
 def test_the_text_of_a_pull_request_closes_only_its_own_issue() -> None:

@@ -14,7 +14,7 @@ from gsd_plugin_slack import SlackSettings, session, thread
 from gsd_plugin_slack.storage import Storage
 from slack_stand_in import ADA, APP, BOT, CHANNEL, EVE, SlackStandIn, is_open, text_of
 
-from gsd_core import Answer, Event, EventName, Inquiry, Option, Question, bind_settings
+from gsd_core import Answer, ConfigError, Event, EventName, Inquiry, Option, Question, bind_settings
 from gsd_core.settings import Layer, restricted
 from gsd_core.testing import a_notice, a_run, an_event
 from gsd_core.testing.conformance import check_doctor, check_settings
@@ -306,3 +306,5 @@ def test_the_set_up_is_checked(slack: SlackStandIn, monkeypatch: pytest.MonkeyPa
     assert list(problems()) == ["slack app token"]
     monkeypatch.delenv("SLACK_BOT_TOKEN")
     assert list(problems()) == ["slack tokens"]
+    with pytest.raises(ConfigError, match="SLACK_BOT_TOKEN is not set"):
+        during_a_run(slack, lambda _: asyncio.sleep(0))

@@ -23,7 +23,7 @@ from gsd_core.hookspecs import (
     gsd_settings,
 )
 
-from .settings import TOKEN, GitHubSettings, token
+from .settings import TOKEN, GitHubSettings
 
 __all__ = [
     "GitHubSettings",
@@ -59,7 +59,7 @@ def lifespan(run: RunInfo) -> Iterable[AbstractAsyncContextManager[object]]:
     if chosen.issue:
         from .channel import IssueChannel
 
-        yield IssueChannel.open(run, chosen, token())
+        yield IssueChannel.open(run, chosen)
 
 
 @implements(gsd_answer)

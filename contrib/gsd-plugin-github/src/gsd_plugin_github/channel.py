@@ -17,7 +17,7 @@ import attrs
 from gsd_core import Answer, Event, Inquiry, Notice, Question, RunInfo, Transient
 
 from .api import Data, GitHub, Refused, login_of
-from .settings import GitHubSettings, Issue
+from .settings import GitHubSettings, Issue, token
 from .texts import (
     answered_text,
     describe_answer,
@@ -62,9 +62,9 @@ class IssueChannel:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, run: RunInfo, settings: GitHubSettings, token: str) -> AsyncGenerator[None]:
-        """Use the issue for as long as *run* lasts."""
-        async with GitHub.connect(settings.api_url, token) as github:
+    async def open(cls, run: RunInfo, settings: GitHubSettings) -> AsyncGenerator[None]:
+        """Use the issue for as long as *run* lasts; raise ``ConfigError`` if the token is missing."""
+        async with GitHub.connect(settings.api_url, token()) as github:
             channel = cls(run=run, settings=settings, issue=Issue.parse(settings.issue), github=github)
             settings.keep(channel)
             try:

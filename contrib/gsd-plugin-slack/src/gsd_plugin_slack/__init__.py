@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager
 from gsd_core import Answer, Event, Finding, Inquiry, Notice, RunInfo, implements, settings_of
 from gsd_core.hookspecs import gsd_answer, gsd_doctor, gsd_lifespan, gsd_notify, gsd_on_event, gsd_settings
 
-from .settings import SlackSettings, tokens
+from .settings import SlackSettings
 
 __all__ = ["SlackSettings", "answer", "contribute_settings", "doctor", "lifespan", "notify", "on_event"]
 
@@ -32,7 +32,7 @@ def lifespan(run: RunInfo) -> Iterable[AbstractAsyncContextManager[object]]:
         # Imported late: Bolt and aiohttp take most of a second.
         from .session import SlackSession
 
-        yield SlackSession.open(run, chosen, tokens())
+        yield SlackSession.open(run, chosen)
 
 
 @implements(gsd_answer)

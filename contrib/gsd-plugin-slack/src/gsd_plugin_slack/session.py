@@ -49,7 +49,7 @@ from .messages import (
     question_message,
     typed_text,
 )
-from .settings import SlackSettings
+from .settings import SlackSettings, tokens
 from .storage import Storage, Thread
 from .thread import FIRST_PAUSE, LONGEST_PAUSE, ROOT, RunThread, library_log
 
@@ -96,11 +96,12 @@ class SlackSession:
 
     @classmethod
     @asynccontextmanager
-    async def open(
-        cls, run: RunInfo, settings: SlackSettings, tokens: tuple[str, str]
-    ) -> AsyncGenerator[None]:
-        """Connect for as long as *run* lasts; whether Slack can be reached makes no difference."""
-        bot_token, app_token = tokens
+    async def open(cls, run: RunInfo, settings: SlackSettings) -> AsyncGenerator[None]:
+        """Connect for as long as *run* lasts; whether Slack can be reached makes no difference.
+
+        Raises ``ConfigError`` if a token is missing.
+        """
+        bot_token, app_token = tokens()
         client = AsyncWebClient(
             token=bot_token, base_url=settings.api_url, timeout=10, logger=library_log, retry_handlers=[]
         )

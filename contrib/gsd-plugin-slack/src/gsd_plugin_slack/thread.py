@@ -277,7 +277,7 @@ class RunThread:
             entry.wanted = attrs.evolve(entry.wanted, blocks=())
             log.warning("slack: a message was refused (%s) and is sent as plain text", code)
             return PACE
-        problem = code or type(exc).__name__
+        problem = code or f"Slack cannot be reached ({type(exc).__name__})"
         if problem != self.problem:
             log.warning("slack: messages cannot be sent: %s; trying again until they can", problem)
         self.problem = problem
