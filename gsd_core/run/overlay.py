@@ -120,11 +120,11 @@ def _parse(text: str) -> dict[str, Any]:
 
 def _get(config: Mapping[str, Any], key: str) -> list[Any]:
     """Return the value at a dotted *key* in a list of one; an empty list if there is none."""
-    value: object = config
+    value: Any = config
     for name in key.split("."):
         if not isinstance(value, dict) or name not in value:
             return []
-        value = cast("dict[str, Any]", value)[name]
+        value = value[name]
     return [value]
 
 
