@@ -277,14 +277,12 @@ def _own_steps(plugin: object, project: Path) -> list[Case]:
     if hookspecs.gsd_steps.__name__ not in hooks_of(manager, plugin):
         return []
     types = conformance.check_steps(plugin)
-    kinds = [one.kind for one in types]
-    return [
-        Case(
-            arguments=lambda kind=kind: (samples.a_step(project, kind), FakeHost(agent=_no_agent)),
-            limit=timedelta(seconds=_CASES["gsd_execute_step"][0]),
-        )
-        for kind in kinds
-    ]
+    limit = timedelta(seconds=_CASES["gsd_execute_step"][0])
+
+    def case(kind: str) -> Case:
+        return Case(arguments=lambda: (samples.a_step(project, kind), FakeHost(agent=_no_agent)), limit=limit)
+
+    return [case(one.kind) for one in types]
 
 
 def _agent_tasks(project: Path) -> list[Arguments]:

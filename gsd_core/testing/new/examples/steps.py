@@ -16,7 +16,6 @@ from collections.abc import Iterable
 
 import attrs
 from gsd_core import (
-    FileRefused,
     FileWrite,
     Found,
     Gap,
@@ -104,5 +103,5 @@ def _path(phase: PhaseView) -> str:
 def _read(phase: PhaseView, path: str) -> str:
     try:
         return read_below(phase.project, path).decode("utf-8", "replace")
-    except (FileRefused, OSError, ValueError):
+    except (OSError, ValueError):
         return ""
