@@ -29,6 +29,9 @@ from .prompt import SYSTEM, prompt
 from .report import Report, render, report_path
 from .scope import scope_of
 
+MAX_COMPLAINTS = 2
+"""How often wrong citations are sent back."""
+
 
 async def review(
     step: StepRequest,
@@ -80,12 +83,8 @@ async def _ask(
     host: StepHost, task: AgentTask, files: Sequence[str], sources: Sources
 ) -> tuple[Finding, ...]:
     """Return the findings of one agent call; raise if the agent does not read the *files*."""
-    # Wrong citations are sent back twice. After that the answer is taken, and what is unproven is only
-    # listed: another conversation would cost as much again.
-    complaints_left = 2
 
     def accept(answered: AgentResult) -> Sequence[str]:
-        nonlocal complaints_left
         if invalid := form_problems(answered.value):
             return invalid
         # Without limit: a review of files that nobody opened is none, and the step has to fail.
@@ -97,10 +96,9 @@ async def _ask(
             for number, one in enumerate(findings, 1)
             if (problem := sources.problem(one))
         ]
-        if not problems or not complaints_left:
-            return ()
-        complaints_left -= 1
-        return problems
+        # After that the answer is taken, and what is unproven is only listed: another conversation would cost
+        # as much again. Not a counter of this function's own, which a restart would set back.
+        return problems if answered.sent_back < MAX_COMPLAINTS else ()
 
     # The key is that of these files: with another setting, a recorded answer would be about others.
     digest = hashlib.sha256("\0".join(files).encode("utf-8", "surrogateescape")).hexdigest()
