@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
-from gsd_core import Done, FileWrite, Found, Gap, StepHost, StepRequest, StepResult, StepSituation, StepType
+from gsd_core import (
+    AgentResult,
+    AgentTask,
+    Done,
+    FileWrite,
+    Found,
+    Gap,
+    StepHost,
+    StepRequest,
+    StepResult,
+    StepSituation,
+    StepType,
+)
 from gsd_core.errors import ConfigError
 from gsd_core.exit_codes import ExitCode
 from gsd_core.hook_markers import implements
 from gsd_core.hookspecs import gsd_execute_step, gsd_steps
+from gsd_core.journal.schema import Record
 from gsd_core.machine.state import Options
 from gsd_core.planning.verification import parse_verdict
 from gsd_core.run import RunEnd
+from gsd_core.run.runtime import Effects
 
 from . import harness as h
 
@@ -239,3 +253,64 @@ def test_a_step_that_is_asked_for_leaves_the_lifecycle_where_it_is(tmp_path: Pat
     assert end.outcome == "done"
     assert completed(root)[:2] == ["init", "review/first"]
     assert completed(root)[-1] == "1/complete"
+
+
+def test_it_gets_the_commits_of_its_phase_and_what_they_changed(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    (root / "mine.txt").write_text("committed before the run")
+    h.git(root, "add", "mine.txt")
+    h.git(root, "commit", "-qm", "mine")
+
+    do(root, review := Review())
+
+    [phase] = [step.phase for step in review.seen]
+    assert phase is not None
+    assert phase.history is not None
+    tasks = h.git(root, "log", "--format=%H", "--grep=GSD-Task: 01-01/").split()
+    assert sorted(phase.commits["01-01"]) == sorted(tasks)
+    listed = {path for sha in tasks for path in h.git(root, "show", "--format=", "--name-only", sha).split()}
+    assert set(phase.changed) == listed
+    assert phase.changed
+    assert "mine.txt" in phase.history.files
+
+
+class Ended(BaseException):
+    """Stands for the end of the process."""
+
+
+@frozen(kw_only=True)
+class EndingEffects(Effects):
+    """Effects that end the process before the first result of a review is recorded."""
+
+    def append(self, kind: str, data: Mapping[str, Any], *, step: str, **more: Any) -> Record:
+        if (kind, step) == ("step.result", "1/review"):
+            raise Ended
+        return super().append(kind, data, step=step, **more)
+
+
+def test_a_restart_does_not_forget_how_often_an_answer_was_sent_back(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    counts: list[int] = []
+    review = Review()
+
+    def accept(result: AgentResult) -> Sequence[str]:
+        counts.append(result.sent_back)
+        return ["better"] if result.sent_back < 2 else []
+
+    @implements(gsd_execute_step)
+    async def execute(step: StepRequest, host: StepHost) -> StepResult | None:
+        if step.kind == "review":
+            task = AgentTask(step=step.id, run=step.run, role="reviewer", prompt="Review.", tree=step.tree)
+            await host.run_agent("review", task, accept)
+        return await review.execute(step, host)
+
+    plugin = type("Plugin", (), {"steps": review.steps, "execute": staticmethod(execute)})()
+    given = h.request(root, h.one_phase(), given=h.idea(), review=plugin)
+    with pytest.raises(Ended):
+        h.do(evolve(given, effects=lambda journal, git: EndingEffects(journal=journal, git=git)))
+    end = h.do(h.request(root, h.one_phase(), review=plugin))
+
+    assert end.outcome == "done"
+    # The third answer is taken, and after the restart again: nobody is asked a fourth time.
+    assert counts == [0, 1, 2, 2]
+    assert [fact.step for fact in h.facts(root, "agent.opened")].count("1/review") == 3
