@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,18 @@ def test_the_gaps_it_finds_are_planned_executed_and_verified(tmp_path: Path) -> 
         *("1/verify/r1", "1/review/r1", "1/complete"),
     ]
     assert [step.round for step in review.seen] == [0, 1]
+    # It gets what the phase's commits changed, and in the next round also what the gap round changed.
+    for step, plans in zip(review.seen, (["01-01"], ["01-01", "01-02"]), strict=True):
+        assert step.phase is not None
+        assert step.phase.history is not None
+        assert sorted(step.phase.commits) == plans
+        shown = [
+            h.git(root, "show", "--format=", "--name-only", sha)
+            for sha in chain(*step.phase.commits.values())
+        ]
+        assert set(step.phase.changed) == set("\n".join(shown).split())
+        assert set(step.phase.changed) <= step.phase.history.files
+        assert ("LICENSE" in step.phase.changed) == (step.round == 1)
     verdicts = h.git(root, "log", "--format=%s", "--", ".planning/phases/01-entries/01-VERIFICATION.md")
     assert verdicts.splitlines() == ["docs(01): verify phase", "docs: review", "docs(01): verify phase"]
     assert (root / "LICENSE").exists()
@@ -253,25 +266,6 @@ def test_a_step_that_is_asked_for_leaves_the_lifecycle_where_it_is(tmp_path: Pat
     assert end.outcome == "done"
     assert completed(root)[:2] == ["init", "review/first"]
     assert completed(root)[-1] == "1/complete"
-
-
-def test_it_gets_the_commits_of_its_phase_and_what_they_changed(tmp_path: Path) -> None:
-    root = h.repository(tmp_path / "project")
-    (root / "mine.txt").write_text("committed before the run")
-    h.git(root, "add", "mine.txt")
-    h.git(root, "commit", "-qm", "mine")
-
-    do(root, review := Review())
-
-    [phase] = [step.phase for step in review.seen]
-    assert phase is not None
-    assert phase.history is not None
-    tasks = h.git(root, "log", "--format=%H", "--grep=GSD-Task: 01-01/").split()
-    assert sorted(phase.commits["01-01"]) == sorted(tasks)
-    listed = {path for sha in tasks for path in h.git(root, "show", "--format=", "--name-only", sha).split()}
-    assert set(phase.changed) == listed
-    assert phase.changed
-    assert "mine.txt" in phase.history.files
 
 
 class Ended(BaseException):
