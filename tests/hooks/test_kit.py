@@ -33,13 +33,21 @@ from gsd_core import (
     RunInfo,
     SandboxedCommand,
     Spend,
+    StepType,
     Stop,
     ToolUse,
     hookspecs,
 )
 from gsd_core.hook_markers import Mode, mode_of
 from gsd_core.plugins.validation import HOOKS
-from gsd_core.testing import FakeClock, RecordingNotifier, ScriptedHuman, conformance, make_hooks
+from gsd_core.testing import (
+    FakeClock,
+    RecordingNotifier,
+    ScriptedHuman,
+    a_situation,
+    conformance,
+    make_hooks,
+)
 from tests.hooks import behaviors
 from tests.hooks.behaviors import DONE, HERE, INQUIRY, INSTANT, NOTICE, PHASE, PROJECT, STEP, event
 
@@ -91,6 +99,7 @@ def cases() -> Iterable[tuple[str, Any, tuple[Any, ...]]]:
     yield "lifespan", lifespan, (RUN,)
     yield "settings", lambda: [FakeClock], ()
     yield "cli_commands", lambda: [click.Command("x", help="does x")], ()
+    yield "steps", lambda: [StepType(kind="review", before="complete", title="Review")], (a_situation(HERE),)
     yield "doctor", lambda: [Finding(name="git", ok=False, message="none", fix="install git")], ()
 
 

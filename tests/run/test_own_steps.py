@@ -127,6 +127,7 @@ def test_the_gaps_it_finds_are_planned_executed_and_verified(tmp_path: Path) -> 
     assert (root / "LICENSE").exists()
 
 
+@pytest.mark.slow
 def test_gaps_that_stay_end_the_run_with_their_exit_code(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     review = Review(check=lambda step: (LICENSE,))
@@ -144,6 +145,7 @@ def test_gaps_that_stay_end_the_run_with_their_exit_code(tmp_path: Path) -> None
     assert verdict.gaps[0].found_by == "review"
 
 
+@pytest.mark.slow
 def test_a_step_that_stays_due_is_not_repeated_for_ever(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
 
@@ -155,6 +157,7 @@ def test_a_step_that_stays_due_is_not_repeated_for_ever(tmp_path: Path) -> None:
     assert completed(root).count("1/review") == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [
@@ -172,6 +175,7 @@ def test_it_may_only_write_what_it_declared(tmp_path: Path, path: str) -> None:
     assert "1/review" not in completed(root)
 
 
+@pytest.mark.slow
 def test_steps_before_init_and_at_the_end_belong_to_no_phase(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     first = Review(
@@ -245,6 +249,7 @@ def test_a_plugin_that_cannot_tell_whether_its_step_is_due_ends_the_run(tmp_path
     assert "-p no:review" in end.reason
 
 
+@pytest.mark.slow
 def test_a_step_that_is_asked_for_leaves_the_lifecycle_where_it_is(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     agent = h.one_phase()
@@ -280,6 +285,7 @@ class EndingEffects(Effects):
         return super().append(kind, data, step=step, **more)
 
 
+@pytest.mark.slow
 def test_a_restart_does_not_forget_how_often_an_answer_was_sent_back(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     counts: list[int] = []
