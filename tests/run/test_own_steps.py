@@ -25,9 +25,11 @@ from gsd_core import (
 )
 from gsd_core.errors import ConfigError
 from gsd_core.exit_codes import ExitCode
+from gsd_core.git import Git
 from gsd_core.hook_markers import implements
 from gsd_core.hookspecs import gsd_execute_step, gsd_steps
 from gsd_core.journal.schema import Record
+from gsd_core.journal.store import Journal
 from gsd_core.machine.state import Options
 from gsd_core.planning.verification import parse_verdict
 from gsd_core.run import RunEnd
@@ -285,6 +287,10 @@ class EndingEffects(Effects):
         return super().append(kind, data, step=step, **more)
 
 
+def ending_effects(journal: Journal, git: Git) -> Effects:
+    return EndingEffects(journal=journal, git=git)
+
+
 @pytest.mark.slow
 def test_a_restart_does_not_forget_how_often_an_answer_was_sent_back(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
@@ -305,7 +311,7 @@ def test_a_restart_does_not_forget_how_often_an_answer_was_sent_back(tmp_path: P
     plugin = type("Plugin", (), {"steps": review.steps, "execute": staticmethod(execute)})()
     given = h.request(root, h.one_phase(), given=h.idea(), review=plugin)
     with pytest.raises(Ended):
-        h.do(evolve(given, effects=lambda journal, git: EndingEffects(journal=journal, git=git)))
+        h.do(evolve(given, effects=ending_effects))
     end = h.do(h.request(root, h.one_phase(), review=plugin))
 
     assert end.outcome == "done"
