@@ -250,9 +250,9 @@ def check_steps(plugin: object, *situations: StepSituation) -> tuple[StepType, .
             )
         for situation in situations:
             began = time.monotonic()
-            # An author may have returned anything.
-            first: object = one.due(situation)
-            second: object = one.due(situation)
+            # As objects, because an author may have returned anything.
+            answers: list[object] = [one.due(situation) for _ in range(2)]
+            first, second = answers
             _require(isinstance(first, bool), f"due of {one.kind!r} returned {first!r}, not a bool")
             _require(first == second, f"due of {one.kind!r} returned {first}, then {second}")
             seconds = (time.monotonic() - began) / 2
