@@ -5,24 +5,31 @@ Agents return data; code checks it and writes the planning files.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeAlias
 
-from gsd_core import StepHost, StepRequest, StepResult, implements
-from gsd_core.hookspecs import gsd_execute_step
+from gsd_core import StepHost, StepRequest, StepResult, StepType, implements
+from gsd_core.hookspecs import gsd_execute_step, gsd_steps
 
-from . import complete, discuss, execute, init, plan, verify
+from . import complete, discuss, execute, init, plan, research, verify
 
 Execute: TypeAlias = Callable[[StepRequest, StepHost], Awaitable[StepResult]]
 
 STEPS: Mapping[str, Execute] = {
     "init": init.execute,
     "discuss": discuss.execute,
+    "research": research.execute,
     "plan": plan.execute,
     "execute": execute.execute,
     "verify": verify.execute,
     "complete": complete.execute,
 }
+
+
+@implements(gsd_steps)
+def steps() -> Iterable[StepType]:
+    """Contribute the kinds of steps that are GSD's own and not the core's."""
+    yield research.step_type
 
 
 @implements(gsd_execute_step)

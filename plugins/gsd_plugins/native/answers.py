@@ -14,6 +14,7 @@ import attrs
 
 from gsd_core import AgentFunction, Severity
 from gsd_core.planning.model import TaskType
+from gsd_core.planning.research import Confidence, Topic
 
 T = TypeVar("T")
 Json: TypeAlias = dict[str, Any]
@@ -205,6 +206,36 @@ class VerdictsAnswer:
 
 
 @attrs.frozen(kw_only=True)
+class ClaimAnswer:
+    """Something that the researcher found out; *sources* are numbers of its sources, counted from 1."""
+
+    topic: Topic
+    name: str
+    text: str
+    sources: tuple[int, ...]
+
+
+@attrs.frozen(kw_only=True)
+class SourceAnswer:
+    """A page that supports claims of the researcher."""
+
+    url: str
+    supports: str
+    confidence: Confidence
+
+
+@attrs.frozen(kw_only=True)
+class ResearchAnswer:
+    """The researcher's answer."""
+
+    summary: str
+    claims: tuple[ClaimAnswer, ...]
+    sources: tuple[SourceAnswer, ...]
+    questions: tuple[str, ...]
+    confidence: Confidence
+
+
+@attrs.frozen(kw_only=True)
 class RunCommand:
     """The arguments of ``run_command``."""
 
@@ -329,6 +360,7 @@ PLANS = schema_of(PlansAnswer)
 REPORT = schema_of(ReportAnswer)
 CHECK = schema_of(CheckAnswer)
 VERDICTS = schema_of(VerdictsAnswer)
+RESEARCH = schema_of(ResearchAnswer)
 
 TASK_DONE = AgentFunction(
     name="task_done",

@@ -186,8 +186,10 @@ def _files(answer: RoadmapAnswer, step: StepRequest) -> tuple[FileWrite, ...]:
     limits = [(item.type, item.what, item.why) for item in answer.constraints]
     derived = [(one.id, one.reason) for one in answer.requirements if not one.statements]
     name, core = answer.name, answer.core_value
+    # Research costs money, so GSD's default (always) is not ours.
+    ours = {"model_profile": step.profile, "workflow": {"research": step.depth == "comprehensive"}}
     # The user may have written a config.json before the first run: their values win over our defaults.
-    config = _merged({**default_config(step.depth), "model_profile": step.profile}, step.planning.config)
+    config = _merged(_merged(default_config(step.depth), ours), step.planning.config)
     idea = step.idea
     texts = {
         **({"IDEA.md": render_idea(idea.name, idea.text, used_by(answer), derived)} if idea else {}),

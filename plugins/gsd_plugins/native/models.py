@@ -12,6 +12,8 @@ PROFILES: Mapping[Role, Mapping[Profile, str]] = {
     "roadmapper": {"quality": "opus", "balanced": "sonnet", "budget": "sonnet", "adaptive": "opus"},
     "executor": {"quality": "opus", "balanced": "sonnet", "budget": "sonnet", "adaptive": "sonnet"},
     "verifier": {"quality": "sonnet", "balanced": "sonnet", "budget": "haiku", "adaptive": "sonnet"},
+    "phase-researcher": {"quality": "opus", "balanced": "sonnet", "budget": "haiku", "adaptive": "sonnet"},
+    "plan-checker": {"quality": "sonnet", "balanced": "sonnet", "budget": "haiku", "adaptive": "haiku"},
 }
 """``adaptive`` chooses by the tier of GSD's agent: heavy, standard or light. ``inherit`` chooses nothing."""
 

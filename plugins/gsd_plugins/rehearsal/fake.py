@@ -169,7 +169,9 @@ class _TaskRun:
                 return await self._execute(step.detail)
             case "verifier":
                 return await self._verify(step.phase)
-            case "researcher" | "discusser":
+            case "researcher":
+                return self.scenario.research()
+            case "discusser":
                 raise Permanent(f"the scenario has no answer for the role {self.task.role!r}")
 
     async def _verify(self, phase: str) -> Any:

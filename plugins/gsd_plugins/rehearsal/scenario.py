@@ -170,6 +170,18 @@ class Scenario:
             "issues": list(issues),
         }
 
+    def research(self) -> Json:
+        """Return the answer to a phase's ``research``: nothing is looked up, so nothing has a source."""
+        return {
+            "summary": f"{self.product.title} needs nothing but Python. Use the standard library.",
+            "claims": [
+                {"topic": "stack", "name": "unittest", "text": "It comes with Python.", "sources": []}
+            ],
+            "sources": [],
+            "questions": [],
+            "confidence": "medium",
+        }
+
     def check_decision(self) -> Json:
         """Return the planner's answer about a check that proves nothing or cannot run: it is kept."""
         return {"check": "", "reason": "There is no other command that shows more."}
