@@ -236,6 +236,23 @@ class ResearchAnswer:
 
 
 @attrs.frozen(kw_only=True)
+class PlanIssueAnswer:
+    """What the reviewer of plans objects to in the plan with that id."""
+
+    plan: str
+    severity: Literal["blocker", "warning"]
+    problem: str
+    fix: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class PlanIssuesAnswer:
+    """The answer of the reviewer of plans."""
+
+    issues: tuple[PlanIssueAnswer, ...]
+
+
+@attrs.frozen(kw_only=True)
 class RunCommand:
     """The arguments of ``run_command``."""
 
@@ -361,6 +378,7 @@ REPORT = schema_of(ReportAnswer)
 CHECK = schema_of(CheckAnswer)
 VERDICTS = schema_of(VerdictsAnswer)
 RESEARCH = schema_of(ResearchAnswer)
+PLAN_ISSUES = schema_of(PlanIssuesAnswer)
 
 TASK_DONE = AgentFunction(
     name="task_done",

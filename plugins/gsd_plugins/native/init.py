@@ -34,12 +34,12 @@ from gsd_core.planning.roadmap import render_roadmap
 from gsd_core.planning.state import render_state
 
 from .answers import ROADMAP, RequirementAnswer, RoadmapAnswer, parse_answer, validate_answer
+from .depth import max_phases, phases_hint
 from .models import model_for
 from .paths import date_of
 from .plan_checks import describe
 from .prompt_context import conventions_section, fence, join, section, system_prompt
 
-MAX_PHASES = {"quick": 5, "standard": 8, "comprehensive": 12}
 MAX_QUOTED = 40
 """How many unused statements a complaint quotes; the ids of the others follow."""
 MAX_QUOTE = 160
@@ -49,7 +49,6 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     """Run a roadmapper on the idea, check its answer and write the project's first files."""
     if step.idea is None:
         raise Permanent("no idea given", hint="gsd run IDEA.md")
-    max_phases = MAX_PHASES[step.depth]
     statements = split_statements(step.idea.text)
     task = AgentTask(
         step=step.id,
@@ -60,7 +59,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
             section("The idea", fence(step.idea.name, mark_statements(step.idea.text))),
             f"The statements of the idea are S1 to S{len(statements)}." if statements else "",
             conventions_section(step),
-            f"At most {max_phases} phases.",
+            phases_hint(step.depth, len(statements)),
         ),
         schema=ROADMAP,
         model=model_for("roadmapper", step),
@@ -70,7 +69,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
 
     def accept(result: AgentResult) -> Sequence[str]:
         return validate_answer(RoadmapAnswer, result.value) or validate_roadmap(
-            parse_answer(RoadmapAnswer, result.value), max_phases, statements
+            parse_answer(RoadmapAnswer, result.value), max_phases(step.depth), statements
         )
 
     result = await host.run_agent("roadmap", task, accept)
@@ -79,23 +78,23 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
 
 
 def validate_roadmap(
-    answer: RoadmapAnswer, max_phases: int, statements: Sequence[Statement]
+    answer: RoadmapAnswer, most_phases: int, statements: Sequence[Statement]
 ) -> tuple[str, ...]:
     """Return the problems of a roadmap for an idea with these *statements*, for the agent to fix."""
     requirements = (*_requirements(answer.requirements), *_requirements(answer.later, "v2"))
     issues = check_roadmap(_phases(answer), requirements)
     blockers = [describe(issue) for issue in issues if issue.severity == "blocker"]
-    problems = [*_problems(answer, max_phases), *blockers, *_statement_problems(answer, statements)]
+    problems = [*_problems(answer, most_phases), *blockers, *_statement_problems(answer, statements)]
     return tuple(dict.fromkeys(problems))
 
 
-def _problems(answer: RoadmapAnswer, max_phases: int) -> Iterator[str]:
+def _problems(answer: RoadmapAnswer, most_phases: int) -> Iterator[str]:
     if not answer.name.strip():
         yield "name is empty"
     if not answer.requirements:
         yield "there are no requirements"
-    if len(answer.phases) > max_phases:
-        yield f"too many phases: {len(answer.phases)}, the maximum is {max_phases}"
+    if len(answer.phases) > most_phases:
+        yield f"too many phases: {len(answer.phases)}, the maximum is {most_phases}"
     for number, phase in enumerate(answer.phases, start=1):
         earlier = {str(other) for other in range(1, number)}
         for name in phase.depends_on:

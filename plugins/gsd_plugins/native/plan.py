@@ -35,9 +35,11 @@ from gsd_core.planning.plan import render_plan
 from gsd_core.planning.waves import waves
 
 from .answers import PLANS, PlanAnswer, PlansAnswer, TaskAnswer, parse_answer, validate_answer
+from .depth import plans_hint
 from .models import model_for
 from .paths import phase_file, phase_of, position, unwritten_plan_ids
 from .plan_checks import normalized, validate_plans
+from .plan_review import ask_about_objections, is_reviewed, review_plans
 from .prompt_context import (
     bullets,
     constraints_section,
@@ -46,6 +48,7 @@ from .prompt_context import (
     existing_plans_section,
     fence,
     files_section,
+    handoff_section,
     join,
     notes_section,
     phase_section,
@@ -56,11 +59,15 @@ from .prompt_context import (
 )
 
 MAX_REVISIONS = 3
-MAX_PLANS = {"quick": 3, "standard": 5, "comprehensive": 10}
+MAX_REVIEWS = 3
 
 
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
-    """Run a planner, and have it revise its plans until they pass the checks, at most three times."""
+    """Run a planner, and have it revise its plans until they pass the checks, at most three times.
+
+    In a comprehensive project an agent reviews plans that pass the checks in code; what it finds is revised
+    too. If it still objects after three reviews, a person decides.
+    """
     phase = phase_of(step)
     task = AgentTask(
         step=step.id,
@@ -76,8 +83,17 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     )
     result = await host.run_agent("plan", task, _accept)
     plans = _plans(step, result)
-    revision = 0
-    while problems := validate_plans(step, plans):
+    revision = reviews = 0
+    while True:
+        problems = validate_plans(step, plans)
+        if not problems and is_reviewed(step) and reviews < MAX_REVIEWS:
+            reviews += 1
+            problems = await review_plans(step, plans, reviews, host)
+            if problems and (reviews == MAX_REVIEWS or revision == MAX_REVISIONS):
+                await ask_about_objections(step, problems, host)
+                break
+        if not problems:
+            break
         if revision == MAX_REVISIONS:
             raise Permanent(
                 f"the plans for phase {phase.number} still have problems after {MAX_REVISIONS} revisions: "
@@ -111,9 +127,10 @@ def _prompt(step: StepRequest, phase: PhaseView) -> str:
         files_section(step, phase),
         programs_section(step),
         conventions_section(step),
+        handoff_section(step),
         section("Gaps to close", fence("gaps", "\n".join(map(_describe_gap, gaps)))),
         section("Plans listed in the roadmap, to be written now", bullets(unwritten_plan_ids(phase))),
-        "" if step.round else f"At most {MAX_PLANS[step.depth]} plans.",
+        "" if step.round else plans_hint(step.depth),
     )
 
 

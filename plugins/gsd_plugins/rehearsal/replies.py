@@ -154,6 +154,8 @@ class Replies:
                 return self._verify(transcript, moment)
             case "researcher":
                 return _answer(transcript, self.scenario.research())
+            case "checker":
+                return _answer(transcript, {"issues": []})
             case role:
                 raise ValueError(f"the scenario has no answer for the role {role!r}")
 
