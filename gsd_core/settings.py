@@ -130,6 +130,8 @@ class RunSettings:
     of the user's package caches. *phases*: a range such as ``1-3,5,7.1``. *gap_rounds*: how often a phase may
     be planned again for the gaps that its verification found. *wait_for_answers*: how long an unattended run
     waits for an answer before it exits.
+    *co_authored_by*: the value of a trailer ``Co-Authored-By`` in every commit of the run, such as
+    ``Claude <noreply@anthropic.com>``; none if it is empty.
     """
 
     agent: tuple[str, ...] = setting(("claude",), flag="--agent", help="agent plugin to use")
@@ -169,6 +171,7 @@ class RunSettings:
         help="continue on this branch, although the run began on another one",
         consent=True,
     )
+    co_authored_by: str = setting("")
     wait_for_answers: timedelta = setting(timedelta(0), harmless=at_most(timedelta(days=1)))
 
     @property

@@ -31,7 +31,7 @@ from gsd_core.sanitize import clip, safe_text
 from .runtime import Run
 from .snapshot import observe, plan_digests
 from .step import failure, resumable
-from .tasks import trailers
+from .tasks import co_author, trailers
 from .work import require_branch
 
 SHARED = ("ROADMAP.md", "REQUIREMENTS.md", "STATE.md")
@@ -146,4 +146,5 @@ async def _commit(run: Run, step: str, written: Sequence[str], subject: str) -> 
     paths = [path for path in paths if path not in ignored]
     text = clip(safe_text(subject, multiline=False), 120)
     await require_branch(run)
-    return await run.effects.commit(paths, text, keys, verify=False) if paths else ""
+    all_trailers = {**keys, **co_author(run)}
+    return await run.effects.commit(paths, text, all_trailers, verify=False) if paths else ""

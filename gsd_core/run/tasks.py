@@ -116,7 +116,7 @@ async def commit_task(
             run,
             taken,
             clip(safe_text(subject, multiline=False), MAX_SUBJECT_LENGTH),
-            trailers(run, step.id, name),
+            {**trailers(run, step.id, name), **co_author(run)},
             empty=not taken,
             body=clip(safe_text(note).strip(), MAX_BODY_LENGTH),
         )
@@ -155,6 +155,12 @@ def trailers(run: Run, step: str, task: str = "") -> dict[str, str]:
     """Return the trailers of a commit; together they are unique in the history."""
     found = {"GSD-Run": run.id, "GSD-Step": step}
     return found | ({"GSD-Task": task} if task else {})
+
+
+def co_author(run: Run) -> dict[str, str]:
+    """Return the trailer that names a co-author, if the settings ask for one; no commit is found by it."""
+    named = clip(safe_text(run.settings.co_authored_by, multiline=False).strip(), MAX_SUBJECT_LENGTH)
+    return {"Co-Authored-By": named} if named else {}
 
 
 async def _known_commit(run: Run, step: StepRequest, plan: Plan, task: Task) -> TaskCommit | None:

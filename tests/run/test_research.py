@@ -9,6 +9,7 @@ from gsd_core import AgentHost, AgentResult, AgentTask, Allow, Permanent, ToolUs
 
 from . import harness as h
 
+CHOSEN = {"depth": "comprehensive", "co_authored_by": "Claude <noreply@anthropic.com>"}
 PAGE = "https://docs.example.org/entries"
 
 
@@ -47,7 +48,7 @@ def test_research_comes_before_the_plan_and_the_planner_is_given_it(tmp_path: Pa
     root = h.repository(tmp_path / "project")
     agent = h.Watched(h.one_phase(), stop)
 
-    h.do(h.request(root, agent, given=h.idea(), run={"depth": "comprehensive"}, without=("yolo",)))
+    h.do(h.request(root, agent, given=h.idea(), run=CHOSEN, without=("yolo",)))
 
     [found] = root.glob(".planning/phases/*/01-RESEARCH.md")
     [planner] = agent.of("planner")[:1]
@@ -55,6 +56,8 @@ def test_research_comes_before_the_plan_and_the_planner_is_given_it(tmp_path: Pa
     assert done == ["init", "1/discuss", "1/research", "1/plan"]
     assert "[no source]" in found.read_text()
     assert "[no source]" in planner.prompt
+    messages = h.git(root, "log", "--format=%(trailers:key=Co-Authored-By,valueonly)").split("\n")
+    assert [line for line in messages if line] == [CHOSEN["co_authored_by"]] * len(done)
     tools = {tool for task in agent.tasks if task.role != "researcher" for tool in task.tools or ()}
     assert not tools & {"WebSearch", "WebFetch"}
 

@@ -155,13 +155,15 @@ class PlansAnswer:
 class ReportAnswer:
     """The executor's final answer. It has no status: whether a plan is done is decided by its commits.
 
-    *summary* is one sentence on what there is now; an answer without it is valid.
+    *summary* is one sentence on what there is now; an answer without it is valid. *deferred* is work that
+    does not belong to the plan and is left for later.
     """
 
     summary: str = ""
     deviations: tuple[str, ...]
     decisions: tuple[str, ...]
     issues: tuple[str, ...]
+    deferred: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -266,6 +268,15 @@ class TaskDone:
     task: int
     files: tuple[str, ...]
     note: str
+
+
+@attrs.frozen(kw_only=True)
+class NeedAuthentication:
+    """The arguments of ``need_authentication``: who refused, in which words, and what a person must do."""
+
+    service: str
+    message: str
+    action: str
 
 
 @attrs.frozen(kw_only=True)
@@ -384,6 +395,12 @@ TASK_DONE = AgentFunction(
     name="task_done",
     description="Check and commit a finished task; returns the result.",
     schema=schema_of(TaskDone),
+)
+
+NEED_AUTHENTICATION = AgentFunction(
+    name="need_authentication",
+    description="Have a person log in or provide a key; returns once that is done.",
+    schema=schema_of(NeedAuthentication),
 )
 
 RUN_COMMAND = AgentFunction(
