@@ -24,6 +24,14 @@ EVENTS: dict[str, tuple[str, str]] = {
         "one attempt failed; the step may be retried",
         "attempt, error, left, written",
     ),
+    "phase.added": (
+        "a phase was added on request of another process; or why it was not (error)",
+        "phase, name, after, by, commit, error",
+    ),
+    "todo.edited": (
+        "a todo was added or completed on request of another process; or why it was not (error)",
+        "todo, what, by, error",
+    ),
     "question.asked": ("the run asks one or more questions", "key, inquiry"),
     "question.answered": ("a question was answered", "question, words, how, by, via"),
     "gap.found": ("verification found gaps", "phase, round, gaps"),

@@ -29,7 +29,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "answer": CommandEntry("answer", "Answer the question ID."),
     "stop": CommandEntry("stop", "Ask the active run to stop."),
     "phases": CommandEntry("phases", "List the phases of the current milestone."),
+    "phase": CommandEntry("phase", "Add, insert or remove a phase of the roadmap."),
     "plans": CommandEntry("plans", "List the plans of PHASE."),
+    "todo": CommandEntry("todo", "Capture, list and complete todos."),
     "gaps": CommandEntry("gaps", "Show the gaps of PHASE."),
     "requirements": CommandEntry(
         "requirements",

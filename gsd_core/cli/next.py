@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import TYPE_CHECKING
 
 import click
@@ -83,32 +82,11 @@ async def _read(root: Path) -> Planning:
 def _options(root: Path, planning: Planning) -> Options:
     """Return the options that a run would have, from the settings files and the environment."""
     from gsd_core.machine.state import Options
-    from gsd_core.settings import (
-        Layer,
-        RunSettings,
-        environment_layer,
-        planning_layer,
-        resolve,
-        toml_layer,
-        user_config,
-    )
 
     from .options import parse_phases
+    from .project_settings import run_settings
 
-    classes = (("run", RunSettings),)
-    files = (
-        toml_layer(root / "gsd.toml", "gsd.toml", inside=root),
-        toml_layer(user_config(), str(user_config())),
-    )
-    # The sections of plugins are not checked: no plugin is loaded to show what is due.
-    layers = [
-        environment_layer(classes, os.environ),
-        *(
-            Layer(origin=layer.origin, sections={"run": layer.sections.get("run", {})})
-            for layer in (files[0], planning_layer(planning.config), files[1])
-        ),
-    ]
-    run = resolve(classes, layers).of(RunSettings)
+    run = run_settings(root, planning.config)
     known = [phase.number for phase in planning.phases]
     return Options(
         phases=parse_phases(run.only or run.phases, known),

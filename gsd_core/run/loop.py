@@ -13,6 +13,7 @@ from gsd_core.model.ids import StepId
 from gsd_core.model.question import Inquiry, Option, Question, answer_command
 
 from .apply import apply_result
+from .phase_edits import take_requests
 from .questions import POLL, ask, take_answers
 from .recovery import settle
 from .runtime import Run
@@ -24,6 +25,7 @@ async def loop(run: Run) -> End:
     """Do what is due until the run ends, or needs an answer that nobody can give now."""
     while True:
         take_answers(run)
+        await take_requests(run)
         # The files are read again before every step: a human may edit them while the run works, and
         # the files on disk, not a remembered state, decide which postconditions hold.
         await observe(run)

@@ -228,7 +228,7 @@ def take_answers(run: Run) -> None:
                     valid.setdefault(answer.question, []).append((item, answer))
                     continue
             run.record("answer.refused", {"answer": dict(item.data), "reason": why}, consumes=[item.id])
-        else:
+        elif item.kind not in ("phase", "todo"):  # the loop takes these, between two steps
             run.journal.consumed([item.id])
     for given in valid.values():
         item, answer = given[-1]

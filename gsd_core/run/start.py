@@ -48,6 +48,7 @@ from .guard import finish as finish_undoing
 from .last_run import LastRun, read_last_run
 from .loop import loop
 from .notes import notes_of
+from .phase_edits import finish_edit
 from .preflight import check_project, check_repository, kept_idea
 from .publishing import publishing
 from .questions import take_answers
@@ -137,6 +138,7 @@ async def _open(
 
     opening: list[Record] = []
     interrupted = any(record.status == "running" for record in last.state.steps.values())
+    await finish_edit(run)
     planning = snapshot_of(await read_project(request.root, git))
     claims = claims_at_opening(last.state, planning, interrupted=interrupted)
     head = await git.head() or ""

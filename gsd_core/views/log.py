@@ -91,6 +91,16 @@ def _plan_edited(data: Data) -> str:
     return f"{data['plan']} was edited by hand"
 
 
+def _phase_added(data: Data) -> str:
+    if data.get("error"):
+        return f"not added: {data['name']!r}: {data['error']}"
+    return f"phase {data['phase']}: {data['name']} (asked for by {data['by']})"
+
+
+def _todo_edited(data: Data) -> str:
+    return data["error"] or f"{data['todo']} {data['what']} (asked for by {data['by']})"
+
+
 def _observed(data: Data) -> str:
     phases = data.get("phases") or ()
     return f"{len(phases)} phases, {sum(bool(phase.get('ticked')) for phase in phases)} complete"
@@ -202,6 +212,8 @@ _SUMMARIES: dict[str, Callable[[Data], str]] = {
     "run.closed": _run_closed,
     "guard.found": _guard_found,
     "plan.edited": _plan_edited,
+    "phase.added": _phase_added,
+    "todo.edited": _todo_edited,
     "project.observed": _observed,
     "attempt.started": _attempt_started,
     "attempt.failed": _error,
