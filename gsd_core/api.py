@@ -47,6 +47,7 @@ from .model.step import (
     CompletedStep,
     Depth,
     Done,
+    FileMove,
     FileWrite,
     Found,
     Idea,
@@ -57,12 +58,14 @@ from .model.step import (
     StepResult,
     StepSituation,
     StepType,
+    Tag,
     TaskCommit,
     Verified,
 )
 from .model.usage import Pause, Spend, Stop, Usage
 from .planning.changes import (
     AddDecisions,
+    AddPhase,
     Change,
     ListPlans,
     MapRequirement,
