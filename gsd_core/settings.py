@@ -110,12 +110,13 @@ class RunSettings:
     """The core's settings for a run, section ``run``.
 
     *agent*, *execute*, *workspace*, *sandboxes*: the plugins to use; a later one is called if those before
-    it decline. *sandbox*: whether to confine what a model or a repository wrote: ``auto`` if a sandbox works
-    on this machine, ``required`` not to run without one, ``off`` never. *sandbox_caches*: whether a
+    it decline. *sandbox*: whether to confine what a model or a repository wrote: ``auto`` if a sandbox
+    works on this machine, ``required`` not to run without one, ``off`` never. *sandbox_caches*: whether a
     project's private home in the sandbox begins with copies of the user's package caches. *phases*: a range
     such as ``1-3,5,7.1``. *gap_rounds*: how often a phase may be planned again for the gaps that its
-    verification found. *audit*: whether a milestone is audited when its phases are complete, which costs
-    no tokens. *close_milestone*: whether it is then closed: archived and tagged. *wait_for_answers*: how long an unattended run waits for an answer before it exits.
+    verification found. *audit*: whether a milestone is audited when its phases are complete, which costs no
+    tokens. *close_milestone*: whether it is then closed: archived and tagged. *wait_for_answers*: how long
+    an unattended run waits for an answer before it exits.
     """
 
     agent: tuple[str, ...] = setting(("claude",), flag="--agent", help="agent plugin to use")

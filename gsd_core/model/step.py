@@ -255,8 +255,8 @@ class StepSituation:
 
     *phase* is ``None`` for a step of the project or the milestone. *completed* are the completed steps of the
     phase, or of the whole run if there is no phase, in the order in which they were completed. *idea* is the
-    text of the idea document, if the run has one. *audit* and *close*: whether the milestone is to be audited, and
-    closed, once all its phases are complete.
+    text of the idea document, if the run has one. *audit* and *close*: whether the milestone is to be
+    audited, and closed, once all its phases are complete.
     """
 
     project: Path

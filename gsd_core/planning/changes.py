@@ -90,6 +90,4 @@ class AddPhase:
     criteria: tuple[str, ...] = ()
 
 
-Change: TypeAlias = (
-    ListPlans | TickPlan | TickPhase | MapRequirement | SetPosition | AddDecisions | AddPhase
-)
+Change: TypeAlias = ListPlans | TickPlan | TickPhase | MapRequirement | SetPosition | AddDecisions | AddPhase

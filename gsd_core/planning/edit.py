@@ -13,7 +13,16 @@ from typing import assert_never
 
 from gsd_core.errors import PlanningError
 
-from .changes import AddDecisions, AddPhase, Change, ListPlans, MapRequirement, SetPosition, TickPhase, TickPlan
+from .changes import (
+    AddDecisions,
+    AddPhase,
+    Change,
+    ListPlans,
+    MapRequirement,
+    SetPosition,
+    TickPhase,
+    TickPlan,
+)
 from .milestone_phases import extend_milestone
 from .requirements import map_requirement
 from .roadmap_edit import list_plans, tick_phase, tick_plan

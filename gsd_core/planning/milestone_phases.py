@@ -22,9 +22,7 @@ def extend_milestone(text: str, change: AddPhase) -> str:
             return text
         hint = "give it another number, then resume the run"
         raise PlanningError(f"has a phase {change.number} already: {same[0].name!r}", path=PATH, hint=hint)
-    new = NewPhase(
-        number=change.number, name=change.name, goal=change.goal, depends_on=change.depends_on
-    )
+    new = NewPhase(number=change.number, name=change.name, goal=change.goal, depends_on=change.depends_on)
     edited = add_phase(text, new)
     section = parse_roadmap(edited).section(change.number)
     if section is None:
