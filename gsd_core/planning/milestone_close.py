@@ -272,7 +272,8 @@ def _take_met(lines: Lines, met: Sequence[Requirement]) -> list[str]:
             del lines.lines[at]
     left = section_lines(lines, "active")
     if found and left and not any(lines[at].strip() for at in range(*left)):
-        lines.insert(left[0], ["", "(None — the next milestone defines them)"])
+        del lines.lines[left[0] : left[1]]
+        lines.insert(left[0], ["", "(None — the next milestone defines them)", ""])
     return found[::-1]
 
 
