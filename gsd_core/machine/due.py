@@ -271,7 +271,8 @@ def _begin(state: State, start: Start) -> Due:
     if record is None:
         return start
     if record.status == "completed":
-        if record.completed >= REPEATS:
+        # A user may ask for a step as often as they like.
+        if record.completed >= REPEATS and step not in state.asked:
             return Escalate(step=step, cause="repeats", generation=record.completed)
     # The step's open questions come first. An agent that is started without the answers would ask again,
     # or decide for itself.
