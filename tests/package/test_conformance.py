@@ -94,7 +94,7 @@ def task(tree: Path) -> AgentTask:
     )
 
 
-def check_native_steps_come_at_the_end() -> None:
+def check_native_steps_come_at_the_end(plugin: Any, tree: Path) -> None:
     found = list(native_plugin.steps())
     assert [(one.kind, one.before) for one in found] == [("audit", "end"), ("close", "end")]
     nothing = StepSituation(project=Path("nowhere"), planning=Planning())
