@@ -29,6 +29,8 @@ from gsd_core.hook_markers import mode_of
 from gsd_core.journal.schema import SCHEMA, TABLES
 from gsd_core.plugins.discovery import Choice
 from gsd_core.settings import is_required
+from gsd_plugins.rehearsal.effects import EFFECTS, When
+from gsd_plugins.rehearsal.scenario_file import ScenarioFile
 
 FOLDER = Path(__file__).parent / "reference"
 MADE = "<!-- Generated from the code by `python -m docs.generate`. Change the code instead of this page. -->"
@@ -41,6 +43,7 @@ def pages() -> Mapping[str, str]:
         "values.md": _values,
         "commands.md": _commands,
         "settings.md": _settings,
+        "scenario-files.md": _scenario_files,
         "events.md": _events,
         "errors.md": _errors,
         "journal.md": _journal,
@@ -246,6 +249,7 @@ def _in_project(field: attrs.Attribute[Any]) -> str:
 
 
 _TYPES: Mapping[Any, str] = {
+    dict: "table",
     str: "string",
     bool: "boolean",
     int: "integer",
@@ -292,6 +296,53 @@ _VARIABLES = """\
 
 
 # Events, journal and errors.
+
+
+def _scenario_files() -> Iterator[str]:
+    yield from _head(
+        "Scenario files",
+        "What `gsd run IDEA --agent rehearsal --script FILE` rehearses.",
+        "[Rehearse with a scenario](../how-to/rehearse-with-a-scenario.md) shows how to use them.",
+        "A file is TOML, and unknown keys are errors.",
+        "A duration is a number of seconds, or a string such as `10m`.",
+    )
+    yield "## [scenario]"
+    yield ""
+    yield from _scenario_keys(ScenarioFile, but="rules")
+    yield "## [[rule]]"
+    yield ""
+    yield "Each rule has the key `do`, the keys of that effect, and optionally `when` and `times`."
+    yield ""
+    yield "| key | type | default | meaning |"
+    yield "|---|---|---|---|"
+    yield "| `do` | string | required | what happens: one of the effects below |"
+    yield "| `when` | table | everywhere | where it happens |"
+    yield "| `times` | integer | by `do` | how often the rule applies in the run; 0 is every time |"
+    yield ""
+    yield "## when"
+    yield ""
+    yield _marked(inspect.getdoc(When) or "")
+    yield ""
+    yield from _scenario_keys(When)
+    for name, kind in EFFECTS.items():
+        yield f'## do = "{name}"'
+        yield ""
+        yield _marked(inspect.getdoc(kind) or "")
+        yield f"By default, it happens {'once' if kind.times else 'every time'}."
+        yield ""
+        yield from _scenario_keys(kind)
+
+
+def _scenario_keys(kind: type[Any], but: str = "") -> Iterator[str]:
+    fields = [field for field in attrs.fields(attrs.resolve_types(kind)) if field.name != but]
+    if not fields:
+        return
+    yield "| key | type | default | meaning |"
+    yield "|---|---|---|---|"
+    for field in fields:
+        default = "required" if field.default is attrs.NOTHING else _default(field)
+        yield f"| `{field.name}` | {_type(field.type)} | {default} | {field.metadata['help']} |"
+    yield ""
 
 
 def _events() -> Iterator[str]:

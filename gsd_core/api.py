@@ -40,7 +40,7 @@ from .model.checks import CheckResult, ReplacedBecause, ReplacedCheck, TaskCheck
 from .model.event import EVENT_NAMES, Event, EventName
 from .model.gap import BadArtifact, Evidence, Gap, GapReport, GapStatus, HumanCheck, Observation, Severity
 from .model.ids import StepId, normal_phase, padded, phase_order, slug
-from .model.notice import Notice
+from .model.notice import Delivery, Notice
 from .model.question import Answer, Asked, Inquiry, Option, Question, parse_typed_answer, refusal
 from .model.sandbox import ConfinedProcess, Place, SandboxedCommand, SandboxUnavailable
 from .model.step import (
@@ -91,7 +91,7 @@ from .planning.model import (
 from .programs import find_program
 from .protected_paths import PROTECTED_NAMES, fold_name, is_secret_name, protected_part
 from .sanitize import redact, redact_data, safe_text
-from .settings import at_most, bind_settings, lower_only, setting, settings_of
+from .settings import at_most, bind_settings, convert_value, lower_only, setting, settings_of
 
 __all__ = [
     "EVENT_NAMES",
@@ -117,6 +117,7 @@ __all__ = [
     "ConfinedProcess",
     "Conversation",
     "Credentials",
+    "Delivery",
     "Deny",
     "Depth",
     "Done",
@@ -199,6 +200,7 @@ __all__ = [
     "Verified",
     "at_most",
     "bind_settings",
+    "convert_value",
     "find_program",
     "fold_name",
     "hookimpl",

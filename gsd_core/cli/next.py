@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from gsd_core.machine.state import Options
     from gsd_core.planning.model import Planning
+    from gsd_core.views.next import Next
+
+    from .project import ProjectState
 
 MAX_REASON = 400
 
@@ -33,30 +36,16 @@ def command(ctx: click.Context, as_json: bool) -> None:
     Works in every project with a .planning folder. If there is an unfinished run, its state counts, else
     the files alone. Nothing is written.
     """
-    import attrs
-
     from gsd_core.planning.survey import flaws
-    from gsd_core.run.snapshot import snapshot_of
-    from gsd_core.views.next import next_json, next_of
+    from gsd_core.views.next import next_json
 
-    from .project import load, planned_root
+    from .project import load, notes_of, planned_root
 
     options = global_options_of(ctx)
     project = load(options)
-    state = project.state
-    root = planned_root(options, run=state.run)
-    planning = asyncio.run(_read(root))
-    # A finished run says nothing about what is due now; its options were for what it did.
-    if not state.run or state.closed == "done":
-        state = attrs.evolve(state, options=_options(root, planning))
-    found = next_of(
-        state,
-        planning,
-        snapshot_of(planning),
-        holder=project.holder,
-        pending_answers=project.pending_answers,
-        gsd=base_command(options),
-    )
+    root = planned_root(options, run=project.state.run)
+    warn(notes_of(root))
+    planning, found = find_next(project, root, base_command(options))
     warn(flaws(planning.phases))
     if as_json:
         print_json(next_json(found))
@@ -68,6 +57,29 @@ def command(ctx: click.Context, as_json: bool) -> None:
     print_line(f"continue with: {found.command}")
     if len(found.ready) > 1:
         print_line(f"ready: {', '.join(found.ready)}")
+
+
+def find_next(project: ProjectState, root: Path, gsd: str) -> tuple[Planning, Next]:
+    """Return the planning files and what is due; *gsd* is how to call gsd for the project."""
+    import attrs
+
+    from gsd_core.run.snapshot import snapshot_of
+    from gsd_core.views.next import next_of
+
+    state = project.state
+    planning = asyncio.run(_read(root))
+    # A finished run says nothing about what is due now; its options were for what it did.
+    if not state.run or state.closed == "done":
+        state = attrs.evolve(state, options=_options(root, planning))
+    found = next_of(
+        state,
+        planning,
+        snapshot_of(planning),
+        holder=project.holder,
+        pending_answers=project.pending_answers,
+        gsd=gsd,
+    )
+    return planning, found
 
 
 async def _read(root: Path) -> Planning:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from gsd_core.errors import ProjectError
-from gsd_core.git import throwaway
+from gsd_core.git import refs, throwaway
+from gsd_core.git.command import Command
+from gsd_core.git.repository import top
 from gsd_core.model.sandbox import Place
 from gsd_core.protected_paths import PROTECTED_NAMES
 
 from .private_home import home_places, real_home
 
-FOLDERS = (".planning", ".gsd", ".claude")
+PLANNING = ".planning"
+DATA = "gsd"
+"""The folder of the journal, in git's directory."""
+FOLDERS = (PLANNING, ".gsd", ".claude")
 """Protected names that are folders. If one is missing, an empty one is made, because only what exists can be
 made read-only."""
 
@@ -20,11 +29,59 @@ PROTECTED = tuple(name for name in PROTECTED_NAMES if name not in (".git", "git~
 """The names in the project's top folder that a confined process may not change."""
 
 
-def prepare(project: Path, tree: Path, *, writable: bool, git: Path | None, home: Path) -> tuple[Place, ...]:
+READ_ONLY = ("hooks", "info", "modules")
+"""What a process that may write the real git directory must not change there: it can start programs."""
+
+
+def owned_places(git: Command, folder: Path) -> tuple[Place, ...]:
+    """Return the places of the real git directory, for a process that makes commits itself.
+
+    *folder* is an empty private folder of the caller. Files in it stand for git's settings, which may name
+    programs and contain passwords, and a folder for that of the journal. Raises ``GitError``, ``OSError``,
+    and ``ProjectError`` for a symlink that cannot be protected.
+    """
+    found = refs.places(git)
+    hidden, config, empty = folder / "hidden", folder / "config", folder / "empty"
+    hidden.mkdir(mode=0o700)
+    config.write_text(throwaway.harmless_config(git, found.own, found.top), "utf-8", "surrogateescape")
+    empty.touch()
+    places: list[Place] = []
+    for directory in dict.fromkeys((found.common.resolve(), found.own.resolve())):
+        # Only what exists can be made read-only.
+        for name in ("hooks", "info"):
+            (directory / name).mkdir(exist_ok=True)
+        (directory / DATA).mkdir(mode=0o700, exist_ok=True)
+        sources = {"config": config, "config.worktree": empty}
+        pinned = [name for name in (*READ_ONLY, *sources) if os.path.lexists(directory / name)]
+        if link := next((directory / name for name in pinned if (directory / name).is_symlink()), None):
+            raise _symlink(link)
+        places.append(Place(path=directory, source=directory, writable=True))
+        places += [
+            Place(path=directory / name, source=sources.get(name, directory / name)) for name in pinned
+        ]
+        places.append(Place(path=directory / DATA, source=hidden, writable=True))
+    pointer = found.top / ".git"
+    if pointer.is_file():
+        places.append(Place(path=pointer.resolve(), source=pointer.resolve()))
+    return tuple(places)
+
+
+def prepare(
+    project: Path,
+    tree: Path,
+    *,
+    writable: bool,
+    git: Path | None,
+    home: Path,
+    shared: Sequence[Path] = (),
+    owned: Sequence[Place] | None = None,
+) -> tuple[Place, ...]:
     """Return the places for a process that works in *tree*, the project itself or a checkout of it.
 
     *git* is the result of ``gsd_core.git.throwaway.make`` for *tree*; *home* that of
-    ``gsd_core.run.private_home.private_home``. *writable*: whether it may change the files of *tree*.
+    ``gsd_core.run.private_home.private_home``, and *shared* are folders that it has links into. *writable*:
+    whether it may change the files of *tree*.
+    *owned*: the process may write ``.planning/``, and uses the real git directory: see :func:`owned_places`.
 
     The paths are absolute and without symlinks. In the project, the folders :data:`FOLDERS` are made if they
     are missing; :func:`remove_empty` removes them at the end of a run. Raises ``ProjectError`` if *tree*
@@ -40,11 +97,14 @@ def prepare(project: Path, tree: Path, *, writable: bool, git: Path | None, home
         if folder == Path("/") or (real and real.is_relative_to(folder)):
             message = f"the project {str(folder)!r} contains the user's home folder"
             raise ProjectError(message, hint="use a separate folder for the project")
-    places = [place for place in home_places(home) if not _is_in(place.path, project, tree)]
+    places = [place for place in home_places(home, *shared) if not _is_in(place.path, project, tree)]
     is_checkout = not tree.is_relative_to(project)
     if copy and copy.top != tree:
         # In a monorepo, the packages beside the project are needed to build it.
         places.append(Place(path=copy.top, source=copy.top, writable=writable and is_checkout))
+    if owned is not None and (work_tree := top(Command(root=tree)).resolve()) != tree:
+        # Without the files beside the project, `git add -A` would commit that they are deleted.
+        places.append(Place(path=work_tree, source=work_tree))
     if is_checkout:
         # A checkout has links to dependencies that are installed in the project.
         places.append(Place(path=project, source=project))
@@ -52,23 +112,49 @@ def prepare(project: Path, tree: Path, *, writable: bool, git: Path | None, home
             places.append(Place(path=(project / ".git").resolve(), source=copy.empty))
     places.append(Place(path=tree, source=tree, writable=writable))
     if writable:
-        places += _protected(tree, is_project=tree == project)
+        places += _protected(tree, is_project=tree == project, owns_planning=owned is not None)
     if (tree / ".git").is_symlink():
         raise _symlink(tree / ".git")
     if copy:
         inner = [*copy.places, *(Place(path=path, source=path) for path in copy.pointers)]
         places += _fixed(tree, [place.path for place in inner], covered=places, writable=writable)
         places += inner
-    return tuple(places)
+    return (*places, *(owned or ()))
+
+
+def hold_folders(project: Path) -> int:
+    """Keep other processes from removing the folders that :func:`prepare` makes, until the result is closed.
+
+    Call it before. Raises ``OSError`` if *project* cannot be opened.
+    """
+    descriptor = os.open(project, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    # Removing takes a moment. Longer, an agent holds the lock, and then nobody removes anything.
+    for _ in range(100):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.01)
+        except OSError:
+            break  # a file system without locks
+        else:
+            break
+    return descriptor
 
 
 def remove_empty(project: Path) -> None:
-    """Remove the folders that :func:`prepare` has made, if they are still empty. Call it when a run ends."""
-    for name in FOLDERS:
+    """Remove the folders that :func:`prepare` has made, if they are still empty. Call it when a run ends.
+
+    They stay while another process needs them: ``gsd gaps`` and ``gsd trust`` work beside a run.
+    """
+    with suppress(OSError):
+        descriptor = os.open(project, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            (project / name).rmdir()
-        except OSError:
-            continue
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for name in FOLDERS:
+                with suppress(OSError):
+                    (project / name).rmdir()
+        finally:
+            os.close(descriptor)
 
 
 def _fixed(tree: Path, paths: Sequence[Path], *, covered: Sequence[Place], writable: bool) -> list[Place]:
@@ -86,9 +172,11 @@ def _fixed(tree: Path, paths: Sequence[Path], *, covered: Sequence[Place], writa
     return [Place(path=path, source=path, writable=writable) for path in inside]
 
 
-def _protected(tree: Path, *, is_project: bool) -> list[Place]:
+def _protected(tree: Path, *, is_project: bool, owns_planning: bool) -> list[Place]:
     places: list[Place] = []
     for name in PROTECTED:
+        if owns_planning and name == PLANNING:
+            continue
         path = tree / name
         if path.is_symlink():
             # Such as ".claude -> .agents". Its target is protected, but the link can be replaced.

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,8 @@ from gsd_core.processes import supervised
 from gsd_core.sanitize import clip, sanitize
 from gsd_core.settings import RunSettings
 
-from .places import prepare, remove_empty
-from .private_home import empty_home, home_environment, private_home
+from .places import hold_folders, owned_places, prepare, remove_empty
+from .private_home import check_home, empty_home, home_environment, private_home
 from .temporary import make_folder, remove_folder
 
 START_LIMIT = timedelta(seconds=20)
@@ -73,21 +74,38 @@ class Sandbox:
 
     @asynccontextmanager
     async def around(
-        self, tree: Path, *, writable: bool = True, places: Sequence[Place] = ()
+        self,
+        tree: Path,
+        *,
+        writable: bool = True,
+        owns_planning: bool = False,
+        places: Sequence[Place] = (),
+        new_home: bool = False,
     ) -> AsyncGenerator[Confinement]:
         """Provide what processes in *tree* may see: it, a throwaway git directory, the private home.
 
-        *places* are more of them. All processes that are started in the same confinement share its git
-        directory, so that a stash of one is there for the next. It is removed at the end.
+        *owns_planning*: they may write ``.planning/``, and use the real git directory instead, without its
+        settings, hooks and journal. *places* are more of them. With *new_home*, the home has nothing that
+        other processes left, except for package caches. All processes that are started in the same
+        confinement share its git directory, so that a stash of one is there for the next. It is removed at
+        the end.
         """
         home = self.home
         if home is None:
             yield Confinement(sandbox=self, tree=tree)
             return
         folder = make_folder(self.root)
+        held: int | None = None
         try:
-            git = await asyncio.to_thread(make, Command(root=tree), folder)
-            found = await asyncio.to_thread(prepare, self.root, tree, writable=writable, git=git, home=home)
+            held = await asyncio.to_thread(hold_folders, self.root)
+            command = Command(root=tree)
+            git = None if owns_planning else await asyncio.to_thread(make, command, folder)
+            owned = await asyncio.to_thread(owned_places, command, folder) if owns_planning else None
+            shared = (home,) if new_home else ()
+            if new_home:
+                home = await asyncio.to_thread(check_home, home, folder)
+            prepared = partial(prepare, self.root, tree, writable=writable, git=git, home=home)
+            found = await asyncio.to_thread(partial(prepared, shared=shared, owned=owned))
             inside = Confinement(sandbox=self, tree=tree, places=(*found, *places), home=home, git=git)
             self.entered.append(inside)
             try:
@@ -95,6 +113,8 @@ class Sandbox:
             finally:
                 self.entered.remove(inside)
         finally:
+            if held is not None:
+                os.close(held)
             await asyncio.shield(asyncio.to_thread(remove_folder, folder))
 
 

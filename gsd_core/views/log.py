@@ -125,11 +125,21 @@ def _agent_process(data: Data) -> str:
 
 
 def _notice_sent(data: Data) -> str:
-    sent, failed = _names(data.get("ok")), _names(data.get("failed"))
-    kind = str(data["key"]).partition(" ")[0]
-    return "; ".join(
-        filter(None, [f"{kind} to {sent}" if sent else kind, f"failed for {failed}" if failed else ""])
-    )
+    deliveries: Sequence[Data] | None = data.get("deliveries")
+    if deliveries is None:  # written by an earlier version
+        sent, failed = _names(data.get("ok")), _names(data.get("failed"))
+    else:
+        sent = ", ".join(one["service"] for one in deliveries if one["ok"])
+        failed = ", ".join(f"{one['service']}: {one['reason']}" for one in deliveries if not one["ok"])
+    kind = _notice_begun(data)
+    failed = f"failed for {failed.removeprefix(': ')}" if failed else ""
+    return "; ".join(filter(None, [f"{kind} to {sent}" if sent else kind, failed]))
+
+
+def _notice_begun(data: Data) -> str:
+    """Return the type of a notification: ``question``, or ``question reminder 2``."""
+    kind, *_, last = str(data["key"]).split()
+    return f"{kind} reminder {last}" if " reminder " in data["key"] else kind
 
 
 def _result(data: Data) -> str:
@@ -232,6 +242,7 @@ _SUMMARIES: dict[str, Callable[[Data], str]] = {
     "question.asked": _asked,
     "question.answered": _answered,
     "answer.refused": _refused,
+    "notice.begun": _notice_begun,
     "notice.sent": _notice_sent,
     "plugin.failed": _plugin,
     "control.asked": _control,

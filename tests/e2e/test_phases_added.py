@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from typing import Any
 
 import pytest
 
@@ -29,8 +30,8 @@ def door(project: Project) -> Gate:
     return gate
 
 
-@pytest.mark.parametrize("killed", [False, True])
-def test_a_running_run_works_on_a_phase_that_was_added_meanwhile(project: Project, killed: bool) -> None:
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_running_run_works_on_a_phase_that_was_added_meanwhile(project: Project, paused: bool) -> None:
     project.create()
     project.environment = no_problems(PHASES="1")
     gate = door(project)
@@ -38,10 +39,13 @@ def test_a_running_run_works_on_a_phase_that_was_added_meanwhile(project: Projec
     started = project.start("run", EXAMPLE, *FAKE, "--yes")
     assert started.until(gate.reached.exists)
     asked = project.gsd("phase", "add", "Report", "bad", "lines")
-    if killed:
-        started.kill(group=True)
+    handoff: dict[str, Any] = {}
+    if paused:
+        handoff = project.json("pause", "mind the typo")
+        assert started.wait().exit == 130
         gate.open()
         done = project.gsd("resume", *FAKE[:2], "--yes")
+        assert "noted: mind the typo" in done.err
     else:
         gate.open()
         done = started.wait()
@@ -57,3 +61,7 @@ def test_a_running_run_works_on_a_phase_that_was_added_meanwhile(project: Projec
     assert [step for step in steps if step.startswith("2/")][-2:] == ["2/verify", "2/complete"]
     assert project.json("phases")["phases"][1]["complete"]
     assert not git(project.root, "status", "--porcelain")
+    # The handoff was for the plan that was interrupted, and for nothing after it.
+    assert log.count("docs: resume from handoff") == paused
+    assert [path for path in handoff.get("files", ()) if (project.root / path).exists()] == []
+    assert handoff.get("plan", "01-01") == "01-01"

@@ -14,7 +14,7 @@ from gsd_core.errors import PlanningError
 from gsd_core.planning.phase_edit import PhaseEdit, apply_edit, plan_addition, plan_removal
 from gsd_core.planning.survey import read_planning
 from tests.peer.reader import ask_gsd, needs_gsd
-from tests.planning.trees import each_project, make_project, plan_text
+from tests.planning.trees import DATA, each_project, make_project, plan_text
 
 ROADMAP = """# Roadmap
 
@@ -198,14 +198,12 @@ def test_numbers_can_be_kept(tmp_path: Path) -> None:
     assert plan_addition(tmp_path, "New").phase == "5"
 
 
-@pytest.mark.parametrize("crlf", [False, True])
 @each_project
-def test_a_real_project_survives_adding_inserting_and_removing(
-    project: Path, tmp_path: Path, crlf: bool
-) -> None:
+def test_a_real_project_survives_adding_inserting_and_removing(project: Path, tmp_path: Path) -> None:
     shutil.copytree(project / ".planning", tmp_path / ".planning")
     roadmap = tmp_path / ".planning/ROADMAP.md"
-    if crlf and roadmap.exists():
+    # Those of our own projects have Windows line ends here, and those of others what they have.
+    if project.is_relative_to(DATA) and roadmap.exists():
         roadmap.write_bytes(roadmap.read_bytes().replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
     before = content(tmp_path)
     state = before.pop("STATE.md", b"")
@@ -268,7 +266,7 @@ def test_a_kill_at_any_point_is_finished_by_the_next_call(tmp_path: Path) -> Non
     make_project(tmp_path / "done", FILES)
     do(tmp_path / "done", plan_removal(tmp_path / "done", "2"))
     expected = content(tmp_path / "done")
-    killed = 0
+    killed, root = 0, tmp_path
     for count in range(1, 200):
         root = make_project(tmp_path / str(count), FILES)
         edit = plan_removal(root, "2")

@@ -13,9 +13,19 @@ from gsd_core.hookspecs import gsd_doctor, gsd_run_agent, gsd_settings
 
 from .call import run_claude
 from .cli import ClaudeSettings
-from .failures import credentials
+from .failures import api_error, credentials
+from .usage import with_price
 
-__all__ = ["ClaudeSettings", "credentials", "doctor", "run_agent", "run_claude", "settings"]
+__all__ = [
+    "ClaudeSettings",
+    "api_error",
+    "credentials",
+    "doctor",
+    "run_agent",
+    "run_claude",
+    "settings",
+    "with_price",
+]
 
 
 @implements(gsd_settings)

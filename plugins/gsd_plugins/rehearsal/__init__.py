@@ -1,53 +1,93 @@
 """The agent ``rehearsal``: the real Claude Code CLI against a scripted model on loopback.
 
 It needs no account and no network, and plays a :class:`Scenario` for any idea. There are two ways
-to play one: this agent, which exercises everything but the model, and :class:`FakeAgent` (as a
-plugin: ``gsd_plugins.rehearsal.fake``), which starts no process and takes milliseconds.
+to play one: this agent, which exercises everything but the model, and :class:`FakeAgent` (with
+``rehearsal.cli = false``, or as a plugin: ``gsd_plugins.rehearsal.fake``), which starts no process and takes
+milliseconds. With ``--script`` a file says what goes wrong: see :mod:`.scenario_file`.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
-from gsd_core import AgentHost, AgentResult, AgentTask, Permanent, RunInfo, implements, setting, settings_of
+from gsd_core import (
+    AgentHost,
+    AgentResult,
+    AgentTask,
+    ConfigError,
+    Permanent,
+    RunInfo,
+    implements,
+    setting,
+    settings_of,
+)
 from gsd_core.hookspecs import gsd_lifespan, gsd_run_agent, gsd_settings
 
+from .active_rules import ActiveRules
 from .fake import FakeAgent
 from .scenario import Scenario
+from .scenario_file import ScenarioFile, read_scenario
 
 if TYPE_CHECKING:
     from .server import RehearsalServer
 
 __all__ = ["FakeAgent", "RehearsalSettings", "Scenario", "lifespan", "run_agent", "settings"]
 
-_servers: dict[str, RehearsalServer] = {}
-"""The servers of the runs in this process, by the run's id."""
+_agents: dict[str, RehearsalServer | FakeAgent] = {}
+"""What does the tasks of the runs in this process, by the run's id."""
+_log = logging.getLogger(__name__)
 
 
 @attrs.frozen(kw_only=True)
 class RehearsalSettings:
-    """The scenario to rehearse; *phases* is 1, 2 or 3, and 0 means that the seed decides."""
+    """The scenario to rehearse; *phases* is 1, 2 or 3, and 0 means that the seed decides.
 
+    *script* is the path of a scenario file, which takes the place of *phases*, *question*, *gap* and
+    *overloaded*. *cli*: whether the real Claude Code takes part; without it a rehearsal takes seconds.
+    """
+
+    script: str = setting("", flag="--script", help="rehearse what this scenario file says")
+    cli: bool = setting(True, help="whether the real Claude Code takes part in a rehearsal", harmless=True)
     phases: int = setting(0, help="number of phases in the roadmap", harmless=True)
     question: bool = setting(True, help="whether the model asks its question", harmless=True)
     gap: bool = setting(True, help="whether the model leaves a gap", harmless=True)
     overloaded: bool = setting(
         True, help="whether one request is refused as if the API were overloaded", harmless=True
     )
+    _file: list[ScenarioFile] = attrs.field(
+        factory=lambda: list[ScenarioFile](), init=False, eq=False, repr=False
+    )
+
+    def __attrs_post_init__(self) -> None:
+        """Read the file, once: later, an agent could have changed it."""
+        if self.script:
+            try:
+                self._file.append(read_scenario(Path(self.script)))
+            except ConfigError as error:
+                raise ValueError(str(error)) from error
+
+    @property
+    def file(self) -> ScenarioFile | None:
+        """The contents of the scenario file, if there is one."""
+        return self._file[0] if self._file else None
 
     def scenario(self, run: RunInfo) -> Scenario:
         """Return the scenario for a run's idea and seed."""
+        said = self.file or self
         return Scenario(
             run.idea,
             run.seed or 0,
-            phases=self.phases or None,
-            question=self.question,
-            gap=self.gap,
-            overloaded=self.overloaded,
+            phases=said.phases or None,
+            question=said.question,
+            gap=said.gap,
+            overloaded=self.overloaded and self.file is None,
         )
 
 
@@ -66,26 +106,45 @@ def lifespan(run: RunInfo) -> Iterable[AbstractAsyncContextManager[object]]:
 @asynccontextmanager
 async def _serve(run: RunInfo) -> AsyncGenerator[None]:
     # Imported late: http.server takes longer to import than everything else that `gsd --help` needs.
-    from .server import RehearsalServer
+    from .server import RehearsalServer, rehearsal_folder
 
-    scenario = settings_of(RehearsalSettings).scenario(run)
-    async with RehearsalServer.open(run, scenario) as server:
-        _servers[run.id] = server
+    chosen = settings_of(RehearsalSettings)
+    if chosen.script and "rehearsal" not in run.agent.split(", "):
+        # Somebody who believes that this is a rehearsal must not pay for a model.
+        raise ConfigError(
+            f"--script is for a rehearsal, and the agent is {run.agent!r}",
+            hint="pass --agent rehearsal, or leave --script out",
+        )
+    scenario = chosen.scenario(run)
+    folder = await asyncio.to_thread(rehearsal_folder, run) if chosen.file else None
+    rules = ActiveRules(
+        rules=chosen.file.rules if chosen.file else (), file=folder / "rules.json" if folder else None
+    )
+    async with RehearsalServer.open(run, scenario, rules) as server:
+        _agents[run.id] = server if chosen.cli else FakeAgent(scenario, rules=rules)
         try:
             yield
         finally:
-            del _servers[run.id]
+            del _agents[run.id]
+            for rule in rules.unused():
+                _log.warning(
+                    "%s of %s has not applied: check its `when`; the run may also not have come that far",
+                    rule,
+                    chosen.script,
+                )
 
 
 @implements(gsd_run_agent)
 async def run_agent(task: AgentTask, host: AgentHost) -> AgentResult | None:
-    """Have Claude Code do *task* with the answers of the scenario."""
+    """Do *task* with the answers of the scenario, by Claude Code or without it."""
     from gsd_plugins.claude import run_claude
 
-    server = _servers.get(task.run)
-    if server is None:
+    agent = _agents.get(task.run)
+    if agent is None:
         raise Permanent(
             f"no rehearsal server for run {task.run!r}",
             hint="enter the lifespan of the plugin for this run before running a task",
         )
-    return await run_claude(task, host, env=await server.environment(task))
+    if isinstance(agent, FakeAgent):
+        return await agent.run_agent(task, host)
+    return await run_claude(task, host, env=await agent.environment(task))

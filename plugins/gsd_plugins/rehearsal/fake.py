@@ -7,8 +7,10 @@ variables, too: ``GSD_FAKE_IDEA``, ``GSD_FAKE_SEED``, ``GSD_FAKE_PHASES`` …
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -33,10 +35,28 @@ from gsd_core import (
     settings_of,
 )
 from gsd_core.hookspecs import gsd_lifespan, gsd_run_agent, gsd_settings
+from gsd_plugins.claude import api_error
 
+from .active_rules import ActiveRules, moment_of
+from .effects import (
+    ApiError,
+    Checkpoint,
+    Cost,
+    Disconnect,
+    Hang,
+    Lie,
+    Moment,
+    Slow,
+    StayingGap,
+    ToolRequest,
+    UsageLimit,
+    UserQuestion,
+    WrongAnswer,
+    fail_verdict,
+)
 from .plans import ScriptedTask
 from .product import FileEdit
-from .scenario import LAST_RESORT, Scenario, is_accepted, is_success
+from .scenario import LAST_RESORT, Scenario, committed_before, is_accepted, is_success
 
 MAX_TRIES = 3
 
@@ -48,7 +68,7 @@ def scenario_of(run: RunInfo) -> Scenario:
 
 @attrs.define(eq=False)
 class FakeAgent:
-    """An agent plugin that plays *scenario*, or else for each run what *choose* returns.
+    """An agent plugin that plays *scenario*, or else for each run what *choose* returns, by *rules*.
 
     It asks ``host.permit`` before it writes a file, asks the scenario's question, calls ``task_done``
     and follows its replies. From these it also learns which tasks are done, so an interrupted task
@@ -58,6 +78,7 @@ class FakeAgent:
 
     scenario: Scenario | None = None
     choose: Callable[[RunInfo], Scenario] = scenario_of
+    rules: ActiveRules = attrs.field(factory=ActiveRules)
     _runs: dict[str, Scenario] = attrs.field(factory=dict[str, Scenario], init=False)
     _overloaded: set[str] = attrs.field(factory=set[str], init=False)
     _prompts: dict[str, str] = attrs.field(factory=dict[str, str], init=False)
@@ -89,7 +110,8 @@ class FakeAgent:
             before = self._prompts.get(conversation.id, "") if conversation.resume else ""
             prompts = self._prompts[conversation.id] = f"{before}\n{task.prompt}".lstrip()
             task = attrs.evolve(task, prompt=prompts)
-        return await _TaskRun(task, host, scenario, self._overload).run()
+        call = self.rules.begin_call(task.step)
+        return await _TaskRun(task, host, scenario, self._overload, self.rules, call).run()
 
     def _overload(self, task: AgentTask) -> None:
         """Raise ``Outage`` once in each run."""
@@ -102,41 +124,59 @@ class FakeAgent:
 
 @attrs.define
 class _TaskRun:
-    """One task, run for *host*; *overload* may raise in the scenario's overloaded step."""
+    """One task, run for *host*; *overload* may raise in the scenario's overloaded step.
+
+    *call* is the number of this call in the step, *number* that of the task that the executor works on.
+    """
 
     task: AgentTask
     host: AgentHost
     scenario: Scenario
     overload: Callable[[AgentTask], None]
+    rules: ActiveRules
+    call: int
+    number: int = attrs.field(default=0, init=False)
     usage: Usage = attrs.field(factory=Usage, init=False)
     issues: list[str] = attrs.field(factory=list[str], init=False)
 
     async def run(self) -> AgentResult:
         """Return the answer of the task's role."""
+        step = StepId.parse(self.task.step)
+        if self.task.role == "executor":
+            self.number = self._next_after(0, len(self._tasks(step.detail)))
         await self._turn(Activity(kind="start"))
-        value = await self._value(StepId.parse(self.task.step))
+        value = await self._value(step)
         conversation = self.task.conversation.id if self.task.conversation else ""
         return AgentResult(value=value, conversation=conversation, model="fake", usage=self.usage)
 
     async def _value(self, step: StepId) -> Any:
         prompt = self.task.prompt
+        await self._use_tool()
+        await self._ask_scripted()
+        if (wrong := self.rules.take(WrongAnswer, self._moment)) is not None:
+            return wrong.value
         match self.task.role:
             case "roadmapper":
                 return self.scenario.roadmap(prompt)
             case "planner" if step.kind == "execute":
                 return self.scenario.check_decision()
             case "planner":
-                return self.scenario.plans(step.phase, step.round, prompt)
+                answer = self.scenario.plans(step.phase, step.round, prompt)
+                if checkpoint := self.rules.take(Checkpoint, self._moment):
+                    answer["plans"][-1]["tasks"].append(checkpoint.to_json())
+                return answer
             case "executor":
                 return await self._execute(step.detail)
             case "verifier":
                 return await self._verify(step.phase)
-            case "researcher" | "discusser":
-                raise Permanent(f"the scenario has no answer for the role {self.task.role!r}")
+            case role:
+                raise Permanent(f"the scenario has no answer for the role {role!r}")
 
     async def _verify(self, phase: str) -> Any:
         """Read a file of each plan and run a command, then judge; only what was done is cited."""
         asked = self.scenario.asked_in(self.task.prompt, phase)
+        if self.rules.take(Lie, self._moment):
+            return self.scenario.verdicts(asked, phase, read=self.scenario.files_for(asked, phase))
         files = [path for path in self.scenario.files_for(asked, phase) if await self._may_read(path)]
         command, ran = self.scenario.command_for(asked, phase), list[str]()
         if command and "run_command" in {function.name for function in self.task.functions}:
@@ -145,7 +185,11 @@ class _TaskRun:
             if not files and not ran:
                 reply = await self.host.call("run_command", {"command": LAST_RESORT})
                 ran = [LAST_RESORT] if is_success(reply) else []
-        return self.scenario.verdicts(asked, phase, read=files, ran=ran)
+        answer = self.scenario.verdicts(asked, phase, read=files, ran=ran)
+        judged = {"", *asked} if asked else set[str]()
+        for gap in self.rules.take_each(StayingGap, self._moment, possible=lambda gap: gap.about in judged):
+            fail_verdict(answer["verdicts"], gap, self.rules.count(StayingGap))
+        return answer
 
     async def _may_read(self, path: str) -> bool:
         file = self.task.tree / path
@@ -161,13 +205,23 @@ class _TaskRun:
 
     async def _execute(self, plan: str) -> Any:
         answer = ""
-        for number in range(1, len(self._tasks(plan)) + 1):
+        last = len(self._tasks(plan))
+        for number in range(1, last + 1):
             if number == 2 and self.task.step == self.scenario.overloaded_step:
                 self.overload(self.task)
             if self._tasks(plan)[number - 1].asks:
                 answer = await self._ask()
-            if not await self._do(number, self._tasks(plan, answer)[number - 1]):
+            lie = self.rules.take(Lie, self._moment) if self.number == number else None
+            if lie and lie.how == "unreported":
+                return {**self.scenario.summary(plan, answer, self.issues), "summary": lie.says}
+            if not await self._do(number, self._tasks(plan, answer)[number - 1], lie):
                 break
+            if self.number == number:
+                self.number = self._next_after(number, last)
+                await self._use_tool()
+                await self._ask_scripted()
+                if (wrong := self.rules.take(WrongAnswer, self._moment)) is not None:
+                    return wrong.value
         return self.scenario.summary(plan, answer, self.issues)
 
     def _tasks(self, plan: str, answer: str = "") -> tuple[ScriptedTask, ...]:
@@ -179,17 +233,41 @@ class _TaskRun:
         answers = await self.host.ask([question])
         return answers[0].words
 
-    async def _do(self, number: int, task: ScriptedTask) -> bool:
+    def _next_after(self, number: int, last: int) -> int:
+        """Return the number of the first task after *number* that is not committed; 0 if there is none."""
+        committed = committed_before(self.task.prompt)
+        return next((n for n in range(number + 1, last + 1) if n not in committed), 0)
+
+    @property
+    def _moment(self) -> Moment:
+        return moment_of(self.task.step, self.task.role, self.call, self.number)
+
+    async def _use_tool(self) -> None:
+        """Ask for permission to use the tools that the scenario file names; nothing is executed."""
+        while wanted := self.rules.take(ToolRequest, self._moment):
+            if await self._may_use(wanted.tool, wanted.input):
+                await self.host.progress(Activity(kind="tool", tool=wanted.tool, text="allowed"))
+
+    async def _ask_scripted(self) -> None:
+        may_ask = self.task.tools is None or "AskUserQuestion" in self.task.tools
+        while wanted := self.rules.take(UserQuestion, self._moment, possible=lambda _: may_ask):
+            await self._turn(Activity(kind="tool", tool="AskUserQuestion", text=wanted.text))
+            await self.host.ask([wanted.question])
+
+    async def _do(self, number: int, task: ScriptedTask, lie: Lie | None) -> bool:
         """Do a task until it is accepted or was tried often enough; return whether it was accepted."""
         reply = ""
         for _ in range(MAX_TRIES):
-            for edit in task.edits:
+            for edit in task.edits if lie is None else ():
                 await self._write(edit)
             await self._turn(Activity(kind="tool", tool="task_done", text=task.name))
-            arguments = {"task": number, "files": list(task.files), "note": task.done}
-            reply = await self.host.call("task_done", arguments)
+            note = lie.says if lie else task.done
+            reply = await self.host.call(
+                "task_done", {"task": number, "files": list(task.files), "note": note}
+            )
             if is_accepted(reply):
                 return True
+            lie = self.rules.take(Lie, self._moment, possible=lambda lie: lie.how == "unchanged")
         self.issues.append(f"task {number} was not accepted: {reply[:500]}")
         return False
 
@@ -204,10 +282,14 @@ class _TaskRun:
         file.write_text(text, encoding="utf-8")
 
     async def _may_write(self, file: Path, text: str) -> bool:
+        return await self._may_use("Write", {"file_path": str(file), "content": text})
+
+    async def _may_use(self, tool: str, arguments: Mapping[str, Any]) -> bool:
+        """Ask whether *tool* may be used; a refusal is an issue in the summary."""
         use = ToolUse(
             step=self.task.step,
-            name="Write",
-            input={"file_path": str(file), "content": text},
+            name=tool,
+            input=arguments,
             asked_by="agent",
             tree=self.task.tree,
             writable=self.task.writable,
@@ -216,16 +298,40 @@ class _TaskRun:
         if isinstance(permission, Ask):
             permission = await self.host.confirm(use, permission.reason)
         if not isinstance(permission, Allow):
-            self.issues.append(f"Write was refused: {permission.reason}")
+            self.issues.append(f"{tool} was refused: {permission.reason}")
+            await self.host.progress(Activity(kind="tool", tool=tool, text=f"refused: {permission.reason}"))
         return isinstance(permission, Allow)
 
     async def _turn(self, activity: Activity) -> None:
-        tokens = 100 + len(self.task.prompt) // 4
+        await self._disturb()
+        cost = self.rules.take(Cost, self._moment)
         used = Usage(
-            input_tokens=tokens, output_tokens=20, turns=1, dollars=Decimal("0.001"), basis="reported"
+            input_tokens=cost.input_tokens if cost else 100 + len(self.task.prompt) // 4,
+            output_tokens=cost.output_tokens if cost else 20,
+            turns=1,
+            dollars=cost.dollars if cost else Decimal("0.001"),
+            basis="reported",
         )
+        if cost and (cost.input_tokens or cost.output_tokens):
+            # No model, so there is no price for its tokens.
+            used = attrs.evolve(used, dollars=None, basis="unknown")
         self.usage += used
         await self.host.progress(activity, used)
+
+    async def _disturb(self) -> None:
+        """Wait or fail as the scenario file says."""
+        for waits in (self.rules.take(Slow, self._moment), self.rules.take(Hang, self._moment)):
+            if waits is not None:
+                await asyncio.sleep(waits.duration.total_seconds())
+        if (limit := self.rules.take(UsageLimit, self._moment)) is not None:
+            raise api_error(429, "Claude usage limit reached", datetime.now(UTC) + limit.resets_in)
+        if self.rules.take(Disconnect, self._moment):
+            raise api_error(None, "the connection was closed in the middle of a message")
+        if (error := self.rules.take(ApiError, self._moment)) is not None:
+            failure = api_error(error.status, f"API Error: {error.status} {error.text}")
+            if isinstance(failure, Outage) and error.retry_after is not None:
+                failure.until = datetime.now(UTC) + error.retry_after
+            raise failure
 
 
 @attrs.frozen(kw_only=True)

@@ -284,12 +284,21 @@ _TRUTH = re.compile(r"""^[\s\-*]*["']?truth["']?\s*:\s*["']?(.+?)["']?,?\s*$""",
 _NO_LICENSE = re.compile(r"no LICENSE|LICENSE (is )?missing", re.IGNORECASE)
 
 
+MISSING_NOTE = "NOTES.md has no note {}"
+"""What a gap of a scenario file says, so that the planner and the executor recognize it."""
+_NO_NOTE = re.compile(MISSING_NOTE.format(r"(\d+)"))
+_UNPROVEN = re.compile(r"the verdict is not proven|the verifier gave no valid verdict")
+CHECKPOINT = ScriptedTask(name="Ask a person", edits=(), action="", check="", done="A person was asked")
+"""A task for a person: the executor calls ``task_done``, and the core asks."""
+
+
 def gap_plan(product: Product, usage_section: str, about: str) -> ScriptedPlan:
     """Return the plan that closes the gaps described in *about*.
 
-    The scenario can add the README's usage, which is its own gap, and a license, which the example
-    detector of the docs looks for. It promises every truth in *about*, because the planner's answer
-    is rejected otherwise; the next verification finds the gaps that it could not close.
+    The scenario can add the README's usage, which is its own gap, the note that a gap of a scenario file
+    lacks, and a license, which the example detector of the docs looks for. It promises every truth in
+    *about*, because the planner's answer is rejected otherwise; the next verification finds the gaps that
+    it could not close.
     """
     if _NO_LICENSE.search(about):
         task = ScriptedTask(
@@ -300,6 +309,15 @@ def gap_plan(product: Product, usage_section: str, about: str) -> ScriptedPlan:
             done="The project has a license",
         )
         artifact = _artifact("LICENSE", "the license")
+    elif number := _missing_note(about):
+        task = ScriptedTask(
+            name=f"Add note {number}",
+            edits=(FileEdit(path="NOTES.md", content=f"- Note {number}: it works now.\n", append=True),),
+            action=f"{MISSING_NOTE.format(number)}: add it.",
+            check=f'grep -q "Note {number}:" NOTES.md',
+            done=f"NOTES.md has note {number}",
+        )
+        artifact = _artifact("NOTES.md", "what was fixed", contains=f"Note {number}:")
     else:
         task = ScriptedTask(
             name="Add a usage section to the README",
@@ -317,6 +335,17 @@ def gap_plan(product: Product, usage_section: str, about: str) -> ScriptedPlan:
         artifacts=(artifact,),
         tasks=(task,),
     )
+
+
+def _missing_note(about: str) -> int:
+    """Return the number of the note to add to NOTES.md for the gaps in *about*; 0 for other gaps."""
+    if notes := _NO_NOTE.findall(about):
+        # The prompt may quote the gaps of earlier rounds, too.
+        return max(map(int, notes))
+    if not _UNPROVEN.search(about):
+        return 0
+    # A verifier lied: nothing is wrong with the product, but a plan has to change something.
+    return 1 + max(map(int, re.findall(r"Add note (\d+)", about)), default=0)
 
 
 def unplanned_phase(product: Product, phase: str, requirements: tuple[str, ...] = ()) -> ScriptedPlan:

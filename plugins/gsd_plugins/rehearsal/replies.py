@@ -10,7 +10,9 @@ import json
 import re
 import shlex
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any, cast
@@ -18,12 +20,30 @@ from urllib.parse import unquote
 
 import attrs
 
-from gsd_core import StepId
+from gsd_core import Question, StepId, Usage
+from gsd_plugins.claude import with_price
 
-from .api import ApiRequest, Block, Blocks, Failure, Json, Reply, Text, ToolUseBlock, text_of
+from .active_rules import ActiveRules, moment_of
+from .api import ApiRequest, Block, Blocks, Cut, Failure, Json, Reply, Text, ToolUseBlock, text_of
+from .effects import (
+    ApiError,
+    Checkpoint,
+    Cost,
+    Disconnect,
+    Hang,
+    Lie,
+    Moment,
+    Slow,
+    StayingGap,
+    ToolRequest,
+    UsageLimit,
+    UserQuestion,
+    WrongAnswer,
+    fail_verdict,
+)
 from .plans import ScriptedTask
 from .product import FileEdit
-from .scenario import LAST_RESORT, Scenario, is_accepted, is_success
+from .scenario import LAST_RESORT, Scenario, committed_before, is_accepted, is_success
 
 MAX_TRIES = 3
 _OVERLOADED = Failure(529, "overloaded_error", "Overloaded")
@@ -33,13 +53,14 @@ _NO_USAGE = {"input_tokens": 0, "output_tokens": 0}
 
 @attrs.define
 class Replies:
-    """A script for the Messages API that plays *scenario*.
+    """A script for the Messages API that plays *scenario* by *rules*.
 
-    The headers ``x-gsd-step``, ``x-gsd-role`` and ``x-gsd-tree`` of a request, percent-encoded, say
-    which task it belongs to.
+    The headers ``x-gsd-step``, ``x-gsd-role``, ``x-gsd-call`` and ``x-gsd-tree`` of a request,
+    percent-encoded, say which task it belongs to.
     """
 
     scenario: Scenario
+    rules: ActiveRules = attrs.field(factory=ActiveRules)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _refused: bool = attrs.field(default=False, init=False)
 
@@ -48,7 +69,61 @@ class Replies:
         transcript = Transcript(request)
         if self._refuses(transcript):
             return _OVERLOADED
-        return Blocks(tuple(self._next(transcript)), usage=_NO_USAGE)
+        moment = self._moment(transcript)
+        if (failure := self._disturb(moment)) is not None:
+            return failure
+        usage = self._usage(moment, request.model)
+        if self.rules.take(Disconnect, moment):
+            return Cut(Blocks((Text("The connection ends here."),), usage=usage))
+        message = self._scripted(transcript, moment) or self._next(transcript, moment)
+        return Blocks(tuple(message), usage=usage)
+
+    def _moment(self, transcript: Transcript) -> Moment:
+        step, role = transcript.header("step"), transcript.header("role")
+        task = 0
+        if role == "executor":
+            task = Execution(transcript, self.scenario, StepId.parse(step).detail).current
+        return moment_of(step, role, int(transcript.header("call") or 1), task)
+
+    def _disturb(self, moment: Moment) -> Failure | None:
+        """Wait, or return an error, as the scenario file says."""
+        for waits in (self.rules.take(Slow, moment), self.rules.take(Hang, moment)):
+            if waits is not None:
+                time.sleep(waits.duration.total_seconds())
+        if (limit := self.rules.take(UsageLimit, moment)) is not None:
+            # Rounded up: the API has whole seconds, and a limit must not end before the scenario says so.
+            ends = datetime.now(UTC) + limit.resets_in + timedelta(seconds=0.999)
+            return _usage_limit(int(ends.timestamp()))
+        if (error := self.rules.take(ApiError, moment)) is not None:
+            wait = error.retry_after
+            headers = {} if wait is None else {"retry-after": f"{wait.total_seconds():.0f}"}
+            return Failure(error.status, error.type, error.text, headers)
+        return None
+
+    def _usage(self, moment: Moment, model: str) -> Mapping[str, int]:
+        cost = self.rules.take(Cost, moment)
+        if cost is None:
+            return _NO_USAGE
+        if not cost.dollars:
+            return {"input_tokens": cost.input_tokens, "output_tokens": cost.output_tokens}
+        million = with_price(Usage(input_tokens=1_000_000), model).dollars
+        if not million:
+            raise ValueError(f"the price of {model!r} is unknown: give the rule tokens, not dollars")
+        return {"input_tokens": round(cost.dollars / million * 1_000_000), "output_tokens": 0}
+
+    def _scripted(self, transcript: Transcript, moment: Moment) -> Sequence[Block]:
+        """Return the message that the scenario file puts in place of the model's own; empty if none."""
+        if transcript.has_ended:
+            return ()
+        if (wanted := self.rules.take(ToolRequest, moment)) is not None:
+            return [_use(wanted.tool, **wanted.input)]
+        tool = transcript.tool("AskUserQuestion")
+        asked = self.rules.take(UserQuestion, moment, possible=lambda _: bool(tool))
+        if asked is not None:
+            return [ask_user(asked.question)]
+        if (wrong := self.rules.take(WrongAnswer, moment)) is not None:
+            return [*_answer(transcript, wrong.value)]
+        return ()
 
     def _refuses(self, transcript: Transcript) -> bool:
         """Refuse one request of the scenario's overloaded step, after the first ``task_done``."""
@@ -58,7 +133,7 @@ class Replies:
             refuses, self._refused = not self._refused, True
         return refuses
 
-    def _next(self, transcript: Transcript) -> Iterator[Block]:
+    def _next(self, transcript: Transcript, moment: Moment) -> Iterator[Block]:
         if transcript.has_ended:
             return iter((Text("Done."),))
         step = StepId.parse(transcript.header("step"))
@@ -68,17 +143,24 @@ class Replies:
             case "planner" if step.kind == "execute":
                 return _answer(transcript, self.scenario.check_decision())
             case "planner":
-                return _answer(transcript, self.scenario.plans(step.phase, step.round, transcript.prompts))
+                answer = self.scenario.plans(step.phase, step.round, transcript.prompts)
+                if checkpoint := self.rules.take(Checkpoint, moment):
+                    answer["plans"][-1]["tasks"].append(checkpoint.to_json())
+                return _answer(transcript, answer)
             case "executor":
-                return Execution(transcript, self.scenario, step.detail).next()
+                lie = self.rules.take(Lie, moment)
+                return Execution(transcript, self.scenario, step.detail, self.rules.of(ToolRequest)).next(lie)
             case "verifier":
-                return self._verify(transcript, step.phase)
+                return self._verify(transcript, moment)
             case role:
                 raise ValueError(f"the scenario has no answer for the role {role!r}")
 
-    def _verify(self, transcript: Transcript, phase: str) -> Iterator[Block]:
+    def _verify(self, transcript: Transcript, moment: Moment) -> Iterator[Block]:
+        phase = moment.phase
         asked = self.scenario.asked_in(transcript.prompts, phase)
         files = self.scenario.files_for(asked, phase)
+        if self.rules.take(Lie, moment):
+            return _answer(transcript, self.scenario.verdicts(asked, phase, read=files))
         command, tool = self.scenario.command_for(asked, phase), transcript.tool("run_command")
         unread = [path for path in files if not transcript.uses_for(transcript.in_tree(path))]
         is_untried = bool(command and tool and not transcript.uses_of("run_command"))
@@ -90,32 +172,59 @@ class Replies:
         ran = [u.input["command"] for u in transcript.uses_of("run_command") if is_success(u.result or "")]
         if tool and not read and not ran and LAST_RESORT not in tried:
             return iter([_use(tool, command=LAST_RESORT)])
-        return _answer(transcript, self.scenario.verdicts(asked, phase, read=read, ran=ran))
+        answer = self.scenario.verdicts(asked, phase, read=read, ran=ran)
+        judged = {"", *asked} if asked else set[str]()
+        for gap in self.rules.take_each(StayingGap, moment, possible=lambda gap: gap.about in judged):
+            fail_verdict(answer["verdicts"], gap, self.rules.count(StayingGap))
+        return _answer(transcript, answer)
 
 
 @attrs.define
 class Execution:
-    """The executor's side of a conversation about *plan*."""
+    """The executor's side of a conversation about *plan*.
+
+    *requests* are the uses of tools that a scenario file asks for.
+    """
 
     transcript: Transcript
     scenario: Scenario
     plan: str
+    requests: Sequence[ToolRequest] = ()
 
-    def next(self) -> Iterator[Block]:
-        """Return the next turn: the question, the first task that is not accepted, or the summary."""
+    @property
+    def current(self) -> int:
+        """The number of the first task that is not accepted, here or in an earlier conversation; else 0."""
+        committed = committed_before(self.transcript.prompts)
+        tasks = self.scenario.tasks(self.plan, self._user_answer(), self.transcript.prompts)
+        open_tasks = (n for n in range(1, len(tasks) + 1) if n not in committed)
+        return next((n for n in open_tasks if not any(map(is_accepted, self._replies(n)))), 0)
+
+    def _replies(self, number: int) -> list[str]:
+        calls = [use for use in self.transcript.uses_of("task_done") if use.input.get("task") == number]
+        return [use.result if use.result is not None else use.error for use in calls]
+
+    def next(self, lie: Lie | None = None) -> Iterator[Block]:
+        """Return the next turn: the question, the first task that is not accepted, or the summary.
+
+        A *lie* takes the place of the work, or of everything that is left.
+        """
         answer = self._user_answer()
-        issues: list[str] = []
+        issues = [f"{use.name} was refused: {use.error[:500]}" for use in self._refused_tools()]
+        if lie and lie.how == "unreported":
+            return _answer(
+                self.transcript,
+                {**self.scenario.summary(self.plan, answer, issues), "summary": lie.says},
+            )
         for number, task in enumerate(self.scenario.tasks(self.plan, answer, self.transcript.prompts), 1):
-            calls = [use for use in self.transcript.uses_of("task_done") if use.input.get("task") == number]
-            replies = [use.result if use.result is not None else use.error for use in calls]
+            replies = self._replies(number)
             if any(map(is_accepted, replies)):
                 continue
             if len(replies) >= MAX_TRIES:
                 issues.append(f"task {number} was not accepted: {replies[-1][:500]}")
                 break
             if task.asks and self.transcript.tool("AskUserQuestion") and self._may_ask():
-                return self._ask()
-            return self._work_on(number, task)
+                return iter([ask_user(self.scenario.user_question())])
+            return self._report(number, task, lie.says) if lie else self._work_on(number, task)
         return _answer(self.transcript, self.scenario.summary(self.plan, answer, issues))
 
     def _user_answer(self) -> str:
@@ -130,16 +239,10 @@ class Execution:
         uses = self.transcript.uses_of("AskUserQuestion")
         return not any(use.result for use in uses) and len(uses) < MAX_TRIES
 
-    def _ask(self) -> Iterator[Block]:
-        question = self.scenario.user_question()
-        options = [{"label": o.label, "description": o.description} for o in question.options]
-        value = {
-            "question": question.text,
-            "header": question.header,
-            "options": options,
-            "multiSelect": question.multiple,
-        }
-        yield _use("AskUserQuestion", questions=[value])
+    def _refused_tools(self) -> list[ToolUse]:
+        """Return the uses of tools that the scenario file asked for, and that failed."""
+        wanted = [(request.tool, request.input) for request in self.requests]
+        return [use for use in self.transcript.uses if use.error and (use.name, use.input) in wanted]
 
     def _work_on(self, number: int, task: ScriptedTask) -> Iterator[Block]:
         if unread := [edit.path for edit in task.edits if self._must_be_read(edit)]:
@@ -148,8 +251,12 @@ class Execution:
         yield Text(f"{task.name}.")
         for edit in task.edits:
             yield from self._edit(edit)
-        yield _use("Bash", command=task.check, description=f"Check: {task.done}"[:100])
-        arguments = {"task": number, "files": list(task.files), "note": task.done}
+        if task.check:
+            yield _use("Bash", command=task.check, description=f"Check: {task.done}"[:100])
+        yield from self._report(number, task, task.done)
+
+    def _report(self, number: int, task: ScriptedTask, note: str) -> Iterator[Block]:
+        arguments = {"task": number, "files": list(task.files), "note": note}
         yield _use(self.transcript.tool("task_done") or "task_done", **arguments)
 
     def _must_be_read(self, edit: FileEdit) -> bool:
@@ -180,6 +287,29 @@ def _answer(transcript: Transcript, value: Any) -> Iterator[Block]:
         yield _use("StructuredOutput", **value)
     else:
         yield Text(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def ask_user(question: Question) -> ToolUseBlock:
+    """Return the use of Claude Code's tool for questions."""
+    options = [{"label": o.label, "description": o.description or o.label} for o in question.options]
+    value = {
+        "question": question.text,
+        "header": question.header,
+        "options": options,
+        "multiSelect": question.multiple,
+    }
+    return _use("AskUserQuestion", questions=[value])
+
+
+def _usage_limit(resets_at: int) -> Failure:
+    """Return the refusal of a request because of a usage limit, which ends at *resets_at* (Unix seconds)."""
+    headers = {
+        "anthropic-ratelimit-unified-status": "rejected",
+        "anthropic-ratelimit-unified-reset": str(resets_at),
+        "anthropic-ratelimit-unified-representative-claim": "five_hour",
+        "x-should-retry": "false",
+    }
+    return Failure(429, "rate_limit_error", "This request would exceed your account's rate limit.", headers)
 
 
 def _use(name: str, /, **arguments: Any) -> ToolUseBlock:

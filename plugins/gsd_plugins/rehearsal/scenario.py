@@ -17,7 +17,7 @@ import attrs
 from gsd_core import Option, Question, normal_phase, padded
 from gsd_core.planning.idea import split_statements
 
-from .plans import Json, ScriptedPlan, ScriptedPlans, ScriptedTask, gap_plan, unplanned_phase
+from .plans import CHECKPOINT, Json, ScriptedPlan, ScriptedPlans, ScriptedTask, gap_plan, unplanned_phase
 from .product import Product
 
 _ASKED_ID = re.compile(
@@ -29,6 +29,9 @@ _REQUIREMENT = re.compile(r"\b(?!UTF-|SHA-|ISO-|RFC-)[A-Z]+-\d+\b")
 _STATEMENTS = re.compile(r"^The statements of the idea are S1 to S(\d+)\.$", re.MULTILINE)
 _LISTED = re.compile(r"^- ((?:[A-Z][A-Z0-9_-]*-\d+|\d[\w.]*:C\d+)): ", re.MULTILINE)
 """The requirements and criteria in a planner's prompt."""
+_CHECKPOINT = re.compile(r"^(\d+)\. .* \(checkpoint:[\w-]+\)$", re.MULTILINE)
+"""A checkpoint in the list of tasks of an executor's prompt."""
+_COMMITTED = re.compile(r"^Tasks already committed, do not repeat them: ([\d, ]+)\.$", re.MULTILINE)
 _REQUIREMENTS = {
     "CORE-01": ("Core", "User can write an entry as `topic: text`; any other line is rejected"),
     "CORE-02": ("Core", "User can list all entries"),
@@ -131,8 +134,13 @@ class Scenario:
     def tasks(self, plan: str, answer: str = "", about: str = "") -> tuple[ScriptedTask, ...]:
         """Return the tasks of a plan (``01-02``) in order.
 
-        *answer* is the user's answer to :meth:`user_question`; *about* is the executor's prompt.
+        *answer* is the user's answer to :meth:`user_question`; *about* is the executor's prompt, which also
+        lists the checkpoints that a scenario file added at the end.
         """
+        checkpoints = dict.fromkeys(_CHECKPOINT.findall(about))
+        return (*self._own_tasks(plan, answer, about), *[CHECKPOINT] * len(checkpoints))
+
+    def _own_tasks(self, plan: str, answer: str, about: str) -> tuple[ScriptedTask, ...]:
         phase, number = _phase_of(plan), int(plan.rpartition("-")[2])
         plans = self._plans(self.product.bullet_for(answer)).for_phase(phase)
         unplanned = unplanned_phase(self.product, phase)
@@ -297,7 +305,15 @@ def _phase_of(plan: str) -> str:
 def is_accepted(reply: str) -> bool:
     """Return whether a reply of ``task_done`` means that the task is committed, now or earlier."""
     # Only the beginning counts: the rest may quote anything, such as a check's output or a task's name.
+    if reply.startswith("The human says: "):
+        # A person's reply to a checkpoint accepts it, unless something is to be fixed first.
+        return "\nFix that, then call task_done" not in reply
     return re.match(r"Task \d+ is (?:already )?(?:committed|done)\b", reply) is not None
+
+
+def committed_before(about: str) -> frozenset[int]:
+    """Return the numbers of the tasks that an executor's prompt says are committed already."""
+    return frozenset(int(number) for listed in _COMMITTED.findall(about) for number in listed.split(","))
 
 
 def is_success(reply: str) -> bool:

@@ -15,7 +15,9 @@ import attrs
 
 from gsd_core import AgentTask, RunInfo
 
+from .active_rules import ActiveRules
 from .api import MessagesApi
+from .effects import UsageLimit
 from .replies import Replies
 from .scenario import Scenario
 
@@ -29,6 +31,7 @@ class RehearsalServer:
 
     run: RunInfo
     scenario: Scenario
+    rules: ActiveRules
     _exit_stack: AsyncExitStack
     _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _url: str = attrs.field(default="", init=False)
@@ -36,37 +39,46 @@ class RehearsalServer:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, run: RunInfo, scenario: Scenario) -> AsyncGenerator[RehearsalServer]:
+    async def open(
+        cls, run: RunInfo, scenario: Scenario, rules: ActiveRules | None = None
+    ) -> AsyncGenerator[RehearsalServer]:
         """Provide a server for *run*, and stop it in the end."""
         async with AsyncExitStack() as stack:
-            yield cls(run, scenario, stack)
+            yield cls(run, scenario, rules or ActiveRules(), stack)
 
     async def environment(self, task: AgentTask) -> Mapping[str, str]:
         """Return the environment for Claude Code to do *task*; the first call starts the server."""
         async with self._lock:
             if not self._url:
                 await self._start()
-        return claude_environment(task, self._url, self._home)
+        call = await asyncio.to_thread(self.rules.begin_call, task.step)
+        environment = claude_environment(task, self._url, self._home, call)
+        if self.rules.of(UsageLimit):
+            # Only an account that is logged in has a usage limit with a time; a key has a rate limit.
+            environment |= {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-rehearsal"}
+        return environment
 
     async def _start(self) -> None:
         # Conversations are kept in the home. It is next to the journal, so that a resumed run finds
         # them again; without a repository there is no journal, and no run to resume.
         # A thread, because asyncio would leave the process behind if the call is cancelled.
-        if common := await asyncio.to_thread(_git_common_dir, self.run.project):
-            self._home = common / "gsd" / "rehearsal" / self.run.id
+        if home := await asyncio.to_thread(rehearsal_folder, self.run):
+            self._home = home
         else:
             folder = TemporaryDirectory(prefix="gsd-rehearsal-")
             self._home = Path(self._exit_stack.enter_context(folder))
         (self._home / "claude").mkdir(parents=True, exist_ok=True)
-        self._url = self._exit_stack.enter_context(MessagesApi(Replies(self.scenario))).url
+        self._url = self._exit_stack.enter_context(MessagesApi(Replies(self.scenario, self.rules))).url
 
 
-def claude_environment(task: AgentTask, url: str, home: Path) -> Mapping[str, str]:
+def claude_environment(task: AgentTask, url: str, home: Path, call: int = 1) -> dict[str, str]:
     """Return the variables that make Claude Code send the requests of *task* to the API at *url* only.
+
+    *call* is the number of the agent's call in the step.
 
     :class:`~gsd_plugins.rehearsal.replies.Replies` identifies the task of a request by its headers.
     """
-    values = {"step": task.step, "role": task.role, "tree": os.fspath(task.tree)}
+    values = {"step": task.step, "role": task.role, "tree": os.fspath(task.tree), "call": str(call)}
     headers = [f"x-gsd-{name}: {quote(value)}" for name, value in values.items()]
     return {
         **{name: "" for name in os.environ if name.startswith(_USER_VARIABLES)},
@@ -81,6 +93,12 @@ def claude_environment(task: AgentTask, url: str, home: Path) -> Mapping[str, st
         "NO_PROXY": "127.0.0.1",
         "no_proxy": "127.0.0.1",
     }
+
+
+def rehearsal_folder(run: RunInfo) -> Path | None:
+    """Return the folder for what a rehearsal of *run* keeps; ``None`` without a repository."""
+    common = _git_common_dir(run.project)
+    return common / "gsd" / "rehearsal" / run.id if common else None
 
 
 def _git_common_dir(project: Path) -> Path | None:
