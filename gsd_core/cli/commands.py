@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     ),
     "phases": CommandEntry("phases", "List the phases of the current milestone."),
     "phase": CommandEntry("phase", "Add, insert or remove a phase of the roadmap."),
+    "milestone": CommandEntry("milestone", "Audit the milestone in progress, or complete it."),
     "plans": CommandEntry("plans", "List the plans of PHASE."),
     "todo": CommandEntry("todo", "Capture, list and complete todos."),
     "gaps": CommandEntry("gaps", "Show the gaps of PHASE."),
@@ -50,7 +51,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "plugins": CommandEntry("plugins", "List plugins, create a new one, or check one."),
 }
 
-LOAD_PLUGINS = ("run", "resume", "exec", "gaps", "trust", "plugins")
+LOAD_PLUGINS = ("run", "resume", "exec", "gaps", "trust", "plugins", "milestone")
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
 
 _MENTION = re.compile(rf"\bgsd ({'|'.join(COMMANDS)})\b")

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from gsd_core import StepHost, StepRequest, StepResult, StepType, implements
 from gsd_core.hookspecs import gsd_execute_step, gsd_steps
 
-from . import complete, discuss, execute, init, plan, research, verify
+from . import audit, close, complete, discuss, execute, init, plan, research, verify
 
 Execute: TypeAlias = Callable[[StepRequest, StepHost], Awaitable[StepResult]]
 
@@ -23,13 +23,17 @@ STEPS: Mapping[str, Execute] = {
     "execute": execute.execute,
     "verify": verify.execute,
     "complete": complete.execute,
+    "audit": audit.execute,
+    "close": close.execute,
 }
 
 
 @implements(gsd_steps)
 def steps() -> Iterable[StepType]:
-    """Contribute the kinds of steps that are GSD's own and not the core's."""
+    """Contribute research before a plan, and the audit of a milestone that is done, before it is closed."""
     yield research.step_type
+    yield audit.step_type
+    yield close.step_type
 
 
 @implements(gsd_execute_step)

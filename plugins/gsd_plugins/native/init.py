@@ -33,6 +33,7 @@ from gsd_core.planning.requirements import render_requirements
 from gsd_core.planning.roadmap import render_roadmap
 from gsd_core.planning.state import render_state
 
+from . import next_milestone
 from .answers import ROADMAP, RequirementAnswer, RoadmapAnswer, parse_answer, validate_answer
 from .depth import max_phases, phases_hint
 from .models import model_for
@@ -49,6 +50,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     """Run a roadmapper on the idea, check its answer and write the project's first files."""
     if step.idea is None:
         raise Permanent("no idea given", hint="gsd run IDEA.md")
+    continues = bool(step.planning.idle)
     statements = split_statements(step.idea.text)
     task = AgentTask(
         step=step.id,
@@ -59,6 +61,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
             section("The idea", fence(step.idea.name, mark_statements(step.idea.text))),
             f"The statements of the idea are S1 to S{len(statements)}." if statements else "",
             conventions_section(step),
+            next_milestone.context(step) if continues else "",
             phases_hint(step.depth, len(statements)),
         ),
         schema=ROADMAP,
@@ -74,6 +77,8 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
 
     result = await host.run_agent("roadmap", task, accept)
     answer = parse_answer(RoadmapAnswer, result.value)
+    if continues:
+        return next_milestone.result(answer, step, used_by)
     return StepResult(subject=f"docs: initialize {' '.join(answer.name.split())}", files=_files(answer, step))
 
 
