@@ -30,6 +30,8 @@ from gsd_core.machine.due import is_initializing
 from gsd_core.machine.state import State
 from gsd_core.model.ids import normal_phase
 from gsd_core.model.step import Idea
+from gsd_core.planning.config import CONFIG, read_config
+from gsd_core.planning.config_keys import validate_config
 from gsd_core.planning.idea import parse_idea, read_idea
 from gsd_core.planning.model import Planning
 from gsd_core.planning.roadmap import PATH as ROADMAP
@@ -130,6 +132,7 @@ async def check_project(request: RunRequest, git: Git, last: LastRun) -> None:
     await _check_operation(git)
     # Now rather than at the first commit, after the agent's work was paid for.
     await git.call(partial(refuse_filters, git.command))
+    validate_config(read_config(request.root), CONFIG)
     settings: RunSettings = request.settings.of(RunSettings)
     if not settings.accept_branch:
         await _check_branch(request, git, last)
