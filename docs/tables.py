@@ -119,6 +119,11 @@ FACTS: dict[str, tuple[str, str]] = {
     "timer.set": ("the step continues at a later time", "until, why"),
     "timer.fired": ("that time has come", ""),
     "control.asked": ("someone asked the run to stop", "what, by, via"),
+    "branch.chosen": (
+        "the run is about to switch to the branch of a phase or milestone",
+        "branch, from, start",
+    ),
+    "branch.switched": ("the run works on that branch from now on", "branch, from, start"),
     "step.asked": ("the user asked for a step", "text"),
     "notice.sent": ("a notification was sent", "key, ok, failed"),
     "plugin.failed": ("a plugin raised, timed out or returned something invalid", "plugin, hook, error"),

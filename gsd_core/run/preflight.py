@@ -195,7 +195,7 @@ async def _check_operation(git: Git) -> None:
 async def _check_branch(request: RunRequest, git: Git, last: LastRun) -> None:
     """Refuse to continue an unfinished run on another branch: its files and its commits are not there."""
     before, now = last.branch, await git.branch()
-    if before is None or before == now or last.state.closed == "done":
+    if before is None or now in (before, last.branch_chosen or before) or last.state.closed == "done":
         return
     gsd = request.info.command
     accept = f"`{gsd} resume --accept-branch` continues here"

@@ -187,7 +187,10 @@ def _files(answer: RoadmapAnswer, step: StepRequest) -> tuple[FileWrite, ...]:
     derived = [(one.id, one.reason) for one in answer.requirements if not one.statements]
     name, core = answer.name, answer.core_value
     # The user may have written a config.json before the first run: their values win over our defaults.
-    config = _merged({**default_config(step.depth), "model_profile": step.profile}, step.planning.config)
+    defaults = {**default_config(step.depth), "model_profile": step.profile}
+    # A gate that is true in the file is asked. The defaults of GSD's own commands are all true.
+    del defaults["gates"]
+    config = _merged(defaults, step.planning.config)
     idea = step.idea
     texts = {
         **({"IDEA.md": render_idea(idea.name, idea.text, used_by(answer), derived)} if idea else {}),
