@@ -40,13 +40,14 @@ from .model.checks import CheckResult, ReplacedBecause, ReplacedCheck, TaskCheck
 from .model.event import EVENT_NAMES, Event, EventName
 from .model.gap import BadArtifact, Evidence, Gap, GapReport, GapStatus, HumanCheck, Observation, Severity
 from .model.ids import StepId, normal_phase, padded, phase_order, slug
-from .model.notice import Notice
+from .model.notice import Delivery, Notice
 from .model.question import Answer, Asked, Inquiry, Option, Question, parse_typed_answer, refusal
 from .model.sandbox import ConfinedProcess, Place, SandboxedCommand, SandboxUnavailable
 from .model.step import (
     CompletedStep,
     Depth,
     Done,
+    FileMove,
     FileWrite,
     Found,
     Idea,
@@ -57,12 +58,14 @@ from .model.step import (
     StepResult,
     StepSituation,
     StepType,
+    Tag,
     TaskCommit,
     Verified,
 )
 from .model.usage import Pause, Spend, Stop, Usage
 from .planning.changes import (
     AddDecisions,
+    AddPhase,
     Change,
     ListPlans,
     MapRequirement,
@@ -95,6 +98,7 @@ __all__ = [
     "PROTECTED_NAMES",
     "Activity",
     "AddDecisions",
+    "AddPhase",
     "AgentFunction",
     "AgentHost",
     "AgentResult",
@@ -113,6 +117,7 @@ __all__ = [
     "ConfinedProcess",
     "Conversation",
     "Credentials",
+    "Delivery",
     "Deny",
     "Depth",
     "Done",
@@ -121,6 +126,7 @@ __all__ = [
     "EventName",
     "Evidence",
     "Exhausted",
+    "FileMove",
     "FileRefused",
     "FileWrite",
     "Finding",
@@ -178,6 +184,7 @@ __all__ = [
     "StepSituation",
     "StepType",
     "Stop",
+    "Tag",
     "Task",
     "TaskCheck",
     "TaskCommit",

@@ -194,7 +194,6 @@ KEYS: tuple[ConfigKey, ...] = (
     *_not_yet("checks by people are collected after a phase, in any case", "workflow.human_verify_mode"),
     *_not_yet("skills are not offered to agents yet", "agent_skills", "agent_skills.<agent>"),
     *_not_yet("the prefix is understood in existing names, but new folders are without it", "project_code"),
-    *_not_yet("milestones are not completed yet", "git.create_tag"),
     *_not_yet("there is no quick task yet", "git.quick_branch_template"),
     *_not_yet("there is no such step yet", "workflow.tdd_mode"),
     *_not_applicable(
@@ -258,7 +257,11 @@ KEYS: tuple[ConfigKey, ...] = (
         _honored(f"gates.{name}", bool, f"`true`: a person is asked to continue {when}; `--yes` answers")
         for name, when in GATES.items()
     ),
-    *_not_yet("the gate of a milestone that is not asked yet", "gates.confirm_milestone_scope"),
+    _honored(
+        "gates.confirm_milestone_scope",
+        bool,
+        "unless `false`: a question before a finished milestone is closed for the next idea; `--yes` consents",
+    ),
     *_not_applicable(
         "commands that destroy something or reach out of the project are always checked before they run, and "
         "a project's file cannot turn that off",
@@ -307,6 +310,7 @@ KEYS: tuple[ConfigKey, ...] = (
         str,
         "a new branch begins there if it contains all that the current one does, else at the current commit",
     ),
+    _honored("git.create_tag", bool, "`false`: completing a milestone makes no tag"),
     _honored("git.protected_branches", list, "branches that no branch template may name"),
     *_not_applicable(
         "with `git.branching_strategy: none`, commits go to the branch on which you start the run",

@@ -31,9 +31,12 @@ from .project import core_value, project_name
 from .requirements import parse_requirements
 from .roadmap import PATH as ROADMAP
 from .roadmap import Entry, Mention, Roadmap, check_names_phases, parse_roadmap
+from .workstreams import refuse_workstream
 
 ARCHIVE = ".planning/milestones"
 STATE = ".planning/STATE.md"
+NONE_IN_PROGRESS = "is shipped: no milestone is in progress"
+"""How ``Planning.idle`` ends if all milestones of the project have shipped."""
 MAX_KNOWN = 60
 """How many known phases an error lists."""
 
@@ -46,6 +49,7 @@ def read_planning(root: Path) -> Planning:
     Without a ROADMAP.md there are no phases. Raises :class:`PlanningError` for a file that cannot be
     read, and for a ROADMAP.md without phases.
     """
+    refuse_workstream(root)
     documents = read_documents(root)
     roadmap = parse_roadmap(documents.get("ROADMAP.md", ""))
     if "ROADMAP.md" in documents:
@@ -90,7 +94,7 @@ def _why_idle(root: Path, roadmap: Roadmap, documents: Mapping[str, str]) -> str
     if open_ones := [one for one in named if not one.shipped]:
         return f"{open_ones[0].version} has no phases yet"
     if shipped := merged(named, archived):
-        return f"{shipped[-1].version} is shipped: no milestone is in progress"
+        return f"{shipped[-1].version} {NONE_IN_PROGRESS}"
     found = [name for name in DOCUMENTS if name in documents]
     return f"there is {joined(found)}, but no ROADMAP.md" if found else ""
 
@@ -295,6 +299,7 @@ def survey(root: Path) -> Survey:
 
     Raises :class:`PlanningError` for a roadmap that cannot be read.
     """
+    refuse_workstream(root)
     roadmap = parse_roadmap(read_text(root, ROADMAP) if (root / ROADMAP).exists() else "")
     running = _running(roadmap, _readable_state(root))
     named = merged(roadmap.milestones, roadmap.folded, roadmap.listed, [running] if running else [])

@@ -16,8 +16,10 @@ from gsd_core.files import read_below
 from gsd_core.git import Git
 from gsd_core.hookspecs import ProjectInfo, gsd_write_config
 from gsd_core.journal.codec import unstructure
+from gsd_core.machine.due import starts_milestone
 from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot
 from gsd_core.model.step import StepSituation
+from gsd_core.planning.handoff import read_handoff
 from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.survey import flaws, read_planning
 from gsd_core.plugins.calling import Hooks
@@ -68,11 +70,18 @@ def _situation(run: Run, phase: PhaseView | None) -> StepSituation:
         completed=completed_steps(run.state, phase.number if phase else ""),
         depth=run.settings.depth,
         idea=run.idea.text if run.idea else "",
+        audit=run.settings.audit,
+        close=run.settings.close_milestone or _makes_room(run),
     )
 
 
+def _makes_room(run: Run) -> bool:
+    """Whether the milestone has to be closed because the run was started for the next one."""
+    return starts_milestone(run.state) and run.planning.milestone != run.state.milestone
+
+
 async def read_project(root: Path, git: Git) -> Planning:
-    """Return the planning files, with stale verdicts marked, and the project's CLAUDE.md."""
+    """Return the planning files, with stale verdicts marked, the project's CLAUDE.md, and its handoff."""
     planning = read_planning(root)
     order = await git.order(".planning/phases") if planning.phases else {}
     phases = tuple(with_staleness(phase, order) for phase in planning.phases)
@@ -83,6 +92,8 @@ async def read_project(root: Path, git: Git) -> Planning:
         pass  # optional, and written by people: an unreadable one must not stop the run
     else:
         documents["CLAUDE.md"] = instructions[:PROJECT_FILE_LIMIT]
+    if handoff := read_handoff(root):
+        documents["HANDOFF"] = handoff.text
     return evolve(planning, phases=phases, documents=documents)
 
 

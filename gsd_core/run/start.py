@@ -34,6 +34,7 @@ from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
 from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import End
+from gsd_core.model.event import Event
 from gsd_core.model.ids import new_run_id
 from gsd_core.model.notice import Notice
 from gsd_core.model.step import Idea
@@ -50,7 +51,10 @@ from gsd_core.trust import KnownJournals
 from .guard import finish as finish_undoing
 from .last_run import LastRun, read_last_run
 from .loop import loop
+from .next_milestone import milestone_to_start
 from .notes import notes_of
+from .overlay import restore as restore_config
+from .phase_edits import finish_edit
 from .preflight import check_project, check_repository, kept_idea
 from .publishing import publishing
 from .questions import take_answers
@@ -93,19 +97,29 @@ async def run_project(request: RunRequest) -> RunEnd:
                 last = read_last_run(journal)
                 await check_project(request, git, last)
             _remember(journal, request)
+            milestone = _next_milestone(request, last)
+            if milestone:
+                last = LastRun(seq=last.seq)  # a run of its own
             used = recorded_sandbox(last.facts)
             settings = request.settings.of(RunSettings)
             sandbox = await choose_sandbox(request.hooks, settings, request.root, used_before=used)
             if warning := warning_about(sandbox):
                 log.warning("%s", warning)
             try:
-                run, opening = await _open(request, journal, last, sandbox)
+                run, opening = await _open(request, journal, last, sandbox, milestone)
                 return await _run_to_end(run, opening)
             finally:
                 await sandbox.close()
         finally:
             await asyncio.sleep(0)  # a plugin failure at the very end is still recorded
             journal.close()
+
+
+def _next_milestone(request: RunRequest, last: LastRun) -> str:
+    """Return the milestone that the request's idea starts, if it starts one."""
+    if request.asked:
+        return ""
+    return milestone_to_start(request.root, request.idea, last.state, kept_idea(request.root))
 
 
 def _remember(journal: Journal, request: RunRequest) -> None:
@@ -120,9 +134,9 @@ def _remember(journal: Journal, request: RunRequest) -> None:
 
 
 async def _open(
-    request: RunRequest, journal: Journal, last: LastRun, sandbox: Sandbox
+    request: RunRequest, journal: Journal, last: LastRun, sandbox: Sandbox, milestone: str = ""
 ) -> tuple[Run, list[Record]]:
-    """Return the run, new or resumed, and the facts that opened it.
+    """Return the run, new or resumed, and the facts that opened it; a new one may start a *milestone*.
 
     From here on, earlier processes cannot write anything more about the run.
     """
@@ -154,6 +168,7 @@ async def _open(
 
     opening: list[Record] = []
     interrupted = any(record.status == "running" for record in last.state.steps.values())
+    await finish_edit(run)
     read = await read_project(request.root, git)
     if unknown := unknown_keys(read.config):
         names = sanitize(", ".join(unknown[:MAX_KEYS]), multiline=False)
@@ -164,8 +179,9 @@ async def _open(
     if not last.id:
         base = {"commit": head or None, "dirty": list(await git.dirty())}
         idea = unstructure(run.idea) if run.idea else None
-        earlier = bool(await git.trailed())
-        data = {"idea": idea, "workflow": "native", "base": base, "journal_lost": earlier}
+        earlier = bool(await git.trailed()) and not any(journal.events(kinds=["run.started"]))
+        data = {"idea": idea, "workflow": run.settings.workflow, "base": base, "journal_lost": earlier}
+        data |= {"milestone": milestone} if milestone else {}
         opening.append(run.record("run.started", data))
     elif interrupted:
         # What was committed since may be the agent's doing.
@@ -232,6 +248,7 @@ async def _with_plugins(run: Run, opening: Sequence[Record], stopper: Stopper | 
     """
     leftovers = await end_leftovers(run)
     await finish_undoing(run)
+    await restore_config(run)
     async with AsyncExitStack() as stack:
         info = run.request.info
         for plugin, context in run.hooks.collect(gsd_lifespan, lambda context: str(id(context)), info).items:
@@ -246,10 +263,15 @@ async def _with_plugins(run: Run, opening: Sequence[Record], stopper: Stopper | 
         if any(leftovers.values()):
             run.record("recovered", leftovers)
         try:
-            return await _close(run, await _loop_to_end(run, stopper))
+            end = await _loop_to_end(run, stopper)
+            closed = await _close(run, end)
+            if run.state.closed is None:
+                # The journal cannot be written, so no fact says that the run ended.
+                publisher.notify(run.state, _end_event(run, end))
+            return closed
         except Exception as exc:
             if not isinstance(exc, GsdError):
-                publisher.send(_crash_notice(run, exc))
+                publisher.notifier.send(_crash_notice(run, exc, publisher.notifier.command))
             raise
 
 
@@ -353,13 +375,19 @@ async def _close(run: Run, end: End) -> RunEnd:
     )
 
 
-def _crash_notice(run: Run, exc: Exception) -> Notice:
+def _end_event(run: Run, end: End) -> Event:
+    return Event(
+        seq=run.state.seq, name="run.closed", at=run.now(), run=run.id, data={**unstructure(end), "notes": []}
+    )
+
+
+def _crash_notice(run: Run, exc: Exception, command: str) -> Notice:
     return Notice(
         key=f"crash {run.id} {run.state.seq}",
         type="crash",
         level="error",
-        title=f"{run.root.name}: gsd crashed; resume with `{run.request.info.command} resume`",
-        body=clip(safe_text(f"{type(exc).__name__}: {exc}"), 2000),
+        title=f"{run.root.name}: gsd crashed",
+        body=f"{clip(safe_text(f'{type(exc).__name__}: {exc}'), 2000)}\nContinue with: {command} resume",
         run=run.id,
     )
 

@@ -29,6 +29,7 @@ NOTES_LIMIT = 6_000
 FILES_LIMIT = 4_000
 COMMAND_LIMIT = 400
 LANGUAGE_LIMIT = 40
+HANDOFF_LIMIT = 8_000
 MAX_FOLDERS = 12
 """How many folders are named whose files are not listed."""
 
@@ -212,6 +213,13 @@ def conventions_section(step: StepRequest) -> str:
         section("The project's own commands", fence("commands", bullets(commands))),
         section("Language", f"{spoken} or file formats.\n{fence('language', language)}") if language else "",
     )
+
+
+def handoff_section(step: StepRequest) -> str:
+    """Return what a person or another tool wrote down when the work was paused, if it has not been used."""
+    title = "Where the work was paused; take it into account where it concerns your task"
+    text = capped(step.planning.documents.get("HANDOFF", ""), HANDOFF_LIMIT)
+    return section(title, fence("handoff", text))
 
 
 def _outlines(plans: Iterable[Plan]) -> str:
