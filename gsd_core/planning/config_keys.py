@@ -260,7 +260,7 @@ KEYS: tuple[ConfigKey, ...] = (
     _honored(
         "gates.confirm_milestone_scope",
         bool,
-        "unless `false`: a question before a finished milestone is closed for the next idea; `--yes` consents",
+        "unless `false`: a question before a finished milestone is closed for a new idea; `--yes` consents",
     ),
     *_not_applicable(
         "commands that destroy something or reach out of the project are always checked before they run, and "
