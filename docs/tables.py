@@ -143,6 +143,11 @@ FACTS: dict[str, tuple[str, str]] = {
     "timer.set": ("the step continues at a later time", "until, why"),
     "timer.fired": ("that time has come", ""),
     "control.asked": ("someone asked the run to stop", "what, by, via"),
+    "branch.chosen": (
+        "the run is about to switch to the branch of a phase or milestone",
+        "branch, from, start",
+    ),
+    "branch.switched": ("the run works on that branch from now on", "branch, from, start"),
     "step.asked": ("the user asked for a step", "text"),
     "notice.begun": ("a notification is about to be sent; recorded so that it is sent once", "key, type"),
     "notice.sent": (

@@ -255,13 +255,15 @@ Section: TypeAlias = Mapping[str, Any]
 class Layer:
     """The values of one source, by section and key; if *strict*, an unknown key is an error.
 
-    *project*: they come from the project's files, which its user need not have written.
+    *project*: they come from the project's files, which its user need not have written. *names* are what
+    the source calls settings (``run.profile``), if it has names of its own.
     """
 
     origin: str
     sections: Mapping[str, Section]
     strict: bool = True
     project: bool = False
+    names: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
 
 @attrs.frozen(kw_only=True)
@@ -321,16 +323,36 @@ def planning_layer(config: Mapping[str, Any]) -> Layer:
     """Return the values of our settings that GSD's own ``config.json`` contains."""
     workflow, planning = _table(config, "workflow"), _table(config, "planning")
     depths = {"coarse": "quick", "fine": "comprehensive"}
-    depth = config.get("depth", config.get("granularity"))
-    values: dict[str, Any] = {
-        "depth": depths.get(str(depth), depth),
-        "profile": config.get("model_profile"),
-        "skip_verify": True if workflow.get("verifier", config.get("verifier")) is False else None,
-        "skip_discuss": workflow.get("skip_discuss"),
-        "commit_docs": planning.get("commit_docs", config.get("commit_docs")),
+    # Each with the names that GSD has given it. The first that is set wins, as in gsd-core.
+    sources: dict[str, Sequence[tuple[str, Any]]] = {
+        "depth": [
+            ("granularity", config.get("granularity")),
+            ("planning.granularity", planning.get("granularity")),
+            ("depth", config.get("depth")),
+        ],
+        "profile": [("model_profile", config.get("model_profile"))],
+        "skip_verify": [
+            ("workflow.verifier", workflow.get("verifier")),
+            ("verifier", config.get("verifier")),
+        ],
+        "skip_discuss": [("workflow.skip_discuss", workflow.get("skip_discuss"))],
+        "commit_docs": [
+            ("commit_docs", config.get("commit_docs")),
+            ("planning.commit_docs", planning.get("commit_docs")),
+        ],
     }
-    run = {key: value for key, value in values.items() if value is not None}
-    return Layer(origin=".planning/config.json", sections={"run": run}, project=True)
+    run: dict[str, Any] = {}
+    names: dict[str, str] = {}
+    for setting_name, places in sources.items():
+        for name, value in places:
+            if value is not None:
+                run[setting_name], names[f"run.{setting_name}"] = value, name
+                break
+    if "depth" in run:
+        run["depth"] = depths.get(str(run["depth"]), run["depth"])
+    if run.pop("skip_verify", None) is False:
+        run["skip_verify"] = True
+    return Layer(origin=".planning/config.json", sections={"run": run}, project=True, names=names)
 
 
 def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -461,7 +483,8 @@ def _where(layer: Layer, section: str, attribute: attrs.Attribute[Any]) -> str:
         return str(flag)
     if layer.origin == ENVIRONMENT:
         return _variable(section, attribute.name)
-    return f"{layer.origin}: {section}.{attribute.name}"
+    name = f"{section}.{attribute.name}"
+    return f"{layer.origin}: {layer.names.get(name, name)}"
 
 
 def _owner(section: str) -> str:

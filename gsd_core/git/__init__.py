@@ -136,6 +136,10 @@ class Git:
 
     read_refs = _in_thread(refs.read_refs)
     is_ancestor = _in_thread(refs.is_ancestor)
+    is_branch_name = _in_thread(refs.is_branch_name)
+    commit_of = _in_thread(refs.commit_of)
+    start_branch = _in_thread(refs.start_branch)
+    switch_branch = _in_thread(refs.switch_branch)
 
     save_recovery = _in_thread(recovery.save_recovery)
     sweep_locks = _in_thread(recovery.sweep_locks)

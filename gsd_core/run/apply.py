@@ -15,6 +15,7 @@ from gsd_core.errors import GsdError, Permanent, PlanningError
 from gsd_core.files import inode_below, kind_below, read_below
 from gsd_core.git import GitError
 from gsd_core.journal.codec import structure
+from gsd_core.model.ids import StepId, normal_phase
 from gsd_core.model.step import FileMove, StepResult
 from gsd_core.planning.changes import (
     AddDecisions,
@@ -26,6 +27,7 @@ from gsd_core.planning.changes import (
     TickPhase,
     TickPlan,
 )
+from gsd_core.planning.config import get
 from gsd_core.planning.edit import apply_changes
 from gsd_core.protected_paths import protected_part
 from gsd_core.sanitize import clip, safe_text
@@ -193,7 +195,7 @@ async def _commit(run: Run, step: str, written: Sequence[str], subject: str) -> 
     keys = trailers(run, step)
     if found := await run.git.find(keys, since=run.step(step).base_commit):
         return found
-    docs = run.settings.commit_docs
+    docs = _commits_docs(run, step)
     paths = [path for path in written if docs or not path.startswith(".planning/")]
     ignored = await run.git.ignoring_rules(paths)
     paths = [path for path in paths if path not in ignored]
@@ -201,3 +203,13 @@ async def _commit(run: Run, step: str, written: Sequence[str], subject: str) -> 
     await require_branch(run)
     all_trailers = {**keys, **co_author(run)}
     return await run.effects.commit(paths, text, all_trailers, verify=False) if paths else ""
+
+
+def _commits_docs(run: Run, step: str) -> bool:
+    """Whether commits of the step contain its planning files; config.json may say so for one phase."""
+    by_phase = get(run.planning.config, "phase_commit_docs", dict[str, object]())
+    number = StepId.parse(step).phase
+    for name, value in by_phase.items():
+        if number and normal_phase(name) == normal_phase(number) and isinstance(value, bool):
+            return value
+    return run.settings.commit_docs

@@ -24,6 +24,8 @@ from gsd_core.model.ids import StepId
 from gsd_core.model.question import Inquiry, Option, Question, answer_command
 
 from .apply import apply_result
+from .branching import enter_branch
+from .gates import confirm
 from .handoffs import consume_handoff
 from .phase_edits import take_requests
 from .questions import POLL, ask, take_answers
@@ -59,7 +61,11 @@ async def loop(run: Run) -> End:
             case Wait():
                 await _wait(run, item.step, item.until)
             case Start():
-                await run_step(run, item)
+                if end := await confirm(run, item):
+                    return end
+                # On another branch, the files and what is due may differ.
+                if not await enter_branch(run, item.step):
+                    await run_step(run, item)
             case _:
                 assert_never(item)
         if end is not None:

@@ -30,6 +30,8 @@ from gsd_core.machine.due import is_initializing, starts_milestone
 from gsd_core.machine.state import State
 from gsd_core.model.ids import normal_phase
 from gsd_core.model.step import Idea, StepResult
+from gsd_core.planning.config import CONFIG, read_config
+from gsd_core.planning.config_keys import validate_config
 from gsd_core.planning.idea import parse_idea, read_idea
 from gsd_core.planning.model import Planning
 from gsd_core.planning.roadmap import PATH as ROADMAP
@@ -132,6 +134,7 @@ async def check_project(request: RunRequest, git: Git, last: LastRun) -> None:
     await _check_operation(git)
     # Now rather than at the first commit, after the agent's work was paid for.
     await git.call(partial(refuse_filters, git.command))
+    validate_config(read_config(request.root), CONFIG)
     settings: RunSettings = request.settings.of(RunSettings)
     if not settings.accept_branch:
         await _check_branch(request, git, last)
@@ -194,7 +197,7 @@ async def _check_operation(git: Git) -> None:
 async def _check_branch(request: RunRequest, git: Git, last: LastRun) -> None:
     """Refuse to continue an unfinished run on another branch: its files and its commits are not there."""
     before, now = last.branch, await git.branch()
-    if before is None or before == now or last.state.closed == "done":
+    if before is None or now in (before, last.branch_chosen or before) or last.state.closed == "done":
         return
     gsd = request.info.command
     accept = f"`{gsd} resume --accept-branch` continues here"

@@ -38,11 +38,13 @@ from gsd_core.model.event import Event
 from gsd_core.model.ids import new_run_id
 from gsd_core.model.notice import Notice
 from gsd_core.model.step import Idea
+from gsd_core.planning.config import CONFIG
+from gsd_core.planning.config_keys import unknown_keys
 from gsd_core.plugins.contexts import PluginContext
 from gsd_core.plugins.isolation import PluginFailure, report_failure
 from gsd_core.plugins.watchdog import Blocked, Watchdog
 from gsd_core.processes import boot_id, start_time
-from gsd_core.sanitize import clip, register_secrets, safe_text
+from gsd_core.sanitize import clip, register_secrets, safe_text, sanitize
 from gsd_core.settings import RunSettings, bind_settings, journals_folder
 from gsd_core.trust import KnownJournals
 
@@ -66,6 +68,8 @@ from .stop import Stopper, stopping
 
 INBOX_POLL = timedelta(seconds=0.5)
 LIFESPAN_LIMIT = timedelta(seconds=30)
+MAX_KEYS = 20
+"""How many unknown keys of config.json are named."""
 
 log = logging.getLogger(__name__)
 
@@ -165,7 +169,11 @@ async def _open(
     opening: list[Record] = []
     interrupted = any(record.status == "running" for record in last.state.steps.values())
     await finish_edit(run)
-    planning = snapshot_of(await read_project(request.root, git))
+    read = await read_project(request.root, git)
+    if unknown := unknown_keys(read.config):
+        names = sanitize(", ".join(unknown[:MAX_KEYS]), multiline=False)
+        log.warning("%s: unknown keys are kept and have no effect: %s", CONFIG, names)
+    planning = snapshot_of(read)
     claims = claims_at_opening(last.state, planning, interrupted=interrupted)
     head = await git.head() or ""
     if not last.id:

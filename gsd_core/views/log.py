@@ -246,5 +246,6 @@ _SUMMARIES: dict[str, Callable[[Data], str]] = {
     "notice.sent": _notice_sent,
     "plugin.failed": _plugin,
     "control.asked": _control,
+    "branch.switched": lambda data: f"{data['branch']} (before: {data['from'] or 'detached HEAD'})",
     "step.asked": lambda data: str(data["text"]),
 }

@@ -193,7 +193,10 @@ def _files(answer: RoadmapAnswer, step: StepRequest) -> tuple[FileWrite, ...]:
     # Research costs money, so GSD's default (always) is not ours.
     ours = {"model_profile": step.profile, "workflow": {"research": step.depth == "comprehensive"}}
     # The user may have written a config.json before the first run: their values win over our defaults.
-    config = _merged(_merged(default_config(step.depth), ours), step.planning.config)
+    defaults = dict(default_config(step.depth))
+    # A gate that is true in the file is asked. The defaults of GSD's own commands are all true.
+    del defaults["gates"]
+    config = _merged(_merged(defaults, ours), step.planning.config)
     idea = step.idea
     texts = {
         **({"IDEA.md": render_idea(idea.name, idea.text, used_by(answer), derived)} if idea else {}),

@@ -11,6 +11,7 @@ from importlib.resources import files
 
 from gsd_core import PhaseView, Plan, Statement, StepRequest
 from gsd_core.planning.check import criteria_texts
+from gsd_core.planning.config import get
 from gsd_core.planning.idea import CONSTRAINT, MAX_STATEMENTS, OUT_OF_SCOPE
 
 from .discuss import constraints
@@ -26,6 +27,8 @@ RESEARCH_LIMIT = 16_000
 PLANS_LIMIT = 12_000
 NOTES_LIMIT = 6_000
 FILES_LIMIT = 4_000
+COMMAND_LIMIT = 400
+LANGUAGE_LIMIT = 40
 HANDOFF_LIMIT = 8_000
 MAX_FOLDERS = 12
 """How many folders are named whose files are not listed."""
@@ -194,9 +197,22 @@ def dependencies_section(step: StepRequest, phase: PhaseView, plan: Plan) -> str
 
 
 def conventions_section(step: StepRequest) -> str:
-    """Return the project's own rules for agents, if it has a CLAUDE.md."""
+    """Return the project's own rules for agents, if any: its CLAUDE.md, and what config.json says of them."""
     title = "Project conventions; follow them where they apply to your task"
-    return section(title, fence("CLAUDE.md", step.planning.documents.get("CLAUDE.md", "")))
+    config = step.planning.config
+    # Values of a file of the project: on one line, and within a fence, like its other texts.
+    commands = [
+        f"{name}: {' '.join(command.split())[:COMMAND_LIMIT]}"
+        for key, name in (("workflow.test_command", "tests"), ("workflow.build_command", "build"))
+        if (command := get(config, key, ""))
+    ]
+    language = " ".join(get(config, "response_language", "").split())[:LANGUAGE_LIMIT]
+    spoken = "Write what people will read (questions, options, summaries) in this language; not code, names"
+    return join(
+        section(title, fence("CLAUDE.md", step.planning.documents.get("CLAUDE.md", ""))),
+        section("The project's own commands", fence("commands", bullets(commands))),
+        section("Language", f"{spoken} or file formats.\n{fence('language', language)}") if language else "",
+    )
 
 
 def handoff_section(step: StepRequest) -> str:
