@@ -111,7 +111,8 @@ class AgentResult:
 
     *ended* says how the call ended: ``turns`` and ``dollars`` are limits, ``lost`` is set by the core
     if the process ended during the call. The core sets *uses*: the tools that were used in this
-    conversation, in order.
+    conversation, in order. It also sets *sent_back*: how many earlier answers of the call were sent back, in
+    this process or before a restart.
     """
 
     text: str = ""
@@ -121,6 +122,7 @@ class AgentResult:
     usage: Usage = attrs.field(factory=Usage)
     ended: Ended = "done"
     uses: tuple[ToolRecord, ...] = ()
+    sent_back: int = 0
 
 
 @attrs.frozen(kw_only=True)

@@ -189,7 +189,9 @@ class StepHost(Protocol):
 
         *accept* returns what is wrong with the result; nothing means it is accepted. The complaints go
         back into the same conversation, at most twice; then a fresh conversation is tried. If that does
-        not help either, the call fails with ``Permanent``.
+        not help either, the call fails with ``Permanent``. After a restart the recorded answer is judged
+        again, so what *accept* returns must follow from the result alone: one that complains only so often
+        looks at ``AgentResult.sent_back``.
         *functions* implement ``task.functions``, by name.
         """
         ...

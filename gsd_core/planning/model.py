@@ -197,7 +197,8 @@ class PhaseView:
     *context* and *research* are the texts of the files, empty if they do not exist. *checks* are the
     current results of the commands of all executed plans (only in verify; the core runs them). *ticked*
     is the phase's checkbox in ROADMAP.md. *history* is ``None`` if the project is not in a repository.
-    *commits* are the full ids of the commits of executed plans, by plan (only in verify).
+    *commits* are the full ids of the commits of executed plans, by plan (only in verify, and in steps of
+    plugins' own kinds), *changed* the paths that these commits changed (only in steps of plugins' own kinds).
     """
 
     number: str
@@ -218,6 +219,7 @@ class PhaseView:
     milestone: str = ""
     history: History | None = None
     commits: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
+    changed: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

@@ -276,12 +276,15 @@ async def run_agent(call: AgentCall) -> AgentResult:
     complaints: Sequence[str] = ()
     value: Any = None
     known, told = _recorded_answer(call), False
+    # Counted in the journal: a judge that complains only so often has to take the same answer again.
+    sent_back = sum(bool(f.data.get("value")) for f in _recorded_exchanges(call)) - (known is not None)
     for conversation in _conversations(call):
         task = attrs.evolve(call.task, conversation=conversation, run=call.run.id)
         task = attrs.evolve(task, prompt=_with_answers(call, task))
         call.tools = _recorded_tools(call, conversation)
         for _ in range(1 + MAX_COMPLAINTS):
             result, known = known or await _exchange(call, task), None
+            result, sent_back = attrs.evolve(result, sent_back=sent_back), sent_back + 1
             # Once for each call: the change is undone, and must not be held against the next answer.
             notes, told = (() if told else tuple(call.notes)), told or bool(call.notes)
             call.notes.clear()

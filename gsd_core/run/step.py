@@ -77,7 +77,7 @@ from .snapshot import installed_programs, plan_digests
 from .task_checks import about_earlier_attempts, check_before, replace_check
 from .tasks import commit_task, committed_tasks
 from .timeouts import core_at_work, inactivity_of
-from .verification import detect, merge_gaps, run_in_checkout, with_found_gaps
+from .verification import detect, merge_gaps, run_in_checkout, with_committed_work, with_found_gaps
 from .work import (
     end_of_attempt,
     found_before,
@@ -254,6 +254,8 @@ async def _execute(run: Run, step: StepRequest, gate: StepGate) -> Attempt:
                 guarded(run, step=step.id, attempt=step.attempt, inside=lambda: inside),
             ):
                 step = await detect(run, step, gate)
+        elif run.step_types.find(step.kind):
+            step = await with_committed_work(run, step)
         host = Host(run=run, step=step, gate=gate)
         async with inactivity_of(run.hooks, gsd_execute_step, run.limits.hard).running():
             names = executors(run, step.kind)

@@ -92,6 +92,16 @@ async def detect(run: Run, step: StepRequest, gate: StepGate) -> StepRequest:
     return evolve(step, phase=phase, report=report)
 
 
+async def with_committed_work(run: Run, step: StepRequest) -> StepRequest:
+    """Return a step of a plugin's kind with what git says about its phase: commits, changed paths, tree."""
+    if step.phase is None:
+        return step
+    git = Git(step.tree, environment={"GSD_RUN": run.id}, trusted=run.request.programs)
+    phase = evolve(step.phase, project=step.tree, commits=await phase_commits(git, step.phase))
+    paths = {path for ids in phase.commits.values() for sha in ids for path in await git.paths_of(sha)}
+    return evolve(step, phase=await with_history(git, evolve(phase, changed=tuple(sorted(paths)))))
+
+
 @frozen(kw_only=True)
 class Examination:
     """The *report* on a phase, the commands that were *refused* or timed out, and a *note* for the user."""

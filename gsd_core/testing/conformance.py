@@ -13,6 +13,7 @@ import secrets
 import shlex
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import timedelta
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 
 from gsd_core import hookspecs as specs
-from gsd_core.errors import PluginError, StepError
+from gsd_core.errors import ConfigError, PluginError, StepError
 from gsd_core.hookspecs import ConfigValue, Finding, ProjectInfo, RunInfo
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask, Permission, ToolUse
 from gsd_core.model.event import Event
@@ -30,7 +31,7 @@ from gsd_core.model.gap import Gap, GapReport
 from gsd_core.model.notice import Notice
 from gsd_core.model.question import Answer, Inquiry, refusal
 from gsd_core.model.sandbox import ConfinedProcess, SandboxedCommand, SandboxUnavailable
-from gsd_core.model.step import RunStep, StepHost, StepRequest, StepResult
+from gsd_core.model.step import RunStep, StepHost, StepRequest, StepResult, StepSituation, StepType
 from gsd_core.model.usage import Pause, Spend, Stop
 from gsd_core.planning.model import PhaseView
 from gsd_core.plugins.call_group import Outcome
@@ -38,6 +39,7 @@ from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.contexts import PluginContext, entered
 from gsd_core.plugins.isolation import PluginFailure
 from gsd_core.plugins.plugin_task import end_tasks
+from gsd_core.run.step_types import collect_step_types
 
 from .registry import make_hooks
 
@@ -223,6 +225,38 @@ def check_settings(plugin: object) -> tuple[type[Any], ...]:
         _require(not missing, f"{cls.__name__}: no default for {', '.join(missing)}")
         cls()
     return classes
+
+
+def check_steps(plugin: object, *situations: StepSituation) -> tuple[StepType, ...]:
+    """Check ``gsd_steps``: the kinds are valid, and whether a step is due is the same when asked again.
+
+    :func:`check_execute_step` checks that the plugin executes a step.
+    """
+    types: tuple[StepType, ...] = _contributions(plugin, specs.gsd_steps)
+    _require_unique(one.kind for one in types)
+    try:
+        collect_step_types(make_hooks(plugin))
+    except ConfigError as exc:
+        raise AssertionError(str(exc)) from exc
+    for one in types:
+        _require(bool(one.title.strip()), f"the kind {one.kind!r} has no title")
+        for path in one.writes:
+            # Filled in as in a run: "{phase}" begins with ".planning/phases/".
+            shown = path.replace("{phase}", ".planning/phases/01-one").replace("{number}", "01")
+            inside = bool(path) and not Path(shown).is_absolute() and ".." not in Path(shown).parts
+            _require(inside, f"{one.kind!r} writes {path!r}, which is not relative to the project's root")
+            _require(
+                "{" not in shown, f"{one.kind!r} writes {path!r}: only {{phase}} and {{number}} are known"
+            )
+        for situation in situations:
+            began = time.monotonic()
+            first, second = one.due(situation), one.due(situation)
+            _require(isinstance(first, bool), f"due of {one.kind!r} returned {first!r}, not a bool")
+            _require(first == second, f"due of {one.kind!r} returned {first}, then {second}")
+            seconds = (time.monotonic() - began) / 2
+            quick = seconds < DECLINE_LIMIT.total_seconds()
+            _require(quick, f"due of {one.kind!r} took {seconds:.1f} s; it is asked again and again")
+    return types
 
 
 def check_cli_commands(plugin: object) -> tuple[click.Command, ...]:

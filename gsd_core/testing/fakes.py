@@ -152,7 +152,7 @@ class FakeHost:
         complaints: tuple[str, ...] = ()
         for number in range(MAX_COMPLAINTS + 1):
             turn = Turn(key=key, task=task, complaints=complaints, functions=functions or {})
-            result = await self._take_turn(turn, number)
+            result = attrs.evolve(await self._take_turn(turn, number), sent_back=number)
             complaints = tuple(accept(result)) if accept else ()
             if not complaints:
                 self._results[key] = result

@@ -23,7 +23,7 @@ from gsd_core.model.ids import StepId, question_id
 from gsd_core.model.notice import Notice
 from gsd_core.model.question import Inquiry, Option, Question
 from gsd_core.model.sandbox import ConfinedProcess, Place
-from gsd_core.model.step import Idea, StepRequest
+from gsd_core.model.step import Idea, StepRequest, StepSituation
 from gsd_core.model.usage import Spend
 from gsd_core.planning.model import PhaseView, Plan, Planning, Task
 
@@ -96,6 +96,13 @@ def a_step(tree: Path, kind: str = "plan", **changes: Any) -> StepRequest:
         now=NOW,
     )
     return attrs.evolve(step, **changes)
+
+
+def a_situation(tree: Path, **changes: Any) -> StepSituation:
+    """Return what decides whether a step is due: phase 1 of the project *tree*, and no completed step."""
+    phase = changes.pop("phase", None) or a_phase(tree)
+    planning = Planning(name="A thing", phases=(phase,))
+    return attrs.evolve(StepSituation(project=tree, planning=planning, phase=phase), **changes)
 
 
 def a_task(tree: Path, prompt: str = "Describe the project.", **changes: Any) -> AgentTask:

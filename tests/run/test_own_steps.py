@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
-from gsd_core import Done, FileWrite, Found, Gap, StepHost, StepRequest, StepResult, StepSituation, StepType
+from gsd_core import (
+    AgentResult,
+    AgentTask,
+    Done,
+    FileWrite,
+    Found,
+    Gap,
+    StepHost,
+    StepRequest,
+    StepResult,
+    StepSituation,
+    StepType,
+)
 from gsd_core.errors import ConfigError
 from gsd_core.exit_codes import ExitCode
 from gsd_core.hook_markers import implements
 from gsd_core.hookspecs import gsd_execute_step, gsd_steps
+from gsd_core.journal.schema import Record
 from gsd_core.machine.state import Options
 from gsd_core.planning.verification import parse_verdict
 from gsd_core.run import RunEnd
+from gsd_core.run.runtime import Effects
 
 from . import harness as h
 
@@ -97,6 +112,18 @@ def test_the_gaps_it_finds_are_planned_executed_and_verified(tmp_path: Path) -> 
         *("1/verify/r1", "1/review/r1", "1/complete"),
     ]
     assert [step.round for step in review.seen] == [0, 1]
+    # It gets what the phase's commits changed, and in the next round also what the gap round changed.
+    for step, plans in zip(review.seen, (["01-01"], ["01-01", "01-02"]), strict=True):
+        assert step.phase is not None
+        assert step.phase.history is not None
+        assert sorted(step.phase.commits) == plans
+        shown = [
+            h.git(root, "show", "--format=", "--name-only", sha)
+            for sha in chain(*step.phase.commits.values())
+        ]
+        assert set(step.phase.changed) == set("\n".join(shown).split())
+        assert set(step.phase.changed) <= step.phase.history.files
+        assert ("LICENSE" in step.phase.changed) == (step.round == 1)
     verdicts = h.git(root, "log", "--format=%s", "--", ".planning/phases/01-entries/01-VERIFICATION.md")
     assert verdicts.splitlines() == ["docs(01): verify phase", "docs: review", "docs(01): verify phase"]
     assert (root / "LICENSE").exists()
@@ -239,3 +266,45 @@ def test_a_step_that_is_asked_for_leaves_the_lifecycle_where_it_is(tmp_path: Pat
     assert end.outcome == "done"
     assert completed(root)[:2] == ["init", "review/first"]
     assert completed(root)[-2:] == ["1/complete", "audit/v1.0"]
+
+
+class Ended(BaseException):
+    """Stands for the end of the process."""
+
+
+@frozen(kw_only=True)
+class EndingEffects(Effects):
+    """Effects that end the process before the first result of a review is recorded."""
+
+    def append(self, kind: str, data: Mapping[str, Any], *, step: str, **more: Any) -> Record:
+        if (kind, step) == ("step.result", "1/review"):
+            raise Ended
+        return super().append(kind, data, step=step, **more)
+
+
+def test_a_restart_does_not_forget_how_often_an_answer_was_sent_back(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    counts: list[int] = []
+    review = Review()
+
+    def accept(result: AgentResult) -> Sequence[str]:
+        counts.append(result.sent_back)
+        return ["better"] if result.sent_back < 2 else []
+
+    @implements(gsd_execute_step)
+    async def execute(step: StepRequest, host: StepHost) -> StepResult | None:
+        if step.kind == "review":
+            task = AgentTask(step=step.id, run=step.run, role="reviewer", prompt="Review.", tree=step.tree)
+            await host.run_agent("review", task, accept)
+        return await review.execute(step, host)
+
+    plugin = type("Plugin", (), {"steps": review.steps, "execute": staticmethod(execute)})()
+    given = h.request(root, h.one_phase(), given=h.idea(), review=plugin)
+    with pytest.raises(Ended):
+        h.do(evolve(given, effects=lambda journal, git: EndingEffects(journal=journal, git=git)))
+    end = h.do(h.request(root, h.one_phase(), review=plugin))
+
+    assert end.outcome == "done"
+    # The third answer is taken, and after the restart again: nobody is asked a fourth time.
+    assert counts == [0, 1, 2, 2]
+    assert [fact.step for fact in h.facts(root, "agent.opened")].count("1/review") == 3

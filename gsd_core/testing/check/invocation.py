@@ -23,11 +23,14 @@ from gsd_core.errors import Permanent, PluginError
 from gsd_core.model.event import EVENT_NAMES
 from gsd_core.model.gap import Gap, GapReport
 from gsd_core.model.sandbox import ConfinedProcess, Place
-from gsd_core.model.step import StepRequest, StepResult
+from gsd_core.model.step import StepRequest, StepResult, StepSituation
+from gsd_core.planning.model import Planning
 from gsd_core.plugins.call_group import Outcome
+from gsd_core.plugins.validation import hooks_of
 from gsd_core.testing import conformance, samples
 from gsd_core.testing.conformance import Invocation
 from gsd_core.testing.fakes import FakeAgentHost, FakeHost, Turn
+from gsd_core.testing.registry import make_manager
 
 from .rules import Findings
 from .runner import Request
@@ -89,7 +92,8 @@ def _call_hook(plugin: object, hook: str, request: Request, findings: Findings) 
         for rule in _ASYNC_RULES:
             findings.skipped.setdefault(rule, _AGENT_SKIPPED)
         return
-    for case in cases(hook, Path(request.project)):
+    own = _own_steps(plugin, Path(request.project)) if hook == "gsd_execute_step" else []
+    for case in [*cases(hook, Path(request.project)), *own]:
         invocation = Invocation(plugin=plugin, spec=spec, limit=case.limit)
         if not CaseCheck(hook=hook, case=case, invocation=invocation, findings=findings).run():
             return  # every further case would take just as long
@@ -122,6 +126,9 @@ _CONTRIBUTION_CHECKS: Mapping[str, Callable[[object, Path], Any]] = {
     "gsd_settings": lambda plugin, _: conformance.check_settings(plugin),
     "gsd_cli_commands": lambda plugin, _: conformance.check_cli_commands(plugin),
     "gsd_doctor": lambda plugin, _: conformance.check_doctor(plugin),
+    "gsd_steps": lambda plugin, project: conformance.check_steps(
+        plugin, samples.a_situation(project), StepSituation(project=project, planning=Planning())
+    ),
     "gsd_write_config": lambda plugin, project: conformance.check_write_config(
         plugin, samples.a_project(project)
     ),
@@ -255,12 +262,27 @@ def cases(hook: str, project: Path) -> list[Case]:
     return [case(index) for index in range(len(make(project)))]
 
 
-def _steps(project: Path) -> list[Arguments]:
-    def fail(turn: Turn) -> None:
-        raise Permanent("no agent is available in a check")
+def _no_agent(turn: Turn) -> None:
+    raise Permanent("no agent is available in a check")
 
+
+def _steps(project: Path) -> list[Arguments]:
     kinds = ("init", "discuss", "plan", "execute", "verify", "complete", "research")
-    return [(samples.a_step(project, kind), FakeHost(agent=fail)) for kind in kinds]
+    return [(samples.a_step(project, kind), FakeHost(agent=_no_agent)) for kind in kinds]
+
+
+def _own_steps(plugin: object, project: Path) -> list[Case]:
+    """Return a case for each kind of steps that the plugin adds itself, as in a project without an agent."""
+    manager = make_manager(plugin=plugin)
+    if hookspecs.gsd_steps.__name__ not in hooks_of(manager, plugin):
+        return []
+    types = conformance.check_steps(plugin)
+    limit = timedelta(seconds=_CASES["gsd_execute_step"][0])
+
+    def case(kind: str) -> Case:
+        return Case(arguments=lambda: (samples.a_step(project, kind), FakeHost(agent=_no_agent)), limit=limit)
+
+    return [case(one.kind) for one in types]
 
 
 def _agent_tasks(project: Path) -> list[Arguments]:

@@ -64,6 +64,8 @@ MAX_COMMANDS = 30
 
 MAX_FINDINGS = 20
 
+MAX_COMPLAINTS = 2
+
 NO_VERDICT = "the verifier gave no valid verdict"
 
 
@@ -126,7 +128,6 @@ async def _ask_verifier(
     )
     # Complain only twice, because the host starts a new conversation after a third complaint, which would
     # cost as much again. Then take the answer as it is: a must-have without a proven verdict becomes a gap.
-    complaints_left = 2
     commands_left = MAX_COMMANDS
     result = AgentResult()
 
@@ -144,11 +145,10 @@ async def _ask_verifier(
         return f"{status}\n{ran.output[-OUTPUT_LIMIT:]}".rstrip()
 
     def accept(answered: AgentResult) -> Sequence[str]:
-        nonlocal complaints_left, result
+        nonlocal result
         result = answered
-        if not complaints_left:
+        if answered.sent_back >= MAX_COMPLAINTS:
             return ()
-        complaints_left -= 1
         return tuple(_problems(required, answered.value, _sources(step, phase, answered)))
 
     try:

@@ -56,7 +56,7 @@ from .effects import (
 )
 from .plans import ScriptedTask
 from .product import FileEdit
-from .scenario import LAST_RESORT, Scenario, committed_before, is_accepted, is_success
+from .scenario import LAST_RESORT, Scenario, committed_before, is_accepted, is_success, listed_files
 
 MAX_TRIES = 3
 
@@ -153,6 +153,9 @@ class _TaskRun:
         prompt = self.task.prompt
         await self._use_tool()
         await self._ask_scripted()
+        if self.task.role == "reviewer":
+            for path in listed_files(prompt):
+                await self._may_read(path)
         if (wrong := self.rules.take(WrongAnswer, self._moment)) is not None:
             return wrong.value
         match self.task.role:
@@ -169,6 +172,8 @@ class _TaskRun:
                 return await self._execute(step.detail)
             case "verifier":
                 return await self._verify(step.phase)
+            case "reviewer":
+                return self.scenario.review()
             case "researcher":
                 return self.scenario.research()
             case "checker":

@@ -43,7 +43,7 @@ from .effects import (
 )
 from .plans import ScriptedTask
 from .product import FileEdit
-from .scenario import LAST_RESORT, Scenario, committed_before, is_accepted, is_success
+from .scenario import LAST_RESORT, Scenario, committed_before, is_accepted, is_success, listed_files
 
 MAX_TRIES = 3
 _OVERLOADED = Failure(529, "overloaded_error", "Overloaded")
@@ -75,7 +75,8 @@ class Replies:
         usage = self._usage(moment, request.model)
         if self.rules.take(Disconnect, moment):
             return Cut(Blocks((Text("The connection ends here."),), usage=usage))
-        message = self._scripted(transcript, moment) or self._next(transcript, moment)
+        reads = self._reads(transcript, moment)
+        message = reads or self._scripted(transcript, moment) or self._next(transcript, moment)
         return Blocks(tuple(message), usage=usage)
 
     def _moment(self, transcript: Transcript) -> Moment:
@@ -125,6 +126,13 @@ class Replies:
             return [*_answer(transcript, wrong.value)]
         return ()
 
+    def _reads(self, transcript: Transcript, moment: Moment) -> Sequence[Block]:
+        """Return the uses of Read with which a reviewer begins: of each file that its prompt lists."""
+        if moment.role != "reviewer" or transcript.has_ended or not transcript.tool("Read"):
+            return ()
+        paths = map(transcript.in_tree, listed_files(transcript.prompts))
+        return [_use("Read", file_path=path) for path in paths if not transcript.uses_for(path)]
+
     def _refuses(self, transcript: Transcript) -> bool:
         """Refuse one request of the scenario's overloaded step, after the first ``task_done``."""
         if transcript.request.step != self.scenario.overloaded_step or not transcript.uses_of("task_done"):
@@ -156,6 +164,8 @@ class Replies:
                 return _answer(transcript, self.scenario.research())
             case "checker":
                 return _answer(transcript, {"issues": []})
+            case "reviewer":
+                return _answer(transcript, self.scenario.review())
             case role:
                 raise ValueError(f"the scenario has no answer for the role {role!r}")
 

@@ -7,6 +7,7 @@ one to three phases, names taken from the idea. The agent ``rehearsal`` plays it
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import Iterable
@@ -240,6 +241,10 @@ class Scenario:
             return owner
         return f"{owner if colon else padded(phase)}-01"
 
+    def review(self) -> Json:
+        """Return the answer of a reviewer, who finds nothing."""
+        return {"findings": []}
+
     def _gap_plan(self, about: str) -> ScriptedPlan:
         return gap_plan(self.product, self._plans().usage_section, about)
 
@@ -326,6 +331,11 @@ def is_accepted(reply: str) -> bool:
 def committed_before(about: str) -> frozenset[int]:
     """Return the numbers of the tasks that an executor's prompt says are committed already."""
     return frozenset(int(number) for listed in _COMMITTED.findall(about) for number in listed.split(","))
+
+
+def listed_files(about: str) -> list[str]:
+    """Return the files that a reviewer's prompt lists, each as a JSON string in a list's item."""
+    return [json.loads(name) for name in re.findall(r'^- ("(?:[^"\\\n]|\\.)*")$', about, re.MULTILINE)]
 
 
 def is_success(reply: str) -> bool:

@@ -1,0 +1,8 @@
+"""Make the package importable in a checkout, where it is not installed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
