@@ -146,7 +146,12 @@ class RunSettings:
     skip_verify: bool = setting(
         False, flag="--skip-verify", help="skip verification (noted in the summary)", harmless=True
     )
-    skip_discuss: bool = setting(False, harmless=True)
+    skip_discuss: bool = setting(
+        False,
+        flag="--skip-discuss",
+        help="decide what is open about a phase without asking (noted in its CONTEXT.md)",
+        harmless=True,
+    )
     depth: Depth = setting(
         "standard", flag="--depth", help="how finely to divide the work into phases", harmless=True
     )

@@ -228,6 +228,36 @@ class CheckAnswer:
     reason: str
 
 
+@attrs.frozen(kw_only=True)
+class ChoiceAnswer:
+    """An option of a question about a phase; *description* says what it means for the user."""
+
+    label: str
+    description: str
+
+
+@attrs.frozen(kw_only=True)
+class GrayAreaAnswer:
+    """Something that the idea leaves open; *recommended* is the number of an option, counted from 1."""
+
+    area: str
+    question: str
+    why: str
+    options: tuple[ChoiceAnswer, ...]
+    recommended: int
+
+
+@attrs.frozen(kw_only=True)
+class DiscussionAnswer:
+    """The discusser's answer: what to ask, and what the phase is about."""
+
+    questions: tuple[GrayAreaAnswer, ...]
+    in_scope: tuple[str, ...]
+    out_of_scope: tuple[str, ...]
+    deferred: tuple[str, ...]
+    discretion: tuple[str, ...]
+
+
 class InvalidAnswer(ValueError):
     """A value that does not have the required structure; *problems* name each field, for the agent."""
 
@@ -328,6 +358,7 @@ ROADMAP = schema_of(RoadmapAnswer)
 PLANS = schema_of(PlansAnswer)
 REPORT = schema_of(ReportAnswer)
 CHECK = schema_of(CheckAnswer)
+DISCUSSION = schema_of(DiscussionAnswer)
 VERDICTS = schema_of(VerdictsAnswer)
 
 TASK_DONE = AgentFunction(

@@ -11,7 +11,6 @@ from gsd_core import (
     AgentResult,
     AgentTask,
     Artifact,
-    Conversation,
     FileWrite,
     Gap,
     KeyLink,
@@ -46,6 +45,7 @@ from .prompt_context import (
     existing_plans_section,
     fence,
     files_section,
+    follow_up,
     join,
     notes_section,
     phase_section,
@@ -85,7 +85,8 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
                 hint="edit the phase in .planning/ROADMAP.md, or write its plans by hand, and resume",
             )
         revision += 1
-        result = await host.run_agent(f"revise-{revision}", _revision(task, result, problems), _accept)
+        points = section(prompt_text("revise"), fence("problems", bullets(problems)))
+        result = await host.run_agent(f"revise-{revision}", follow_up(task, result, points), _accept)
         plans = _plans(step, result)
 
     ids = [plan.id for plan in plans]
@@ -133,15 +134,6 @@ def _accept(result: AgentResult) -> Sequence[str]:
     if problems := validate_answer(PlansAnswer, result.value):
         return problems
     return () if parse_answer(PlansAnswer, result.value).plans else ("plans: at least one plan is required",)
-
-
-def _revision(task: AgentTask, result: AgentResult, problems: Sequence[str]) -> AgentTask:
-    """Return the task of a revision: the same conversation if there is one, else the whole prompt again."""
-    points = section(prompt_text("revise"), fence("problems", bullets(problems)))
-    if not result.conversation:
-        return attrs.evolve(task, prompt=join(task.prompt, points))
-    conversation = Conversation(id=result.conversation, cwd=str(task.tree), resume=True)
-    return attrs.evolve(task, prompt=points, conversation=conversation)
 
 
 def _plans(step: StepRequest, result: AgentResult) -> tuple[Plan, ...]:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from gsd_core import Gap, Plan, StepRequest
 from gsd_core.planning.check import Issue, check_plans, check_serves
+from gsd_core.planning.context import read_decisions, uncovered
 
 from .paths import phase_of, unwritten_plan_ids
 
@@ -29,6 +30,12 @@ def validate_plans(step: StepRequest, plans: Sequence[Plan]) -> tuple[str, ...]:
                 problems.append(
                     f"{plan.id}, task {task.number}: the check `{task.check}` proves nothing ({hint})"
                 )
+    if not step.round:
+        # In a gap round, a decision that is not covered is one of the gaps.
+        problems += [
+            f"no plan names decision {one.id}, in the action of the task that implements it: {one.text}"
+            for one in uncovered(read_decisions(phase.context), [*phase.plans, *plans])
+        ]
     written = {plan.id for plan in plans}
     if missing := [plan_id for plan_id in unwritten_plan_ids(phase) if plan_id not in written]:
         problems.append(f"plans listed in the roadmap are missing: {', '.join(missing)}")

@@ -169,7 +169,9 @@ class _TaskRun:
                 return await self._execute(step.detail)
             case "verifier":
                 return await self._verify(step.phase)
-            case "researcher" | "discusser":
+            case "discusser":
+                return self.scenario.discussion(prompt)
+            case "researcher":
                 raise Permanent(f"the scenario has no answer for the role {self.task.role!r}")
 
     async def _verify(self, phase: str) -> Any:
@@ -347,6 +349,7 @@ class FakeSettings:
     question: bool = setting(True)
     gap: bool = setting(True)
     overloaded: bool = setting(True)
+    discuss: bool = setting(False)
 
 
 @implements(gsd_settings)
@@ -364,6 +367,7 @@ def _by_settings(run: RunInfo) -> Scenario:
         question=chosen.question,
         gap=chosen.gap,
         overloaded=chosen.overloaded,
+        discuss=chosen.discuss,
     )
 
 
