@@ -26,6 +26,7 @@ EVENTS: dict[str, tuple[str, str]] = {
     ),
     "question.asked": ("the run asks one or more questions", "key, inquiry"),
     "question.answered": ("a question was answered", "question, words, how, by, via"),
+    "question.withdrawn": ("questions need no answer any more", "questions"),
     "gap.found": ("verification found gaps", "phase, round, gaps"),
     "gap.escalated": ("gaps remain, and a human is asked what to do", "phase, gaps"),
     "error.escalated": ("a step failed, and a human is asked what to do", "phase, error"),
@@ -39,7 +40,8 @@ EVENTS: dict[str, tuple[str, str]] = {
     ),
     "files.left": (
         "files that changed during a plan, and that no task named, stay uncommitted; *why* is `secrets` if "
-        "they may contain one, and *found* then says what, by path",
+        "they may contain one, and *found* then says what, by path, and `command` if a command of the user "
+        "left them",
         "paths, found, why",
     ),
     "cost.changed": ("an agent call ended; its own usage, not a total", "dollars, tokens, calls, basis"),
@@ -47,8 +49,12 @@ EVENTS: dict[str, tuple[str, str]] = {
         "an agent did something; the last ones before a kill may be lost",
         "key, kind, tool, text, usage",
     ),
+    "notice.failed": ("a notification did not reach a service", "notice, service, reason"),
     "plugin.failed": ("a plugin raised, timed out or returned something invalid", "plugin, hook, error"),
-    "recovered": ("gsd cleaned up after a crash when it started", "processes, locks, lost"),
+    "recovered": (
+        "gsd cleaned up when it started; *crashed*: the last process ended without closing the run",
+        "processes, locks, lost, crashed",
+    ),
 }
 
 FACTS: dict[str, tuple[str, str]] = {
@@ -59,7 +65,7 @@ FACTS: dict[str, tuple[str, str]] = {
         "head, claims, trusted",
     ),
     "run.closed": ("the process stops working on the run", "outcome, exit, reason, notes, dollars, commits"),
-    "recovered": ("gsd cleaned up after a crash", "processes, locks, lost"),
+    "recovered": ("gsd cleaned up after a crash", "processes, locks, lost, crashed"),
     "project.observed": (
         "the content of the planning files, recorded when it differs from the last time",
         "due, idle, milestone, phases",
@@ -80,7 +86,7 @@ FACTS: dict[str, tuple[str, str]] = {
     "landing.failed": ("a recorded result cannot be written now; the next start tries again", "error"),
     "step.result": (
         "the step's result, recorded before any of it is written",
-        "result, phase, gaps, failed_detectors, passed",
+        "result, phase, gaps, failed_detectors, passed, plans",
     ),
     "step.completed": ("the result is written and committed", "commit, subject, gaps, paths, plans"),
     "step.failed": ("the step failed permanently", "error"),
@@ -107,11 +113,29 @@ FACTS: dict[str, tuple[str, str]] = {
     ),
     "guard.accepted": (
         "files that only the run may change were changed while agents in a sandbox worked: by a person, "
-        "because the agents cannot",
-        "paths",
+        "because the agents cannot; or, with *owned*, by an agent that owns the planning",
+        "paths, owned",
+    ),
+    "config.overlaid": (
+        "`.planning/config.json` is about to get other values for an agent call: *put* are these, *before* "
+        "the user's own, in lists that are empty for a missing one; *clean*: the file was committed",
+        "put, before, clean",
+    ),
+    "config.restored": (
+        "the user's own values are back; *keys* had to be put back one by one, *commit* has them if the "
+        "agent had committed the others",
+        "keys, commit",
     ),
     "guard.undone": ("that is undone, except for the problems", "problems"),
     "plan.edited": ("a plan is no longer as the run wrote it", "plan, path, sha256, before"),
+    "phase.added": (
+        "a phase was added on request of another process; or why it was not (error)",
+        "phase, name, after, by, commit, error",
+    ),
+    "todo.edited": (
+        "a todo was added or completed on request of another process; or why it was not (error)",
+        "todo, what, by, error",
+    ),
     "question.asked": ("an inquiry was asked", "inquiry, occasion, gaps, error"),
     "question.answered": ("a question was answered", "answer"),
     "question.withdrawn": ("an inquiry no longer counts; it is asked again if it is still due", "key"),
@@ -120,7 +144,11 @@ FACTS: dict[str, tuple[str, str]] = {
     "timer.fired": ("that time has come", ""),
     "control.asked": ("someone asked the run to stop", "what, by, via"),
     "step.asked": ("the user asked for a step", "text"),
-    "notice.sent": ("a notification was sent", "key, ok, failed"),
+    "notice.begun": ("a notification is about to be sent; recorded so that it is sent once", "key, type"),
+    "notice.sent": (
+        "it was sent, or not: *ok* and *failed* are plugins, *deliveries* has the result for each service",
+        "key, ok, failed, deliveries",
+    ),
     "plugin.failed": ("a plugin raised, timed out or returned something invalid", "plugin, hook, error"),
 }
 

@@ -18,7 +18,7 @@ from .hook_markers import PROJECT, Mark, hookimpl, hookspec, implements
 from .model.agent import AgentHost, AgentResult, AgentTask, Permission, ToolUse
 from .model.event import Event
 from .model.gap import Gap, GapReport
-from .model.notice import Notice
+from .model.notice import Delivery, Notice
 from .model.question import Answer, Inquiry
 from .model.sandbox import ConfinedProcess, SandboxedCommand, SandboxUnavailable
 from .model.step import RunStep, StepHost, StepRequest, StepResult, StepType
@@ -83,7 +83,8 @@ def gsd_cli_commands() -> Iterable[click.Command]:
     """Contribute subcommands of ``gsd``.
 
     When: only when the subcommand is not built in.
-    Return: click commands; two plugins cannot contribute the same name.
+    Return: click commands; two plugins cannot contribute the same name. In a command, ``settings_of``
+    returns what the environment and the user's own file set, without the project's files.
     Failure: the plugin is skipped and reported.
     Since: 0.1.
 
@@ -120,7 +121,8 @@ def gsd_settings() -> Iterable[type[Any]]:
 def gsd_doctor() -> Iterable[Finding]:
     """Check whether the environment and the settings allow the plugin to work.
 
-    When: before a run, for the agents that the setting ``run.agent`` lists; nothing has been written.
+    When: before a run, for the agents and executors that the settings ``run.agent``, ``run.execute`` and
+    ``run.workflow`` choose; nothing has been written. The working directory is the project, if it exists.
     Return: findings; one that is not ``ok`` ends the start with exit code 4.
     Failure: the plugin's findings are skipped, and the plugin is reported.
     Since: 0.1.
@@ -421,13 +423,14 @@ async def gsd_on_event(event: Event) -> None:
 
 
 @hookspec(mode="fan_out")
-async def gsd_notify(notice: Notice) -> None:
+async def gsd_notify(notice: Notice) -> Sequence[Delivery] | None:
     """Notify someone.
 
-    When: a question is open, a phase is done, something failed, the run ended or crashed.
-    Return: nothing.
+    When: a question is open or still open, a phase is done, something failed, the run ended or crashed.
+    Return: what was sent to which service; an empty sequence if nothing was to be sent. ``None`` means that
+    the plugin has sent it.
     Calling: at most 10 s for each plugin; no step waits for it.
-    Failure: recorded; the run continues.
+    Failure: recorded; the run continues. It is not sent again.
     Since: 0.1.
 
     Example::

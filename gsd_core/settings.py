@@ -28,6 +28,7 @@ import attrs
 
 from .errors import ConfigError
 from .files import read_below
+from .model.notice import NOTICE_TYPES, NoticeType
 from .model.step import Depth, Profile
 
 if TYPE_CHECKING:
@@ -122,15 +123,20 @@ class RunSettings:
     """The core's settings for a run, section ``run``.
 
     *agent*, *execute*, *workspace*, *sandboxes*: the plugins to use; a later one is called if those before
-    it decline. *sandbox*: whether to confine what a model or a repository wrote: ``auto`` if a sandbox works
-    on this machine, ``required`` not to run without one, ``off`` never. *sandbox_caches*: whether a
-    project's private home in the sandbox begins with copies of the user's package caches. *phases*: a range
-    such as ``1-3,5,7.1``. *gap_rounds*: how often a phase may be planned again for the gaps that its
-    verification found. *wait_for_answers*: how long an unattended run waits for an answer before it exits.
+    it decline. *workflow*: who does the steps of a phase: ``native``, or ``commands`` for the user's own GSD
+    commands, which is the same as ``commands`` in front of *execute*. *sandbox*: whether to confine what a
+    model or a repository wrote: ``auto`` if a sandbox works on this machine, ``required`` not to run without
+    one, ``off`` never. *sandbox_caches*: whether a project's private home in the sandbox begins with copies
+    of the user's package caches. *phases*: a range such as ``1-3,5,7.1``. *gap_rounds*: how often a phase may
+    be planned again for the gaps that its verification found. *wait_for_answers*: how long an unattended run
+    waits for an answer before it exits.
     """
 
     agent: tuple[str, ...] = setting(("claude",), flag="--agent", help="agent plugin to use")
     execute: tuple[str, ...] = setting(("native",))
+    workflow: Literal["native", "commands"] = setting(
+        "native", flag="--workflow", help="who does the steps: native, or commands (your own GSD commands)"
+    )
     workspace: tuple[str, ...] = setting(("inplace",))
     sandbox: Literal["auto", "required", "off"] = setting(
         "auto",
@@ -170,6 +176,13 @@ class RunSettings:
     )
     wait_for_answers: timedelta = setting(timedelta(0), harmless=at_most(timedelta(days=1)))
 
+    @property
+    def executors(self) -> tuple[str, ...]:
+        """The plugins that execute steps, in the order in which they are asked."""
+        if self.workflow == "native":
+            return self.execute
+        return tuple(dict.fromkeys((self.workflow, *self.execute)))
+
 
 @attrs.frozen(kw_only=True)
 class LimitSettings:
@@ -189,7 +202,46 @@ class LimitSettings:
     detector: timedelta = setting(timedelta(minutes=10), harmless=at_most(timedelta(hours=1)))
 
 
-CORE_SECTIONS: tuple[tuple[str, type], ...] = (("run", RunSettings), ("limits", LimitSettings))
+@attrs.frozen(kw_only=True)
+class NotifySettings:
+    """Which notifications are sent, section ``notify``; the plugins' own settings say where to.
+
+    *events*: the types of notifications to send: ``question``, ``progress``, ``error``, ``crash`` and
+    ``complete``. *remind_after*: how long a question has to stay open until people are reminded of it; each
+    further reminder comes after twice the time, up to a day. 0 means no reminder.
+    """
+
+    events: tuple[NoticeType, ...] = setting(NOTICE_TYPES)
+    remind_after: timedelta = setting(timedelta(hours=1))
+
+
+def _decides_nothing(value: Any, otherwise: Any) -> bool:
+    """Whether questions that nobody answers stay unanswered, for *harmless*."""
+    return value in ("wait", "stop")
+
+
+@attrs.frozen(kw_only=True)
+class QuestionSettings:
+    """What becomes of a question that nobody answers, section ``questions``.
+
+    *unanswered*: what to do with a question that is open for longer than *timeout*. ``wait`` leaves it open:
+    a run that nobody can answer now ends with exit code 3. ``recommended`` waits until then, and takes the
+    recommended option; a question without one, one for a human only, and the choice between retry, skip and
+    abort stay open. ``stop`` ends the run with exit code 3 even if somebody could still answer.
+    """
+
+    unanswered: Literal["wait", "recommended", "stop"] = setting(
+        "wait", harmless=_decides_nothing, consent=True
+    )
+    timeout: timedelta = setting(timedelta(hours=1), consent=True)
+
+
+CORE_SECTIONS: tuple[tuple[str, type], ...] = (
+    ("run", RunSettings),
+    ("limits", LimitSettings),
+    ("notify", NotifySettings),
+    ("questions", QuestionSettings),
+)
 
 
 COMMAND_LINE = "command line"

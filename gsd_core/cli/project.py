@@ -184,3 +184,23 @@ def holder_of(root: Path) -> Holder | None:
     folder = core_folder(root)
     held = owner(folder) if folder else None
     return Holder(pid=held.pid, host=held.host, since=held.since) if held else None
+
+
+def notes_of(root: Path) -> list[str]:
+    """Return what other tools left in the project that its user should know before work continues."""
+    from gsd_core.planning.handoff import read_handoff, waiting_for
+    from gsd_core.planning.workstreams import active_workstream
+
+    notes: list[str] = []
+    if name := active_workstream(root):
+        notes.append(f"the workstream {name!r} is active; gsd works on .planning itself only")
+    if question := waiting_for(root):
+        notes.append(f"another tool waits for an answer: {question}")
+    if handoff := read_handoff(root):
+        where = ", ".join(filter(None, [f"phase {handoff.phase}" if handoff.phase else "", handoff.task]))
+        notes.append(f"work was paused{f' in {where}' if where else ''} ({', '.join(handoff.paths)})")
+        notes += [f"before it continues: {blocker}" for blocker in handoff.blockers]
+        notes += [f"noted: {handoff.notes}"] if handoff.notes else []
+        notes += [f"to do next: {handoff.next_action}"] if handoff.next_action else []
+        notes += handoff.flaws
+    return notes

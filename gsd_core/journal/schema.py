@@ -75,7 +75,7 @@ class Record:
 
 @attrs.frozen(kw_only=True)
 class InboxItem:
-    """A message from another process to the run: its *kind* (``answer`` or ``stop``), sender and time."""
+    """A message from another process to the run: its *kind* (``answer``, ``stop``, ``phase``) and sender."""
 
     id: int
     kind: str

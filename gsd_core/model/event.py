@@ -23,6 +23,7 @@ EventName: TypeAlias = Literal[
     "attempt.failed",
     "question.asked",
     "question.answered",
+    "question.withdrawn",
     "gap.found",
     "gap.escalated",
     "error.escalated",
@@ -31,6 +32,7 @@ EventName: TypeAlias = Literal[
     "files.left",
     "cost.changed",
     "agent.activity",
+    "notice.failed",
     "plugin.failed",
     "recovered",
 ]

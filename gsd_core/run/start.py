@@ -34,6 +34,7 @@ from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
 from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import End
+from gsd_core.model.event import Event
 from gsd_core.model.ids import new_run_id
 from gsd_core.model.notice import Notice
 from gsd_core.model.step import Idea
@@ -49,6 +50,8 @@ from .guard import finish as finish_undoing
 from .last_run import LastRun, read_last_run
 from .loop import loop
 from .notes import notes_of
+from .overlay import restore as restore_config
+from .phase_edits import finish_edit
 from .preflight import check_project, check_repository, kept_idea
 from .publishing import publishing
 from .questions import take_answers
@@ -150,6 +153,7 @@ async def _open(
 
     opening: list[Record] = []
     interrupted = any(record.status == "running" for record in last.state.steps.values())
+    await finish_edit(run)
     planning = snapshot_of(await read_project(request.root, git))
     claims = claims_at_opening(last.state, planning, interrupted=interrupted)
     head = await git.head() or ""
@@ -157,7 +161,7 @@ async def _open(
         base = {"commit": head or None, "dirty": list(await git.dirty())}
         idea = unstructure(run.idea) if run.idea else None
         earlier = bool(await git.trailed())
-        data = {"idea": idea, "workflow": "native", "base": base, "journal_lost": earlier}
+        data = {"idea": idea, "workflow": run.settings.workflow, "base": base, "journal_lost": earlier}
         opening.append(run.record("run.started", data))
     elif interrupted:
         # What was committed since may be the agent's doing.
@@ -224,6 +228,7 @@ async def _with_plugins(run: Run, opening: Sequence[Record], stopper: Stopper | 
     """
     leftovers = await end_leftovers(run)
     await finish_undoing(run)
+    await restore_config(run)
     async with AsyncExitStack() as stack:
         info = run.request.info
         for plugin, context in run.hooks.collect(gsd_lifespan, lambda context: str(id(context)), info).items:
@@ -238,10 +243,15 @@ async def _with_plugins(run: Run, opening: Sequence[Record], stopper: Stopper | 
         if any(leftovers.values()):
             run.record("recovered", leftovers)
         try:
-            return await _close(run, await _loop_to_end(run, stopper))
+            end = await _loop_to_end(run, stopper)
+            closed = await _close(run, end)
+            if run.state.closed is None:
+                # The journal cannot be written, so no fact says that the run ended.
+                publisher.notify(run.state, _end_event(run, end))
+            return closed
         except Exception as exc:
             if not isinstance(exc, GsdError):
-                publisher.send(_crash_notice(run, exc))
+                publisher.notifier.send(_crash_notice(run, exc, publisher.notifier.command))
             raise
 
 
@@ -345,13 +355,19 @@ async def _close(run: Run, end: End) -> RunEnd:
     )
 
 
-def _crash_notice(run: Run, exc: Exception) -> Notice:
+def _end_event(run: Run, end: End) -> Event:
+    return Event(
+        seq=run.state.seq, name="run.closed", at=run.now(), run=run.id, data={**unstructure(end), "notes": []}
+    )
+
+
+def _crash_notice(run: Run, exc: Exception, command: str) -> Notice:
     return Notice(
         key=f"crash {run.id} {run.state.seq}",
         type="crash",
         level="error",
-        title=f"{run.root.name}: gsd crashed; resume with `{run.request.info.command} resume`",
-        body=clip(safe_text(f"{type(exc).__name__}: {exc}"), 2000),
+        title=f"{run.root.name}: gsd crashed",
+        body=f"{clip(safe_text(f'{type(exc).__name__}: {exc}'), 2000)}\nContinue with: {command} resume",
         run=run.id,
     )
 

@@ -210,6 +210,7 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("rehearsal", "lifespan"): check_lifespan,
     ("rehearsal", "settings"): check_settings,
     ("native", "execute_step"): check_native_executes_code_steps,
+    ("commands", "doctor"): lambda plugin, tree: kit.check_doctor(plugin),
     ("terminal", "answer"): check_no_answer_without_a_terminal,
     ("terminal", "lifespan"): check_lifespan,
     ("terminal", "notify"): check_notify,
@@ -236,6 +237,8 @@ CHECKS: dict[tuple[str, str], Check] = {
 }
 NEEDS_A_PROCESS = {
     *(("claude", "run_agent"), ("rehearsal", "run_agent")),
+    # See tests/commands.
+    *(("commands", "execute_step"), ("commands", "steps")),
     # See tests/sandbox.
     *(("bubblewrap", "sandbox"), ("seatbelt", "sandbox")),
 }
