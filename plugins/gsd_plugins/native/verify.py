@@ -15,17 +15,14 @@ import attrs
 from gsd_core import (
     AgentResult,
     AgentTask,
-    Answer,
     Evidence,
     FileWrite,
     Gap,
     GapReport,
     HumanCheck,
-    Inquiry,
     Limits,
     Observation,
     PhaseView,
-    Question,
     RejectedAnswer,
     StepHost,
     StepRequest,
@@ -37,6 +34,7 @@ from gsd_core import (
 from gsd_core.planning.must_haves import MustHave, required_of
 from gsd_core.planning.verification import render_verification
 
+from .acceptance import ask_person
 from .answers import (
     RUN_COMMAND,
     VERDICTS,
@@ -48,7 +46,6 @@ from .answers import (
     parse_answer,
     validate_answer,
 )
-from .checkpoints import BROKEN, WORKS
 from .citations import Sources, describe
 from .models import model_for
 from .paths import executed_plans, phase_file, phase_of
@@ -75,14 +72,14 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     report = attrs.evolve(report, gaps=(*report.gaps, *_contradicted(required, report)))
     if undecided := _undecided(required, report):
         report = await _ask_verifier(step, phase, host, undecided, report)
-    report = await _ask_human(step, host, report)
+    report, tests = await ask_person(step, host, report)
     requirements = step.planning.requirements
     text = render_verification(phase, report, now=step.now, previous=phase.verdict, requirements=requirements)
     number = padded(phase.number)
     return StepResult(
         subject=f"docs({number}): verify phase",
         outcome=Verified(report=report),
-        files=(FileWrite(path=phase_file(phase, f"{number}-VERIFICATION.md"), text=text),),
+        files=(FileWrite(path=phase_file(phase, f"{number}-VERIFICATION.md"), text=text), *tests),
     )
 
 
@@ -329,38 +326,3 @@ def _with_findings(report: GapReport, value: object) -> GapReport:
             seen = Observation(text=finding.problem, severity=finding.severity, where=finding.where)
             report = attrs.evolve(report, observations=(*report.observations, seen))
     return report
-
-
-# Manual checks
-
-
-async def _ask_human(step: StepRequest, host: StepHost, report: GapReport) -> GapReport:
-    """Return the report with its manual checks answered; what a person rejects becomes a gap."""
-    # With gaps, the checks stay open: the repairs would make a person check everything twice.
-    if not report.human or report.gaps or report.failed_detectors:
-        return report
-    questions = tuple(_question(check) for check in report.human)
-    reason = "only a person can verify this"
-    answers = await host.ask(Inquiry(kind="checkpoint", step=step.id, questions=questions, reason=reason))
-    answered = attrs.evolve(report, human=())
-    for check, answer in zip(report.human, answers, strict=True):
-        answered = _with_answer(answered, check, answer)
-    return answered
-
-
-def _question(check: HumanCheck) -> Question:
-    lines = [check.test, f"Expected: {check.expected}" if check.expected else "", check.why]
-    text = "\n".join(dict.fromkeys(line for line in lines if line))
-    return Question(text=text, header="Please check", options=(WORKS, BROKEN), inspection=True)
-
-
-def _with_answer(report: GapReport, check: HumanCheck, answer: Answer) -> GapReport:
-    about = check.about or check.test
-    if answer.chosen == (WORKS.label,):
-        if answer.is_assumption:
-            assumed = attrs.evolve(check, about=about, result="assumed")
-            return attrs.evolve(report, assumed=(*report.assumed, assumed))
-        proof = Evidence(about=about, holds=True, proof=f"checked by hand: {answer.words}", by=answer.how)
-        return attrs.evolve(report, evidence=(*report.evidence, proof))
-    gap = Gap(truth=check.expected or check.test, reason=answer.words, about=about, found_by="human")
-    return attrs.evolve(report, gaps=(*report.gaps, gap))
