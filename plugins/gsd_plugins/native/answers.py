@@ -258,6 +258,43 @@ class DiscussionAnswer:
     discretion: tuple[str, ...]
 
 
+@attrs.frozen(kw_only=True)
+class ClueAnswer:
+    """One thing that a debugger examined: what it *checked*, what it *found*, and what that means."""
+
+    checked: str
+    found: str
+    implication: str
+
+
+@attrs.frozen(kw_only=True)
+class PlaceAnswer:
+    """A file that has to do with a root cause, and what is wrong in it."""
+
+    path: str
+    issue: str
+
+
+@attrs.frozen(kw_only=True)
+class DiagnosisAnswer:
+    """The diagnosis of one *gap* (its key); an empty *root_cause* means that it was not found."""
+
+    gap: str
+    actual: str
+    reproduction: str
+    clues: tuple[ClueAnswer, ...]
+    root_cause: str
+    files: tuple[PlaceAnswer, ...]
+    fix: str
+
+
+@attrs.frozen(kw_only=True)
+class DiagnosesAnswer:
+    """The debugger's answer: one diagnosis for each gap."""
+
+    diagnoses: tuple[DiagnosisAnswer, ...]
+
+
 class InvalidAnswer(ValueError):
     """A value that does not have the required structure; *problems* name each field, for the agent."""
 
@@ -358,6 +395,7 @@ ROADMAP = schema_of(RoadmapAnswer)
 PLANS = schema_of(PlansAnswer)
 REPORT = schema_of(ReportAnswer)
 CHECK = schema_of(CheckAnswer)
+DIAGNOSES = schema_of(DiagnosesAnswer)
 DISCUSSION = schema_of(DiscussionAnswer)
 VERDICTS = schema_of(VerdictsAnswer)
 

@@ -12,6 +12,7 @@ PROFILES: Mapping[Role, Mapping[Profile, str]] = {
     "roadmapper": {"quality": "opus", "balanced": "sonnet", "budget": "sonnet", "adaptive": "opus"},
     "executor": {"quality": "opus", "balanced": "sonnet", "budget": "sonnet", "adaptive": "sonnet"},
     "discusser": {"quality": "opus", "balanced": "opus", "budget": "sonnet", "adaptive": "opus"},
+    "debugger": {"quality": "opus", "balanced": "sonnet", "budget": "sonnet", "adaptive": "opus"},
     "verifier": {"quality": "sonnet", "balanced": "sonnet", "budget": "haiku", "adaptive": "sonnet"},
 }
 """``adaptive`` chooses by the tier of GSD's agent: heavy, standard or light. ``inherit`` chooses nothing."""

@@ -34,6 +34,7 @@ from gsd_core.planning.plan import render_plan
 from gsd_core.planning.waves import waves
 
 from .answers import PLANS, PlanAnswer, PlansAnswer, TaskAnswer, parse_answer, validate_answer
+from .debug import Diagnosis, key_of, read_diagnoses
 from .models import model_for
 from .paths import phase_file, phase_of, position, unwritten_plan_ids
 from .plan_checks import normalized, validate_plans
@@ -104,6 +105,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
 
 def _prompt(step: StepRequest, phase: PhaseView) -> str:
     gaps = step.report.gaps if step.report and step.round else ()
+    diagnosed = read_diagnoses(phase) if gaps else {}
     return join(
         phase_section(step, phase),
         constraints_section(step, phase),
@@ -114,19 +116,23 @@ def _prompt(step: StepRequest, phase: PhaseView) -> str:
         programs_section(step),
         conventions_section(step),
         handoff_section(step),
-        section("Gaps to close", fence("gaps", "\n".join(map(_describe_gap, gaps)))),
+        section("Gaps to close", fence("gaps", "\n".join(_describe_gap(gap, diagnosed) for gap in gaps))),
         section("Plans listed in the roadmap, to be written now", bullets(unwritten_plan_ids(phase))),
         "" if step.round else f"At most {MAX_PLANS[step.depth]} plans.",
     )
 
 
-def _describe_gap(gap: Gap) -> str:
+def _describe_gap(gap: Gap, diagnosed: Mapping[str, Diagnosis]) -> str:
+    known = diagnosed.get(key_of(gap), Diagnosis())
     details = {
         "truth": gap.truth,
         "reason": gap.reason,
         "evidence": gap.evidence,
         "files": "; ".join(f"{artifact.path}: {artifact.issue}" for artifact in gap.artifacts),
         "missing": "; ".join(gap.missing),
+        "root cause": known.root_cause,
+        "places": known.files,
+        "suggested fix": known.fix,
     }
     lines = [f"  {name}: {' '.join(text.split())}" for name, text in details.items() if text]
     return "\n".join([f"- gap {gap.key}", *lines])

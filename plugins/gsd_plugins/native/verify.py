@@ -39,8 +39,6 @@ from .answers import (
     RUN_COMMAND,
     VERDICTS,
     FindingAnswer,
-    InvalidAnswer,
-    RunCommand,
     VerdictAnswer,
     VerdictsAnswer,
     parse_answer,
@@ -50,15 +48,10 @@ from .citations import Sources, describe
 from .models import model_for
 from .paths import executed_plans, phase_file, phase_of
 from .prompt_context import bullets, fence, join, section, system_prompt
+from .run_command import OUTPUT_LIMIT, command_runner
 
 STATEMENT_LIMIT = 600
 CONSTRAINTS_LIMIT = 4000
-OUTPUT_LIMIT = 1500
-"""Characters of a command's output that the verifier sees, from its end."""
-
-MAX_COMMANDS = 30
-"""Commands that a verifier may run in one verification."""
-
 MAX_FINDINGS = 20
 
 NO_VERDICT = "the verifier gave no valid verdict"
@@ -124,21 +117,7 @@ async def _ask_verifier(
     # Complain only twice, because the host starts a new conversation after a third complaint, which would
     # cost as much again. Then take the answer as it is: a must-have without a proven verdict becomes a gap.
     complaints_left = 2
-    commands_left = MAX_COMMANDS
     result = AgentResult()
-
-    async def run_command(arguments: Mapping[str, Any]) -> str:
-        nonlocal commands_left
-        try:
-            command = parse_answer(RunCommand, arguments).command
-        except InvalidAnswer as error:
-            return f"Not valid: {error}"
-        if not commands_left:
-            return f"{MAX_COMMANDS} commands have been run: give your verdicts now."
-        commands_left -= 1
-        ran = await host.run_command(command)
-        status = "It did not run to its end." if ran.exit is None else f"exit {ran.exit}"
-        return f"{status}\n{ran.output[-OUTPUT_LIMIT:]}".rstrip()
 
     def accept(answered: AgentResult) -> Sequence[str]:
         nonlocal complaints_left, result
@@ -149,7 +128,7 @@ async def _ask_verifier(
         return tuple(_problems(required, answered.value, _sources(step, phase, answered)))
 
     try:
-        result = await host.run_agent("verify", task, accept, {RUN_COMMAND.name: run_command})
+        result = await host.run_agent("verify", task, accept, {RUN_COMMAND.name: command_runner(host)})
         value = result.value
     except RejectedAnswer as error:
         value = error.value

@@ -171,6 +171,8 @@ class _TaskRun:
                 return await self._verify(step.phase)
             case "discusser":
                 return self.scenario.discussion(prompt)
+            case "debugger":
+                return self.scenario.diagnoses(prompt)
             case "researcher":
                 raise Permanent(f"the scenario has no answer for the role {self.task.role!r}")
 

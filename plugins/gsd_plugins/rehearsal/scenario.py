@@ -31,6 +31,7 @@ _LISTED = re.compile(r"^- ((?:[A-Z][A-Z0-9_-]*-\d+|\d[\w.]*:C\d+)): ", re.MULTIL
 """The requirements and criteria in a planner's prompt."""
 _CHECKPOINT = re.compile(r"^(\d+)\. .* \(checkpoint:[\w-]+\)$", re.MULTILINE)
 """A checkpoint in the list of tasks of an executor's prompt."""
+_GAP = re.compile(r"^- gap (.+)$", re.MULTILINE)
 _ANSWERED = re.compile(r"^- (.+\?)$\n^  ", re.MULTILINE)
 """The answered questions in the prompt of a second discussion."""
 _DECISION = re.compile(r"^- \*\*(D-\d+):\*\*", re.MULTILINE)
@@ -142,6 +143,24 @@ class Scenario:
             "out_of_scope": ["A web page"],
             "deferred": [],
             "discretion": ["Names of modules and functions"],
+        }
+
+    def diagnoses(self, about: str) -> Json:
+        """Return the answer to ``debug``: each gap of the debugger's prompt with the cause that it names."""
+        clue = {"checked": "the tree", "found": "nothing of it", "implication": "it is missing"}
+        return {
+            "diagnoses": [
+                {
+                    "gap": name,
+                    "actual": "It is not there",
+                    "reproduction": "Look for it",
+                    "clues": [clue],
+                    "root_cause": f"What {name} needs was never written",
+                    "files": [],
+                    "fix": "Add it",
+                }
+                for name in dict.fromkeys(_GAP.findall(about))
+            ]
         }
 
     def plans(self, phase: str, round: int = 0, about: str = "") -> Json:  # noqa: A002 - StepRequest's name
