@@ -127,9 +127,10 @@ class RunSettings:
     commands, which is the same as ``commands`` in front of *execute*. *sandbox*: whether to confine what a
     model or a repository wrote: ``auto`` if a sandbox works on this machine, ``required`` not to run without
     one, ``off`` never. *sandbox_caches*: whether a project's private home in the sandbox begins with copies
-    of the user's package caches. *phases*: a range such as ``1-3,5,7.1``. *gap_rounds*: how often a phase may
-    be planned again for the gaps that its verification found. *wait_for_answers*: how long an unattended run
-    waits for an answer before it exits.
+    of the user's package caches. *phases*: a range such as ``1-3,5,7.1``. *gap_rounds*: how often a phase
+    may be planned again for the gaps that its verification found. *audit*: whether a milestone is audited
+    when its phases are complete, which costs no tokens. *close_milestone*: whether it is then closed:
+    archived and tagged. *wait_for_answers*: how long an unattended run waits for an answer before it exits.
     """
 
     agent: tuple[str, ...] = setting(("claude",), flag="--agent", help="agent plugin to use")
@@ -158,6 +159,8 @@ class RunSettings:
         help="decide what is open about a phase without asking (noted in its CONTEXT.md)",
         harmless=True,
     )
+    audit: bool = setting(True, harmless=True)
+    close_milestone: bool = setting(False, harmless=True)
     depth: Depth = setting(
         "standard", flag="--depth", help="how finely to divide the work into phases", harmless=True
     )

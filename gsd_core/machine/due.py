@@ -183,7 +183,7 @@ def _next_steps(state: State) -> Iterator[Due]:
     phases = state.seen.phases if state.seen else ()
     # A project without phases must not be initialized: its files would be replaced.
     idle = state.seen.idle if state.seen else ""
-    if not phases and (not idle or is_initializing(state)):
+    if not phases and (not idle or is_initializing(state) or starts_milestone(state)):
         yield _begin(state, _before(state, Start(step=StepId(kind=INIT))))
     waits = False
     for phase in sorted(phases, key=lambda phase: phase_order(phase.number)):
@@ -271,7 +271,8 @@ def _begin(state: State, start: Start) -> Due:
     if record is None:
         return start
     if record.status == "completed":
-        if record.completed >= REPEATS:
+        # A user may ask for a step as often as they like.
+        if record.completed >= REPEATS and step not in state.asked:
             return Escalate(step=step, cause="repeats", generation=record.completed)
     # The step's open questions come first. An agent that is started without the answers would ask again,
     # or decide for itself.
@@ -429,12 +430,27 @@ def _end(state: State) -> End:
     if not wanted:
         reason = f"no phase is in the requested range; the roadmap has {', '.join(p.number for p in phases)}"
         return End(outcome="blocked", exit=ExitCode.USAGE, reason=reason)
+    if found := _milestone_gaps(state):
+        step, gaps = found
+        count = "1 gap" if len(gaps) == 1 else f"{len(gaps)} gaps"
+        return End(outcome="gaps", exit=ExitCode.GAPS, reason=f"{step} found {count}")
     count = "1 phase" if len(wanted) == 1 else f"{len(wanted)} phases"
     unverified = " (verification skipped)" if state.options.skip_verify else ""
     assumed = ""
     if number := len(assumed_checks(state)):
         assumed = f" ({number} {'check' if number == 1 else 'checks'} assumed, nobody looked)"
     return End(outcome="done", exit=ExitCode.OK, reason=f"{count} complete{unverified}{assumed}")
+
+
+def _milestone_gaps(state: State) -> tuple[str, tuple[str, ...]] | None:
+    """Return the gaps that a step for the milestone found when it was done last, with the step's id."""
+    milestone = state.seen.milestone if state.seen else ""
+    last: dict[str, StepRecord] = {}
+    for record in state.steps.values():
+        same = not record.id.phase and record.id.detail == milestone and record.completed
+        if same and record.id.round >= (last[record.id.kind].id.round if record.id.kind in last else 0):
+            last[record.id.kind] = record
+    return next(((str(record.id), record.gaps) for record in last.values() if record.gaps), None)
 
 
 # What else the interfaces ask
@@ -446,6 +462,12 @@ def startable_plans(waiting: Sequence[PlanSnapshot]) -> list[PlanSnapshot]:
     free = [plan for plan in waiting if not names & set(plan.depends_on)]
     # Plans that depend on each other in a cycle are executed anyway, in wave order.
     return free or list(waiting[:1])
+
+
+def starts_milestone(state: State) -> bool:
+    """Whether the run was started for another milestone of its project, whose phases it has yet to make."""
+    record = state.steps.get(str(StepId(kind=INIT)))
+    return bool(state.milestone) and (record is None or record.status not in ("completed", "skipped"))
 
 
 def is_initializing(state: State) -> bool:

@@ -93,6 +93,25 @@ class FileWrite:
 
 
 @attrs.frozen(kw_only=True)
+class FileMove:
+    """A file or folder in ``.planning/`` that the step moves; paths are relative to the project's root.
+
+    Nothing may be at *target*. A folder is moved with everything in it.
+    """
+
+    path: str
+    target: str
+
+
+@attrs.frozen(kw_only=True)
+class Tag:
+    """An annotated tag that the step's commit gets, unless another commit already has it."""
+
+    name: str
+    message: str
+
+
+@attrs.frozen(kw_only=True)
 class Done:
     """The step succeeded."""
 
@@ -108,7 +127,8 @@ class Verified:
 class Found:
     """A step of a plugin's own kind found *gaps* in its phase; they are added to the phase's verdict.
 
-    The phase is then planned again for them, as for the gaps of a verification.
+    The phase is then planned again for them, as for the gaps of a verification. Gaps of a step before
+    ``end``, which has no phase, are reported: the run does not end with ``done`` while its last one has some.
     """
 
     gaps: tuple[Gap, ...] = ()
@@ -119,12 +139,19 @@ Outcome: TypeAlias = Done | Verified | Found
 
 @attrs.frozen(kw_only=True)
 class StepResult:
-    """What a step produced. The core writes and commits it; *subject* is the first line of the message."""
+    """What a step produced. The core writes and commits it; *subject* is the first line of the message.
+
+    *moved* and *removed* (paths of files) are done after the *files* are written; only paths in
+    ``.planning/`` can be. What was not committed of a removed file is saved first.
+    """
 
     subject: str
     outcome: Outcome = attrs.field(factory=Done)
     files: tuple[FileWrite, ...] = ()
     changes: tuple[Change, ...] = ()
+    moved: tuple[FileMove, ...] = ()
+    removed: tuple[str, ...] = ()
+    tag: Tag | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -230,7 +257,8 @@ class StepSituation:
 
     *phase* is ``None`` for a step of the project or the milestone. *completed* are the completed steps of the
     phase, or of the whole run if there is no phase, in the order in which they were completed. *idea* is the
-    text of the idea document, if the run has one.
+    text of the idea document, if the run has one. *audit* and *close*: whether the milestone is to be
+    audited, and closed, once all its phases are complete.
     """
 
     project: Path
@@ -239,6 +267,8 @@ class StepSituation:
     completed: tuple[CompletedStep, ...] = ()
     depth: Depth = "standard"
     idea: str = ""
+    audit: bool = False
+    close: bool = False
 
 
 def never_due(situation: StepSituation) -> bool:

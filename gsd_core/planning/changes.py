@@ -78,4 +78,16 @@ class AddDecisions:
     decisions: tuple[str, ...]
 
 
-Change: TypeAlias = ListPlans | TickPlan | TickPhase | MapRequirement | SetPosition | AddDecisions
+@attrs.frozen(kw_only=True)
+class AddPhase:
+    """ROADMAP: add a phase to the milestone in progress, unless it has one of that number and name."""
+
+    number: str
+    name: str
+    goal: str
+    depends_on: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
+    criteria: tuple[str, ...] = ()
+
+
+Change: TypeAlias = ListPlans | TickPlan | TickPhase | MapRequirement | SetPosition | AddDecisions | AddPhase

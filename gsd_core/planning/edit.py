@@ -13,7 +13,17 @@ from typing import assert_never
 
 from gsd_core.errors import PlanningError
 
-from .changes import AddDecisions, Change, ListPlans, MapRequirement, SetPosition, TickPhase, TickPlan
+from .changes import (
+    AddDecisions,
+    AddPhase,
+    Change,
+    ListPlans,
+    MapRequirement,
+    SetPosition,
+    TickPhase,
+    TickPlan,
+)
+from .milestone_phases import extend_milestone
 from .requirements import map_requirement
 from .roadmap_edit import list_plans, tick_phase, tick_plan
 from .state import add_decisions, set_position
@@ -43,6 +53,8 @@ def apply_changes(texts: Mapping[str, str], changes: Sequence[Change]) -> dict[s
                 name, edit = STATE, partial(set_position, change=change)
             case AddDecisions():
                 name, edit = STATE, partial(add_decisions, change=change)
+            case AddPhase():
+                name, edit = ROADMAP, partial(extend_milestone, change=change)
             case _:
                 assert_never(change)
         if name in edited:

@@ -49,6 +49,48 @@ def set_position(text: str, change: SetPosition) -> str:
     return str(lines)
 
 
+def close_milestone(text: str, version: str, date: str) -> str:
+    """Say that no milestone is in progress, as GSD's ``milestone complete`` does (gsd-core 1.14)."""
+    lines = Lines.of(text)
+    activity = f"Milestone {version} completed and archived"
+    values = {
+        "phase": f"Milestone {version} complete",
+        "plan": "—",
+        "status": "Awaiting next milestone",
+        "last activity": f"{date} — {activity}",
+    }
+    if section := section_lines(lines, "current position"):
+        _fill(lines, range(*section), _PLAIN, values)
+    body = range(_start_of_body(lines), len(lines))
+    bold = {
+        "status": f"{version} milestone complete",
+        "last activity": date,
+        "current focus": "Next milestone",
+    }
+    session = {"last session": date, "last date": date, "stopped at": activity}
+    _fill(lines, body, _BOLD, bold | {"last activity description": activity} | session)
+    if section := section_lines(lines, "session continuity") or section_lines(lines, "session"):
+        _fill(lines, range(*section), _PLAIN, session)
+    _fill_keys(
+        lines, {"status": "completed", "stopped_at": activity, "last_updated": date, "last_activity": date}
+    )
+    return str(lines)
+
+
+def begin_milestone(text: str, version: str, name: str) -> str:
+    """Name the milestone in progress in the frontmatter, if it names one."""
+    lines = Lines.of(text)
+    _fill_keys(lines, {"milestone": version, "milestone_name": inline(name)})
+    return str(lines)
+
+
+def _fill_keys(lines: Lines, values: Mapping[str, str]) -> None:
+    for at in range(1, _start_of_body(lines) - 1):
+        match = _KEY.match(lines[at])
+        if match and not match[1] and match[2] in values and match[3]:
+            lines[at] = f"{match[2]}: {scalar(values[match[2]])}"
+
+
 def add_decisions(text: str, change: AddDecisions) -> str:
     """Add the decisions that are not listed yet under ``### Decisions``."""
     lines = Lines.of(text)

@@ -16,6 +16,7 @@ from gsd_core.files import read_below
 from gsd_core.git import Git
 from gsd_core.hookspecs import ProjectInfo, gsd_write_config
 from gsd_core.journal.codec import unstructure
+from gsd_core.machine.due import starts_milestone
 from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot
 from gsd_core.model.step import StepSituation
 from gsd_core.planning.handoff import read_handoff
@@ -69,7 +70,14 @@ def _situation(run: Run, phase: PhaseView | None) -> StepSituation:
         completed=completed_steps(run.state, phase.number if phase else ""),
         depth=run.settings.depth,
         idea=run.idea.text if run.idea else "",
+        audit=run.settings.audit,
+        close=run.settings.close_milestone or _makes_room(run),
     )
+
+
+def _makes_room(run: Run) -> bool:
+    """Whether the milestone has to be closed because the run was started for the next one."""
+    return starts_milestone(run.state) and run.planning.milestone != run.state.milestone
 
 
 async def read_project(root: Path, git: Git) -> Planning:

@@ -49,6 +49,7 @@ from gsd_core.trust import KnownJournals
 from .guard import finish as finish_undoing
 from .last_run import LastRun, read_last_run
 from .loop import loop
+from .next_milestone import milestone_to_start
 from .notes import notes_of
 from .overlay import restore as restore_config
 from .phase_edits import finish_edit
@@ -92,19 +93,29 @@ async def run_project(request: RunRequest) -> RunEnd:
                 last = read_last_run(journal)
                 await check_project(request, git, last)
             _remember(journal, request)
+            milestone = _next_milestone(request, last)
+            if milestone:
+                last = LastRun(seq=last.seq)  # a run of its own
             used = recorded_sandbox(last.facts)
             settings = request.settings.of(RunSettings)
             sandbox = await choose_sandbox(request.hooks, settings, request.root, used_before=used)
             if warning := warning_about(sandbox):
                 log.warning("%s", warning)
             try:
-                run, opening = await _open(request, journal, last, sandbox)
+                run, opening = await _open(request, journal, last, sandbox, milestone)
                 return await _run_to_end(run, opening)
             finally:
                 await sandbox.close()
         finally:
             await asyncio.sleep(0)  # a plugin failure at the very end is still recorded
             journal.close()
+
+
+def _next_milestone(request: RunRequest, last: LastRun) -> str:
+    """Return the milestone that the request's idea starts, if it starts one."""
+    if request.asked:
+        return ""
+    return milestone_to_start(request.root, request.idea, last.state, kept_idea(request.root))
 
 
 def _remember(journal: Journal, request: RunRequest) -> None:
@@ -119,9 +130,9 @@ def _remember(journal: Journal, request: RunRequest) -> None:
 
 
 async def _open(
-    request: RunRequest, journal: Journal, last: LastRun, sandbox: Sandbox
+    request: RunRequest, journal: Journal, last: LastRun, sandbox: Sandbox, milestone: str = ""
 ) -> tuple[Run, list[Record]]:
-    """Return the run, new or resumed, and the facts that opened it.
+    """Return the run, new or resumed, and the facts that opened it; a new one may start a *milestone*.
 
     From here on, earlier processes cannot write anything more about the run.
     """
@@ -160,8 +171,9 @@ async def _open(
     if not last.id:
         base = {"commit": head or None, "dirty": list(await git.dirty())}
         idea = unstructure(run.idea) if run.idea else None
-        earlier = bool(await git.trailed())
+        earlier = bool(await git.trailed()) and not any(journal.events(kinds=["run.started"]))
         data = {"idea": idea, "workflow": run.settings.workflow, "base": base, "journal_lost": earlier}
+        data |= {"milestone": milestone} if milestone else {}
         opening.append(run.record("run.started", data))
     elif interrupted:
         # What was committed since may be the agent's doing.

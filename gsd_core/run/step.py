@@ -310,9 +310,9 @@ def _validate_result(run: Run, step: StepRequest, result: StepResult, plugin: st
             plugin, hook, f"the step {step.id} may not write {listed}: it belongs to another step"
         )
     if isinstance(result.outcome, Found):
-        if found is None or step.phase is None:
-            raise PluginError(plugin, hook, "only a step of a plugin's own kind in a phase can return Found")
-        return with_found_gaps(step, result, plugin)
+        if found is None:
+            raise PluginError(plugin, hook, "only a step of a plugin's own kind can return Found")
+        return result if step.phase is None else with_found_gaps(step, result, plugin)
     if step.kind != "verify":
         return result
     if not isinstance(result.outcome, Verified):

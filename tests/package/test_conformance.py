@@ -27,12 +27,14 @@ from gsd_core import (
     Option,
     PhaseView,
     Plan,
+    Planning,
     ProjectInfo,
     Question,
     RunInfo,
     Spend,
     StepRequest,
     StepResult,
+    StepSituation,
     Stop,
     TickPhase,
     ToolUse,
@@ -47,6 +49,7 @@ from gsd_core.testing import a_process as kit_process
 from gsd_core.testing import conformance as kit
 from gsd_core.testing.fakes import FakeHost
 from gsd_plugins import claude, rehearsal
+from gsd_plugins import native as native_plugin
 from gsd_plugins.answers import AnswersSettings
 from gsd_plugins.apprise import AppriseSettings
 from gsd_plugins.budget import BudgetSettings
@@ -89,6 +92,13 @@ def task(tree: Path) -> AgentTask:
         tree=tree,
         schema={"type": "object"},
     )
+
+
+def check_native_steps_come_at_the_end(plugin: Any, tree: Path) -> None:
+    found = list(native_plugin.steps())
+    assert [(one.kind, one.before) for one in found] == [("audit", "end"), ("close", "end")]
+    nothing = StepSituation(project=Path("nowhere"), planning=Planning())
+    assert not any(one.due(nothing) for one in found)
 
 
 def check_native_executes_code_steps(plugin: Any, tree: Path) -> None:
@@ -210,6 +220,7 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("rehearsal", "lifespan"): check_lifespan,
     ("rehearsal", "settings"): check_settings,
     ("native", "execute_step"): check_native_executes_code_steps,
+    ("native", "steps"): check_native_steps_come_at_the_end,
     ("commands", "doctor"): lambda plugin, tree: kit.check_doctor(plugin),
     ("terminal", "answer"): check_no_answer_without_a_terminal,
     ("terminal", "lifespan"): check_lifespan,

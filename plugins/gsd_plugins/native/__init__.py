@@ -11,7 +11,7 @@ from typing import TypeAlias
 from gsd_core import StepHost, StepRequest, StepResult, StepType, implements
 from gsd_core.hookspecs import gsd_execute_step, gsd_steps
 
-from . import complete, debug, discuss, execute, init, plan, verify
+from . import audit, close, complete, debug, discuss, execute, init, plan, verify
 
 Execute: TypeAlias = Callable[[StepRequest, StepHost], Awaitable[StepResult]]
 
@@ -23,13 +23,20 @@ STEPS: Mapping[str, Execute] = {
     "verify": verify.execute,
     "complete": complete.execute,
     "debug": debug.execute,
+    "audit": audit.execute,
+    "close": close.execute,
 }
 
 
 @implements(gsd_steps)
-def step_types() -> Iterable[StepType]:
-    """Contribute the kinds of steps that are GSD's own but not in every phase."""
-    return (debug.STEP_TYPE,)
+def steps() -> Iterable[StepType]:
+    """Contribute the steps that not every phase has, and those of a milestone that is done.
+
+    Gaps are diagnosed before they are planned. A milestone is audited before it is closed.
+    """
+    yield debug.STEP_TYPE
+    yield audit.step_type
+    yield close.step_type
 
 
 @implements(gsd_execute_step)

@@ -33,6 +33,7 @@ from gsd_core.planning.requirements import render_requirements
 from gsd_core.planning.roadmap import render_roadmap
 from gsd_core.planning.state import render_state
 
+from . import next_milestone
 from .answers import ROADMAP, RequirementAnswer, RoadmapAnswer, parse_answer, validate_answer
 from .models import model_for
 from .paths import date_of
@@ -50,6 +51,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     if step.idea is None:
         raise Permanent("no idea given", hint="gsd run IDEA.md")
     max_phases = MAX_PHASES[step.depth]
+    continues = bool(step.planning.idle)
     statements = split_statements(step.idea.text)
     task = AgentTask(
         step=step.id,
@@ -60,6 +62,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
             section("The idea", fence(step.idea.name, mark_statements(step.idea.text))),
             f"The statements of the idea are S1 to S{len(statements)}." if statements else "",
             conventions_section(step),
+            next_milestone.context(step) if continues else "",
             f"At most {max_phases} phases.",
         ),
         schema=ROADMAP,
@@ -75,6 +78,8 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
 
     result = await host.run_agent("roadmap", task, accept)
     answer = parse_answer(RoadmapAnswer, result.value)
+    if continues:
+        return next_milestone.result(answer, step, used_by)
     return StepResult(subject=f"docs: initialize {' '.join(answer.name.split())}", files=_files(answer, step))
 
 

@@ -173,8 +173,8 @@ class _TaskRun:
                 return self.scenario.discussion(prompt)
             case "debugger":
                 return self.scenario.diagnoses(prompt)
-            case "researcher":
-                raise Permanent(f"the scenario has no answer for the role {self.task.role!r}")
+            case role:
+                raise Permanent(f"the scenario has no answer for the role {role!r}")
 
     async def _verify(self, phase: str) -> Any:
         """Read a file of each plan and run a command, then judge; only what was done is cited."""
