@@ -155,7 +155,12 @@ class RunSettings:
     skip_verify: bool = setting(
         False, flag="--skip-verify", help="skip verification (noted in the summary)", harmless=True
     )
-    skip_discuss: bool = setting(False, harmless=True)
+    skip_discuss: bool = setting(
+        False,
+        flag="--skip-discuss",
+        help="decide what is open about a phase without asking (noted in its CONTEXT.md)",
+        harmless=True,
+    )
     audit: bool = setting(True, harmless=True)
     close_milestone: bool = setting(False, harmless=True)
     depth: Depth = setting(

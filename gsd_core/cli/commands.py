@@ -22,6 +22,11 @@ class CommandEntry(NamedTuple):
 COMMANDS: Mapping[str, CommandEntry] = {
     "run": CommandEntry("run", "Turn IDEA (a text file, or - for stdin) into verified, committed code."),
     "resume": CommandEntry("resume", "Resume the unfinished run."),
+    "discuss": CommandEntry("discuss", "Ask what is open about PHASE, and record the decisions."),
+    "verify": CommandEntry("verify", "Verify PHASE again, and do nothing else."),
+    "debug": CommandEntry(
+        "debug", "Find the root cause of the problem that TEXT describes, and change nothing."
+    ),
     "exec": CommandEntry("exec", "Run PROMPT, any prompt or command of the agent, as one recorded step."),
     "status": CommandEntry("status", "Show the run's phases, current step, open questions and cost."),
     "next": CommandEntry("next", "Show which step is due, why, and the command for it."),
@@ -51,7 +56,18 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "plugins": CommandEntry("plugins", "List plugins, create a new one, or check one."),
 }
 
-LOAD_PLUGINS = ("run", "resume", "exec", "gaps", "trust", "plugins", "milestone")
+LOAD_PLUGINS = (
+    "discuss",
+    "verify",
+    "debug",
+    "run",
+    "resume",
+    "exec",
+    "gaps",
+    "trust",
+    "plugins",
+    "milestone",
+)
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
 
 _MENTION = re.compile(rf"\bgsd ({'|'.join(COMMANDS)})\b")

@@ -298,7 +298,7 @@ def _next_in(state: State, phase: PhaseSnapshot) -> Start | Escalate | None:
     if phase.ticked and standing(state, phase) != "open" and (completed or not is_verified(state, phase)):
         return None
     has_plans = any(plan.on_disk for plan in phase.plans)
-    if not phase.context and not has_plans and not state.options.skip_discuss:
+    if not phase.context and not has_plans:
         return Start(step=StepId(kind=DISCUSS, phase=phase.number))
     if not phase.plans or any(not plan.on_disk for plan in phase.plans):
         return Start(step=_round(state, PLAN, phase))

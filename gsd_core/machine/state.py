@@ -117,6 +117,7 @@ class Claims:
 class Options:
     """The user's options for this process; *phases* are those in range, ``None`` means all.
 
+    *skip_discuss*: nobody is asked about a phase's open decisions; the discuss step makes them.
     *only_asked*: the process does the steps that the user asked for, and none of the lifecycle.
     """
 

@@ -48,6 +48,7 @@ class StepRequest:
     *left_behind* are the files that it left uncommitted. *replaced_checks* are the decisions about the
     plan's checks that earlier attempts recorded (:meth:`StepHost.replace_check`). *complete* are the numbers
     of the phases that count as complete, which a check mark in ROADMAP.md alone does not decide.
+    *skip_discuss*: the user wants no questions about the phase; a discuss step decides by itself.
     *detail* is the milestone's version, or the name of a step that the user asked for, with the user's words
     in *text*.
     """
@@ -78,6 +79,7 @@ class StepRequest:
     left_behind: tuple[str, ...] = ()
     replaced_checks: tuple[ReplacedCheck, ...] = ()
     complete: tuple[str, ...] = ()
+    skip_discuss: bool = False
     retries: int = 0
     waited: timedelta = timedelta(0)
 

@@ -175,6 +175,8 @@ async def _request(run: Run, start: Start) -> StepRequest:
         profile=run.settings.profile,
         depth=run.settings.depth,
         model=run.settings.model,
+        # A discussion that the user asks for has questions, whatever the settings say.
+        skip_discuss=run.state.options.skip_discuss and str(step) not in run.state.asked,
         planning=planning,
         now=run.now(),
         files=await run.git.files(MAX_FILES) if works_on_code else (),

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from gsd_core import StepHost, StepRequest, StepResult, StepType, implements
 from gsd_core.hookspecs import gsd_execute_step, gsd_steps
 
-from . import audit, close, complete, discuss, execute, init, plan, research, verify
+from . import audit, close, complete, debug, discuss, execute, init, plan, research, verify
 
 Execute: TypeAlias = Callable[[StepRequest, StepHost], Awaitable[StepResult]]
 
@@ -23,6 +23,7 @@ STEPS: Mapping[str, Execute] = {
     "execute": execute.execute,
     "verify": verify.execute,
     "complete": complete.execute,
+    "debug": debug.execute,
     "audit": audit.execute,
     "close": close.execute,
 }
@@ -30,8 +31,13 @@ STEPS: Mapping[str, Execute] = {
 
 @implements(gsd_steps)
 def steps() -> Iterable[StepType]:
-    """Contribute research before a plan, and the audit of a milestone that is done, before it is closed."""
+    """Contribute the steps that not every phase has, and those of a milestone that is done.
+
+    A phase is researched before it is planned, and gaps are diagnosed. A milestone is audited before it is
+    closed.
+    """
     yield research.step_type
+    yield debug.STEP_TYPE
     yield audit.step_type
     yield close.step_type
 

@@ -287,6 +287,73 @@ class CheckAnswer:
     reason: str
 
 
+@attrs.frozen(kw_only=True)
+class ChoiceAnswer:
+    """An option of a question about a phase; *description* says what it means for the user."""
+
+    label: str
+    description: str
+
+
+@attrs.frozen(kw_only=True)
+class GrayAreaAnswer:
+    """Something that the idea leaves open; *recommended* is the number of an option, counted from 1."""
+
+    area: str
+    question: str
+    why: str
+    options: tuple[ChoiceAnswer, ...]
+    recommended: int
+
+
+@attrs.frozen(kw_only=True)
+class DiscussionAnswer:
+    """The discusser's answer: what to ask, and what the phase is about."""
+
+    questions: tuple[GrayAreaAnswer, ...]
+    in_scope: tuple[str, ...]
+    out_of_scope: tuple[str, ...]
+    deferred: tuple[str, ...]
+    discretion: tuple[str, ...]
+
+
+@attrs.frozen(kw_only=True)
+class ClueAnswer:
+    """One thing that a debugger examined: what it *checked*, what it *found*, and what that means."""
+
+    checked: str
+    found: str
+    implication: str
+
+
+@attrs.frozen(kw_only=True)
+class PlaceAnswer:
+    """A file that has to do with a root cause, and what is wrong in it."""
+
+    path: str
+    issue: str
+
+
+@attrs.frozen(kw_only=True)
+class DiagnosisAnswer:
+    """The diagnosis of one *gap* (its key); an empty *root_cause* means that it was not found."""
+
+    gap: str
+    actual: str
+    reproduction: str
+    clues: tuple[ClueAnswer, ...]
+    root_cause: str
+    files: tuple[PlaceAnswer, ...]
+    fix: str
+
+
+@attrs.frozen(kw_only=True)
+class DiagnosesAnswer:
+    """The debugger's answer: one diagnosis for each gap."""
+
+    diagnoses: tuple[DiagnosisAnswer, ...]
+
+
 class InvalidAnswer(ValueError):
     """A value that does not have the required structure; *problems* name each field, for the agent."""
 
@@ -387,6 +454,8 @@ ROADMAP = schema_of(RoadmapAnswer)
 PLANS = schema_of(PlansAnswer)
 REPORT = schema_of(ReportAnswer)
 CHECK = schema_of(CheckAnswer)
+DIAGNOSES = schema_of(DiagnosesAnswer)
+DISCUSSION = schema_of(DiscussionAnswer)
 VERDICTS = schema_of(VerdictsAnswer)
 RESEARCH = schema_of(ResearchAnswer)
 PLAN_ISSUES = schema_of(PlanIssuesAnswer)

@@ -11,6 +11,8 @@ PROFILES: Mapping[Role, Mapping[Profile, str]] = {
     "planner": {"quality": "opus", "balanced": "opus", "budget": "sonnet", "adaptive": "opus"},
     "roadmapper": {"quality": "opus", "balanced": "sonnet", "budget": "sonnet", "adaptive": "opus"},
     "executor": {"quality": "opus", "balanced": "sonnet", "budget": "sonnet", "adaptive": "sonnet"},
+    "discusser": {"quality": "opus", "balanced": "opus", "budget": "sonnet", "adaptive": "opus"},
+    "debugger": {"quality": "opus", "balanced": "sonnet", "budget": "sonnet", "adaptive": "opus"},
     "verifier": {"quality": "sonnet", "balanced": "sonnet", "budget": "haiku", "adaptive": "sonnet"},
     "phase-researcher": {"quality": "opus", "balanced": "sonnet", "budget": "haiku", "adaptive": "sonnet"},
     "plan-checker": {"quality": "sonnet", "balanced": "sonnet", "budget": "haiku", "adaptive": "haiku"},

@@ -11,7 +11,6 @@ from gsd_core import (
     AgentResult,
     AgentTask,
     Artifact,
-    Conversation,
     FileWrite,
     Gap,
     KeyLink,
@@ -35,6 +34,7 @@ from gsd_core.planning.plan import render_plan
 from gsd_core.planning.waves import waves
 
 from .answers import PLANS, PlanAnswer, PlansAnswer, TaskAnswer, parse_answer, validate_answer
+from .debug import Diagnosis, key_of, read_diagnoses
 from .depth import plans_hint
 from .models import model_for
 from .paths import phase_file, phase_of, position, unwritten_plan_ids
@@ -48,6 +48,7 @@ from .prompt_context import (
     existing_plans_section,
     fence,
     files_section,
+    follow_up,
     handoff_section,
     join,
     notes_section,
@@ -101,7 +102,8 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
                 hint="edit the phase in .planning/ROADMAP.md, or write its plans by hand, and resume",
             )
         revision += 1
-        result = await host.run_agent(f"revise-{revision}", _revision(task, result, problems), _accept)
+        points = section(prompt_text("revise"), fence("problems", bullets(problems)))
+        result = await host.run_agent(f"revise-{revision}", follow_up(task, result, points), _accept)
         plans = _plans(step, result)
 
     ids = [plan.id for plan in plans]
@@ -118,6 +120,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
 
 def _prompt(step: StepRequest, phase: PhaseView) -> str:
     gaps = step.report.gaps if step.report and step.round else ()
+    diagnosed = read_diagnoses(phase) if gaps else {}
     return join(
         phase_section(step, phase),
         constraints_section(step, phase),
@@ -128,19 +131,23 @@ def _prompt(step: StepRequest, phase: PhaseView) -> str:
         programs_section(step),
         conventions_section(step),
         handoff_section(step),
-        section("Gaps to close", fence("gaps", "\n".join(map(_describe_gap, gaps)))),
+        section("Gaps to close", fence("gaps", "\n".join(_describe_gap(gap, diagnosed) for gap in gaps))),
         section("Plans listed in the roadmap, to be written now", bullets(unwritten_plan_ids(phase))),
         "" if step.round else plans_hint(step.depth),
     )
 
 
-def _describe_gap(gap: Gap) -> str:
+def _describe_gap(gap: Gap, diagnosed: Mapping[str, Diagnosis]) -> str:
+    known = diagnosed.get(key_of(gap), Diagnosis())
     details = {
         "truth": gap.truth,
         "reason": gap.reason,
         "evidence": gap.evidence,
         "files": "; ".join(f"{artifact.path}: {artifact.issue}" for artifact in gap.artifacts),
         "missing": "; ".join(gap.missing),
+        "root cause": known.root_cause,
+        "places": known.files,
+        "suggested fix": known.fix,
     }
     lines = [f"  {name}: {' '.join(text.split())}" for name, text in details.items() if text]
     return "\n".join([f"- gap {gap.key}", *lines])
@@ -150,15 +157,6 @@ def _accept(result: AgentResult) -> Sequence[str]:
     if problems := validate_answer(PlansAnswer, result.value):
         return problems
     return () if parse_answer(PlansAnswer, result.value).plans else ("plans: at least one plan is required",)
-
-
-def _revision(task: AgentTask, result: AgentResult, problems: Sequence[str]) -> AgentTask:
-    """Return the task of a revision: the same conversation if there is one, else the whole prompt again."""
-    points = section(prompt_text("revise"), fence("problems", bullets(problems)))
-    if not result.conversation:
-        return attrs.evolve(task, prompt=join(task.prompt, points))
-    conversation = Conversation(id=result.conversation, cwd=str(task.tree), resume=True)
-    return attrs.evolve(task, prompt=points, conversation=conversation)
 
 
 def _plans(step: StepRequest, result: AgentResult) -> tuple[Plan, ...]:

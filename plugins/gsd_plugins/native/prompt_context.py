@@ -9,12 +9,13 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 
-from gsd_core import PhaseView, Plan, Statement, StepRequest
+import attrs
+
+from gsd_core import AgentResult, AgentTask, Conversation, PhaseView, Plan, Statement, StepRequest
 from gsd_core.planning.check import criteria_texts
 from gsd_core.planning.config import get
 from gsd_core.planning.idea import CONSTRAINT, MAX_STATEMENTS, OUT_OF_SCOPE
 
-from .discuss import constraints
 from .paths import executed_plans
 
 REQUIREMENTS_LIMIT = 12_000
@@ -32,6 +33,9 @@ LANGUAGE_LIMIT = 40
 HANDOFF_LIMIT = 8_000
 MAX_FOLDERS = 12
 """How many folders are named whose files are not listed."""
+
+_CONSTRAINTS = re.compile(r"^## Constraints\s*$(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_BULLET = re.compile(r"^[-*] +(?:\*\*(.+?):?\*\*:? *)?(.+)$", re.MULTILINE)
 
 
 @cache
@@ -98,6 +102,13 @@ def _statement(statement: Statement, limit: int) -> str:
     text = capped(statement.text, limit).replace("\n", "\n  ")
     under = f" (under {statement.heading[:100]!r})" if statement.heading else ""
     return f"{statement.id}{under}: {text}"
+
+
+def constraints(project: str) -> tuple[tuple[str, str], ...]:
+    """Return the constraints listed in a PROJECT.md, each as its type and its text."""
+    found = _CONSTRAINTS.search(project.replace("\r\n", "\n"))
+    listed: list[tuple[str, str]] = _BULLET.findall(found[1]) if found else []
+    return tuple((kind or "Constraint", text) for kind, text in listed)
 
 
 def constraints_section(step: StepRequest, phase: PhaseView) -> str:
@@ -232,6 +243,14 @@ def _outlines(plans: Iterable[Plan]) -> str:
             exports = f" ({', '.join(artifact.exports)})" if artifact.exports else ""
             lines.append(f"  {artifact.path}: {artifact.provides}{exports}")
     return "\n".join(lines)
+
+
+def follow_up(task: AgentTask, result: AgentResult, prompt: str) -> AgentTask:
+    """Return a task that continues *task*, in the same conversation if there is one."""
+    if not result.conversation:
+        return attrs.evolve(task, prompt=join(task.prompt, prompt))
+    conversation = Conversation(id=result.conversation, cwd=str(task.tree), resume=True)
+    return attrs.evolve(task, prompt=prompt, conversation=conversation)
 
 
 def capped(text: str, limit: int) -> str:

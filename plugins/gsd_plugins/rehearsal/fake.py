@@ -178,6 +178,10 @@ class _TaskRun:
                 return self.scenario.research()
             case "checker":
                 return {"issues": []}
+            case "discusser":
+                return self.scenario.discussion(prompt)
+            case "debugger":
+                return self.scenario.diagnoses(prompt)
             case role:
                 raise Permanent(f"the scenario has no answer for the role {role!r}")
 
@@ -356,6 +360,7 @@ class FakeSettings:
     question: bool = setting(True)
     gap: bool = setting(True)
     overloaded: bool = setting(True)
+    discuss: bool = setting(False)
 
 
 @implements(gsd_settings)
@@ -373,6 +378,7 @@ def _by_settings(run: RunInfo) -> Scenario:
         question=chosen.question,
         gap=chosen.gap,
         overloaded=chosen.overloaded,
+        discuss=chosen.discuss,
     )
 
 

@@ -148,6 +148,10 @@ class Replies:
         match transcript.header("role"):
             case "roadmapper":
                 return _answer(transcript, self.scenario.roadmap(transcript.prompts))
+            case "discusser":
+                return _answer(transcript, self.scenario.discussion(transcript.prompts))
+            case "debugger":
+                return _answer(transcript, self.scenario.diagnoses(transcript.prompts))
             case "planner" if step.kind == "execute":
                 return _answer(transcript, self.scenario.check_decision())
             case "planner":

@@ -32,6 +32,11 @@ _LISTED = re.compile(r"^- ((?:[A-Z][A-Z0-9_-]*-\d+|\d[\w.]*:C\d+)): ", re.MULTIL
 """The requirements and criteria in a planner's prompt."""
 _CHECKPOINT = re.compile(r"^(\d+)\. .* \(checkpoint:[\w-]+\)$", re.MULTILINE)
 """A checkpoint in the list of tasks of an executor's prompt."""
+_GAP = re.compile(r"^- gap (.+)$", re.MULTILINE)
+_ANSWERED = re.compile(r"^- (.+\?)$\n^  ", re.MULTILINE)
+"""The answered questions in the prompt of a second discussion."""
+_DECISION = re.compile(r"^- \*\*(D-\d+):\*\*", re.MULTILINE)
+"""The decisions in a planner's prompt that plans have to name."""
 _COMMITTED = re.compile(r"^Tasks already committed, do not repeat them: ([\d, ]+)\.$", re.MULTILINE)
 _REQUIREMENTS = {
     "CORE-01": ("Core", "User can write an entry as `topic: text`; any other line is rejected"),
@@ -51,6 +56,7 @@ class Scenario:
     *phases*: 1, 2 or 3; ``None`` is 2 or 3, depending on the seed. One phase is one plan of two tasks.
     *question*: the first plan asks which bullet to list entries with, and the code uses the answer.
     *gap*: README.md lacks its usage, which its task's check does not notice; a gap round adds it.
+    *discuss*: two questions are asked before each phase is planned.
     *overloaded*: one request of :attr:`overloaded_step` is refused because the API is overloaded.
     """
 
@@ -60,6 +66,7 @@ class Scenario:
     question: bool = True
     gap: bool = True
     overloaded: bool = True
+    discuss: bool = False
 
     @cached_property
     def product(self) -> Product:
@@ -113,6 +120,50 @@ class Scenario:
             "phases": phases,
         }
 
+    def discussion(self, about: str = "") -> Json:
+        """Return the answer to a phase's ``discuss``; once its questions are answered, there are no more."""
+        options = [
+            {"label": "Oldest first", "description": "in the order in which they were added"},
+            {"label": "Newest first", "description": "the last one that was added comes first"},
+        ]
+        limits = [
+            {"label": "Refuse it", "description": "with a message that names the line, and exit code 1"},
+            {"label": "Skip it", "description": "and say at the end how many were skipped"},
+        ]
+        asked = [
+            ("Order", "In which order are entries listed?", "Lists are read from the top.", options),
+            ("Errors", "What happens to a line that is not valid?", "Typing errors are common.", limits),
+        ]
+        return {
+            "questions": [
+                {"area": area, "question": text, "why": why, "options": choices, "recommended": 1}
+                for area, text, why, choices in asked
+                if self.discuss and text not in _ANSWERED.findall(about)
+            ],
+            "in_scope": ["What the requirements of the phase say"],
+            "out_of_scope": ["A web page"],
+            "deferred": [],
+            "discretion": ["Names of modules and functions"],
+        }
+
+    def diagnoses(self, about: str) -> Json:
+        """Return the answer to ``debug``: each gap of the debugger's prompt with the cause that it names."""
+        clue = {"checked": "the tree", "found": "nothing of it", "implication": "it is missing"}
+        return {
+            "diagnoses": [
+                {
+                    "gap": name,
+                    "actual": "It is not there",
+                    "reproduction": "Look for it",
+                    "clues": [clue],
+                    "root_cause": f"What {name} needs was never written",
+                    "files": [],
+                    "fix": "Add it",
+                }
+                for name in dict.fromkeys(_GAP.findall(about))
+            ]
+        }
+
     def plans(self, phase: str, round: int = 0, about: str = "") -> Json:  # noqa: A002 - StepRequest's name
         """Return the answer to a phase's ``plan``, in its first round (0) or for gaps.
 
@@ -120,7 +171,7 @@ class Scenario:
         not in this scenario's roadmap.
         """
         if round:
-            return {"plans": [self._gap_plan(about).to_json()]}
+            return {"plans": _naming([self._gap_plan(about).to_json()], about)}
         listed = tuple(dict.fromkeys(_LISTED.findall(about)))
         named = tuple(dict.fromkeys(_REQUIREMENT.findall("\n".join(listed) or about)))
         requirements = {str(n): planned["requirements"] for n, planned in enumerate(self._phases(), 1)}
@@ -130,7 +181,7 @@ class Scenario:
         else:
             # A project that was not started by this scenario, or a phase that was inserted by hand.
             plans = [unplanned_phase(self.product, phase, named).to_json()]
-        return {"plans": _serving(plans, listed)}
+        return {"plans": _naming(_serving(plans, listed), about)}
 
     def tasks(self, plan: str, answer: str = "", about: str = "") -> tuple[ScriptedTask, ...]:
         """Return the tasks of a plan (``01-02``) in order.
@@ -296,6 +347,13 @@ class Scenario:
 def _requirement(name: str, category: str, text: str, statements: list[str]) -> Json:
     reason = "" if statements else "The product is of no use without it"
     return {"id": name, "category": category, "text": text, "statements": statements, "reason": reason}
+
+
+def _naming(plans: list[Json], about: str) -> list[Json]:
+    """Return the plans with the decisions of the prompt named in their first task."""
+    if names := tuple(dict.fromkeys(_DECISION.findall(about))):
+        plans[0]["tasks"][0]["action"] += f" Decided: {', '.join(names)}."
+    return plans
 
 
 def _serving(plans: list[Json], listed: tuple[str, ...]) -> list[Json]:
