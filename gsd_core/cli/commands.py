@@ -22,6 +22,10 @@ class CommandEntry(NamedTuple):
 COMMANDS: Mapping[str, CommandEntry] = {
     "run": CommandEntry("run", "Turn IDEA (a text file, or - for stdin) into verified, committed code."),
     "resume": CommandEntry("resume", "Resume the unfinished run."),
+    "plan": CommandEntry("plan", "Plan PHASE, and do nothing else."),
+    "execute": CommandEntry(
+        "execute", "Execute the plans of PHASE that have no summary, and do nothing else."
+    ),
     "status": CommandEntry("status", "Show the run's phases, current step, open questions and cost."),
     "next": CommandEntry("next", "Show which step is due, why, and the command for it."),
     "log": CommandEntry("log", "Show what was done, one line per record of the journal."),
@@ -40,7 +44,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "plugins": CommandEntry("plugins", "List plugins, create a new one, or check one."),
 }
 
-LOAD_PLUGINS = ("run", "resume", "gaps", "trust", "plugins")
+LOAD_PLUGINS = ("run", "resume", "plan", "execute", "gaps", "trust", "plugins")
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
 
 _MENTION = re.compile(rf"\bgsd ({'|'.join(COMMANDS)})\b")

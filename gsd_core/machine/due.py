@@ -448,6 +448,11 @@ def startable_plans(waiting: Sequence[PlanSnapshot]) -> list[PlanSnapshot]:
     return free or list(waiting[:1])
 
 
+def round_of(state: State, kind: str, phase: str) -> StepId:
+    """Return the phase's step of *kind* that is in progress, or that of its next round."""
+    return _round(state, kind, PhaseSnapshot(number=phase))
+
+
 def is_initializing(state: State) -> bool:
     """Whether the run has begun its init step and not completed it: some of the files may exist already."""
     record = state.steps.get(str(StepId(kind=INIT)))
