@@ -5,7 +5,8 @@ Run ``python bench/sandbox.py [ROUNDS]`` where gsd is installed and bubblewrap w
 The project is a new repository, and the places are those of a run: the operating system, the toolchains of
 this machine, a private home and a throwaway git directory. ``true`` is started directly and confined,
 alternately, because a machine's load changes. The results are the medians, with the quartiles: milliseconds
-that the sandbox adds, the ratio of the two, and the time in which the throwaway git directory is made.
+that the sandbox adds, the ratio of the two, and the times in which the throwaway git directory and the new
+home of a check are made.
 """
 
 from __future__ import annotations
@@ -43,16 +44,17 @@ def main() -> int:
         os.environ["XDG_CACHE_HOME"] = str(Path(folder, "cache"))
         # The copies of caches are made once for each project.
         private_home.MAX_BYTES = 0
-        added, ratios, copies = measure(project, rounds)
+        added, ratios, copies, homes = measure(project, rounds)
     print(f"sandbox: {spread(added)} ms added to each start, {spread(ratios)} times a direct start")
     print(
         f"throwaway git directory: {spread(copies)} ms ({rounds} rounds, limit {LIMIT_MS} ms for the sandbox)"
     )
+    print(f"new home of a check: {spread(homes)} ms")
     return 1 if statistics.median(added) > LIMIT_MS else 0
 
 
-def measure(project: Path, rounds: int) -> tuple[list[float], list[float], list[float]]:
-    """Return for each round the milliseconds added, the ratio, and the milliseconds for the git directory."""
+def measure(project: Path, rounds: int) -> tuple[list[float], list[float], list[float], list[float]]:
+    """Return for each round the milliseconds added, the ratio, and those for git and for the home."""
     run = ("git", "-C", str(project))
     subprocess.run([*run, "init", "-q"], check=True)
     author = ("-c", "user.name=a", "-c", "user.email=a@example.org")
@@ -61,11 +63,15 @@ def measure(project: Path, rounds: int) -> tuple[list[float], list[float], list[
     added: list[float] = []
     ratios: list[float] = []
     copies: list[float] = []
+    homes: list[float] = []
     for _ in range(rounds):
         folder = Path(tempfile.mkdtemp(dir=project.parent))
         began = time.perf_counter()
         copy = throwaway.make(Command(root=project), folder)
         copies.append((time.perf_counter() - began) * 1000)
+        began = time.perf_counter()
+        private_home.check_home(home, folder)
+        homes.append((time.perf_counter() - began) * 1000)
         direct = milliseconds("true")
         began = time.perf_counter()
         started = bubblewrap.confined(
@@ -82,7 +88,7 @@ def measure(project: Path, rounds: int) -> tuple[list[float], list[float], list[
         added.append(confined - direct)
         ratios.append(confined / direct)
         shutil.rmtree(folder)
-    return added, ratios, copies
+    return added, ratios, copies, homes
 
 
 def milliseconds(*command: str) -> float:

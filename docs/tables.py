@@ -47,8 +47,12 @@ EVENTS: dict[str, tuple[str, str]] = {
         "an agent did something; the last ones before a kill may be lost",
         "key, kind, tool, text, usage",
     ),
+    "notice.failed": ("a notification did not reach a service", "notice, service, reason"),
     "plugin.failed": ("a plugin raised, timed out or returned something invalid", "plugin, hook, error"),
-    "recovered": ("gsd cleaned up after a crash when it started", "processes, locks, lost"),
+    "recovered": (
+        "gsd cleaned up when it started; *crashed*: the last process ended without closing the run",
+        "processes, locks, lost, crashed",
+    ),
 }
 
 FACTS: dict[str, tuple[str, str]] = {
@@ -59,7 +63,7 @@ FACTS: dict[str, tuple[str, str]] = {
         "head, claims, trusted",
     ),
     "run.closed": ("the process stops working on the run", "outcome, exit, reason, notes, dollars, commits"),
-    "recovered": ("gsd cleaned up after a crash", "processes, locks, lost"),
+    "recovered": ("gsd cleaned up after a crash", "processes, locks, lost, crashed"),
     "project.observed": (
         "the content of the planning files, recorded when it differs from the last time",
         "due, idle, milestone, phases",
@@ -112,6 +116,14 @@ FACTS: dict[str, tuple[str, str]] = {
     ),
     "guard.undone": ("that is undone, except for the problems", "problems"),
     "plan.edited": ("a plan is no longer as the run wrote it", "plan, path, sha256, before"),
+    "phase.added": (
+        "a phase was added on request of another process; or why it was not (error)",
+        "phase, name, after, by, commit, error",
+    ),
+    "todo.edited": (
+        "a todo was added or completed on request of another process; or why it was not (error)",
+        "todo, what, by, error",
+    ),
     "question.asked": ("an inquiry was asked", "inquiry, occasion, gaps, error"),
     "question.answered": ("a question was answered", "answer"),
     "question.withdrawn": ("an inquiry no longer counts; it is asked again if it is still due", "key"),
@@ -120,7 +132,11 @@ FACTS: dict[str, tuple[str, str]] = {
     "timer.fired": ("that time has come", ""),
     "control.asked": ("someone asked the run to stop", "what, by, via"),
     "step.asked": ("the user asked for a step", "text"),
-    "notice.sent": ("a notification was sent", "key, ok, failed"),
+    "notice.begun": ("a notification is about to be sent; recorded so that it is sent once", "key, type"),
+    "notice.sent": (
+        "it was sent, or not: *ok* and *failed* are plugins, *deliveries* has the result for each service",
+        "key, ok, failed, deliveries",
+    ),
     "plugin.failed": ("a plugin raised, timed out or returned something invalid", "plugin, hook, error"),
 }
 

@@ -40,7 +40,7 @@ from .model.checks import CheckResult, ReplacedBecause, ReplacedCheck, TaskCheck
 from .model.event import EVENT_NAMES, Event, EventName
 from .model.gap import BadArtifact, Evidence, Gap, GapReport, GapStatus, HumanCheck, Observation, Severity
 from .model.ids import StepId, normal_phase, padded, phase_order, slug
-from .model.notice import Notice
+from .model.notice import Delivery, Notice
 from .model.question import Answer, Asked, Inquiry, Option, Question, parse_typed_answer, refusal
 from .model.sandbox import ConfinedProcess, Place, SandboxedCommand, SandboxUnavailable
 from .model.step import (
@@ -113,6 +113,7 @@ __all__ = [
     "ConfinedProcess",
     "Conversation",
     "Credentials",
+    "Delivery",
     "Deny",
     "Depth",
     "Done",

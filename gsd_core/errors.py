@@ -21,6 +21,7 @@
         PlanningError             a planning file; names the file and the line
         Locked                    another run is active in the project
         NoSandbox                 no sandbox works, and the run needs one (exit 4)
+        CannotNotify              notifications cannot be sent as the user wants (exit 4)
         Untrusted                 the project wants something that its user has not trusted
         MachineError              the machine refuses: disk full or read-only, limits, permissions
       JournalError                the journal cannot be read or written (exit 2)
@@ -169,6 +170,10 @@ class Locked(UserError):
 
 class NoSandbox(UserError):
     """No sandbox works on this machine, and the settings require one or the run has used one so far."""
+
+
+class CannotNotify(UserError):
+    """Notifications cannot be sent to where the user wants them."""
 
 
 class Untrusted(UserError):

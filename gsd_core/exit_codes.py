@@ -11,6 +11,7 @@ from enum import IntEnum
 
 from . import errors
 from .errors import (
+    CannotNotify,
     Credentials,
     Exhausted,
     Fenced,
@@ -48,8 +49,8 @@ EXIT_CODE_MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.USAGE: "something has to be fixed first: the command line, the settings, the idea, "
     "the project, the journal, or the machine (a full disk); or another run is active in the project",
     ExitCode.QUESTION: "a question is open, and nobody could answer it",
-    ExitCode.CREDENTIALS: "the agent has no valid credentials, its checks failed, or no sandbox works "
-    "and the run needs one",
+    ExitCode.CREDENTIALS: "the agent has no valid credentials, its checks failed, no sandbox works "
+    "and the run needs one, or notifications cannot be sent as the user wants",
     ExitCode.EXHAUSTED: "the budget or a usage limit is exhausted",
     ExitCode.GAPS: "gaps remain, or a phase was skipped",
     ExitCode.TRANSIENT: "a transient failure persisted; try again later",
@@ -68,6 +69,7 @@ _EXIT_CODES: Mapping[type, ExitCode] = {
     PluginRefused: ExitCode.USAGE,
     UserError: ExitCode.USAGE,
     NoSandbox: ExitCode.CREDENTIALS,
+    CannotNotify: ExitCode.CREDENTIALS,
     JournalError: ExitCode.USAGE,
     Fenced: ExitCode.FAILED,
 }

@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import shutil
 import stat
 from collections import deque
 from collections.abc import Generator
@@ -115,6 +116,30 @@ def make_folder(root: Path, path: str | PurePath) -> bool:
                 raise
             return False
         return True
+
+
+def move_below(root: Path, path: str | PurePath, target: str | PurePath) -> None:
+    """Rename a file or a folder; folders above *target* are made. A link is renamed, not followed."""
+    with _parent(root, path) as (old, name), _parent(root, target, make=True) as (new, new_name):
+        os.rename(name, new_name, src_dir_fd=old, dst_dir_fd=new)
+
+
+def remove_below(root: Path, path: str | PurePath) -> None:
+    """Remove a file, or a folder with everything in it; no link is followed. It may be missing already."""
+    with suppress(FileNotFoundError), _parent(root, path) as (folder, name):
+        if stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
+            shutil.rmtree(name, dir_fd=folder)
+        else:
+            os.unlink(name, dir_fd=folder)
+
+
+def inode_below(root: Path, path: str | PurePath) -> int:
+    """Return the inode of a file, folder or link, which a rename keeps; 0 if there is nothing."""
+    try:
+        with _parent(root, path) as (folder, name):
+            return os.lstat(name or ".", dir_fd=folder).st_ino
+    except FileNotFoundError:
+        return 0
 
 
 def list_below(root: Path, path: str | PurePath) -> tuple[Found, ...]:

@@ -18,7 +18,7 @@ from .hook_markers import PROJECT, Mark, hookimpl, hookspec, implements
 from .model.agent import AgentHost, AgentResult, AgentTask, Permission, ToolUse
 from .model.event import Event
 from .model.gap import Gap, GapReport
-from .model.notice import Notice
+from .model.notice import Delivery, Notice
 from .model.question import Answer, Inquiry
 from .model.sandbox import ConfinedProcess, SandboxedCommand, SandboxUnavailable
 from .model.step import RunStep, StepHost, StepRequest, StepResult, StepType
@@ -421,13 +421,14 @@ async def gsd_on_event(event: Event) -> None:
 
 
 @hookspec(mode="fan_out")
-async def gsd_notify(notice: Notice) -> None:
+async def gsd_notify(notice: Notice) -> Sequence[Delivery] | None:
     """Notify someone.
 
-    When: a question is open, a phase is done, something failed, the run ended or crashed.
-    Return: nothing.
+    When: a question is open or still open, a phase is done, something failed, the run ended or crashed.
+    Return: what was sent to which service; an empty sequence if nothing was to be sent. ``None`` means that
+    the plugin has sent it.
     Calling: at most 10 s for each plugin; no step waits for it.
-    Failure: recorded; the run continues.
+    Failure: recorded; the run continues. It is not sent again.
     Since: 0.1.
 
     Example::

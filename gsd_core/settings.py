@@ -28,6 +28,7 @@ import attrs
 
 from .errors import ConfigError
 from .files import read_below
+from .model.notice import NOTICE_TYPES, NoticeType
 from .model.step import Depth, Profile
 
 if TYPE_CHECKING:
@@ -184,7 +185,46 @@ class LimitSettings:
     detector: timedelta = setting(timedelta(minutes=10), harmless=at_most(timedelta(hours=1)))
 
 
-CORE_SECTIONS: tuple[tuple[str, type], ...] = (("run", RunSettings), ("limits", LimitSettings))
+@attrs.frozen(kw_only=True)
+class NotifySettings:
+    """Which notifications are sent, section ``notify``; the plugins' own settings say where to.
+
+    *events*: the types of notifications to send: ``question``, ``progress``, ``error``, ``crash`` and
+    ``complete``. *remind_after*: how long a question has to stay open until people are reminded of it; each
+    further reminder comes after twice the time, up to a day. 0 means no reminder.
+    """
+
+    events: tuple[NoticeType, ...] = setting(NOTICE_TYPES)
+    remind_after: timedelta = setting(timedelta(hours=1))
+
+
+def _decides_nothing(value: Any, otherwise: Any) -> bool:
+    """Whether questions that nobody answers stay unanswered, for *harmless*."""
+    return value in ("wait", "stop")
+
+
+@attrs.frozen(kw_only=True)
+class QuestionSettings:
+    """What becomes of a question that nobody answers, section ``questions``.
+
+    *unanswered*: what to do with a question that is open for longer than *timeout*. ``wait`` leaves it open:
+    a run that nobody can answer now ends with exit code 3. ``recommended`` waits until then, and takes the
+    recommended option; a question without one, one for a human only, and the choice between retry, skip and
+    abort stay open. ``stop`` ends the run with exit code 3 even if somebody could still answer.
+    """
+
+    unanswered: Literal["wait", "recommended", "stop"] = setting(
+        "wait", harmless=_decides_nothing, consent=True
+    )
+    timeout: timedelta = setting(timedelta(hours=1), consent=True)
+
+
+CORE_SECTIONS: tuple[tuple[str, type], ...] = (
+    ("run", RunSettings),
+    ("limits", LimitSettings),
+    ("notify", NotifySettings),
+    ("questions", QuestionSettings),
+)
 
 
 COMMAND_LINE = "command line"
@@ -289,9 +329,18 @@ def user_config() -> Path:
 
 def trust_folder() -> Path:
     """Return the user's own folder with the list of what they trust in projects."""
+    return _state_folder() / "trust"
+
+
+def journals_folder() -> Path:
+    """Return the user's own folder with the list of the journals that their runs have written here."""
+    return _state_folder() / "journals"
+
+
+def _state_folder() -> Path:
     if override := os.environ.get("GSD_STATE_DIR"):
-        return Path(override) / "trust"
-    return _own_folder("state") / "trust"
+        return Path(override)
+    return _own_folder("state")
 
 
 def _own_folder(kind: Literal["config", "state"]) -> Path:

@@ -1,4 +1,4 @@
-"""Trust by content: what a project wants, and what its user has trusted.
+"""Trust by content: what a project wants, what its user has trusted, and which journals are theirs.
 
 A cloned repository can carry plugins, settings and commands. Each of them is a :class:`Want` with a digest of
 its content. What a user trusts is stored in their own state folder, never in the project: a list that came
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -19,8 +20,9 @@ from typing import Any, Literal, TypeAlias, cast
 import attrs
 
 from .errors import ConfigError
+from .journal.store import Journal
 
-WantKind: TypeAlias = Literal["plugin", "file", "setting", "command", "program"]
+WantKind: TypeAlias = Literal["plugin", "file", "setting", "command", "program", "journal"]
 SCHEMA = 1
 MAX_BYTES = 10_000_000
 
@@ -69,7 +71,7 @@ class TrustStore:
     def trusted(self, root: Path, wants: Sequence[Want]) -> frozenset[str]:
         """Return the digests of *wants* that are trusted for the project at *root*."""
         wanted = frozenset(want.digest for want in wants)
-        if self._is_inside(root):
+        if _is_inside(self.folder, root):
             return frozenset()
         own = self._read(self._path(root))
         if own and own.project == str(root.resolve()) and wanted <= own.digests:
@@ -84,28 +86,14 @@ class TrustStore:
         Raises ``ConfigError`` if the folder is in the project, where an agent and the repository could change
         it, and ``OSError`` if it cannot be written.
         """
-        if self._is_inside(root):
-            raise ConfigError(
-                f"what you trust is stored in {str(self.folder)!r}, which is in this project",
-                hint="set GSD_STATE_DIR to a folder outside of it",
-            )
+        _refuse_inside(self.folder, root)
         data = {
             "schema": SCHEMA,
             "project": str(root.resolve()),
             "at": at.isoformat(timespec="seconds"),
             "wants": [{"kind": want.kind, "name": want.name, "sha256": want.digest} for want in wants],
         }
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=".trust-")  # with mode 0600
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(json.dumps(data, indent=2) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).replace(self._path(root))
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        _write(self._path(root), data)
 
     def revoke(self, root: Path, wants: Sequence[Want]) -> int:
         """Forget what was trusted at *root*, and every record of the same *wants*; return their number."""
@@ -132,9 +120,6 @@ class TrustStore:
         name = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:32]
         return self.folder / f"{name}.json"
 
-    def _is_inside(self, root: Path) -> bool:
-        return self.folder.resolve().is_relative_to(root.resolve())
-
     def _read(self, path: Path) -> TrustRecord | None:
         """Return a record; ``None`` if it does not exist or is damaged, which trusts nothing."""
         try:
@@ -159,6 +144,68 @@ class TrustStore:
         if not digests:
             return None
         return TrustRecord(project=project, at=str(table.get("at", "")), digests=frozenset(digests))
+
+
+@attrs.frozen
+class KnownJournals:
+    """The journals that this user's runs have written on this machine: a file in *folder* for each.
+
+    ``.git`` comes with a copied or unpacked folder, and the journal in it has options and answers. So each
+    journal has a random token, and counts only where the user's own folder has the same one. The name of its
+    file is the token's digest. A project that is moved on this machine keeps its journal.
+    """
+
+    folder: Path
+
+    def has(self, journal: Journal, root: Path) -> bool:
+        """Whether the journal of the project at *root* is one of them; an empty one counts as one."""
+        if journal.is_empty():
+            return True
+        token = journal.origin()
+        return bool(token) and not _is_inside(self.folder, root) and self._path(token).is_file()
+
+    def add(self, journal: Journal, root: Path, at: datetime) -> None:
+        """Give *journal* a new token, and remember it.
+
+        Raises ``ConfigError`` if the folder is in the project, ``OSError`` if it cannot be written, and
+        ``JournalError`` if the journal cannot be.
+        """
+        _refuse_inside(self.folder, root)
+        token = secrets.token_hex(16)
+        about = {"schema": SCHEMA, "project": str(root.resolve()), "at": at.isoformat(timespec="seconds")}
+        _write(self._path(token), about)
+        journal.mark(token)
+
+    def _path(self, token: str) -> Path:
+        return self.folder / f"{hashlib.sha256(token.encode()).hexdigest()[:32]}.json"
+
+
+def _is_inside(folder: Path, root: Path) -> bool:
+    return folder.resolve().is_relative_to(root.resolve())
+
+
+def _refuse_inside(folder: Path, root: Path) -> None:
+    """Raise ``ConfigError`` if an agent or the repository could change what is stored in *folder*."""
+    if _is_inside(folder, root):
+        raise ConfigError(
+            f"what you trust is stored in {str(folder)!r}, which is in this project",
+            hint="set GSD_STATE_DIR to a folder outside of it",
+        )
+
+
+def _write(path: Path, data: dict[str, Any]) -> None:
+    """Replace a file of the user's own folder as a whole."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".trust-")  # with mode 0600
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(json.dumps(data, indent=2) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 def labels(wants: Collection[Want]) -> dict[str, str]:

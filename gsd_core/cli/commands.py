@@ -28,12 +28,21 @@ COMMANDS: Mapping[str, CommandEntry] = {
     ),
     "status": CommandEntry("status", "Show the run's phases, current step, open questions and cost."),
     "next": CommandEntry("next", "Show which step is due, why, and the command for it."),
+    "progress": CommandEntry(
+        "progress",
+        "Show where the project stands: phases, recent work, decisions, blockers, todos, what is next.",
+    ),
     "log": CommandEntry("log", "Show what was done, one line per record of the journal."),
     "questions": CommandEntry("questions", "List the open questions, each with the command that answers it."),
     "answer": CommandEntry("answer", "Answer the question ID."),
     "stop": CommandEntry("stop", "Ask the active run to stop."),
+    "pause": CommandEntry(
+        "pause", "Stop the active run, if any, and write a handoff: where the work is, and TEXT."
+    ),
     "phases": CommandEntry("phases", "List the phases of the current milestone."),
+    "phase": CommandEntry("phase", "Add, insert or remove a phase of the roadmap."),
     "plans": CommandEntry("plans", "List the plans of PHASE."),
+    "todo": CommandEntry("todo", "Capture, list and complete todos."),
     "gaps": CommandEntry("gaps", "Show the gaps of PHASE."),
     "requirements": CommandEntry(
         "requirements",

@@ -131,7 +131,9 @@ async def _detect(
     from .project_trust import require_sandbox
 
     loaded = admitted.loaded
-    settings = build_settings(options, loaded, load(options.global_options))
+    previous = load(options.global_options)
+    believed = previous if previous.is_own or not admitted.trust.new else None
+    settings = build_settings(options, loaded, believed)
     settings = require_sandbox(settings, admitted.trust)
     step = f"{phase.number}/verify"
     with bind_settings(settings.values):

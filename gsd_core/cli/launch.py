@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -19,9 +19,17 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import click
 
-from gsd_core.errors import ConfigError, Credentials, GsdError, ProjectError, Untrusted
+from gsd_core.errors import CannotNotify, ConfigError, Credentials, GsdError, ProjectError, Untrusted
 from gsd_core.exit_codes import ExitCode, exit_code
-from gsd_core.hookspecs import RunInfo, gsd_doctor, gsd_execute_step, gsd_run_agent, gsd_workspace
+from gsd_core.hookspecs import (
+    Finding,
+    RunInfo,
+    gsd_doctor,
+    gsd_execute_step,
+    gsd_notify,
+    gsd_run_agent,
+    gsd_workspace,
+)
 from gsd_core.machine.state import Options, State
 from gsd_core.model.step import Idea
 from gsd_core.planning.survey import read_planning
@@ -156,9 +164,12 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     if not options.asked:
         check_idea(root, idea, state, base_command(options.global_options))
 
-    settings = build_settings(options, loaded, previous)
-    trust = _settle_trust(options, loaded, settings, previous)
+    # A journal that came with the folder counts only if it is trusted: not for the question itself.
+    own = previous if previous and previous.is_own else None
+    settings = build_settings(options, loaded, own)
+    trust = _settle_trust(options, loaded, settings, own)
     loaded = admit(loaded, trust)
+    previous = own if trust.new else previous
     settings = require_sandbox(build_settings(options, loaded, previous), trust)
 
     check_loaded(loaded)
@@ -169,6 +180,7 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     check_plugins(loaded.hooks, settings.of(RunSettings))
     if not options.dry_run:
         check_agents(loaded.hooks, settings)
+        check_notifiers(loaded.hooks, settings)
     request = _build_request(options, loaded, settings, idea, previous, trust)
     if new:
         _confirm_repository(options, loaded, settings)
@@ -368,15 +380,25 @@ def check_plugins(hooks: Hooks, settings: RunSettings) -> None:
 
 def check_agents(hooks: Hooks, settings: Settings) -> None:
     """Raise ``Credentials`` if one of the chosen agents reports that it cannot work."""
-    # A manager with these agents only, because the checks of other plugins do not matter here.
+    for plugin, finding in _failed_checks(hooks, settings, settings.of(RunSettings).agent):
+        raise Credentials(f"agent {plugin!r} cannot work: {finding.message}", hint=finding.fix)
+
+
+def check_notifiers(hooks: Hooks, settings: Settings) -> None:
+    """Raise ``CannotNotify`` if a notifier reports that it cannot work: nobody watches an unattended run."""
+    if failed := _failed_checks(hooks, settings, hooks.plugins_of(gsd_notify)):
+        problems = "; ".join(f"{finding.name}: {finding.message}" for _, finding in failed)
+        raise CannotNotify(f"cannot notify: {problems}", hint=failed[0][1].fix)
+
+
+def _failed_checks(hooks: Hooks, settings: Settings, plugins: Sequence[str]) -> Sequence[tuple[str, Finding]]:
+    """Return the failed checks of these *plugins*; those of other plugins do not matter here."""
     manager = build_manager()
-    for name in settings.of(RunSettings).agent:
+    for name in plugins:
         manager.register(hooks.manager.get_plugin(name), name=name)
     with bind_settings(settings.values):
         findings = attrs.evolve(hooks, manager=manager).collect(gsd_doctor, lambda finding: str(id(finding)))
-    for plugin, finding in findings.items:
-        if not finding.ok:
-            raise Credentials(f"agent {plugin!r} cannot work: {finding.message}", hint=finding.fix)
+    return [(plugin, finding) for plugin, finding in findings.items if not finding.ok]
 
 
 def _confirm_repository(options: RunOptions, loaded: Loaded, settings: Settings) -> None:

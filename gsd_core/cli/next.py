@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import TYPE_CHECKING
 
 import click
@@ -20,6 +19,9 @@ if TYPE_CHECKING:
 
     from gsd_core.machine.state import Options
     from gsd_core.planning.model import Planning
+    from gsd_core.views.next import Next
+
+    from .project import ProjectState
 
 MAX_REASON = 400
 
@@ -34,30 +36,16 @@ def command(ctx: click.Context, as_json: bool) -> None:
     Works in every project with a .planning folder. If there is an unfinished run, its state counts, else
     the files alone. Nothing is written.
     """
-    import attrs
-
     from gsd_core.planning.survey import flaws
-    from gsd_core.run.snapshot import snapshot_of
-    from gsd_core.views.next import next_json, next_of
+    from gsd_core.views.next import next_json
 
-    from .project import load, planned_root
+    from .project import load, notes_of, planned_root
 
     options = global_options_of(ctx)
     project = load(options)
-    state = project.state
-    root = planned_root(options, run=state.run)
-    planning = asyncio.run(_read(root))
-    # A finished run says nothing about what is due now; its options were for what it did.
-    if not state.run or state.closed == "done":
-        state = attrs.evolve(state, options=_options(root, planning))
-    found = next_of(
-        state,
-        planning,
-        snapshot_of(planning),
-        holder=project.holder,
-        pending_answers=project.pending_answers,
-        gsd=base_command(options),
-    )
+    root = planned_root(options, run=project.state.run)
+    warn(notes_of(root))
+    planning, found = find_next(project, root, base_command(options))
     warn(flaws(planning.phases))
     if as_json:
         print_json(next_json(found))
@@ -69,6 +57,29 @@ def command(ctx: click.Context, as_json: bool) -> None:
     print_line(f"continue with: {found.command}")
     if len(found.ready) > 1:
         print_line(f"ready: {', '.join(found.ready)}")
+
+
+def find_next(project: ProjectState, root: Path, gsd: str) -> tuple[Planning, Next]:
+    """Return the planning files and what is due; *gsd* is how to call gsd for the project."""
+    import attrs
+
+    from gsd_core.run.snapshot import snapshot_of
+    from gsd_core.views.next import next_of
+
+    state = project.state
+    planning = asyncio.run(_read(root))
+    # A finished run says nothing about what is due now; its options were for what it did.
+    if not state.run or state.closed == "done":
+        state = attrs.evolve(state, options=_options(root, planning))
+    found = next_of(
+        state,
+        planning,
+        snapshot_of(planning),
+        holder=project.holder,
+        pending_answers=project.pending_answers,
+        gsd=gsd,
+    )
+    return planning, found
 
 
 async def _read(root: Path) -> Planning:
@@ -83,32 +94,11 @@ async def _read(root: Path) -> Planning:
 def _options(root: Path, planning: Planning) -> Options:
     """Return the options that a run would have, from the settings files and the environment."""
     from gsd_core.machine.state import Options
-    from gsd_core.settings import (
-        Layer,
-        RunSettings,
-        environment_layer,
-        planning_layer,
-        resolve,
-        toml_layer,
-        user_config,
-    )
 
     from .options import parse_phases
+    from .project_settings import run_settings
 
-    classes = (("run", RunSettings),)
-    files = (
-        toml_layer(root / "gsd.toml", "gsd.toml", inside=root),
-        toml_layer(user_config(), str(user_config())),
-    )
-    # The sections of plugins are not checked: no plugin is loaded to show what is due.
-    layers = [
-        environment_layer(classes, os.environ),
-        *(
-            Layer(origin=layer.origin, sections={"run": layer.sections.get("run", {})})
-            for layer in (files[0], planning_layer(planning.config), files[1])
-        ),
-    ]
-    run = resolve(classes, layers).of(RunSettings)
+    run = run_settings(root, planning.config)
     known = [phase.number for phase in planning.phases]
     return Options(
         phases=parse_phases(run.only or run.phases, known),

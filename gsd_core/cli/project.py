@@ -16,6 +16,8 @@ from gsd_core.journal.lock import owner
 from gsd_core.journal.store import Journal, damage_reported
 from gsd_core.machine.state import State
 from gsd_core.run.last_run import LastRun, read_last_run
+from gsd_core.settings import journals_folder
+from gsd_core.trust import KnownJournals
 from gsd_core.views.status import History, Holder, fold_history
 
 from .global_options import GlobalOptions
@@ -137,7 +139,7 @@ class ProjectState:
     """The latest run according to the journal, and the process that runs now.
 
     *last_run* has its facts. *pending_answers* are the ids of the questions whose answers no run has
-    taken yet.
+    taken yet. *is_own*: a run of this user wrote the journal on this machine.
     """
 
     root: Path
@@ -145,6 +147,7 @@ class ProjectState:
     history: History
     holder: Holder | None
     pending_answers: frozenset[str] = frozenset()
+    is_own: bool = True
 
     @property
     def state(self) -> State:
@@ -160,13 +163,20 @@ def load(options: GlobalOptions) -> ProjectState:
         with damage_reported(journal.path):
             history = fold_history(History(), last_run.facts, structure)
         answers = [item for item in journal.take_inbox() if item.kind == "answer"]
+        is_own = is_own_journal(journal, root)
     return ProjectState(
         root=root,
         last_run=last_run,
         history=history,
         holder=holder_of(root),
         pending_answers=frozenset(str(item.data.get("question")) for item in answers),
+        is_own=is_own,
     )
+
+
+def is_own_journal(journal: Journal, root: Path) -> bool:
+    """Whether a run of this user wrote the journal of the project at *root* on this machine."""
+    return KnownJournals(journals_folder()).has(journal, root)
 
 
 def holder_of(root: Path) -> Holder | None:
@@ -174,3 +184,23 @@ def holder_of(root: Path) -> Holder | None:
     folder = core_folder(root)
     held = owner(folder) if folder else None
     return Holder(pid=held.pid, host=held.host, since=held.since) if held else None
+
+
+def notes_of(root: Path) -> list[str]:
+    """Return what other tools left in the project that its user should know before work continues."""
+    from gsd_core.planning.handoff import read_handoff, waiting_for
+    from gsd_core.planning.workstreams import active_workstream
+
+    notes: list[str] = []
+    if name := active_workstream(root):
+        notes.append(f"the workstream {name!r} is active; gsd works on .planning itself only")
+    if question := waiting_for(root):
+        notes.append(f"another tool waits for an answer: {question}")
+    if handoff := read_handoff(root):
+        where = ", ".join(filter(None, [f"phase {handoff.phase}" if handoff.phase else "", handoff.task]))
+        notes.append(f"work was paused{f' in {where}' if where else ''} ({', '.join(handoff.paths)})")
+        notes += [f"before it continues: {blocker}" for blocker in handoff.blockers]
+        notes += [f"noted: {handoff.notes}"] if handoff.notes else []
+        notes += [f"to do next: {handoff.next_action}"] if handoff.next_action else []
+        notes += handoff.flaws
+    return notes

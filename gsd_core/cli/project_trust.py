@@ -14,15 +14,18 @@ from typing import Any, cast
 import attrs
 import click
 
-from gsd_core.errors import ConfigError, GsdError, Untrusted
+from gsd_core.errors import ConfigError, GsdError, JournalError, Untrusted
 from gsd_core.git import data_directory
 from gsd_core.git.command import Command
 from gsd_core.git.untrusted import LocalProgram, filters_to_trust
-from gsd_core.journal.schema import Record
+from gsd_core.journal.codec import structure
+from gsd_core.journal.schema import MOVE_AWAY, Record
+from gsd_core.journal.store import Journal, damage_reported
 from gsd_core.planning.config import read_config
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import collect_settings
+from gsd_core.run.last_run import read_last_run
 from gsd_core.run.places import remove_empty
 from gsd_core.run.sandbox import can_confine
 from gsd_core.sanitize import redact, safe_file, sanitize
@@ -33,6 +36,7 @@ from gsd_core.settings import (
     RunSettings,
     Settings,
     environment_layer,
+    journals_folder,
     planning_layer,
     resolve,
     restricted,
@@ -41,14 +45,16 @@ from gsd_core.settings import (
     user_config,
     without,
 )
-from gsd_core.trust import TrustStore, Want
+from gsd_core.trust import KnownJournals, TrustStore, Want
+from gsd_core.views.status import History, fold_history
 
-from .output import show_all
+from .output import counted, show_all
 from .plugin_loading import Loaded, with_trusted
-from .project import holder_of, now, open_journal
+from .project import holder_of, is_own_journal, journal_path, now, open_journal
 
 PROJECT_SETTINGS = "gsd.toml"
 MAX_FILES = 500
+WITHOUT_JOURNAL = f"; to do without the journal, {MOVE_AWAY}"
 HINT = "read it, then trust it with `gsd trust` at a terminal, or pass --trust"
 _URL = re.compile(r"\b([a-z][a-z0-9+.-]*)://(?:[^\s/@]*@)?([^\s/:?#]*)(:\d+)?(\S*)", re.IGNORECASE)
 
@@ -111,6 +117,7 @@ def examine(loaded: Loaded, root: Path, run: RunSettings | None = None) -> Proje
     )
     if not is_sandboxed:
         wants += commands
+    wants += _foreign_journal(root)
     programs = filters_to_trust(Command(root=root))
     wants += (_program(one) for one in programs)
     trusted = TrustStore(trust_folder()).trusted(root, wants) if wants else frozenset[str]()
@@ -152,12 +159,17 @@ def refuse_untrusted(trust: ProjectTrust) -> None:
     """Raise ``Untrusted`` with the list of what is not trusted."""
     if trust.new:
         listed = "\n".join(f"  {line}" for line in lines_of(trust.new))
-        raise Untrusted(f"this project is not trusted, and wants\n{listed}", hint=HINT)
+        hint = HINT + (WITHOUT_JOURNAL if any(want.kind == "journal" for want in trust.new) else "")
+        raise Untrusted(f"this project is not trusted, and wants\n{listed}", hint=hint)
 
 
 def remember(trust: ProjectTrust) -> ProjectTrust:
     """Store that the user trusts all that the project wants, and return it so."""
     TrustStore(trust_folder()).add(trust.root, trust.wants, now())
+    if any(want.kind == "journal" for want in trust.wants):
+        # From now on, its content changes with each fact and each answer.
+        with Journal.open(journal_path(trust.root), clock=now) as journal:
+            KnownJournals(journals_folder()).add(journal, trust.root, now())
     return trust.accepted()
 
 
@@ -184,6 +196,8 @@ def lines_of(wants: Sequence[Want]) -> Iterator[str]:
                 line = f"program that git runs for files it commits: {want.name} = {want.shown}"
             case "command":
                 line = f"command of {want.name}: {want.shown}"
+            case "journal":
+                line = f"the journal {want.name}, which no run of yours wrote here: {want.shown}"
         yield sanitize(line, multiline=False)
 
 
@@ -273,6 +287,26 @@ def _shown(value: Any) -> str:
     return json.dumps(each(value), ensure_ascii=False, default=str)
 
 
+def _foreign_journal(root: Path) -> Iterator[Want]:
+    """Yield the journal if it came with the folder: its options would count, and its answers as given."""
+    if data_directory(root) is None:
+        return
+    try:
+        with open_journal(root) as journal:
+            if is_own_journal(journal, root):
+                return
+            digest, last = journal.digest(), read_last_run(journal)
+            with damage_reported(journal.path):
+                history = fold_history(History(), last.facts, structure)
+                answers = [item for item in journal.take_inbox() if item.kind == "answer"]
+    except JournalError:
+        return  # what reads it for its content reports it
+    given = len(answers) + sum(fact.kind == "question.answered" for fact in last.facts)
+    options = _shown({"agent": list(history.agents), **history.typed})
+    shown = f"{counted(len(last.facts), 'fact')}, {counted(given, 'answer')}, options {options}"
+    yield Want.of("journal", ".git/gsd/journal.db", digest, shown=shown)
+
+
 def _commands(root: Path) -> Iterator[Want]:
     """Yield the commands of the plans that no run of this project wrote."""
     try:
@@ -295,6 +329,8 @@ def _written_plans(root: Path) -> frozenset[str]:
         return frozenset()
     found: set[str] = set()
     with open_journal(root) as journal:
+        if not is_own_journal(journal, root):
+            return frozenset()
         for fact in journal.events(kinds=["step.result", "step.completed", "plan.edited"]):
             plans = fact.data.get("plans") or {"": fact.data.get("sha256", "")}
             found |= set(map(str, cast("dict[str, object]", plans).values()))

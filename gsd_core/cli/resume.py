@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from .global_options import global_options
+from .global_options import global_options, global_options_of
 from .options import StartCommand
 from .run import start, start_options
 
@@ -18,6 +18,11 @@ from .run import start, start_options
 def command(ctx: click.Context, /, **given: Any) -> None:
     """Resume the unfinished run.
 
-    It keeps its agent, its phases and its other options, unless you pass new ones.
+    It keeps its agent, its phases and its other options, unless you pass new ones. A handoff of
+    'gsd pause' or of GSD's pause-work is shown, and the next plan or execution gets it as context.
     """
+    from .output import warn
+    from .project import notes_of, project_root
+
+    warn(notes_of(project_root(global_options_of(ctx))))
     start(ctx, None, resume=True, given=given)

@@ -15,7 +15,7 @@ from gsd_core.views.status import RESUME, Status, cost_json, status_json, status
 from .commands import base_command, with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command
-from .output import can_show, counted, json_flag, print_json, print_line, styled
+from .output import can_show, counted, json_flag, print_json, print_line, styled, warn
 
 SIGNS = {"completed": "✓", "in_progress": "▸", "failed": "✗", "skipped": "-", "pending": "·"}
 ASCII_SIGNS = {"completed": "+", "in_progress": ">", "failed": "x", "skipped": "-", "pending": "."}
@@ -28,10 +28,11 @@ STYLES = {"completed": "green", "in_progress": "cyan", "failed": "red", "skipped
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
     """Show the run's phases, current step, open questions and cost."""
-    from .project import load
+    from .project import load, notes_of
 
     options = global_options_of(ctx)
     project = load(options)
+    warn(notes_of(project.root))
     status = status_of(project.state, project.history, project.holder, project.pending_answers)
     if as_json:
         print_json(status_json(status, base_command(options)))
@@ -64,6 +65,9 @@ def _lines(status: Status, options: GlobalOptions) -> Iterator[str | Text]:
             yield f"  because of: {one_line(step.failure.message, 200)}"
     for step_id, assumed in status.assumed:
         yield f"assumed, nobody looked ({step_id}): {one_line(assumed.text, 120)}"
+    for service in status.not_notified:
+        times = counted(service.count, "notification")
+        yield f"not notified: {one_line(service.service, 120)}: {one_line(service.reason, 200)} ({times})"
     for asked in status.questions:
         yield f"? {one_line(asked.question.text, 120)}"
         if asked.question.id in status.pending_answers:

@@ -1,4 +1,4 @@
-"""The inbox: how another process (``gsd answer``, ``gsd stop``) reaches a run, now or later."""
+"""The inbox: how another process (``gsd answer``, ``stop``, ``phase``) reaches a run, now or later."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .schema import open_to_write, to_json
 
 def put(
     path: Path,
-    kind: Literal["answer", "stop"],
+    kind: Literal["answer", "stop", "phase", "todo"],
     data: Mapping[str, Any],
     by: str,
     *,

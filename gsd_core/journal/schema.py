@@ -75,7 +75,7 @@ class Record:
 
 @attrs.frozen(kw_only=True)
 class InboxItem:
-    """A message from another process to the run: its *kind* (``answer`` or ``stop``), sender and time."""
+    """A message from another process to the run: its *kind* (``answer``, ``stop``, ``phase``) and sender."""
 
     id: int
     kind: str
@@ -219,7 +219,7 @@ class Database:
         with _journal_errors(path):
             self._connection = _connect_to_write(path) if writable else _connect_to_read(path)
 
-    def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         """Run *query*, one statement or several, and return all its rows."""
         with _journal_errors(self.path):
             return list(self._connection.execute(query, values or None))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -267,9 +268,43 @@ class Journal:
         rows = self._rows("SELECT coalesce(max(seq), 0) FROM event")
         return int(rows[0][0]) if rows else 0
 
-    def _rows(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    def _rows(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         with self._lock:
             return self._database.rows(query, values) if self._database else []
+
+    # Where it comes from
+
+    def origin(self) -> str:
+        """Return the token that :meth:`mark` has set; empty if there is none."""
+        if not self._rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'origin'"):
+            return ""
+        rows = self._rows("SELECT token FROM origin")
+        return str(rows[0][0]) if len(rows) == 1 else ""
+
+    def mark(self, token: str) -> None:
+        """Set the journal's token, by which its user recognizes it."""
+        with self._lock, self._transaction() as database:
+            # Not one of the TABLES: older versions made journals without it.
+            database.rows("CREATE TABLE IF NOT EXISTS origin(token TEXT NOT NULL)")
+            database.rows("DELETE FROM origin")
+            database.rows("INSERT INTO origin VALUES(?)", (token,))
+
+    def is_empty(self) -> bool:
+        """Whether the journal has neither a record nor an item in the inbox."""
+        return not self._rows("SELECT 1 FROM event LIMIT 1") and not self._rows("SELECT 1 FROM inbox LIMIT 1")
+
+    def digest(self) -> str:
+        """Return a SHA-256, in hex, over all records and all items of the inbox."""
+        total = hashlib.sha256()
+        for table, key in (("event", "seq"), ("epoch", "run"), ("inbox", "id")):
+            after: Any = None
+            while rows := self._rows(
+                f"SELECT * FROM {table} WHERE :after IS NULL OR {key} > :after ORDER BY {key} LIMIT {BATCH}",
+                {"after": after},
+            ):
+                total.update(json.dumps([table, rows]).encode())
+                after = rows[-1][0]
+        return total.hexdigest()
 
     # The inbox
 

@@ -31,6 +31,7 @@ EventName: TypeAlias = Literal[
     "files.left",
     "cost.changed",
     "agent.activity",
+    "notice.failed",
     "plugin.failed",
     "recovered",
 ]

@@ -28,7 +28,7 @@ _TO = r"\s*(?:[-–—]|\.\.|to|through|thru)\s*"
 _PHASE_WORD = re.compile(r"\bPhases?\s+(?:#\s*)?(?=[A-Z]{0,20}-?[A-Z]?\d)", re.IGNORECASE)
 _NOTHING = re.compile(r"nothing|none|n/a|[-—–]?$", re.IGNORECASE)
 _JOINED = re.compile(rf"{_JOIN}(?:Phases?\s+)?", re.IGNORECASE)
-_RANGE = re.compile(rf"(?P<low>{NUMBER}){_TO}(?:Phase\s+)?(?P<high>{NUMBER})", re.IGNORECASE)
+RANGE = re.compile(rf"(?P<low>{NUMBER}){_TO}(?:Phase\s+)?(?P<high>{NUMBER})", re.IGNORECASE)
 _TOKEN = re.compile(TOKEN)
 _NUMBER = re.compile(NUMBER)
 
@@ -61,7 +61,7 @@ def _read_list(text: str, at: int, *, series: bool) -> list[str]:
     """Return the numbers of the list that begins at position *at*: ``1, 2 and 4-6``."""
     found: list[str] = []
     while True:
-        several = None if series else _RANGE.match(text, at)
+        several = None if series else RANGE.match(text, at)
         one = several or _TOKEN.match(text, at) or _NUMBER.match(text, at)
         if one is None:
             return found

@@ -21,6 +21,7 @@ from .idea import read_idea, with_statements
 from .markdown import Lines, cell, cells, document, inline, prose, read_text, set_cell, title
 from .model import PlannedPhase, Requirement
 from .numbers import TOKEN
+from .renumber import Renumbering, like
 
 PATH = ".planning/REQUIREMENTS.md"
 PREFIX = r"(?<![A-Z0-9_])[A-Z][A-Z0-9_]{0,30}(?:-[A-Z][A-Z0-9_]{0,30}){0,5}-"
@@ -181,6 +182,38 @@ def _set(line: str, columns: list[str], change: MapRequirement) -> str:
         if name in values:
             line = set_cell(line, index, values[name])
     return line
+
+
+def renumber_requirements(text: str, change: Renumbering) -> str:
+    """Give phases their new numbers in the traceability table; what the removed one had is unmapped."""
+    lines = Lines.of(text)
+    columns: dict[str, int] = {}
+    unmapped = 0
+    for at in range(len(lines)):
+        row = [cell.strip() for cell in cells(lines[at])]
+        if not row:
+            columns = {}
+        elif _is_trace_head(row):
+            columns = {name.lower(): i for i, name in enumerate(row)}
+        elif columns and len(row) > columns["phase"] and re.fullmatch(ID, row[0].strip("*` ")):
+            value = row[columns["phase"]]
+            match = re.search(rf"(?<![\w.]){TOKEN}", value)
+            number = normal_phase(match[0]) if match else ""
+            if match and number in change.numbers:
+                value = f"{value[: match.start()]}{like(match[0], change.of(number))}{value[match.end() :]}"
+                lines[at] = set_cell(lines[at], columns["phase"], value)
+            elif match and number == change.removed:
+                unmapped += 1
+                lines[at] = set_cell(lines[at], columns["phase"], "Unmapped")
+                if "status" in columns:
+                    lines[at] = set_cell(lines[at], columns["status"], "Pending")
+    for at in range(len(lines) if unmapped else 0):
+        if match := re.match(r"^(- Mapped to phases: )(\d+)(.*)$", lines[at]):
+            lines[at] = f"{match[1]}{max(0, int(match[2]) - unmapped)}{match[3]}"
+        elif match := re.match(r"^(- Unmapped: )(\d+)(?: ✓)?(.*)$", lines[at]):
+            warning = "" if "⚠" in match[3] else " ⚠️"
+            lines[at] = f"{match[1]}{int(match[2]) + unmapped}{warning}{match[3]}"
+    return str(lines)
 
 
 def render_requirements(

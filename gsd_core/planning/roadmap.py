@@ -37,7 +37,7 @@ PHASE_FORMS = "'### Phase 1: NAME' or '- [ ] **Phase 1: NAME** - GOAL'"
 
 # A heading of level 2 to 4, with or without a space after the hashes (gsd-core does not need it):
 # "### Phase 2.1: Login", "### 🚧 [API] Phase 26 (Cluster B): Login", "### [GSD.02] 05: Login".
-_PHASE_HEADING = re.compile(
+PHASE_HEADING = re.compile(
     r"^ {0,3}(?P<hashes>#{2,4})\s*(?:[^\w\s#\[]+\s+)*"
     rf"(?:\[(?P<code>{CODE})\]\s*(?:Phase\s+)?(?P<bracketed>{NUMBER})"
     rf"|(?:\[[^\]]*\]\s*)*Phase\s+(?P<number>{TOKEN}))"
@@ -50,7 +50,7 @@ CHECKLIST_LINE = re.compile(
     rf"({TOKEN})(?:\s*\([^)]*\))?\s*[:.—–-]\s*(.*))$"
 )
 # "- [ ] 01-01: text", "- [x] 01-01-PLAN.md — text", "- [ ] **Plan 01-01**"
-_PLAN_LINE = re.compile(
+PLAN_LINE = re.compile(
     r"^(\s*[-*]\s*\[)([ xX])(\]\s*(?:\*\*)?`?(?:Plan\s+)?"
     r"([A-Za-z0-9][\w.-]{0,99}?)(?:-PLAN)?(?:\.md)?`?(?:\*\*)?"
     r"(?:\s+[:—–-]+\s*|[:—–]+\s*|\s+|$)(.*))$"
@@ -67,10 +67,12 @@ _FIELD_NAMES = {
 }
 _ITEM = re.compile(r"^\s*(?:\d+[.)]|[-*])\s+(?:\[[ xX]\]\s+)?(.*)$")
 HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*)$")
+RULE = re.compile(r"\s{0,3}(?:-{3,}|\*{3,}|_{3,})\s*$")
+"""A horizontal rule; what follows one is no longer about the phase above it."""
 _SUMMARY = re.compile(r"<summary[^>]{0,200}>([^<]*)", re.IGNORECASE)
 
 # The first cell of a row begins with one phase, not with a range ("1-4" counts a whole milestone).
-_ROW_NUMBER = re.compile(rf"^(?:Phase\s+)?({SERIES}|[A-Z]?{NUMBER})(?!\s*[-–]\s*\d)(?=[\s.:*—–-]|$)")
+ROW_NUMBER = re.compile(rf"^(?:Phase\s+)?({SERIES}|[A-Z]?{NUMBER})(?!\s*[-–]\s*\d)(?=[\s.:*—–-]|$)")
 _PHASE_COLUMN = re.compile(r"Phase(?:\s*(?:#|no\.?|number))?", re.IGNORECASE)
 _NAME_COLUMN = re.compile(r"(?:phase\s+)?name", re.IGNORECASE)
 
@@ -329,7 +331,7 @@ class _Parser:
             (self.roadmap.folded if self.shipped else self.roadmap.milestones).append(milestone)
 
     def _read_heading(self, at: int, line: str) -> None:
-        if match := _PHASE_HEADING.match(line):
+        if match := PHASE_HEADING.match(line):
             name = match["name"] or ""
             section = Section(
                 line=at,
@@ -356,7 +358,7 @@ class _Parser:
                 return i
             if lines[i].lstrip().startswith("#"):
                 heading = HEADING.match(lines[i])
-                if (heading and len(heading[1]) <= level) or _PHASE_HEADING.match(lines[i].rstrip()):
+                if (heading and len(heading[1]) <= level) or PHASE_HEADING.match(lines[i].rstrip()):
                     return i
         return len(lines)
 
@@ -389,7 +391,7 @@ class _Parser:
             self.name_column = next((i for i, cell in enumerate(row) if _NAME_COLUMN.fullmatch(cell)), 0)
             return
         first = row[0].strip("* ")
-        match = _ROW_NUMBER.match(first) if self.columns or self.name_column else None
+        match = ROW_NUMBER.match(first) if self.columns or self.name_column else None
         if match is None:
             return
         found = Row(line=at, number=normal_phase(match[1]), cells=tuple(row), columns=self.columns)
@@ -460,7 +462,7 @@ def _criteria(lines: Sequence[str]) -> Iterator[str]:
             begun, item = True, match[2]
         elif not begun:
             continue
-        elif match or line.startswith(("#", "|", "Plans:")) or _PLAN_LINE.match(line):
+        elif match or line.startswith(("#", "|", "Plans:")) or PLAN_LINE.match(line) or RULE.match(line):
             break
         elif numbered := _ITEM.match(line):
             if item:
@@ -478,7 +480,7 @@ def plan_lines(lines: Sequence[str], number: str, first: int) -> Iterator[PlanLi
     A checkbox counts only if its id begins with the phase's number: sections also have other ones.
     """
     for at, line in enumerate(lines, start=first):
-        match = _PLAN_LINE.match(line.rstrip())
+        match = PLAN_LINE.match(line.rstrip())
         if match and _belongs_to(match[4], number):
             plan = full_plan_id(match[4], number)
             yield PlanLine(line=at, id=plan, text=prose(match[5]), ticked=match[2] in "xX")

@@ -126,7 +126,7 @@ def _with_section(text: str, phase: str) -> tuple[str, Section]:
     if entry is None:
         raise _unknown_phase(phase)
     lines = Lines.of(text)
-    at, level = _place_for_section(roadmap, entry)
+    at, level = place_for_section(roadmap, entry)
     named = f"[{entry.code}] {padded(phase)}" if entry.code else f"Phase {phase}"
     new = [f"{'#' * level} {named}: {title(entry.name)}"]
     if entry.text:
@@ -142,7 +142,7 @@ def _with_section(text: str, phase: str) -> tuple[str, Section]:
     return text, section
 
 
-def _place_for_section(roadmap: Roadmap, entry: Entry) -> tuple[int, int]:
+def place_for_section(roadmap: Roadmap, entry: Entry) -> tuple[int, int]:
     """Return the line and the heading level for the section of a phase, inside of its milestone."""
     lines = roadmap.lines
     siblings = [one for one in roadmap.sections if one.milestone == entry.milestone and not one.shipped]

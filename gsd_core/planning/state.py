@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from gsd_core.model.ids import padded
+from gsd_core.model.ids import normal_phase, padded
 
 from .changes import AddDecisions, SetPosition
 from .frontmatter import scalar
 from .markdown import Lines, inline, title
 from .model import PlannedPhase
+from .renumber import Renumbering, like
 
 _PLAIN = re.compile(r"^(([A-Z][A-Za-z ]*):[ \t]*)(.*)$")
 _BOLD = re.compile(r"^([ \t]*(?:[-*][ \t]+)?\*\*([A-Z][A-Za-z ]*)(?::\*\*|\*\*:)[ \t]*)(.*)$")
@@ -24,6 +25,7 @@ _TOTAL = re.compile(
     r"^([ \t]*(?:[-*][ \t]+)?(?:\*\*)?Total plans completed:?(?:\*\*)?:?[ \t]+)(\d{1,9})[ \t]*$",
     re.IGNORECASE,
 )
+PENDING_TODOS = "pending todos"
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t]*$")
 _NOTHING = re.compile(r"^\(?(?:None|None yet|No decisions yet|\(none\))\.?\)?$", re.IGNORECASE)
 
@@ -32,9 +34,9 @@ def set_position(text: str, change: SetPosition) -> str:
     """Set the fields that the file has."""
     lines = Lines.of(text)
     # Plain fields count only in their section: "Status: ..." may begin a line of prose elsewhere.
-    start, end = _section(lines, "current position") or (0, len(lines))
+    start, end = section_lines(lines, "current position") or (0, len(lines))
     _fill(lines, range(start, end), _PLAIN, _plain(change))
-    start, end = _section(lines, "session continuity") or _section(lines, "session") or (0, 0)
+    start, end = section_lines(lines, "session continuity") or section_lines(lines, "session") or (0, 0)
     _fill(lines, range(start, end), _PLAIN, _session(change))
     _fill_frontmatter(lines, _start_of_body(lines), change)
     body = range(_start_of_body(lines), len(lines))
@@ -51,7 +53,7 @@ def add_decisions(text: str, change: AddDecisions) -> str:
     """Add the decisions that are not listed yet under ``### Decisions``."""
     lines = Lines.of(text)
     titles = ("decisions", "key decisions", "decisions made")
-    section = next((found for title in titles if (found := _section(lines, title))), None)
+    section = next((found for title in titles if (found := section_lines(lines, title))), None)
     if section is None:
         return text
     start, end = section
@@ -68,6 +70,39 @@ def add_decisions(text: str, change: AddDecisions) -> str:
     else:
         lines.insert(end, new if last.startswith(("-", "*")) else ["", *new])
     return str(lines)
+
+
+def renumber_position(text: str, total: int, change: Renumbering) -> str:
+    """Set the number of phases, and give the current phase its new number; other fields stay.
+
+    A phase that is removed while it is the current one stays named: the next step sets the position.
+    """
+    lines = Lines.of(text)
+    start, end = section_lines(lines, "current position") or (0, len(lines))
+    body = _start_of_body(lines)
+    for at in range(len(lines)):
+        if at < body:
+            if match := re.match(r"^(\s+total_phases:\s*)\d+\s*$", lines[at]):
+                lines[at] = f"{match[1]}{total}"
+            elif match := re.match(r"^((?:current|active)_phase:\s*[\"']?)([\w.]+)([\"']?\s*)$", lines[at]):
+                lines[at] = f"{match[1]}{_moved(match[2], change)}{match[3]}"
+        elif start <= at < end and (match := re.match(r"^(Phase:\s*)([\w.]+)( of )\d+\b(.*)$", lines[at])):
+            lines[at] = f"{match[1]}{_moved(match[2], change)}{match[3]}{total}{match[4]}"
+        elif match := re.match(r"^(\s*\*\*Total Phases(?::\*\*|\*\*:)\s*)\d+(.*)$", lines[at]):
+            lines[at] = f"{match[1]}{total}{match[2]}"
+        elif match := re.match(
+            r"^(\s*\*\*Current Phase(?::\*\*|\*\*:)\s*)([\w.]+)( of )?(\d*)(.*)$", lines[at]
+        ):
+            count = f"{match[3]}{total}" if match[3] and match[4] else f"{match[3] or ''}{match[4]}"
+            lines[at] = f"{match[1]}{_moved(match[2], change)}{count}{match[5]}"
+        elif match := re.match(r"^(\*\*Current focus:\*\*\s*Phase )([\w.]+)(.*)$", lines[at], re.IGNORECASE):
+            lines[at] = f"{match[1]}{_moved(match[2], change)}{match[3]}"
+    return str(lines)
+
+
+def _moved(number: str, change: Renumbering) -> str:
+    normal = normal_phase(number)
+    return like(number, change.of(normal)) if normal in change.numbers else number
 
 
 def _plain(change: SetPosition) -> dict[str, str]:
@@ -170,7 +205,7 @@ def _fill(lines: Lines, where: range, pattern: re.Pattern[str], values: Mapping[
             lines[at] = head + value
 
 
-def _section(lines: Lines, title: str) -> tuple[int, int] | None:
+def section_lines(lines: Lines, title: str) -> tuple[int, int] | None:
     """Return the lines of the text under a heading: the first, and the one after the last."""
     start, level = 0, 0
     for at in range(len(lines)):

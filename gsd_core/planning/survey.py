@@ -31,6 +31,7 @@ from .project import core_value, project_name
 from .requirements import parse_requirements
 from .roadmap import PATH as ROADMAP
 from .roadmap import Entry, Mention, Roadmap, check_names_phases, parse_roadmap
+from .workstreams import refuse_workstream
 
 ARCHIVE = ".planning/milestones"
 STATE = ".planning/STATE.md"
@@ -46,6 +47,7 @@ def read_planning(root: Path) -> Planning:
     Without a ROADMAP.md there are no phases. Raises :class:`PlanningError` for a file that cannot be
     read, and for a ROADMAP.md without phases.
     """
+    refuse_workstream(root)
     documents = read_documents(root)
     roadmap = parse_roadmap(documents.get("ROADMAP.md", ""))
     if "ROADMAP.md" in documents:
@@ -295,6 +297,7 @@ def survey(root: Path) -> Survey:
 
     Raises :class:`PlanningError` for a roadmap that cannot be read.
     """
+    refuse_workstream(root)
     roadmap = parse_roadmap(read_text(root, ROADMAP) if (root / ROADMAP).exists() else "")
     running = _running(roadmap, _readable_state(root))
     named = merged(roadmap.milestones, roadmap.folded, roadmap.listed, [running] if running else [])

@@ -84,7 +84,7 @@ async def check(
         return CheckResult(command=command, exit=None, output=refused, unusable=f"it was {refused}")
     shell = ("/bin/sh", "-c", command)
     try:
-        async with gate.sandbox.around(tree, places=places) as inside:
+        async with gate.sandbox.around(tree, places=places, new_home=True) as inside:
             ran = await run_inside(inside, shell, environment(gate.mark), limit)
     except OSError as exc:
         ran = Ran(problems=(f"could not be started: {exc}",))

@@ -13,6 +13,8 @@ from gsd_core.model.ids import StepId
 from gsd_core.model.question import Inquiry, Option, Question, answer_command
 
 from .apply import apply_result
+from .handoffs import consume_handoff
+from .phase_edits import take_requests
 from .questions import POLL, ask, take_answers
 from .recovery import settle
 from .runtime import Run
@@ -24,6 +26,7 @@ async def loop(run: Run) -> End:
     """Do what is due until the run ends, or needs an answer that nobody can give now."""
     while True:
         take_answers(run)
+        await take_requests(run)
         # The files are read again before every step: a human may edit them while the run works, and
         # the files on disk, not a remembered state, decide which postconditions hold.
         await observe(run)
@@ -35,6 +38,7 @@ async def loop(run: Run) -> End:
                 return item
             case ApplyResult():
                 await apply_result(run, item.step)
+                await consume_handoff(run, item.step)
             case Settle():
                 await settle(run, item)
             case Escalate():

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from gsd_core.machine.claims import unverified
 from gsd_core.machine.state import State
+from gsd_core.sanitize import safe_text
 
 from .runtime import Run
 
@@ -21,7 +22,14 @@ MAX_NAMED = 5
 def notes_of(run: Run) -> tuple[str, ...]:
     """Return the notes of a run that ends now."""
     missing = [info.name for info in run.request.plugins if info.status in ("broken", "untrusted")]
-    return (*_claimed(run.state), *_edited(run.state), *_not_loaded(missing))
+    left = [
+        path
+        for fact in run.journal.events(run=run.id, kinds=["files.left"])
+        if fact.data.get("why") == "secrets"
+        for path in fact.data["paths"]
+        if (run.root / path).exists()
+    ]
+    return (*_claimed(run.state), *_edited(run.state), *_not_loaded(missing), *_left(sorted(set(left))))
 
 
 def with_notes(reason: str, notes: Sequence[str]) -> str:
@@ -49,6 +57,14 @@ def _not_loaded(names: Sequence[str]) -> Iterable[str]:
     if names:
         verb = "plugin {} was" if len(names) == 1 else "plugins {} were"
         yield f"{verb.format(_listed(names))} not loaded"
+
+
+def _left(paths: Sequence[str]) -> Iterable[str]:
+    if paths:
+        verb = (
+            "file that may contain secrets was" if len(paths) == 1 else "files that may contain secrets were"
+        )
+        yield f"{len(paths)} {verb} left uncommitted ({safe_text(_listed(paths), multiline=False)})"
 
 
 def _listed(names: Sequence[str]) -> str:

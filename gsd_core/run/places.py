@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from gsd_core.errors import ProjectError
@@ -20,11 +24,14 @@ PROTECTED = tuple(name for name in PROTECTED_NAMES if name not in (".git", "git~
 """The names in the project's top folder that a confined process may not change."""
 
 
-def prepare(project: Path, tree: Path, *, writable: bool, git: Path | None, home: Path) -> tuple[Place, ...]:
+def prepare(
+    project: Path, tree: Path, *, writable: bool, git: Path | None, home: Path, shared: Sequence[Path] = ()
+) -> tuple[Place, ...]:
     """Return the places for a process that works in *tree*, the project itself or a checkout of it.
 
     *git* is the result of ``gsd_core.git.throwaway.make`` for *tree*; *home* that of
-    ``gsd_core.run.private_home.private_home``. *writable*: whether it may change the files of *tree*.
+    ``gsd_core.run.private_home.private_home``, and *shared* are folders that it has links into. *writable*:
+    whether it may change the files of *tree*.
 
     The paths are absolute and without symlinks. In the project, the folders :data:`FOLDERS` are made if they
     are missing; :func:`remove_empty` removes them at the end of a run. Raises ``ProjectError`` if *tree*
@@ -40,7 +47,7 @@ def prepare(project: Path, tree: Path, *, writable: bool, git: Path | None, home
         if folder == Path("/") or (real and real.is_relative_to(folder)):
             message = f"the project {str(folder)!r} contains the user's home folder"
             raise ProjectError(message, hint="use a separate folder for the project")
-    places = [place for place in home_places(home) if not _is_in(place.path, project, tree)]
+    places = [place for place in home_places(home, *shared) if not _is_in(place.path, project, tree)]
     is_checkout = not tree.is_relative_to(project)
     if copy and copy.top != tree:
         # In a monorepo, the packages beside the project are needed to build it.
@@ -62,13 +69,39 @@ def prepare(project: Path, tree: Path, *, writable: bool, git: Path | None, home
     return tuple(places)
 
 
-def remove_empty(project: Path) -> None:
-    """Remove the folders that :func:`prepare` has made, if they are still empty. Call it when a run ends."""
-    for name in FOLDERS:
+def hold_folders(project: Path) -> int:
+    """Keep other processes from removing the folders that :func:`prepare` makes, until the result is closed.
+
+    Call it before. Raises ``OSError`` if *project* cannot be opened.
+    """
+    descriptor = os.open(project, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    # Removing takes a moment. Longer, an agent holds the lock, and then nobody removes anything.
+    for _ in range(100):
         try:
-            (project / name).rmdir()
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.01)
         except OSError:
-            continue
+            break  # a file system without locks
+        else:
+            break
+    return descriptor
+
+
+def remove_empty(project: Path) -> None:
+    """Remove the folders that :func:`prepare` has made, if they are still empty. Call it when a run ends.
+
+    They stay while another process needs them: ``gsd gaps`` and ``gsd trust`` work beside a run.
+    """
+    with suppress(OSError):
+        descriptor = os.open(project, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for name in FOLDERS:
+                with suppress(OSError):
+                    (project / name).rmdir()
+        finally:
+            os.close(descriptor)
 
 
 def _fixed(tree: Path, paths: Sequence[Path], *, covered: Sequence[Place], writable: bool) -> list[Place]:

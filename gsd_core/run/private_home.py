@@ -9,10 +9,14 @@ Package caches are copies. A cache that a confined process and the user's own to
 way out of the sandbox: what an agent puts into ``~/.cargo/registry/src`` would be compiled, and run, by the
 user's next build. So the first run copies the caches (without using disk space, where the file system can
 share blocks), and later runs of the project find what earlier ones downloaded, also offline.
+
+A check gets a new home each time, which shares only the caches with the private one: a tool, a configuration
+file or a Python package that an agent left in its home would decide how the check of its own work ends.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import pwd
@@ -23,8 +27,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -57,6 +61,9 @@ KEPT = (*CACHES, ".cache", ".claude", ".claude.json", "go/pkg", ".cargo/registry
 
 Everything else is removed when a run starts, so that a configuration file which an agent left
 (``.npmrc``, ``.gitconfig``, ``.bashrc``) does not decide how the next run's checks end."""
+
+SHARED = (*CACHES, ".cache/go-build", ".cache/node-gyp", ".cache/pre-commit")
+"""What checks share with agents: caches without which each check would download or build everything again."""
 
 MAX_BYTES, MAX_FILES = 100 << 20, 20_000
 """How large a cache may be to be copied, on a file system that cannot share blocks between files."""
@@ -122,19 +129,62 @@ def private_home(root: Path, *, caches: bool = True) -> Path:
     home = folder / "home"
     for path in (folder, home):
         path.mkdir(mode=0o700, exist_ok=True)
-    _clean(home, home)
-    (folder / "used").touch()
-    if real := real_home():
-        if caches and not (folder / "seeded").exists():
+    # Commands without the project's lock may prepare the same one at the same time.
+    with _locked(folder / "lock"):
+        _clean(home, home)
+        (folder / "used").touch()
+        real = real_home()
+        if real and caches and not (folder / "seeded").exists():
             for name in CACHES:
                 _copy_cache(real / name, home / name)
             (folder / "seeded").touch()
+        for name in SHARED:
+            _make_folder(home, name)
+        _furnish(home)
+    return home
+
+
+def check_home(home: Path, folder: Path) -> Path:
+    """Make a new home for one check in *folder*, and return it; it shares the caches of the private *home*.
+
+    The process has to see *home* too. Raises ``OSError``.
+    """
+    made = folder.resolve() / "home"
+    made.mkdir(mode=0o700)
+    for name in SHARED:
+        # A program cannot make a folder where a link leads nowhere, as after `go clean -modcache`.
+        if os.path.realpath(home / name) == str(home / name) and (home / name).is_dir():
+            (made / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (made / name).symlink_to(home / name)
+    _furnish(made)
+    return made
+
+
+def _furnish(home: Path) -> None:
+    """Give *home* links to the user's toolchains, their settings for registries, and a list of users."""
+    if real := real_home():
         for name in TOOLCHAINS:
             _link(home / name, real / name)
         for name in CONFIGURATION:
             _copy_configuration(real / name, home / name)
-    (folder / "passwd").write_text(_users(home), encoding="utf-8", errors="surrogateescape")
-    return home
+    (home.parent / "passwd").write_text(_users(home), encoding="utf-8", errors="surrogateescape")
+
+
+def _make_folder(home: Path, name: str) -> None:
+    """Make a folder below *home*; a link that an agent has left in the way is removed, not followed."""
+    for part in (home / name, *(home / name).parents)[::-1]:
+        if part.is_relative_to(home) and part != home:
+            with suppress(OSError):
+                if part.is_symlink() or part.is_file():
+                    part.unlink()
+                part.mkdir(mode=0o700)
+
+
+@contextmanager
+def _locked(path: Path) -> Generator[None]:
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def empty_home(folder: Path) -> Path:
@@ -149,14 +199,17 @@ def empty_home(folder: Path) -> Path:
     return home
 
 
-def home_places(home: Path) -> tuple[Place, ...]:
-    """Return what a confined process sees of the home that :func:`private_home` made, and of the real one."""
+def home_places(home: Path, *shared: Path) -> tuple[Place, ...]:
+    """Return what a confined process sees of the home that :func:`private_home` made, and of the real one.
+
+    *shared* are folders that *home* has links into, and that may be changed.
+    """
     users = home.parent / "passwd"
     places = [Place(path=path, source=path) for path in installed_programs()]
     if sys.platform == "linux":
         # Some programs, such as Java, ask the list of users for the home folder.
         places.append(Place(path=Path("/etc/passwd"), source=users))
-    return (*places, Place(path=home, source=home, writable=True))
+    return (*places, *(Place(path=path, source=path, writable=True) for path in (*shared, home)))
 
 
 def home_environment(environment: Mapping[str, str], home: Path) -> dict[str, str]:

@@ -5,36 +5,23 @@ The run does not wait for either, except for a bounded time at its end.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
-from datetime import timedelta
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
-from attrs import define, evolve, field
+from attrs import define
 
-from gsd_core.errors import JournalError
-from gsd_core.hookspecs import gsd_notify, gsd_on_event
+from gsd_core.hookspecs import gsd_on_event
 from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.schema import Record
 from gsd_core.machine.state import State, inquiry_key
 from gsd_core.model.event import Event, EventName
 from gsd_core.model.ids import StepId
-from gsd_core.model.notice import Notice
 from gsd_core.model.question import Answer, Inquiry
-from gsd_core.sanitize import safe_text
 
 from .notifications import notice_of
+from .notifying import SEND_LIMIT, STOPPED_LIMIT, Notifier
 from .runtime import Run
-
-SEND_LIMIT = timedelta(seconds=10)
-STOPPED_LIMIT = timedelta(seconds=3)
-"""How long notices may still take after a human stopped the run and waits for the shell to return."""
-NOTIFY_AFTER = timedelta(seconds=1)
-"""How long a question has to stay open before people are notified of it.
-
-With ``--yes`` a policy answers most questions within milliseconds; nobody has to act on those.
-"""
 
 Data: TypeAlias = Mapping[str, Any]
 
@@ -43,75 +30,36 @@ Data: TypeAlias = Mapping[str, Any]
 async def publishing(run: Run) -> AsyncGenerator[Publisher]:
     """Publish what *run* records; on leaving, wait a bounded time for notices that are being sent."""
     async with run.hooks.subscribe(gsd_on_event) as publish:
-        publisher = Publisher(run=run, publish=publish)
+        publisher = Publisher(run=run, publish=publish, notifier=Notifier(run=run))
         run.listeners.append(publisher.publish_fact)
         try:
+            publisher.notifier.start()
             yield publisher
         finally:
-            await publisher.finish(STOPPED_LIMIT if run.state.closed == "stopped" else SEND_LIMIT)
+            await publisher.notifier.finish(STOPPED_LIMIT if run.state.closed == "stopped" else SEND_LIMIT)
             run.listeners.remove(publisher.publish_fact)
 
 
 @define(kw_only=True)
 class Publisher:
-    """Turns facts into events for subscribers and notices for notifiers."""
+    """Turns facts into events for subscribers and notices for people."""
 
     run: Run
     publish: Callable[[Event], None]
-    _ending: asyncio.Event = field(factory=asyncio.Event, init=False)
-    _sending: set[asyncio.Task[None]] = field(factory=set[asyncio.Task[None]], init=False)
+    notifier: Notifier
 
     def publish_fact(self, state: State, fact: Record) -> None:
         """Publish a fact; *state* is the state that it led to."""
         for event in events_of(state, fact):
             self.publish(event)
-            if (notice := notice_of(event, self.run.root.name, self.run.request.info.command)) is None:
-                continue
-            if event.name == "question.asked":
-                self._start(self._send_if_open(notice, event.data["key"]))
-            else:
-                self.send(notice)
+            self.notify(state, event)
+        if fact.kind == "question.asked":
+            self.notifier.follow(fact)
 
-    def send(self, notice: Notice) -> None:
-        """Send a notice in the background."""
-        self._start(self._send(notice))
-
-    async def finish(self, limit: timedelta) -> None:
-        """Wait for the notices that are being sent, at most for *limit*; cancel those that take longer."""
-        self._ending.set()
-        if self._sending:
-            _, late = await asyncio.wait(self._sending, timeout=limit.total_seconds())
-            for task in late:
-                task.cancel()
-            if late:
-                await asyncio.wait(late)
-
-    def _start(self, sending: Coroutine[Any, Any, None]) -> None:
-        # asyncio keeps only weak references to tasks: without the set, one could be collected half-way.
-        task = asyncio.get_running_loop().create_task(sending, name="gsd:notify")
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
-
-    async def _send_if_open(self, notice: Notice, inquiry: str) -> None:
-        """Send the notice of a question that is still open after a moment, or when the run ends."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(NOTIFY_AFTER.total_seconds()):
-                await self._ending.wait()
-        if self.run.state.inquiries[inquiry].open:
-            await self._send(notice)
-
-    async def _send(self, notice: Notice) -> None:
-        # A notice leaves this machine. Its texts come from facts, but also from errors of the core.
-        title, body = safe_text(notice.title, multiline=False), safe_text(notice.body)
-        notice = evolve(notice, title=title, body=body)
-        outcomes = await self.run.hooks.fan_out(gsd_notify, SEND_LIMIT, notice)
-        failed = [outcome.plugin for outcome in outcomes if outcome.error]
-        ok = [outcome.plugin for outcome in outcomes if not outcome.error]
-        if ok or failed:
-            data = {"key": notice.key, "ok": ok, "failed": failed}
-            # The run itself finds out that its journal cannot be written.
-            with suppress(JournalError):
-                self.run.record("notice.sent", data, step=notice.step)
+    def notify(self, state: State, event: Event) -> None:
+        """Notify people of an event, if it is one that they are notified of."""
+        if notice := notice_of(event, state, self.run.root.name, self.notifier.command):
+            self.notifier.send(notice)
 
 
 def events_of(state: State, fact: Record) -> Iterator[Event]:
@@ -145,6 +93,8 @@ def _translate(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
             yield from _question_asked(state, fact)
         case "question.answered":
             yield from _question_answered(state, fact)
+        case "notice.sent":
+            yield from _notice_sent(data)
         case "agent.closed":
             yield "cost.changed", _cost(data["usage"])
         case (
@@ -214,6 +164,13 @@ def _question_answered(state: State, fact: Record) -> Iterator[tuple[EventName, 
     if record and record.status == "skipped" and record.id.phase in state.skipped:
         yield "step.skipped", {"by": answer.by or answer.via, "reason": answer.words}
         yield "phase.skipped", {"number": record.id.phase, "reason": answer.words}
+
+
+def _notice_sent(data: Data) -> Iterator[tuple[EventName, Data]]:
+    """Yield the services that failed; a plugin that raised has its own event."""
+    for delivery in data.get("deliveries") or ():
+        if not delivery["ok"] and delivery["service"] not in ("", delivery["plugin"]):
+            yield "notice.failed", {"notice": data["key"], **_picked(delivery, "service", "reason")}
 
 
 def _cost(usage: Data) -> Data:

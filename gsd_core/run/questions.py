@@ -26,11 +26,14 @@ from gsd_core.plugins.call_group import Outcome
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import build_manager
 from gsd_core.sanitize import clip, safe_text
+from gsd_core.settings import QuestionSettings
 
 from .runtime import Run
 
 POLL = timedelta(milliseconds=250)
 MAX_TEXT_LENGTH = 4000
+LEAST_TIME = timedelta(seconds=2)
+"""How long the answer plugins of each process have before ``questions.unanswered`` decides."""
 
 
 async def ask(
@@ -39,7 +42,8 @@ async def ask(
     """Return an answer to each question, in their order; raise ``Parked`` if nobody can answer.
 
     *key* distinguishes inquiries with the same text. With *agent_waits*, an agent's process is kept alive for
-    the answer: then waiting is limited, and the conversation is resumed once the answer is there.
+    the answer: then waiting is limited, and the conversation is resumed once the answer is there. The setting
+    ``questions.unanswered`` decides about questions that stay open for too long.
     """
     stamped = _stamp(run, inquiry, step, key)
     if not all(_record_of(run, question.id) for question in stamped.questions):
@@ -49,8 +53,10 @@ async def ask(
     timeout = asyncio.timeout(limit.total_seconds() if limit is not None else None)
     try:
         async with timeout:
+            # The event loop's clock from here on: a clock that is set forward must not decide anything.
+            decide_at = asyncio.get_running_loop().time() + _time_left(run, stamped).total_seconds()
             while unanswered := _unanswered(run, stamped):
-                await _wait_for_an_answer(run, unanswered)
+                await _wait_for_an_answer(run, unanswered, decide_at)
     except TimeoutError:
         if not timeout.expired():
             raise
@@ -112,8 +118,64 @@ def _unanswered(run: Run, inquiry: Inquiry) -> Inquiry | None:
     return attrs.evolve(inquiry, questions=tuple(left)) if left else None
 
 
-async def _wait_for_an_answer(run: Run, inquiry: Inquiry) -> None:
-    """Return once at least one question is answered; raise ``Parked`` if nobody can answer."""
+def _time_left(run: Run, inquiry: Inquiry) -> timedelta:
+    """Return how long the questions may still stay open; they may have been asked by an earlier process."""
+    limit: timedelta = run.request.settings.of(QuestionSettings).timeout
+    asked = [record.at for question in inquiry.questions if (record := _record_of(run, question.id))]
+    left = max(asked, default=run.now()) + limit - run.now()
+    # A process that resumes the run after that time may have been given the answer: `--answers`, `--yes`.
+    return min(limit, max(left, LEAST_TIME))
+
+
+def _decide(run: Run, inquiry: Inquiry, policy: str) -> None:
+    """Follow the user's policy about questions that nobody has answered in time."""
+    if policy == "stop":
+        ids = _ids(inquiry)
+        raise Parked(f"nobody has answered {', '.join(ids)} in time", ids)
+    for answer in _recommended(inquiry):
+        _record_answer(run, answer, via="questions.timeout")
+
+
+def _recommended(inquiry: Inquiry) -> list[Answer]:
+    """Return the answers that a policy may give in a person's place: recommended options, and no others."""
+    if inquiry.kind == "escalation":
+        return []
+    found = [
+        (question, next((option.label for option in question.options if option.recommended), ""))
+        for question in inquiry.questions
+        if not question.human_only
+    ]
+    by = "questions.unanswered = recommended"
+    return [Answer(question=q.id, chosen=(label,), by=by, how="timeout") for q, label in found if label]
+
+
+async def _wait_for_an_answer(run: Run, inquiry: Inquiry, decide_at: float) -> None:
+    """Return once at least one question is answered, by a person or, at *decide_at*, by the user's policy.
+
+    Raise ``Parked`` if nobody can answer. *decide_at* is a time of the event loop.
+    """
+    policy = run.request.settings.of(QuestionSettings).unanswered
+    if policy == "wait" or (policy == "recommended" and not _recommended(inquiry)):
+        await _wait_for_people(run, inquiry, run.settings.wait_for_answers)
+        return
+    left = max(0.0, decide_at - asyncio.get_running_loop().time())
+    at_least = timedelta(seconds=left + 1) if policy == "recommended" else timedelta(0)
+    limit = asyncio.timeout(left)
+    try:
+        async with limit:
+            await _wait_for_people(run, inquiry, max(at_least, run.settings.wait_for_answers))
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        if _unanswered(run, inquiry) == inquiry:
+            _decide(run, inquiry, policy)
+
+
+async def _wait_for_people(run: Run, inquiry: Inquiry, wait_for_inbox: timedelta) -> None:
+    """Return once at least one question is answered; raise ``Parked`` if nobody can answer.
+
+    If no plugin can, somebody may still use ``gsd answer`` for as long as *wait_for_inbox*.
+    """
 
     async def watch_inbox() -> None:
         while _unanswered(run, inquiry) == inquiry:
@@ -131,7 +193,7 @@ async def _wait_for_an_answer(run: Run, inquiry: Inquiry) -> None:
             return
         # No plugin can answer. The user may want to wait for someone who uses `gsd answer`.
         with suppress(TimeoutError):
-            async with asyncio.timeout(run.settings.wait_for_answers.total_seconds()):
+            async with asyncio.timeout(wait_for_inbox.total_seconds()):
                 await inbox
     finally:
         race.cancel()
@@ -177,7 +239,7 @@ def _refusal(run: Run, inquiry: Inquiry, answers: Sequence[Answer]) -> str:
             return f"answers {answer.question!r}, which was not asked"
         if why := refusal(question, answer):
             return why
-        if question.human_only and answer.how == "policy":
+        if question.human_only and answer.is_assumption:
             return "only a human can answer this"
         if inquiry.kind == "permission" and (why := _no_person(run, question, answer)):
             return why
@@ -228,7 +290,7 @@ def take_answers(run: Run) -> None:
                     valid.setdefault(answer.question, []).append((item, answer))
                     continue
             run.record("answer.refused", {"answer": dict(item.data), "reason": why}, consumes=[item.id])
-        else:
+        elif item.kind not in ("phase", "todo"):  # the loop takes these, between two steps
             run.journal.consumed([item.id])
     for given in valid.values():
         item, answer = given[-1]

@@ -41,7 +41,10 @@ async def end_leftovers(run: Run) -> dict[str, Any]:
     for draft in drafts:
         draft.unlink(missing_ok=True)
     lost = [step for step, record in run.state.steps.items() if record.status == "running"]
-    return {"processes": len(ended), "locks": len(locks), "lost": lost}
+    # This process has opened the run already. Before that, the last one has to have closed it.
+    openings = list(run.journal.events(run=run.id, kinds=["run.opened", "run.closed"]))
+    crashed = len(openings) > 1 and openings[-2].kind == "run.opened"
+    return {"processes": len(ended), "locks": len(locks), "lost": lost, "crashed": crashed}
 
 
 async def settle(run: Run, item: Settle) -> None:

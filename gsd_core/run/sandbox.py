@@ -30,8 +30,8 @@ from gsd_core.processes import supervised
 from gsd_core.sanitize import clip, sanitize
 from gsd_core.settings import RunSettings
 
-from .places import prepare, remove_empty
-from .private_home import empty_home, home_environment, private_home
+from .places import hold_folders, prepare, remove_empty
+from .private_home import check_home, empty_home, home_environment, private_home
 from .temporary import make_folder, remove_folder
 
 START_LIMIT = timedelta(seconds=20)
@@ -73,11 +73,12 @@ class Sandbox:
 
     @asynccontextmanager
     async def around(
-        self, tree: Path, *, writable: bool = True, places: Sequence[Place] = ()
+        self, tree: Path, *, writable: bool = True, places: Sequence[Place] = (), new_home: bool = False
     ) -> AsyncGenerator[Confinement]:
         """Provide what processes in *tree* may see: it, a throwaway git directory, the private home.
 
-        *places* are more of them. All processes that are started in the same confinement share its git
+        *places* are more of them. With *new_home*, the home has nothing that other processes left, except
+        for package caches. All processes that are started in the same confinement share its git
         directory, so that a stash of one is there for the next. It is removed at the end.
         """
         home = self.home
@@ -85,9 +86,16 @@ class Sandbox:
             yield Confinement(sandbox=self, tree=tree)
             return
         folder = make_folder(self.root)
+        held: int | None = None
         try:
+            held = await asyncio.to_thread(hold_folders, self.root)
             git = await asyncio.to_thread(make, Command(root=tree), folder)
-            found = await asyncio.to_thread(prepare, self.root, tree, writable=writable, git=git, home=home)
+            shared = (home,) if new_home else ()
+            if new_home:
+                home = await asyncio.to_thread(check_home, home, folder)
+            found = await asyncio.to_thread(
+                prepare, self.root, tree, writable=writable, git=git, home=home, shared=shared
+            )
             inside = Confinement(sandbox=self, tree=tree, places=(*found, *places), home=home, git=git)
             self.entered.append(inside)
             try:
@@ -95,6 +103,8 @@ class Sandbox:
             finally:
                 self.entered.remove(inside)
         finally:
+            if held is not None:
+                os.close(held)
             await asyncio.shield(asyncio.to_thread(remove_folder, folder))
 
 

@@ -41,12 +41,15 @@ async def find_secret_files(run: Run, paths: Iterable[str]) -> dict[str, str]:
             if (run.root / path).exists():
                 suspects[path] = "files with this name usually contain secrets"
             continue
+        before = await run.git.text_at_head(path)
+        if not before and next(iter(find_secrets(path)), None):
+            suspects[path] = "its name contains a secret"
+            continue
         suspect = is_suspect_name(name)
         # In a thread: the search in a large file takes up to a second, and would block the loop.
         found = await run.git.call(partial(_secrets_in, run.root / path, suspect=suspect))
         if not found:
             continue
-        before = await run.git.text_at_head(path)
         known = {secret for _, _, secret in find_secrets(before[:SCAN_LIMIT], suspect=suspect)}
         if new := [(kind, line) for kind, line, secret in found if secret not in known]:
             kind, line = new[0]
@@ -97,6 +100,13 @@ async def allowed_secret_files(run: Run, step: StepRequest, suspects: Mapping[st
     data = {"paths": sorted(suspects), "found": contents, "why": "secrets"}
     run.record("files.left", data, step=step.id, attempt=step.attempt)
     return set()
+
+
+def record_left(run: Run, step: StepRequest, paths: Iterable[str]) -> None:
+    """Record that *paths*, whose names say that they contain secrets, stay uncommitted; each content once."""
+    if (contents := digests(run.root, sorted(paths))) and not _were_left(run, step, contents):
+        data = {"paths": sorted(contents), "found": contents, "why": "secrets"}
+        run.record("files.left", data, step=step.id, attempt=step.attempt)
 
 
 def _were_left(run: Run, step: StepRequest, contents: Mapping[str, str]) -> bool:

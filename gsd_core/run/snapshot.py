@@ -18,6 +18,7 @@ from gsd_core.hookspecs import ProjectInfo, gsd_write_config
 from gsd_core.journal.codec import unstructure
 from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot
 from gsd_core.model.step import StepSituation
+from gsd_core.planning.handoff import read_handoff
 from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.survey import flaws, read_planning
 from gsd_core.plugins.calling import Hooks
@@ -72,7 +73,7 @@ def _situation(run: Run, phase: PhaseView | None) -> StepSituation:
 
 
 async def read_project(root: Path, git: Git) -> Planning:
-    """Return the planning files, with stale verdicts marked, and the project's CLAUDE.md."""
+    """Return the planning files, with stale verdicts marked, the project's CLAUDE.md, and its handoff."""
     planning = read_planning(root)
     order = await git.order(".planning/phases") if planning.phases else {}
     phases = tuple(with_staleness(phase, order) for phase in planning.phases)
@@ -83,6 +84,8 @@ async def read_project(root: Path, git: Git) -> Planning:
         pass  # optional, and written by people: an unreadable one must not stop the run
     else:
         documents["CLAUDE.md"] = instructions[:PROJECT_FILE_LIMIT]
+    if handoff := read_handoff(root):
+        documents["HANDOFF"] = handoff.text
     return evolve(planning, phases=phases, documents=documents)
 
 

@@ -34,6 +34,7 @@ from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
 from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import End
+from gsd_core.model.event import Event
 from gsd_core.model.ids import new_run_id
 from gsd_core.model.notice import Notice
 from gsd_core.model.step import Idea
@@ -42,12 +43,14 @@ from gsd_core.plugins.isolation import PluginFailure, report_failure
 from gsd_core.plugins.watchdog import Blocked, Watchdog
 from gsd_core.processes import boot_id, start_time
 from gsd_core.sanitize import clip, register_secrets, safe_text
-from gsd_core.settings import RunSettings, bind_settings
+from gsd_core.settings import RunSettings, bind_settings, journals_folder
+from gsd_core.trust import KnownJournals
 
 from .guard import finish as finish_undoing
 from .last_run import LastRun, read_last_run
 from .loop import loop
 from .notes import notes_of
+from .phase_edits import finish_edit
 from .preflight import check_project, check_repository, kept_idea
 from .publishing import publishing
 from .questions import take_answers
@@ -87,6 +90,7 @@ async def run_project(request: RunRequest) -> RunEnd:
                 # Another process ran after the journal was read and before the lock was taken.
                 last = read_last_run(journal)
                 await check_project(request, git, last)
+            _remember(journal, request)
             used = recorded_sandbox(last.facts)
             settings = request.settings.of(RunSettings)
             sandbox = await choose_sandbox(request.hooks, settings, request.root, used_before=used)
@@ -100,6 +104,17 @@ async def run_project(request: RunRequest) -> RunEnd:
         finally:
             await asyncio.sleep(0)  # a plugin failure at the very end is still recorded
             journal.close()
+
+
+def _remember(journal: Journal, request: RunRequest) -> None:
+    """Make the journal one that this user's runs have written; whoever calls has asked for trust before."""
+    try:
+        known = KnownJournals(journals_folder())
+        if journal.is_empty() or not known.has(journal, request.root):
+            known.add(journal, request.root, request.clock())
+    except (OSError, ConfigError) as error:
+        # The run itself does not need it.
+        log.warning("gsd resume will not recognize the journal of this run: %s", error)
 
 
 async def _open(
@@ -137,6 +152,7 @@ async def _open(
 
     opening: list[Record] = []
     interrupted = any(record.status == "running" for record in last.state.steps.values())
+    await finish_edit(run)
     planning = snapshot_of(await read_project(request.root, git))
     claims = claims_at_opening(last.state, planning, interrupted=interrupted)
     head = await git.head() or ""
@@ -225,10 +241,15 @@ async def _with_plugins(run: Run, opening: Sequence[Record], stopper: Stopper | 
         if any(leftovers.values()):
             run.record("recovered", leftovers)
         try:
-            return await _close(run, await _loop_to_end(run, stopper))
+            end = await _loop_to_end(run, stopper)
+            closed = await _close(run, end)
+            if run.state.closed is None:
+                # The journal cannot be written, so no fact says that the run ended.
+                publisher.notify(run.state, _end_event(run, end))
+            return closed
         except Exception as exc:
             if not isinstance(exc, GsdError):
-                publisher.send(_crash_notice(run, exc))
+                publisher.notifier.send(_crash_notice(run, exc, publisher.notifier.command))
             raise
 
 
@@ -332,13 +353,19 @@ async def _close(run: Run, end: End) -> RunEnd:
     )
 
 
-def _crash_notice(run: Run, exc: Exception) -> Notice:
+def _end_event(run: Run, end: End) -> Event:
+    return Event(
+        seq=run.state.seq, name="run.closed", at=run.now(), run=run.id, data={**unstructure(end), "notes": []}
+    )
+
+
+def _crash_notice(run: Run, exc: Exception, command: str) -> Notice:
     return Notice(
         key=f"crash {run.id} {run.state.seq}",
         type="crash",
         level="error",
-        title=f"{run.root.name}: gsd crashed; resume with `{run.request.info.command} resume`",
-        body=clip(safe_text(f"{type(exc).__name__}: {exc}"), 2000),
+        title=f"{run.root.name}: gsd crashed",
+        body=f"{clip(safe_text(f'{type(exc).__name__}: {exc}'), 2000)}\nContinue with: {command} resume",
         run=run.id,
     )
 

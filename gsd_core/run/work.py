@@ -24,11 +24,11 @@ from gsd_core.model.question import Answer, Inquiry, Option, Question
 from gsd_core.model.step import StepRequest
 
 from .commit_hooks import commit_with_hooks
-from .delivery import is_within, may_commit, nested_projects, promised
+from .delivery import is_within, may_commit, needs_consent, nested_projects, promised
 from .permission import StepGate
 from .questions import ask
 from .runtime import Run
-from .secret_files import allowed_secret_files, find_secret_files
+from .secret_files import allowed_secret_files, find_secret_files, record_left
 
 COPY_LIMIT = 1_000_000
 """The size, in bytes, of the largest unlisted files that the copy before a step contains."""
@@ -193,7 +193,12 @@ async def settle_leftovers(run: Run, step: StepRequest) -> None:
     if step.plan is None:
         return
     # All tasks are committed, so what is left here is what no task named, or changed after its commit.
-    left = unexplained(run.root, (await changes(run, step.id)).ours, ())
+    ours = (await changes(run, step.id)).ours
+    # Nobody is asked about these: a person who wants one committed does it.
+    secret = [path for path in ours if needs_consent(path) and (run.root / path).is_file()]
+    others = nested_projects(run.root, secret)
+    record_left(run, step, [path for path in secret if not is_within(path, others)])
+    left = unexplained(run.root, ours, ())
     if not left:
         return
     options = (

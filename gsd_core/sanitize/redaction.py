@@ -81,6 +81,10 @@ def one_line(text: str, width: int) -> str:
     return line[: width - 1] + "…" if width > 0 else ""
 
 
+MIN_SECRET = 16
+"""A shorter key of JSON data is a name."""
+
+
 def redact_data(data: Any, *, strict: bool = False, verbatim: Collection[str] = ()) -> Any:
     """Return JSON data with all its texts redacted, except for the values of the keys *verbatim*."""
     return _mapped(data, redact, strict, verbatim)
@@ -101,7 +105,7 @@ def _mapped(data: Any, change: _Change, strict: bool, verbatim: Collection[str])
     if isinstance(data, Mapping):
         items = cast("Mapping[str, Any]", data).items()
         return {
-            key: value
+            _name(key, change, strict, verbatim): value
             if key in verbatim
             else REDACTED
             if isinstance(value, str) and _is_secret(key, value, strict)
@@ -111,6 +115,11 @@ def _mapped(data: Any, change: _Change, strict: bool, verbatim: Collection[str])
     if isinstance(data, list | tuple):
         return [_mapped(value, change, strict, verbatim) for value in cast("list[Any]", data)]
     return data
+
+
+def _name(key: str, change: _Change, strict: bool, verbatim: Collection[str]) -> str:
+    """Return *key*, changed if it is as long as a secret: it may be a path."""
+    return key if len(key) < MIN_SECRET or key in verbatim else change(key, strict=strict)
 
 
 def _is_secret(name: str, value: str, strict: bool) -> bool:

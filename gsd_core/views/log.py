@@ -91,6 +91,16 @@ def _plan_edited(data: Data) -> str:
     return f"{data['plan']} was edited by hand"
 
 
+def _phase_added(data: Data) -> str:
+    if data.get("error"):
+        return f"not added: {data['name']!r}: {data['error']}"
+    return f"phase {data['phase']}: {data['name']} (asked for by {data['by']})"
+
+
+def _todo_edited(data: Data) -> str:
+    return data["error"] or f"{data['todo']} {data['what']} (asked for by {data['by']})"
+
+
 def _observed(data: Data) -> str:
     phases = data.get("phases") or ()
     return f"{len(phases)} phases, {sum(bool(phase.get('ticked')) for phase in phases)} complete"
@@ -115,11 +125,21 @@ def _agent_process(data: Data) -> str:
 
 
 def _notice_sent(data: Data) -> str:
-    sent, failed = _names(data.get("ok")), _names(data.get("failed"))
-    kind = str(data["key"]).partition(" ")[0]
-    return "; ".join(
-        filter(None, [f"{kind} to {sent}" if sent else kind, f"failed for {failed}" if failed else ""])
-    )
+    deliveries: Sequence[Data] | None = data.get("deliveries")
+    if deliveries is None:  # written by an earlier version
+        sent, failed = _names(data.get("ok")), _names(data.get("failed"))
+    else:
+        sent = ", ".join(one["service"] for one in deliveries if one["ok"])
+        failed = ", ".join(f"{one['service']}: {one['reason']}" for one in deliveries if not one["ok"])
+    kind = _notice_begun(data)
+    failed = f"failed for {failed.removeprefix(': ')}" if failed else ""
+    return "; ".join(filter(None, [f"{kind} to {sent}" if sent else kind, failed]))
+
+
+def _notice_begun(data: Data) -> str:
+    """Return the type of a notification: ``question``, or ``question reminder 2``."""
+    kind, *_, last = str(data["key"]).split()
+    return f"{kind} reminder {last}" if " reminder " in data["key"] else kind
 
 
 def _result(data: Data) -> str:
@@ -202,6 +222,8 @@ _SUMMARIES: dict[str, Callable[[Data], str]] = {
     "run.closed": _run_closed,
     "guard.found": _guard_found,
     "plan.edited": _plan_edited,
+    "phase.added": _phase_added,
+    "todo.edited": _todo_edited,
     "project.observed": _observed,
     "attempt.started": _attempt_started,
     "attempt.failed": _error,
@@ -220,6 +242,7 @@ _SUMMARIES: dict[str, Callable[[Data], str]] = {
     "question.asked": _asked,
     "question.answered": _answered,
     "answer.refused": _refused,
+    "notice.begun": _notice_begun,
     "notice.sent": _notice_sent,
     "plugin.failed": _plugin,
     "control.asked": _control,

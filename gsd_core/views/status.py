@@ -44,14 +44,25 @@ class Holder:
 
 
 @attrs.frozen(kw_only=True)
+class FailingService:
+    """A service that the last notifications did not reach: how many, since when, and the last reason."""
+
+    service: str
+    reason: str
+    since: datetime
+    count: int = 1
+
+
+@attrs.frozen(kw_only=True)
 class Status:
     """A run at a glance.
 
     *interrupted*: the process that worked on the *current* step is gone. *waits_for* is what has to happen
     next; empty if nothing. *sandbox* is the one that the last process used; if it is empty, *unconfined* says
     why. *assumed* are the checks that a person had to do and a policy answered, each with
-    its step. *pending_answers* are the ids of questions that are answered, but no run has taken the answers
-    yet.
+    its step. *not_notified* are the services that the last notification to
+    them did not reach. *pending_answers* are the ids of questions that are answered, but no run has taken
+    the answers yet.
     """
 
     run: str = ""
@@ -75,6 +86,7 @@ class Status:
     calls: int = 0
     waits_for: str = ""
     assumed: tuple[tuple[str, Question], ...] = ()
+    not_notified: tuple[FailingService, ...] = ()
 
 
 def status_of(
@@ -108,6 +120,7 @@ def status_of(
         calls=history.calls,
         waits_for=_waits_for(state, run_status, unanswered),
         assumed=assumed_checks(state),
+        not_notified=tuple(history.failing.values()),
     )
 
 
@@ -182,7 +195,7 @@ class History:
 
     *commits* are grouped by phase, oldest first; those without a phase are under ``""``. *typed* are the
     flags that later processes of the run use too, by section. *sandbox* and *unconfined* are as in
-    :class:`Status`.
+    :class:`Status`. *failing* are the services that the last notification to them did not reach, by name.
     """
 
     run: str = ""
@@ -196,6 +209,7 @@ class History:
     calls: int = 0
     commits: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
     errors: tuple[FailureRecord, ...] = ()
+    failing: Mapping[str, FailingService] = attrs.field(factory=dict[str, FailingService])
 
 
 def fold_history(history: History, facts: Iterable[Fact], structure: Structure) -> History:
@@ -234,6 +248,18 @@ def _agent_closed(history: History, fact: Fact, structure: Structure) -> History
     return attrs.evolve(history, usage=usage, calls=history.calls + 1)
 
 
+def _notice_sent(history: History, fact: Fact, _: Structure) -> History:
+    failing = dict(history.failing)
+    deliveries: Sequence[Mapping[str, Any]] = fact.data.get("deliveries") or ()
+    for delivery in deliveries:
+        service, reason = str(delivery["service"]), str(delivery["reason"])
+        known = failing.pop(service, None)
+        if service and not delivery["ok"]:
+            count, since = (known.count + 1, known.since) if known else (1, fact.at)
+            failing[service] = FailingService(service=service, reason=reason, since=since, count=count)
+    return attrs.evolve(history, failing=failing)
+
+
 def _committed(history: History, fact: Fact, _: Structure) -> History:
     commit = fact.data.get("commit") or ""
     phase = phase_of(fact.step)
@@ -251,6 +277,7 @@ def _failed(history: History, fact: Fact, structure: Structure) -> History:
 _HANDLERS: dict[str, Callable[[History, Fact, Structure], History]] = {
     "run.opened": _run_opened,
     "agent.closed": _agent_closed,
+    "notice.sent": _notice_sent,
     "task.committed": _committed,
     "step.completed": _committed,
     "attempt.failed": _failed,
@@ -281,6 +308,10 @@ def status_json(status: Status, gsd: str = "gsd") -> dict[str, Any]:
             "count": len(status.assumed),
             "checks": [{"id": one.id, "step": step, "text": one.text} for step, one in status.assumed],
         },
+        "not_notified": [
+            {"service": one.service, "reason": one.reason, "since": time_json(one.since), "count": one.count}
+            for one in status.not_notified
+        ],
         "questions": [question_json(asked, status.pending_answers, gsd) for asked in status.questions],
         "cost": cost_json(status.usage, status.calls),
     }

@@ -19,6 +19,8 @@ from gsd_core.cli.project_trust import examine, remember
 from gsd_core.journal.codec import unstructure
 from gsd_core.journal.store import Journal
 from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot
+from gsd_core.settings import journals_folder
+from gsd_core.trust import KnownJournals
 
 BEGAN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 EVIL = "\x1b]52;c;ZXZpbA==\x07\x1b[2J[red]x[/red]\u202e"
@@ -67,6 +69,9 @@ class Bench:
         self.count += 1
         with Journal.open(self.journal, clock=lambda: BEGAN + timedelta(seconds=self.count)) as journal:
             journal.append(kind, data, run=self.run, step=step, attempt=attempt)
+            known = KnownJournals(journals_folder())
+            if not known.has(journal, self.root):
+                known.add(journal, self.root, BEGAN)
 
     def start(self) -> None:
         """Record a run with three phases: one complete, one in progress, one pending."""

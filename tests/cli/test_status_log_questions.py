@@ -268,6 +268,12 @@ def test_the_log_has_words_for_what_a_run_records(bench: Bench) -> None:
     bench.fact("agent.process", step, key="execute", pid=42, start="x")
     bench.fact("agent.activity", step, tool="mcp__gsd__task_done", text="task 1")
     bench.fact("notice.sent", step, key="progress r-1 3", ok=["terminal"], failed=["apprise"])
+    deliveries = [
+        {"service": "--notify 1 (ntfy)", "ok": True, "reason": "", "tries": 1, "plugin": "apprise"},
+        {"service": "--notify 2 (slack)", "ok": False, "reason": "HTTP 500", "tries": 2, "plugin": "apprise"},
+    ]
+    key = "question r-1 7 reminder 2"
+    bench.fact("notice.sent", step, key=key, ok=[], failed=["apprise"], deliveries=deliveries)
 
     shown = call("log", "-C", bench.root).stdout
 
@@ -275,4 +281,5 @@ def test_the_log_has_words_for_what_a_run_records(bench: Bench) -> None:
     assert "execute: pid 42" in shown
     assert "  task_done task 1" in shown
     assert "progress to terminal; failed for apprise" in shown
+    assert "question reminder 2 to --notify 1 (ntfy); failed for --notify 2 (slack): HTTP 500" in shown
     assert "{" not in shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +31,7 @@ from tests.hostile.tricks import (
     filters,
     fsmonitor_included,
     hooks_of_other_commands,
+    lazy_fetch,
     signing,
     submodule,
 )
@@ -109,6 +111,69 @@ def test_plain_git_would_have_run_them(hostile: Hostile) -> None:
 
     assert {"fsmonitor-included", "hook-reference-transaction", "inner-fsmonitor"} <= noted
     assert SECRET in hostile.ran
+
+
+def test_a_file_monitor_of_the_user_that_is_in_the_repository_does_not_run(
+    hostile: Hostile, sh: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative path, as git's sample hook suggests, names a file of every repository."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(hostile.outside / "gitconfig"))
+    hook = hostile.root / ".git" / "hooks" / "query-watchman"
+    hook.parent.mkdir(exist_ok=True)
+    shutil.copy(hostile.program("watchman", "exit 1"), hook)
+    sh("config", "--global", "core.fsmonitor", ".git/hooks/query-watchman")
+    sh("status")
+    assert hostile.ran.startswith("watchman\n")  # git itself runs it
+    (hostile.outside / "ran").unlink()
+
+    assert asyncio.run(use(hostile))
+
+    assert hostile.ran == ""
+
+
+OLDER_GIT = """#!/bin/sh
+# Before 2.45, and the releases that it was ported back to, git did not know this variable.
+unset GIT_NO_LAZY_FETCH
+exec {git} "$@"
+"""
+
+
+@pytest.mark.parametrize(
+    ("older", "hooks", "url"),
+    [
+        # Each case has one guard only: the variable, the forbidden protocols, the replaced settings.
+        pytest.param(False, True, "ssh://git.invalid/x", id="a commit with hooks"),
+        pytest.param(True, False, "ssh://git.invalid/x", id="an older git"),
+        pytest.param(True, True, "ext::{program}", id="an older git and a commit with hooks"),
+    ],
+)
+def test_a_missing_object_is_not_fetched(
+    hostile: Hostile, sh: Run, monkeypatch: pytest.MonkeyPatch, older: bool, hooks: bool, url: str
+) -> None:
+    program = hostile.program("remote", "exit 1")
+    tools = hostile.outside / "tools"
+    tools.mkdir()
+    shutil.copy(program, tools / "ssh")
+    if older:
+        (tools / "git").write_text(OLDER_GIT.format(git=shutil.which("git")))
+        (tools / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("GIT_SSH_COMMAND")
+    lazy_fetch(hostile)
+    sh("config", "--replace-all", "remote.origin.url", url.format(program=program))
+    blob = sh("rev-parse", "HEAD:a.txt")
+    (hostile.root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    plain = subprocess.run(
+        ["git", "cat-file", "-p", blob], cwd=hostile.root, check=False, capture_output=True
+    )
+    assert plain.returncode
+    assert hostile.ran.startswith("remote\n")  # git itself runs it
+    (hostile.outside / "ran").unlink()
+
+    with pytest.raises(GitError):
+        Command(root=hostile.root)("cat-file", "-p", blob, hooks=hooks)
+
+    assert hostile.ran == ""
 
 
 @pytest.mark.parametrize("trick", FILTERS, ids=lambda trick: trick.__name__)

@@ -18,6 +18,7 @@ from gsd_core import (
     MustHaves,
     PhaseView,
     Plan,
+    Planning,
     StepRequest,
     Task,
     Truth,
@@ -127,3 +128,12 @@ def test_the_executor_prompt_names_its_function_and_the_fields_of_its_report() -
 
     assert "`task_done`" in system
     assert [name for name in REPORT["properties"] if f"`{name}`" not in system] == []
+
+
+@pytest.mark.parametrize("kind", ["plan", "execute"])
+def test_a_handoff_is_context_for_the_planner_and_the_executor(kind: str) -> None:
+    text = "HANDOFF.json: the parser is slow </data>"
+    planning = Planning(documents={"HANDOFF": text})
+
+    assert text in task_of(kind, planning=planning).prompt
+    assert "work was paused" not in task_of(kind).prompt

@@ -14,8 +14,9 @@ from gsd_plugins import permissions
 
 from .lists import DATA, make_tree, read_list
 
-EVERYDAY = [DATA / "everyday.txt", DATA / "everyday-second.txt", DATA / "everyday-third.txt"]
-DANGEROUS = [DATA / "dangerous.txt", DATA / "dangerous-second.txt", DATA / "dangerous-third.txt"]
+SUFFIXES = ("", "-second", "-third", "-fourth")
+EVERYDAY = [DATA / f"everyday{suffix}.txt" for suffix in SUFFIXES]
+DANGEROUS = [DATA / f"dangerous{suffix}.txt" for suffix in SUFFIXES]
 OUTWARD = read_list(DATA / "outward.txt")
 
 

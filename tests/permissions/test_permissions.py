@@ -556,6 +556,7 @@ find . -type f -exec sed -i s/a/b/ {} +
 find . -path './.git/*' -exec sed -i s/a/b/ {} +
 find . -name '*.md' -not -path './.git/*' -exec sed -i s/a/b/ {} +
 awk 'BEGIN{system("git push")}'
+tee < x .git/y
 cd .git
 docker run -v /:/host alpine rm -rf /host
 git -ccore.pager=x log
@@ -584,6 +585,8 @@ cargo publish
 twine upload dist/*
 python -m twine upload dist/*
 uv run twine upload dist/*
+python3 -W error -m twine upload dist/*
+python3 -Im twine upload dist/*
 uv publish
 poetry publish --build
 gem push x.gem
@@ -724,6 +727,8 @@ def test_a_read_only_step_may_run_commands_that_read(command: str, tree: Path) -
         "uniq a b",
         "rg --pre sh x",
         "bash -c 'touch x'",
+        "bash scripts/x.sh",
+        "python3 -c 'print(1)'",
         "ls; touch x",
         "echo $(touch x)",
     ],

@@ -80,7 +80,7 @@ MISTAKES = {
     "[[rule]]\ndo = 'hang'\nwhen = 'plan'": "[[rule]] 1: when: expected a table, got 'plan'",
     "[[rule]]\ndo = 'hang'\nwhen = { stage = 'plan' }": "[[rule]] 1: when: unknown key 'stage'",
     "[[rule]]\ndo = 'hang'\nwhen = { step = 'excute' }": "unknown 'excute'; did you mean 'execute'?",
-    "[[rule]]\ndo = 'hang'\nwhen = { role = 'cook' }": "unknown 'cook'; allowed: roadmapper",
+    "[[rule]]\ndo = 'hang'\nwhen = { role = 'planer' }": "unknown 'planer'; did you mean 'planner'?",
     "[[rule]]\ndo = 'hang'\nwhen = { call = 'x' }": "[[rule]] 1: when: call: expected an integer, got 'x'",
     "[[rule]]\ndo = 'lie'\nhow = 'badly'": "how: expected one of 'unchanged', 'unreported', got 'badly'",
     "[[rule]]\ndo = 'cost'\ndollars = -1": "dollars: expected a number of at least 0, got -1",

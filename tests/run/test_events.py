@@ -10,7 +10,7 @@ from attrs import define, field
 
 from gsd_core import Event, Gap, Permanent, PhaseView, RunStep, StepRequest, StepResult, implements
 from gsd_core.hookspecs import gsd_find_gaps, gsd_on_event, gsd_wrap_step
-from gsd_core.machine.state import Options
+from gsd_core.machine.state import Options, State
 from gsd_core.run.notifications import notice_of
 from gsd_core.testing import RecordingNotifier, ScriptedHuman
 
@@ -95,7 +95,7 @@ def test_a_question_that_nobody_answers_is_notified_with_the_command_that_answer
     [question] = h.asked(root)
     [notice] = [notice for notice in notifier.notices if notice.type == "question"]
     assert "1/execute/01-01 is waiting for an answer" in notice.title
-    assert (notice.question, notice.answer_with) == (question, f"gsd answer {question} CHOICE")
+    assert (notice.question, notice.answer_with) == (question, f"gsd -C {root} answer {question} CHOICE")
 
 
 def test_the_notice_of_a_crash_lists_the_restarted_steps() -> None:
@@ -107,8 +107,8 @@ def test_the_notice_of_a_crash_lists_the_restarted_steps() -> None:
         data={"processes": 1, "locks": 0, "lost": ["1/execute/01-01"]},
     )
 
-    notice = notice_of(recovered, "demo")
+    notice = notice_of(recovered, State(), "demo")
 
     assert notice is not None
     assert notice.title == "demo: resumed after a crash"
-    assert notice.body == "Restarting plan 01-01."
+    assert "Restarting plan 01-01." in notice.body

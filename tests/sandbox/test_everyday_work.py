@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -127,6 +128,46 @@ def test_node_installs_from_a_lock_file_and_tests(work: Box) -> None:
     )
 
     assert out.splitlines()[-4:] == ["tool works", "tool works", "checked", f"{work.home}/.npm"]
+    assert git(work.project, "log", "--format=%s") == "first"
+    assert git(work.project, "config", "--list", "--local").count("hookspath") == 0
+
+
+@pytest.mark.slow
+def test_vitest_runs_and_husky_checks_the_agents_commits(work: Box) -> None:
+    need("node", "npm")
+    tools = Path(os.environ.get("GSD_PEER_DIR", "/nowhere"), "tools", "node_modules")
+    if not tools.is_dir():
+        reason = "no vitest and husky: see tests/peer/install.sh"
+        pytest.fail(reason) if os.environ.get("GSD_REQUIRE_SANDBOX") == "1" else pytest.skip(reason)
+    shutil.copytree(tools, work.project / "node_modules", symlinks=True)
+    write(
+        work,
+        {
+            ".gitignore": "node_modules\n",
+            "package.json": '{"name": "shop", "private": true, "type": "module"}',
+            "double.ts": "export const double = (x: number): number => 2 * x;\n",
+            "double.test.ts": (
+                "import {expect, test} from 'vitest';\nimport {double} from './double';\n"
+                "test('doubles', () => expect(double(2)).toBe(4));\n"
+            ),
+        },
+    )
+
+    out = work.out(
+        """
+        set -e
+        npx --offline vitest run 2>&1
+        npx --offline husky
+        echo 'npx --offline vitest run' > .husky/pre-commit
+        git add -A; git commit -m second 2>&1; git log --format=%s
+        sed -i 's/2 [*] x/3 * x/' double.ts
+        git commit -am third >/dev/null 2>&1 || echo refused
+        git log --format=%s | head -1
+        """
+    )
+
+    assert out.count("1 passed") == 4  # files and tests, by the agent and by its hook
+    assert out.splitlines()[-4:] == ["second", "first", "refused", "second"]
     assert git(work.project, "log", "--format=%s") == "first"
     assert git(work.project, "config", "--list", "--local").count("hookspath") == 0
 

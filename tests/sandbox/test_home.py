@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -98,6 +99,7 @@ def test_a_new_run_keeps_caches_and_conversations_and_nothing_else(tmp_path: Pat
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text("removed")
     (home / ".ssh").symlink_to(user_home / ".ssh")
+    shutil.rmtree(home / ".m2")
     (home / ".m2").symlink_to(user_home / "Documents")
     (home / "go" / "pkg" / "mod" / "x").chmod(0o500)
     (home / "locked").mkdir(mode=0)

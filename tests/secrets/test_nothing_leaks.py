@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.project import EXAMPLE, Done, Project, no_problems
-from tests.plugins.test_apprise import Service
+from tests.plugins.stand_ins import stand_in
 from tests.sanitize.corpus import shapes
 from tests.secrets.leaking_agent import ENVIRONMENT_SECRET
 from tests.terminal.pseudo_terminal import on_a_terminal
@@ -75,18 +75,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Done, l
     """Return a finished project, its run's end, and what its notification service received."""
     project = Project(tmp_path_factory.mktemp("leaks"))
     project.create()
-    found = Service()
-    import threading
-
-    thread = threading.Thread(target=found.server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        done = run(project, "-vv", "--notify", found.url)
-    finally:
-        found.server.shutdown()
-        found.server.server_close()
-        thread.join()
-    return project, done, [json.dumps(notice, ensure_ascii=False) for notice in found.received]
+    with stand_in(project.base) as service:
+        done = run(project, "-vv", "--notify", service.json_url)
+    return project, done, [json.dumps(one.json, ensure_ascii=False) for one in service.received]
 
 
 def test_the_run_used_every_channel(finished: tuple[Project, Done, list[str]]) -> None:

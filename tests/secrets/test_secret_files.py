@@ -50,6 +50,7 @@ SECRET_FILES = {
     "store.p12": "binary",
     "service-account-prod.json": SHAPES["gcp service account"][0],
     "wide.txt": f"first\n{TOKEN[0]}\n",
+    f"dump-{TOKEN[0]}.txt": "the name is the secret\n",
 }
 ORDINARY_FILES = {
     "web/.npmrc": "engine-strict=true\nregistry=https://registry.invalid/\n",

@@ -131,6 +131,8 @@ CONSENT = [
     ("run", "sandbox = 'off'"),
     ("run", "sandbox = 'auto'"),
     ("run", "sandboxes = []"),
+    ("questions", "unanswered = 'recommended'"),
+    ("questions", "timeout = '1s'"),
 ]
 
 

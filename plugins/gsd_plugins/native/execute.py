@@ -37,6 +37,7 @@ from .prompt_context import (
     dependencies_section,
     fence,
     files_section,
+    handoff_section,
     join,
     notes_section,
     phase_section,
@@ -136,6 +137,7 @@ def _prompt(step: StepRequest, phase: PhaseView, plan: Plan, tasks: Sequence[Tas
         files_section(step, phase),
         programs_section(step),
         conventions_section(step),
+        handoff_section(step),
     )
 
 

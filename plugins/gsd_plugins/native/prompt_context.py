@@ -26,6 +26,7 @@ RESEARCH_LIMIT = 16_000
 PLANS_LIMIT = 12_000
 NOTES_LIMIT = 6_000
 FILES_LIMIT = 4_000
+HANDOFF_LIMIT = 8_000
 MAX_FOLDERS = 12
 """How many folders are named whose files are not listed."""
 
@@ -196,6 +197,13 @@ def conventions_section(step: StepRequest) -> str:
     """Return the project's own rules for agents, if it has a CLAUDE.md."""
     title = "Project conventions; follow them where they apply to your task"
     return section(title, fence("CLAUDE.md", step.planning.documents.get("CLAUDE.md", "")))
+
+
+def handoff_section(step: StepRequest) -> str:
+    """Return what a person or another tool wrote down when the work was paused, if it has not been used."""
+    title = "Where the work was paused; take it into account where it concerns your task"
+    text = capped(step.planning.documents.get("HANDOFF", ""), HANDOFF_LIMIT)
+    return section(title, fence("handoff", text))
 
 
 def _outlines(plans: Iterable[Plan]) -> str:

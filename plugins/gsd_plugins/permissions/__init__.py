@@ -13,7 +13,12 @@ This is not a sandbox. The policy reads the text of a command; what it does not 
 
 - what a script, a test, a build or a program of the project does, also one that the agent has just written;
 - what an installed package does, and a program that a registry delivers (``npx``, ``uvx``);
-- code in an interpreter's argument that hides what it does: only literals and names are read;
+- code in an interpreter's argument that hides what it does: only literals and names are read, so a name that
+  is bound to something else (``w = open; …``) or a path from a library call can go unnoticed;
+- which files an archive, a patch or a version of the project's own tool replaces;
+- what the output of a program is, beyond that of ``echo``, ``find`` and the like: it is unknown, and asked
+  about where it is written to or run;
+- in a sandbox, a command whose program or text is known only at run time (``$CMD``, ``eval "$X"``);
 - links and files that appear between the check and the command, and links inside an archive;
 - where ``PATH``, an alias or a function of the user's shell leads.
 
@@ -32,37 +37,12 @@ from gsd_core import Allow, Ask, Deny, Permission, ToolUse, implements, setting,
 from gsd_core.hookspecs import gsd_permit_tool, gsd_settings
 
 from .findings import Findings
-from .paths import Objection, PathPolicy
-from .programs import programs
+from .paths import Objection, PathPolicy, strictest
 from .shell import Shell
+from .table import entry_of
 from .words import TooComplex
 
 GSD_TOOLS_PREFIX = "mcp__gsd__"
-READ_TOOLS = frozenset({"Read", "NotebookRead", "Glob", "Grep", "LS"})
-WRITE_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
-HARMLESS_TOOLS = frozenset(
-    [
-        "AskUserQuestion",
-        "StructuredOutput",
-        "TodoWrite",
-        "TodoRead",
-        "WebFetch",
-        "WebSearch",
-        "ToolSearch",
-        "TaskCreate",
-        "TaskGet",
-        "TaskList",
-        "TaskUpdate",
-        "TaskOutput",
-        "BashOutput",
-        "Skill",
-        "SlashCommand",
-        "EnterPlanMode",
-        "ExitPlanMode",
-    ]
-)
-SHELL_KILL_TOOLS = frozenset({"KillShell", "KillBash", "TaskStop"})
-AGENT_TOOLS = frozenset({"Task", "Agent"})
 MAX_SEARCHED = 1_000_000
 
 
@@ -90,25 +70,23 @@ async def default_policy(use: ToolUse) -> Permission | None:
     policy = PathPolicy.for_project(use.tree)
     if use.name == "Bash":
         return _check_command(use, policy)
-    objections = list(_objections(use, policy))
-    for kind in (Deny, Ask):
-        for objection in objections:
-            if isinstance(objection, kind):
-                return objection
-    return Allow()
+    return strictest(_objections(use, policy)) or Allow()
 
 
 def _objections(use: ToolUse, policy: PathPolicy) -> Iterator[Objection]:
-    if use.name in READ_TOOLS:
-        yield from _check_read(use, policy)
-    elif use.name in WRITE_TOOLS:
-        yield from _check_write(use, policy)
-    elif use.name in AGENT_TOOLS:
-        yield Deny(reason="agents may not start other agents")
-    elif use.name in SHELL_KILL_TOOLS:
-        yield None if use.writable else Deny(reason="this step is read-only")
-    elif use.name not in HARMLESS_TOOLS and not use.name.startswith(GSD_TOOLS_PREFIX):
-        yield Ask(reason=f"{use.name} is not a tool known to this policy")
+    match entry_of("tools", use.name):
+        case "read":
+            yield from _check_read(use, policy)
+        case "write":
+            yield from _check_write(use, policy)
+        case "agents":
+            yield Deny(reason="agents may not start other agents")
+        case "ends" if not use.writable:
+            yield Deny(reason="this step is read-only")
+        case "" if not use.name.startswith(GSD_TOOLS_PREFIX):
+            yield Ask(reason=f"{use.name} is not a tool known to this policy")
+        case _:
+            pass
 
 
 def _check_read(use: ToolUse, policy: PathPolicy) -> Iterator[Objection]:
@@ -146,7 +124,6 @@ def _check_command(use: ToolUse, policy: PathPolicy) -> Permission:
     if not isinstance(command, str):
         return Ask(reason="the command is not a string")
     findings = Findings()
-    programs()
     allowed = frozenset(settings_of(PermissionSettings).programs)
     shell = Shell.at(policy, findings, writable=use.writable, allowed=allowed)
     try:

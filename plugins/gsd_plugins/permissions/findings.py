@@ -1,4 +1,4 @@
-"""What speaks against a use of a tool, and the decision that follows from it."""
+"""What speaks against a command, and the decision that follows from it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import attrs
 from gsd_core import Allow, Ask, Deny, Permission
 
 _OUTWARD = re.compile(
-    r"\b(?:git\s+push|(?:npm|pnpm|yarn|cargo|poetry|uv)\s+publish|twine\s+upload|gem\s+push|"
-    r"(?:docker|podman)\s+push|mvn\s+deploy|kubectl\s+(?:apply|delete|create)|terraform\s+(?:apply|destroy)|"
-    r"helm\s+(?:install|upgrade)|gh\s+(?:pr|release|issue)\s+create|ssh|scp|sendmail)(?=[\s'\"]|$)"
+    r"\b(?:git\s+push|\w+\s+publish|twine\s+upload|(?:gem|docker|podman)\s+push|mvn\s+deploy|"
+    r"kubectl\s+(?:apply|delete|create)|terraform\s+(?:apply|destroy)|gh\s+\w+\s+create|ssh|scp|sendmail)"
+    r"(?=[\s'\"]|$)"
 )
 
 
@@ -27,24 +27,24 @@ class Findings:
 
     def add(self, objection: Deny | Ask | None) -> None:
         """Add an objection that matters only without a sandbox."""
-        if isinstance(objection, Deny):
-            self.denied.append(objection.reason)
-        elif objection:
-            self.asked.append(objection.reason)
+        if objection:
+            (self.denied if isinstance(objection, Deny) else self.asked).append(objection.reason)
+
+    def deny(self, reason: str) -> None:
+        """Add what no agent may do without a sandbox."""
+        self.denied.append(reason)
+
+    def ask(self, reason: str) -> None:
+        """Add what a human decides about without a sandbox."""
+        self.asked.append(reason)
 
     def outward(self, reason: str) -> None:
         """Add an effect on other machines, which a sandbox does not prevent."""
         self.outwards.append(reason)
 
-    def read_only(self, reason: str) -> None:
-        """Add a change made by a command of a step that may change nothing."""
-        self.written.append(reason)
-
-    def unparsed(
-        self, text: str, reason: str = "it is not valid shell, or a form that the parser does not know"
-    ) -> None:
+    def unparsed(self, text: str, reason: str = "it is not valid shell, or of an unusual form") -> None:
         """Note that a part could not be followed: the unseen part may do anything."""
-        self.asked.append(f"the command cannot be checked: {reason}")
+        self.ask(f"the command cannot be checked: {reason}")
         if match := _OUTWARD.search(text):
             self.outward(f"it may have effects on other machines ({match[0].strip()})")
 

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable
 from fnmatch import fnmatch
 from itertools import islice
 from pathlib import Path, PurePath
@@ -22,11 +22,16 @@ import attrs
 
 from gsd_core import PROTECTED_NAMES, Ask, Deny, fold_name, is_secret_name, protected_part
 
-from .programs import programs
-from .words import BRACKET, CONTENT, DOWNLOAD, QUERY, STAR, UNKNOWN, is_pattern, known, shown
+from .table import table
+from .words import PATTERN, STAR, is_pattern, known, known_prefix, shown
 
 Objection: TypeAlias = Deny | Ask | None
-_PATTERN = str.maketrans({STAR: "*", QUERY: "?", BRACKET: "[", UNKNOWN: "*", CONTENT: "*", DOWNLOAD: "*"})
+
+
+def strictest(objections: Iterable[Objection]) -> Objection:
+    """Return a denial if there is one, else a question if there is one."""
+    found = list(objections)
+    return next((one for kind in (Deny, Ask) for one in found if isinstance(one, kind)), None)
 
 
 @attrs.frozen(kw_only=True)
@@ -49,13 +54,12 @@ class PathPolicy:
     def check_write(self, path: str, cwd: Path | None = None) -> Objection:
         """Return the objection to writing, replacing or deleting *path*, if any."""
         lexical, real = self._lexical_and_real(path, cwd)
-        devices = programs().places["devices"]
-        if str(real) in devices or str(lexical) in devices or str(lexical).startswith("/dev/fd/"):
+        if {str(real), str(lexical)} & table()["places"]["devices"] or str(lexical).startswith("/dev/fd/"):
             return None
         for place in (lexical, real):
             if name := self.protected(place):
                 return Deny(reason=f"agents may not change {name}: {PROTECTED_NAMES[fold_name(name)]}")
-        if self._inside(real):
+        if real.is_relative_to(self.tree):
             return Ask(reason=f"{path} usually contains secrets") if is_secret_name(real.name) else None
         if self.is_scratch(real):
             return None
@@ -66,9 +70,8 @@ class PathPolicy:
         lexical, real = self._lexical_and_real(path, cwd)
         if any(self._is_secret(place) for place in (lexical, real)):
             return Deny(reason=f"{path} usually contains secrets")
-        if self._inside(real) or real in self.scratch or self.is_scratch(real) or self._is_library(real):
-            return None
-        return Ask(reason=f"{path} is outside the project")
+        allowed = real.is_relative_to(self.tree) or real in self.scratch or self.is_scratch(real)
+        return None if allowed or self._is_library(real) else Ask(reason=f"{path} is outside the project")
 
     def protected(self, path: Path) -> str:
         """Return the part of a path that no agent may change; empty if there is none."""
@@ -94,23 +97,19 @@ class PathPolicy:
         whole = os.path.join(cwd or self.tree, path)  # noqa: PTH118 - a Path would drop .. and //
         return Path(os.path.normpath(whole)), Path(os.path.realpath(whole))
 
-    def _inside(self, path: Path) -> bool:
-        return path.is_relative_to(self.tree)
-
     def _is_library(self, path: Path) -> bool:
-        places = programs().places
-        folders = [Path(sys.prefix), Path(sys.base_prefix), *map(Path, places["system"])]
-        folders += [self.home / folder for folder in places["libraries"]]
-        # A disk in memory, with other programs' files, and no device.
-        if path.is_relative_to("/dev/shm"):
-            folders.remove(Path("/dev"))
-        return "tool-results" in path.parts or any(path.is_relative_to(folder) for folder in folders)
+        places = table()["places"]
+        if "tool-results" in path.parts or path.is_relative_to("/dev/shm"):
+            return "tool-results" in path.parts
+        folders = [sys.prefix, sys.base_prefix, *places["system"]]
+        folders += [str(self.home / folder) for folder in places["libraries"]]
+        return any(path.is_relative_to(folder) for folder in folders)
 
     def _is_secret(self, path: Path) -> bool:
-        places = programs().places
+        places = table()["places"]
         if is_secret_name(path.name) or any(fnmatch(str(path), each) for each in places["system_secrets"]):
             return True
-        if self._inside(path):
+        if path.is_relative_to(self.tree):
             return False
         below = {fold_name(str(PurePath(*path.parts[i:]))) for i in range(len(path.parts))}
         return any(part == each or part.startswith(f"{each}/") for part in below for each in places["secret"])
@@ -130,29 +129,21 @@ class PathContext:
         """Return the objection to writing to the path that a word names, if any."""
         if name := self.protected_name(word):
             return Deny(reason=f"agents may not change {name}")
-        prefix = _known_prefix(word)
-        absolute = prefix.startswith("/")
-        if absolute and (objection := self._strictest_write(prefix + "x" * (prefix != word))):
-            return objection
-        if not known(word):
-            return Ask(
-                reason=f"{shown(word)!r} is written to, and partly known only at run time: write it out"
-            )
-        if not self.folders and not absolute:
-            return Ask(
-                reason=f"the folder where {shown(word)!r} is written is known only at run time: name it"
-            )
-        if prefix == word:
-            return None if absolute else self._strictest_write(word)
+        prefix = known_prefix(word)
+        places = self.folders or ((None,) if prefix.startswith("/") else ())
+        paths = [prefix if prefix == word else f"{prefix}x"]
         # A pattern may match a link. Two stars stand for what `find` prints, which follows no links.
-        for path in self._matches(word) if STAR + STAR not in word else ():
-            if objection := self._strictest_write(path):
-                return objection
-        return self._strictest_write(prefix + "x")
-
-    def _strictest_write(self, path: str) -> Objection:
-        found = [self.policy.check_write(path, cwd) for cwd in self.folders or (None,)]
-        return next((one for kind in (Deny, Ask) for one in found if isinstance(one, kind)), None)
+        if known(word) and is_pattern(word) and STAR + STAR not in word:
+            pattern = "".join(f"[{c}]" if c in "*?[" else c for c in word).translate(PATTERN)
+            for cwd in self.folders or (Path("/"),):
+                paths += [str(cwd / path) for path in islice(glob.iglob(pattern, root_dir=cwd), 100)]  # noqa: PTH207 - absolute patterns too
+        found = [self.policy.check_write(path, cwd) for path in paths for cwd in places]
+        if objection := strictest(found if known(word) or prefix.startswith("/") else ()):
+            return objection
+        if known(word) and places:
+            return None
+        what = f"{shown(word)!r} is written to, and" if places else f"the folder of {shown(word)!r} is"
+        return Ask(reason=f"{what} known only at run time: write it out, the path has to be visible")
 
     def check_read(self, word: str) -> Objection:
         """Return the objection to reading the path that a word names, if any.
@@ -161,13 +152,13 @@ class PathContext:
         """
         if is_pattern(word) and any(_may_be(".env", part) for part in word.split("/")):
             return Deny(reason=f"{shown(word)} may match files with secrets")
-        prefix = _known_prefix(word)
+        prefix = known_prefix(word)
         if not prefix or (not self.folders and not prefix.startswith("/")):
             return None
         for cwd in self.folders or (Path("/"),):
             path = Path(cwd, prefix)
             objection = self.policy.check_read(str(path))
-            is_secret = isinstance(objection, Deny) and prefix.startswith("/")
+            is_secret = isinstance(objection, Deny) and (prefix[0] == "/" or path.name[:1] == ".")
             if objection and (is_secret or os.path.lexists(path)):
                 return objection
         return None
@@ -177,24 +168,20 @@ class PathContext:
 
         A path that does not exist may be an address, ``/api/users``, unless its first folder exists.
         """
-        option = re.match(r"-{1,2}[\w.-]+=(?=[/~.])", word)
         text = re.sub(r"^-{1,2}[\w.-]+=|^-[A-Za-z](?=[/~.])|^@(?=[/~.])", "", word)
-        text = re.sub(r":/[^:]*(?::\w+)?$", "", text) if "://" not in text else text
         if "://" in text or (text.startswith("-") and "/" not in text):
             return None
         if name := self.protected_name(text):
             return Deny(reason=f"agents may not change {name}")
-        prefix = _known_prefix(text)
-        outputs = re.search(r"prefix|root|out|dest|target|report|log", option[0]) if option else None
-        if option and known(text) and (outputs or not os.path.lexists(text)):
+        prefix = known_prefix(text)
+        if re.match(r"-.*=[/~.]", word) and known(text) and not os.path.lexists(text):
             return self.check_write(text)
-        if objection := self.check_read(text):
+        objection = self.check_read(text)
+        first = "/" + prefix[1:].partition("/")[0]
+        if objection or (prefix.startswith("/") and not os.path.isdir(first)):  # noqa: PTH112
             return objection
-        if prefix.startswith("/") and not os.path.isdir("/" + prefix[1:].partition("/")[0]):  # noqa: PTH112
-            return None
         if prefix.startswith(("/", "..")) or "/../" in prefix:
-            found = [self.policy.check_read(prefix, cwd) for cwd in self.folders or (None,)]
-            return next((one for one in found if one), None)
+            return strictest(self.policy.check_read(prefix, cwd) for cwd in self.folders or (None,))
         return None
 
     def protected_name(self, word: str) -> str:
@@ -209,30 +196,12 @@ class PathContext:
 
     def contains_tree(self, word: str) -> bool:
         """Whether a word names the project, a folder that contains it, or everything in it."""
-        parts = PurePath(word.translate(_PATTERN)).parts
+        parts = PurePath(word.translate(PATTERN)).parts
         whole = PurePath(*parts[:-1]) if parts and parts[-1] in ("*", ".*", "**") else PurePath(word)
         return known(word) and any(self.policy.contains_tree(str(whole), cwd) for cwd in self.folders)
 
     def _exists(self, name: str) -> bool:
         return any(os.path.lexists(cwd / name) for cwd in self.folders or (self.policy.tree,))
-
-    def _matches(self, word: str) -> Iterator[str]:
-        pattern = "".join(f"[{c}]" if c in "*?[" else c for c in word).translate(_PATTERN)
-        for cwd in self.folders or (Path("/"),):
-            yield from islice((str(cwd / path) for path in glob.iglob(pattern, root_dir=cwd)), 100)  # noqa: PTH207 - absolute patterns too
-
-
-def without_excluded(words: list[str]) -> list[str]:
-    """Return the words without the values of ``--exclude`` and the like."""
-    kept: list[str] = []
-    before = ""
-    for word in words:
-        option, equals, _ = word.partition("=")
-        is_option = option.startswith("-")
-        if not any(name in (option if is_option else before) for name in programs().options["exclude"]):
-            kept.append(word)
-        before = option if is_option and not equals else ""
-    return kept
 
 
 def _may_be(name: str, part: str) -> bool:
@@ -241,12 +210,7 @@ def _may_be(name: str, part: str) -> bool:
         return fold_name(part) == name
     if len(part) > 200:
         return True  # a pattern that is made to be slow
-    plain = fold_name(part.translate(_PATTERN))
+    plain = fold_name(part.translate(PATTERN))
     if len(plain.replace("*", "").replace("?", "")) < 2 and plain not in (".*", ".?*", ".??*"):
         return False
     return fnmatch(name, plain)
-
-
-def _known_prefix(word: str) -> str:
-    """Return the text up to the first part that is unknown, or a pattern."""
-    return re.split(r"[\x00-\x05]", word, maxsplit=1)[0]

@@ -9,18 +9,16 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
-from gsd_core import Ask, Deny
-
-from .effects import check_program
+from .commands import check_command
 from .findings import Findings
 from .paths import PathContext, PathPolicy
-from .programs import programs
-from .streams import output_of
+from .table import entry_of, table
 from .words import (
     CONTENT,
     DOWNLOAD,
@@ -44,24 +42,17 @@ if TYPE_CHECKING:
 MAX_DEPTH = 8
 MAX_COMMANDS = 120
 MAX_ITERATIONS = 12
-RUN_TIME = "known only at run time: write it out"
-KEEP_RUN = "GSD_RUN must stay set: it identifies the run's processes"
 ASSIGNMENT = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
-UNSAFE_VARIABLE = re.compile(
-    r"GSD_\w+|LD_\w+|DYLD_\w+|BASH_ENV|ENV|PROMPT_COMMAND|IFS|SHELLOPTS|BASHOPTS|"
-    r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|CONFIG\w*|EXTERNAL_DIFF|SSH\w*|ASKPASS|EXEC_PATH|OBJECT\w*|TEMPLATE_DIR)"
-)
-RUNNING_VARIABLE = re.compile(r"\w*(?:PAGER|EDITOR|BROWSER|_COMMAND)|LESSOPEN|LESSCLOSE|PERL5OPT|RUBYOPT")
-SECRET_VARIABLE = re.compile(
-    r"(?i)(?:.*_)?(?:api_?key|token|secret|passw(?:or)?d|credentials|private_key)\w*"
-)
+SECRET_VARIABLE = re.compile(r"(?i)(?:.*_)?(?:api_?key|token|secret|passw(?:or)?d|credential|private_key)\w*")
+WORDS = ("word", "string", "raw_string", "concatenation", "simple_expansion", "expansion", "number")
 
 
 @attrs.define
 class Shell:
     """The state of a shell at one point of a command line; *bodies* are the texts of its here-documents.
 
-    *downloaded* are files that came from another machine, *created* the folders that it makes.
+    *downloaded* are files that came from another machine, *allowed* the programs of the user's settings,
+    *unused* the functions that nothing has called yet.
     """
 
     paths: PathContext
@@ -72,66 +63,49 @@ class Shell:
     functions: dict[str, Node] = attrs.field(factory=dict[str, "Node"])
     bodies: list[str] = attrs.field(factory=list[str])
     downloaded: set[str] = attrs.field(factory=set[str])
-    created: set[Path] = attrs.field(factory=set[Path])
     unused: set[str] = attrs.field(factory=set[str])
     allowed: frozenset[str] = frozenset()
 
     @classmethod
     def at(cls, policy: PathPolicy, findings: Findings, *, writable: bool, allowed: frozenset[str]) -> Shell:
         """Return the state at the beginning of a line that runs in the project."""
-        known_values = {"HOME": str(policy.home), "PWD": str(policy.tree), "TMPDIR": tempfile.gettempdir()}
-        known_values |= {"SHELL": "/bin/sh", "IFS": " "}
+        values = {"HOME": str(policy.home), "PWD": str(policy.tree), "TMPDIR": tempfile.gettempdir()}
+        values |= {"SHELL": "/bin/sh", "IFS": " "}
         paths = PathContext(policy, (policy.tree,))
-        return cls(paths=paths, findings=findings, writable=writable, variables=known_values, allowed=allowed)
-
-    # Text and syntax.
+        return cls(paths=paths, findings=findings, writable=writable, variables=values, allowed=allowed)
 
     def run_text(self, text: str, stdin: str = "") -> str:
         """Follow shell text in a subshell; return its output."""
         if not known(text):
             return self.unknown_code(text)
-        if self.depth >= MAX_DEPTH:
-            raise TooComplex("the command is nested too deeply")
         root, bodies = parse(text.translate(LITERAL))
         if root.has_error:
             self.findings.unparsed(text)
-        inner = self.copy(bodies=bodies, depth=self.depth + 1)
+        inner = self.subshell(bodies=bodies, depth=self._deeper())
         output = inner.walk(root, stdin)
         for name in sorted(inner.unused):
-            inner.call(name, [UNKNOWN], "")
+            inner._call(name, [UNKNOWN], "")
         return output
 
-    def copy(self, **changes: object) -> Shell:
-        """Return a subshell: what it assigns and defines ends with it."""
+    def nested(self, words: Sequence[str], stdin: str = "", *, installs: bool = False) -> str:
+        """Follow a command that another one runs."""
+        return self.subshell(depth=self._deeper()).run(words, stdin, installs=installs)
+
+    def subshell(self, **changes: object) -> Shell:
+        """Return a copy: what it assigns and defines ends with it."""
         state = {"variables": dict(self.variables), "functions": dict(self.functions), "unused": set[str]()}
         return attrs.evolve(self, **(state | changes))  # type: ignore[arg-type]
 
     def unknown_code(self, text: str) -> str:
         """Object to running text that is not known."""
         if DOWNLOAD in text:
-            self.findings.add(
-                Deny(reason="downloaded code may not be run unseen: save it to a file and read it first")
-            )
-        self.findings.add(Ask(reason=f"what the shell executes is {RUN_TIME}"))
+            self.findings.deny("downloaded code may not be run unseen: save it to a file and read it first")
+        self.findings.ask("what the shell executes is known only at run time: write it out")
         return UNKNOWN
 
     def variable(self, name: str) -> str:
-        """Return the value of a variable; a number or a name for special ones."""
-        if name in (
-            "?",
-            "#",
-            "$",
-            "!",
-            "-",
-            "RANDOM",
-            "SECONDS",
-            "LINENO",
-            "UID",
-            "PPID",
-            "OSTYPE",
-            "HOSTNAME",
-            "USER",
-        ):
+        """Return the value of a variable; any word for those that are numbers or names."""
+        if name in table()["shell"]["words"]:
             return STAR
         return self.variables.get(name, CONTENT if SECRET_VARIABLE.fullmatch(name) else UNKNOWN)
 
@@ -140,11 +114,8 @@ class Shell:
         text = text_of(node)
         if text.startswith("`") and "\\`" in text:
             return self.run_text(re.sub(r"\\([`$\\])", r"\1", text[1:-1]))
-        inner = self.copy()
-        if re.match(r"\$\(\s*<", text):
-            inner.walk(node, "")
-            return CONTENT
-        return inner.walk(node, "")
+        output = self.subshell()._sequence(node, "")
+        return CONTENT if re.match(r"\$\(\s*<", text) else output
 
     def walk(self, node: Node, stdin: str) -> str:
         """Follow the commands of a syntax node; return what they print."""
@@ -153,26 +124,19 @@ class Shell:
                 return self._command(node, stdin)
             case "pipeline":
                 for child in node.named_children:
-                    stdin = self.copy().walk(child, stdin)
+                    stdin = self.subshell().walk(child, stdin)
                 return stdin
             case "redirected_statement":
                 return self._redirected(node, stdin)
             case "subshell":
-                return self.copy()._sequence(node, stdin)
+                return self.subshell()._sequence(node, stdin)
             case "for_statement":
                 return self._loop(node, stdin)
             case "c_style_for_statement":
                 for each in descendants(node, "variable_assignment"):
                     self.variables[text_of(each).partition("=")[0]] = STAR
                 return self._branches(node, stdin)
-            case (
-                "if_statement"
-                | "while_statement"
-                | "case_statement"
-                | "elif_clause"
-                | "else_clause"
-                | "case_item"
-            ):
+            case "if_statement" | "while_statement" | "case_statement" | "elif_clause" | "else_clause":
                 return self._branches(node, stdin)
             case "list" if _may_end(node):
                 return self._branches(node, stdin)
@@ -183,34 +147,23 @@ class Shell:
                     self.unused.add(text_of(name))
                 for redirect in node.children_by_field_name("redirect"):
                     self._redirect(redirect)
-                return ""
             case "variable_assignment":
-                self._assign(node, kept=True)
-                return ""
-            case "declaration_command" | "unset_command":
-                return self._declare(node)
+                self._assignment(node, kept=True)
+            case "declaration_command":
+                self._declare(node)
+            case "unset_command" if any(text_of(child).startswith("GSD_") for child in node.named_children):
+                self.findings.deny("GSD_RUN must stay set: it identifies the run's processes")
             case "file_redirect" | "herestring_redirect":
                 self._redirect(node)
-                return ""
-            case "comment" | "heredoc_body":
-                return ""
-            case (
-                "test_command"
-                | "word"
-                | "string"
-                | "concatenation"
-                | "simple_expansion"
-                | "expansion"
-                | "array"
-            ):
+            case "test_command" | "array" | "word" | "string" | "concatenation" | "expansion":
                 for kind in ("command_substitution", "process_substitution"):
                     for inner in descendants(node, kind):
                         self.substitute(inner)
-                return ""
-            case "command_substitution" if node.parent and node.parent.type != "command":
-                return self._sequence(node, stdin)
+            case "comment" | "heredoc_body":
+                pass
             case _:
                 return self._sequence(node, stdin)
+        return ""
 
     def _sequence(self, node: Node, stdin: str) -> str:
         outputs = [self.walk(child, stdin) for child in node.named_children]
@@ -219,70 +172,57 @@ class Shell:
     def _branches(self, node: Node, stdin: str) -> str:
         """Follow parts that may or may not run: after them, the folder may be the one before."""
         before = self.paths.folders
-        outputs = [self.walk(child, stdin) for child in node.named_children]
+        output = self._sequence(node, stdin)
         self._merge(before)
-        return "\n".join(output for output in outputs if output)
+        return output
 
     def _merge(self, before: tuple[Path, ...]) -> None:
-        after = self.paths.folders
-        if after and set(before) - set(after):
-            self.paths = attrs.evolve(self.paths, folders=(*after, *(set(before) - set(after)))[:8])
+        if after := self.paths.folders:
+            self.paths = attrs.evolve(self.paths, folders=tuple(dict.fromkeys([*after, *before]))[:8])
 
     def _loop(self, node: Node, stdin: str) -> str:
         name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
-        values = [word for child in node.children_by_field_name("value") for word in expand(child, self)]
-        if len(values) == 1 and not known(values[0]):
-            values = [UNKNOWN]
-        if not node.children_by_field_name("value"):
-            values = [self.variable("@")]
+        given = node.children_by_field_name("value")
+        values = [word for child in given for word in expand(child, self)] if given else [self.variable("@")]
         if len(values) > MAX_ITERATIONS:
             values = [*values[:MAX_ITERATIONS], UNKNOWN]
         before = self.paths.folders
         output = ""
         for value in values:
             if name and body:
-                self.variables[text_of(name)] = value
+                self.variables[text_of(name)] = value if known(value) else UNKNOWN
                 output = self.walk(body, stdin)
         self._merge(before)
         return output
 
     def _redirected(self, node: Node, stdin: str) -> str:
-        body = node.child_by_field_name("body")
-        redirects = node.children_by_field_name("redirect")
         followers: list[Node] = []
         writes = False
-        for redirect in redirects:
+        for redirect in node.children_by_field_name("redirect"):
             if redirect.type == "heredoc_redirect":
+                # What follows the operator on its line, `| sh` or more words, is in this node.
                 stdin = body_of(redirect, self.bodies, self)
                 for child in redirect.named_children:
                     if child.type in ("file_redirect", "herestring_redirect"):
                         writes |= self._redirect(child)[0]
-                    elif child.type not in (
-                        "heredoc_start",
-                        "heredoc_body",
-                        "heredoc_end",
-                        "file_descriptor",
-                    ):
+                    elif not child.type.startswith(("heredoc", "file_descriptor")):
                         followers.append(child)
             else:
+                # The parser counts words behind `< file` as further files; they are arguments.
+                followers += redirect.children_by_field_name("destination")[1:]
                 wrote, text = self._redirect(redirect)
                 writes |= wrote
                 stdin = text if text is not None else stdin
-        arguments = [
-            child
-            for child in followers
-            if child.type
-            in ("word", "string", "raw_string", "concatenation", "simple_expansion", "expansion", "number")
-        ]
+        body = node.child_by_field_name("body")
+        arguments = [child for child in followers if child.type in WORDS]
         output = ""
-        if body is not None:
-            output = (
-                self._command(body, stdin, arguments) if body.type == "command" else self.walk(body, stdin)
-            )
+        if body is not None and body.type == "command":
+            output = self._command(body, stdin, arguments)
+        elif body is not None:
+            output = self.walk(body, stdin)
         for child in followers:
             if child not in arguments:
-                piped = child.type == "pipeline"
-                output = self.walk(child, output if piped else "")
+                output = self.walk(child, output if child.type == "pipeline" else "")
         return "" if writes else output
 
     def _redirect(self, node: Node) -> tuple[bool, str | None]:
@@ -291,10 +231,8 @@ class Shell:
             return False, "\n".join(expand_text(child, self) for child in node.named_children)
         operator = next((text_of(child) for child in node.children if not child.is_named), ">")
         descriptor = next((text_of(child) for child in node.children if child.type == "file_descriptor"), "")
-        targets = [
-            word for child in node.children_by_field_name("destination") for word in expand(child, self)
-        ]
-        for target in targets:
+        given = node.children_by_field_name("destination")[:1]
+        for target in [word for child in given for word in expand(child, self)]:
             if operator.endswith("&") and re.fullmatch(r"\d*-?|\x03", target):
                 return False, None
             if target.startswith(("/dev/tcp/", "/dev/udp/")):
@@ -307,48 +245,41 @@ class Shell:
                 return False, text if text != target else CONTENT
             self.findings.add(self.paths.check_write(target))
             if not self.writable and not target.startswith("/dev/"):
-                self.findings.read_only(f"it writes {target!r}")
-        return descriptor in ("", "1", "&") and bool(targets), None
+                self.findings.written.append(f"it writes {target!r}")
+        return descriptor in ("", "1", "&") and bool(given), None
 
-    # Assignments.
-
-    def _assign(self, node: Node, *, kept: bool) -> None:
-        name = text_of(node).partition("=")[0].removesuffix("+").partition("[")[0]
+    def _assignment(self, node: Node, *, kept: bool) -> None:
+        left = text_of(node).partition("=")[0]
+        name = left.removesuffix("+").partition("[")[0]
         value = node.child_by_field_name("value")
         text = ""
         if value is not None and value.type == "array":
             text = " ".join(word for child in value.named_children for word in expand(child, self))
         elif value is not None:
             text = expand_text(value, self)
-        self.assign(
-            name, self.variable(name) + text if "+=" in text_of(node)[: len(name) + 2] else text, kept=kept
-        )
+        self.assign(name, self.variable(name) + text if left.endswith("+") else text, kept=kept)
 
     def assign(self, name: str, value: str, *, kept: bool = True) -> None:
         """Check an assignment, and remember it if it is *kept* for the commands that follow."""
         if kept:
             self.variables[name] = value
-        if UNSAFE_VARIABLE.fullmatch(name) and (name != "IFS" or kept):
-            self.findings.add(Deny(reason=f"agents may not set {name}"))
-        if RUNNING_VARIABLE.fullmatch(name) and value not in ("", "cat", "less", "true", ":", "more"):
-            self.findings.add(Ask(reason=f"{name} can run arbitrary commands"))
-            self.copy().run_text(value)
+        if any(fnmatchcase(name, each) for each in table()["shell"]["unsafe"]) and (name != "IFS" or kept):
+            self.findings.deny(f"agents may not set {name}")
+        if (
+            any(fnmatchcase(name, each) for each in table()["shell"]["running"])
+            and value not in table()["shell"]["pagers"]
+        ):
+            self.findings.ask(f"{name} can run arbitrary commands")
+            self.run_text(value)
 
-    def _declare(self, node: Node) -> str:
-        if node.type == "unset_command":
-            if any(text_of(child).startswith("GSD_") for child in node.named_children):
-                self.findings.add(Deny(reason=KEEP_RUN))
-            return ""
+    def _declare(self, node: Node) -> None:
         for child in node.named_children:
             if child.type == "variable_assignment":
-                self._assign(child, kept=True)
-            else:
-                for word in expand(child, self):
-                    if match := ASSIGNMENT.fullmatch(word):
-                        self.assign(match[1], match[2])
-        return ""
-
-    # Commands.
+                self._assignment(child, kept=True)
+                continue
+            for word in expand(child, self):
+                if match := ASSIGNMENT.fullmatch(word):
+                    self.assign(match[1], match[2])
 
     def _command(self, node: Node, stdin: str, more: Sequence[Node] = ()) -> str:
         name = node.child_by_field_name("name")
@@ -360,11 +291,13 @@ class Shell:
             words += expand(child, self)
         for child in node.named_children:
             if child.type == "variable_assignment":
-                self._assign(child, kept=not words)
+                self._assignment(child, kept=not words)
             elif child.type in ("subshell", "ERROR"):
                 self.walk(child, "")
-        follows = node.next_sibling.type if node.next_sibling else ""
-        return self.run(words, stdin, guarded=follows == "&&")
+        while not node.next_sibling and node.parent and node.parent.type == "list":
+            node = node.parent
+        following = node.next_sibling
+        return self.run(words, stdin, guarded=following is not None and following.type == "&&")
 
     def run(
         self, words: Sequence[str], stdin: str = "", *, installs: bool = False, guarded: bool = False
@@ -380,73 +313,62 @@ class Shell:
         if not words:
             return ""
         first, arguments = words[0], list(words[1:])
-        folder, slash, base = first.rpartition("/")
-        if (
-            (not base and slash)
-            or not known(base)
-            or is_pattern(base)
-            or (not known(folder) and base not in programs().known)
-        ):
-            self.findings.add(Ask(reason=f"the program is {RUN_TIME}"))
+        base = first.rpartition("/")[2]
+        hidden = (first and not base) or not known(first) or is_pattern(base)
+        if hidden and not entry_of("kinds", base):
+            self.findings.ask("the program is known only at run time: write it out")
             return UNKNOWN
         if match := ASSIGNMENT.fullmatch(first):
             self.assign(match[1], match[2], kept=len(words) == 1)
             return self.run(arguments, stdin)
         name = base.lower().removesuffix(".exe")
         if first in self.functions:
-            return self.call(first, arguments, stdin)
+            return self._call(first, arguments, stdin)
         if name in ("cd", "pushd", "popd"):
             self._change_folder(name, arguments, guarded=guarded)
             return ""
         if name in ("read", "mapfile", "readarray"):
-            for word in arguments:
-                self.variables[word] = (
-                    stdin if stdin.strip("\n") and "\n" not in stdin.strip("\n") else UNKNOWN
-                )
+            line = stdin.strip("\n")
+            self.variables |= dict.fromkeys(arguments, line if line and "\n" not in line else UNKNOWN)
             return ""
         if name == "set" and "--" in arguments:
             self.variables["@"] = " ".join(arguments[arguments.index("--") + 1 :])
-        output = check_program(self, first, name, arguments, stdin, installs=installs)
-        return output_of(self, name, arguments, stdin) if output is None else output
+        return check_command(self, first, name, arguments, stdin, installs=installs)
 
-    def call(self, name: str, arguments: Sequence[str], stdin: str) -> str:
+    def _call(self, name: str, arguments: Sequence[str], stdin: str) -> str:
         """Follow a function of the command line."""
         self.unused.discard(name)
-        if self.depth >= MAX_DEPTH:
-            raise TooComplex("functions call each other too deeply")
         parameters = {str(n): word for n, word in enumerate(arguments, 1)}
         values = self.variables | parameters | {"@": " ".join(arguments), "*": " ".join(arguments)}
-        inner = attrs.evolve(self, variables=values, depth=self.depth + 1)
+        inner = attrs.evolve(self, variables=values, depth=self._deeper())
         output = inner.walk(self.functions[name], stdin)
         self.paths = inner.paths
         return output
 
-    def nested(self, words: Sequence[str], stdin: str = "", *, installs: bool = False) -> str:
-        """Follow a command that another one runs."""
+    def _deeper(self) -> int:
         if self.depth >= MAX_DEPTH:
             raise TooComplex("the command is nested too deeply")
-        return self.copy(depth=self.depth + 1).run(words, stdin, installs=installs)
+        return self.depth + 1
 
     def _change_folder(self, program: str, arguments: Sequence[str], *, guarded: bool) -> None:
-        target = next((word for word in arguments if not word.startswith("-") or word == "-"), None)
-        if program == "popd" or (target and (not known(target) or target == "-" or is_pattern(target))):
+        target = next((word for word in arguments if not word.startswith("-") or word == "-"), "")
+        if program == "popd" or not known(target) or target == "-" or is_pattern(target):
             self.paths = attrs.evolve(self.paths, folders=())
             return
-        where = target if target else str(self.paths.policy.home)
+        where = target or str(self.paths.policy.home)
         if name := self.paths.protected_name(where):
             # An agent's shell may keep the folder for its next command, which is then checked as if it
             # ran in the project's root.
-            self.findings.add(Deny(reason=f"agents may not change into {name}"))
+            self.findings.deny(f"agents may not change into {name}")
         if not self.paths.folders and not where.startswith("/"):
             return
         found: list[Path] = []
-        objections: list[Deny | Ask | None] = []
+        objections = [self.paths.policy.check_read(where, cwd) for cwd in self.paths.folders or (None,)]
         for cwd in self.paths.folders or (None,):
             folder = self.paths.policy.resolved(where, cwd)
-            objections.append(self.paths.policy.check_read(where, cwd))
             found.append(folder)
             # Without the folder, the command fails and the shell stays where it is.
-            if not folder.is_dir() and folder not in self.created and not guarded and cwd:
+            if not folder.is_dir() and not guarded and cwd:
                 found.append(cwd)
         if all(objections):
             self.findings.add(objections[0])

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from functools import cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -25,14 +25,15 @@ STAR, QUERY, BRACKET = "\x03", "\x04", "\x05"
 """Interpreted ``*``, ``?`` and ``[``. A star also stands for any single file name or number."""
 _LEFT, _COMMA, _RIGHT, _TILDE, _SPLIT = "\x06", "\x0e", "\x0f", "\x10", "\x11"
 _BODY = "\x12"
+_ESCAPE = r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|.)"
 MARKERS = re.compile(r"[\x00-\x06\x0e-\x12]")
 _LIVE = str.maketrans("*?[{,}", STAR + QUERY + BRACKET + _LEFT + _COMMA + _RIGHT)
 _LITERAL = str.maketrans(_LEFT + _COMMA + _RIGHT + _TILDE, "{,}~")
 LITERAL = str.maketrans(STAR + QUERY + BRACKET, "*?[")
 """Turns a pattern into text for a shell, which interprets it again."""
 _SHOWN = str.maketrans({UNKNOWN: "$…", CONTENT: "$…", DOWNLOAD: "$…", STAR: "*", QUERY: "?", BRACKET: "["})
-_SCOPED = frozenset({"command_substitution", "process_substitution"})
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v"}
+PATTERN = str.maketrans({STAR: "*", QUERY: "?", BRACKET: "[", UNKNOWN: "*", CONTENT: "*", DOWNLOAD: "*"})
+"""Turns a word into a pattern for ``fnmatch``; an unknown part may be anything."""
 
 # The parser's time and memory grow with the square of some of these counts (measured: 100 kB of `a|` need
 # more than 10 GB, 8 kB of them 0.9 s).
@@ -50,13 +51,8 @@ class TooComplex(Exception):
 class Scope(Protocol):
     """What the expansion of words needs from a shell."""
 
-    def variable(self, name: str) -> str:
-        """Return the value of a variable."""
-        ...
-
-    def substitute(self, node: Node) -> str:
-        """Check the commands in ``$(…)`` or ``<(…)``, and return their output."""
-        ...
+    def variable(self, name: str) -> str: ...  # its value
+    def substitute(self, node: Node) -> str: ...  # the output of ``$(…)`` or ``<(…)``
 
 
 @cache
@@ -77,11 +73,8 @@ def parse(text: str) -> tuple[Node, list[str]]:
         raise TooComplex("the command contains control characters")
     bodies: list[str] = []
     short = _without_bodies(text, bodies)
-    if (
-        len(short) > MAX_LENGTH
-        or short.count("|") > MAX_PIPES
-        or len(re.findall(r"[|&;<>(){}$`\[]", short)) > MAX_STRUCTURE
-    ):
+    structure = len(re.findall(r"[|&;<>(){}$`\[]", short))
+    if len(short) > MAX_LENGTH or short.count("|") > MAX_PIPES or structure > MAX_STRUCTURE:
         raise TooComplex("the command is too long or too complex to be checked")
     return _parser().parse(short.encode("utf-8", "replace")).root_node, bodies
 
@@ -135,6 +128,16 @@ def is_pattern(word: str) -> bool:
     return any(marker in word for marker in (STAR, QUERY, BRACKET))
 
 
+def known_prefix(word: str) -> str:
+    """Return the text up to the first part that is unknown, or a pattern."""
+    return re.split(r"[\x00-\x05]", word, maxsplit=1)[0]
+
+
+def live(pattern: str) -> str:
+    """Return a word in which the special characters of a pattern are interpreted."""
+    return pattern.replace("*", STAR).replace("?", QUERY).replace("[", BRACKET)
+
+
 def shown(word: str) -> str:
     """Return a word for a message."""
     return word.translate(_SHOWN)
@@ -167,7 +170,7 @@ def _render(node: Node, scope: Scope, *, quoted: bool) -> str:
         case "raw_string":
             return text_of(node)[1:-1]
         case "ansi_c_string":
-            return _unescaped(text_of(node)[2:-1])
+            return re.sub(_ESCAPE, _unescaped, text_of(node)[2:-1], flags=re.DOTALL)
         case "string" | "translated_string":
             return _render_parts(node, scope, quoted=True)
         case "simple_expansion":
@@ -224,37 +227,33 @@ def _value(value: str, *, quoted: bool) -> str:
 
 
 def _parameter(node: Node, scope: Scope) -> str:
-    """Return the value of ``${…}``."""
+    """Return the value of ``${…}``: a default, a prefix or suffix taken away, otherwise unknown."""
     match = re.match(r"\$\{([!#]?)(\w+|[@*?$!#-])(?:\[[^\]]*\])?(.*)\}$", text_of(node), re.DOTALL)
-    inner = [scope.substitute(child) for child in descendants(node, "command_substitution")]
+    for child in descendants(node, "command_substitution"):
+        scope.substitute(child)
     if not match or match[1] == "!":
         return UNKNOWN
     value, rest = scope.variable(match[2]), match[3]
-    if match[1] == "#":
-        return STAR
-    argument = rest.lstrip(":")[1:].strip("'\"")
-    if inner or "$" in argument or "`" in argument:
-        others = [child for child in node.named_children[1:] if child.type != "variable_name"]
+    if not rest or match[1] == "#":
+        return STAR if match[1] else value
+    others = [child for child in node.named_children[1:] if child.type != "variable_name"]
+    operator = rest[: 1 + (rest[:2] in ("##", "%%", ":-", ":=", ":+"))]
+    if "$" in rest or "`" in rest:
         argument = _render_parts(others[0], scope, quoted=True) if len(others) == 1 else UNKNOWN
-    if not rest or re.match(r":\d", rest):
-        return value if not rest else UNKNOWN
-    if rest.lstrip(":")[0] in "-=":
-        return value if known(value) and value else argument
-    if rest.lstrip(":")[0] == "+":
-        return argument
-    if rest.startswith("##*/"):
-        return value.rpartition("/")[2] if known(value) else UNKNOWN
-    if rest.startswith("%/*") and not rest.startswith("%/**"):
-        return value.rpartition("/")[0] if known(value) else UNKNOWN
-    if rest.startswith("%") and known(value) and not re.search(r"[*?\[]", rest):
-        return value.removesuffix(rest.lstrip("%"))
-    if rest in ("%.*", "%%.*") and known(value):
-        folder, slash, name = value.rpartition("/")
-        return folder + slash + (name.rpartition(".")[0] if rest == "%.*" else name.partition(".")[0])
-    replaced = re.fullmatch(r"//?([^/*?\[\\]+)/([^*?\[\\]*)", rest)
-    if replaced and known(value + argument) and not is_pattern(value):
-        return value.replace(replaced[1], replaced[2], -1 if rest.startswith("//") else 1)
-    return UNKNOWN
+    else:
+        argument = rest[len(operator) :].strip("'\"")
+    match operator.lstrip(":"):
+        case "-" | "=":
+            return value if known(value) and value else argument
+        case "+":
+            return argument
+        case "#" | "##" | "%" | "%%" if known(value + argument):
+            ends = range(len(value) + 1)
+            cuts = [(value[:n], value[n:]) if operator[0] == "#" else (value[n:], value[:n]) for n in ends]
+            kept = [kept for cut, kept in cuts if fnmatchcase(cut, argument)]
+            return (min if len(operator) == 2 else max)(kept, key=len, default=value)
+        case _:
+            return UNKNOWN
 
 
 def descendants(node: Node, kind: str) -> Iterator[Node]:
@@ -267,36 +266,27 @@ def descendants(node: Node, kind: str) -> Iterator[Node]:
 
 
 def _braces(text: str, depth: int) -> Iterator[str]:
-    """Expand the first ``{a,b}``, then those in the results."""
+    """Expand the last ``{a,b}`` that contains no other, then those in the results."""
     if depth > 6:
         raise TooComplex("the command has too many braces")
-    for start in (n for n, char in enumerate(text) if char == _LEFT):
-        level, commas, end = 0, list[int](), -1
-        for place in range(start, len(text)):
-            level += (text[place] == _LEFT) - (text[place] == _RIGHT)
-            if level == 1 and text[place] == _COMMA:
-                commas.append(place)
-            if level == 0:
-                end = place
-                break
-        if end > 0 and commas:
-            for left, right in pairwise([start, *commas, end]):
-                yield from _braces(text[:start] + text[left + 1 : right] + text[end + 1 :], depth + 1)
-            return
-    yield text
+    inner = f"{_LEFT}([^{_LEFT}{_RIGHT}]*){_RIGHT}"
+    match = next((found for found in re.finditer(inner, text) if _COMMA in found[1]), None)
+    if match is None:
+        yield text
+        return
+    for part in match[1].split(_COMMA):
+        yield from _braces(text[: match.start()] + part + text[match.end() :], depth + 1)
 
 
-def _unescaped(text: str) -> str:
-    def plain(match: re.Match[str]) -> str:
-        code = match[1]
-        if code[0] in "xuU" and len(code) > 1:
-            return chr(int(code[1:], 16))
-        if code[0] in "01234567":
-            return chr(int(code, 8) & 0xFF)
-        return _ESCAPES.get(code, code)
-
-    hexes = r"x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U000?[0-9a-fA-F]{1,5}"
-    return re.sub(rf"\\({hexes}|[0-7]{{1,3}}|.)", plain, text, flags=re.DOTALL)
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1]
+    if code[0] in "xuU" and len(code) > 1:
+        return chr(int(code[1:], 16))
+    return (
+        chr(int(code, 8) & 0xFF)
+        if code[0] in "01234567"
+        else {"n": "\n", "t": "\t", "r": "\r"}.get(code, code)
+    )
 
 
 def body_of(node: Node, bodies: list[str], scope: Scope) -> str:

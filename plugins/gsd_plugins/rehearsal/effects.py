@@ -13,11 +13,15 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import attrs
 
-from gsd_core import Option, Question, Role, normal_phase
+from gsd_core import Option, Question, normal_phase
 
 from .plans import MISSING_NOTE, Json
 
-ROLES: tuple[str, ...] = get_args(Role)
+ROLES = (
+    *("roadmapper", "mapper", "discusser", "researcher", "planner", "executor"),
+    *("verifier", "debugger", "reviewer"),
+)
+"""The roles of the built-in agents; plugins may add others."""
 
 
 def key(help: str, default: Any = attrs.NOTHING) -> Any:  # noqa: A002 - click's own word

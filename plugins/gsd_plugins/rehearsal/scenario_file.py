@@ -10,16 +10,17 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeAlias, cast, get_args
+from typing import Any, TypeAlias, cast
 
 import attrs
 
-from gsd_core import ConfigError, StepKind, convert_value
+from gsd_core import ConfigError, convert_value
 
 from .effects import EFFECTS, ROLES, Rule, When, key
 
 MAX_BYTES = 1_000_000
-STEPS: tuple[str, ...] = get_args(StepKind)
+STEPS = ("init", "discuss", "research", "plan", "execute", "verify", "complete", "survey", "audit", "close")
+"""Kinds of steps to suggest for one that is misspelled; plugins may add others."""
 _RULE_KEYS = ("when", "do", "times")
 
 Table: TypeAlias = Mapping[str, object]
@@ -163,11 +164,10 @@ def _unknown(table: Table, known: Iterable[str], where: str) -> Iterator[str]:
 
 
 def _typos(when: When, where: str) -> Iterator[str]:
-    """Yield the names in *when* that are probably misspelled; a plugin may have its own steps."""
-    if when.role and when.role not in ROLES:
-        yield f"{where}: when.role: unknown {when.role!r}{_suggestion(when.role, ROLES)}"
-    if when.step and when.step not in STEPS and (close := get_close_matches(when.step, STEPS, 1)):
-        yield f"{where}: when.step: unknown {when.step!r}; did you mean {close[0]!r}?"
+    """Yield the names in *when* that are probably misspelled; a plugin may have its own steps and roles."""
+    for name, value, known in (("role", when.role, ROLES), ("step", when.step, STEPS)):
+        if value and value not in known and (close := get_close_matches(value, known, 1)):
+            yield f"{where}: when.{name}: unknown {value!r}; did you mean {close[0]!r}?"
 
 
 def _suggestion(word: str, known: Iterable[str]) -> str:

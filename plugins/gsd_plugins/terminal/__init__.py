@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager
 
 import attrs
 
-from gsd_core import Answer, Event, Inquiry, Notice, RunInfo, implements, settings_of
+from gsd_core import Answer, Delivery, Event, Inquiry, Notice, RunInfo, implements, settings_of
 from gsd_core.hookspecs import gsd_answer, gsd_lifespan, gsd_notify, gsd_on_event, gsd_settings
 
 from .session import TerminalSession
@@ -55,6 +55,7 @@ async def ask(inquiry: Inquiry) -> Sequence[Answer] | None:
 
 
 @implements(gsd_notify)
-async def notify(notice: Notice) -> None:
+async def notify(notice: Notice) -> Sequence[Delivery]:
     """Ring the bell for a question and at the end, and print a crash; events show everything else."""
     settings_of(TerminalSettings).session.notify(notice)
+    return ()  # a bell is no delivery: nobody may be there

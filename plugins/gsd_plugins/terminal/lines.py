@@ -104,6 +104,9 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
         case "plugin.failed":
             text = f"plugin {data['plugin']} failed in {data['hook']}: {data['error']}"
             return [Line("failed", text, style="yellow")]
+        case "notice.failed":
+            text = f"a notification did not reach {data['service']}: {data['reason']}"
+            return [Line("failed", text, style="yellow")]
         case "recovered":
             return [_recovery_line(data)]
         case _:
@@ -155,7 +158,7 @@ def _recovery_line(data: Data) -> Line:
         f"removed {locks} git lock{'' if locks == 1 else 's'}" if locks else "",
         f"restarting {', '.join(steps)}" if steps else "",
     ]
-    details = "; ".join(part for part in done if part)
+    details = "; ".join(part for part in done if part) or "no step was interrupted"
     return Line("run", f"recovered from a crash: {details}", style="yellow")
 
 

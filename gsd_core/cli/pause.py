@@ -1,0 +1,143 @@
+"""``gsd pause``: stops the active run, and writes down where the work is."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from gsd_core.errors import ProjectError
+from gsd_core.sanitize import safe_text
+from gsd_core.views.status import SCHEMA_VERSION, Holder
+
+from .commands import base_command, with_global_options
+from .global_options import GlobalOptions, global_options, global_options_of
+from .help import Command
+from .output import json_flag, print_json, print_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gsd_core.planning.handoff import Pause
+
+WAIT_SECONDS = 120.0
+POLL_SECONDS = 0.1
+
+
+@click.command("pause", cls=Command)
+@click.argument("text", nargs=-1)
+@global_options
+@json_flag
+@click.pass_context
+def command(ctx: click.Context, text: tuple[str, ...], as_json: bool) -> None:
+    """Stop the active run, if any, and write a handoff: where the work is, and TEXT.
+
+    The handoff is .planning/HANDOFF.json and .continue-here.md in the phase's folder, as GSD writes them.
+    The next plan or execution gets it as context, with gsd or with GSD's own commands.
+    """
+    from gsd_core.git import Git
+    from gsd_core.journal.lock import ProjectLock
+    from gsd_core.planning.config import read_config
+    from gsd_core.planning.handoff import render_handoff
+    from gsd_core.run.handoffs import write_handoff
+
+    from .caller import refuse_agents
+    from .project import core_folder, holder_of, planned_root
+    from .project_settings import run_settings
+
+    options = global_options_of(ctx)
+    root = planned_root(options)
+    directory = core_folder(root)
+    if directory is None:
+        raise ProjectError(f"{str(root)!r} is in no git repository", hint="make one: git init")
+    holder = holder_of(root)
+    refuse_agents("pause a run", run_pid=holder.pid if holder else None)
+    if holder:
+        _stop(root, holder)
+    with ProjectLock(directory):
+        docs = run_settings(root, read_config(root)).commit_docs
+        pause = _pause(options, root, safe_text(" ".join(text)))
+        done = sum(bool(task.commit) for task in pause.tasks)
+        where = pause.directory.rpartition("/")[2] or "project"
+        subject = f"wip: {where} paused at {done}/{len(pause.tasks)}"
+        files = render_handoff(pause)
+        commit = asyncio.run(write_handoff(root, files, subject, git=Git(root), docs=docs))
+    if as_json:
+        print_json(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "stopped": holder.pid if holder else None,
+                "phase": pause.phase or None,
+                "plan": pause.plan or None,
+                "next_action": pause.next_action,
+                "files": list(files),
+                "commit": commit or None,
+            }
+        )
+        return
+    if holder:
+        print_line(f"stopped the run (pid {holder.pid})")
+    for path in files:
+        print_line(f"wrote {path}")
+    print_line(with_global_options(f"next: {pause.next_action}", options))
+
+
+def _stop(root: Path, holder: Holder) -> None:
+    """Ask the active run to stop, and wait until it has."""
+    from gsd_core.journal.inbox import put
+
+    from .project import holder_of, journal_path
+
+    path = journal_path(root)
+    if path.exists():
+        key = f"stop {holder.pid} {holder.host} {holder.since}"
+        put(path, "stop", {}, by=getpass.getuser(), key=key)
+    latest = time.monotonic() + WAIT_SECONDS
+    while (now := holder_of(root)) and (now.pid, now.since) == (holder.pid, holder.since):
+        if time.monotonic() > latest:
+            message = f"the run (pid {holder.pid}) was asked to stop, and has not stopped yet"
+            raise ProjectError(message, hint="wait for it, then run gsd pause again")
+        time.sleep(POLL_SECONDS)
+
+
+def _pause(options: GlobalOptions, root: Path, notes: str) -> Pause:
+    from gsd_core.git import Git
+    from gsd_core.model.ids import EXECUTE, StepId
+    from gsd_core.planning.handoff import Pause, TaskState
+    from gsd_core.views.status import open_questions
+
+    from .next import find_next
+    from .project import load, now
+
+    project = load(options)
+    planning, found = find_next(project, root, base_command(options))
+    step = StepId.parse(found.step) if found.step else None
+    phase = planning.phase(step.phase) if step else None
+    plans = phase.plans if phase and step and step.kind == EXECUTE else ()
+    plan = next((plan for plan in plans if step and plan.id == step.detail), None)
+    commits = {
+        str(fact.data.get("task")): str(fact.data.get("commit") or "")
+        for fact in project.last_run.facts
+        if fact.kind == "task.committed" and fact.step == found.step
+    }
+    tasks = plan.tasks if plan else ()
+    what = f"{found.step}: {found.reason}" if found.step else f"nothing is due: {found.reason}"
+    return Pause(
+        phase=phase.number if phase else "",
+        name=phase.name if phase else "",
+        directory=phase.directory if phase else "",
+        plan=plan.id if plan else "",
+        tasks=tuple(
+            TaskState(number=task.number, name=task.name, commit=commits.get(f"{plan.id}/{task.number}", ""))
+            for task in tasks
+            if plan
+        ),
+        next_action=f"{what}; continue with: {found.command}" if found.command else what,
+        notes=notes,
+        questions=tuple(asked.question.text for asked in open_questions(project.state)),
+        uncommitted=tuple(asyncio.run(Git(root).changed())),
+        at=now().isoformat(timespec="seconds"),
+    )

@@ -1,0 +1,92 @@
+"""``gsd progress``: shows where the project stands, in GSD's terms."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+from rich.text import Text
+
+from gsd_core.sanitize import one_line
+
+from .commands import base_command
+from .global_options import global_options, global_options_of
+from .help import Command
+from .output import counted, json_flag, print_json, print_line, styled, warn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gsd_core.planning.model import Planning
+    from gsd_core.views.progress import ProjectProgress
+
+SHOWN = 5
+
+
+@click.command("progress", cls=Command)
+@global_options
+@json_flag
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> None:
+    """Show where the project stands: phases, recent work, decisions, blockers, todos, what is next.
+
+    It is read from .planning, so it works without any run; 'gsd status' shows a run.
+    """
+    from gsd_core.planning.survey import survey
+    from gsd_core.planning.todos import pending_todos
+    from gsd_core.views.progress import progress_json, progress_of
+
+    from .next import find_next
+    from .project import load, notes_of, planned_root
+
+    options = global_options_of(ctx)
+    project = load(options)
+    root = planned_root(options, run=project.state.run)
+    warn(notes_of(root))
+    planning, due = find_next(project, root, base_command(options))
+    order = asyncio.run(_order(root, planning))
+    found = progress_of(survey(root), planning, order, pending_todos(root), due)
+    if as_json:
+        print_json(progress_json(found))
+        return
+    for line in _lines(found):
+        print_line(line)
+
+
+async def _order(root: Path, planning: Planning) -> dict[str, int]:
+    from gsd_core.git import Git
+
+    git = Git(root)
+    if not planning.phases or not await git.is_repository():
+        return {}
+    return await git.order(".planning/phases")
+
+
+def _lines(found: ProjectProgress) -> Iterator[str | Text]:
+    milestone = f", {found.survey.current}" if found.survey.current else ""
+    yield styled(f"{one_line(found.name, 80) or 'project'}{milestone}", "bold")
+    done = 10 if found.percent >= 100 else found.percent // 10
+    bar = "#" * done + "-" * (10 - done)
+    phases = f"{found.complete} of {counted(len(found.phases), 'phase')} complete"
+    plans = f"{found.plans} of {counted(found.all_plans, 'plan')} written so far"
+    yield f"  [{bar}] {found.percent}%  ({plans}; {phases})"
+    for phase in found.phases:
+        done_plans = f", {phase.summaries}/{phase.plans} plans" if phase.plans else ""
+        status = "complete" if phase.complete else phase.status.replace("no_directory", "not started")
+        yield f"  {phase.number}  {one_line(phase.name, 60)}  ({status}{done_plans})"
+    for summary in found.recent:
+        about = one_line(summary.text or summary.name, 120)
+        yield f"done: {summary.plan} {about}".rstrip()
+    for label, items in (("decision", found.decisions), ("blocker", found.blockers)):
+        for item in items[-SHOWN:]:
+            yield f"{label}: {one_line(item, 160)}"
+    if found.todos:
+        titles = "; ".join(one_line(todo.title, 60) for todo in found.todos[:SHOWN])
+        yield f"{counted(len(found.todos), 'pending todo')}: {titles}"
+    if found.next.step:
+        yield f"next: {found.next.step}: {one_line(found.next.reason, 200)}"
+        yield f"continue with: {found.next.command}"
+    else:
+        yield f"nothing is due: {one_line(found.next.reason, 200)}"

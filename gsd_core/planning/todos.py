@@ -1,0 +1,179 @@
+"""Todos: ``.planning/todos/pending/DATE-SLUG.md``, moved to ``completed/`` when they are done.
+
+The format is that of GSD (v1.20.5, with the fields that gsd-core 1.14 added). STATE.md lists the pending ones
+under ``### Pending Todos``, one line each, as gsd-core renders them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import attrs
+
+from gsd_core.errors import PlanningError
+from gsd_core.files import kind_below, list_below
+from gsd_core.model.ids import slug
+
+from .frontmatter import read_frontmatter, scalar
+from .markdown import Lines, clean, inline, read_text
+from .state import PENDING_TODOS, section_lines
+
+FOLDER = ".planning/todos"
+STATE = ".planning/STATE.md"
+AREA = "general"
+MAX_TITLE = 100
+MAX_BULLET = 240
+_OURS = re.compile(r"^- .*\[todo file\]\([^)]*\)")
+_NOTHING = re.compile(r"^\(?none(?: yet)?\.?\)?$", re.IGNORECASE)
+
+
+@attrs.frozen(kw_only=True)
+class Todo:
+    """A pending todo; *id* is its file's name without ``.md``, *created* the text of that field."""
+
+    id: str
+    title: str
+    area: str = AREA
+    created: str = ""
+    severity: str = ""
+
+    @property
+    def path(self) -> str:
+        """The path of its file in the project."""
+        return f"{FOLDER}/pending/{self.id}.md"
+
+
+def pending_todos(root: Path) -> tuple[Todo, ...]:
+    """Return the pending todos, oldest first; one that cannot be read has its id as title."""
+    entries = list_below(root, f"{FOLDER}/pending")
+    names = [entry.name for entry in entries if entry.kind == "file" and entry.name.endswith(".md")]
+    return tuple(_read(root, name.removesuffix(".md")) for name in sorted(names))
+
+
+def _read(root: Path, name: str) -> Todo:
+    todo = Todo(id=name, title=name)
+    try:
+        text = read_text(root, todo.path)
+        fields = read_frontmatter(text, path=todo.path)
+    except PlanningError:
+        return todo
+    heading = re.search(r"^#\s+(.+)$", text, re.MULTILINE)
+    return attrs.evolve(
+        todo,
+        title=fields.text("title") or (heading[1] if heading else name),
+        area=fields.text("area") or AREA,
+        created=fields.text("created"),
+        severity=fields.text("severity"),
+    )
+
+
+def new_todo(root: Path, text: str, *, area: str, at: datetime) -> tuple[Todo, str]:
+    """Return a todo that says *text*, and the text of its file; the same again if its file is there already.
+
+    The first line is the title, or its beginning if it is long.
+    """
+    text = clean(text).strip()
+    first = inline(text.split("\n")[0])
+    if not re.search(r"\w", first):
+        raise PlanningError("a todo needs a text", path=FOLDER, hint="say what is to be done")
+    title = first if len(first) <= MAX_TITLE else f"{first[: MAX_TITLE - 1].rstrip()}…"
+    area = slug(area) if area else AREA
+    created = at.isoformat(timespec="milliseconds")
+    # A line of dashes would end the frontmatter of a reader that looks for it anywhere.
+    body = re.sub(r"^---", r"\\---", text, flags=re.MULTILINE)
+    file = (
+        f"---\ncreated: {created}\ntitle: {scalar(title)}\narea: {area}\nfiles: []\n---\n\n"
+        f"## Problem\n\n{body}\n\n## Solution\n\nTBD\n"
+    )
+    base = f"{at.date().isoformat()}-{slug(title)}"
+    number, name = 1, base
+    while _taken(root, name, file):
+        number += 1
+        name = f"{base}-{number}"
+    return Todo(id=name, title=title, area=area, created=created), file
+
+
+def _taken(root: Path, name: str, file: str) -> bool:
+    folders = [f"{FOLDER}/{folder}/{name}.md" for folder in ("pending", "completed", "done")]
+    exists = [path for path in folders if (root / path).exists() or (root / path).is_symlink()]
+    if exists == folders[:1] and kind_below(root, folders[0]) == "file":
+        return read_text(root, folders[0]) != file
+    return bool(exists)
+
+
+def find_todo(root: Path, wanted: str) -> Todo:
+    """Return the pending todo with that id, or the only one whose id or title contains it."""
+    todos = pending_todos(root)
+    name = wanted.strip().removesuffix(".md")
+    for same in (
+        [todo for todo in todos if todo.id == name],
+        [todo for todo in todos if name and name.lower() in f"{todo.id} {todo.title}".lower()],
+    ):
+        if len(same) == 1:
+            return same[0]
+        if same:
+            ids = ", ".join(todo.id for todo in same[:10])
+            raise PlanningError(f"{wanted!r} is more than one todo", path=FOLDER, hint=f"name one of: {ids}")
+    raise PlanningError(f"no pending todo {wanted!r}", path=FOLDER, hint="list them with: gsd todo list")
+
+
+def completed_text(text: str, date: str) -> str:
+    """Return the file of a todo with the fields that GSD sets when it is done."""
+    fields = {"completed": date, "status": "completed"}
+    lines = Lines.of(text)
+    end = next((at for at in range(1, len(lines)) if lines[at].strip() == "---"), 0)
+    if lines[0].strip() != "---" or not end:
+        return f"---\ncompleted: {date}\nstatus: completed\n---\n\n{text}"
+    for at in range(1, end):
+        key = lines[at].partition(":")[0]
+        if key in fields:
+            lines[at] = f"{key}: {fields.pop(key)}"
+    lines.insert(end, [f"{key}: {value}" for key, value in fields.items()])
+    return str(lines)
+
+
+def list_in_state(text: str, todos: Sequence[Todo]) -> str:
+    """Return STATE.md with the pending *todos* in its section; lines that are not about a file stay."""
+    lines = Lines.of(text)
+    section = section_lines(lines, PENDING_TODOS)
+    if section is None:
+        return text
+    start, end = section
+    end_of_text = lines.before_blank(start, end)
+    kept = [lines[at] for at in range(start, end_of_text) if not _is_ours(lines[at])]
+    while kept and not kept[0].strip():
+        kept.pop(0)
+    while kept and not kept[-1].strip():
+        kept.pop()
+    apart = [""] if kept and todos and not kept[-1].startswith("- ") else []
+    body = [*kept, *apart, *map(_bullet, todos)] or ["None yet."]
+    after = [""] if end_of_text == end < len(lines) else []
+    carriage = "\r" if lines.lines[0].endswith("\r") else ""
+    lines.lines[start:end_of_text] = [line + carriage for line in ["", *body, *after]]
+    return str(lines)
+
+
+def _is_ours(line: str) -> bool:
+    return bool(_OURS.match(line) or _NOTHING.match(line.strip()))
+
+
+def _bullet(todo: Todo) -> str:
+    day = todo.created[:10] or "unknown"
+    link = f"[todo file]({todo.path})"
+    title = inline(todo.title)
+    over = len(f"- [{day}] [{todo.area}] {title} — {link}") - MAX_BULLET
+    if over > 0:
+        title = f"{title[: max(15, len(title) - over - 1)]}…"
+    return f"- [{day}] [{inline(todo.area)}] {title} — {link}"
+
+
+def state_with_todos(root: Path) -> str | None:
+    """Return STATE.md with the todos that are pending now; ``None`` if it stays as it is."""
+    if not (root / STATE).exists():
+        return None
+    text = read_text(root, STATE)
+    new = list_in_state(text, pending_todos(root))
+    return None if new == text else new

@@ -1,0 +1,224 @@
+"""Notify people: send each notification once, record the result, and remind of questions that stay open.
+
+The run does not wait for a notifier, except for a bounded time at its end. What is sent is recorded before
+and after: a process that resumes the run sends nothing twice, and a kill in between is recorded as a failure,
+because nobody knows whether the service received the notification.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
+
+from attrs import define, evolve, field
+
+from gsd_core.errors import JournalError, PluginError
+from gsd_core.hookspecs import gsd_notify
+from gsd_core.journal.codec import structure
+from gsd_core.journal.schema import Record
+from gsd_core.machine.state import inquiry_key
+from gsd_core.model.notice import Delivery, Notice
+from gsd_core.model.question import Inquiry
+from gsd_core.plugins.call_group import Outcome
+from gsd_core.sanitize import clip, safe_text
+from gsd_core.settings import NotifySettings
+
+from .notifications import question_notice
+from .runtime import Run
+
+SEND_LIMIT = timedelta(seconds=10)
+STOPPED_LIMIT = timedelta(seconds=3)
+"""How long notices may still take after a human stopped the run and waits for the shell to return."""
+NOTIFY_AFTER = timedelta(seconds=1)
+"""How long a question has to stay open before people are notified of it.
+
+With ``--yes`` a policy answers most questions within milliseconds; nobody has to act on those.
+"""
+LONGEST_INTERVAL = timedelta(days=1)
+POLL = timedelta(seconds=30)
+MAX_REASON = 300
+
+
+@define(kw_only=True)
+class Notifier:
+    """Sends the notifications of one run.
+
+    *begun* has the time of each notification that this process or an earlier one of the run began to send,
+    by key.
+    """
+
+    run: Run
+    _begun: dict[str, datetime] = field(factory=dict[str, datetime], init=False)
+    _ending: asyncio.Event = field(factory=asyncio.Event, init=False)
+    _tasks: set[asyncio.Task[None]] = field(factory=set[asyncio.Task[None]], init=False)
+
+    def start(self) -> None:
+        """Continue where earlier processes of the run stopped."""
+        unknown: dict[str, str] = {}
+        asked: dict[str, Record] = {}
+        kinds = ["notice.begun", "notice.sent", "question.asked"]
+        for fact in list(self.run.journal.events(run=self.run.id, kinds=kinds)):
+            if fact.kind == "question.asked":
+                asked[inquiry_key(structure(fact.data["inquiry"], Inquiry))] = fact
+                continue
+            key = str(fact.data["key"])
+            self._begun.setdefault(key, fact.at)
+            if fact.kind == "notice.begun":
+                unknown[key] = fact.step
+            else:
+                unknown.pop(key, None)
+        for key, step in unknown.items():
+            self._record_unknown(key, step, "gsd ended before there was a result")
+        for key, fact in asked.items():
+            if (record := self.run.state.inquiries.get(key)) and record.open:
+                self.follow(fact)
+
+    @property
+    def command(self) -> str:
+        """How to call gsd for the project from anywhere: who reads a notification is in no folder."""
+        return shlex.join(["gsd", "-C", str(self.run.root)])
+
+    def send(self, notice: Notice) -> None:
+        """Send a notice in the background, unless it was sent before or is of a type that nobody wants."""
+        self._start(self._send(notice))
+
+    def follow(self, asked: Record) -> None:
+        """Notify people of the inquiry in the fact *asked* if it stays open, and remind them of it."""
+        if "question" in self._settings.events:
+            self._start(self._follow(asked))
+
+    async def finish(self, limit: timedelta) -> None:
+        """Wait for the notices that are being sent, at most for *limit*; cancel those that take longer."""
+        self._ending.set()
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=limit.total_seconds())
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+
+    @property
+    def _settings(self) -> NotifySettings:
+        found: NotifySettings = self.run.request.settings.of(NotifySettings)
+        return found
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        # asyncio keeps only weak references to tasks: without the set, one could be collected half-way.
+        task = asyncio.get_running_loop().create_task(work, name="gsd:notify")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _follow(self, asked: Record) -> None:
+        # In ten steps: if something blocks the event loop for a while, that counts as one of them, and a
+        # policy still has the other nine to answer.
+        for _ in range(10):
+            await self._sleep(NOTIFY_AFTER / 10)
+        remind_after = self._settings.remind_after
+        for number in count():
+            key = _question_key(asked, number)
+            if number and (remind_after <= timedelta(0) or not await self._is_due(asked, number)):
+                return
+            inquiry = self._unanswered(asked)
+            if inquiry is None:
+                return
+            project = self.run.root.name
+            await self._send(
+                question_notice(inquiry, key, self.run.id, project, self.command, reminder=number)
+            )
+
+    async def _is_due(self, asked: Record, number: int) -> bool:
+        """Wait for the time of a reminder; return whether it came before the run's end."""
+        interval = min(
+            self._settings.remind_after * 2 ** min(number - 1, 16),
+            max(self._settings.remind_after, LONGEST_INTERVAL),
+        )
+        due = self._begun[_question_key(asked, number - 1)] + interval
+        if _question_key(asked, number) in self._begun:
+            return True
+        loop = asyncio.get_running_loop()
+        # Never longer than the interval, if the clock is set back meanwhile. In short sleeps, because
+        # a sleeping machine stops the event loop's clock.
+        latest = loop.time() + interval.total_seconds()
+        while self.run.now() < due and loop.time() < latest:
+            if self._ending.is_set() or self._unanswered(asked) is None:
+                return False
+            left = min((due - self.run.now()).total_seconds(), latest - loop.time(), POLL.total_seconds())
+            await self._sleep(timedelta(seconds=max(0.0, left)))
+        return True
+
+    async def _sleep(self, time: timedelta) -> None:
+        """Sleep, but not beyond the run's end."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(time.total_seconds()):
+                await self._ending.wait()
+
+    def _unanswered(self, asked: Record) -> Inquiry | None:
+        """Return the inquiry with its open questions; ``None`` if it is answered, withdrawn or replaced."""
+        record = self.run.state.inquiries.get(inquiry_key(structure(asked.data["inquiry"], Inquiry)))
+        if record is None or not record.open or record.at != asked.at:
+            return None
+        left = tuple(one for one in record.inquiry.questions if one.id not in record.answers)
+        return evolve(record.inquiry, questions=left)
+
+    async def _send(self, notice: Notice) -> None:
+        notifiers = self.run.hooks.plugins_of(gsd_notify)
+        if notice.key in self._begun or notice.type not in self._settings.events:
+            return
+        self._begun[notice.key] = self.run.now()
+        if not notifiers:
+            return
+        # A notice leaves this machine. Its texts come from facts, but also from errors of the core.
+        title, body = safe_text(notice.title, multiline=False), safe_text(notice.body)
+        notice = evolve(notice, title=title, body=body)
+        # The run itself finds out that its journal cannot be written; people should hear of that too.
+        with suppress(JournalError):
+            self.run.record("notice.begun", {"key": notice.key, "type": notice.type}, step=notice.step)
+        try:
+            outcomes = await self.run.hooks.fan_out(gsd_notify, SEND_LIMIT, notice)
+        except asyncio.CancelledError:
+            self._record_unknown(notice.key, notice.step, "the run ended before there was a result")
+            raise
+        deliveries = [
+            {**_as_data(delivery), "plugin": outcome.plugin}
+            for outcome in outcomes
+            for delivery in _deliveries(outcome)
+        ]
+        self._record_sent(notice.key, notice.step, deliveries)
+
+    def _record_unknown(self, key: str, step: str, why: str) -> None:
+        self._record_sent(key, step, [{"service": "", "ok": False, "reason": why, "tries": 1, "plugin": ""}])
+
+    def _record_sent(self, key: str, step: str, deliveries: Sequence[Mapping[str, Any]]) -> None:
+        plugins = dict.fromkeys(str(one["plugin"]) for one in deliveries if one["plugin"])
+        failed = [name for name in plugins if not all(d["ok"] for d in deliveries if d["plugin"] == name)]
+        data = {"key": key, "ok": [name for name in plugins if name not in failed], "failed": failed}
+        with suppress(JournalError):
+            self.run.record("notice.sent", {**data, "deliveries": list(deliveries)}, step=step)
+
+
+def _question_key(asked: Record, number: int) -> str:
+    return f"question {asked.run} {asked.seq}" + (f" reminder {number}" if number else "")
+
+
+def _deliveries(outcome: Outcome[Sequence[Delivery] | None]) -> Sequence[Delivery]:
+    """Return a plugin's deliveries; one that returns ``None`` has a single service, itself."""
+    if outcome.error is None:
+        return (Delivery(service=outcome.plugin),) if outcome.value is None else outcome.value
+    error = outcome.error
+    reason = error.cause_text if isinstance(error, PluginError) else str(error)
+    return (Delivery(service=outcome.plugin, ok=False, reason=reason),)
+
+
+def _as_data(delivery: Delivery) -> dict[str, Any]:
+    """Return a delivery as JSON data; a plugin may have put anything into its fields."""
+    return {
+        "service": clip(safe_text(str(delivery.service), multiline=False), MAX_REASON),
+        "ok": bool(delivery.ok),
+        "reason": clip(safe_text(str(delivery.reason), multiline=False), MAX_REASON),
+        "tries": int(delivery.tries) if isinstance(delivery.tries, int | float) else 1,
+    }

@@ -1,0 +1,131 @@
+"""Where a project stands, in GSD's terms: milestone, phases, percent, recent work, decisions, todos."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from gsd_core.errors import PlanningError
+from gsd_core.model.ids import phase_order
+from gsd_core.planning.markdown import Lines, prose, read_text
+from gsd_core.planning.model import Planning
+from gsd_core.planning.state import section_lines
+from gsd_core.planning.survey import Survey, Surveyed
+from gsd_core.planning.todos import Todo
+
+from .next import Next, next_json
+from .planning import phases_json
+from .status import SCHEMA_VERSION
+
+RECENT = 3
+_BOLD_LINE = re.compile(r"^\*\*(?!.*:\*\*\s)(.+?)\*\*\s*$", re.MULTILINE)
+_ITEM = re.compile(r"^\s*(?:[-*]|\d+[.)])\s+(.*)$")
+_NOTHING = re.compile(r"^\(?(?:none(?: yet)?|no [\w ]+ yet)\.?\)?$", re.IGNORECASE)
+
+
+@attrs.frozen(kw_only=True)
+class Summary:
+    """What an executed plan has done: the first bold line of its SUMMARY, as GSD's templates have it."""
+
+    plan: str
+    name: str
+    text: str
+
+
+@attrs.frozen(kw_only=True)
+class ProjectProgress:
+    """The progress of the milestone in progress, or of the last one.
+
+    *plans* of *all_plans* are executed; *percent* is their share, as in GSD. *recent* are the last executed
+    plans, the latest first.
+    """
+
+    name: str
+    survey: Survey
+    phases: tuple[Surveyed, ...]
+    plans: int
+    all_plans: int
+    recent: tuple[Summary, ...]
+    decisions: tuple[str, ...]
+    blockers: tuple[str, ...]
+    todos: tuple[Todo, ...]
+    next: Next
+
+    @property
+    def percent(self) -> int:
+        """How many percent of the plans are executed; 0 without plans."""
+        return 100 * self.plans // self.all_plans if self.all_plans else 0
+
+    @property
+    def complete(self) -> int:
+        """How many phases the roadmap marks as complete."""
+        return sum(phase.complete for phase in self.phases)
+
+
+def progress_of(
+    survey: Survey, planning: Planning, order: Mapping[str, int], todos: Sequence[Todo], due: Next
+) -> ProjectProgress:
+    """Return the progress; in *order*, files of later commits have larger numbers."""
+    phases = survey.phases()
+    state = Lines.of(planning.documents.get("STATE.md", ""))
+    return ProjectProgress(
+        name=planning.name,
+        survey=survey,
+        phases=phases,
+        # A phase may have summaries of plans that were superseded since.
+        plans=sum(min(phase.summaries, phase.plans) for phase in phases),
+        all_plans=sum(phase.plans for phase in phases),
+        recent=_recent(survey, planning, order),
+        decisions=_items(state, ("decisions", "key decisions", "decisions made")),
+        blockers=_items(state, ("blockers/concerns", "blockers", "concerns")),
+        todos=tuple(todos),
+        next=due,
+    )
+
+
+def _recent(survey: Survey, planning: Planning, order: Mapping[str, int]) -> tuple[Summary, ...]:
+    plans = [plan for phase in planning.phases for plan in phase.plans if plan.summary]
+    # What is not committed yet is the latest.
+    newest = max(order.values(), default=0) + 1
+    plans.sort(key=lambda plan: (order.get(plan.summary, newest), phase_order(plan.phase), plan.id))
+    found: list[Summary] = []
+    for plan in reversed(plans[-RECENT:]):
+        try:
+            text = read_text(survey.root, plan.summary)
+        except PlanningError:
+            text = ""
+        body = re.sub(r"\A---\n.*?\n---\n", "", text, count=1, flags=re.DOTALL)
+        line = _BOLD_LINE.search(body[:20_000])
+        found.append(Summary(plan=plan.id, name=plan.name, text=prose(line[1]) if line else ""))
+    return tuple(found)
+
+
+def _items(lines: Lines, titles: Sequence[str]) -> tuple[str, ...]:
+    """Return the items of a list in a section of STATE.md."""
+    for title in titles:
+        if section := section_lines(lines, title):
+            items = [match[1] for at in range(*section) if (match := _ITEM.match(lines[at]))]
+            return tuple(prose(item) for item in items if not _NOTHING.match(item.strip()))
+    return ()
+
+
+def progress_json(progress: ProjectProgress) -> dict[str, Any]:
+    """Return *progress* as JSON data."""
+    listed = phases_json(progress.survey, progress.phases)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "project": progress.name or None,
+        "milestone": progress.survey.current or None,
+        "percent": progress.percent,
+        "plans": {"total": progress.all_plans, "done": progress.plans},
+        "phases_complete": progress.complete,
+        "phases": listed["phases"],
+        "recent": [attrs.asdict(summary) for summary in progress.recent],
+        "decisions": list(progress.decisions),
+        "blockers": list(progress.blockers),
+        "todos": [{"id": todo.id, "title": todo.title, "area": todo.area} for todo in progress.todos],
+        "next": next_json(progress.next),
+    }

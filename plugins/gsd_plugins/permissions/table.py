@@ -1,0 +1,57 @@
+"""What the policy knows about programs: ``programs.toml``, read once.
+
+Every section of that file maps names to words. Most map a kind or a reason to the programs it applies to.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+Section = Mapping[str, frozenset[str]]
+
+
+@cache
+def table() -> Mapping[str, Section]:
+    """Return the sections of the table."""
+    text = (files("gsd_plugins.permissions") / "programs.toml").read_text("utf-8")
+    return {
+        section: {name: frozenset(words.split()) for name, words in entries.items()}
+        for section, entries in tomllib.loads(text).items()
+    }
+
+
+@cache
+def _by_program(section: str) -> Mapping[str, str]:
+    return {program: name for name, programs in table()[section].items() for program in programs}
+
+
+def entry_of(section: str, program: str) -> str:
+    """Return the entry that lists a program, such as its kind or a reason; empty if none does."""
+    return _by_program(section).get(program, "")
+
+
+def is_listed(program: str) -> bool:
+    """Whether a program is known to the policy at all."""
+    named = any(entry_of(section, program) for section in ("outward", "denied", "asked"))
+    return named or bool(entry_of("kinds", base_name(program))) or program in {"git", *table()["wrappers"]}
+
+
+def is_in(group: str, program: str) -> bool:
+    """Whether a program is in one of the ``groups``."""
+    return program in table()["groups"][group]
+
+
+def base_name(program: str) -> str:
+    """Return a program's name without its version: of ``python3.11``, ``prettier@3``, ``clang-15``."""
+    name = re.sub(r"(?<=.)@.*$", "", program)
+    plain = re.sub(r"-?[\d.]+$", "", name)
+    return plain if entry_of("kinds", plain) else name
+
+
+def only_help(words: list[str]) -> bool:
+    """Whether a program is called for its help or version only."""
+    return len(words) == 1 and words[0] in ("--help", "-h", "--version", "-V", "help", "version")

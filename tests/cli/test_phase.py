@@ -1,0 +1,190 @@
+"""``gsd phase``: the commits that it makes, what it refuses, and a kill in the middle."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gsd_core.journal.lock import ProjectLock
+from gsd_core.planning.phase_edit import plan_removal
+from gsd_core.run.phase_edits import LOG
+from tests.cli.bench import Bench, call
+from tests.planning.test_phase_edit import FILES, content, phases
+from tests.planning.trees import make_project
+
+
+def git(root: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def root(bench: Bench) -> Path:
+    """Return a project with committed planning files and a dirty file of the user."""
+    make_project(bench.root, FILES)
+    git(bench.root, "add", ".")
+    git(bench.root, "commit", "-qm", "begin")
+    (bench.root / "mine.txt").write_text("mine")
+    git(bench.root, "add", "mine.txt")
+    return bench.root
+
+
+def done(*arguments: str | Path) -> dict[str, Any]:
+    result = call("phase", *arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_each_edit_is_one_commit_of_the_planning_files_only(root: Path) -> None:
+    added = done("add", "-C", root, "Export", "to", "PDF", "--goal", "It prints")
+    inserted = done("insert", "-C", root, "02", "Hot fix")
+    removed = done("remove", "-C", root, "2.1")
+    log = git(root, "log", "--format=%s").splitlines()
+
+    assert (added["phase"], added["folder"]) == ("5", ".planning/phases/05-export-to-pdf")
+    assert (inserted["phase"], removed["phase"]) == ("2.1", "2.1")
+    assert log == [
+        "docs: remove phase 2.1 Hot fix",
+        "docs: insert phase 2.1 Hot fix",
+        "docs: add phase 5 Export to PDF",
+        "begin",
+    ]
+    assert git(root, "status", "--short") == "A  mine.txt\n"
+    assert phases(root)["5"] == ("Export to PDF", ("4",))
+    assert removed["commit"] == git(root, "rev-parse", "HEAD").strip()
+
+
+def test_what_is_not_committed_is_kept_beside_the_journal(root: Path) -> None:
+    (root / ".planning/phases/02-middle/02-CONTEXT.md").write_text("changed, not committed")
+    (root / ".planning/phases/02-middle/draft.md").write_text("new")
+    removed = done("remove", "-C", root, "2")
+    copy = Path(removed["copy"])
+
+    assert (copy / "02-CONTEXT.md").read_text() == "changed, not committed"
+    assert (copy / "draft.md").read_text() == "new"
+    assert removed["renumbered"] == {"3": "2", "4": "3"}
+
+
+@pytest.mark.parametrize("config", ['{"planning": {"commit_docs": false}}', '{"commit_docs": false}'])
+def test_nothing_is_committed_if_the_project_says_so(root: Path, config: str) -> None:
+    (root / ".planning/config.json").write_text(config)
+    added = done("add", "-C", root, "Export")
+
+    assert added["commit"] is None
+    assert git(root, "log", "--format=%s") == "begin\n"
+    assert "5" in phases(root)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("add",), 2, "Missing argument 'NAME...'"),
+        (("add", ""), 2, "cannot have a phase named ''"),
+        (("insert", "9", "New"), 2, "has no phase '9'"),
+        (("insert", "two", "New"), 2, "not a phase number: 'two'"),
+        (("remove", "../1"), 2, "not a phase number: '../1'"),
+        (("remove", "9"), 2, "has no phase '9'"),
+        (("remove", "1"), 2, "phase 1 has executed work"),
+        (("remove",), 2, "Missing argument 'PHASE'"),
+    ],
+)
+def test_bad_input_changes_nothing(root: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
+    before = content(root)
+    result = call("phase", arguments[0], "-C", root, *arguments[1:])
+
+    assert (result.exit_code, message in result.stderr) == (code, True), result.stderr
+    assert content(root) == before
+    assert git(root, "log", "--format=%s") == "begin\n"
+
+
+def test_a_folder_without_a_project_or_a_repository_is_refused(tmp_path: Path) -> None:
+    assert "no project here" in call("phase", "add", "-C", tmp_path, "New").stderr
+    make_project(tmp_path, FILES)
+    before = content(tmp_path)
+    assert "is in no git repository" in call("phase", "add", "-C", tmp_path, "New").stderr
+    assert content(tmp_path) == before
+
+
+def test_an_edit_that_was_interrupted_is_finished_first(root: Path) -> None:
+    edit = plan_removal(root, "2")
+    directory = root / ".git" / "gsd"
+    directory.mkdir(exist_ok=True)
+    (directory / LOG).write_text(edit.to_json())
+    os.rename(root / ".planning/phases/03-more", root / ".planning/phases/02-more")  # noqa: PTH104
+    result = call("phase", "add", "-C", root, "Export")
+
+    assert result.exit_code == 0, result.stderr
+    assert "finished first: remove phase 2" in result.stderr
+    assert [*phases(root)] == ["1", "2", "3", "4"]
+    assert phases(root)["4"] == ("Export", ("3",))
+    assert git(root, "log", "--format=%s").splitlines()[:2] == [
+        "docs: add phase 4 Export",
+        "docs: remove phase 2 Middle",
+    ]
+    assert not (directory / LOG).exists()
+
+
+def test_a_damaged_record_of_an_edit_is_named(root: Path) -> None:
+    directory = root / ".git" / "gsd"
+    directory.mkdir(exist_ok=True)
+    (directory / LOG).write_text('{"what": "remove"}')
+    result = call("phase", "add", "-C", root, "Export")
+
+    assert result.exit_code == 2
+    assert str(directory / LOG) in result.stderr
+    assert "5" not in phases(root)
+
+
+def test_a_phase_that_the_unfinished_run_worked_on_keeps_its_number(root: Path) -> None:
+    bench = Bench(root)
+    bench.start()
+    bench.fact("attempt.started", "3/plan", kind="plan", phase="3", executor="native")
+    bench.fact("attempt.started", "7/plan", kind="plan", phase="7", executor="native")
+    refused = call("phase", "remove", "-C", root, "2")
+    kept = call("phase", "remove", "-C", root, "2", "--keep-numbers")
+
+    assert refused.exit_code == 2
+    assert "the unfinished run has worked on phase 3" in refused.stderr
+    assert kept.exit_code == 0, kept.stderr
+    assert [*phases(root)] == ["1", "3", "4"]
+    assert done("add", "-C", root, "New")["phase"] == "8"
+
+
+def test_while_a_run_is_active_adding_is_a_request_and_removing_is_refused(root: Path) -> None:
+    bench = Bench(root)
+    bench.start()
+    before = content(root)
+    with ProjectLock(root / ".git" / "gsd", command="gsd run"):
+        removed = call("phase", "remove", "-C", root, "4")
+        added = call("phase", "add", "-C", root, "Export", "--goal", "It prints")
+        bad = call("phase", "insert", "-C", root, "9", "Export")
+
+    assert removed.exit_code != 0
+    assert f"pid {os.getpid()}" in removed.stderr
+    assert added.exit_code == 0, added.stderr
+    assert bad.exit_code == 2
+    assert [(item["kind"], item["name"], item["goal"]) for item in bench.inbox()] == [
+        ("phase", "Export", "It prints")
+    ]
+    assert content(root) == before
+
+
+def test_a_project_with_an_active_workstream_is_not_taken_for_another_one(root: Path) -> None:
+    folder = root / ".planning/workstreams/payments"
+    folder.mkdir(parents=True)
+    (root / ".planning/active-workstream").write_text("payments\n")
+    before = content(root)
+    for arguments in (("phase", "add", "New"), ("next",), ("phases",), ("run", "--no-input")):
+        result = call(arguments[0], *arguments[1:], "-C", root)
+        assert (result.exit_code, "the workstream 'payments' is active" in result.stderr) == (2, True), (
+            arguments,
+            result.stderr,
+        )
+    assert content(root) == before
+    folder.rmdir()
+    assert call("phases", "-C", root).exit_code == 0
