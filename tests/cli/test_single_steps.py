@@ -18,18 +18,19 @@ VERDICT = "---\nphase: 01-entries\nverified: 2026-01-02\nstatus: {}\nscore: 1/2\
 
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with one phase that has a plan, made by two asked steps."""
+    """A project with two phases whose plans were made by asked steps."""
     root = h.repository(tmp_path_factory.mktemp("planned") / "project")
-    agent = h.one_phase()
+    agent = h.one_phase(phases=2)
     h.do(h.request(root, agent, given=h.idea(), options=Options(phases=())))
     asked = h.request(root, agent, options=Options(only_asked=True))
-    end = h.do(evolve(asked, asked={"1/plan": ""}))
+    end = h.do(evolve(asked, asked={"1/plan": "", "2/plan": ""}))
     assert end.outcome == "done", end.reason
     return root
 
 
 def folder(root: Path) -> Path:
-    return next((root / ".planning" / "phases").iterdir())
+    [found] = (root / ".planning" / "phases").glob("01-*")
+    return found
 
 
 def without_plan(root: Path) -> None:
@@ -38,7 +39,8 @@ def without_plan(root: Path) -> None:
 
 
 def executed(root: Path) -> None:
-    (folder(root) / "01-01-SUMMARY.md").write_text("# Done\n")
+    for plan in folder(root).glob("*-PLAN.md"):
+        plan.with_name(plan.name.replace("PLAN", "SUMMARY")).write_text("# Done\n")
 
 
 def passed(root: Path) -> None:
@@ -49,14 +51,19 @@ def passed(root: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "change", "error"),
     [
-        (["plan", "7"], None, "phase 7 does not exist; the roadmap has 1\nhint: list the phases"),
+        (["plan", "7"], None, "phase 7 does not exist; the roadmap has 1, 2\nhint: list the phases"),
         (["execute", "../1"], None, "phase ../1 does not exist"),
-        (["plan", "1"], None, "phase 1 is planned already: 01-01\nhint: execute them with: gsd"),
-        (["plan", "1"], executed, "phase 1 is planned already: 01-01\nhint: plan what is missing with: gsd"),
+        (["plan", "1"], None, "phase 1 is planned already: 01-01, 01-02\nhint: execute them with: gsd"),
+        (
+            ["plan", "1"],
+            executed,
+            "phase 1 is planned already: 01-01, 01-02\nhint: plan what is missing with: gsd",
+        ),
         (["plan", "1", "--gaps"], None, "phase 1 was not verified"),
         (["plan", "1", "--gaps"], passed, "the last verification of phase 1 found no gaps"),
-        (["execute", "1"], executed, "phase 1 is executed already: all its 1 plans have a summary"),
-        (["execute", "1"], without_plan, "ROADMAP.md lists plans of phase 1 that have no file: 01-01"),
+        (["execute", "1"], executed, "phase 1 is executed already: all its 2 plans have a summary"),
+        (["execute", "2"], None, "phase 2 depends on phase 1, which is not executed\nhint: gsd"),
+        (["execute", "1"], without_plan, "phase 1 has no plans\nhint: gsd"),
     ],
 )
 def test_a_step_that_cannot_be_done_is_refused_with_the_command_that_helps(

@@ -15,8 +15,6 @@ def test_single_steps_leave_a_parked_run_where_it_is_and_survive_a_kill(project:
     parked = project.gsd("run", EXAMPLE, *FAKE, "--no-input")
     planned = project.gsd("plan", "2", *FAKE[:2], "--yes")
     waiting = project.json("questions")["questions"]
-    again = project.gsd("plan", "02", *FAKE[:2])
-    early = project.gsd("execute", "2", *FAKE[:2])
 
     waits = gate(project)
     waits.close()
@@ -31,10 +29,6 @@ def test_single_steps_leave_a_parked_run_where_it_is_and_survive_a_kill(project:
 
     assert (parked.exit, planned.exit, executed.exit, resumed.exit) == (3, 0, 0, 0), executed.err
     assert [question["step"] for question in waiting] == ["1/execute/01-01"]
-    assert again.exit == 2
-    assert "phase 2 is planned already: 02-01\nhint: execute them with: gsd execute 2" in again.err
-    assert early.exit == 2
-    assert "depends on phase 1, which is not executed\nhint: gsd execute 1" in early.err
     assert done == ["init", "1/discuss", "1/plan", "2/plan", "1/execute/01-01", "1/execute/01-02"]
     assert status["status"] != "done"
     assert trailed(project.root).count(("1/execute/01-01", "01-01/1")) == 1
