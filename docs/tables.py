@@ -39,7 +39,8 @@ EVENTS: dict[str, tuple[str, str]] = {
     ),
     "files.left": (
         "files that changed during a plan, and that no task named, stay uncommitted; *why* is `secrets` if "
-        "they may contain one, and *found* then says what, by path",
+        "they may contain one, and *found* then says what, by path, and `command` if a command of the user "
+        "left them",
         "paths, found, why",
     ),
     "cost.changed": ("an agent call ended; its own usage, not a total", "dollars, tokens, calls, basis"),
@@ -84,7 +85,7 @@ FACTS: dict[str, tuple[str, str]] = {
     "landing.failed": ("a recorded result cannot be written now; the next start tries again", "error"),
     "step.result": (
         "the step's result, recorded before any of it is written",
-        "result, phase, gaps, failed_detectors, passed",
+        "result, phase, gaps, failed_detectors, passed, plans",
     ),
     "step.completed": ("the result is written and committed", "commit, subject, gaps, paths, plans"),
     "step.failed": ("the step failed permanently", "error"),
@@ -111,10 +112,21 @@ FACTS: dict[str, tuple[str, str]] = {
     ),
     "guard.accepted": (
         "files that only the run may change were changed while agents in a sandbox worked: by a person, "
-        "because the agents cannot",
-        "paths",
+        "because the agents cannot; or, with *owned*, by an agent that owns the planning",
+        "paths, owned",
+    ),
+    "config.overlaid": (
+        "`.planning/config.json` is about to get other values for an agent call: *put* are these, *before* "
+        "the user's own, in lists that are empty for a missing one; *clean*: the file was committed",
+        "put, before, clean",
+    ),
+    "config.restored": (
+        "the user's own values are back; *keys* had to be put back one by one, *commit* has them if the "
+        "agent had committed the others",
+        "keys, commit",
     ),
     "guard.undone": ("that is undone, except for the problems", "problems"),
+    "plan.made": ("a step outside of the roadmap made a plan for itself", "plan"),
     "plan.edited": ("a plan is no longer as the run wrote it", "plan, path, sha256, before"),
     "phase.added": (
         "a phase was added on request of another process; or why it was not (error)",

@@ -63,6 +63,7 @@ from .model.step import (
 from .model.usage import Pause, Spend, Stop, Usage
 from .planning.changes import (
     AddDecisions,
+    AddQuickTask,
     Change,
     ListPlans,
     MapRequirement,
@@ -95,6 +96,7 @@ __all__ = [
     "PROTECTED_NAMES",
     "Activity",
     "AddDecisions",
+    "AddQuickTask",
     "AgentFunction",
     "AgentHost",
     "AgentResult",

@@ -120,7 +120,8 @@ def gsd_settings() -> Iterable[type[Any]]:
 def gsd_doctor() -> Iterable[Finding]:
     """Check whether the environment and the settings allow the plugin to work.
 
-    When: before a run, for the agents that the setting ``run.agent`` lists; nothing has been written.
+    When: before a run, for the agents and executors that the settings ``run.agent``, ``run.execute`` and
+    ``run.workflow`` choose; nothing has been written. The working directory is the project, if it exists.
     Return: findings; one that is not ``ok`` ends the start with exit code 4.
     Failure: the plugin's findings are skipped, and the plugin is reported.
     Since: 0.1.

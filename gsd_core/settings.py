@@ -123,15 +123,20 @@ class RunSettings:
     """The core's settings for a run, section ``run``.
 
     *agent*, *execute*, *workspace*, *sandboxes*: the plugins to use; a later one is called if those before
-    it decline. *sandbox*: whether to confine what a model or a repository wrote: ``auto`` if a sandbox works
-    on this machine, ``required`` not to run without one, ``off`` never. *sandbox_caches*: whether a
-    project's private home in the sandbox begins with copies of the user's package caches. *phases*: a range
-    such as ``1-3,5,7.1``. *gap_rounds*: how often a phase may be planned again for the gaps that its
-    verification found. *wait_for_answers*: how long an unattended run waits for an answer before it exits.
+    it decline. *workflow*: who does the steps of a phase: ``native``, or ``commands`` for the user's own GSD
+    commands, which is the same as ``commands`` in front of *execute*. *sandbox*: whether to confine what a
+    model or a repository wrote: ``auto`` if a sandbox works on this machine, ``required`` not to run without
+    one, ``off`` never. *sandbox_caches*: whether a project's private home in the sandbox begins with copies
+    of the user's package caches. *phases*: a range such as ``1-3,5,7.1``. *gap_rounds*: how often a phase may
+    be planned again for the gaps that its verification found. *wait_for_answers*: how long an unattended run
+    waits for an answer before it exits.
     """
 
     agent: tuple[str, ...] = setting(("claude",), flag="--agent", help="agent plugin to use")
     execute: tuple[str, ...] = setting(("native",))
+    workflow: Literal["native", "commands"] = setting(
+        "native", flag="--workflow", help="who does the steps: native, or commands (your own GSD commands)"
+    )
     workspace: tuple[str, ...] = setting(("inplace",))
     sandbox: Literal["auto", "required", "off"] = setting(
         "auto",
@@ -165,6 +170,13 @@ class RunSettings:
         consent=True,
     )
     wait_for_answers: timedelta = setting(timedelta(0), harmless=at_most(timedelta(days=1)))
+
+    @property
+    def executors(self) -> tuple[str, ...]:
+        """The plugins that execute steps, in the order in which they are asked."""
+        if self.workflow == "native":
+            return self.execute
+        return tuple(dict.fromkeys((self.workflow, *self.execute)))
 
 
 @attrs.frozen(kw_only=True)

@@ -12,7 +12,7 @@ import logging
 import os
 import sys
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -31,6 +31,7 @@ from gsd_core.hookspecs import (
     gsd_workspace,
 )
 from gsd_core.machine.state import Options, State
+from gsd_core.model.ids import StepId
 from gsd_core.model.step import Idea
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
@@ -59,6 +60,7 @@ from gsd_core.views.status import SCHEMA_VERSION, History
 from .caller import refuse_agents
 from .commands import base_command, with_global_options
 from .dry_run import plan_json, show_plan
+from .exec import KIND as EXEC
 from .global_options import GlobalOptions
 from .options import classes_of, origin_of, parse_phases, value_of
 from .output import counted, print_json, warn
@@ -71,6 +73,7 @@ from .project import (
     make_repository,
     needs_repository,
     now,
+    open_journal,
     project_root,
 )
 from .project_trust import (
@@ -179,8 +182,8 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
         )
     check_plugins(loaded.hooks, settings.of(RunSettings))
     if not options.dry_run:
-        check_agents(loaded.hooks, settings)
-        check_notifiers(loaded.hooks, settings)
+        check_agents(loaded.hooks, settings, root)
+        check_notifiers(loaded.hooks, settings, root)
     request = _build_request(options, loaded, settings, idea, previous, trust)
     if new:
         _confirm_repository(options, loaded, settings)
@@ -197,7 +200,7 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     with background_output():
         with _warnings_on_stderr():
             end = asyncio.run(run_project(request))
-        _show_end(end, options)
+        _show_end(end, options, _answers(root, end, options.asked))
     return end.exit
 
 
@@ -208,7 +211,11 @@ def _settle_trust(
 
     A dry run asks nothing, and shows what would happen without trust.
     """
-    trust = examine(loaded, options.root, settings.of(RunSettings))
+    run: RunSettings = settings.of(RunSettings)
+    if any(StepId.parse(step).kind == EXEC for step in options.asked):
+        # A prompt of the user runs with their own settings of the agent, as their commands do.
+        run = attrs.evolve(run, workflow="commands")
+    trust = examine(loaded, options.root, run)
     refuse_consent(trust)
     if not trust.new:
         return trust
@@ -324,7 +331,8 @@ def _flags_to_keep(options: RunOptions, loaded: Loaded, previous: ProjectState |
     kept = {
         section: {key: value for key, value in values.items() if (section, key) not in {*CONSENT, *secret}}
         for section, values in options.flags.sections.items()
-        if section not in NOT_CONTINUED
+        # Those of a single step hold for this step only.
+        if section not in NOT_CONTINUED and not options.asked
     }
     continued = _continued(options, previous)
     return merge_config(continued.history.typed if continued else {}, kept)
@@ -365,7 +373,7 @@ def check_plugins(hooks: Hooks, settings: RunSettings) -> None:
     """Raise ``ConfigError`` if a plugin that the settings list is missing or lacks the hook."""
     for kind, spec, names in (
         ("agent", gsd_run_agent, settings.agent),
-        ("executor", gsd_execute_step, settings.execute),
+        ("executor", gsd_execute_step, settings.executors),
         ("workspace", gsd_workspace, settings.workspace),
     ):
         known = hooks.plugins_of(spec)
@@ -378,25 +386,30 @@ def check_plugins(hooks: Hooks, settings: RunSettings) -> None:
     check_sandbox_names(hooks, settings)
 
 
-def check_agents(hooks: Hooks, settings: Settings) -> None:
-    """Raise ``Credentials`` if one of the chosen agents reports that it cannot work."""
-    for plugin, finding in _failed_checks(hooks, settings, settings.of(RunSettings).agent):
-        raise Credentials(f"agent {plugin!r} cannot work: {finding.message}", hint=finding.fix)
+def check_agents(hooks: Hooks, settings: Settings, root: Path) -> None:
+    """Raise ``Credentials`` if one of the chosen agents or executors reports that it cannot work."""
+    chosen: RunSettings = settings.of(RunSettings)
+    for plugin, finding in _failed_checks(hooks, settings, root, (*chosen.agent, *chosen.executors)):
+        kind = "agent" if plugin in chosen.agent else "executor"
+        raise Credentials(f"{kind} {plugin!r} cannot work: {finding.message}", hint=finding.fix)
 
 
-def check_notifiers(hooks: Hooks, settings: Settings) -> None:
+def check_notifiers(hooks: Hooks, settings: Settings, root: Path) -> None:
     """Raise ``CannotNotify`` if a notifier reports that it cannot work: nobody watches an unattended run."""
-    if failed := _failed_checks(hooks, settings, hooks.plugins_of(gsd_notify)):
+    if failed := _failed_checks(hooks, settings, root, hooks.plugins_of(gsd_notify)):
         problems = "; ".join(f"{finding.name}: {finding.message}" for _, finding in failed)
         raise CannotNotify(f"cannot notify: {problems}", hint=failed[0][1].fix)
 
 
-def _failed_checks(hooks: Hooks, settings: Settings, plugins: Sequence[str]) -> Sequence[tuple[str, Finding]]:
+def _failed_checks(
+    hooks: Hooks, settings: Settings, root: Path, plugins: Sequence[str]
+) -> Sequence[tuple[str, Finding]]:
     """Return the failed checks of these *plugins*; those of other plugins do not matter here."""
     manager = build_manager()
-    for name in plugins:
+    for name in dict.fromkeys(plugins):
         manager.register(hooks.manager.get_plugin(name), name=name)
-    with bind_settings(settings.values):
+    # In the project, which may have what a plugin needs, such as commands for its agent.
+    with bind_settings(settings.values), chdir(root if root.is_dir() else Path.cwd()):
         findings = attrs.evolve(hooks, manager=manager).collect(gsd_doctor, lambda finding: str(id(finding)))
     return [(plugin, finding) for plugin, finding in findings.items if not finding.ok]
 
@@ -443,8 +456,24 @@ def _warnings_on_stderr() -> Generator[None]:
             log.removeHandler(handler)
 
 
-def _show_end(end: RunEnd, options: RunOptions) -> None:
-    """Print how the run ended; ``stream-json`` has said so in its last event."""
+def _answers(root: Path, end: RunEnd, asked: Mapping[str, str]) -> dict[str, str]:
+    """Return the last words of the agents of the steps that the user asked for, by step."""
+    if not asked:
+        return {}
+    with open_journal(root) as journal:
+        closed = journal.events(run=end.run, kinds=["agent.closed"])
+        return {
+            fact.step: safe_text(str(value["text"]))
+            for fact in closed
+            if fact.step in asked and (value := fact.data.get("value"))
+        }
+
+
+def _show_end(end: RunEnd, options: RunOptions, answers: Mapping[str, str]) -> None:
+    """Print the agents' answers, and how the run ended; ``stream-json`` has said so in its last event."""
+    if options.output == "text" and end.exit == 0:
+        for text in answers.values():
+            click.echo(text)
     if options.output == "json":
         print_json(
             {
@@ -456,6 +485,7 @@ def _show_end(end: RunEnd, options: RunOptions) -> None:
                 "notes": list(end.notes),
                 "dollars": end.dollars or None,
                 "commits": end.commits,
+                **({"answers": dict(answers)} if options.asked else {}),
             }
         )
     elif options.output == "text":
@@ -468,5 +498,8 @@ def _show_end(end: RunEnd, options: RunOptions) -> None:
         hint = NEXT_STEPS.get(end.outcome)
         if end.outcome == "blocked" and end.exit != ExitCode.QUESTION:
             hint = "fix this, or choose other phases, then run `gsd resume`"
+        if hint and options.asked:
+            # `gsd resume` continues the lifecycle, which was left where it is.
+            hint = hint.replace("run `gsd resume`", "repeat this command")
         if hint:
             click.echo(f"hint: {with_global_options(hint, options.global_options)}", err=True)

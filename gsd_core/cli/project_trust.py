@@ -53,6 +53,7 @@ from .plugin_loading import Loaded, with_trusted
 from .project import holder_of, is_own_journal, journal_path, now, open_journal
 
 PROJECT_SETTINGS = "gsd.toml"
+AGENT_FOLDER = ".claude"
 MAX_FILES = 500
 WITHOUT_JOURNAL = f"; to do without the journal, {MOVE_AWAY}"
 HINT = "read it, then trust it with `gsd trust` at a terminal, or pass --trust"
@@ -117,6 +118,8 @@ def examine(loaded: Loaded, root: Path, run: RunSettings | None = None) -> Proje
     )
     if not is_sandboxed:
         wants += commands
+    if run is not None and run.workflow == "commands":
+        wants += _agent_folder(root)
     wants += _foreign_journal(root)
     programs = filters_to_trust(Command(root=root))
     wants += (_program(one) for one in programs)
@@ -236,6 +239,28 @@ def _files(root: Path, plugins: Collection[Path]) -> Iterator[Want]:
             with path.open("rb") as file:
                 sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         yield Want.of("file", path.relative_to(root).as_posix(), sha256, shown=sha256)
+
+
+def _agent_folder(root: Path) -> Iterator[Want]:
+    """Yield the project's own settings, hooks and commands of the agent as one want, if there are any.
+
+    They count only for an agent with its user's settings: its hooks start programs without being asked about,
+    and its commands may change the plan.
+    """
+    folder = root / AGENT_FOLDER
+    found = sorted(path for path in folder.rglob("*") if path.is_file() or path.is_symlink())
+    digest = hashlib.sha256()
+    for path in found:
+        if path.is_symlink():
+            content = f"link to {path.readlink()}".encode(errors="surrogateescape")
+        else:
+            with path.open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").digest()
+        name = os.fsencode(path.relative_to(folder))
+        digest.update(b"%d %b %d %b" % (len(name), name, len(content), content))
+    if found:
+        shown = f"settings, hooks and commands of the agent, {len(found)} in all"
+        yield Want.of("file", f"{AGENT_FOLDER}/", digest.hexdigest(), shown=shown)
 
 
 def _layers(root: Path) -> tuple[Layer, Layer]:

@@ -79,7 +79,7 @@ def make(git: Command, folder: Path) -> Path | None:
     own, common, work_tree = found
     (folder / "empty").mkdir(mode=0o500)
     copy = folder / "repository"
-    config = _config(git, own, work_tree)
+    config = harmless_config(git, own, work_tree)
     mounts = [Place(path=own, source=copy, writable=True), *_copy(own, common, copy, own, config)]
     # In a linked worktree, and in a submodule, it is a file that names the directory.
     pointers = [work_tree / ".git"]
@@ -87,7 +87,7 @@ def make(git: Command, folder: Path) -> Path | None:
         part = inner.relative_to(own)
         there = attrs.evolve(git, root=inner, environment={**git.environment, "GIT_DIR": str(inner)})
         tree = (inner / there("config", "--default", ".", "core.worktree")).resolve()
-        mounts += _copy(inner, inner, copy / part, own / part, _config(there, inner, tree))
+        mounts += _copy(inner, inner, copy / part, own / part, harmless_config(there, inner, tree))
         if tree.is_relative_to(work_tree):
             pointers.append(tree / ".git")
     listed = [[str(place.path), str(place.source), place.writable] for place in mounts]
@@ -269,8 +269,11 @@ def _symbolic(common: Path) -> Iterator[tuple[Path, bytes]]:
                 yield Path("refs", "remotes", path.parent.name, "HEAD"), content
 
 
-def _config(git: Command, own: Path, work_tree: Path) -> str:
-    """Return the text of the copy's configuration: the harmless part of what applies in the repository."""
+def harmless_config(git: Command, own: Path, work_tree: Path) -> str:
+    """Return the harmless part of the configuration that applies in the repository, as text.
+
+    *own* is git's directory, *work_tree* the top of the work tree.
+    """
     listed = git("config", "--list", "--show-scope", "-z").split("\0")
     lines: list[str] = []
     for scope, entry in zip(listed[::2], listed[1::2], strict=False):
@@ -286,7 +289,7 @@ def _config(git: Command, own: Path, work_tree: Path) -> str:
         subsection, _, name = rest.rpartition(".")
         header = f"[{section} {_quoted(subsection)}]" if subsection else f"[{section}]"
         lines += [header, f"\t{name} = {_quoted(_without_password(value))}" if has_value else f"\t{name}"]
-    # The user's key for signatures is not there, and an agent's commits are thrown away.
+    # The user's key for signatures is not there.
     return "\n".join([*lines, "[commit]", "\tgpgsign = false", "[tag]", "\tgpgsign = false", ""])
 
 

@@ -64,6 +64,12 @@ class AgentTask:
     *tree* is the working directory; *writable*: whether the agent may change files in it.
     *user_settings*: whether to load the user's own settings of the agent, such as slash commands.
     The core sets *conversation*.
+
+    *owns_planning*: the agent writes ``.planning/`` and makes commits itself, as GSD's own commands do. Then
+    neither the sandbox nor the guard protects these: what it writes there and commits stays. Still protected
+    are git's settings and hooks, earlier history, existing tags and other branches, the journal, and the
+    settings of gsd and of the agent. *config* are values by dotted key that ``.planning/config.json`` has
+    while the agent works; the user's own come back afterwards, also after a crash. It needs *owns_planning*.
     """
 
     step: str
@@ -79,6 +85,8 @@ class AgentTask:
     limits: Limits = attrs.field(factory=Limits)
     conversation: Conversation | None = None
     user_settings: bool = False
+    owns_planning: bool = False
+    config: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
     run: str = ""
 
 
@@ -120,7 +128,8 @@ class ToolUse:
     """A tool that an agent, or a check of a plan, is about to use, with its input.
 
     A plan's check is a use of ``Bash``. The core sets *confined*: whether it happens in a sandbox, where
-    only its effects on other machines are left to judge.
+    only its effects on other machines are left to judge. *owns_planning*: the agent may write ``.planning/``,
+    make commits and start subagents (see :class:`AgentTask`).
     """
 
     step: str
@@ -130,6 +139,7 @@ class ToolUse:
     tree: Path
     writable: bool = True
     confined: bool = False
+    owns_planning: bool = False
 
 
 @attrs.frozen(kw_only=True)

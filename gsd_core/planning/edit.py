@@ -13,10 +13,19 @@ from typing import assert_never
 
 from gsd_core.errors import PlanningError
 
-from .changes import AddDecisions, Change, ListPlans, MapRequirement, SetPosition, TickPhase, TickPlan
+from .changes import (
+    AddDecisions,
+    AddQuickTask,
+    Change,
+    ListPlans,
+    MapRequirement,
+    SetPosition,
+    TickPhase,
+    TickPlan,
+)
 from .requirements import map_requirement
 from .roadmap_edit import list_plans, tick_phase, tick_plan
-from .state import add_decisions, set_position
+from .state import add_decisions, add_quick_task, set_position
 
 ROADMAP, REQUIREMENTS, STATE = "ROADMAP.md", "REQUIREMENTS.md", "STATE.md"
 
@@ -43,6 +52,8 @@ def apply_changes(texts: Mapping[str, str], changes: Sequence[Change]) -> dict[s
                 name, edit = STATE, partial(set_position, change=change)
             case AddDecisions():
                 name, edit = STATE, partial(add_decisions, change=change)
+            case AddQuickTask():
+                name, edit = STATE, partial(add_quick_task, change=change)
             case _:
                 assert_never(change)
         if name in edited:

@@ -19,6 +19,7 @@ DEFAULT_PLUGINS: tuple[str, ...] = (
     "gsd_plugins.claude",
     "gsd_plugins.rehearsal",
     "gsd_plugins.native",
+    "gsd_plugins.commands",
     "gsd_plugins.terminal",
     "gsd_plugins.must_haves",
     "gsd_plugins.history",

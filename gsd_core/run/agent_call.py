@@ -50,6 +50,7 @@ from gsd_core.sanitize import clip, redact, safe_data, safe_text
 
 from .callbacks import Callbacks
 from .guard import check_seal, found_before, guarded
+from .overlay import overlaid
 from .permission import POLICY_LIMIT, StepGate
 from .questions import ask
 from .runtime import Run
@@ -104,7 +105,7 @@ class AgentCall:
 
     async def permit(self, use: ToolUse) -> Permission:
         """See :class:`gsd_core.AgentHost`."""
-        use = attrs.evolve(use, confined=self.is_confined)
+        use = attrs.evolve(use, confined=self.is_confined, owns_planning=self.task.owns_planning)
         permission = await self._while_agent_waits(self.gate.permit(use))
         if isinstance(permission, Allow):
             self.record_tool(use)
@@ -112,7 +113,7 @@ class AgentCall:
 
     async def confirm(self, use: ToolUse, reason: str) -> Permission:
         """See :class:`gsd_core.AgentHost`."""
-        use = attrs.evolve(use, confined=self.is_confined)
+        use = attrs.evolve(use, confined=self.is_confined, owns_planning=self.task.owns_planning)
         permission = await self._while_agent_waits(self.gate.confirm(use, reason))
         if isinstance(permission, Allow):
             self.record_tool(use)
@@ -180,7 +181,9 @@ class AgentCall:
         async with self.entering:
             # Made for the first process, because some agents start none.
             if self.inside is None:
-                around = self.run.sandbox.around(self.task.tree, writable=self.task.writable)
+                around = self.run.sandbox.around(
+                    self.task.tree, writable=self.task.writable, owns_planning=self.task.owns_planning
+                )
                 self.inside = await self.exchange.enter_async_context(around)
         return await self.inside.command(command, environment, places=places, descriptors=descriptors)
 
@@ -386,8 +389,15 @@ async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
     try:
         # Recorded as closed only afterwards: an answer that was forged with is never used.
         async with (
+            overlaid(call.run, _config_for(task), step=call.step, attempt=call.attempt),
             call.exchange,
-            guarded(call.run, step=call.step, attempt=call.attempt, inside=lambda: call.inside) as notes,
+            guarded(
+                call.run,
+                step=call.step,
+                attempt=call.attempt,
+                inside=lambda: call.inside,
+                owned=call.task.owns_planning,
+            ) as notes,
         ):
             try:
                 async with call.timeouts.running():
@@ -407,6 +417,11 @@ async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
     if result.ended in ("turns", "dollars"):
         raise Permanent(f"the agent used up its {result.ended} before it was done")
     return result
+
+
+def _config_for(task: AgentTask) -> Mapping[str, Any]:
+    """Return the values that ``config.json`` gets: others could not be told from an agent's own changes."""
+    return task.config if task.owns_planning else {}
 
 
 async def _ask_agent(call: AgentCall, task: AgentTask) -> AgentResult:

@@ -17,6 +17,7 @@ from gsd_core.journal.codec import structure
 from gsd_core.model.step import StepResult
 from gsd_core.planning.changes import (
     AddDecisions,
+    AddQuickTask,
     Change,
     ListPlans,
     MapRequirement,
@@ -49,6 +50,7 @@ _TARGETS: dict[type[Change], str] = {
     MapRequirement: "REQUIREMENTS.md",
     SetPosition: "STATE.md",
     AddDecisions: "STATE.md",
+    AddQuickTask: "STATE.md",
 }
 
 

@@ -7,6 +7,8 @@ mistake that undoing repairs, above all the agent's own commit, is only a compla
 protected state before a call is its :class:`~gsd_core.run.seal.Seal`.
 
 The commits that the run itself makes for an agent (``task_done``) are expected: the journal knows them.
+While an agent works that owns the planning (:class:`gsd_core.AgentTask`), changes of ``.planning/`` and new
+commits, branches and tags are accepted and recorded.
 An agent in a sandbox cannot change the protected state. What changes there during its call was changed by a
 person, and is accepted and recorded.
 """
@@ -45,18 +47,19 @@ MAX_LENGTH = 300
 
 @asynccontextmanager
 async def guarded(
-    run: Run, *, step: str, attempt: int, inside: Callable[[], Confinement | None]
+    run: Run, *, step: str, attempt: int, inside: Callable[[], Confinement | None], owned: bool = False
 ) -> AsyncGenerator[list[str]]:
     """On leaving, undo changes of the protected state; raise ``Interference`` if one was not a mistake.
 
     Yields a list that contains, after leaving, the complaints for the agent. Concurrent calls share one seal.
     *inside* returns the sandbox that the processes are in by then, if any: what they cannot change there
-    was changed by a person, and stays.
+    was changed by a person, and stays. *owned*: what is inside owns the planning.
     """
     assert run.sealer is not None, "a run that was opened has a sealer"
     notes: list[str] = []
-    if not run.guarded:
-        run.seal = await run.git.call(run.sealer.take)
+    run.owners += owned
+    if not run.guarded or owned:
+        run.seal = run.seal if run.guarded and run.seal else await run.git.call(run.sealer.take)
         _keep(run, run.seal)
     run.guarded += 1
     run.guards.append(inside)
@@ -71,6 +74,7 @@ async def guarded(
         notes += await _to_its_end(run, step, attempt)
     finally:
         run.guarded -= 1
+        run.owners -= owned
         run.guards.remove(inside)
 
 
@@ -100,11 +104,13 @@ async def _check(run: Run, step: str, attempt: int) -> tuple[str, ...]:
     known = {
         fact.data.get("commit") or "" for fact in run.journal.events(run=run.id, kinds=["task.committed"])
     }
-    changes = await run.git.call(partial(run.sealer.compare, run.seal, known, accepted=_protected(run)))
+    owned = run.owners > 0
+    compare = partial(run.sealer.compare, run.seal, known, accepted=_protected(run), owned=owned)
+    changes = await run.git.call(compare)
     if changes.edited:
         run.seal = attrs.evolve(run.seal, files=_with_edits(run.seal, changes))
         listed = [one_line(path, MAX_LENGTH) for path in sorted(changes.edited)[:MAX_LISTED]]
-        run.record("guard.accepted", {"paths": listed}, step=step, attempt=attempt)
+        run.record("guard.accepted", {"paths": listed, "owned": owned}, step=step, attempt=attempt)
     if not changes.differences:
         # The run's own commits, and what others do: fetched branches, other worktrees and projects.
         run.seal = attrs.evolve(run.seal, refs=changes.now)
@@ -184,16 +190,21 @@ def found_before(run: Run, step: str) -> tuple[str, ...]:
 
 def _keep(run: Run, seal: Seal) -> None:
     assert run.sealer is not None
-    data = {"seq": run.journal.last_seq(), "run": run.id, "seal": unstructure(seal)}
+    about = {"seq": run.journal.last_seq(), "run": run.id, "owned": run.owners > 0}
+    data = {**about, "seal": unstructure(seal)}
     run.effects.write(run.sealer.store / SEAL, json.dumps(data))
 
 
-def _open_seal(run: Run) -> tuple[Seal, datetime] | None:
-    """Return the seal of a call that a killed process left open, with the time of its last sign of life."""
+def _open_seal(run: Run) -> tuple[Seal, datetime, bool] | None:
+    """Return the seal of a call that a killed process left open, with the time of its last sign of life.
+
+    The third value is whether an agent worked that owns the planning.
+    """
     assert run.sealer is not None
     try:
         data = json.loads((run.sealer.store / SEAL).read_text(encoding="utf-8"))
         seal, seq, owner = structure(data["seal"], Seal), int(data["seq"]), data["run"]
+        owned = data.get("owned") is True
     except (OSError, ValueError, LookupError, TypeError):
         return None  # there is none: the process was killed before its first call
     after = [fact for fact in run.journal.events(after=seq, run=run.id) if fact.epoch < run.state.epoch]
@@ -201,7 +212,7 @@ def _open_seal(run: Run) -> tuple[Seal, datetime] | None:
         return None
     before = [fact.at for fact in run.journal.events(after=max(0, seq - 1), run=run.id) if fact.seq <= seq]
     times = [*before, *(fact.at for fact in after)]
-    return (seal, max(times)) if times else None
+    return (seal, max(times), owned) if times else None
 
 
 async def finish(run: Run) -> bool:
@@ -214,14 +225,14 @@ async def finish(run: Run) -> bool:
     kept = _open_seal(run)
     if kept is None:
         return False
-    seal, seen = kept
+    seal, seen, owned = kept
     known = {fact.data["commit"] for fact in run.journal.events(run=run.id, kinds=["task.committed"])}
     for fact in run.journal.events(run=run.id, kinds=["task.committing"]):
         keys = {"GSD-Run": run.id, "GSD-Step": fact.step, "GSD-Task": fact.data["task"]}
         if commit := await run.git.find(keys, since=fact.data["parent"]):
             known.add(commit)
     until = (seen + LATE).timestamp()
-    changes = await run.git.call(partial(run.sealer.compare, seal, known, until=until))
+    changes = await run.git.call(partial(run.sealer.compare, seal, known, until=until, owned=owned))
     if not changes.differences:
         return False
     running = [record for record in run.state.steps.values() if record.status == "running"]

@@ -109,7 +109,8 @@ async def _ask_again(run: Run, item: AskAgain) -> End | None:
         await ask(run, item.inquiry, step=item.step, key=key)
     except Parked:
         gsd = run.request.info.command
-        todo = f"{gsd} resume"
+        # `gsd resume` would continue the lifecycle, which this process has left where it is.
+        todo = "repeat this command" if run.state.options.only_asked else f"{gsd} resume"
         if unanswered := [
             question
             for record in run.state.inquiries.values()

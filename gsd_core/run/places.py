@@ -10,13 +10,18 @@ from contextlib import suppress
 from pathlib import Path
 
 from gsd_core.errors import ProjectError
-from gsd_core.git import throwaway
+from gsd_core.git import refs, throwaway
+from gsd_core.git.command import Command
+from gsd_core.git.repository import top
 from gsd_core.model.sandbox import Place
 from gsd_core.protected_paths import PROTECTED_NAMES
 
 from .private_home import home_places, real_home
 
-FOLDERS = (".planning", ".gsd", ".claude")
+PLANNING = ".planning"
+DATA = "gsd"
+"""The folder of the journal, in git's directory."""
+FOLDERS = (PLANNING, ".gsd", ".claude")
 """Protected names that are folders. If one is missing, an empty one is made, because only what exists can be
 made read-only."""
 
@@ -24,14 +29,59 @@ PROTECTED = tuple(name for name in PROTECTED_NAMES if name not in (".git", "git~
 """The names in the project's top folder that a confined process may not change."""
 
 
+READ_ONLY = ("hooks", "info", "modules")
+"""What a process that may write the real git directory must not change there: it can start programs."""
+
+
+def owned_places(git: Command, folder: Path) -> tuple[Place, ...]:
+    """Return the places of the real git directory, for a process that makes commits itself.
+
+    *folder* is an empty private folder of the caller. Files in it stand for git's settings, which may name
+    programs and contain passwords, and a folder for that of the journal. Raises ``GitError``, ``OSError``,
+    and ``ProjectError`` for a symlink that cannot be protected.
+    """
+    found = refs.places(git)
+    hidden, config, empty = folder / "hidden", folder / "config", folder / "empty"
+    hidden.mkdir(mode=0o700)
+    config.write_text(throwaway.harmless_config(git, found.own, found.top), "utf-8", "surrogateescape")
+    empty.touch()
+    places: list[Place] = []
+    for directory in dict.fromkeys((found.common.resolve(), found.own.resolve())):
+        # Only what exists can be made read-only.
+        for name in ("hooks", "info"):
+            (directory / name).mkdir(exist_ok=True)
+        (directory / DATA).mkdir(mode=0o700, exist_ok=True)
+        sources = {"config": config, "config.worktree": empty}
+        pinned = [name for name in (*READ_ONLY, *sources) if os.path.lexists(directory / name)]
+        if link := next((directory / name for name in pinned if (directory / name).is_symlink()), None):
+            raise _symlink(link)
+        places.append(Place(path=directory, source=directory, writable=True))
+        places += [
+            Place(path=directory / name, source=sources.get(name, directory / name)) for name in pinned
+        ]
+        places.append(Place(path=directory / DATA, source=hidden, writable=True))
+    pointer = found.top / ".git"
+    if pointer.is_file():
+        places.append(Place(path=pointer.resolve(), source=pointer.resolve()))
+    return tuple(places)
+
+
 def prepare(
-    project: Path, tree: Path, *, writable: bool, git: Path | None, home: Path, shared: Sequence[Path] = ()
+    project: Path,
+    tree: Path,
+    *,
+    writable: bool,
+    git: Path | None,
+    home: Path,
+    shared: Sequence[Path] = (),
+    owned: Sequence[Place] | None = None,
 ) -> tuple[Place, ...]:
     """Return the places for a process that works in *tree*, the project itself or a checkout of it.
 
     *git* is the result of ``gsd_core.git.throwaway.make`` for *tree*; *home* that of
     ``gsd_core.run.private_home.private_home``, and *shared* are folders that it has links into. *writable*:
     whether it may change the files of *tree*.
+    *owned*: the process may write ``.planning/``, and uses the real git directory: see :func:`owned_places`.
 
     The paths are absolute and without symlinks. In the project, the folders :data:`FOLDERS` are made if they
     are missing; :func:`remove_empty` removes them at the end of a run. Raises ``ProjectError`` if *tree*
@@ -52,6 +102,9 @@ def prepare(
     if copy and copy.top != tree:
         # In a monorepo, the packages beside the project are needed to build it.
         places.append(Place(path=copy.top, source=copy.top, writable=writable and is_checkout))
+    if owned is not None and (work_tree := top(Command(root=tree)).resolve()) != tree:
+        # Without the files beside the project, `git add -A` would commit that they are deleted.
+        places.append(Place(path=work_tree, source=work_tree))
     if is_checkout:
         # A checkout has links to dependencies that are installed in the project.
         places.append(Place(path=project, source=project))
@@ -59,14 +112,14 @@ def prepare(
             places.append(Place(path=(project / ".git").resolve(), source=copy.empty))
     places.append(Place(path=tree, source=tree, writable=writable))
     if writable:
-        places += _protected(tree, is_project=tree == project)
+        places += _protected(tree, is_project=tree == project, owns_planning=owned is not None)
     if (tree / ".git").is_symlink():
         raise _symlink(tree / ".git")
     if copy:
         inner = [*copy.places, *(Place(path=path, source=path) for path in copy.pointers)]
         places += _fixed(tree, [place.path for place in inner], covered=places, writable=writable)
         places += inner
-    return tuple(places)
+    return (*places, *(owned or ()))
 
 
 def hold_folders(project: Path) -> int:
@@ -119,9 +172,11 @@ def _fixed(tree: Path, paths: Sequence[Path], *, covered: Sequence[Place], writa
     return [Place(path=path, source=path, writable=writable) for path in inside]
 
 
-def _protected(tree: Path, *, is_project: bool) -> list[Place]:
+def _protected(tree: Path, *, is_project: bool, owns_planning: bool) -> list[Place]:
     places: list[Place] = []
     for name in PROTECTED:
+        if owns_planning and name == PLANNING:
+            continue
         path = tree / name
         if path.is_symlink():
             # Such as ".claude -> .agents". Its target is protected, but the link can be replaced.

@@ -102,7 +102,8 @@ class Run:
     process that resumes the run decides as this one would. *planning* is what was last read from disk.
     *branch* is the branch that this process works on; empty if HEAD is detached.
     *seal* is the record of the protected state before the *guarded* calls in progress, *guards* tell which
-    of them are confined. *step_types* are the kinds of steps that plugins add. *sandbox* is what it starts
+    of them are confined, and *owners* is how many of them own the planning. *step_types* are the kinds of
+    steps that plugins add. *sandbox* is what it starts
     processes in.
     """
 
@@ -119,6 +120,7 @@ class Run:
     sealer: Sealer | None = None
     seal: Seal | None = None
     guarded: int = 0
+    owners: int = 0
     guards: list[Callable[[], Confinement | None]] = attrs.field(
         factory=list[Callable[[], "Confinement | None"]]
     )

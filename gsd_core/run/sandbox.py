@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from gsd_core.processes import supervised
 from gsd_core.sanitize import clip, sanitize
 from gsd_core.settings import RunSettings
 
-from .places import hold_folders, prepare, remove_empty
+from .places import hold_folders, owned_places, prepare, remove_empty
 from .private_home import check_home, empty_home, home_environment, private_home
 from .temporary import make_folder, remove_folder
 
@@ -73,13 +74,21 @@ class Sandbox:
 
     @asynccontextmanager
     async def around(
-        self, tree: Path, *, writable: bool = True, places: Sequence[Place] = (), new_home: bool = False
+        self,
+        tree: Path,
+        *,
+        writable: bool = True,
+        owns_planning: bool = False,
+        places: Sequence[Place] = (),
+        new_home: bool = False,
     ) -> AsyncGenerator[Confinement]:
         """Provide what processes in *tree* may see: it, a throwaway git directory, the private home.
 
-        *places* are more of them. With *new_home*, the home has nothing that other processes left, except
-        for package caches. All processes that are started in the same confinement share its git
-        directory, so that a stash of one is there for the next. It is removed at the end.
+        *owns_planning*: they may write ``.planning/``, and use the real git directory instead, without its
+        settings, hooks and journal. *places* are more of them. With *new_home*, the home has nothing that
+        other processes left, except for package caches. All processes that are started in the same
+        confinement share its git directory, so that a stash of one is there for the next. It is removed at
+        the end.
         """
         home = self.home
         if home is None:
@@ -89,13 +98,14 @@ class Sandbox:
         held: int | None = None
         try:
             held = await asyncio.to_thread(hold_folders, self.root)
-            git = await asyncio.to_thread(make, Command(root=tree), folder)
+            command = Command(root=tree)
+            git = None if owns_planning else await asyncio.to_thread(make, command, folder)
+            owned = await asyncio.to_thread(owned_places, command, folder) if owns_planning else None
             shared = (home,) if new_home else ()
             if new_home:
                 home = await asyncio.to_thread(check_home, home, folder)
-            found = await asyncio.to_thread(
-                prepare, self.root, tree, writable=writable, git=git, home=home, shared=shared
-            )
+            prepared = partial(prepare, self.root, tree, writable=writable, git=git, home=home)
+            found = await asyncio.to_thread(partial(prepared, shared=shared, owned=owned))
             inside = Confinement(sandbox=self, tree=tree, places=(*found, *places), home=home, git=git)
             self.entered.append(inside)
             try:

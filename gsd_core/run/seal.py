@@ -37,6 +37,7 @@ STASH_LOG = "logs/refs/stash"
 GIT = ("config", "config.worktree", "hooks", "info", "objects/info/alternates", STASH_LOG)
 """Those in git's own directories."""
 SETTINGS = ("config", "config.worktree")
+PLANNING = ".planning"
 WRITTEN_BY_THE_RUN = ".planning/autopilot"
 LEFT_OUT = ("__pycache__", ".DS_Store", "autopilot-state.json")
 DRAFTS = re.compile(r"\.gsd-.*\.tmp")
@@ -141,8 +142,11 @@ class Sealer:
         *,
         until: float = math.inf,
         accepted: Callable[[Path], bool] = lambda _: False,
+        owned: bool = False,
     ) -> Changes:
         """Return what differs from *seal*; commits that the journal *knows* are expected.
+
+        *owned*: an agent may write ``.planning/``, add commits to the branch, and make new branches and tags.
 
         What changed after the time *until*, in seconds since the epoch, is left out, and so is a change of a
         file that is *accepted*. Changed settings of git are put back first, because git cannot be trusted
@@ -150,7 +154,11 @@ class Sealer:
         """
         places = self._places()
         found = self._changed_files(seal, places, until)
-        edited = {path: self._mark(path) for path in found if accepted(self._full(path))}
+        edited = {
+            path: self._mark(path)
+            for path in found
+            if accepted(self._full(path)) or (owned and path.startswith(f"{PLANNING}/"))
+        }
         self._keep({path: mark for path, mark in edited.items() if mark})
         files = tuple(path for path in found if path not in edited)
         settings: dict[str, Mark] = {}
@@ -172,8 +180,8 @@ class Sealer:
         if max(_changed_at(places.own / "HEAD"), _changed_at(places.own / "logs" / "HEAD")) > until:
             # Somebody has used git since, and it is unknown which of the refs they moved.
             seal = attrs.evolve(seal, refs=now)
-        head, listed = self._head(seal.refs, now, known)
-        changed, more = self._refs(seal, now)
+        head, listed = self._head(seal.refs, now, known, owned=owned)
+        changed, more = self._refs(seal, now, owned=owned)
         moved = (now.branch, now.head) != (seal.refs.branch, head)
         hidden = self._hidden_paths(places) - set(seal.hidden)
         operations = _operations(places) - set(seal.operations)
@@ -265,7 +273,9 @@ class Sealer:
 
     # HEAD and refs
 
-    def _head(self, was: Refs, now: Refs, known: Collection[str]) -> tuple[str, list[Difference]]:
+    def _head(
+        self, was: Refs, now: Refs, known: Collection[str], *, owned: bool
+    ) -> tuple[str, list[Difference]]:
         """Return the commit that HEAD's branch belongs at, and what is wrong with HEAD."""
         found: list[Difference] = []
         if now.branch != was.branch:
@@ -281,6 +291,8 @@ class Sealer:
         if was.head and not git_refs.is_ancestor(self.git, was.head, on_branch):
             what = f"the history of {name} was rewritten (it was at {was.head[:9]}, then {on_branch[:9]})"
             return was.head, [*found, Difference(what=what)]
+        if owned:
+            return on_branch, found
         tip: list[str] = []
         below = on_branch
         for commit in git_refs.commits_since(self.git, was.head, on_branch):
@@ -325,7 +337,7 @@ class Sealer:
         dropped_to = any(stash.encode() in (self._kept(mark) or b"") for mark in marks)
         return "" if dropped_to or stash == seal.refs.refs.get(STASH, "") else stash
 
-    def _refs(self, seal: Seal, now: Refs) -> tuple[tuple[str, ...], list[Difference]]:
+    def _refs(self, seal: Seal, now: Refs, *, owned: bool) -> tuple[tuple[str, ...], list[Difference]]:
         """Return the refs other than HEAD's branch that changed, and what happened to them."""
         was = seal.refs
         differ = sorted(
@@ -343,6 +355,8 @@ class Sealer:
             is_new = name not in was.refs
             # The branches of other worktrees are not protected here, and a fetch brings tags.
             if name in elsewhere or (is_new and fetched and name.startswith(TAGS)):
+                continue
+            if owned and is_new and name.startswith((BRANCHES, TAGS)):
                 continue
             names.append(name)
             happened = "created" if is_new else "moved" if name in now.refs else "deleted"

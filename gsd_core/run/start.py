@@ -50,6 +50,7 @@ from .guard import finish as finish_undoing
 from .last_run import LastRun, read_last_run
 from .loop import loop
 from .notes import notes_of
+from .overlay import restore as restore_config
 from .phase_edits import finish_edit
 from .preflight import check_project, check_repository, kept_idea
 from .publishing import publishing
@@ -160,7 +161,7 @@ async def _open(
         base = {"commit": head or None, "dirty": list(await git.dirty())}
         idea = unstructure(run.idea) if run.idea else None
         earlier = bool(await git.trailed())
-        data = {"idea": idea, "workflow": "native", "base": base, "journal_lost": earlier}
+        data = {"idea": idea, "workflow": run.settings.workflow, "base": base, "journal_lost": earlier}
         opening.append(run.record("run.started", data))
     elif interrupted:
         # What was committed since may be the agent's doing.
@@ -227,6 +228,7 @@ async def _with_plugins(run: Run, opening: Sequence[Record], stopper: Stopper | 
     """
     leftovers = await end_leftovers(run)
     await finish_undoing(run)
+    await restore_config(run)
     async with AsyncExitStack() as stack:
         info = run.request.info
         for plugin, context in run.hooks.collect(gsd_lifespan, lambda context: str(id(context)), info).items:

@@ -57,8 +57,9 @@ from gsd_core.model.gap import GapReport
 from gsd_core.model.ids import COMPLETE, INIT
 from gsd_core.model.question import Answer, Inquiry
 from gsd_core.model.step import Accept, Found, Functions, StepRequest, StepResult, TaskCommit, Verified
-from gsd_core.planning.model import Task
+from gsd_core.planning.model import PhaseView, Plan, Task
 from gsd_core.planning.summary import with_notes
+from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.contexts import PluginContext, entered
 from gsd_core.plugins.isolation import current_call
 from gsd_core.plugins.validation import validate_storable
@@ -72,12 +73,19 @@ from .ownership import foreign_parts
 from .permission import StepGate
 from .questions import ask
 from .runtime import Run
-from .snapshot import installed_programs
+from .snapshot import installed_programs, plan_digests
 from .task_checks import about_earlier_attempts, check_before, replace_check
-from .tasks import commit_task, committed_tasks
+from .tasks import commit_task, committed_tasks, made_plan, record_plan
 from .timeouts import core_at_work, inactivity_of
 from .verification import detect, merge_gaps, run_in_checkout, with_found_gaps
-from .work import end_of_attempt, found_before, keep_and_ask, settle_leftovers, written_before
+from .work import (
+    end_of_attempt,
+    found_before,
+    keep_and_ask,
+    report_leftovers,
+    settle_leftovers,
+    written_before,
+)
 
 MAX_FILES = 20_000
 """How many of the project's tracked files a request lists."""
@@ -89,10 +97,14 @@ MAX_WHY = 400
 
 @attrs.frozen(kw_only=True)
 class Attempt:
-    """A successful attempt: the request with the detectors' report, and the executor's result."""
+    """A successful attempt: the request with the detectors' report, and the executor's result.
+
+    *owned*: an agent of it owned the planning.
+    """
 
     step: StepRequest
     result: StepResult
+    owned: bool = False
 
 
 async def run_step(run: Run, start: Start) -> None:
@@ -122,7 +134,7 @@ async def run_step(run: Run, start: Start) -> None:
     except GsdError as exc:
         _record_failure(run, request, exc)
         return
-    _record_result(run, request, result)
+    _record_result(run, request, result, owned=attempts[-1].owned)
 
 
 async def _request(run: Run, start: Start) -> StepRequest:
@@ -130,19 +142,10 @@ async def _request(run: Run, start: Start) -> StepRequest:
     works_on_code = step.kind not in (INIT, COMPLETE)
     planning = with_notes(run.planning, run.root) if works_on_code else run.planning
     phase = planning.phase(step.phase) if step.phase else None
-    plan = next((p for p in phase.plans if p.id == step.detail), None) if phase else None
+    plan = next((p for p in phase.plans if p.id == step.detail), None) if phase else made_plan(run, str(step))
     report = GapReport(gaps=phase.verdict.gaps) if start.for_gaps and phase and phase.verdict else None
-    tasks_done: tuple[int, ...] = ()
-    if plan is not None and step.kind == "execute":
-        # The history as well as the journal: commits survive when the journal is lost.
-        in_history = await committed_tasks(run, str(step), plan)
-        facts = run.journal.events(run=run.id, kinds=["task.committed"])
-        recorded = {fact.data["task"] for fact in facts if fact.step == str(step)}
-        tasks_done = tuple(
-            task.number
-            for task in plan.tasks
-            if task.number in in_history or f"{plan.id}/{task.number}" in recorded
-        )
+    executes = plan is not None and (step.kind == "execute" or phase is None)
+    tasks_done = await _tasks_done(run, str(step), plan) if plan and executes else ()
     setbacks = _setbacks(run, str(step))
     return StepRequest(
         id=str(step),
@@ -173,6 +176,19 @@ async def _request(run: Run, start: Start) -> StepRequest:
     )
 
 
+async def _tasks_done(run: Run, step: str, plan: Plan) -> tuple[int, ...]:
+    """Return the numbers of the tasks of *plan* that are committed."""
+    # The history as well as the journal: commits survive when the journal is lost.
+    in_history = await committed_tasks(run, step, plan)
+    facts = run.journal.events(run=run.id, kinds=["task.committed"])
+    recorded = {fact.data["task"] for fact in facts if fact.step == step}
+    return tuple(
+        task.number
+        for task in plan.tasks
+        if task.number in in_history or f"{plan.id}/{task.number}" in recorded
+    )
+
+
 async def _attempt(run: Run, step: StepRequest, start: Start) -> Attempt:
     """Make one attempt; record its start, and its end unless it succeeds."""
     record = run.step(step.id)
@@ -185,7 +201,7 @@ async def _attempt(run: Run, step: StepRequest, start: Start) -> Attempt:
         "plan": start.step.detail,
         "round": step.round,
         "for_gaps": start.for_gaps,
-        "executor": list(run.settings.execute),
+        "executor": list(run.settings.executors),
         "agent": list(run.settings.agent),
         "base_commit": await run.git.head() or "",
         "dirty_before": list(found),
@@ -252,9 +268,11 @@ async def _execute(run: Run, step: StepRequest, gate: StepGate) -> Attempt:
         if outcome is None or outcome.value is None:
             raise ConfigError(f"no plugin executes {step.id!r}: {', '.join(names)} declined")
         result = _validate_result(run, step, outcome.value, outcome.plugin, "gsd_execute_step")
-        if step.kind == "execute":
-            await settle_leftovers(run, step)
-        return Attempt(step=step, result=result)
+        if host.owned:
+            await report_leftovers(run, step)
+        elif step.kind == "execute" or host.step.phase is None:
+            await settle_leftovers(run, host.step)
+        return Attempt(step=step, result=result, owned=host.owned)
 
 
 async def _workspace(run: Run, step: StepRequest, stack: AsyncExitStack) -> Path:
@@ -274,9 +292,13 @@ async def _workspace(run: Run, step: StepRequest, stack: AsyncExitStack) -> Path
 
 
 def executors(run: Run, kind: str) -> tuple[str, ...]:
-    """Return the plugins that may execute steps of *kind*, in order: first the one that added the kind."""
-    found = run.step_types.find(kind)
-    return tuple(dict.fromkeys([*([found[0]] if found else []), *run.settings.execute]))
+    """Return the plugins that may execute steps of *kind*, in order.
+
+    The one that added the kind comes before those of the settings, but after a workflow that the user chose.
+    """
+    found, chosen = run.step_types.find(kind), run.settings
+    first = [] if chosen.workflow == "native" else [chosen.workflow]
+    return tuple(dict.fromkeys([*first, *([found[0]] if found else []), *chosen.execute]))
 
 
 def _validate_result(run: Run, step: StepRequest, result: StepResult, plugin: str, hook: str) -> StepResult:
@@ -290,9 +312,9 @@ def _validate_result(run: Run, step: StepRequest, result: StepResult, plugin: st
             plugin, hook, f"the step {step.id} may not write {listed}: it belongs to another step"
         )
     if isinstance(result.outcome, Found):
-        if found is None or step.phase is None:
-            raise PluginError(plugin, hook, "only a step of a plugin's own kind in a phase can return Found")
-        return with_found_gaps(step, result, plugin)
+        if found is None:
+            raise PluginError(plugin, hook, "only a step of a plugin's own kind can return Found")
+        return result if step.phase is None else with_found_gaps(step, result, plugin)
     if step.kind != "verify":
         return result
     if not isinstance(result.outcome, Verified):
@@ -389,7 +411,7 @@ def _setbacks(run: Run, step: str) -> Setbacks:
     return attrs.evolve(found, retries=found.retries + interferences)
 
 
-def _record_result(run: Run, step: StepRequest, result: StepResult) -> None:
+def _record_result(run: Run, step: StepRequest, result: StepResult, *, owned: bool) -> None:
     data: dict[str, Any] = {"result": unstructure(result), "phase": step.phase.number if step.phase else ""}
     if isinstance(result.outcome, Verified):
         report = result.outcome.report
@@ -398,6 +420,14 @@ def _record_result(run: Run, step: StepRequest, result: StepResult) -> None:
         data["passed"] = report.passed
     if isinstance(result.outcome, Found):
         data["gaps"] = [gap.key for gap in result.outcome.gaps]
+    if owned:
+        # Plans that the run's own agent wrote need no trust at the next start.
+        now = read_planning(run.root)
+        paths = [plan.path for phase in now.phases for plan in phase.plans]
+        known = plan_digests(run.planning, paths)
+        data["plans"] = {
+            path: digest for path, digest in plan_digests(now, paths).items() if known.get(path) != digest
+        }
     run.record("step.result", data, step=step.id, attempt=run.step(step.id).attempt)
 
 
@@ -406,6 +436,7 @@ class Host:
     """The host of one attempt; see :class:`gsd_core.StepHost` for its methods.
 
     *agents* counts the agent calls under way. *parked* is set when a question cannot be answered now.
+    *owned*: one of the agents owned the planning, and made its commits itself.
     """
 
     run: Run
@@ -413,15 +444,17 @@ class Host:
     gate: StepGate
     parked: Parked | None = attrs.field(default=None, init=False)
     agents: int = attrs.field(default=0, init=False)
+    owned: bool = attrs.field(default=False, init=False)
 
     async def run_agent(
         self, key: str, task: AgentTask, accept: Accept | None = None, functions: Functions | None = None
     ) -> AgentResult:
         """See :class:`gsd_core.StepHost`."""
         run, limits = self.run, self.run.limits
+        self.owned = self.owned or task.owns_planning
         plugin = current_call.get()
         callbacks = Callbacks(
-            plugin=plugin.plugin if plugin else ", ".join(run.settings.execute),
+            plugin=plugin.plugin if plugin else ", ".join(run.settings.executors),
             hooks=run.hooks,
             limit=limits.hard,
             accept=accept,
@@ -456,6 +489,33 @@ class Host:
             except Parked as exc:
                 self.parked = exc
                 raise
+
+    async def begin_plan(self, plan: Plan) -> StepRequest:
+        """See :class:`gsd_core.StepHost`."""
+        with core_at_work():
+            if self.step.phase is not None:
+                raise Permanent(f"step {self.step.id!r} belongs to a phase, whose plans are files")
+            # What was recorded, also in the first attempt: secrets are redacted in it.
+            recorded = made_plan(self.run, self.step.id) or record_plan(self.run, self.step, plan)
+            done = await _tasks_done(self.run, self.step.id, recorded)
+            self.step = attrs.evolve(self.step, plan=recorded, tasks_done=done)
+            try:
+                await keep_and_ask(self.run, self.step)
+            except Parked as exc:
+                self.parked = exc
+                raise
+            return self.step
+
+    async def find_gaps(self, phase: PhaseView) -> tuple[PhaseView, GapReport]:
+        """See :class:`gsd_core.StepHost`."""
+        with core_at_work():
+            step = attrs.evolve(self.step, phase=phase)
+            async with (
+                self.run.sandbox.around(step.tree) as inside,
+                guarded(self.run, step=step.id, attempt=step.attempt, inside=lambda: inside),
+            ):
+                found = await detect(self.run, step, self.gate)
+            return found.phase or phase, found.report or GapReport()
 
     async def check_before(self, task: Task) -> CheckResult:
         """See :class:`gsd_core.StepHost`."""

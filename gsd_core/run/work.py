@@ -216,6 +216,13 @@ async def settle_leftovers(run: Run, step: StepRequest) -> None:
         run.record("files.left", {"paths": list(left)}, step=step.id, attempt=step.attempt)
 
 
+async def report_leftovers(run: Run, step: StepRequest) -> None:
+    """After an agent that makes its commits itself: record what it has not committed."""
+    left = [path for path in (await changes(run, step.id)).ours if not path.startswith(".planning/autopilot")]
+    if left:
+        run.record("files.left", {"paths": left, "why": "command"}, step=step.id, attempt=step.attempt)
+
+
 async def require_branch(run: Run) -> None:
     """Raise ``GitUnavailable`` if the branch was changed while the run works: it would commit elsewhere."""
     now = await run.git.branch()

@@ -104,7 +104,10 @@ def test_the_users_settings_are_visible_read_only_for_a_task_that_uses_them(
 ) -> None:
     host = call(harness, user_settings=True)
 
-    assert [(place.source, place.writable) for place in host.places[1:]] == [(own / "settings.json", False)]
+    private, *others = host.places
+    # In the private folder, and where the texts of the user's own commands say it is.
+    paths = [private.path / "settings.json", own / "settings.json"]
+    assert others == [Place(path=path, source=own / "settings.json") for path in paths]
 
 
 def test_tokens_that_were_renewed_come_back(harness: Harness, own: Path) -> None:

@@ -69,13 +69,15 @@ def command_line(cli: Path, task: AgentTask, *, resume: bool) -> list[str]:
         # Where it really is: a sandbox shows it there, and a link to it perhaps not.
         *(str(cli.resolve()), "--output-format", "stream-json", "--input-format", "stream-json", "--verbose"),
         *("--include-partial-messages", "--permission-prompt-tool", "stdio", "--strict-mcp-config"),
-        *("--system-prompt", task.system),
         # Not "dontAsk": the CLI would refuse AskUserQuestion instead of passing it on to us.
         *("--permission-mode", "acceptEdits" if task.writable else "default"),
     ]
     if task.user_settings:
+        # The user's commands are written for Claude Code's own system prompt.
         command += ["--setting-sources=user,project"]
+        command += ["--append-system-prompt", task.system] if task.system else []
     else:
+        command += ["--system-prompt", task.system]
         # The core makes the commits: without this, every request explains how to sign them.
         attribution = json.dumps({"attribution": {"commit": "", "pr": ""}})
         command += ["--setting-sources=", "--settings", attribution]

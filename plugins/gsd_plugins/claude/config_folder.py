@@ -19,7 +19,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -33,8 +33,21 @@ ACCOUNT = ".claude.json"
 ACCOUNT_KEYS = ("oauthAccount", "userID", "primaryApiKey", "customApiKeyResponses", "hasCompletedOnboarding")
 """The keys of ``.claude.json`` that a login consists of; others have the user's projects and MCP servers."""
 TOKENS = ("accessToken", "refreshToken", "expiresAt", "refreshTokenExpiresAt")
-USER_FILES = ("settings.json", "CLAUDE.md", "commands", "agents", "skills", "plugins", "output-styles")
+USER_FILES = (
+    "settings.json",
+    "CLAUDE.md",
+    "commands",
+    "agents",
+    "skills",
+    "plugins",
+    "output-styles",
+    "hooks",
+)
 """What a task with the user's own settings sees of the user's folder, read-only."""
+COMMAND_FILES = ("get-shit-done", "gsd-core")
+"""Folders beside them that GSD's commands read and run, read-only too."""
+COMMAND_PROGRAM = "gsd-sdk"
+"""The program that they run; since GSD 1.30 it is installed on ``PATH``."""
 MAX_BYTES = 1_000_000
 MAX_CONVERSATION = 200_000_000
 
@@ -74,8 +87,7 @@ async def config_folder(
     await asyncio.to_thread(_copy_login, own, private, environment)
     user_files: tuple[Place, ...] = ()
     if task.user_settings:
-        found = ((private / name, (own / name).resolve()) for name in USER_FILES if (own / name).exists())
-        user_files = tuple(Place(path=path, source=source) for path, source in found)
+        user_files = tuple(await asyncio.to_thread(_user_files, own, private))
     try:
         yield ConfigFolder(
             environment={"CLAUDE_CONFIG_DIR": str(private)},
@@ -83,6 +95,23 @@ async def config_folder(
         )
     finally:
         await asyncio.to_thread(_take_renewed_tokens, private, own)
+
+
+def _user_files(own: Path, private: Path) -> Iterator[Place]:
+    """Yield the user's files twice: in the private folder, and where their own texts and hooks say they are.
+
+    A command names its files with ``$HOME/.claude/…`` or by their absolute path.
+    """
+    if program := shutil.which(COMMAND_PROGRAM):
+        # npm links to a program of a package, which needs the packages beside it.
+        real = Path(program).resolve()
+        packages = next((one for one in real.parents if one.name == "node_modules"), real.parent.parent)
+        yield from (Place(path=path, source=path) for path in (packages, Path(program).absolute().parent))
+    for name in (*USER_FILES, *COMMAND_FILES):
+        if (own / name).exists():
+            source = (own / name).resolve()
+            yield Place(path=private / name, source=source)
+            yield Place(path=own / name, source=source)
 
 
 def _private_folder(tree: Path, create: bool) -> Path | None:

@@ -5,13 +5,13 @@ Agents return data; code checks it and writes the planning files.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeAlias
 
-from gsd_core import StepHost, StepRequest, StepResult, implements
-from gsd_core.hookspecs import gsd_execute_step
+from gsd_core import StepHost, StepRequest, StepResult, StepType, implements
+from gsd_core.hookspecs import gsd_execute_step, gsd_steps
 
-from . import complete, discuss, execute, init, plan, verify
+from . import complete, discuss, execute, init, plan, quick, verify
 
 Execute: TypeAlias = Callable[[StepRequest, StepHost], Awaitable[StepResult]]
 
@@ -22,7 +22,14 @@ STEPS: Mapping[str, Execute] = {
     "execute": execute.execute,
     "verify": verify.execute,
     "complete": complete.execute,
+    "quick": quick.execute,
 }
+
+
+@implements(gsd_steps)
+def steps() -> Iterable[StepType]:
+    """Contribute the steps that the core does not know."""
+    yield quick.step_type
 
 
 @implements(gsd_execute_step)

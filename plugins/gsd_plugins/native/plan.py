@@ -86,7 +86,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
                 hint="edit the phase in .planning/ROADMAP.md, or write its plans by hand, and resume",
             )
         revision += 1
-        result = await host.run_agent(f"revise-{revision}", _revision(task, result, problems), _accept)
+        result = await host.run_agent(f"revise-{revision}", revision_of(task, result, problems), _accept)
         plans = _plans(step, result)
 
     ids = [plan.id for plan in plans]
@@ -137,7 +137,7 @@ def _accept(result: AgentResult) -> Sequence[str]:
     return () if parse_answer(PlansAnswer, result.value).plans else ("plans: at least one plan is required",)
 
 
-def _revision(task: AgentTask, result: AgentResult, problems: Sequence[str]) -> AgentTask:
+def revision_of(task: AgentTask, result: AgentResult, problems: Sequence[str]) -> AgentTask:
     """Return the task of a revision: the same conversation if there is one, else the whole prompt again."""
     points = section(prompt_text("revise"), fence("problems", bullets(problems)))
     if not result.conversation:

@@ -2,6 +2,8 @@
 
 In a sandbox (``ToolUse.confined``), commands may do anything but have effects on other machines: what
 publishes, deploys, pushes, sends mail or data, or connects to another machine is asked about.
+An agent that owns the planning (``ToolUse.owns_planning``) may also change ``.planning/``, add and commit,
+make branches and tags, and start subagents.
 
 Without a sandbox, the policy is conservative. Allowed: reading the project, changing it if the step may,
 and running known programs in it. Denied: changing the run's own files (``.git``, ``.planning``, ``.gsd``,
@@ -43,6 +45,8 @@ from .table import entry_of
 from .words import TooComplex
 
 GSD_TOOLS_PREFIX = "mcp__gsd__"
+GSD_PROGRAMS = frozenset({"gsd-sdk", "gsd-tools"})
+"""The programs of GSD's own commands, which an agent that owns the planning may run."""
 MAX_SEARCHED = 1_000_000
 
 
@@ -67,7 +71,7 @@ def settings() -> Iterable[type]:
 @implements(gsd_permit_tool)
 async def default_policy(use: ToolUse) -> Permission | None:
     """Permit one use of a tool; a human decides about a use that cannot be understood."""
-    policy = PathPolicy.for_project(use.tree)
+    policy = PathPolicy.for_project(use.tree, owns_planning=use.owns_planning)
     if use.name == "Bash":
         return _check_command(use, policy)
     return strictest(_objections(use, policy)) or Allow()
@@ -79,7 +83,8 @@ def _objections(use: ToolUse, policy: PathPolicy) -> Iterator[Objection]:
             yield from _check_read(use, policy)
         case "write":
             yield from _check_write(use, policy)
-        case "agents":
+        case "agents" if not use.owns_planning:
+            # With it, the same policies decide about what a subagent does.
             yield Deny(reason="agents may not start other agents")
         case "ends" if not use.writable:
             yield Deny(reason="this step is read-only")
@@ -125,6 +130,8 @@ def _check_command(use: ToolUse, policy: PathPolicy) -> Permission:
         return Ask(reason="the command is not a string")
     findings = Findings()
     allowed = frozenset(settings_of(PermissionSettings).programs)
+    if use.owns_planning:
+        allowed |= GSD_PROGRAMS
     shell = Shell.at(policy, findings, writable=use.writable, allowed=allowed)
     try:
         shell.run_text(command)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,15 @@ from .words import is_pattern, known, shown
 
 if TYPE_CHECKING:
     from .shell import Shell
+
+
+ADDING: Mapping[str, frozenset[str]] = {
+    "commit": frozenset({"--amend", "--no-verify", "-n"}),
+    "branch": frozenset({"-d", "-D", "--delete", "-f", "--force", "-m", "-M", "--move"}),
+    "tag": frozenset({"-d", "--delete", "-f", "--force"}),
+}
+"""What an agent that owns the planning may do, without the options that change what is there already or
+leave out the repository's hooks."""
 
 
 def check_git(shell: Shell, words: Sequence[str]) -> None:
@@ -45,6 +54,8 @@ def check_git(shell: Shell, words: Sequence[str]) -> None:
         findings.outward(f"git {name} sends data to another machine")
     if name in git["remote"]:
         findings.ask(f"git {name} connects to another machine")
+    elif shell.paths.policy.owns_planning and name in ADDING and ADDING[name].isdisjoint(arguments):
+        pass
     elif not _reads(name, arguments):
         findings.deny(f"agents may not run git {name}: only the run makes commits and changes history")
         if (name, *arguments[:1]) in (("bisect", "run"), ("submodule", "foreach")):

@@ -26,6 +26,7 @@ from .table import table
 from .words import PATTERN, STAR, is_pattern, known, known_prefix, shown
 
 Objection: TypeAlias = Deny | Ask | None
+PLANNING = ".planning"
 
 
 def strictest(objections: Iterable[Objection]) -> Objection:
@@ -38,18 +39,21 @@ def strictest(objections: Iterable[Objection]) -> Objection:
 class PathPolicy:
     """Checks paths, given the project's resolved *tree*, the user's *home* and the *scratch* folders.
 
-    Scratch folders are temporary folders; anyone may write there.
+    Scratch folders are temporary folders; anyone may write there. *owns_planning*: the agent may change
+    ``.planning/`` and make commits.
     """
 
     tree: Path
     home: Path = attrs.field(factory=lambda: Path(os.path.realpath(Path.home())))
     scratch: tuple[Path, ...] = ()
+    owns_planning: bool = False
 
     @classmethod
-    def for_project(cls, tree: Path) -> PathPolicy:
+    def for_project(cls, tree: Path, *, owns_planning: bool = False) -> PathPolicy:
         """Return the policy for a project."""
         found = {Path(os.path.realpath(folder)) for folder in (tempfile.gettempdir(), "/tmp", "/var/tmp")}
-        return cls(tree=Path(os.path.realpath(tree)), scratch=tuple(sorted(found)))
+        top = Path(os.path.realpath(tree))
+        return cls(tree=top, scratch=tuple(sorted(found)), owns_planning=owns_planning)
 
     def check_write(self, path: str, cwd: Path | None = None) -> Objection:
         """Return the objection to writing, replacing or deleting *path*, if any."""
@@ -75,7 +79,10 @@ class PathPolicy:
 
     def protected(self, path: Path) -> str:
         """Return the part of a path that no agent may change; empty if there is none."""
-        return protected_part(path.relative_to(self.tree) if path.is_relative_to(self.tree) else path)
+        inner = path.relative_to(self.tree) if path.is_relative_to(self.tree) else path
+        if self.owns_planning and path != inner and inner.parts[:1] == (PLANNING,):
+            inner = inner.relative_to(PLANNING)
+        return protected_part(inner)
 
     def is_scratch(self, path: Path) -> bool:
         """Whether a path is in a temporary folder, except the one that contains the project."""
@@ -190,6 +197,8 @@ class PathContext:
             return ""
         for part in word.split("/"):
             for name in PROTECTED_NAMES:
+                if name == PLANNING and self.policy.owns_planning:
+                    continue  # the resolved path decides
                 if _may_be(name, part) and (name.startswith(".") or part == name or self._exists(name)):
                     return name
         return next((name for cwd in self.folders if (name := self.policy.protected(cwd))), "")

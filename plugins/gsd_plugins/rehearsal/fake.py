@@ -161,14 +161,14 @@ class _TaskRun:
             case "planner" if step.kind == "execute":
                 return self.scenario.check_decision()
             case "planner":
-                answer = self.scenario.plans(step.phase, step.round, prompt)
+                answer = self.scenario.plans(step.phase or step.detail, step.round, prompt)
                 if checkpoint := self.rules.take(Checkpoint, self._moment):
                     answer["plans"][-1]["tasks"].append(checkpoint.to_json())
                 return answer
             case "executor":
                 return await self._execute(step.detail)
             case "verifier":
-                return await self._verify(step.phase)
+                return await self._verify(step.phase or step.detail)
             case "researcher" | "discusser":
                 raise Permanent(f"the scenario has no answer for the role {self.task.role!r}")
 

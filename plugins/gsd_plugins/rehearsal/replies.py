@@ -143,7 +143,7 @@ class Replies:
             case "planner" if step.kind == "execute":
                 return _answer(transcript, self.scenario.check_decision())
             case "planner":
-                answer = self.scenario.plans(step.phase, step.round, transcript.prompts)
+                answer = self.scenario.plans(step.phase or step.detail, step.round, transcript.prompts)
                 if checkpoint := self.rules.take(Checkpoint, moment):
                     answer["plans"][-1]["tasks"].append(checkpoint.to_json())
                 return _answer(transcript, answer)
@@ -156,7 +156,7 @@ class Replies:
                 raise ValueError(f"the scenario has no answer for the role {role!r}")
 
     def _verify(self, transcript: Transcript, moment: Moment) -> Iterator[Block]:
-        phase = moment.phase
+        phase = moment.phase or StepId.parse(transcript.header("step")).detail
         asked = self.scenario.asked_in(transcript.prompts, phase)
         files = self.scenario.files_for(asked, phase)
         if self.rules.take(Lie, moment):

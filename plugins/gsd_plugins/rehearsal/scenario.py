@@ -17,11 +17,21 @@ import attrs
 from gsd_core import Option, Question, normal_phase, padded
 from gsd_core.planning.idea import split_statements
 
-from .plans import CHECKPOINT, Json, ScriptedPlan, ScriptedPlans, ScriptedTask, gap_plan, unplanned_phase
+from .plans import (
+    CHECKPOINT,
+    Json,
+    ScriptedPlan,
+    ScriptedPlans,
+    ScriptedTask,
+    gap_plan,
+    is_quick,
+    quick_plan,
+    unplanned_phase,
+)
 from .product import Product
 
 _ASKED_ID = re.compile(
-    r"^- (\d[\w.]*(?:-\d+:T|:C)\d+|[A-Z][A-Z0-9_]*(?:-[A-Z0-9_]+)*-\d+[a-z]?): ", re.MULTILINE
+    r"^- (\d[\w.]*(?:(?:-\d+)?:T|:C)\d+|[A-Z][A-Z0-9_]*(?:-[A-Z0-9_]+)*-\d+[a-z]?): ", re.MULTILINE
 )
 LAST_RESORT = "git rev-parse HEAD"
 """What a verifier runs and cites in a project that this scenario did not build."""
@@ -115,9 +125,12 @@ class Scenario:
     def plans(self, phase: str, round: int = 0, about: str = "") -> Json:  # noqa: A002 - StepRequest's name
         """Return the answer to a phase's ``plan``, in its first round (0) or for gaps.
 
+        A quick task is planned by its step's detail (``001-slug``) in place of *phase*.
         *about* is the planner's prompt: it names the gaps, or the requirements of a phase that is
         not in this scenario's roadmap.
         """
+        if is_quick(phase):
+            return {"plans": [quick_plan(phase).to_json()]}
         if round:
             return {"plans": [self._gap_plan(about).to_json()]}
         listed = tuple(dict.fromkeys(_LISTED.findall(about)))
@@ -141,6 +154,8 @@ class Scenario:
         return (*self._own_tasks(plan, answer, about), *[CHECKPOINT] * len(checkpoints))
 
     def _own_tasks(self, plan: str, answer: str, about: str) -> tuple[ScriptedTask, ...]:
+        if is_quick(plan):
+            return quick_plan(plan).tasks
         phase, number = _phase_of(plan), int(plan.rpartition("-")[2])
         plans = self._plans(self.product.bullet_for(answer)).for_phase(phase)
         unplanned = unplanned_phase(self.product, phase)
@@ -204,6 +219,8 @@ class Scenario:
     def asked_in(self, text: str, phase: str) -> tuple[str, ...]:
         """Return the ids of a phase's must-haves that *text*, a verifier's prompt, asks about, in order."""
         found = dict.fromkeys(_ASKED_ID.findall(text))
+        if is_quick(phase):
+            return tuple(found)
         return tuple(name for name in found if _phase_of(self._plan_for(name, phase)) == phase)
 
     def files_for(self, asked: Iterable[str], phase: str) -> tuple[str, ...]:
@@ -223,6 +240,8 @@ class Scenario:
 
     def _plan_for(self, name: str, phase: str) -> str:
         """Return the plan that promises a must-have; criteria and requirements count as the first plan's."""
+        if is_quick(phase):
+            return phase
         owner, colon, rest = name.partition(":")
         if colon and rest.startswith("T"):
             return owner

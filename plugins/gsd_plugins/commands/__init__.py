@@ -1,0 +1,46 @@
+"""The steps of GSD, executed by the user's own GSD commands in Claude Code (``--workflow commands``).
+
+The commands write ``.planning/`` and make commits themselves. What a step has reached is read from the
+planning files afterwards: a command that ended without it has failed, whatever it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from gsd_core import Finding, StepHost, StepRequest, StepResult, StepType, implements
+from gsd_core.hookspecs import gsd_doctor, gsd_execute_step, gsd_steps
+
+from .installed import findings
+from .prompt import EXEC, execute_prompt
+from .steps import COMMANDS, execute_command, is_complete
+from .verify import execute_verify
+
+__all__ = ["doctor", "execute_step", "steps"]
+
+
+@implements(gsd_doctor)
+def doctor() -> Iterable[Finding]:
+    """Check that the commands are installed."""
+    needed = dict.fromkeys([*(command.name for command in COMMANDS.values()), "verify-work"])
+    return tuple(findings(needed, Path.cwd()))
+
+
+@implements(gsd_steps)
+def steps() -> Iterable[StepType]:
+    """Contribute the step of ``gsd exec``."""
+    yield StepType(kind=EXEC, title="Run a command or prompt of the user")
+
+
+@implements(gsd_execute_step)
+async def execute_step(step: StepRequest, host: StepHost) -> StepResult | None:
+    """Execute the step with its command; leave a step without one to the next plugin."""
+    if step.kind == EXEC:
+        return await execute_prompt(step, host)
+    if step.kind == "verify":
+        return await execute_verify(step, host)
+    if step.kind == "complete" and is_complete(step):
+        return StepResult(subject="the phase is marked as complete already")
+    command = COMMANDS.get(step.kind)
+    return await execute_command(step, host, command) if command else None

@@ -1,0 +1,146 @@
+"""verify: the verdict of the user's commands on a phase, combined with what the detectors found.
+
+``execute-phase`` ends with a verification. If the phase has none, or plans were executed after it,
+``verify-work`` lets a person test the phase, and its UAT.md is the verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from gsd_core import (
+    Answer,
+    Evidence,
+    Gap,
+    GapReport,
+    HumanCheck,
+    Inquiry,
+    Option,
+    Permanent,
+    PhaseView,
+    Question,
+    StepHost,
+    StepRequest,
+    StepResult,
+    Verdict,
+    Verified,
+)
+from gsd_core.planning.model import Planning
+from gsd_core.planning.must_haves import MustHave, required_of
+from gsd_plugins.uat import find_uat_gaps
+
+from .steps import Command, run_command
+
+BY = "commands"
+WORKS = Option(label="Works", description="It works as expected.", recommended=True)
+BROKEN = Option(label="Does not work", description="Describe what is wrong.")
+
+
+async def execute_verify(step: StepRequest, host: StepHost) -> StepResult:
+    """Return the verdict on the phase as it is now; the core adds what the detectors found."""
+    phase = step.phase
+    if phase is None:
+        raise Permanent(f"{step.id} has no phase")
+    verdict = phase.verdict
+    if verdict is not None and verdict.status != "unknown" and not verdict.stale:
+        found = _from_verification(verdict)
+        source = f"{verdict.path}, written by the user's own commands, says {verdict.status}"
+    else:
+        found = await _from_acceptance_tests(step, host, phase)
+        source = f"the acceptance tests of phase {phase.number} passed"
+    # Detectors come first: no command overrules them, which the core ensures as well.
+    before = step.report or GapReport()
+    report = attrs.evolve(
+        before,
+        gaps=(*before.gaps, *found.gaps),
+        human=tuple(dict.fromkeys((*before.human, *found.human))),
+        evidence=(*before.evidence, *found.evidence),
+    )
+    executed = [plan for plan in phase.plans if plan.summary]
+    required = required_of(phase, executed, step.planning.requirements)
+    report = _with_verdict(report, required, source)
+    report = await _ask_human(step, host, report)
+    return StepResult(
+        subject=f"docs({phase.number}): verify phase", outcome=Verified(report=report), files=()
+    )
+
+
+def _from_verification(verdict: Verdict) -> GapReport:
+    gaps = verdict.gaps
+    if verdict.status == "gaps_found" and not gaps:
+        text = f"{verdict.path} says gaps_found, but lists no gap"
+        gaps = (Gap(truth="The verification lists its gaps", reason=text, status="unverified"),)
+    return GapReport(gaps=gaps, human=tuple(check for check in verdict.human if not _has_result(check)))
+
+
+def _has_result(check: HumanCheck) -> bool:
+    return check.result.lower() in ("pass", "passed", "approved", "verified")
+
+
+async def _from_acceptance_tests(step: StepRequest, host: StepHost, phase: PhaseView) -> GapReport:
+    """Have the phase tested with ``verify-work`` and return what its UAT.md says."""
+
+    def missing(step: StepRequest, planning: Planning) -> str:
+        now = planning.phase(phase.number)
+        if now is None or not now.directory:
+            return f"phase {phase.number} has no folder"
+        there = any((step.project / now.directory).glob("*-UAT.md"))
+        return "" if there else f"phase {phase.number} has no UAT.md"
+
+    command = Command(name="verify-work", arguments=lambda step: phase.number, missing=missing)
+    planning = await run_command(step, host, command)
+    report = await find_uat_gaps(planning.phase(phase.number) or phase)
+    return report if isinstance(report, GapReport) else GapReport(gaps=tuple(report or ()))
+
+
+def _with_verdict(report: GapReport, required: Sequence[MustHave], source: str) -> GapReport:
+    """Add that each must-have holds that no gap, check or evidence is about."""
+    return attrs.evolve(report, evidence=(*report.evidence, *_evidence(report, required, source)))
+
+
+def _evidence(report: GapReport, required: Sequence[MustHave], source: str) -> Iterator[Evidence]:
+    decided = {gap.about for gap in report.gaps} | {one.about for one in report.evidence}
+    decided |= {check.about for check in report.human}
+    # GSD's own verifier names a truth by its text.
+    said = {_plain(gap.truth) for gap in report.gaps}
+    for one in required:
+        if decided.isdisjoint(one.ids) and _plain(one.text) not in said:
+            yield from (Evidence(about=name, holds=True, proof=source, by=BY) for name in one.ids)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold().rstrip(".")
+
+
+async def _ask_human(step: StepRequest, host: StepHost, report: GapReport) -> GapReport:
+    """Return the report with its manual checks answered; what a person rejects becomes a gap."""
+    # With gaps, the checks stay open: the repairs would make a person check everything twice.
+    if not report.human or report.gaps or report.failed_detectors:
+        return report
+    questions = tuple(_question(check) for check in report.human)
+    reason = "only a person can verify this"
+    answers = await host.ask(Inquiry(kind="checkpoint", step=step.id, questions=questions, reason=reason))
+    answered = attrs.evolve(report, human=())
+    for check, answer in zip(report.human, answers, strict=True):
+        answered = _with_answer(answered, check, answer)
+    return answered
+
+
+def _question(check: HumanCheck) -> Question:
+    lines = [check.test, f"Expected: {check.expected}" if check.expected else "", check.why]
+    text = "\n".join(dict.fromkeys(line for line in lines if line))
+    return Question(text=text, header="Please check", options=(WORKS, BROKEN), inspection=True)
+
+
+def _with_answer(report: GapReport, check: HumanCheck, answer: Answer) -> GapReport:
+    about = check.about or check.test
+    if answer.chosen != (WORKS.label,):
+        gap = Gap(truth=check.expected or check.test, reason=answer.words, about=about, found_by="human")
+        return attrs.evolve(report, gaps=(*report.gaps, gap))
+    if answer.is_assumption:
+        assumed = attrs.evolve(check, about=about, result="assumed")
+        return attrs.evolve(report, assumed=(*report.assumed, assumed))
+    proof = Evidence(about=about, holds=True, proof=f"checked by hand: {answer.words}", by=answer.how)
+    return attrs.evolve(report, evidence=(*report.evidence, proof))
