@@ -26,6 +26,7 @@ EVENTS: dict[str, tuple[str, str]] = {
     ),
     "question.asked": ("the run asks one or more questions", "key, inquiry"),
     "question.answered": ("a question was answered", "question, words, how, by, via"),
+    "question.withdrawn": ("questions need no answer any more", "questions"),
     "gap.found": ("verification found gaps", "phase, round, gaps"),
     "gap.escalated": ("gaps remain, and a human is asked what to do", "phase, gaps"),
     "error.escalated": ("a step failed, and a human is asked what to do", "phase, error"),

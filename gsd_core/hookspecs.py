@@ -83,7 +83,8 @@ def gsd_cli_commands() -> Iterable[click.Command]:
     """Contribute subcommands of ``gsd``.
 
     When: only when the subcommand is not built in.
-    Return: click commands; two plugins cannot contribute the same name.
+    Return: click commands; two plugins cannot contribute the same name. In a command, ``settings_of``
+    returns what the environment and the user's own file set, without the project's files.
     Failure: the plugin is skipped and reported.
     Since: 0.1.
 

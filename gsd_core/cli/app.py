@@ -33,10 +33,12 @@ class Gsd(Group):
             return command
         from difflib import get_close_matches
 
-        from .plugin_loading import loaded_plugins, plugin_commands
+        from .plugin_loading import bound_settings, loaded_plugins, plugin_commands
 
-        contributed = plugin_commands(loaded_plugins(ctx))
+        loaded = loaded_plugins(ctx)
+        contributed = plugin_commands(loaded)
         if cmd_name in contributed:
+            ctx.with_resource(bound_settings(loaded))
             return contributed[cmd_name]
         close = get_close_matches(cmd_name, [*COMMANDS, *contributed], 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""

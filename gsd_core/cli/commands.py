@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         "execute", "Execute the plans of PHASE that have no summary, and do nothing else."
     ),
     "quick": CommandEntry("quick", "Do a small task outside of the roadmap: plan it, execute it, commit it."),
+    "map": CommandEntry("map", "Describe the existing code in .planning/codebase, and do nothing else."),
     "exec": CommandEntry("exec", "Run PROMPT, any prompt or command of the agent, as one recorded step."),
     "status": CommandEntry("status", "Show the run's phases, current step, open questions and cost."),
     "next": CommandEntry("next", "Show which step is due, why, and the command for it."),
@@ -55,7 +56,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "plugins": CommandEntry("plugins", "List plugins, create a new one, or check one."),
 }
 
-LOAD_PLUGINS = ("run", "resume", "plan", "execute", "quick", "exec", "gaps", "trust", "plugins")
+LOAD_PLUGINS = ("run", "resume", "plan", "execute", "quick", "map", "exec", "gaps", "trust", "plugins")
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
 
 _MENTION = re.compile(rf"\bgsd ({'|'.join(COMMANDS)})\b")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 
 import attrs
 import click
@@ -104,6 +105,26 @@ def plugin_commands(loaded: Loaded) -> Mapping[str, click.Command]:
     """Return the subcommands that plugins contribute, by name."""
     found = loaded.hooks.collect(gsd_cli_commands, lambda command: command.name or "")
     return {command.name or "": command for _, command in found.items}
+
+
+@contextmanager
+def bound_settings(loaded: Loaded) -> Generator[None]:
+    """Bind the settings for a plugin's own command: from the environment and the user's own file.
+
+    The project's files do not count: whether they are trusted is decided when a run starts.
+    """
+    from gsd_core.sanitize import register_secrets
+    from gsd_core.settings import bind_settings, environment_layer, resolve, toml_layer, user_config
+
+    from .options import classes_of
+
+    classes = classes_of(loaded)
+    layers = [environment_layer(classes, os.environ), toml_layer(user_config(), str(user_config()))]
+    not_loaded = [info.name for info in loaded.infos if info.status != "active"]
+    settings = resolve(classes, layers, tolerated=not_loaded)
+    register_secrets(settings.secrets())
+    with bind_settings(settings.values):
+        yield
 
 
 def check_loaded(loaded: Loaded) -> None:

@@ -23,6 +23,7 @@ EventName: TypeAlias = Literal[
     "attempt.failed",
     "question.asked",
     "question.answered",
+    "question.withdrawn",
     "gap.found",
     "gap.escalated",
     "error.escalated",

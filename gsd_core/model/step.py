@@ -244,13 +244,15 @@ class StepSituation:
 
     *phase* is ``None`` for a step of the project or the milestone. *completed* are the completed steps of the
     phase, or of the whole run if there is no phase, in the order in which they were completed. *idea* is the
-    text of the idea document, if the run has one.
+    text of the idea document, if the run has one. *files* are the paths that git tracks, at most 20,000, if
+    the project has no phases yet.
     """
 
     project: Path
     planning: Planning
     phase: PhaseView | None = None
     completed: tuple[CompletedStep, ...] = ()
+    files: tuple[str, ...] = ()
     depth: Depth = "standard"
     idea: str = ""
 

@@ -75,6 +75,7 @@ def question_notice(
 ) -> Notice:
     """Return the notification that the questions of *inquiry* wait for an answer."""
     lines = [inquiry.reason] if inquiry.reason else []
+    [first, *_] = inquiry.questions
     for question in inquiry.questions:
         lines.append(f"{question.id}: {question.text}")
         lines += [
@@ -83,7 +84,6 @@ def question_notice(
         ]
         if len(inquiry.questions) > 1:
             lines.append(f"  answer with: {answer_command(question, command)}")
-    first = inquiry.questions[0]
     waits = f"{inquiry.step or 'the run'} is {'still ' if reminder else ''}waiting for an answer"
     return Notice(
         key=key,

@@ -220,5 +220,9 @@ def _as_data(delivery: Delivery) -> dict[str, Any]:
         "service": clip(safe_text(str(delivery.service), multiline=False), MAX_REASON),
         "ok": bool(delivery.ok),
         "reason": clip(safe_text(str(delivery.reason), multiline=False), MAX_REASON),
-        "tries": int(delivery.tries) if isinstance(delivery.tries, int | float) else 1,
+        "tries": _count(delivery.tries),
     }
+
+
+def _count(value: object) -> int:
+    return int(value) if isinstance(value, int | float) else 1

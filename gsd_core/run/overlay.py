@@ -120,12 +120,13 @@ def _parse(text: str) -> dict[str, Any]:
 
 def _get(config: Mapping[str, Any], key: str) -> list[Any]:
     """Return the value at a dotted *key* in a list of one; an empty list if there is none."""
-    value: object = config
+    found: Any = config
     for name in key.split("."):
-        if not isinstance(value, dict) or name not in value:
+        table = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+        if name not in table:
             return []
-        value = cast("dict[str, Any]", value)[name]
-    return [value]
+        found = table[name]
+    return [found]
 
 
 def _set(config: dict[str, Any], key: str, value: list[Any]) -> None:

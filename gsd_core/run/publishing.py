@@ -95,6 +95,9 @@ def _translate(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
             yield from _question_answered(state, fact)
         case "notice.sent":
             yield from _notice_sent(data)
+        case "question.withdrawn" if data["key"] in state.inquiries:
+            asked = state.inquiries[data["key"]].inquiry.questions
+            yield "question.withdrawn", {"questions": [question.id for question in asked]}
         case "agent.closed":
             yield "cost.changed", _cost(data["usage"])
         case (

@@ -129,6 +129,39 @@ def test_a_plugin_can_contribute_a_command(tmp_path: Path) -> None:
     assert call("--plugins-dir", tmp_path, "greet").stdout == "hello\n"
 
 
+def test_a_command_of_a_plugin_reads_the_users_settings_but_not_the_projects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "greet.py").write_text(
+        "import attrs, click\n"
+        "from gsd_core import implements, setting, settings_of\n"
+        "from gsd_core.hookspecs import gsd_cli_commands, gsd_settings\n"
+        "@attrs.frozen(kw_only=True)\n"
+        "class Words:\n"
+        "    word: str = setting('default')\n"
+        "    name: str = setting('nobody')\n"
+        "    end: str = setting('.')\n"
+        "def say():\n"
+        "    words = settings_of(Words)\n"
+        "    click.echo(words.word + ' ' + words.name + words.end)\n"
+        "@implements(gsd_settings)\n"
+        "def settings():\n"
+        "    yield Words\n"
+        "@implements(gsd_cli_commands)\n"
+        "def commands():\n"
+        "    yield click.Command('greet', callback=say)\n"
+    )
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "gsd.toml").write_text("[greet]\nword = 'evil'\nend = '?'\n")
+    own = tmp_path / "config.toml"
+    own.write_text("[greet]\nword = 'hello'\nname = 'file'\n")
+    monkeypatch.setenv("GSD_CONFIG", str(own))
+    monkeypatch.setenv("GSD_GREET_NAME", "world")
+
+    assert call("-C", project, "--plugins-dir", tmp_path, "greet").stdout == "hello world.\n"
+
+
 @pytest.mark.parametrize("platform", ["win32", "cygwin"])
 def test_native_windows_is_refused_with_a_hint_to_wsl(platform: str) -> None:
     assert "WSL" in why_unsupported(platform)

@@ -93,7 +93,12 @@ def test_what_gsds_own_tools_left_is_shown(root: Path, command: str) -> None:
     folder = root / ".planning/phases/02-more"
     folder.mkdir()
     (folder / ".continue-here.md").write_text(CONTINUE)
-    waiting = {"status": "waiting", "type": "decision_point", "question": "Red or blue?", "options": []}
+    waiting: dict[str, object] = {
+        "status": "waiting",
+        "type": "decision_point",
+        "question": "Red or blue?",
+        "options": [],
+    }
     (root / ".planning/WAITING.json").write_text(json.dumps(waiting))
     result = call(command, "-C", root)
 

@@ -266,7 +266,7 @@ def test_a_kill_at_any_point_is_finished_by_the_next_call(tmp_path: Path) -> Non
     make_project(tmp_path / "done", FILES)
     do(tmp_path / "done", plan_removal(tmp_path / "done", "2"))
     expected = content(tmp_path / "done")
-    killed = 0
+    killed, root = 0, tmp_path
     for count in range(1, 200):
         root = make_project(tmp_path / str(count), FILES)
         edit = plan_removal(root, "2")

@@ -12,7 +12,7 @@ import socketserver
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
@@ -104,7 +104,7 @@ class StandIn:
 
 
 @contextmanager
-def stand_in(folder: Path) -> Iterator[StandIn]:
+def stand_in(folder: Path) -> Generator[StandIn]:
     """Run a stand-in; its certificate is in *folder*."""
     service = StandIn(folder)
     context = _certificate(folder / "stand-in.pem")
@@ -158,7 +158,7 @@ class MailServer:
 
 
 @contextmanager
-def mail_server() -> Iterator[MailServer]:
+def mail_server() -> Generator[MailServer]:
     """Run a mail server (RFC 5321, as far as a client that sends one message needs it)."""
     mail = MailServer()
 
@@ -197,7 +197,7 @@ def mail_server() -> Iterator[MailServer]:
 
 
 @contextmanager
-def _serving(server: socketserver.BaseServer) -> Iterator[None]:
+def _serving(server: socketserver.BaseServer) -> Generator[None]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

@@ -30,7 +30,7 @@ class Review:
     writes: tuple[str, ...] = ("{phase}/{number}-REVIEW.md",)
     path: str = "{phase}/{number}-REVIEW.md"
     due: Callable[[StepSituation], bool] | None = None
-    seen: list[StepRequest] = field(factory=list, init=False)
+    seen: list[StepRequest] = field(factory=list[StepRequest], init=False)
 
     @implements(gsd_steps)
     def steps(self) -> Iterable[StepType]:
@@ -160,7 +160,6 @@ def test_steps_before_init_and_at_the_end_belong_to_no_phase(tmp_path: Path) -> 
         due=lambda now: not (now.project / ".planning/END.md").exists(),
     )
     first.check = last.check = lambda step: ()
-    steps = type("Two", (), {})
 
     @implements(gsd_steps)
     def both() -> Iterable[StepType]:
@@ -176,8 +175,7 @@ def test_steps_before_init_and_at_the_end_belong_to_no_phase(tmp_path: Path) -> 
         assert result is not None
         return StepResult(subject=result.subject, files=result.files)
 
-    plugin = steps()
-    plugin.both, plugin.execute = both, execute
+    plugin = type("Plugin", (), {"both": staticmethod(both), "execute": staticmethod(execute)})()
 
     end = do(root, plugin)
 

@@ -13,6 +13,7 @@ from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.testing import ScriptedHuman
 
 from . import harness as h
+from .test_events import Watcher
 
 pytestmark = pytest.mark.slow
 
@@ -83,10 +84,14 @@ def test_stop_ends_the_run_and_the_question_is_asked_again(tmp_path: Path) -> No
     human = ScriptedHuman({"uncommitted changes": "Stop"})
     agent = h.Watched(h.one_phase())
 
-    first = h.do(h.request(root, agent, given=h.idea(), human=human))
+    watcher = Watcher()
+
+    first = h.do(h.request(root, agent, given=h.idea(), human=human, watcher=watcher))
     second = h.do(h.request(root, agent, human=human))
 
     assert [(end.outcome, end.exit) for end in (first, second)] == [("stopped", 130)] * 2
+    [withdrawn] = watcher.of("question.withdrawn")
+    assert withdrawn.data["questions"] == [question.id for question in human.asked[:1]]
     assert len([q for q in human.asked if q.header == "Uncommitted"]) == 2
     assert agent.of("executor") == []
     assert (root / MODULE).read_text() == "the user's text\n"

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from gsd_core import StepHost, StepRequest, StepResult, StepType, implements
 from gsd_core.hookspecs import gsd_execute_step, gsd_steps
 
-from . import complete, discuss, execute, init, plan, quick, verify
+from . import complete, discuss, execute, init, plan, quick, survey, verify
 
 Execute: TypeAlias = Callable[[StepRequest, StepHost], Awaitable[StepResult]]
 
@@ -23,12 +23,14 @@ STEPS: Mapping[str, Execute] = {
     "verify": verify.execute,
     "complete": complete.execute,
     "quick": quick.execute,
+    "survey": survey.execute,
 }
 
 
 @implements(gsd_steps)
 def steps() -> Iterable[StepType]:
     """Contribute the steps that the core does not know."""
+    yield survey.step_type
     yield quick.step_type
 
 

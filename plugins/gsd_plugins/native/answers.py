@@ -151,6 +151,21 @@ class PlansAnswer:
 
 
 @attrs.frozen(kw_only=True)
+class DocumentAnswer:
+    """A document about the existing code: *name* is that of its file."""
+
+    name: str
+    text: str
+
+
+@attrs.frozen(kw_only=True)
+class DocumentsAnswer:
+    """The answer of a codebase mapper."""
+
+    documents: tuple[DocumentAnswer, ...]
+
+
+@attrs.frozen(kw_only=True)
 class ReportAnswer:
     """The executor's final answer. It has no status: whether a plan is done is decided by its commits.
 
@@ -328,6 +343,7 @@ ROADMAP = schema_of(RoadmapAnswer)
 PLANS = schema_of(PlansAnswer)
 REPORT = schema_of(ReportAnswer)
 CHECK = schema_of(CheckAnswer)
+DOCUMENTS = schema_of(DocumentsAnswer)
 VERDICTS = schema_of(VerdictsAnswer)
 
 TASK_DONE = AgentFunction(

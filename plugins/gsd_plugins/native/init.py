@@ -37,7 +37,7 @@ from .answers import ROADMAP, RequirementAnswer, RoadmapAnswer, parse_answer, va
 from .models import model_for
 from .paths import date_of
 from .plan_checks import describe
-from .prompt_context import conventions_section, fence, join, section, system_prompt
+from .prompt_context import codebase_section, conventions_section, fence, join, section, system_prompt
 
 MAX_PHASES = {"quick": 5, "standard": 8, "comprehensive": 12}
 MAX_QUOTED = 40
@@ -59,6 +59,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         prompt=join(
             section("The idea", fence(step.idea.name, mark_statements(step.idea.text))),
             f"The statements of the idea are S1 to S{len(statements)}." if statements else "",
+            codebase_section(step),
             conventions_section(step),
             f"At most {max_phases} phases.",
         ),

@@ -11,6 +11,7 @@ PROFILES: Mapping[Role, Mapping[Profile, str]] = {
     "planner": {"quality": "opus", "balanced": "opus", "budget": "sonnet", "adaptive": "opus"},
     "roadmapper": {"quality": "opus", "balanced": "sonnet", "budget": "sonnet", "adaptive": "opus"},
     "executor": {"quality": "opus", "balanced": "sonnet", "budget": "sonnet", "adaptive": "sonnet"},
+    "codebase-mapper": {"quality": "sonnet", "balanced": "haiku", "budget": "haiku", "adaptive": "haiku"},
     "verifier": {"quality": "sonnet", "balanced": "sonnet", "budget": "haiku", "adaptive": "sonnet"},
 }
 """``adaptive`` chooses by the tier of GSD's agent: heavy, standard or light. ``inherit`` chooses nothing."""

@@ -40,6 +40,7 @@ from .paths import phase_file, phase_of, position, unwritten_plan_ids
 from .plan_checks import normalized, validate_plans
 from .prompt_context import (
     bullets,
+    codebase_section,
     constraints_section,
     conventions_section,
     decisions_section,
@@ -111,6 +112,7 @@ def _prompt(step: StepRequest, phase: PhaseView) -> str:
         notes_section(step, phase),
         files_section(step, phase),
         programs_section(step),
+        codebase_section(step),
         conventions_section(step),
         handoff_section(step),
         section("Gaps to close", fence("gaps", "\n".join(map(_describe_gap, gaps)))),

@@ -40,6 +40,7 @@ from .plan import MAX_REVISIONS, plans_from, revision_of
 from .plan_checks import describe, find_bad_patterns, is_trivial_check
 from .prompt_context import (
     capped,
+    codebase_section,
     conventions_section,
     fence,
     files_section,
@@ -118,6 +119,7 @@ async def _plan(step: StepRequest, host: StepHost, view: PhaseView) -> Plan:
             section("The task", fence("task", capped(view.goal, MAX_WORDS))),
             files_section(step, view),
             programs_section(step),
+            codebase_section(step),
             conventions_section(step),
         ),
         tools=("Read", "Glob", "Grep"),

@@ -169,8 +169,10 @@ class _TaskRun:
                 return await self._execute(step.detail)
             case "verifier":
                 return await self._verify(step.phase or step.detail)
-            case "researcher" | "discusser":
-                raise Permanent(f"the scenario has no answer for the role {self.task.role!r}")
+            case "codebase-mapper":
+                return self.scenario.codebase(prompt)
+            case role:
+                raise Permanent(f"the scenario has no answer for the role {role!r}")
 
     async def _verify(self, phase: str) -> Any:
         """Read a file of each plan and run a command, then judge; only what was done is cited."""

@@ -152,6 +152,8 @@ class Replies:
                 return Execution(transcript, self.scenario, step.detail, self.rules.of(ToolRequest)).next(lie)
             case "verifier":
                 return self._verify(transcript, moment)
+            case "codebase-mapper":
+                return _answer(transcript, self.scenario.codebase(transcript.prompts))
             case role:
                 raise ValueError(f"the scenario has no answer for the role {role!r}")
 

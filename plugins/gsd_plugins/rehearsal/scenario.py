@@ -42,6 +42,10 @@ _LISTED = re.compile(r"^- ((?:[A-Z][A-Z0-9_-]*-\d+|\d[\w.]*:C\d+)): ", re.MULTIL
 _CHECKPOINT = re.compile(r"^(\d+)\. .* \(checkpoint:[\w-]+\)$", re.MULTILINE)
 """A checkpoint in the list of tasks of an executor's prompt."""
 _COMMITTED = re.compile(r"^Tasks already committed, do not repeat them: ([\d, ]+)\.$", re.MULTILINE)
+_DOCUMENT = re.compile(r"^- ([A-Z]+\.md): title `(.+?)`, sections (.+)$", re.MULTILINE)
+_FIRST_FILE = re.compile(r"^Modules\n- .*?: .*?, such as ([^,\n]+)", re.MULTILINE)
+_TEST_COMMAND = re.compile(r"^- test command: (.+?)(?: \(from .*\))?$", re.MULTILINE)
+"""The parts of a mapper's prompt."""
 _REQUIREMENTS = {
     "CORE-01": ("Core", "User can write an entry as `topic: text`; any other line is rejected"),
     "CORE-02": ("Core", "User can list all entries"),
@@ -121,6 +125,23 @@ class Scenario:
             "context": context,
             "phases": phases,
         }
+
+    def codebase(self, about: str) -> Json:
+        """Return the answer of a mapper: the documents that *about*, its prompt, asks for.
+
+        Each has the sections that the prompt names, one file of the project, and its test commands.
+        """
+        file = (_FIRST_FILE.findall(about) or ["README.md"])[0]
+        tests = " and ".join(f"`{command}`" for command in _TEST_COMMAND.findall(about)) or "none"
+        lines = {"Run Commands": f"Run {tests}.", "": f"See `{file}`."}
+        documents: list[Json] = []
+        for name, title, listed in _DOCUMENT.findall(about):
+            sections = [
+                f"## {section}\n\n{lines['']}\n{lines['Run Commands'] if name == 'TESTING.md' else ''}"
+                for section in listed.split(", ")
+            ]
+            documents.append({"name": name, "text": "\n\n".join([f"# {title}", *sections])})
+        return {"documents": documents}
 
     def plans(self, phase: str, round: int = 0, about: str = "") -> Json:  # noqa: A002 - StepRequest's name
         """Return the answer to a phase's ``plan``, in its first round (0) or for gaps.
