@@ -163,12 +163,12 @@ def test_steps_before_init_and_at_the_end_belong_to_no_phase(tmp_path: Path) -> 
 
     @implements(gsd_steps)
     def both() -> Iterable[StepType]:
-        for one, kind in ((first, "survey"), (last, "audit")):
+        for one, kind in ((first, "first-look"), (last, "audit")):
             yield from (evolve(found, kind=kind) for found in one.steps())
 
     @implements(gsd_execute_step)
     async def execute(step: StepRequest, host: StepHost) -> StepResult | None:
-        one = {"survey": first, "audit": last}.get(step.kind)
+        one = {"first-look": first, "audit": last}.get(step.kind)
         if one is None:
             return None
         result = await one.execute(evolve(step, kind="review"), host)
@@ -180,7 +180,7 @@ def test_steps_before_init_and_at_the_end_belong_to_no_phase(tmp_path: Path) -> 
     end = do(root, plugin)
 
     assert end.outcome == "done"
-    assert (completed(root)[0], completed(root)[-1]) == ("survey", "audit/v1.0")
+    assert (completed(root)[0], completed(root)[-1]) == ("first-look", "audit/v1.0")
 
 
 @pytest.mark.parametrize(
