@@ -127,6 +127,7 @@ FACTS: dict[str, tuple[str, str]] = {
         "keys, commit",
     ),
     "guard.undone": ("that is undone, except for the problems", "problems"),
+    "plan.made": ("a step outside of the roadmap made a plan for itself", "plan"),
     "plan.edited": ("a plan is no longer as the run wrote it", "plan, path, sha256, before"),
     "phase.added": (
         "a phase was added on request of another process; or why it was not (error)",

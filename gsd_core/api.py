@@ -66,6 +66,7 @@ from .model.usage import Pause, Spend, Stop, Usage
 from .planning.changes import (
     AddDecisions,
     AddPhase,
+    AddQuickTask,
     Change,
     ListPlans,
     MapRequirement,
@@ -99,6 +100,7 @@ __all__ = [
     "Activity",
     "AddDecisions",
     "AddPhase",
+    "AddQuickTask",
     "AgentFunction",
     "AgentHost",
     "AgentResult",

@@ -27,6 +27,12 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "debug": CommandEntry(
         "debug", "Find the root cause of the problem that TEXT describes, and change nothing."
     ),
+    "plan": CommandEntry("plan", "Plan PHASE, and do nothing else."),
+    "execute": CommandEntry(
+        "execute", "Execute the plans of PHASE that have no summary, and do nothing else."
+    ),
+    "quick": CommandEntry("quick", "Do a small task outside of the roadmap: plan it, execute it, commit it."),
+    "map": CommandEntry("map", "Describe the existing code in .planning/codebase, and do nothing else."),
     "exec": CommandEntry("exec", "Run PROMPT, any prompt or command of the agent, as one recorded step."),
     "status": CommandEntry("status", "Show the run's phases, current step, open questions and cost."),
     "next": CommandEntry("next", "Show which step is due, why, and the command for it."),
@@ -57,16 +63,8 @@ COMMANDS: Mapping[str, CommandEntry] = {
 }
 
 LOAD_PLUGINS = (
-    "discuss",
-    "verify",
-    "debug",
-    "run",
-    "resume",
-    "exec",
-    "gaps",
-    "trust",
-    "plugins",
-    "milestone",
+    *("run", "resume", "discuss", "plan", "execute", "verify", "debug", "quick", "map", "exec"),
+    *("gaps", "trust", "plugins", "milestone"),
 )
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
 

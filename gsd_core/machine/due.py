@@ -480,6 +480,11 @@ def starts_milestone(state: State) -> bool:
     return bool(state.milestone) and (record is None or record.status not in ("completed", "skipped"))
 
 
+def round_of(state: State, kind: str, phase: str) -> StepId:
+    """Return the phase's step of *kind* that is in progress, or that of its next round."""
+    return _round(state, kind, PhaseSnapshot(number=phase))
+
+
 def is_initializing(state: State) -> bool:
     """Whether the run has begun its init step and not completed it: some of the files may exist already."""
     record = state.steps.get(str(StepId(kind=INIT)))

@@ -206,6 +206,22 @@ class StepHost(Protocol):
         """
         ...
 
+    async def begin_plan(self, plan: Plan) -> StepRequest:
+        """Make *plan* the plan of a step that has none, and return the step with it.
+
+        It is recorded: later attempts get it in ``StepRequest.plan``, with the numbers of the tasks that are
+        committed, and another plan that they pass is ignored. Call it in each attempt before the first task;
+        it also asks about uncommitted files that the plan lists.
+        """
+        ...
+
+    async def find_gaps(self, phase: PhaseView) -> tuple[PhaseView, GapReport]:
+        """Run the checks of the executed plans of *phase*, and ask the detectors, as before a verification.
+
+        Returns the phase with the results of the checks. It need not be a phase of the roadmap.
+        """
+        ...
+
     async def check_before(self, task: Task) -> CheckResult:
         """Run the task's check before anything is done for the task; the result is recorded once.
 
@@ -259,14 +275,16 @@ class StepSituation:
 
     *phase* is ``None`` for a step of the project or the milestone. *completed* are the completed steps of the
     phase, or of the whole run if there is no phase, in the order in which they were completed. *idea* is the
-    text of the idea document, if the run has one. *audit* and *close*: whether the milestone is to be
-    audited, and closed, once all its phases are complete.
+    text of the idea document, if the run has one. *files* are the paths that git tracks, at most 20,000, if
+    the project has no phases yet. *audit* and *close*: whether the milestone is to be audited, and closed,
+    once all its phases are complete.
     """
 
     project: Path
     planning: Planning
     phase: PhaseView | None = None
     completed: tuple[CompletedStep, ...] = ()
+    files: tuple[str, ...] = ()
     depth: Depth = "standard"
     idea: str = ""
     audit: bool = False

@@ -90,4 +90,21 @@ class AddPhase:
     criteria: tuple[str, ...] = ()
 
 
-Change: TypeAlias = ListPlans | TickPlan | TickPhase | MapRequirement | SetPosition | AddDecisions | AddPhase
+@attrs.frozen(kw_only=True)
+class AddQuickTask:
+    """STATE: add a row to "Quick Tasks Completed", unless it has one with that *number*.
+
+    *directory* is the name of the folder in ``.planning/quick``; *status* is empty without a verification.
+    """
+
+    number: str
+    description: str
+    date: str
+    commit: str
+    directory: str
+    status: str = ""
+
+
+Change: TypeAlias = (
+    ListPlans | TickPlan | TickPhase | MapRequirement | SetPosition | AddDecisions | AddPhase | AddQuickTask
+)

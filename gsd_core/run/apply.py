@@ -20,6 +20,7 @@ from gsd_core.model.step import FileMove, StepResult
 from gsd_core.planning.changes import (
     AddDecisions,
     AddPhase,
+    AddQuickTask,
     Change,
     ListPlans,
     MapRequirement,
@@ -56,6 +57,7 @@ _TARGETS: dict[type[Change], str] = {
     SetPosition: "STATE.md",
     AddDecisions: "STATE.md",
     AddPhase: "ROADMAP.md",
+    AddQuickTask: "STATE.md",
 }
 
 

@@ -35,7 +35,7 @@ from gsd_core.journal.store import Journal
 from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import End
 from gsd_core.model.event import Event
-from gsd_core.model.ids import new_run_id
+from gsd_core.model.ids import INIT, StepId, new_run_id
 from gsd_core.model.notice import Notice
 from gsd_core.model.step import Idea
 from gsd_core.planning.config import CONFIG
@@ -140,6 +140,9 @@ async def _open(
 
     From here on, earlier processes cannot write anything more about the run.
     """
+    if request.idea and _has_no_project(request, last):
+        # Only steps that were asked for, such as a survey: the idea begins a run of its own.
+        last = LastRun(seq=last.seq)
     run_id = last.id or new_run_id(request.clock())
     epoch = journal.raise_epoch(run_id)
     # Git processes get the run's id too: if one outlives this process, the next start has to end it
@@ -197,6 +200,13 @@ async def _open(
     for step, text in request.asked.items():
         run.record("step.asked", {"text": safe_text(text)}, step=step)
     return run, opening
+
+
+def _has_no_project(request: RunRequest, last: LastRun) -> bool:
+    """Whether the last run has no idea, no roadmap, and nothing left that it was asked to do."""
+    state = last.state
+    begun = str(StepId(kind=INIT)) in state.steps or (request.root / ".planning" / "ROADMAP.md").exists()
+    return bool(last.id) and not (state.idea or state.asked or begun)
 
 
 def _without_secrets(idea: Idea | None) -> Idea | None:

@@ -221,6 +221,7 @@ _SUMMARIES: dict[str, Callable[[Data], str]] = {
     "run.opened": _run_opened,
     "run.closed": _run_closed,
     "guard.found": _guard_found,
+    "plan.made": lambda data: f"{data['plan']['id']}: {data['plan']['name']}",
     "plan.edited": _plan_edited,
     "phase.added": _phase_added,
     "todo.edited": _todo_edited,

@@ -44,7 +44,8 @@ from gsd_core import (
 from gsd_core.hookspecs import gsd_run_agent
 from gsd_core.plugins.discovery import DEFAULT_PLUGINS
 from gsd_core.plugins.loading import build_manager
-from gsd_core.testing import FakeAgentHost
+from gsd_core.run.step_types import collect_step_types
+from gsd_core.testing import FakeAgentHost, make_hooks
 from gsd_core.testing import a_process as kit_process
 from gsd_core.testing import conformance as kit
 from gsd_core.testing.fakes import FakeHost
@@ -212,6 +213,12 @@ def check_a_sandbox_of_another_system_declines(plugin: Any, tree: Path) -> None:
     assert sys.platform == "darwin" or kit.check_sandbox(plugin, kit_process(tree)) is None
 
 
+def check_kinds_are_valid(plugin: Any, tree: Path) -> None:
+    found = collect_step_types(make_hooks(native=plugin)).types
+    assert {one.kind for _, one in found} <= set(plugin.STEPS)
+    assert all(one.title for _, one in found)
+
+
 CHECKS: dict[tuple[str, str], Check] = {
     ("bubblewrap", "sandbox"): check_processes_are_confined,
     ("seatbelt", "sandbox"): check_a_sandbox_of_another_system_declines,
@@ -220,7 +227,7 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("rehearsal", "lifespan"): check_lifespan,
     ("rehearsal", "settings"): check_settings,
     ("native", "execute_step"): check_native_executes_code_steps,
-    ("native", "steps"): check_native_steps_come_at_the_end,
+    ("native", "steps"): check_kinds_are_valid,
     ("commands", "doctor"): lambda plugin, tree: kit.check_doctor(plugin),
     ("terminal", "answer"): check_no_answer_without_a_terminal,
     ("terminal", "lifespan"): check_lifespan,

@@ -192,12 +192,12 @@ def test_steps_before_init_and_at_the_end_belong_to_no_phase(tmp_path: Path) -> 
 
     @implements(gsd_steps)
     def both() -> Iterable[StepType]:
-        for one, kind in ((first, "survey"), (last, "tally")):
+        for one, kind in ((first, "first-look"), (last, "tally")):
             yield from (evolve(found, kind=kind) for found in one.steps())
 
     @implements(gsd_execute_step)
     async def execute(step: StepRequest, host: StepHost) -> StepResult | None:
-        one = {"survey": first, "tally": last}.get(step.kind)
+        one = {"first-look": first, "tally": last}.get(step.kind)
         if one is None:
             return None
         result = await one.execute(evolve(step, kind="review"), host)
@@ -209,7 +209,7 @@ def test_steps_before_init_and_at_the_end_belong_to_no_phase(tmp_path: Path) -> 
     end = do(root, plugin)
 
     assert end.outcome == "done"
-    assert (completed(root)[0], completed(root)[-1]) == ("survey", "tally/v1.0")
+    assert (completed(root)[0], completed(root)[-1]) == ("first-look", "tally/v1.0")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from gsd_core import StepHost, StepRequest, StepResult, StepType, implements
 from gsd_core.hookspecs import gsd_execute_step, gsd_steps
 
-from . import audit, close, complete, debug, discuss, execute, init, plan, research, verify
+from . import audit, close, complete, debug, discuss, execute, init, plan, quick, research, survey, verify
 
 Execute: TypeAlias = Callable[[StepRequest, StepHost], Awaitable[StepResult]]
 
@@ -26,6 +26,8 @@ STEPS: Mapping[str, Execute] = {
     "debug": debug.execute,
     "audit": audit.execute,
     "close": close.execute,
+    "quick": quick.execute,
+    "survey": survey.execute,
 }
 
 
@@ -33,11 +35,13 @@ STEPS: Mapping[str, Execute] = {
 def steps() -> Iterable[StepType]:
     """Contribute the steps that not every phase has, and those of a milestone that is done.
 
-    A phase is researched before it is planned, and gaps are diagnosed. A milestone is audited before it is
-    closed.
+    Existing code is surveyed before the project is initialized. A phase is researched before it is planned,
+    and gaps are diagnosed. A milestone is audited before it is closed.
     """
+    yield survey.step_type
     yield research.step_type
     yield debug.STEP_TYPE
+    yield quick.step_type
     yield audit.step_type
     yield close.step_type
 

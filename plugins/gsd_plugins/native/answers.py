@@ -152,6 +152,21 @@ class PlansAnswer:
 
 
 @attrs.frozen(kw_only=True)
+class DocumentAnswer:
+    """A document about the existing code: *name* is that of its file."""
+
+    name: str
+    text: str
+
+
+@attrs.frozen(kw_only=True)
+class DocumentsAnswer:
+    """The answer of a codebase mapper."""
+
+    documents: tuple[DocumentAnswer, ...]
+
+
+@attrs.frozen(kw_only=True)
 class ReportAnswer:
     """The executor's final answer. It has no status: whether a plan is done is decided by its commits.
 
@@ -456,6 +471,7 @@ REPORT = schema_of(ReportAnswer)
 CHECK = schema_of(CheckAnswer)
 DIAGNOSES = schema_of(DiagnosesAnswer)
 DISCUSSION = schema_of(DiscussionAnswer)
+DOCUMENTS = schema_of(DocumentsAnswer)
 VERDICTS = schema_of(VerdictsAnswer)
 RESEARCH = schema_of(ResearchAnswer)
 PLAN_ISSUES = schema_of(PlanIssuesAnswer)

@@ -34,6 +34,7 @@ from .paths import date_of, executed_plans, phase_of, position
 from .prompt_context import (
     bullets,
     capped,
+    codebase_section,
     constraints_section,
     conventions_section,
     decisions_section,
@@ -157,6 +158,7 @@ def _prompt(step: StepRequest, phase: PhaseView, plan: Plan, tasks: Sequence[Tas
         notes_section(step, phase),
         files_section(step, phase),
         programs_section(step),
+        codebase_section(step),
         conventions_section(step),
         skills_section(step),
         handoff_section(step),

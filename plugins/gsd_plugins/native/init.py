@@ -39,7 +39,7 @@ from .depth import max_phases, phases_hint
 from .models import model_for
 from .paths import date_of
 from .plan_checks import describe
-from .prompt_context import conventions_section, fence, join, section, system_prompt
+from .prompt_context import codebase_section, conventions_section, fence, join, section, system_prompt
 
 MAX_QUOTED = 40
 """How many unused statements a complaint quotes; the ids of the others follow."""
@@ -60,6 +60,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         prompt=join(
             section("The idea", fence(step.idea.name, mark_statements(step.idea.text))),
             f"The statements of the idea are S1 to S{len(statements)}." if statements else "",
+            codebase_section(step),
             conventions_section(step),
             next_milestone.context(step) if continues else "",
             phases_hint(step.depth, len(statements)),

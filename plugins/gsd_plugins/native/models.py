@@ -13,6 +13,7 @@ PROFILES: Mapping[Role, Mapping[Profile, str]] = {
     "executor": {"quality": "opus", "balanced": "sonnet", "budget": "sonnet", "adaptive": "sonnet"},
     "discusser": {"quality": "opus", "balanced": "opus", "budget": "sonnet", "adaptive": "opus"},
     "debugger": {"quality": "opus", "balanced": "sonnet", "budget": "sonnet", "adaptive": "opus"},
+    "codebase-mapper": {"quality": "sonnet", "balanced": "haiku", "budget": "haiku", "adaptive": "haiku"},
     "verifier": {"quality": "sonnet", "balanced": "sonnet", "budget": "haiku", "adaptive": "sonnet"},
     "phase-researcher": {"quality": "opus", "balanced": "sonnet", "budget": "haiku", "adaptive": "sonnet"},
     "plan-checker": {"quality": "sonnet", "balanced": "sonnet", "budget": "haiku", "adaptive": "haiku"},

@@ -42,6 +42,7 @@ from .plan_checks import normalized, validate_plans
 from .plan_review import ask_about_objections, is_reviewed, review_plans
 from .prompt_context import (
     bullets,
+    codebase_section,
     constraints_section,
     conventions_section,
     decisions_section,
@@ -102,8 +103,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
                 hint="edit the phase in .planning/ROADMAP.md, or write its plans by hand, and resume",
             )
         revision += 1
-        points = section(prompt_text("revise"), fence("problems", bullets(problems)))
-        result = await host.run_agent(f"revise-{revision}", follow_up(task, result, points), _accept)
+        result = await host.run_agent(f"revise-{revision}", revision_of(task, result, problems), _accept)
         plans = _plans(step, result)
 
     ids = [plan.id for plan in plans]
@@ -129,6 +129,7 @@ def _prompt(step: StepRequest, phase: PhaseView) -> str:
         notes_section(step, phase),
         files_section(step, phase),
         programs_section(step),
+        codebase_section(step),
         conventions_section(step),
         handoff_section(step),
         section("Gaps to close", fence("gaps", "\n".join(_describe_gap(gap, diagnosed) for gap in gaps))),
@@ -157,6 +158,11 @@ def _accept(result: AgentResult) -> Sequence[str]:
     if problems := validate_answer(PlansAnswer, result.value):
         return problems
     return () if parse_answer(PlansAnswer, result.value).plans else ("plans: at least one plan is required",)
+
+
+def revision_of(task: AgentTask, result: AgentResult, problems: Sequence[str]) -> AgentTask:
+    """Return the task of a revision, in the same conversation if there is one."""
+    return follow_up(task, result, section(prompt_text("revise"), fence("problems", bullets(problems))))
 
 
 def _plans(step: StepRequest, result: AgentResult) -> tuple[Plan, ...]:

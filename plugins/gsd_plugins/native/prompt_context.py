@@ -13,6 +13,7 @@ import attrs
 
 from gsd_core import AgentResult, AgentTask, Conversation, PhaseView, Plan, Statement, StepRequest
 from gsd_core.planning.check import criteria_texts
+from gsd_core.planning.codebase import SECTIONS, sections_of
 from gsd_core.planning.config import get
 from gsd_core.planning.idea import CONSTRAINT, MAX_STATEMENTS, OUT_OF_SCOPE
 
@@ -26,6 +27,7 @@ CONSTRAINTS_LIMIT = 4_000
 DECISIONS_LIMIT = 8_000
 RESEARCH_LIMIT = 16_000
 PLANS_LIMIT = 12_000
+CODEBASE_LIMIT = 6_000
 NOTES_LIMIT = 6_000
 FILES_LIMIT = 4_000
 COMMAND_LIMIT = 400
@@ -231,6 +233,31 @@ def handoff_section(step: StepRequest) -> str:
     title = "Where the work was paused; take it into account where it concerns your task"
     text = capped(step.planning.documents.get("HANDOFF", ""), HANDOFF_LIMIT)
     return section(title, fence("handoff", text))
+
+
+def codebase_section(step: StepRequest, *, brief: bool = False) -> str:
+    """Return what has to be respected of the code that was there before: a bounded part of the survey.
+
+    *brief*: only how it is tested, and where its modules end.
+    """
+    wanted = {
+        "TESTING.md": ("Test Framework", "Test File Organization"),
+        "STRUCTURE.md": ("Where to Add New Code",),
+        "ARCHITECTURE.md": ("Layers", "Architectural Constraints"),
+        "CONVENTIONS.md": () if brief else SECTIONS["CONVENTIONS.md"][1],
+    }
+    parts: list[str] = []
+    for name, sections in wanted.items():
+        text = sections_of(step.planning.documents.get(f"codebase/{name}", ""), *sections)
+        if text:
+            parts.append(f"{name}\n{capped(text, CODEBASE_LIMIT // len(wanted))}")
+    if not parts:
+        return ""
+    rules = (
+        "This project had code before it was planned. Use its own test commands, follow its conventions, and "
+        "change a module only for what belongs to it. More is in .planning/codebase/."
+    )
+    return section("The existing code", f"{rules}\n{fence('codebase', join(*parts))}")
 
 
 def _outlines(plans: Iterable[Plan]) -> str:

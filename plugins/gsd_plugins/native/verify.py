@@ -47,7 +47,7 @@ from .answers import (
 from .citations import Sources, describe
 from .models import model_for
 from .paths import executed_plans, phase_file, phase_of
-from .prompt_context import bullets, fence, join, section, system_prompt
+from .prompt_context import bullets, codebase_section, fence, join, section, system_prompt
 from .run_command import OUTPUT_LIMIT, command_runner
 
 STATEMENT_LIMIT = 600
@@ -161,6 +161,7 @@ def _prompt(step: StepRequest, phase: PhaseView, required: Sequence[MustHave]) -
             )
             for kind, name in kinds.items()
         ),
+        codebase_section(step, brief=True),
         section("Files that the plans list as changed", fence("files", bullets(files))),
         section(
             "Current output of the checks, in a clean checkout",

@@ -164,14 +164,14 @@ class _TaskRun:
             case "planner" if step.kind == "execute":
                 return self.scenario.check_decision()
             case "planner":
-                answer = self.scenario.plans(step.phase, step.round, prompt)
+                answer = self.scenario.plans(step.phase or step.detail, step.round, prompt)
                 if checkpoint := self.rules.take(Checkpoint, self._moment):
                     answer["plans"][-1]["tasks"].append(checkpoint.to_json())
                 return answer
             case "executor":
                 return await self._execute(step.detail)
             case "verifier":
-                return await self._verify(step.phase)
+                return await self._verify(step.phase or step.detail)
             case "reviewer":
                 return self.scenario.review()
             case "researcher":
@@ -182,6 +182,8 @@ class _TaskRun:
                 return self.scenario.discussion(prompt)
             case "debugger":
                 return self.scenario.diagnoses(prompt)
+            case "codebase-mapper":
+                return self.scenario.codebase(prompt)
             case role:
                 raise Permanent(f"the scenario has no answer for the role {role!r}")
 

@@ -155,7 +155,7 @@ class Replies:
             case "planner" if step.kind == "execute":
                 return _answer(transcript, self.scenario.check_decision())
             case "planner":
-                answer = self.scenario.plans(step.phase, step.round, transcript.prompts)
+                answer = self.scenario.plans(step.phase or step.detail, step.round, transcript.prompts)
                 if checkpoint := self.rules.take(Checkpoint, moment):
                     answer["plans"][-1]["tasks"].append(checkpoint.to_json())
                 return _answer(transcript, answer)
@@ -170,11 +170,13 @@ class Replies:
                 return _answer(transcript, {"issues": []})
             case "reviewer":
                 return _answer(transcript, self.scenario.review())
+            case "codebase-mapper":
+                return _answer(transcript, self.scenario.codebase(transcript.prompts))
             case role:
                 raise ValueError(f"the scenario has no answer for the role {role!r}")
 
     def _verify(self, transcript: Transcript, moment: Moment) -> Iterator[Block]:
-        phase = moment.phase
+        phase = moment.phase or StepId.parse(transcript.header("step")).detail
         asked = self.scenario.asked_in(transcript.prompts, phase)
         files = self.scenario.files_for(asked, phase)
         if self.rules.take(Lie, moment):

@@ -18,11 +18,21 @@ import attrs
 from gsd_core import Option, Question, normal_phase, padded
 from gsd_core.planning.idea import split_statements
 
-from .plans import CHECKPOINT, Json, ScriptedPlan, ScriptedPlans, ScriptedTask, gap_plan, unplanned_phase
+from .plans import (
+    CHECKPOINT,
+    Json,
+    ScriptedPlan,
+    ScriptedPlans,
+    ScriptedTask,
+    gap_plan,
+    is_quick,
+    quick_plan,
+    unplanned_phase,
+)
 from .product import Product
 
 _ASKED_ID = re.compile(
-    r"^- (\d[\w.]*(?:-\d+:T|:C)\d+|[A-Z][A-Z0-9_]*(?:-[A-Z0-9_]+)*-\d+[a-z]?): ", re.MULTILINE
+    r"^- (\d[\w.]*(?:(?:-\d+)?:T|:C)\d+|[A-Z][A-Z0-9_]*(?:-[A-Z0-9_]+)*-\d+[a-z]?): ", re.MULTILINE
 )
 LAST_RESORT = "git rev-parse HEAD"
 """What a verifier runs and cites in a project that this scenario did not build."""
@@ -38,6 +48,10 @@ _ANSWERED = re.compile(r"^- (.+\?)$\n^  ", re.MULTILINE)
 _DECISION = re.compile(r"^- \*\*(D-\d+):\*\*", re.MULTILINE)
 """The decisions in a planner's prompt that plans have to name."""
 _COMMITTED = re.compile(r"^Tasks already committed, do not repeat them: ([\d, ]+)\.$", re.MULTILINE)
+_DOCUMENT = re.compile(r"^- ([A-Z]+\.md): title `(.+?)`, sections (.+)$", re.MULTILINE)
+_FIRST_FILE = re.compile(r"^Modules\n- .*?: .*?, such as ([^,\n]+)", re.MULTILINE)
+_TEST_COMMAND = re.compile(r"^- test command: (.+?)(?: \(from .*\))?$", re.MULTILINE)
+"""The parts of a mapper's prompt."""
 _REQUIREMENTS = {
     "CORE-01": ("Core", "User can write an entry as `topic: text`; any other line is rejected"),
     "CORE-02": ("Core", "User can list all entries"),
@@ -164,12 +178,32 @@ class Scenario:
             ]
         }
 
+    def codebase(self, about: str) -> Json:
+        """Return the answer of a mapper: the documents that *about*, its prompt, asks for.
+
+        Each has the sections that the prompt names, one file of the project, and its test commands.
+        """
+        file = (_FIRST_FILE.findall(about) or ["README.md"])[0]
+        tests = " and ".join(f"`{command}`" for command in _TEST_COMMAND.findall(about)) or "none"
+        lines = {"Run Commands": f"Run {tests}.", "": f"See `{file}`."}
+        documents: list[Json] = []
+        for name, title, listed in _DOCUMENT.findall(about):
+            sections = [
+                f"## {section}\n\n{lines['']}\n{lines['Run Commands'] if name == 'TESTING.md' else ''}"
+                for section in listed.split(", ")
+            ]
+            documents.append({"name": name, "text": "\n\n".join([f"# {title}", *sections])})
+        return {"documents": documents}
+
     def plans(self, phase: str, round: int = 0, about: str = "") -> Json:  # noqa: A002 - StepRequest's name
         """Return the answer to a phase's ``plan``, in its first round (0) or for gaps.
 
+        A quick task is planned by its step's detail (``001-slug``) in place of *phase*.
         *about* is the planner's prompt: it names the gaps, or the requirements of a phase that is
         not in this scenario's roadmap.
         """
+        if is_quick(phase):
+            return {"plans": [quick_plan(phase).to_json()]}
         if round:
             return {"plans": _naming([self._gap_plan(about).to_json()], about)}
         listed = tuple(dict.fromkeys(_LISTED.findall(about)))
@@ -193,6 +227,8 @@ class Scenario:
         return (*self._own_tasks(plan, answer, about), *[CHECKPOINT] * len(checkpoints))
 
     def _own_tasks(self, plan: str, answer: str, about: str) -> tuple[ScriptedTask, ...]:
+        if is_quick(plan):
+            return quick_plan(plan).tasks
         phase, number = _phase_of(plan), int(plan.rpartition("-")[2])
         plans = self._plans(self.product.bullet_for(answer)).for_phase(phase)
         unplanned = unplanned_phase(self.product, phase)
@@ -268,6 +304,8 @@ class Scenario:
     def asked_in(self, text: str, phase: str) -> tuple[str, ...]:
         """Return the ids of a phase's must-haves that *text*, a verifier's prompt, asks about, in order."""
         found = dict.fromkeys(_ASKED_ID.findall(text))
+        if is_quick(phase):
+            return tuple(found)
         return tuple(name for name in found if _phase_of(self._plan_for(name, phase)) == phase)
 
     def files_for(self, asked: Iterable[str], phase: str) -> tuple[str, ...]:
@@ -287,6 +325,8 @@ class Scenario:
 
     def _plan_for(self, name: str, phase: str) -> str:
         """Return the plan that promises a must-have; criteria and requirements count as the first plan's."""
+        if is_quick(phase):
+            return phase
         owner, colon, rest = name.partition(":")
         if colon and rest.startswith("T"):
             return owner
