@@ -88,6 +88,6 @@ def test_the_status_shows_whether_phases_are_left() -> None:
 
 
 def test_other_step_kinds_are_left_to_other_plugins() -> None:
-    kinds: tuple[str, ...] = ("survey", "no-such-kind")
+    kinds: tuple[str, ...] = ("security-review", "no-such-kind")
 
     assert [run(kind) for kind in kinds] == [None, None]

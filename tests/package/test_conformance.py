@@ -103,7 +103,7 @@ def check_native_steps_come_at_the_end(plugin: Any, tree: Path) -> None:
 
 
 def check_native_executes_code_steps(plugin: Any, tree: Path) -> None:
-    other = attrs.evolve(step(tree), id="survey", kind="survey", phase=None)
+    other = attrs.evolve(step(tree), id="no-such-kind", kind="no-such-kind", phase=None)
     result = kit.check_execute_step(plugin, step(tree), FakeHost(), declines=other)
 
     assert result is not None
