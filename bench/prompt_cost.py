@@ -47,7 +47,7 @@ EXAMPLE = Path(__file__).parent.parent / "examples" / "greeter.md"
 LIMIT = 12_000
 GSD_1_20 = 102_600
 """What the same phase costs with GSD 1.20."""
-TIMES = {"planner": 1, "executor": 3, "verifier": 1}
+TIMES = {"discusser": 1, "planner": 1, "executor": 3, "verifier": 1}
 OUR_TOOLS = re.compile(r"^(mcp__gsd__.*|StructuredOutput)$")
 FENCED = re.compile(r"<(data-[0-9a-f]+) name=\"[^\"]*\">\n(.*?)\n</\1>", re.DOTALL)
 
@@ -76,12 +76,12 @@ def tokens(size: int) -> int:
 
 
 def total(costs: Sequence[Cost]) -> int:
-    """Return gsd's own tokens in one plan, three executions and one verification."""
+    """Return gsd's own tokens in one discussion, one plan, three executions and one verification."""
     return sum(cost.ours * TIMES[cost.role] for cost in costs)
 
 
 def measure(folder: Path) -> list[Cost]:
-    """Run one phase in *folder* and return the cost of planning, executing and verifying it."""
+    """Run one phase in *folder* and return the cost of discussing, planning, executing and verifying it."""
     text = EXAMPLE.read_text(encoding="utf-8")
     idea = Idea(name=EXAMPLE.name, text=text, sha256=hashlib.sha256(text.encode()).hexdigest())
     scenario = Scenario(text, phases=1, question=False, gap=False, overloaded=False)

@@ -27,6 +27,7 @@ from gsd_core.cli.plugin_loading import LOADED, Loaded, load_plugins
 from gsd_core.exit_codes import EXIT_CODE_MEANINGS
 from gsd_core.hook_markers import mode_of
 from gsd_core.journal.schema import SCHEMA, TABLES
+from gsd_core.planning.config_keys import KEYS, Status
 from gsd_core.plugins.discovery import Choice
 from gsd_core.settings import is_required
 from gsd_plugins.rehearsal.effects import EFFECTS, When
@@ -43,6 +44,7 @@ def pages() -> Mapping[str, str]:
         "values.md": _values,
         "commands.md": _commands,
         "settings.md": _settings,
+        "config-json.md": _config_json,
         "scenario-files.md": _scenario_files,
         "events.md": _events,
         "errors.md": _errors,
@@ -272,15 +274,36 @@ _PLANNING_CONFIG = """\
 ## From `.planning/config.json`
 
 Some keys of GSD's own configuration file set one of these settings.
-
-| key in `config.json` | setting |
-|---|---|
-| `depth` (`granularity`: coarse, standard, fine) | `run.depth` |
-| `model_profile` | `run.profile` |
-| `workflow.verifier: false` | `run.skip_verify` |
-| `workflow.skip_discuss` | `run.skip_discuss` |
-| `planning.commit_docs` | `run.commit_docs` |
+[config.json](config-json.md) lists all keys and what they do here.
 """
+
+
+def _config_json() -> Iterator[str]:
+    yield from _head(
+        "config.json",
+        "`.planning/config.json` is GSD's own configuration file. These are all keys of GSD v1.20.5 and "
+        "gsd-core 1.14, and what they do here.",
+        "A value of a wrong type or form is an error before a run starts, if the key is honored.",
+        "Unknown keys are kept and named in a warning.",
+        "`null` counts as not set. If a key is set under several of its names, the first one wins.",
+    )
+    titles: tuple[tuple[Status, str, str], ...] = (
+        ("honored", "Honored", "what it does"),
+        ("not yet", "Not honored yet", "today"),
+        ("not applicable", "Not applicable", "why"),
+    )
+    for status, title, column in titles:
+        values = "values | " if status == "honored" else ""
+        yield f"## {title}"
+        yield ""
+        yield f"| key | {values}{column} |"
+        yield "|---|---|---|" if values else "|---|---|"
+        for key in KEYS:
+            if key.status == status:
+                names = ", ".join(f"`{name}`" for name in (key.name, *key.legacy))
+                yield f"| {names} | {key.values + ' | ' if values else ''}{_cell(key.effect)} |"
+        yield ""
+
 
 _VARIABLES = """\
 ## Other variables

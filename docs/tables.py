@@ -127,6 +127,7 @@ FACTS: dict[str, tuple[str, str]] = {
         "keys, commit",
     ),
     "guard.undone": ("that is undone, except for the problems", "problems"),
+    "plan.made": ("a step outside of the roadmap made a plan for itself", "plan"),
     "plan.edited": ("a plan is no longer as the run wrote it", "plan, path, sha256, before"),
     "phase.added": (
         "a phase was added on request of another process; or why it was not (error)",
@@ -143,6 +144,11 @@ FACTS: dict[str, tuple[str, str]] = {
     "timer.set": ("the step continues at a later time", "until, why"),
     "timer.fired": ("that time has come", ""),
     "control.asked": ("someone asked the run to stop", "what, by, via"),
+    "branch.chosen": (
+        "the run is about to switch to the branch of a phase or milestone",
+        "branch, from, start",
+    ),
+    "branch.switched": ("the run works on that branch from now on", "branch, from, start"),
     "step.asked": ("the user asked for a step", "text"),
     "notice.begun": ("a notification is about to be sent; recorded so that it is sent once", "key, type"),
     "notice.sent": (

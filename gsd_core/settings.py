@@ -127,9 +127,12 @@ class RunSettings:
     commands, which is the same as ``commands`` in front of *execute*. *sandbox*: whether to confine what a
     model or a repository wrote: ``auto`` if a sandbox works on this machine, ``required`` not to run without
     one, ``off`` never. *sandbox_caches*: whether a project's private home in the sandbox begins with copies
-    of the user's package caches. *phases*: a range such as ``1-3,5,7.1``. *gap_rounds*: how often a phase may
-    be planned again for the gaps that its verification found. *wait_for_answers*: how long an unattended run
-    waits for an answer before it exits.
+    of the user's package caches. *phases*: a range such as ``1-3,5,7.1``. *gap_rounds*: how often a phase
+    may be planned again for the gaps that its verification found. *audit*: whether a milestone is audited
+    when its phases are complete, which costs no tokens. *close_milestone*: whether it is then closed:
+    archived and tagged. *wait_for_answers*: how long an unattended run waits for an answer before it exits.
+    *co_authored_by*: the value of a trailer ``Co-Authored-By`` in every commit of the run, such as
+    ``Claude <noreply@anthropic.com>``; none if it is empty.
     """
 
     agent: tuple[str, ...] = setting(("claude",), flag="--agent", help="agent plugin to use")
@@ -152,7 +155,14 @@ class RunSettings:
     skip_verify: bool = setting(
         False, flag="--skip-verify", help="skip verification (noted in the summary)", harmless=True
     )
-    skip_discuss: bool = setting(False, harmless=True)
+    skip_discuss: bool = setting(
+        False,
+        flag="--skip-discuss",
+        help="decide what is open about a phase without asking (noted in its CONTEXT.md)",
+        harmless=True,
+    )
+    audit: bool = setting(True, harmless=True)
+    close_milestone: bool = setting(False, harmless=True)
     depth: Depth = setting(
         "standard", flag="--depth", help="how finely to divide the work into phases", harmless=True
     )
@@ -169,6 +179,7 @@ class RunSettings:
         help="continue on this branch, although the run began on another one",
         consent=True,
     )
+    co_authored_by: str = setting("")
     wait_for_answers: timedelta = setting(timedelta(0), harmless=at_most(timedelta(days=1)))
 
     @property
@@ -249,13 +260,15 @@ Section: TypeAlias = Mapping[str, Any]
 class Layer:
     """The values of one source, by section and key; if *strict*, an unknown key is an error.
 
-    *project*: they come from the project's files, which its user need not have written.
+    *project*: they come from the project's files, which its user need not have written. *names* are what
+    the source calls settings (``run.profile``), if it has names of its own.
     """
 
     origin: str
     sections: Mapping[str, Section]
     strict: bool = True
     project: bool = False
+    names: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
 
 @attrs.frozen(kw_only=True)
@@ -315,16 +328,36 @@ def planning_layer(config: Mapping[str, Any]) -> Layer:
     """Return the values of our settings that GSD's own ``config.json`` contains."""
     workflow, planning = _table(config, "workflow"), _table(config, "planning")
     depths = {"coarse": "quick", "fine": "comprehensive"}
-    depth = config.get("depth", config.get("granularity"))
-    values: dict[str, Any] = {
-        "depth": depths.get(str(depth), depth),
-        "profile": config.get("model_profile"),
-        "skip_verify": True if workflow.get("verifier", config.get("verifier")) is False else None,
-        "skip_discuss": workflow.get("skip_discuss"),
-        "commit_docs": planning.get("commit_docs", config.get("commit_docs")),
+    # Each with the names that GSD has given it. The first that is set wins, as in gsd-core.
+    sources: dict[str, Sequence[tuple[str, Any]]] = {
+        "depth": [
+            ("granularity", config.get("granularity")),
+            ("planning.granularity", planning.get("granularity")),
+            ("depth", config.get("depth")),
+        ],
+        "profile": [("model_profile", config.get("model_profile"))],
+        "skip_verify": [
+            ("workflow.verifier", workflow.get("verifier")),
+            ("verifier", config.get("verifier")),
+        ],
+        "skip_discuss": [("workflow.skip_discuss", workflow.get("skip_discuss"))],
+        "commit_docs": [
+            ("commit_docs", config.get("commit_docs")),
+            ("planning.commit_docs", planning.get("commit_docs")),
+        ],
     }
-    run = {key: value for key, value in values.items() if value is not None}
-    return Layer(origin=".planning/config.json", sections={"run": run}, project=True)
+    run: dict[str, Any] = {}
+    names: dict[str, str] = {}
+    for setting_name, places in sources.items():
+        for name, value in places:
+            if value is not None:
+                run[setting_name], names[f"run.{setting_name}"] = value, name
+                break
+    if "depth" in run:
+        run["depth"] = depths.get(str(run["depth"]), run["depth"])
+    if run.pop("skip_verify", None) is False:
+        run["skip_verify"] = True
+    return Layer(origin=".planning/config.json", sections={"run": run}, project=True, names=names)
 
 
 def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -455,7 +488,8 @@ def _where(layer: Layer, section: str, attribute: attrs.Attribute[Any]) -> str:
         return str(flag)
     if layer.origin == ENVIRONMENT:
         return _variable(section, attribute.name)
-    return f"{layer.origin}: {section}.{attribute.name}"
+    name = f"{section}.{attribute.name}"
+    return f"{layer.origin}: {layer.names.get(name, name)}"
 
 
 def _owner(section: str) -> str:

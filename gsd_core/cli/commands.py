@@ -22,6 +22,17 @@ class CommandEntry(NamedTuple):
 COMMANDS: Mapping[str, CommandEntry] = {
     "run": CommandEntry("run", "Turn IDEA (a text file, or - for stdin) into verified, committed code."),
     "resume": CommandEntry("resume", "Resume the unfinished run."),
+    "discuss": CommandEntry("discuss", "Ask what is open about PHASE, and record the decisions."),
+    "verify": CommandEntry("verify", "Verify PHASE again, and do nothing else."),
+    "debug": CommandEntry(
+        "debug", "Find the root cause of the problem that TEXT describes, and change nothing."
+    ),
+    "plan": CommandEntry("plan", "Plan PHASE, and do nothing else."),
+    "execute": CommandEntry(
+        "execute", "Execute the plans of PHASE that have no summary, and do nothing else."
+    ),
+    "quick": CommandEntry("quick", "Do a small task outside of the roadmap: plan it, execute it, commit it."),
+    "map": CommandEntry("map", "Describe the existing code in .planning/codebase, and do nothing else."),
     "exec": CommandEntry("exec", "Run PROMPT, any prompt or command of the agent, as one recorded step."),
     "status": CommandEntry("status", "Show the run's phases, current step, open questions and cost."),
     "next": CommandEntry("next", "Show which step is due, why, and the command for it."),
@@ -38,6 +49,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     ),
     "phases": CommandEntry("phases", "List the phases of the current milestone."),
     "phase": CommandEntry("phase", "Add, insert or remove a phase of the roadmap."),
+    "milestone": CommandEntry("milestone", "Audit the milestone in progress, or complete it."),
     "plans": CommandEntry("plans", "List the plans of PHASE."),
     "todo": CommandEntry("todo", "Capture, list and complete todos."),
     "gaps": CommandEntry("gaps", "Show the gaps of PHASE."),
@@ -50,7 +62,10 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "plugins": CommandEntry("plugins", "List plugins, create a new one, or check one."),
 }
 
-LOAD_PLUGINS = ("run", "resume", "exec", "gaps", "trust", "plugins")
+LOAD_PLUGINS = (
+    *("run", "resume", "discuss", "plan", "execute", "verify", "debug", "quick", "map", "exec"),
+    *("gaps", "trust", "plugins", "milestone"),
+)
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
 
 _MENTION = re.compile(rf"\bgsd ({'|'.join(COMMANDS)})\b")

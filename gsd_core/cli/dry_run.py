@@ -26,6 +26,7 @@ async def plan_json(request: RunRequest, *, new: bool) -> dict[str, Any]:
     state = request.last_run.state if request.last_run else State()
     planning = Planning() if new else await read_project(request.root, Git(request.root))
     now = state_when_resumed(attrs.evolve(state, options=request.options), snapshot_of(planning))
+    now = attrs.evolve(now, asked={**now.asked, **request.asked})
     return {
         "schema_version": SCHEMA_VERSION,
         "project": str(request.root),

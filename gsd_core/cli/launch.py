@@ -33,12 +33,15 @@ from gsd_core.hookspecs import (
 from gsd_core.machine.state import Options, State
 from gsd_core.model.ids import StepId
 from gsd_core.model.step import Idea
+from gsd_core.planning.config import get, read_config
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import build_manager
 from gsd_core.run import RunEnd, run_project
+from gsd_core.run.last_run import LastRun
+from gsd_core.run.next_milestone import closes_first, milestone_to_start
 from gsd_core.run.notes import with_notes
-from gsd_core.run.preflight import check_idea, load_idea
+from gsd_core.run.preflight import check_idea, kept_idea, load_idea
 from gsd_core.run.runtime import RunRequest
 from gsd_core.run.sandbox import check_sandbox_names
 from gsd_core.run.snapshot import merge_config
@@ -164,8 +167,12 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
         raise ProjectError("nothing to resume in this project", hint="start with: gsd run IDEA")
     # Before the settings, plugins and logins, which do not matter if there is nothing to do.
     state = previous.state if previous else State()
+    milestone = ""
     if not options.asked:
         check_idea(root, idea, state, base_command(options.global_options))
+        milestone = milestone_to_start(root, idea, state, kept_idea(root)) if root.is_dir() else ""
+    if milestone:
+        previous = None  # it gets a run of its own, with its own options
 
     # A journal that came with the folder counts only if it is trusted: not for the question itself.
     own = previous if previous and previous.is_own else None
@@ -187,8 +194,13 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     request = _build_request(options, loaded, settings, idea, previous, trust)
     if new:
         _confirm_repository(options, loaded, settings)
+    if milestone:
+        _confirm_milestone(options, loaded, settings, milestone)
 
     if options.dry_run:
+        if milestone:
+            warn([f"this starts milestone {milestone}, in a run of its own"])
+            request = attrs.evolve(request, last_run=LastRun(state=State(milestone=milestone)))
         plan = asyncio.run(plan_json(request, new=new))
         show_plan(plan) if options.output == "text" else print_json(plan)
         return 0
@@ -431,6 +443,20 @@ def _confirm_repository(options: RunOptions, loaded: Loaded, settings: Settings)
         raise ProjectError(
             f"{str(options.root)!r} is not a git repository", hint="run `git init` there first"
         )
+
+
+def _confirm_milestone(options: RunOptions, loaded: Loaded, settings: Settings, milestone: str) -> None:
+    """Ask before a finished milestone is closed for the next one; raise ``ProjectError`` if it may not be."""
+    finished = closes_first(options.root)
+    gate = get(read_config(options.root), "gates.confirm_milestone_scope", True)
+    if not finished or options.dry_run or not gate or _has_consent(loaded, settings):
+        return
+    hint = f"pass --yes to close it and start {milestone}, or close it with: gsd milestone complete"
+    if not _is_interactive(options, settings):
+        raise ProjectError(f"milestone {finished} is complete, but not closed", hint=hint)
+    question = f"Close milestone {finished} (archive and tag it), and start {milestone} with this idea?"
+    if not click.confirm(one_line(question, MAX_REASON), default=True, err=True):
+        raise ProjectError(f"milestone {finished} is kept open", hint=hint)
 
 
 class _SafeFormatter(logging.Formatter):

@@ -13,7 +13,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from . import commit, committed, history, recovery, refs, repository
+from . import commit, committed, history, recovery, refs, repository, tags
 from .command import Command, GitError, GitUnavailable, check_version
 from .committed import Uncommitted, digests
 from .history import TrailedCommit
@@ -118,6 +118,7 @@ class Git:
     changed = _in_thread(repository.changed)
     files = _in_thread(repository.files)
     commit = _in_thread(commit.commit)
+    tag = _in_thread(tags.tag)
     uncommitted = _in_thread(committed.uncommitted)
     ignored = _in_thread(committed.ignored)
     text_at_head = _in_thread(committed.text_at_head)
@@ -135,6 +136,10 @@ class Git:
 
     read_refs = _in_thread(refs.read_refs)
     is_ancestor = _in_thread(refs.is_ancestor)
+    is_branch_name = _in_thread(refs.is_branch_name)
+    commit_of = _in_thread(refs.commit_of)
+    start_branch = _in_thread(refs.start_branch)
+    switch_branch = _in_thread(refs.switch_branch)
 
     save_recovery = _in_thread(recovery.save_recovery)
     sweep_locks = _in_thread(recovery.sweep_locks)

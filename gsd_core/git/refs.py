@@ -16,6 +16,7 @@ import attrs
 from .command import Command, GitError, GitUnavailable
 from .history import PROJECT, RUN
 from .recovery import AUTHOR, commit_ref
+from .repository import one_writer
 
 BRANCHES, REMOTES, TAGS, STASH = "refs/heads/", "refs/remotes/", "refs/tags/", "refs/stash"
 OWN = "refs/gsd/"
@@ -157,6 +158,36 @@ def branches_elsewhere(git: Command) -> frozenset[str]:
         if lines.get("branch") and Path(lines.get("worktree", "")).resolve() != top:
             found.add(lines["branch"])
     return frozenset(found)
+
+
+def is_branch_name(git: Command, name: str) -> bool:
+    """Whether a branch can have that name."""
+    # Not with --branch, which would expand "@{-1}".
+    return not name.startswith("-") and git.succeeds("check-ref-format", f"{BRANCHES}{name}")
+
+
+def commit_of(git: Command, branch: str) -> str:
+    """Return the commit of a local branch; empty if there is none of that name."""
+    if not branch:
+        return ""
+    ref = f"{BRANCHES}{branch}^{{commit}}"
+    code, out = git.run("rev-parse", "--verify", "--quiet", "--end-of-options", ref, ok=(0, 1, 128))
+    return out.splitlines()[-1] if code == 0 and out else ""
+
+
+def start_branch(git: Command, name: str, start: str) -> None:
+    """Switch to branch *name*, which begins at the commit *start*; one that exists is moved there.
+
+    Uncommitted changes are kept; if they are in the way, git refuses.
+    """
+    with one_writer(git):
+        git("switch", "--quiet", "--no-track", "-C", name, start)
+
+
+def switch_branch(git: Command, name: str) -> None:
+    """Switch to a branch that exists. Uncommitted changes are kept; if they are in the way, git refuses."""
+    with one_writer(git):
+        git("switch", "--quiet", "--no-guess", name)
 
 
 def hidden_paths(git: Command) -> frozenset[str]:

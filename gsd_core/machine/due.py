@@ -183,7 +183,7 @@ def _next_steps(state: State) -> Iterator[Due]:
     phases = state.seen.phases if state.seen else ()
     # A project without phases must not be initialized: its files would be replaced.
     idle = state.seen.idle if state.seen else ""
-    if not phases and (not idle or is_initializing(state)):
+    if not phases and (not idle or is_initializing(state) or starts_milestone(state)):
         yield _begin(state, _before(state, Start(step=StepId(kind=INIT))))
     waits = False
     for phase in sorted(phases, key=lambda phase: phase_order(phase.number)):
@@ -271,7 +271,8 @@ def _begin(state: State, start: Start) -> Due:
     if record is None:
         return start
     if record.status == "completed":
-        if record.completed >= REPEATS:
+        # A user may ask for a step as often as they like.
+        if record.completed >= REPEATS and step not in state.asked:
             return Escalate(step=step, cause="repeats", generation=record.completed)
     # The step's open questions come first. An agent that is started without the answers would ask again,
     # or decide for itself.
@@ -297,7 +298,7 @@ def _next_in(state: State, phase: PhaseSnapshot) -> Start | Escalate | None:
     if phase.ticked and standing(state, phase) != "open" and (completed or not is_verified(state, phase)):
         return None
     has_plans = any(plan.on_disk for plan in phase.plans)
-    if not phase.context and not has_plans and not state.options.skip_discuss:
+    if not phase.context and not has_plans:
         return Start(step=StepId(kind=DISCUSS, phase=phase.number))
     if not phase.plans or any(not plan.on_disk for plan in phase.plans):
         return Start(step=_round(state, PLAN, phase))
@@ -429,6 +430,10 @@ def _end(state: State) -> End:
     if not wanted:
         reason = f"no phase is in the requested range; the roadmap has {', '.join(p.number for p in phases)}"
         return End(outcome="blocked", exit=ExitCode.USAGE, reason=reason)
+    if found := _milestone_gaps(state):
+        step, gaps = found
+        count = "1 gap" if len(gaps) == 1 else f"{len(gaps)} gaps"
+        return End(outcome="gaps", exit=ExitCode.GAPS, reason=f"{step} found {count}")
     count = "1 phase" if len(wanted) == 1 else f"{len(wanted)} phases"
     unverified = " (verification skipped)" if state.options.skip_verify else ""
     assumed = ""
@@ -437,7 +442,28 @@ def _end(state: State) -> End:
     return End(outcome="done", exit=ExitCode.OK, reason=f"{count} complete{unverified}{assumed}")
 
 
+def _milestone_gaps(state: State) -> tuple[str, tuple[str, ...]] | None:
+    """Return the gaps that a step for the milestone found when it was done last, with the step's id."""
+    milestone = state.seen.milestone if state.seen else ""
+    last: dict[str, StepRecord] = {}
+    for record in state.steps.values():
+        same = not record.id.phase and record.id.detail == milestone and record.completed
+        if same and record.id.round >= (last[record.id.kind].id.round if record.id.kind in last else 0):
+            last[record.id.kind] = record
+    return next(((str(record.id), record.gaps) for record in last.values() if record.gaps), None)
+
+
 # What else the interfaces ask
+
+
+def dependents(state: State, phase: str) -> tuple[str, ...]:
+    """Return the phases that are not complete and depend on *phase*, directly or through others."""
+    phases = state.seen.phases if state.seen else ()
+    found = [phase]
+    # Each pass adds the phases that depend directly on those found so far.
+    for _ in phases:
+        found += [p.number for p in phases if p.number not in found and set(p.depends_on) & set(found)]
+    return tuple(p.number for p in phases if p.number in found[1:] and standing(state, p) == "open")
 
 
 def startable_plans(waiting: Sequence[PlanSnapshot]) -> list[PlanSnapshot]:
@@ -446,6 +472,17 @@ def startable_plans(waiting: Sequence[PlanSnapshot]) -> list[PlanSnapshot]:
     free = [plan for plan in waiting if not names & set(plan.depends_on)]
     # Plans that depend on each other in a cycle are executed anyway, in wave order.
     return free or list(waiting[:1])
+
+
+def starts_milestone(state: State) -> bool:
+    """Whether the run was started for another milestone of its project, whose phases it has yet to make."""
+    record = state.steps.get(str(StepId(kind=INIT)))
+    return bool(state.milestone) and (record is None or record.status not in ("completed", "skipped"))
+
+
+def round_of(state: State, kind: str, phase: str) -> StepId:
+    """Return the phase's step of *kind* that is in progress, or that of its next round."""
+    return _round(state, kind, PhaseSnapshot(number=phase))
 
 
 def is_initializing(state: State) -> bool:

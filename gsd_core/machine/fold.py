@@ -57,6 +57,7 @@ def _run_started(state: State, fact: Fact, _: Structure) -> State:
         idea_name=idea.get("name", ""),
         started_at=fact.at,
         journal_lost=bool(fact.data.get("journal_lost")),
+        milestone=fact.data.get("milestone", ""),
     )
 
 

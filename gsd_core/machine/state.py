@@ -117,6 +117,7 @@ class Claims:
 class Options:
     """The user's options for this process; *phases* are those in range, ``None`` means all.
 
+    *skip_discuss*: nobody is asked about a phase's open decisions; the discuss step makes them.
     *only_asked*: the process does the steps that the user asked for, and none of the lifecycle.
     """
 
@@ -203,6 +204,7 @@ class State:
     by :func:`inquiry_key`, *allowances* those by phase. *verified*: for each phase, the plans that
     had a SUMMARY when it was verified last. *claims*: ``None`` if the run was opened by a version that
     believed all files. *journal_lost*: the history has commits of a run whose journal is not here.
+    *milestone* is the version of the next milestone, if the run was started for one.
     *plan_digests* has the SHA-256 of each PLAN that the run wrote, by path; *edited_plans* were changed by
     hand since. *notes* are those of a closed run. *skipped* are phases. *aborted* is the step at which a
     human chose to abort. *asked* are steps that the user asked for and that are not done, with the user's
@@ -227,6 +229,7 @@ class State:
     verified: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
     claims: Claims | None = None
     journal_lost: bool = False
+    milestone: str = ""
     plan_digests: Mapping[str, str] = attrs.field(factory=dict[str, str])
     edited_plans: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

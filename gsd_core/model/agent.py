@@ -94,9 +94,9 @@ class AgentTask:
 class ToolRecord:
     """A tool that was used in a conversation, as far as it counts as evidence.
 
-    *target* is the path that was read or searched (relative to the tree, if it is in it), or the command
-    that was run. *exit* is the exit code of a command that the core ran itself, else ``None``. *pattern* is
-    the regular expression that a search looked for.
+    *target* is the path that was read or searched (relative to the tree, if it is in it), the command that
+    was run, or the address that was fetched. *exit* is the exit code of a command that the core ran itself,
+    else ``None``. *pattern* is the regular expression that a search looked for.
     """
 
     tool: str

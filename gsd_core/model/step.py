@@ -48,6 +48,7 @@ class StepRequest:
     *left_behind* are the files that it left uncommitted. *replaced_checks* are the decisions about the
     plan's checks that earlier attempts recorded (:meth:`StepHost.replace_check`). *complete* are the numbers
     of the phases that count as complete, which a check mark in ROADMAP.md alone does not decide.
+    *skip_discuss*: the user wants no questions about the phase; a discuss step decides by itself.
     *detail* is the milestone's version, or the name of a step that the user asked for, with the user's words
     in *text*.
     """
@@ -78,6 +79,7 @@ class StepRequest:
     left_behind: tuple[str, ...] = ()
     replaced_checks: tuple[ReplacedCheck, ...] = ()
     complete: tuple[str, ...] = ()
+    skip_discuss: bool = False
     retries: int = 0
     waited: timedelta = timedelta(0)
 
@@ -88,6 +90,25 @@ class FileWrite:
 
     path: str
     text: str
+
+
+@attrs.frozen(kw_only=True)
+class FileMove:
+    """A file or folder in ``.planning/`` that the step moves; paths are relative to the project's root.
+
+    Nothing may be at *target*. A folder is moved with everything in it.
+    """
+
+    path: str
+    target: str
+
+
+@attrs.frozen(kw_only=True)
+class Tag:
+    """An annotated tag that the step's commit gets, unless another commit already has it."""
+
+    name: str
+    message: str
 
 
 @attrs.frozen(kw_only=True)
@@ -106,7 +127,8 @@ class Verified:
 class Found:
     """A step of a plugin's own kind found *gaps* in its phase; they are added to the phase's verdict.
 
-    The phase is then planned again for them, as for the gaps of a verification.
+    The phase is then planned again for them, as for the gaps of a verification. Gaps of a step before
+    ``end``, which has no phase, are reported: the run does not end with ``done`` while its last one has some.
     """
 
     gaps: tuple[Gap, ...] = ()
@@ -117,12 +139,19 @@ Outcome: TypeAlias = Done | Verified | Found
 
 @attrs.frozen(kw_only=True)
 class StepResult:
-    """What a step produced. The core writes and commits it; *subject* is the first line of the message."""
+    """What a step produced. The core writes and commits it; *subject* is the first line of the message.
+
+    *moved* and *removed* (paths of files) are done after the *files* are written; only paths in
+    ``.planning/`` can be. What was not committed of a removed file is saved first.
+    """
 
     subject: str
     outcome: Outcome = attrs.field(factory=Done)
     files: tuple[FileWrite, ...] = ()
     changes: tuple[Change, ...] = ()
+    moved: tuple[FileMove, ...] = ()
+    removed: tuple[str, ...] = ()
+    tag: Tag | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -174,6 +203,22 @@ class StepHost(Protocol):
 
         If nobody can answer now, it raises an exception that ends the attempt: do not catch it. The step
         runs again when there are answers.
+        """
+        ...
+
+    async def begin_plan(self, plan: Plan) -> StepRequest:
+        """Make *plan* the plan of a step that has none, and return the step with it.
+
+        It is recorded: later attempts get it in ``StepRequest.plan``, with the numbers of the tasks that are
+        committed, and another plan that they pass is ignored. Call it in each attempt before the first task;
+        it also asks about uncommitted files that the plan lists.
+        """
+        ...
+
+    async def find_gaps(self, phase: PhaseView) -> tuple[PhaseView, GapReport]:
+        """Run the checks of the executed plans of *phase*, and ask the detectors, as before a verification.
+
+        Returns the phase with the results of the checks. It need not be a phase of the roadmap.
         """
         ...
 
@@ -230,15 +275,20 @@ class StepSituation:
 
     *phase* is ``None`` for a step of the project or the milestone. *completed* are the completed steps of the
     phase, or of the whole run if there is no phase, in the order in which they were completed. *idea* is the
-    text of the idea document, if the run has one.
+    text of the idea document, if the run has one. *files* are the paths that git tracks, at most 20,000, if
+    the project has no phases yet. *audit* and *close*: whether the milestone is to be audited, and closed,
+    once all its phases are complete.
     """
 
     project: Path
     planning: Planning
     phase: PhaseView | None = None
     completed: tuple[CompletedStep, ...] = ()
+    files: tuple[str, ...] = ()
     depth: Depth = "standard"
     idea: str = ""
+    audit: bool = False
+    close: bool = False
 
 
 def never_due(situation: StepSituation) -> bool:

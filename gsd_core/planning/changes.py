@@ -78,4 +78,33 @@ class AddDecisions:
     decisions: tuple[str, ...]
 
 
-Change: TypeAlias = ListPlans | TickPlan | TickPhase | MapRequirement | SetPosition | AddDecisions
+@attrs.frozen(kw_only=True)
+class AddPhase:
+    """ROADMAP: add a phase to the milestone in progress, unless it has one of that number and name."""
+
+    number: str
+    name: str
+    goal: str
+    depends_on: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
+    criteria: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class AddQuickTask:
+    """STATE: add a row to "Quick Tasks Completed", unless it has one with that *number*.
+
+    *directory* is the name of the folder in ``.planning/quick``; *status* is empty without a verification.
+    """
+
+    number: str
+    description: str
+    date: str
+    commit: str
+    directory: str
+    status: str = ""
+
+
+Change: TypeAlias = (
+    ListPlans | TickPlan | TickPhase | MapRequirement | SetPosition | AddDecisions | AddPhase | AddQuickTask
+)

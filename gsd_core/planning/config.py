@@ -1,7 +1,7 @@
 """``.planning/config.json``: read it, and write a new one with the defaults of GSD v1.20.5.
 
 Later versions of GSD moved and renamed keys. The new and the old forms are read; keys that we do
-not know are kept, as other tools may use them.
+not know are kept, as other tools may use them. :mod:`.config_keys` says what each key does.
 """
 
 from __future__ import annotations
@@ -13,22 +13,13 @@ from typing import Any, TypeVar, cast
 
 from gsd_core.errors import PlanningError
 
+from .config_keys import key_of
 from .markdown import read_text
 
 T = TypeVar("T")
 
 CONFIG = ".planning/config.json"
 
-# The flat keys of early versions, and granularity, which is the name of depth since v1.22.3.
-_LEGACY = {
-    "workflow.research": "research",
-    "workflow.plan_check": "plan_checker",
-    "workflow.verifier": "verifier",
-    "planning.commit_docs": "commit_docs",
-    "planning.search_gitignored": "search_gitignored",
-    "git.branching_strategy": "branching_strategy",
-    "depth": "granularity",
-}
 _GRANULARITY = {"coarse": "quick", "standard": "standard", "fine": "comprehensive"}
 
 
@@ -63,19 +54,27 @@ def default_config(depth: str = "standard", mode: str = "interactive") -> dict[s
 
 
 def get(config: Mapping[str, Any], key: str, default: T) -> T:
-    """Return the value of a dotted *key*, nested or in its flat legacy form.
+    """Return the value of a dotted *key*, under its own name or one of its older ones.
 
     A value of another type than *default* counts as absent; with ``None`` any type is accepted.
     """
-    nested: object = config
-    for part in key.split("."):
-        nested = cast("Mapping[str, object]", nested).get(part) if isinstance(nested, Mapping) else None
-    legacy = _LEGACY.get(key, "")
-    for found in (nested, config.get(legacy) if legacy else None):
-        value = _GRANULARITY.get(str(found), found) if key == "depth" else found
+    entry = key_of(key)
+    # Some keys have moved. The name of today wins, as in gsd-core.
+    names = (entry.name, *entry.legacy) if entry and "<" not in entry.name else (key,)
+    for name in names:
+        value = _nested(config, name)
+        if "depth" in names:
+            value = _GRANULARITY.get(str(value), value)
         if value is not None and (default is None or type(value) is type(default)):
             return cast("T", value)
     return default
+
+
+def _nested(config: Mapping[str, Any], key: str) -> Any:
+    value: object = config
+    for part in key.split("."):
+        value = cast("Mapping[str, object]", value).get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 def read_config(root: Path) -> dict[str, Any]:

@@ -13,10 +13,21 @@ from typing import assert_never
 
 from gsd_core.errors import PlanningError
 
-from .changes import AddDecisions, Change, ListPlans, MapRequirement, SetPosition, TickPhase, TickPlan
+from .changes import (
+    AddDecisions,
+    AddPhase,
+    AddQuickTask,
+    Change,
+    ListPlans,
+    MapRequirement,
+    SetPosition,
+    TickPhase,
+    TickPlan,
+)
+from .milestone_phases import extend_milestone
 from .requirements import map_requirement
 from .roadmap_edit import list_plans, tick_phase, tick_plan
-from .state import add_decisions, set_position
+from .state import add_decisions, add_quick_task, set_position
 
 ROADMAP, REQUIREMENTS, STATE = "ROADMAP.md", "REQUIREMENTS.md", "STATE.md"
 
@@ -43,6 +54,10 @@ def apply_changes(texts: Mapping[str, str], changes: Sequence[Change]) -> dict[s
                 name, edit = STATE, partial(set_position, change=change)
             case AddDecisions():
                 name, edit = STATE, partial(add_decisions, change=change)
+            case AddPhase():
+                name, edit = ROADMAP, partial(extend_milestone, change=change)
+            case AddQuickTask():
+                name, edit = STATE, partial(add_quick_task, change=change)
             case _:
                 assert_never(change)
         if name in edited:

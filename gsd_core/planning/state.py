@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from gsd_core.model.ids import normal_phase, padded
 
-from .changes import AddDecisions, SetPosition
+from .changes import AddDecisions, AddQuickTask, SetPosition
 from .frontmatter import scalar
 from .markdown import Lines, inline, title
 from .model import PlannedPhase
@@ -49,6 +49,48 @@ def set_position(text: str, change: SetPosition) -> str:
     return str(lines)
 
 
+def close_milestone(text: str, version: str, date: str) -> str:
+    """Say that no milestone is in progress, as GSD's ``milestone complete`` does (gsd-core 1.14)."""
+    lines = Lines.of(text)
+    activity = f"Milestone {version} completed and archived"
+    values = {
+        "phase": f"Milestone {version} complete",
+        "plan": "—",
+        "status": "Awaiting next milestone",
+        "last activity": f"{date} — {activity}",
+    }
+    if section := section_lines(lines, "current position"):
+        _fill(lines, range(*section), _PLAIN, values)
+    body = range(_start_of_body(lines), len(lines))
+    bold = {
+        "status": f"{version} milestone complete",
+        "last activity": date,
+        "current focus": "Next milestone",
+    }
+    session = {"last session": date, "last date": date, "stopped at": activity}
+    _fill(lines, body, _BOLD, bold | {"last activity description": activity} | session)
+    if section := section_lines(lines, "session continuity") or section_lines(lines, "session"):
+        _fill(lines, range(*section), _PLAIN, session)
+    _fill_keys(
+        lines, {"status": "completed", "stopped_at": activity, "last_updated": date, "last_activity": date}
+    )
+    return str(lines)
+
+
+def begin_milestone(text: str, version: str, name: str) -> str:
+    """Name the milestone in progress in the frontmatter, if it names one."""
+    lines = Lines.of(text)
+    _fill_keys(lines, {"milestone": version, "milestone_name": inline(name)})
+    return str(lines)
+
+
+def _fill_keys(lines: Lines, values: Mapping[str, str]) -> None:
+    for at in range(1, _start_of_body(lines) - 1):
+        match = _KEY.match(lines[at])
+        if match and not match[1] and match[2] in values and match[3]:
+            lines[at] = f"{match[2]}: {scalar(values[match[2]])}"
+
+
 def add_decisions(text: str, change: AddDecisions) -> str:
     """Add the decisions that are not listed yet under ``### Decisions``."""
     lines = Lines.of(text)
@@ -70,6 +112,53 @@ def add_decisions(text: str, change: AddDecisions) -> str:
     else:
         lines.insert(end, new if last.startswith(("-", "*")) else ["", *new])
     return str(lines)
+
+
+QUICK_TASKS = "Quick Tasks Completed"
+
+
+def add_quick_task(text: str, change: AddQuickTask) -> str:
+    """Add a row to the table of quick tasks; GSD puts the section below the blockers.
+
+    Source: the workflow ``quick`` of GSD v1.20.5, and of gsd-core 1.14 for the column ``Status``.
+    """
+    lines = Lines.of(text)
+    found = section_lines(lines, QUICK_TASKS.lower())
+    if found is None:
+        below = section_lines(lines, "blockers/concerns") or section_lines(lines, "accumulated context")
+        if below is None:
+            return text
+        at = lines.before_blank(*below)
+        head = ["", f"### {QUICK_TASKS}", "", *_table_head("Status" if change.status else "")]
+        lines.insert(at, head)
+        found = (at + 2, at + len(head))
+    start, end = found
+    rows = [at for at in range(start, end) if lines[at].lstrip().startswith("|")]
+    if any(lines[at].split("|")[1].strip() == change.number for at in rows):
+        return str(lines)
+    columns = [cell.strip().lower() for cell in lines[rows[0]].strip().strip("|").split("|")] if rows else []
+    if not rows:
+        columns = ["#", "description", "date", "commit", "directory"]
+        at = lines.before_blank(start, end)
+        lines.insert(at, ["", *_table_head("")])
+        rows = [at + 2]
+    cells = {
+        "#": change.number,
+        "description": inline(change.description),
+        "date": change.date,
+        "commit": change.commit[:7],
+        "status": change.status,
+        "directory": f"[{change.directory}](./quick/{change.directory}/)",
+    }
+    # A cell must not end early, or begin a link.
+    values = [cells.get(name, "").replace("|", "\\|") for name in columns]
+    lines.insert(rows[-1] + 1, [f"| {' | '.join(values)} |"])
+    return str(lines)
+
+
+def _table_head(status: str) -> list[str]:
+    names = ["#", "Description", "Date", "Commit", *([status] if status else []), "Directory"]
+    return [f"| {' | '.join(names)} |", f"|{'|'.join('-' * (len(name) + 2) for name in names)}|"]
 
 
 def renumber_position(text: str, total: int, change: Renumbering) -> str:

@@ -70,12 +70,15 @@ def render_summary(
     deleted: Sequence[str] = (),
     one_liner: str = "",
     checks: Sequence[str] = (),
+    deferred: Sequence[str] = (),
+    logins: Sequence[str] = (),
 ) -> str:
     """Return the text of a plan's SUMMARY.md.
 
     *commits* are pairs of a task's name and its commit's hash; *duration* is ``None`` if it is unknown;
     *created*, *modified* and *deleted* are paths. *accomplishments* say for each task what was done,
-    *one_liner* what there is now as a whole; *checks* is a line for each check that was run.
+    *one_liner* what there is now as a whole; *checks* is a line for each check that was run. *deferred* is
+    work that was left for later, *logins* are those that a person was asked for.
     """
     number = plan.id.rpartition("-")[2]
     folder = PurePosixPath(plan.path).parent.name or padded(plan.phase)
@@ -108,7 +111,7 @@ def render_summary(
         *(f"- `{inline(path)}` - modified" for path in modified),
         *(f"- `{inline(path)}` - deleted" for path in deleted),
     ]
-    setup = [task.name for task in plan.tasks if task.type == "checkpoint:human-action"]
+    setup = [*(task.name for task in plan.tasks if task.type == "checkpoint:human-action"), *logins]
     unresolved = "; see the issues above" if any(issue.strip() for issue in issues) else ""
     parts = [
         f"# Phase {plan.phase} Plan {number}: {title(name)} Summary",
@@ -122,6 +125,7 @@ def render_summary(
         f"## Decisions Made\n{bullets(decisions) or 'None - followed plan as specified'}",
         f"## Deviations from Plan\n\n{bullets(deviations) or 'None - plan executed exactly as written'}",
         f"## Issues Encountered\n{bullets(issues) or 'None'}",
+        f"## Deferred Issues\n\n{bullets(deferred)}" if deferred else "",
         f"## User Setup Required\n\n{bullets(setup) or 'None - the plan has no manual steps'}",
         f"## Next Phase Readiness\nAll tasks are done{unresolved}.",
         f"---\n*Phase: {inline(folder)}*\n*Completed: {inline(date)}*",

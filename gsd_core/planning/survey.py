@@ -35,6 +35,8 @@ from .workstreams import refuse_workstream
 
 ARCHIVE = ".planning/milestones"
 STATE = ".planning/STATE.md"
+NONE_IN_PROGRESS = "is shipped: no milestone is in progress"
+"""How ``Planning.idle`` ends if all milestones of the project have shipped."""
 MAX_KNOWN = 60
 """How many known phases an error lists."""
 
@@ -92,7 +94,7 @@ def _why_idle(root: Path, roadmap: Roadmap, documents: Mapping[str, str]) -> str
     if open_ones := [one for one in named if not one.shipped]:
         return f"{open_ones[0].version} has no phases yet"
     if shipped := merged(named, archived):
-        return f"{shipped[-1].version} is shipped: no milestone is in progress"
+        return f"{shipped[-1].version} {NONE_IN_PROGRESS}"
     found = [name for name in DOCUMENTS if name in documents]
     return f"there is {joined(found)}, but no ROADMAP.md" if found else ""
 

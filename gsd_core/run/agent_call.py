@@ -67,6 +67,7 @@ EVIDENCE_TOOLS: Mapping[str, tuple[str, ...]] = {
     "Grep": ("path",),
     "Glob": ("path",),
     "Bash": ("command",),
+    "WebFetch": ("url",),
 }
 """The tools whose use is recorded, with the arguments that name their target."""
 MAX_ACTIVITY_LENGTH = 400
@@ -215,7 +216,7 @@ class AgentCall:
             return
         target = next((value for name in names if isinstance(value := use.input.get(name), str)), "")
         pattern = use.input.get("pattern") if use.name == "Grep" else ""
-        if use.name != "Bash":
+        if use.name not in ("Bash", "WebFetch"):
             target = _relative(target or ".", use.tree)
         self.record_use(
             ToolRecord(tool=use.name, target=target, pattern=pattern if isinstance(pattern, str) else "")

@@ -7,16 +7,20 @@ again ends in the same tree and the same commit.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
 from pathlib import Path, PurePosixPath
 
 from gsd_core.errors import GsdError, Permanent, PlanningError
-from gsd_core.files import read_below
+from gsd_core.files import inode_below, kind_below, read_below
 from gsd_core.git import GitError
 from gsd_core.journal.codec import structure
-from gsd_core.model.step import StepResult
+from gsd_core.model.ids import StepId, normal_phase
+from gsd_core.model.step import FileMove, StepResult
 from gsd_core.planning.changes import (
     AddDecisions,
+    AddPhase,
+    AddQuickTask,
     Change,
     ListPlans,
     MapRequirement,
@@ -24,6 +28,7 @@ from gsd_core.planning.changes import (
     TickPhase,
     TickPlan,
 )
+from gsd_core.planning.config import get
 from gsd_core.planning.edit import apply_changes
 from gsd_core.protected_paths import protected_part
 from gsd_core.sanitize import clip, safe_text
@@ -31,8 +36,10 @@ from gsd_core.sanitize import clip, safe_text
 from .runtime import Run
 from .snapshot import observe, plan_digests
 from .step import failure, resumable
-from .tasks import trailers
+from .tasks import co_author, trailers
 from .work import require_branch
+
+log = logging.getLogger(__name__)
 
 SHARED = ("ROADMAP.md", "REQUIREMENTS.md", "STATE.md")
 """The files that several steps change. They edit none themselves: parallel writers would lose changes."""
@@ -49,6 +56,8 @@ _TARGETS: dict[type[Change], str] = {
     MapRequirement: "REQUIREMENTS.md",
     SetPosition: "STATE.md",
     AddDecisions: "STATE.md",
+    AddPhase: "ROADMAP.md",
+    AddQuickTask: "STATE.md",
 }
 
 
@@ -63,8 +72,10 @@ async def apply_result(run: Run, step: str) -> None:
     fact = next(run.journal.events(after=record.result - 1, run=run.id))
     result = structure(fact.data["result"], StepResult)
     try:
+        await _save_removed(run, step, result)
         written = _write(run, result)
         commit = await _commit(run, step, written, result.subject)
+        tagged = await _tag(run, commit, result)
     except (GitError, OSError) as exc:
         error = resumable(run, exc)
         run.record("landing.failed", {"error": failure(error)}, step=step, attempt=record.attempt)
@@ -80,13 +91,19 @@ async def apply_result(run: Run, step: str) -> None:
     await observe(run)
     data = {"commit": commit, "subject": result.subject, "gaps": fact.data.get("gaps"), "paths": written}
     data["plans"] = plan_digests(run.planning, written)
+    if result.tag:
+        data["tag"] = result.tag.name if tagged else ""
     run.record("step.completed", data, step=step, attempt=record.attempt)
 
 
 def _write(run: Run, result: StepResult) -> list[str]:
     """Write the list of plans, the files, the other changes and a phase's tick, and return the paths."""
-    for file in result.files:
-        _refuse_outside(run.root, file.path)
+    moved = [path for move in result.moved for path in (move.path, move.target)]
+    for path in (*(file.path for file in result.files), *moved, *result.removed):
+        _refuse_outside(run.root, path)
+    for move in result.moved:
+        # Before anything is written, as it can be refused.
+        _check_move(run.root, move)
     first = [change for change in result.changes if isinstance(change, ListPlans)]
     last = [change for change in result.changes if isinstance(change, TickPhase)]
     between = [change for change in result.changes if change not in first and change not in last]
@@ -95,8 +112,48 @@ def _write(run: Run, result: StepResult) -> list[str]:
         run.effects.write(run.root / file.path, file.text)
         written.append(file.path)
     written += _change(run, between)
+    for move in result.moved:
+        if inode_below(run.root, move.path):
+            run.effects.move(move.path, move.target)
+    for path in result.removed:
+        run.effects.remove(path)
+    written += [*moved, *result.removed]
     written += _change(run, last)
     return list(dict.fromkeys(written))
+
+
+def _check_move(root: Path, move: FileMove) -> None:
+    """Raise ``PlanningError`` unless the move can be made, or was made before a crash."""
+    here, there = inode_below(root, move.path), inode_below(root, move.target)
+    if here and there:
+        hint = f"remove or rename it, then resume the run, which moves {move.path} there"
+        raise PlanningError("is in the way", path=move.target, hint=hint)
+    if not here and not there:
+        hint = "restore it from git, then resume the run"
+        raise PlanningError(f"is missing, and should be moved to {move.target}", path=move.path, hint=hint)
+
+
+async def _save_removed(run: Run, step: str, result: StepResult) -> None:
+    """Save what is not committed of the files that the step removes: a person may have edited them since."""
+    changed = set(await run.git.changed()) if result.removed else set[str]()
+    for path in result.removed:
+        if kind_below(run.root, path) == "folder":
+            raise Permanent(f"a step may not remove the folder {path!r}", hint="it removes files only")
+    if paths := tuple(path for path in result.removed if path in changed and inode_below(run.root, path)):
+        await run.git.save_recovery(f"{run.id}-{step.replace('/', '-')}-removed", paths)
+
+
+async def _tag(run: Run, commit: str, result: StepResult) -> bool:
+    """Tag the step's commit; return whether it has the tag. A tag of another commit is left alone."""
+    if result.tag is None:
+        return False
+    commit = commit or await run.git.head() or ""
+    if not commit:
+        return False
+    tagged = await run.effects.tag(result.tag.name, commit, result.tag.message)
+    if tagged != commit:
+        log.warning("the tag %s exists already, at %s: it was not moved", result.tag.name, tagged[:10])
+    return tagged == commit
 
 
 def _change(run: Run, changes: Sequence[Change], whole: Collection[str] = ()) -> list[str]:
@@ -140,10 +197,21 @@ async def _commit(run: Run, step: str, written: Sequence[str], subject: str) -> 
     keys = trailers(run, step)
     if found := await run.git.find(keys, since=run.step(step).base_commit):
         return found
-    docs = run.settings.commit_docs
+    docs = _commits_docs(run, step)
     paths = [path for path in written if docs or not path.startswith(".planning/")]
     ignored = await run.git.ignoring_rules(paths)
     paths = [path for path in paths if path not in ignored]
     text = clip(safe_text(subject, multiline=False), 120)
     await require_branch(run)
-    return await run.effects.commit(paths, text, keys, verify=False) if paths else ""
+    all_trailers = {**keys, **co_author(run)}
+    return await run.effects.commit(paths, text, all_trailers, verify=False) if paths else ""
+
+
+def _commits_docs(run: Run, step: str) -> bool:
+    """Whether commits of the step contain its planning files; config.json may say so for one phase."""
+    by_phase = get(run.planning.config, "phase_commit_docs", dict[str, object]())
+    number = StepId.parse(step).phase
+    for name, value in by_phase.items():
+        if number and normal_phase(name) == normal_phase(number) and isinstance(value, bool):
+            return value
+    return run.settings.commit_docs

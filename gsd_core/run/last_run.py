@@ -30,10 +30,16 @@ class LastRun:
     @property
     def branch(self) -> str | None:
         """The branch that the run works on; empty if HEAD was detached, ``None`` if it is not recorded."""
-        opened = [
-            fact.data["branch"] for fact in self.facts if fact.kind == "run.opened" and "branch" in fact.data
-        ]
-        return opened[-1] if opened else None
+        kinds = ("run.opened", "branch.switched")
+        found = [fact.data["branch"] for fact in self.facts if fact.kind in kinds and "branch" in fact.data]
+        return found[-1] if found else None
+
+    @property
+    def branch_chosen(self) -> str:
+        """The branch that a process was about to switch to when it ended; empty if there is none."""
+        kinds = ("run.opened", "branch.chosen", "branch.switched")
+        last = next((fact for fact in reversed(self.facts) if fact.kind in kinds), None)
+        return str(last.data["branch"]) if last and last.kind == "branch.chosen" else ""
 
 
 def read_last_run(journal: Journal) -> LastRun:

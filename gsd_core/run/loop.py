@@ -8,11 +8,24 @@ from typing import assert_never
 
 from gsd_core.errors import Parked
 from gsd_core.exit_codes import ExitCode
-from gsd_core.machine.due import ApplyResult, AskAgain, End, Escalate, Settle, Start, Wait, due, exit_of
+from gsd_core.machine.due import (
+    ApplyResult,
+    AskAgain,
+    End,
+    Escalate,
+    Settle,
+    Start,
+    Wait,
+    dependents,
+    due,
+    exit_of,
+)
 from gsd_core.model.ids import StepId
 from gsd_core.model.question import Inquiry, Option, Question, answer_command
 
 from .apply import apply_result
+from .branching import enter_branch
+from .gates import confirm
 from .handoffs import consume_handoff
 from .phase_edits import take_requests
 from .questions import POLL, ask, take_answers
@@ -48,7 +61,11 @@ async def loop(run: Run) -> End:
             case Wait():
                 await _wait(run, item.step, item.until)
             case Start():
-                await run_step(run, item)
+                if end := await confirm(run, item):
+                    return end
+                # On another branch, the files and what is due may differ.
+                if not await enter_branch(run, item.step):
+                    await run_step(run, item)
             case _:
                 assert_never(item)
         if end is not None:
@@ -73,7 +90,7 @@ async def _escalate(run: Run, item: Escalate) -> End | None:
     retry = "one more gap round" if item.cause == "gaps" else "start the step again"
     options = (
         Option(label="Retry", description=retry),
-        Option(label="Skip", description="leave this phase and everything that depends on it undone"),
+        Option(label="Skip", description=_what_skipping_leaves(run, step)),
         Option(label="Abort", description="end the run here; it can be resumed"),
     )
     question = Question(text=f"{text}\nWhat now?", header="What now?", options=options, free_text=False)
@@ -83,6 +100,17 @@ async def _escalate(run: Run, item: Escalate) -> End | None:
     except Parked:
         return _unanswered(item)
     return None
+
+
+def _what_skipping_leaves(run: Run, step: StepId) -> str:
+    if str(step) in run.state.asked:
+        return "leave this step undone; nothing depends on it"
+    if not step.phase:
+        return "end the run here: nothing else can be done without this step"
+    if not (others := dependents(run.state, step.phase)):
+        return f"leave phase {step.phase} undone; no other open phase depends on it"
+    plural = "phases" if len(others) > 1 else "phase"
+    return f"leave phase {step.phase} undone, and with it what depends on it: {plural} {', '.join(others)}"
 
 
 def _unanswered(item: Escalate) -> End:

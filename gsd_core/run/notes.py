@@ -29,7 +29,15 @@ def notes_of(run: Run) -> tuple[str, ...]:
         for path in fact.data["paths"]
         if (run.root / path).exists()
     ]
-    return (*_claimed(run.state), *_edited(run.state), *_not_loaded(missing), *_left(sorted(set(left))))
+    switched = [fact.data for fact in run.journal.events(run=run.id, kinds=["branch.switched"])]
+    branches = [switched[0]["from"], *(data["branch"] for data in switched)] if switched else []
+    return (
+        *_claimed(run.state),
+        *_edited(run.state),
+        *_not_loaded(missing),
+        *_left(sorted(set(left))),
+        *_unmerged(branches),
+    )
 
 
 def with_notes(reason: str, notes: Sequence[str]) -> str:
@@ -45,6 +53,14 @@ def _claimed(state: State) -> Iterable[str]:
         yield f"{len(phases)} {verb} complete before and not verified by this run ({_listed(phases)})"
     if state.journal_lost:
         yield "the journal of an earlier run is missing, and what its commits and files say was believed"
+
+
+def _unmerged(branches: Sequence[str]) -> Iterable[str]:
+    """Say where the work is; *branches* are those that the run was on, in order."""
+    if len(branches) > 1:
+        into = f" into {safe_text(branches[0], multiline=False)!r}" if branches[0] else ""
+        name = safe_text(branches[-1], multiline=False)
+        yield f"the work is on branch {name!r}, and merging it{into} is left to you"
 
 
 def _edited(state: State) -> Iterable[str]:

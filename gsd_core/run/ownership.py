@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from gsd_core.model.ids import COMPLETE, EXECUTE, INIT, PLAN, VERIFY, padded
 from gsd_core.model.step import StepRequest, StepResult, StepType
-from gsd_core.planning.changes import Change, ListPlans, MapRequirement, TickPhase, TickPlan
+from gsd_core.planning.changes import AddPhase, Change, ListPlans, MapRequirement, TickPhase, TickPlan
 
 from .step_types import may_write
 
@@ -33,10 +33,20 @@ def foreign_parts(step: StepRequest, result: StepResult, kind: StepType | None =
     def is_own(path: str) -> bool:
         return may_write(kind, step.phase, path) if kind else _is_own_file(step, path)
 
+    def is_own_planning(path: str) -> bool:
+        return PurePosixPath(path).parts[:1] == (".planning",) and is_own(path)
+
     return (
         *(f"the file {file.path!r}" for file in result.files if not is_own(file.path)),
+        *(f"{path!r}, which it moves or removes" for path in _gone(result) if not is_own_planning(path)),
         *_foreign_changes(step, result.changes),
     )
+
+
+def _gone(result: StepResult) -> Iterator[str]:
+    for move in result.moved:
+        yield from (move.path, move.target)
+    yield from result.removed
 
 
 def _is_own_file(step: StepRequest, path: str) -> bool:
@@ -78,6 +88,9 @@ def _foreign_changes(step: StepRequest, changes: tuple[Change, ...]) -> Iterator
                 allowed = step.kind == COMPLETE and change.phase == own
             case MapRequirement(status="Complete"):
                 allowed = step.kind == COMPLETE and change.phase == own
+            case AddPhase():
+                # The roadmap is complete when its phases are: only a step of the milestone may extend it.
+                allowed = step.phase is None and step.kind != INIT
             case _:
                 allowed = True
         if not allowed:

@@ -25,18 +25,22 @@ from gsd_core.errors import (
 from gsd_core.git import Git
 from gsd_core.git.history import existing_commits
 from gsd_core.git.untrusted import refuse_filters
-from gsd_core.machine.claims import standing
-from gsd_core.machine.due import is_initializing
+from gsd_core.journal.codec import structure
+from gsd_core.machine.due import is_initializing, starts_milestone
 from gsd_core.machine.state import State
 from gsd_core.model.ids import normal_phase
-from gsd_core.model.step import Idea
+from gsd_core.model.step import Idea, StepResult
+from gsd_core.planning.config import CONFIG, read_config
+from gsd_core.planning.config_keys import validate_config
 from gsd_core.planning.idea import parse_idea, read_idea
 from gsd_core.planning.model import Planning
 from gsd_core.planning.roadmap import PATH as ROADMAP
 from gsd_core.planning.survey import ARCHIVE, joined, read_planning
 from gsd_core.settings import RunSettings
 
+from .delivery import is_within
 from .last_run import LastRun
+from .next_milestone import milestone_to_start
 from .runtime import RunRequest
 
 LIMIT_BYTES = 400_000
@@ -130,10 +134,11 @@ async def check_project(request: RunRequest, git: Git, last: LastRun) -> None:
     await _check_operation(git)
     # Now rather than at the first commit, after the agent's work was paid for.
     await git.call(partial(refuse_filters, git.command))
+    validate_config(read_config(request.root), CONFIG)
     settings: RunSettings = request.settings.of(RunSettings)
     if not settings.accept_branch:
         await _check_branch(request, git, last)
-    await _check_planning_files(git)
+    await _check_planning_files(git, _unwritten(last))
     if not request.asked:
         check_idea(request.root, request.idea, last.state, request.info.command)
     _check_phases(request, last.state)
@@ -192,7 +197,7 @@ async def _check_operation(git: Git) -> None:
 async def _check_branch(request: RunRequest, git: Git, last: LastRun) -> None:
     """Refuse to continue an unfinished run on another branch: its files and its commits are not there."""
     before, now = last.branch, await git.branch()
-    if before is None or before == now or last.state.closed == "done":
+    if before is None or now in (before, last.branch_chosen or before) or last.state.closed == "done":
         return
     gsd = request.info.command
     accept = f"`{gsd} resume --accept-branch` continues here"
@@ -203,9 +208,27 @@ async def _check_branch(request: RunRequest, git: Git, last: LastRun) -> None:
     raise ProjectError(f"the run works {was}, but {here}", hint=hint)
 
 
-async def _check_planning_files(git: Git) -> None:
-    """Refuse to start without planning files that are committed: their work would be done again."""
-    missing = [entry.path for entry in await git.entries() if entry.missing and _is_planning(entry.path)]
+def _unwritten(last: LastRun) -> tuple[str, ...]:
+    """Return the paths that a recorded result moves or removes: a kill leaves them gone, not committed."""
+    results = {r.result for r in last.state.steps.values() if r.status == "result"}
+    found: list[str] = []
+    for fact in last.facts:
+        if fact.seq in results and fact.kind == "step.result":
+            result: StepResult = structure(fact.data["result"], StepResult)
+            found += [*result.removed, *(move.path for move in result.moved)]
+    return tuple(found)
+
+
+async def _check_planning_files(git: Git, expected: Sequence[str]) -> None:
+    """Refuse to start without planning files that are committed: their work would be done again.
+
+    Those at or below the *expected* paths may be missing.
+    """
+    missing = [
+        entry.path
+        for entry in await git.entries()
+        if entry.missing and _is_planning(entry.path) and not is_within(entry.path, expected)
+    ]
     if not missing:
         return
     paths = " ".join(shlex.quote(path) for path in missing)
@@ -228,10 +251,16 @@ def _listed(paths: Sequence[str]) -> str:
 def check_idea(root: Path, idea: Idea | None, state: State, gsd: str) -> None:
     """Raise ``UserError`` if the project at *root* and its last run's *state* have no place for *idea*.
 
-    An existing project is never initialized again: its PROJECT.md would be replaced. *gsd* is how to call
+    An existing project is never initialized again: its PROJECT.md would be replaced. If its milestones are
+    done, another idea starts the next one. *gsd* is how to call
     gsd for the project.
     """
-    if root.is_dir() and not is_initializing(state):
+    if root.is_dir() and milestone_to_start(root, idea, state, kept_idea(root)):
+        return
+    # A run that was interrupted between two milestones continues.
+    between = starts_milestone(state) or bool(state.run and state.closed is None)
+    between = between or any(record.status == "result" for record in state.steps.values())
+    if root.is_dir() and not is_initializing(state) and not between:
         planning = read_planning(root)
         if idea is None and planning.idle:
             raise ProjectError(f"nothing to do: {planning.idle}", hint=_idle_hint(root, gsd))
@@ -243,12 +272,6 @@ def check_idea(root: Path, idea: Idea | None, state: State, gsd: str) -> None:
         return
     if state.run and idea.sha256 == state.idea:
         return
-    complete = state.seen is not None and all(standing(state, phase) != "open" for phase in state.seen.phases)
-    if state.closed == "done" and complete:
-        raise IdeaError(
-            f"this project is complete for {state.idea_name!r}; {idea.name!r} is a different idea",
-            hint="gsd cannot add another milestone yet; use a new folder",
-        )
     if state.run and state.idea:
         raise IdeaError(
             f"a run for {state.idea_name!r} is in progress here; {idea.name!r} is a different idea",
@@ -274,9 +297,7 @@ def _refuse_idea(root: Path, idea: Idea | None, planning: Planning, gsd: str) ->
 def _idle_hint(root: Path, gsd: str) -> str:
     if not (root / ROADMAP).exists() and not any((root / ARCHIVE).glob("*-ROADMAP.md")):
         return f"restore .planning/ROADMAP.md, or write one, then continue with: {gsd} run"
-    return (
-        f"gsd cannot start another milestone yet; add its phases to .planning/ROADMAP.md and run `{gsd} run`"
-    )
+    return f"start the next milestone with: {gsd} run IDEA"
 
 
 def _check_phases(request: RunRequest, state: State) -> None:

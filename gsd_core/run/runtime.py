@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from gsd_core.files import read_below, write_below
+from gsd_core.files import move_below, read_below, remove_below, write_below
 from gsd_core.git import Git
 from gsd_core.git.untrusted import LocalProgram
 from gsd_core.hookspecs import RunInfo
@@ -240,6 +240,18 @@ class Effects:
             # The name of the draft, or none at all, would tell a reader little.
             exc.filename, exc.filename2 = str(path), None
             raise
+
+    def move(self, path: str, target: str) -> None:
+        """Move a file or folder of the project; folders above *target* are made."""
+        move_below(self.git.root, path, target)
+
+    def remove(self, path: str) -> None:
+        """Remove a file of the project; it may be gone already."""
+        remove_below(self.git.root, path)
+
+    async def tag(self, name: str, commit: str, message: str) -> str:
+        """Make an annotated tag unless it exists; return the commit that has it."""
+        return await self.git.tag(name, commit, safe_text(message))
 
     async def undo(self, undo: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
         """Undo what changed without the run; return what could not be undone. It can be repeated."""

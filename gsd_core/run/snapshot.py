@@ -16,19 +16,23 @@ from gsd_core.files import read_below
 from gsd_core.git import Git
 from gsd_core.hookspecs import ProjectInfo, gsd_write_config
 from gsd_core.journal.codec import unstructure
+from gsd_core.machine.due import starts_milestone
 from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot
 from gsd_core.model.step import StepSituation
+from gsd_core.planning.codebase import read_codebase
 from gsd_core.planning.handoff import read_handoff
 from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.survey import flaws, read_planning
 from gsd_core.plugins.calling import Hooks
-from gsd_core.sanitize import sanitize
+from gsd_core.sanitize import redact, sanitize
 
 from .runtime import Run
 from .step_types import completed_steps, with_due_steps
 
 log = logging.getLogger(__name__)
 
+MAX_FILES = 20_000
+"""How many of the tracked files of a project without phases the step types of plugins see."""
 PROJECT_FILE_LIMIT = 16_000
 """Characters of the project's CLAUDE.md that go into prompts."""
 
@@ -50,10 +54,11 @@ async def observe(run: Run) -> None:
         if flaw not in flaws(run.planning.phases):  # once, not after every step
             log.warning("%s", sanitize(flaw, multiline=False))
     run.planning = evolve(planning, config=merge_config(run.proposals, planning.config))
+    files = () if run.planning.phases else await run.git.files(MAX_FILES)
     snapshot = with_due_steps(
         snapshot_of(run.planning),
         run.step_types,
-        lambda phase: _situation(run, phase),
+        lambda phase: _situation(run, phase, files),
         run.hooks,
         run.planning,
     )
@@ -61,15 +66,23 @@ async def observe(run: Run) -> None:
         run.record("project.observed", unstructure(snapshot))
 
 
-def _situation(run: Run, phase: PhaseView | None) -> StepSituation:
+def _situation(run: Run, phase: PhaseView | None, files: tuple[str, ...]) -> StepSituation:
     return StepSituation(
         project=run.root,
         planning=run.planning,
         phase=phase,
+        files=files,
         completed=completed_steps(run.state, phase.number if phase else ""),
         depth=run.settings.depth,
         idea=run.idea.text if run.idea else "",
+        audit=run.settings.audit,
+        close=run.settings.close_milestone or _makes_room(run),
     )
+
+
+def _makes_room(run: Run) -> bool:
+    """Whether the milestone has to be closed because the run was started for the next one."""
+    return starts_milestone(run.state) and run.planning.milestone != run.state.milestone
 
 
 async def read_project(root: Path, git: Git) -> Planning:
@@ -84,6 +97,9 @@ async def read_project(root: Path, git: Git) -> Planning:
         pass  # optional, and written by people: an unreadable one must not stop the run
     else:
         documents["CLAUDE.md"] = instructions[:PROJECT_FILE_LIMIT]
+    for name, text in read_codebase(root).items():
+        # Other tools write these files too, and they go into prompts.
+        documents[f"codebase/{name}"] = redact(text)
     if handoff := read_handoff(root):
         documents["HANDOFF"] = handoff.text
     return evolve(planning, phases=phases, documents=documents)

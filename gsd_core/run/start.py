@@ -35,20 +35,23 @@ from gsd_core.journal.store import Journal
 from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import End
 from gsd_core.model.event import Event
-from gsd_core.model.ids import new_run_id
+from gsd_core.model.ids import INIT, StepId, new_run_id
 from gsd_core.model.notice import Notice
 from gsd_core.model.step import Idea
+from gsd_core.planning.config import CONFIG
+from gsd_core.planning.config_keys import unknown_keys
 from gsd_core.plugins.contexts import PluginContext
 from gsd_core.plugins.isolation import PluginFailure, report_failure
 from gsd_core.plugins.watchdog import Blocked, Watchdog
 from gsd_core.processes import boot_id, start_time
-from gsd_core.sanitize import clip, register_secrets, safe_text
+from gsd_core.sanitize import clip, register_secrets, safe_text, sanitize
 from gsd_core.settings import RunSettings, bind_settings, journals_folder
 from gsd_core.trust import KnownJournals
 
 from .guard import finish as finish_undoing
 from .last_run import LastRun, read_last_run
 from .loop import loop
+from .next_milestone import milestone_to_start
 from .notes import notes_of
 from .overlay import restore as restore_config
 from .phase_edits import finish_edit
@@ -65,6 +68,8 @@ from .stop import Stopper, stopping
 
 INBOX_POLL = timedelta(seconds=0.5)
 LIFESPAN_LIMIT = timedelta(seconds=30)
+MAX_KEYS = 20
+"""How many unknown keys of config.json are named."""
 
 log = logging.getLogger(__name__)
 
@@ -92,19 +97,29 @@ async def run_project(request: RunRequest) -> RunEnd:
                 last = read_last_run(journal)
                 await check_project(request, git, last)
             _remember(journal, request)
+            milestone = _next_milestone(request, last)
+            if milestone:
+                last = LastRun(seq=last.seq)  # a run of its own
             used = recorded_sandbox(last.facts)
             settings = request.settings.of(RunSettings)
             sandbox = await choose_sandbox(request.hooks, settings, request.root, used_before=used)
             if warning := warning_about(sandbox):
                 log.warning("%s", warning)
             try:
-                run, opening = await _open(request, journal, last, sandbox)
+                run, opening = await _open(request, journal, last, sandbox, milestone)
                 return await _run_to_end(run, opening)
             finally:
                 await sandbox.close()
         finally:
             await asyncio.sleep(0)  # a plugin failure at the very end is still recorded
             journal.close()
+
+
+def _next_milestone(request: RunRequest, last: LastRun) -> str:
+    """Return the milestone that the request's idea starts, if it starts one."""
+    if request.asked:
+        return ""
+    return milestone_to_start(request.root, request.idea, last.state, kept_idea(request.root))
 
 
 def _remember(journal: Journal, request: RunRequest) -> None:
@@ -119,12 +134,15 @@ def _remember(journal: Journal, request: RunRequest) -> None:
 
 
 async def _open(
-    request: RunRequest, journal: Journal, last: LastRun, sandbox: Sandbox
+    request: RunRequest, journal: Journal, last: LastRun, sandbox: Sandbox, milestone: str = ""
 ) -> tuple[Run, list[Record]]:
-    """Return the run, new or resumed, and the facts that opened it.
+    """Return the run, new or resumed, and the facts that opened it; a new one may start a *milestone*.
 
     From here on, earlier processes cannot write anything more about the run.
     """
+    if request.idea and _has_no_project(request, last):
+        # Only steps that were asked for, such as a survey: the idea begins a run of its own.
+        last = LastRun(seq=last.seq)
     run_id = last.id or new_run_id(request.clock())
     epoch = journal.raise_epoch(run_id)
     # Git processes get the run's id too: if one outlives this process, the next start has to end it
@@ -154,14 +172,19 @@ async def _open(
     opening: list[Record] = []
     interrupted = any(record.status == "running" for record in last.state.steps.values())
     await finish_edit(run)
-    planning = snapshot_of(await read_project(request.root, git))
+    read = await read_project(request.root, git)
+    if unknown := unknown_keys(read.config):
+        names = sanitize(", ".join(unknown[:MAX_KEYS]), multiline=False)
+        log.warning("%s: unknown keys are kept and have no effect: %s", CONFIG, names)
+    planning = snapshot_of(read)
     claims = claims_at_opening(last.state, planning, interrupted=interrupted)
     head = await git.head() or ""
     if not last.id:
         base = {"commit": head or None, "dirty": list(await git.dirty())}
         idea = unstructure(run.idea) if run.idea else None
-        earlier = bool(await git.trailed())
+        earlier = bool(await git.trailed()) and not any(journal.events(kinds=["run.started"]))
         data = {"idea": idea, "workflow": run.settings.workflow, "base": base, "journal_lost": earlier}
+        data |= {"milestone": milestone} if milestone else {}
         opening.append(run.record("run.started", data))
     elif interrupted:
         # What was committed since may be the agent's doing.
@@ -177,6 +200,13 @@ async def _open(
     for step, text in request.asked.items():
         run.record("step.asked", {"text": safe_text(text)}, step=step)
     return run, opening
+
+
+def _has_no_project(request: RunRequest, last: LastRun) -> bool:
+    """Whether the last run has no idea, no roadmap, and nothing left that it was asked to do."""
+    state = last.state
+    begun = str(StepId(kind=INIT)) in state.steps or (request.root / ".planning" / "ROADMAP.md").exists()
+    return bool(last.id) and not (state.idea or state.asked or begun)
 
 
 def _without_secrets(idea: Idea | None) -> Idea | None:

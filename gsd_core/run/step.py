@@ -57,7 +57,7 @@ from gsd_core.model.gap import GapReport
 from gsd_core.model.ids import COMPLETE, INIT
 from gsd_core.model.question import Answer, Inquiry
 from gsd_core.model.step import Accept, Found, Functions, StepRequest, StepResult, TaskCommit, Verified
-from gsd_core.planning.model import Task
+from gsd_core.planning.model import PhaseView, Plan, Task
 from gsd_core.planning.summary import with_notes
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.contexts import PluginContext, entered
@@ -75,7 +75,7 @@ from .questions import ask
 from .runtime import Run
 from .snapshot import installed_programs, plan_digests
 from .task_checks import about_earlier_attempts, check_before, replace_check
-from .tasks import commit_task, committed_tasks
+from .tasks import commit_task, committed_tasks, made_plan, record_plan
 from .timeouts import core_at_work, inactivity_of
 from .verification import detect, merge_gaps, run_in_checkout, with_committed_work, with_found_gaps
 from .work import (
@@ -142,19 +142,10 @@ async def _request(run: Run, start: Start) -> StepRequest:
     works_on_code = step.kind not in (INIT, COMPLETE)
     planning = with_notes(run.planning, run.root) if works_on_code else run.planning
     phase = planning.phase(step.phase) if step.phase else None
-    plan = next((p for p in phase.plans if p.id == step.detail), None) if phase else None
+    plan = next((p for p in phase.plans if p.id == step.detail), None) if phase else made_plan(run, str(step))
     report = GapReport(gaps=phase.verdict.gaps) if start.for_gaps and phase and phase.verdict else None
-    tasks_done: tuple[int, ...] = ()
-    if plan is not None and step.kind == "execute":
-        # The history as well as the journal: commits survive when the journal is lost.
-        in_history = await committed_tasks(run, str(step), plan)
-        facts = run.journal.events(run=run.id, kinds=["task.committed"])
-        recorded = {fact.data["task"] for fact in facts if fact.step == str(step)}
-        tasks_done = tuple(
-            task.number
-            for task in plan.tasks
-            if task.number in in_history or f"{plan.id}/{task.number}" in recorded
-        )
+    executes = plan is not None and (step.kind == "execute" or phase is None)
+    tasks_done = await _tasks_done(run, str(step), plan) if plan and executes else ()
     setbacks = _setbacks(run, str(step))
     return StepRequest(
         id=str(step),
@@ -175,6 +166,8 @@ async def _request(run: Run, start: Start) -> StepRequest:
         profile=run.settings.profile,
         depth=run.settings.depth,
         model=run.settings.model,
+        # A discussion that the user asks for has questions, whatever the settings say.
+        skip_discuss=run.state.options.skip_discuss and str(step) not in run.state.asked,
         planning=planning,
         now=run.now(),
         files=await run.git.files(MAX_FILES) if works_on_code else (),
@@ -182,6 +175,19 @@ async def _request(run: Run, start: Start) -> StepRequest:
         complete=tuple(one.number for one in run.state.seen.phases if standing(run.state, one) != "open")
         if run.state.seen
         else (),
+    )
+
+
+async def _tasks_done(run: Run, step: str, plan: Plan) -> tuple[int, ...]:
+    """Return the numbers of the tasks of *plan* that are committed."""
+    # The history as well as the journal: commits survive when the journal is lost.
+    in_history = await committed_tasks(run, step, plan)
+    facts = run.journal.events(run=run.id, kinds=["task.committed"])
+    recorded = {fact.data["task"] for fact in facts if fact.step == step}
+    return tuple(
+        task.number
+        for task in plan.tasks
+        if task.number in in_history or f"{plan.id}/{task.number}" in recorded
     )
 
 
@@ -268,8 +274,8 @@ async def _execute(run: Run, step: StepRequest, gate: StepGate) -> Attempt:
         result = _validate_result(run, step, outcome.value, outcome.plugin, "gsd_execute_step")
         if host.owned:
             await report_leftovers(run, step)
-        elif step.kind == "execute":
-            await settle_leftovers(run, step)
+        elif step.kind == "execute" or host.step.phase is None:
+            await settle_leftovers(run, host.step)
         return Attempt(step=step, result=result, owned=host.owned)
 
 
@@ -310,9 +316,9 @@ def _validate_result(run: Run, step: StepRequest, result: StepResult, plugin: st
             plugin, hook, f"the step {step.id} may not write {listed}: it belongs to another step"
         )
     if isinstance(result.outcome, Found):
-        if found is None or step.phase is None:
-            raise PluginError(plugin, hook, "only a step of a plugin's own kind in a phase can return Found")
-        return with_found_gaps(step, result, plugin)
+        if found is None:
+            raise PluginError(plugin, hook, "only a step of a plugin's own kind can return Found")
+        return result if step.phase is None else with_found_gaps(step, result, plugin)
     if step.kind != "verify":
         return result
     if not isinstance(result.outcome, Verified):
@@ -487,6 +493,33 @@ class Host:
             except Parked as exc:
                 self.parked = exc
                 raise
+
+    async def begin_plan(self, plan: Plan) -> StepRequest:
+        """See :class:`gsd_core.StepHost`."""
+        with core_at_work():
+            if self.step.phase is not None:
+                raise Permanent(f"step {self.step.id!r} belongs to a phase, whose plans are files")
+            # What was recorded, also in the first attempt: secrets are redacted in it.
+            recorded = made_plan(self.run, self.step.id) or record_plan(self.run, self.step, plan)
+            done = await _tasks_done(self.run, self.step.id, recorded)
+            self.step = attrs.evolve(self.step, plan=recorded, tasks_done=done)
+            try:
+                await keep_and_ask(self.run, self.step)
+            except Parked as exc:
+                self.parked = exc
+                raise
+            return self.step
+
+    async def find_gaps(self, phase: PhaseView) -> tuple[PhaseView, GapReport]:
+        """See :class:`gsd_core.StepHost`."""
+        with core_at_work():
+            step = attrs.evolve(self.step, phase=phase)
+            async with (
+                self.run.sandbox.around(step.tree) as inside,
+                guarded(self.run, step=step.id, attempt=step.attempt, inside=lambda: inside),
+            ):
+                found = await detect(self.run, step, self.gate)
+            return found.phase or phase, found.report or GapReport()
 
     async def check_before(self, task: Task) -> CheckResult:
         """See :class:`gsd_core.StepHost`."""

@@ -15,6 +15,7 @@ from attrs import evolve
 
 from gsd_core.errors import GsdError
 from gsd_core.git import GitUnavailable
+from gsd_core.journal.codec import structure, unstructure
 from gsd_core.model.checks import CheckResult
 from gsd_core.model.step import StepRequest, TaskCommit
 from gsd_core.planning.model import Plan, Task
@@ -116,7 +117,7 @@ async def commit_task(
             run,
             taken,
             clip(safe_text(subject, multiline=False), MAX_SUBJECT_LENGTH),
-            trailers(run, step.id, name),
+            {**trailers(run, step.id, name), **co_author(run)},
             empty=not taken,
             body=clip(safe_text(note).strip(), MAX_BODY_LENGTH),
         )
@@ -155,6 +156,29 @@ def trailers(run: Run, step: str, task: str = "") -> dict[str, str]:
     """Return the trailers of a commit; together they are unique in the history."""
     found = {"GSD-Run": run.id, "GSD-Step": step}
     return found | ({"GSD-Task": task} if task else {})
+
+
+def co_author(run: Run) -> dict[str, str]:
+    """Return the trailer that names a co-author, if the settings ask for one; no commit is found by it."""
+    named = clip(safe_text(run.settings.co_authored_by, multiline=False).strip(), MAX_SUBJECT_LENGTH)
+    return {"Co-Authored-By": named} if named else {}
+
+
+def made_plan(run: Run, step: str) -> Plan | None:
+    """Return the plan that the step made for itself, in this or an earlier attempt, if any."""
+    found: Plan | None = None
+    for fact in run.journal.events(run=run.id, kinds=["plan.made", "step.completed"]):
+        if fact.step == step:
+            found = structure(fact.data["plan"], Plan) if fact.kind == "plan.made" else None
+    return found
+
+
+def record_plan(run: Run, step: StepRequest, plan: Plan) -> Plan:
+    """Record a plan that the step made for itself, and return it as the journal has it."""
+    run.record("plan.made", {"plan": unstructure(plan)}, step=step.id, attempt=step.attempt)
+    found = made_plan(run, step.id)
+    assert found is not None
+    return found
 
 
 async def _known_commit(run: Run, step: StepRequest, plan: Plan, task: Task) -> TaskCommit | None:

@@ -26,6 +26,7 @@ from gsd_core.model.checks import CheckResult, TaskCheck
 from gsd_core.model.gap import Evidence, Gap, GapReport
 from gsd_core.model.ids import padded
 from gsd_core.model.step import FileWrite, Found, StepRequest, StepResult, Verified
+from gsd_core.planning.context import uncovered_decisions
 from gsd_core.planning.model import PhaseView, Plan, Requirement, Task
 from gsd_core.planning.must_haves import COVERAGE, MustHave, results_of, unserved_requirements
 from gsd_core.planning.verification import add_gaps, read_verification, render_verification
@@ -148,7 +149,7 @@ async def _with_own_gaps(
     if not any(plan.summary for plan in phase.plans):
         return found
     about_checks = [judge_check(check) for check in phase.checks]
-    own = [*unserved_requirements(phase, requirements), *checks.gaps]
+    own = [*unserved_requirements(phase, requirements), *uncovered_decisions(phase), *checks.gaps]
     if phase.history is not None:
         own += await find_undelivered(git, phase)
     known = {gap.key for gap in own}

@@ -26,13 +26,14 @@ from gsd_core.model.agent import (
     ToolUse,
 )
 from gsd_core.model.checks import CheckResult, ReplacedBecause, ReplacedCheck
+from gsd_core.model.gap import GapReport
 from gsd_core.model.ids import question_id
 from gsd_core.model.notice import Notice
 from gsd_core.model.question import Answer, Inquiry, Question
 from gsd_core.model.sandbox import Place, SandboxedCommand
-from gsd_core.model.step import Accept, Functions, TaskCommit
+from gsd_core.model.step import Accept, Functions, StepRequest, TaskCommit
 from gsd_core.model.usage import Usage
-from gsd_core.planning.model import Task
+from gsd_core.planning.model import PhaseView, Plan, Task
 
 MAX_COMPLAINTS = 2
 """How often the core lets an agent correct its answer."""
@@ -110,7 +111,8 @@ class FakeHost:
     *agent* plays the model, *answers* the human (by default the recommended option, but never for a
     ``human_only`` question), *checks* the commands. With *root*, only paths that exist below it can be
     committed. A commit creates a path unless the path is *there* before or in an earlier commit; *clock*
-    gives the time of commits. A check fails before its task unless it *passes_before*. Afterwards, look at
+    gives the time of commits. A check fails before its task unless it *passes_before*. *step* is needed for a
+    step that makes its own plan, *report* is what the detectors find. Afterwards, look at
     *tasks*, *inquiries*, *commits*, *commands* and *replaced*.
     """
 
@@ -122,6 +124,9 @@ class FakeHost:
     clock: Callable[[], datetime] | None = None
     passes_before: Collection[str] = ()
     run: str = "r-test"
+    step: StepRequest | None = None
+    report: GapReport = attrs.field(factory=GapReport)
+    plan: Plan | None = attrs.field(default=None, init=False)
     tasks: list[tuple[str, AgentTask]] = attrs.field(factory=list[tuple[str, AgentTask]], init=False)
     complaints: list[tuple[str, ...]] = attrs.field(factory=list[tuple[str, ...]], init=False)
     inquiries: list[Inquiry] = attrs.field(factory=list[Inquiry], init=False)
@@ -225,6 +230,17 @@ class FakeHost:
             task=task.number, was=task.check, check=check, reason=reason, because=because
         )
         self.replaced.append(decision)
+
+    async def begin_plan(self, plan: Plan) -> StepRequest:
+        """Record the plan, and return *step* with the recorded one."""
+        assert self.step is not None, "a host for a step that begins a plan needs the step"
+        self.plan = self.plan or plan
+        done = tuple(commit.task for commit in self.commits)
+        return attrs.evolve(self.step, plan=self.plan, tasks_done=done)
+
+    async def find_gaps(self, phase: PhaseView) -> tuple[PhaseView, GapReport]:
+        """Return the phase, and *report*."""
+        return phase, self.report
 
     async def commit_task(self, task: Task, subject: str, paths: Sequence[str], note: str = "") -> TaskCommit:
         """Run the task's check and record the commit; return the earlier one if there is one."""

@@ -221,6 +221,7 @@ _SUMMARIES: dict[str, Callable[[Data], str]] = {
     "run.opened": _run_opened,
     "run.closed": _run_closed,
     "guard.found": _guard_found,
+    "plan.made": lambda data: f"{data['plan']['id']}: {data['plan']['name']}",
     "plan.edited": _plan_edited,
     "phase.added": _phase_added,
     "todo.edited": _todo_edited,
@@ -246,5 +247,6 @@ _SUMMARIES: dict[str, Callable[[Data], str]] = {
     "notice.sent": _notice_sent,
     "plugin.failed": _plugin,
     "control.asked": _control,
+    "branch.switched": lambda data: f"{data['branch']} (before: {data['from'] or 'detached HEAD'})",
     "step.asked": lambda data: str(data["text"]),
 }

@@ -103,7 +103,10 @@ def _on_disk(state: State, phase: PhaseSnapshot, name: StepName) -> Progress:
     """Return the progress of a step according to its files alone."""
     match name:
         case "discuss":
-            return "completed" if phase.context else "skipped" if state.options.skip_discuss else "pending"
+            if phase.context:
+                return "completed"
+            # With plans, discuss is not due any more.
+            return "skipped" if state.options.skip_discuss and phase.plans else "pending"
         case "plan":
             return _share(sum(plan.on_disk for plan in phase.plans), len(phase.plans))
         case "execute":

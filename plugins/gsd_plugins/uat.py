@@ -65,6 +65,31 @@ class UatTest:
         return not self.result.startswith((*PASSED, *FAILED))
 
 
+@attrs.frozen(kw_only=True)
+class UatFile:
+    """A UAT.md as data: its tests, the entries under ``## Gaps``, and when it was *started*."""
+
+    tests: tuple[UatTest, ...] = ()
+    gaps: tuple[Mapping[str, Value], ...] = ()
+    started: str = ""
+
+
+def read_uat(project: Path, path: str) -> UatFile:
+    """Return the UAT.md at *path*, relative to *project*; empty if there is none.
+
+    Raises :class:`PlanningError` if it cannot be read.
+    """
+    if not (project / path).exists():
+        return UatFile()
+    front = read_frontmatter(_text(project, path), path=path)
+    sections = _sections(front.body)
+    return UatFile(
+        tests=tuple(_tests(sections.get("tests", ""))),
+        gaps=tuple(_listed_gaps(sections.get("gaps", ""), path)),
+        started=front.text("started"),
+    )
+
+
 @implements(gsd_find_gaps)
 async def find_uat_gaps(phase: PhaseView) -> Sequence[Gap] | GapReport:
     """Read the phase's acceptance tests, if any."""
@@ -99,24 +124,28 @@ def _read(path: Path, phase: PhaseView) -> GapReport:
     if file_is_closed:
         closed_tests |= {test.number for test in tests}
     name = path.name.removesuffix(".md")
+    # What failed is to be tested again, once plans have been executed to close it.
+    again = _closed_since(phase, as_texts(front.get("source")))
+    retested = {test.number for test in tests if again and test.result.startswith(FAILED)}
+    failed = [gap for gap in failed if as_text(gap.get("test", "")) not in retested]
     return GapReport(
         gaps=(
             *_with_unique_names([_listed_gap(gap, tests, name) for gap in failed]),
             *(
                 _failed_test(test, name)
                 for test in tests
-                if test.number not in closed_tests and test.result.startswith(FAILED)
+                if test.number not in {*closed_tests, *retested} and test.result.startswith(FAILED)
             ),
         ),
         human=tuple(
             HumanCheck(
                 test=test.name,
                 expected=test.first("expected"),
-                why=test.first("reason", "blocked_by") or test.result,
+                why=test.first("reported", "reason", "blocked_by") or test.result,
                 about=f"{name}:{test.number}",
             )
             for test in tests
-            if test.needs_check
+            if test.needs_check or (test.number in retested and not file_is_closed)
         ),
         evidence=tuple(
             Evidence(about=f"{name}:{test.number}", holds=True, proof=f"acceptance test: {test.result}")
@@ -124,6 +153,13 @@ def _read(path: Path, phase: PhaseView) -> GapReport:
             if test.result.startswith(PASSED)
         ),
     )
+
+
+def _closed_since(phase: PhaseView, tested: Sequence[str]) -> bool:
+    """Whether a plan that closes gaps was executed after the tests, whose summaries are *tested*."""
+    summaries = [Path(plan.summary).name for plan in phase.plans if plan.gap_closure and plan.summary]
+    known = {Path(name).name for text in tested for name in re.split(r"[,\s]+", text) if name}
+    return bool(known) and any(name not in known for name in summaries)
 
 
 def _text(project: Path, shown_path: str) -> str:

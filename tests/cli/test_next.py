@@ -161,7 +161,7 @@ def test_the_settings_of_the_project_count(tmp_path: Path) -> None:
 
     (tmp_path / "gsd.toml").write_text('[run]\nskip_discuss = true\nphases = "2"\n[unknown_plugin]\na = 1\n')
 
-    assert shown(tmp_path)["ready"] == ["2/plan"]
+    assert shown(tmp_path)["ready"] == ["2/discuss"]
 
 
 @pytest.mark.parametrize("profile", ["inherit", "adaptive"])

@@ -149,7 +149,7 @@ def test_every_error_of_every_source_is_reported_at_once(
         "gsd.toml: unknown key run.modle; did you mean 'model'?",
         "gsd.toml: run.gap_rounds: expected an integer, got 'many'",
         "gsd.toml: limits.idle: expected seconds or a duration such as '10m', got [1, 2]",
-        ".planning/config.json: run.profile: expected one of 'quality', 'balanced', 'budget', 'adaptive', "
+        ".planning/config.json: model_profile: expected one of 'quality', 'balanced', 'budget', 'adaptive', "
         "'inherit', got 'best'",
     ):
         assert problem in result.stderr

@@ -405,11 +405,6 @@ def test_without_an_idea_an_empty_folder_is_reported_before_any_login_check(tmp_
     [
         ({"PROJECT.md": "# A\n"}, "PROJECT.md"),
         ({"ROADMAP.md": "### Phase 1: A\n", "PROJECT.md": "# A\n"}, "PROJECT.md and ROADMAP.md"),
-        (
-            {"PROJECT.md": "# A\n", "ROADMAP.md": "## ✅ v1.0 A\n"},
-            "v1.0 is shipped: no milestone is in progress",
-        ),
-        ({"milestones/v1.0-ROADMAP.md": "# v1.0\n### Phase 1: A\n"}, "milestones/v1.0-ROADMAP.md"),
     ],
 )
 def test_an_idea_is_refused_for_an_existing_project_and_nothing_is_written(
@@ -424,6 +419,25 @@ def test_an_idea_is_refused_for_an_existing_project_and_nothing_is_written(
     assert named in result.stderr.splitlines()[0]
     assert f"gsd -C {bench.root} run" in result.stderr.splitlines()[-1]
     assert {path: path.read_bytes() for path in _files(bench.root)} == before
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"PROJECT.md": "# A\n", "ROADMAP.md": "## ✅ v1.0 A\n"},
+        {"milestones/v1.0-ROADMAP.md": "# v1.0\n### Phase 1: A\n"},
+    ],
+)
+def test_between_milestones_an_idea_starts_the_next_one(
+    bench: Bench, idea: Path, files: dict[str, str]
+) -> None:
+    make_project(bench.root, files)
+
+    result = call("run", idea, "-C", bench.root, "--agent", "rehearsal", "--dry-run")
+
+    assert result.exit_code == 0
+    assert "this starts milestone v1.1" in result.stderr
+    assert "first: start init" in result.stdout
 
 
 @pytest.mark.parametrize("verb", [("run",), ("resume",)])

@@ -297,7 +297,7 @@ def test_the_executor_can_write_and_run_commands() -> None:
 
     assert (task.role, task.writable, task.model) == ("executor", True, "sonnet")
     assert task.tools == ("Read", "Write", "Edit", "Bash", "Glob", "Grep", "AskUserQuestion")
-    assert [function.name for function in task.functions] == ["task_done"]
+    assert [function.name for function in task.functions] == ["task_done", "need_authentication"]
     assert "<plan text>" in task.prompt
 
 
@@ -658,3 +658,96 @@ def test_a_summary_of_a_resumed_step_has_the_earlier_notes() -> None:
     again = run(a_step(real_plan(), tasks_done=(1, 2), attempt=2), host).files[0].text
 
     assert again == first
+
+
+# What is left for later, and logins
+
+
+def test_what_does_not_belong_to_the_plan_is_deferred_and_listed(tmp_path: Path) -> None:
+    folder = tmp_path / ".planning/phases/01-notes"
+    folder.mkdir(parents=True)
+    (folder / "deferred-items.md").write_text(
+        "# Deferred Items\n\n## 01-00\n\n- Old\n\n## 01-01\n\n- Stale\n"
+    )
+    host = FakeHost(agent=does(1, 2, deferred=["test_old fails\n# since May"]))
+    step = evolve(a_step(a_plan()), project=tmp_path)
+    result = run(step, host)
+    texts = {file.path.rpartition("/")[2]: file.text for file in result.files}
+
+    assert "## Deferred Issues\n\n- test_old fails # since May\n" in texts["01-01-SUMMARY.md"]
+    assert texts["deferred-items.md"] == (
+        "# Deferred Items\n\n## 01-00\n\n- Old\n\n## 01-01\n\n- test_old fails # since May\n"
+    )
+    (folder / "deferred-items.md").write_text(texts["deferred-items.md"])
+    again = run(evolve(step, tasks_done=(1, 2)), host).files
+    assert [file.path[-10:] for file in again] == ["SUMMARY.md"], "repeated without a change"
+
+
+def test_the_prompt_has_an_index_of_the_projects_skills(tmp_path: Path) -> None:
+    def write(folder: str, text: str) -> None:
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "SKILL.md").write_text(text)
+
+    write(".agents/skills/charts", "---\nname: charts\ndescription: Draw\n  charts\n---\nSECRET BODY\n")
+    write(".claude/skills/charts", "---\nname: charts\ndescription: Another\n---\n")
+    write(".claude/skills/broken", "---\nname: [\n---\n")
+    write(".claude/skills/silent", "no frontmatter\n")
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    write(str(outside), "---\nname: outside\ndescription: Elsewhere\n---\n")
+    (tmp_path / ".agents/skills/linked").symlink_to(outside)
+    host = FakeHost(agent=does(1, 2))
+    run(evolve(a_step(a_plan()), project=tmp_path, tree=tmp_path), host)
+    prompt = host.task("execute").prompt
+
+    assert "- charts (.agents/skills/charts/SKILL.md): Draw charts" in prompt
+    assert not any(text in prompt for text in ("SECRET BODY", "Another", "broken", "silent", "Elsewhere"))
+
+
+LOGIN = {"service": "the registry", "message": "401 not logged in", "action": "Run: registry login"}
+
+
+def logs_in(replies: list[str], *calls: dict[str, Any]) -> Agent:
+    async def play(turn: Turn) -> Any:
+        replies.extend([await turn.call("need_authentication", **call) for call in calls])
+        for number in (1, 2):
+            await turn.call("task_done", task=number, files=["notes.py"], note="")
+        return NOTHING
+
+    return {"execute": play}
+
+
+def test_a_missing_login_is_asked_of_a_person_and_costs_no_attempt() -> None:
+    replies: list[str] = []
+    host = FakeHost(agent=logs_in(replies, LOGIN, LOGIN), answers=["Done", "no account"])
+    result = run(a_step(a_plan()), host)
+    first, second = (inquiry.questions[0] for inquiry in host.inquiries)
+
+    assert first.human_only
+    assert all(text in first.text for text in LOGIN.values())
+    assert first.text != second.text
+    assert replies[0].startswith("The human has done it")
+    assert "no account" in replies[1]
+    assert "the registry: Run: registry login (done)" in result.files[0].text
+    assert [commit.task for commit in host.commits] == [1, 2]
+
+
+def test_no_policy_logs_in() -> None:
+    with pytest.raises(Parked):
+        run(a_step(a_plan()), FakeHost(agent=logs_in([], LOGIN)))
+
+
+def test_a_login_is_not_asked_for_again_and_again() -> None:
+    replies: list[str] = []
+    calls = [LOGIN] * 7
+    host = FakeHost(agent=logs_in(replies, *calls), answers=["Done"] * 7)
+    run(a_step(a_plan()), host)
+
+    assert len(host.inquiries) == 5
+    assert "issues" in replies[5]
+    assert "Not valid" in asyncio.run(_reply_to({**LOGIN, "action": " "}))
+
+
+async def _reply_to(call: dict[str, Any]) -> str:
+    replies: list[str] = []
+    await native.execute_step(a_step(a_plan()), FakeHost(agent=logs_in(replies, call)))
+    return replies[0]

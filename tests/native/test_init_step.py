@@ -174,7 +174,9 @@ def test_an_idea_cannot_close_its_fence(text: str) -> None:
     assert re.sub(r"\[S\d+\] ", "", inside) == text.strip()
     assert closed
     assert opened[1] not in inside
-    assert re.fullmatch(r"The statements of the idea are S1 to S\d+\.\n\nAt most 8 phases\.", rest.strip())
+    assert re.fullmatch(
+        r"The statements of the idea are S1 to S\d+\.\n\nDepth standard: .*At most 8 phases\.", rest.strip()
+    )
 
 
 def test_the_name_of_an_idea_cannot_open_a_tag() -> None:

@@ -325,6 +325,12 @@ def test_the_planner_has_read_only_tools() -> None:
         ({}, "", "opus"),
         ({"model_overrides": {"gsd-planner": "haiku"}}, "", "haiku"),
         ({}, "sonnet", "sonnet"),
+        ({"model_overrides": {"gsd-planner": "haiku"}}, "sonnet", "sonnet"),
+        ({"model_overrides": {"gsd-planner": "inherit"}}, "", ""),
+        ({"models": {"planning": "sonnet", "execution": "haiku"}}, "", "sonnet"),
+        ({"models": {"planning": "sonnet"}, "model_overrides": {"gsd-planner": "haiku"}}, "", "haiku"),
+        ({"model_profile_overrides": {"claude": {"opus": "claude-x"}}}, "", "claude-x"),
+        ({"model_profile_overrides": {"codex": {"opus": "other"}}}, "", "opus"),
     ],
 )
 def test_the_model_comes_from_the_run_then_the_config_then_the_profile(
@@ -335,6 +341,19 @@ def test_the_model_comes_from_the_run_then_the_config_then_the_profile(
     run(evolve(a_step(model=model), planning=planning), host)
 
     assert host.task("plan").model == expected
+
+
+def test_the_planner_is_told_the_project_s_commands_and_language() -> None:
+    host = FakeHost(agent={"plan": {"plans": [an_answer()]}})
+    workflow = {"test_command": "make test\n# Do this instead", "build_command": None}
+    config = {"workflow": workflow, "response_language": "Portuguese"}
+    planning = Planning(phases=(PHASE,), requirements=(NOTE,), config=config)
+    run(evolve(a_step(), planning=planning), host)
+
+    prompt = host.task("plan").prompt
+    assert "- tests: make test # Do this instead" in prompt
+    assert "build:" not in prompt
+    assert "Portuguese" in prompt
 
 
 def test_the_planner_prompt_contains_earlier_results_and_the_project_s_rules() -> None:

@@ -307,7 +307,7 @@ def test_a_manual_check_is_asked() -> None:
 def test_a_rejected_manual_check_is_a_gap_in_the_human_s_words(words: str) -> None:
     report = report_of(a_step(ADD), FakeHost(agent=says(HUMAN), answers=[words]))
 
-    assert [(gap.about, gap.reason) for gap in report.gaps] == [("01-01:T1", words)]
+    assert [(gap.about, gap.reason) for gap in report.gaps] == [("01-01:T1", f"{words} (major)")]
     assert report.human == ()
 
 

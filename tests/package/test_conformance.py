@@ -27,12 +27,14 @@ from gsd_core import (
     Option,
     PhaseView,
     Plan,
+    Planning,
     ProjectInfo,
     Question,
     RunInfo,
     Spend,
     StepRequest,
     StepResult,
+    StepSituation,
     Stop,
     TickPhase,
     ToolUse,
@@ -42,11 +44,13 @@ from gsd_core import (
 from gsd_core.hookspecs import gsd_run_agent
 from gsd_core.plugins.discovery import DEFAULT_PLUGINS
 from gsd_core.plugins.loading import build_manager
-from gsd_core.testing import FakeAgentHost
+from gsd_core.run.step_types import collect_step_types
+from gsd_core.testing import FakeAgentHost, make_hooks
 from gsd_core.testing import a_process as kit_process
 from gsd_core.testing import conformance as kit
 from gsd_core.testing.fakes import FakeHost
 from gsd_plugins import claude, rehearsal
+from gsd_plugins import native as native_plugin
 from gsd_plugins.answers import AnswersSettings
 from gsd_plugins.apprise import AppriseSettings
 from gsd_plugins.budget import BudgetSettings
@@ -91,8 +95,15 @@ def task(tree: Path) -> AgentTask:
     )
 
 
+def check_native_steps_come_at_the_end(plugin: Any, tree: Path) -> None:
+    found = list(native_plugin.steps())
+    assert [(one.kind, one.before) for one in found] == [("audit", "end"), ("close", "end")]
+    nothing = StepSituation(project=Path("nowhere"), planning=Planning())
+    assert not any(one.due(nothing) for one in found)
+
+
 def check_native_executes_code_steps(plugin: Any, tree: Path) -> None:
-    other = attrs.evolve(step(tree), id="survey", kind="survey", phase=None)
+    other = attrs.evolve(step(tree), id="no-such-kind", kind="no-such-kind", phase=None)
     result = kit.check_execute_step(plugin, step(tree), FakeHost(), declines=other)
 
     assert result is not None
@@ -202,6 +213,12 @@ def check_a_sandbox_of_another_system_declines(plugin: Any, tree: Path) -> None:
     assert sys.platform == "darwin" or kit.check_sandbox(plugin, kit_process(tree)) is None
 
 
+def check_kinds_are_valid(plugin: Any, tree: Path) -> None:
+    found = collect_step_types(make_hooks(native=plugin)).types
+    assert {one.kind for _, one in found} <= set(plugin.STEPS)
+    assert all(one.title for _, one in found)
+
+
 CHECKS: dict[tuple[str, str], Check] = {
     ("bubblewrap", "sandbox"): check_processes_are_confined,
     ("seatbelt", "sandbox"): check_a_sandbox_of_another_system_declines,
@@ -210,6 +227,7 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("rehearsal", "lifespan"): check_lifespan,
     ("rehearsal", "settings"): check_settings,
     ("native", "execute_step"): check_native_executes_code_steps,
+    ("native", "steps"): check_kinds_are_valid,
     ("commands", "doctor"): lambda plugin, tree: kit.check_doctor(plugin),
     ("terminal", "answer"): check_no_answer_without_a_terminal,
     ("terminal", "lifespan"): check_lifespan,

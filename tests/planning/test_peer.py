@@ -29,7 +29,7 @@ from gsd_core import (
     Truth,
 )
 from gsd_core.planning.config import default_config, render_config
-from gsd_core.planning.context import render_context
+from gsd_core.planning.context import Decision, Scope, render_context
 from gsd_core.planning.edit import apply_changes
 from gsd_core.planning.must_haves import required_of
 from gsd_core.planning.plan import render_plan
@@ -188,7 +188,8 @@ def summary_of(plan: Plan) -> str:
 
 
 def context_of(view: PhaseView) -> str:
-    return render_context(view, [("Storage", "One file"), ("Storage", "JSON")], ["Names"], DATE)
+    decisions = [Decision(area="Storage", text="One file"), Decision(area="Storage", text="JSON")]
+    return render_context(view, decisions, Scope(discretion=("Names",)), DATE)
 
 
 def test_our_reader_reads_a_finished_project_as_complete(finished: Path) -> None:

@@ -23,7 +23,7 @@ from gsd_core import (
     Task,
     Truth,
 )
-from gsd_core.planning.context import render_context
+from gsd_core.planning.context import Decision, Scope, render_context
 from gsd_core.planning.frontmatter import read_frontmatter
 from gsd_core.planning.markdown import clean
 from gsd_core.planning.plan import parse_plan, render_plan
@@ -168,7 +168,12 @@ def view(text: str) -> PhaseView:
 
 @with_hostile_text
 def test_a_context_has_only_the_blocks_of_its_template(text: str) -> None:
-    written = render_context(view(text), [(text, text)], [text], "2026-01-31")
+    written = render_context(
+        view(text),
+        [Decision(area=text, text=text, notes=(text,))],
+        Scope(included=(text,), excluded=(text,), deferred=(text,), discretion=(text,)),
+        "2026-01-31",
+    )
 
     tags = re.findall(r"</?(?:domain|decisions|specifics|deferred)>", written)
     assert tags == [

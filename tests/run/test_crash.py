@@ -69,6 +69,22 @@ class CrashingEffects(Effects):
         super().write(path, text)
         self.fuse(f"after writing {path.name}")
 
+    def move(self, path: str, target: str) -> None:
+        self.fuse(f"before moving {path}")
+        super().move(path, target)
+        self.fuse(f"after moving {path}")
+
+    def remove(self, path: str) -> None:
+        self.fuse(f"before removing {path}")
+        super().remove(path)
+        self.fuse(f"after removing {path}")
+
+    async def tag(self, name: str, commit: str, message: str) -> str:
+        self.fuse(f"before tag {name}")
+        tagged = await super().tag(name, commit, message)
+        self.fuse(f"after tag {name}")
+        return tagged
+
     async def commit(
         self,
         paths: Collection[str],

@@ -222,6 +222,9 @@ def test_a_human_may_skip_what_fails_or_abort(tmp_path: Path, choice: str, code:
 
     assert (end.exit, end.reason) == (code, reason)
     assert len(agent.of("executor")) == 1
+    [question] = [question for question in human.asked if "failed" in question.text]
+    skip = next(option for option in question.options if option.label == "Skip")
+    assert skip.description == "leave phase 1 undone, and with it what depends on it: phase 2"
 
 
 def test_an_answer_to_an_escalation_after_the_end_counts_for_the_next_start(tmp_path: Path) -> None:

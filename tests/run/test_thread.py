@@ -23,6 +23,7 @@ def test_an_idea_becomes_a_verified_phase_with_a_commit_for_each_task(tmp_path: 
         ("1/execute/01-01", ""),
         ("1/verify", ""),
         ("1/complete", ""),
+        ("audit/v1.0", ""),
     ]
     assert h.git(root, "status", "--porcelain") == ""
 

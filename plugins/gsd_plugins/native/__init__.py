@@ -5,24 +5,45 @@ Agents return data; code checks it and writes the planning files.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeAlias
 
-from gsd_core import StepHost, StepRequest, StepResult, implements
-from gsd_core.hookspecs import gsd_execute_step
+from gsd_core import StepHost, StepRequest, StepResult, StepType, implements
+from gsd_core.hookspecs import gsd_execute_step, gsd_steps
 
-from . import complete, discuss, execute, init, plan, verify
+from . import audit, close, complete, debug, discuss, execute, init, plan, quick, research, survey, verify
 
 Execute: TypeAlias = Callable[[StepRequest, StepHost], Awaitable[StepResult]]
 
 STEPS: Mapping[str, Execute] = {
     "init": init.execute,
     "discuss": discuss.execute,
+    "research": research.execute,
     "plan": plan.execute,
     "execute": execute.execute,
     "verify": verify.execute,
     "complete": complete.execute,
+    "debug": debug.execute,
+    "audit": audit.execute,
+    "close": close.execute,
+    "quick": quick.execute,
+    "survey": survey.execute,
 }
+
+
+@implements(gsd_steps)
+def steps() -> Iterable[StepType]:
+    """Contribute the steps that not every phase has, and those of a milestone that is done.
+
+    Existing code is surveyed before the project is initialized. A phase is researched before it is planned,
+    and gaps are diagnosed. A milestone is audited before it is closed.
+    """
+    yield survey.step_type
+    yield research.step_type
+    yield debug.STEP_TYPE
+    yield quick.step_type
+    yield audit.step_type
+    yield close.step_type
 
 
 @implements(gsd_execute_step)

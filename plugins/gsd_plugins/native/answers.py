@@ -14,6 +14,7 @@ import attrs
 
 from gsd_core import AgentFunction, Severity
 from gsd_core.planning.model import TaskType
+from gsd_core.planning.research import Confidence, Topic
 
 T = TypeVar("T")
 Json: TypeAlias = dict[str, Any]
@@ -151,16 +152,33 @@ class PlansAnswer:
 
 
 @attrs.frozen(kw_only=True)
+class DocumentAnswer:
+    """A document about the existing code: *name* is that of its file."""
+
+    name: str
+    text: str
+
+
+@attrs.frozen(kw_only=True)
+class DocumentsAnswer:
+    """The answer of a codebase mapper."""
+
+    documents: tuple[DocumentAnswer, ...]
+
+
+@attrs.frozen(kw_only=True)
 class ReportAnswer:
     """The executor's final answer. It has no status: whether a plan is done is decided by its commits.
 
-    *summary* is one sentence on what there is now; an answer without it is valid.
+    *summary* is one sentence on what there is now; an answer without it is valid. *deferred* is work that
+    does not belong to the plan and is left for later.
     """
 
     summary: str = ""
     deviations: tuple[str, ...]
     decisions: tuple[str, ...]
     issues: tuple[str, ...]
+    deferred: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -205,6 +223,53 @@ class VerdictsAnswer:
 
 
 @attrs.frozen(kw_only=True)
+class ClaimAnswer:
+    """Something that the researcher found out; *sources* are numbers of its sources, counted from 1."""
+
+    topic: Topic
+    name: str
+    text: str
+    sources: tuple[int, ...]
+
+
+@attrs.frozen(kw_only=True)
+class SourceAnswer:
+    """A page that supports claims of the researcher."""
+
+    url: str
+    supports: str
+    confidence: Confidence
+
+
+@attrs.frozen(kw_only=True)
+class ResearchAnswer:
+    """The researcher's answer."""
+
+    summary: str
+    claims: tuple[ClaimAnswer, ...]
+    sources: tuple[SourceAnswer, ...]
+    questions: tuple[str, ...]
+    confidence: Confidence
+
+
+@attrs.frozen(kw_only=True)
+class PlanIssueAnswer:
+    """What the reviewer of plans objects to in the plan with that id."""
+
+    plan: str
+    severity: Literal["blocker", "warning"]
+    problem: str
+    fix: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class PlanIssuesAnswer:
+    """The answer of the reviewer of plans."""
+
+    issues: tuple[PlanIssueAnswer, ...]
+
+
+@attrs.frozen(kw_only=True)
 class RunCommand:
     """The arguments of ``run_command``."""
 
@@ -221,11 +286,87 @@ class TaskDone:
 
 
 @attrs.frozen(kw_only=True)
+class NeedAuthentication:
+    """The arguments of ``need_authentication``: who refused, in which words, and what a person must do."""
+
+    service: str
+    message: str
+    action: str
+
+
+@attrs.frozen(kw_only=True)
 class CheckAnswer:
     """The planner's decision about a task's check; the same command means that it is kept."""
 
     check: str
     reason: str
+
+
+@attrs.frozen(kw_only=True)
+class ChoiceAnswer:
+    """An option of a question about a phase; *description* says what it means for the user."""
+
+    label: str
+    description: str
+
+
+@attrs.frozen(kw_only=True)
+class GrayAreaAnswer:
+    """Something that the idea leaves open; *recommended* is the number of an option, counted from 1."""
+
+    area: str
+    question: str
+    why: str
+    options: tuple[ChoiceAnswer, ...]
+    recommended: int
+
+
+@attrs.frozen(kw_only=True)
+class DiscussionAnswer:
+    """The discusser's answer: what to ask, and what the phase is about."""
+
+    questions: tuple[GrayAreaAnswer, ...]
+    in_scope: tuple[str, ...]
+    out_of_scope: tuple[str, ...]
+    deferred: tuple[str, ...]
+    discretion: tuple[str, ...]
+
+
+@attrs.frozen(kw_only=True)
+class ClueAnswer:
+    """One thing that a debugger examined: what it *checked*, what it *found*, and what that means."""
+
+    checked: str
+    found: str
+    implication: str
+
+
+@attrs.frozen(kw_only=True)
+class PlaceAnswer:
+    """A file that has to do with a root cause, and what is wrong in it."""
+
+    path: str
+    issue: str
+
+
+@attrs.frozen(kw_only=True)
+class DiagnosisAnswer:
+    """The diagnosis of one *gap* (its key); an empty *root_cause* means that it was not found."""
+
+    gap: str
+    actual: str
+    reproduction: str
+    clues: tuple[ClueAnswer, ...]
+    root_cause: str
+    files: tuple[PlaceAnswer, ...]
+    fix: str
+
+
+@attrs.frozen(kw_only=True)
+class DiagnosesAnswer:
+    """The debugger's answer: one diagnosis for each gap."""
+
+    diagnoses: tuple[DiagnosisAnswer, ...]
 
 
 class InvalidAnswer(ValueError):
@@ -328,12 +469,23 @@ ROADMAP = schema_of(RoadmapAnswer)
 PLANS = schema_of(PlansAnswer)
 REPORT = schema_of(ReportAnswer)
 CHECK = schema_of(CheckAnswer)
+DIAGNOSES = schema_of(DiagnosesAnswer)
+DISCUSSION = schema_of(DiscussionAnswer)
+DOCUMENTS = schema_of(DocumentsAnswer)
 VERDICTS = schema_of(VerdictsAnswer)
+RESEARCH = schema_of(ResearchAnswer)
+PLAN_ISSUES = schema_of(PlanIssuesAnswer)
 
 TASK_DONE = AgentFunction(
     name="task_done",
     description="Check and commit a finished task; returns the result.",
     schema=schema_of(TaskDone),
+)
+
+NEED_AUTHENTICATION = AgentFunction(
+    name="need_authentication",
+    description="Have a person log in or provide a key; returns once that is done.",
+    schema=schema_of(NeedAuthentication),
 )
 
 RUN_COMMAND = AgentFunction(

@@ -7,9 +7,13 @@ import attrs
 from gsd_core import Answer, Inquiry, Option, Plan, Question, StepRequest, Task
 from gsd_core.planning.markdown import elements, named
 
+from .answers import NeedAuthentication
+
 WORKS = Option(label="Works", description="It works as expected.", recommended=True)
 BROKEN = Option(label="Does not work", description="Describe what is wrong.")
 DONE = Option(label="Done", description="I have done this.")
+CANNOT = Option(label="Not possible", description="The plan has to do without it; say how.")
+MAX_MESSAGE = 1000
 
 
 def inquiry_for(step: StepRequest, plan: Plan, task: Task, rejections: int) -> Inquiry:
@@ -54,6 +58,20 @@ def inquiry_for(step: StepRequest, plan: Plan, task: Task, rejections: int) -> I
         questions=(question,),
         reason=f"task {task.number} of plan {plan.id} needs a person: {task.name}",
     )
+
+
+def authentication_inquiry(step: StepRequest, plan: Plan, call: NeedAuthentication, number: int) -> Inquiry:
+    """Return the question for the *number*-th login that the plan needs; no policy may answer it."""
+    # The text is part of a question's identity: a second login is another question.
+    again = f"(Login {number} of this plan.)" if number > 1 else ""
+    question = Question(
+        text=_text(f"{call.service} needs a login.", call.message[:MAX_MESSAGE], call.action, again),
+        header="Please log in",
+        options=(DONE, CANNOT),
+        human_only=True,
+    )
+    reason = f"plan {plan.id} needs access to {call.service}"
+    return Inquiry(kind="checkpoint", step=step.id, questions=(question,), reason=reason)
 
 
 def is_satisfied(task: Task, answer: Answer) -> bool:

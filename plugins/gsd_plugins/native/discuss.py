@@ -1,38 +1,204 @@
-"""discuss: record the decisions that a phase is planned by.
+"""discuss: ask what the idea leaves open about a phase, and record the decisions that it is planned by.
 
-No questions are asked here: the decisions are the project's constraints, and Claude decides the rest.
+An agent that has looked at the idea and the code finds the questions, but it decides none of them: a decision
+is the option that was chosen, or the words of the person who answered. If nobody answers, the user's own
+policy decides, and CONTEXT.md says so.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable, Iterator, Sequence
 
-from gsd_core import FileWrite, StepHost, StepRequest, StepResult, padded
-from gsd_core.planning.context import render_context
+from gsd_core import (
+    AgentResult,
+    AgentTask,
+    Answer,
+    FileWrite,
+    Inquiry,
+    Limits,
+    Option,
+    PhaseView,
+    Question,
+    StepHost,
+    StepRequest,
+    StepResult,
+    padded,
+)
+from gsd_core.planning.context import INFORMATIONAL, Decision, Scope, add_decisions, render_context
 
+from .answers import DISCUSSION, DiscussionAnswer, GrayAreaAnswer, parse_answer, validate_answer
+from .models import model_for
 from .paths import date_of, phase_file, phase_of, position
+from .plan_checks import normalized
+from .prompt_context import (
+    bullets,
+    constraints,
+    constraints_section,
+    conventions_section,
+    decisions_section,
+    existing_plans_section,
+    fence,
+    files_section,
+    follow_up,
+    join,
+    notes_section,
+    phase_section,
+    prompt_text,
+    section,
+    system_prompt,
+)
 
 DISCRETION = "Everything that the decisions above, the goal and the requirements leave open."
-
-_SECTION = re.compile(r"^## Constraints\s*$(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-_BULLET = re.compile(r"^[-*] +(?:\*\*(.+?):?\*\*:? *)?(.+)$", re.MULTILINE)
+MAX_QUESTIONS = 4
+OPTIONS = range(2, 5)
 
 
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
-    """Write the phase's CONTEXT.md."""
+    """Find what is open about the phase, have it decided, and write its CONTEXT.md."""
     phase = phase_of(step)
-    decisions = constraints(step.planning.documents.get("PROJECT.md", ""))
-    text = render_context(phase, decisions=decisions, discretion=(DISCRETION,), date=date_of(step))
+    task = AgentTask(
+        step=step.id,
+        run=step.run,
+        role="discusser",
+        system=system_prompt("discuss"),
+        prompt=_prompt(step, phase),
+        tools=("Read", "Glob", "Grep"),
+        schema=DISCUSSION,
+        model=model_for("discusser", step),
+        tree=step.tree,
+        limits=Limits(turns=40),
+    )
+    seen: set[str] = set()
+    result = await host.run_agent("discuss", task, _accept(seen))
+    found = parse_answer(DiscussionAnswer, result.value)
+    decided, answers = await _decide(step, host, found.questions)
+    if any(not one.is_assumption and one.chosen != _recommended(q) for q, one in answers):
+        # Only an answer that the agent did not expect can open new questions.
+        seen.update(normalized(question.question) for question in found.questions)
+        said = fence("answers", "\n".join(f"- {q.question}\n  {one.words}" for q, one in answers))
+        again = follow_up(task, result, join(prompt_text("discuss_again"), said))
+        result = await host.run_agent("discuss-again", again, _accept(seen))
+        found = parse_answer(DiscussionAnswer, result.value)
+        more, _ = await _decide(step, host, found.questions)
+        decided = (*decided, *more)
     number = padded(phase.number)
+    if phase.context:
+        # Discussed again at the user's wish: what people or other tools wrote there stays.
+        text = add_decisions(phase.context, decided)
+    else:
+        scope = Scope(
+            included=found.in_scope,
+            excluded=found.out_of_scope,
+            deferred=found.deferred,
+            discretion=(*found.discretion, DISCRETION),
+        )
+        text = render_context(phase, [*_constraints(step), *decided], scope, date_of(step))
+    status = "Ready to plan" if not phase.plans else "Planned"
     return StepResult(
         subject=f"docs({number}): capture phase context",
         files=(FileWrite(path=phase_file(phase, f"{number}-CONTEXT.md"), text=text),),
-        changes=(position(step, status="Ready to plan", activity=f"Phase {phase.number} context gathered"),),
+        changes=(position(step, status=status, activity=f"Phase {phase.number} context gathered"),),
     )
 
 
-def constraints(project: str) -> tuple[tuple[str, str], ...]:
-    """Return the constraints listed in a PROJECT.md, each as its type and its text."""
-    section = _SECTION.search(project.replace("\r\n", "\n"))
-    bullets: list[tuple[str, str]] = _BULLET.findall(section[1]) if section else []
-    return tuple((kind or "Constraint", text) for kind, text in bullets)
+def _constraints(step: StepRequest) -> tuple[Decision, ...]:
+    # They limit every phase, so not every phase has a plan that implements them.
+    listed = constraints(step.planning.documents.get("PROJECT.md", ""))
+    return tuple(Decision(area=kind, text=text, tag=INFORMATIONAL) for kind, text in listed)
+
+
+def _prompt(step: StepRequest, phase: PhaseView) -> str:
+    return join(
+        phase_section(step, phase),
+        constraints_section(step, phase),
+        decisions_section(phase),
+        existing_plans_section(step, phase),
+        notes_section(step, phase),
+        _other_phases(step, phase),
+        files_section(step, phase),
+        conventions_section(step),
+        section("The owner wants to discuss", fence("wish", step.text)),
+    )
+
+
+def _other_phases(step: StepRequest, phase: PhaseView) -> str:
+    others = (f"{one.number}: {one.name}" for one in step.planning.phases if one.number != phase.number)
+    return section("Other phases, which are not to be discussed", fence("phases", bullets(others)))
+
+
+def _accept(seen: set[str]) -> Callable[[AgentResult], Sequence[str]]:
+    """Return the check of a discusser's answer; *seen* are the questions that were asked before."""
+
+    def problems(result: AgentResult) -> Iterator[str]:
+        if invalid := validate_answer(DiscussionAnswer, result.value):
+            yield from invalid
+            return
+        questions = parse_answer(DiscussionAnswer, result.value).questions
+        if len(questions) > MAX_QUESTIONS:
+            yield f"questions: at most {MAX_QUESTIONS}, keep those that change the most"
+        texts = [normalized(question.question) for question in questions]
+        for number, question in enumerate(questions):
+            where = f"questions[{number}]"
+            labels = [normalized(option.label) for option in question.options]
+            if not texts[number] or texts[number] in texts[:number]:
+                yield f"{where}: an empty question, or one that is there twice"
+            if texts[number] in seen:
+                yield f"{where}: it was answered already"
+            if len(labels) not in OPTIONS or len(set(labels)) < len(labels) or not all(labels):
+                yield f"{where}.options: two to four options with different labels"
+            if not 1 <= question.recommended <= len(labels):
+                yield f"{where}.recommended: the number of one of its options, counted from 1"
+
+    return lambda result: tuple(problems(result))
+
+
+async def _decide(
+    step: StepRequest, host: StepHost, areas: Sequence[GrayAreaAnswer]
+) -> tuple[tuple[Decision, ...], tuple[tuple[GrayAreaAnswer, Answer], ...]]:
+    """Return a decision on each question, and the answers to those that were asked, in one batch."""
+    if step.skip_discuss or not areas:
+        return tuple(_assumed(one) for one in areas), ()
+    questions = tuple(
+        Question(
+            text=join(one.question, one.why),
+            header=one.area,
+            options=tuple(
+                Option(label=each.label, description=each.description, recommended=number == one.recommended)
+                for number, each in enumerate(one.options, start=1)
+            ),
+        )
+        for one in areas
+    )
+    reason = f"phase {phase_of(step).number} is planned by the answers"
+    answers = await host.ask(Inquiry(step=step.id, questions=questions, reason=reason))
+    given = tuple(zip(areas, answers, strict=True))
+    return tuple(_decision(one, answer) for one, answer in given), given
+
+
+def _recommended(area: GrayAreaAnswer) -> tuple[str, ...]:
+    return (area.options[area.recommended - 1].label,)
+
+
+def _assumed(area: GrayAreaAnswer) -> Decision:
+    text = _words(area, _recommended(area)[0])
+    return Decision(area=area.area, text=text, notes=(area.question, "Assumed: nobody was asked"))
+
+
+def _decision(area: GrayAreaAnswer, answer: Answer) -> Decision:
+    match answer.how:
+        case "timeout":
+            origin = "Not answered: recommended option taken"
+        case "policy":
+            origin = f"Recommended option taken, nobody was asked ({answer.by or answer.via})"
+        case "file":
+            origin = "Answered by a prepared answer"
+        case "human":
+            origin = f"Answered by {answer.by or 'a person'}"
+    words = [*(_words(area, label) for label in answer.chosen), *([answer.text] if answer.text else [])]
+    return Decision(area=area.area, text="; ".join(words), notes=(area.question, origin))
+
+
+def _words(area: GrayAreaAnswer, label: str) -> str:
+    """Return an option as a decision: its label and what it means."""
+    described = next((option.description for option in area.options if option.label == label), "")
+    return f"{label}: {described}" if described.strip() else label

@@ -15,6 +15,7 @@ from gsd_core import (
     Permanent,
     PhaseView,
     Plan,
+    PlanningError,
     RejectedAnswer,
     StepHost,
     StepRequest,
@@ -22,15 +23,18 @@ from gsd_core import (
     Task,
     TickPlan,
 )
+from gsd_core.planning.deferred import NAME, with_deferred
+from gsd_core.planning.markdown import read_text
 from gsd_core.planning.plan import plan_body, render_plan, with_checks
 from gsd_core.planning.summary import changes_of, render_summary
 
-from .answers import REPORT, TASK_DONE, ReportAnswer, parse_answer, validate_answer
+from .answers import NEED_AUTHENTICATION, REPORT, TASK_DONE, ReportAnswer, parse_answer, validate_answer
 from .models import model_for
 from .paths import date_of, executed_plans, phase_of, position
 from .prompt_context import (
     bullets,
     capped,
+    codebase_section,
     constraints_section,
     conventions_section,
     decisions_section,
@@ -45,6 +49,7 @@ from .prompt_context import (
     section,
     system_prompt,
 )
+from .skills import skills_section
 from .task_log import FinishedTask, TaskLog
 
 MAX_PLAN = 60_000
@@ -66,7 +71,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         system=system_prompt("execute"),
         prompt="",
         tools=("Read", "Write", "Edit", "Bash", "Glob", "Grep", "AskUserQuestion"),
-        functions=(TASK_DONE,),
+        functions=(TASK_DONE, NEED_AUTHENTICATION),
         schema=REPORT,
         model=model_for("executor", step),
         tree=step.tree,
@@ -85,7 +90,8 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         return (*log.complaints(issues), *(() if log.failure else problems))
 
     try:
-        result = await host.run_agent("execute", task, accept, {TASK_DONE.name: log.task_done})
+        functions = {TASK_DONE.name: log.task_done, NEED_AUTHENTICATION.name: log.need_authentication}
+        result = await host.run_agent("execute", task, accept, functions)
     except RejectedAnswer as error:
         valid = not validate_answer(ReportAnswer, error.value)
         issues = parse_answer(ReportAnswer, error.value).issues if valid else ()
@@ -107,7 +113,11 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     decisions = AddDecisions(phase=phase.number, decisions=report.decisions)
     return StepResult(
         subject=f"docs({plan.id}): complete {' '.join((plan.name or phase.name).split())} plan",
-        files=(FileWrite(path=f"{folder}/{plan.id}-SUMMARY.md", text=summary), *_revised_plan(plan, log)),
+        files=(
+            FileWrite(path=f"{folder}/{plan.id}-SUMMARY.md", text=summary),
+            *_revised_plan(plan, log),
+            *_deferred_items(step, plan, report.deferred),
+        ),
         changes=(*changes, decisions) if report.decisions else changes,
     )
 
@@ -117,6 +127,18 @@ def _revised_plan(plan: Plan, log: TaskLog) -> tuple[FileWrite, ...]:
     replaced = {n: each.check for n, each in log.decisions.items() if each.check != each.was}
     text = with_checks(plan, replaced) if replaced and plan.text and plan.path else plan.text
     return (FileWrite(path=plan.path, text=text),) if text != plan.text else ()
+
+
+def _deferred_items(step: StepRequest, plan: Plan, items: Sequence[str]) -> tuple[FileWrite, ...]:
+    """Return the phase's list of deferred items with those of this plan, if that changes it."""
+    path = f"{plan.path.rpartition('/')[0]}/{NAME}"
+    try:
+        before = read_text(step.project, path) if (step.project / path).exists() else ""
+    except PlanningError:
+        # Somebody else's file that cannot be read stays as it is; the summary lists the items as well.
+        return ()
+    text = with_deferred(before, plan.id, items)
+    return (FileWrite(path=path, text=text),) if items and text != before else ()
 
 
 def _prompt(step: StepRequest, phase: PhaseView, plan: Plan, tasks: Sequence[Task]) -> str:
@@ -136,7 +158,9 @@ def _prompt(step: StepRequest, phase: PhaseView, plan: Plan, tasks: Sequence[Tas
         notes_section(step, phase),
         files_section(step, phase),
         programs_section(step),
+        codebase_section(step),
         conventions_section(step),
+        skills_section(step),
         handoff_section(step),
     )
 
@@ -190,6 +214,8 @@ def _summary(
         decisions=report.decisions,
         deviations=(*report.deviations, *_replaced(log)),
         issues=report.issues,
+        deferred=report.deferred,
+        logins=log.logins,
     )
 
 

@@ -33,13 +33,14 @@ from gsd_core.planning.requirements import render_requirements
 from gsd_core.planning.roadmap import render_roadmap
 from gsd_core.planning.state import render_state
 
+from . import next_milestone
 from .answers import ROADMAP, RequirementAnswer, RoadmapAnswer, parse_answer, validate_answer
+from .depth import max_phases, phases_hint
 from .models import model_for
 from .paths import date_of
 from .plan_checks import describe
-from .prompt_context import conventions_section, fence, join, section, system_prompt
+from .prompt_context import codebase_section, conventions_section, fence, join, section, system_prompt
 
-MAX_PHASES = {"quick": 5, "standard": 8, "comprehensive": 12}
 MAX_QUOTED = 40
 """How many unused statements a complaint quotes; the ids of the others follow."""
 MAX_QUOTE = 160
@@ -49,7 +50,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     """Run a roadmapper on the idea, check its answer and write the project's first files."""
     if step.idea is None:
         raise Permanent("no idea given", hint="gsd run IDEA.md")
-    max_phases = MAX_PHASES[step.depth]
+    continues = bool(step.planning.idle)
     statements = split_statements(step.idea.text)
     task = AgentTask(
         step=step.id,
@@ -59,8 +60,10 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         prompt=join(
             section("The idea", fence(step.idea.name, mark_statements(step.idea.text))),
             f"The statements of the idea are S1 to S{len(statements)}." if statements else "",
+            codebase_section(step),
             conventions_section(step),
-            f"At most {max_phases} phases.",
+            next_milestone.context(step) if continues else "",
+            phases_hint(step.depth, len(statements)),
         ),
         schema=ROADMAP,
         model=model_for("roadmapper", step),
@@ -70,32 +73,34 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
 
     def accept(result: AgentResult) -> Sequence[str]:
         return validate_answer(RoadmapAnswer, result.value) or validate_roadmap(
-            parse_answer(RoadmapAnswer, result.value), max_phases, statements
+            parse_answer(RoadmapAnswer, result.value), max_phases(step.depth), statements
         )
 
     result = await host.run_agent("roadmap", task, accept)
     answer = parse_answer(RoadmapAnswer, result.value)
+    if continues:
+        return next_milestone.result(answer, step, used_by)
     return StepResult(subject=f"docs: initialize {' '.join(answer.name.split())}", files=_files(answer, step))
 
 
 def validate_roadmap(
-    answer: RoadmapAnswer, max_phases: int, statements: Sequence[Statement]
+    answer: RoadmapAnswer, most_phases: int, statements: Sequence[Statement]
 ) -> tuple[str, ...]:
     """Return the problems of a roadmap for an idea with these *statements*, for the agent to fix."""
     requirements = (*_requirements(answer.requirements), *_requirements(answer.later, "v2"))
     issues = check_roadmap(_phases(answer), requirements)
     blockers = [describe(issue) for issue in issues if issue.severity == "blocker"]
-    problems = [*_problems(answer, max_phases), *blockers, *_statement_problems(answer, statements)]
+    problems = [*_problems(answer, most_phases), *blockers, *_statement_problems(answer, statements)]
     return tuple(dict.fromkeys(problems))
 
 
-def _problems(answer: RoadmapAnswer, max_phases: int) -> Iterator[str]:
+def _problems(answer: RoadmapAnswer, most_phases: int) -> Iterator[str]:
     if not answer.name.strip():
         yield "name is empty"
     if not answer.requirements:
         yield "there are no requirements"
-    if len(answer.phases) > max_phases:
-        yield f"too many phases: {len(answer.phases)}, the maximum is {max_phases}"
+    if len(answer.phases) > most_phases:
+        yield f"too many phases: {len(answer.phases)}, the maximum is {most_phases}"
     for number, phase in enumerate(answer.phases, start=1):
         earlier = {str(other) for other in range(1, number)}
         for name in phase.depends_on:
@@ -186,8 +191,13 @@ def _files(answer: RoadmapAnswer, step: StepRequest) -> tuple[FileWrite, ...]:
     limits = [(item.type, item.what, item.why) for item in answer.constraints]
     derived = [(one.id, one.reason) for one in answer.requirements if not one.statements]
     name, core = answer.name, answer.core_value
+    # Research costs money, so GSD's default (always) is not ours.
+    ours = {"model_profile": step.profile, "workflow": {"research": step.depth == "comprehensive"}}
     # The user may have written a config.json before the first run: their values win over our defaults.
-    config = _merged({**default_config(step.depth), "model_profile": step.profile}, step.planning.config)
+    defaults = dict(default_config(step.depth))
+    # A gate that is true in the file is asked. The defaults of GSD's own commands are all true.
+    del defaults["gates"]
+    config = _merged(_merged(defaults, ours), step.planning.config)
     idea = step.idea
     texts = {
         **({"IDEA.md": render_idea(idea.name, idea.text, used_by(answer), derived)} if idea else {}),

@@ -11,20 +11,57 @@ PROFILES: Mapping[Role, Mapping[Profile, str]] = {
     "planner": {"quality": "opus", "balanced": "opus", "budget": "sonnet", "adaptive": "opus"},
     "roadmapper": {"quality": "opus", "balanced": "sonnet", "budget": "sonnet", "adaptive": "opus"},
     "executor": {"quality": "opus", "balanced": "sonnet", "budget": "sonnet", "adaptive": "sonnet"},
+    "discusser": {"quality": "opus", "balanced": "opus", "budget": "sonnet", "adaptive": "opus"},
+    "debugger": {"quality": "opus", "balanced": "sonnet", "budget": "sonnet", "adaptive": "opus"},
+    "codebase-mapper": {"quality": "sonnet", "balanced": "haiku", "budget": "haiku", "adaptive": "haiku"},
     "verifier": {"quality": "sonnet", "balanced": "sonnet", "budget": "haiku", "adaptive": "sonnet"},
+    "phase-researcher": {"quality": "opus", "balanced": "sonnet", "budget": "haiku", "adaptive": "sonnet"},
+    "plan-checker": {"quality": "sonnet", "balanced": "sonnet", "budget": "haiku", "adaptive": "haiku"},
 }
 """``adaptive`` chooses by the tier of GSD's agent: heavy, standard or light. ``inherit`` chooses nothing."""
 
 
-def model_for(role: Role, step: StepRequest) -> str:
-    """Return the run's model, else the override in config.json, else the profile's model for *role*.
+AGENTS: Mapping[Role, tuple[str, ...]] = {
+    "researcher": ("gsd-phase-researcher", "gsd-researcher"),
+    "surveyor": ("gsd-codebase-mapper",),
+}
+"""The names of GSD's agents in ``model_overrides``, for roles that are not called ``gsd-ROLE`` there."""
+STEPS: Mapping[Role, str] = {
+    "planner": "planning",
+    "roadmapper": "planning",
+    "executor": "execution",
+    "debugger": "execution",
+    "verifier": "verification",
+    "researcher": "research",
+    "surveyor": "research",
+}
+"""The key of ``models`` for each role, as in the agents' catalog of gsd-core 1.14."""
 
-    ``inherit`` gives the empty string: the agent's own default.
+
+def model_for(role: Role, step: StepRequest) -> str:
+    """Return the model for *role*, the first of these that is set.
+
+    The run's own model, ``model_overrides`` and ``models`` of config.json, the model of the profile.
+    An alias is replaced by what ``model_profile_overrides.claude`` gives for it. ``inherit`` gives the empty
+    string: the agent's own default.
     """
-    overrides = step.planning.config.get("model_overrides")
-    override = (
-        cast("Mapping[str, object]", overrides).get(f"gsd-{role}") if isinstance(overrides, Mapping) else None
-    )
-    configured = override if isinstance(override, str) else ""
-    chosen = step.model or configured or PROFILES[role].get(step.profile, "inherit")
-    return "" if chosen == "inherit" else chosen
+    if step.model:
+        return "" if step.model == "inherit" else step.model
+    config = step.planning.config
+    overrides = _strings(config.get("model_overrides"))
+    named = [overrides[agent] for agent in AGENTS.get(role, (f"gsd-{role}",)) if agent in overrides]
+    by_step = _strings(config.get("models")).get(STEPS.get(role, ""), "")
+    chosen = next(iter(named), "") or by_step or PROFILES[role].get(step.profile, "inherit")
+    if chosen == "inherit":
+        return ""
+    runtimes = config.get("model_profile_overrides")
+    tiers = cast("Mapping[str, object]", runtimes).get("claude") if isinstance(runtimes, Mapping) else None
+    return _strings(tiers).get(chosen) or chosen
+
+
+def _strings(value: object) -> dict[str, str]:
+    """Return the texts of an object of config.json, by name; anything else is left out."""
+    if not isinstance(value, Mapping):
+        return {}
+    items = cast("Mapping[str, object]", value).items()
+    return {name: text for name, text in items if isinstance(text, str) and text}

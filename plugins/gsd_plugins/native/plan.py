@@ -11,7 +11,6 @@ from gsd_core import (
     AgentResult,
     AgentTask,
     Artifact,
-    Conversation,
     FileWrite,
     Gap,
     KeyLink,
@@ -35,17 +34,22 @@ from gsd_core.planning.plan import render_plan
 from gsd_core.planning.waves import waves
 
 from .answers import PLANS, PlanAnswer, PlansAnswer, TaskAnswer, parse_answer, validate_answer
+from .debug import Diagnosis, key_of, read_diagnoses
+from .depth import plans_hint
 from .models import model_for
 from .paths import phase_file, phase_of, position, unwritten_plan_ids
 from .plan_checks import normalized, validate_plans
+from .plan_review import ask_about_objections, is_reviewed, review_plans
 from .prompt_context import (
     bullets,
+    codebase_section,
     constraints_section,
     conventions_section,
     decisions_section,
     existing_plans_section,
     fence,
     files_section,
+    follow_up,
     handoff_section,
     join,
     notes_section,
@@ -57,11 +61,15 @@ from .prompt_context import (
 )
 
 MAX_REVISIONS = 3
-MAX_PLANS = {"quick": 3, "standard": 5, "comprehensive": 10}
+MAX_REVIEWS = 3
 
 
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
-    """Run a planner, and have it revise its plans until they pass the checks, at most three times."""
+    """Run a planner, and have it revise its plans until they pass the checks, at most three times.
+
+    In a comprehensive project an agent reviews plans that pass the checks in code; what it finds is revised
+    too. If it still objects after three reviews, a person decides.
+    """
     phase = phase_of(step)
     task = AgentTask(
         step=step.id,
@@ -77,8 +85,17 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     )
     result = await host.run_agent("plan", task, _accept)
     plans = _plans(step, result)
-    revision = 0
-    while problems := validate_plans(step, plans):
+    revision = reviews = 0
+    while True:
+        problems = validate_plans(step, plans)
+        if not problems and is_reviewed(step) and reviews < MAX_REVIEWS:
+            reviews += 1
+            problems = await review_plans(step, plans, reviews, host)
+            if problems and (reviews == MAX_REVIEWS or revision == MAX_REVISIONS):
+                await ask_about_objections(step, problems, host)
+                break
+        if not problems:
+            break
         if revision == MAX_REVISIONS:
             raise Permanent(
                 f"the plans for phase {phase.number} still have problems after {MAX_REVISIONS} revisions: "
@@ -86,7 +103,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
                 hint="edit the phase in .planning/ROADMAP.md, or write its plans by hand, and resume",
             )
         revision += 1
-        result = await host.run_agent(f"revise-{revision}", _revision(task, result, problems), _accept)
+        result = await host.run_agent(f"revise-{revision}", revision_of(task, result, problems), _accept)
         plans = _plans(step, result)
 
     ids = [plan.id for plan in plans]
@@ -103,6 +120,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
 
 def _prompt(step: StepRequest, phase: PhaseView) -> str:
     gaps = step.report.gaps if step.report and step.round else ()
+    diagnosed = read_diagnoses(phase) if gaps else {}
     return join(
         phase_section(step, phase),
         constraints_section(step, phase),
@@ -111,21 +129,26 @@ def _prompt(step: StepRequest, phase: PhaseView) -> str:
         notes_section(step, phase),
         files_section(step, phase),
         programs_section(step),
+        codebase_section(step),
         conventions_section(step),
         handoff_section(step),
-        section("Gaps to close", fence("gaps", "\n".join(map(_describe_gap, gaps)))),
+        section("Gaps to close", fence("gaps", "\n".join(_describe_gap(gap, diagnosed) for gap in gaps))),
         section("Plans listed in the roadmap, to be written now", bullets(unwritten_plan_ids(phase))),
-        "" if step.round else f"At most {MAX_PLANS[step.depth]} plans.",
+        "" if step.round else plans_hint(step.depth),
     )
 
 
-def _describe_gap(gap: Gap) -> str:
+def _describe_gap(gap: Gap, diagnosed: Mapping[str, Diagnosis]) -> str:
+    known = diagnosed.get(key_of(gap), Diagnosis())
     details = {
         "truth": gap.truth,
         "reason": gap.reason,
         "evidence": gap.evidence,
         "files": "; ".join(f"{artifact.path}: {artifact.issue}" for artifact in gap.artifacts),
         "missing": "; ".join(gap.missing),
+        "root cause": known.root_cause,
+        "places": known.files,
+        "suggested fix": known.fix,
     }
     lines = [f"  {name}: {' '.join(text.split())}" for name, text in details.items() if text]
     return "\n".join([f"- gap {gap.key}", *lines])
@@ -137,13 +160,9 @@ def _accept(result: AgentResult) -> Sequence[str]:
     return () if parse_answer(PlansAnswer, result.value).plans else ("plans: at least one plan is required",)
 
 
-def _revision(task: AgentTask, result: AgentResult, problems: Sequence[str]) -> AgentTask:
-    """Return the task of a revision: the same conversation if there is one, else the whole prompt again."""
-    points = section(prompt_text("revise"), fence("problems", bullets(problems)))
-    if not result.conversation:
-        return attrs.evolve(task, prompt=join(task.prompt, points))
-    conversation = Conversation(id=result.conversation, cwd=str(task.tree), resume=True)
-    return attrs.evolve(task, prompt=points, conversation=conversation)
+def revision_of(task: AgentTask, result: AgentResult, problems: Sequence[str]) -> AgentTask:
+    """Return the task of a revision, in the same conversation if there is one."""
+    return follow_up(task, result, section(prompt_text("revise"), fence("problems", bullets(problems))))
 
 
 def _plans(step: StepRequest, result: AgentResult) -> tuple[Plan, ...]:

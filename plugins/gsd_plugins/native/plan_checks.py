@@ -9,7 +9,9 @@ from typing import TypeAlias
 
 from gsd_core import Gap, Plan, StepRequest
 from gsd_core.planning.check import Issue, check_plans, check_serves
+from gsd_core.planning.context import read_decisions, uncovered
 
+from .depth import max_plans
 from .paths import phase_of, unwritten_plan_ids
 
 
@@ -29,6 +31,19 @@ def validate_plans(step: StepRequest, plans: Sequence[Plan]) -> tuple[str, ...]:
                 problems.append(
                     f"{plan.id}, task {task.number}: the check `{task.check}` proves nothing ({hint})"
                 )
+    # Plans that the roadmap lists already were decided by whoever listed them.
+    most = max(max_plans(step.depth), len(unwritten_plan_ids(phase)))
+    if len(plans) > most and not step.round:
+        problems.append(
+            f"too many plans: {len(plans)}, the maximum at depth {step.depth} is {most} "
+            "(put tasks that belong together into one plan)"
+        )
+    if not step.round:
+        # In a gap round, a decision that is not covered is one of the gaps.
+        problems += [
+            f"no plan names decision {one.id}, in the action of the task that implements it: {one.text}"
+            for one in uncovered(read_decisions(phase.context), [*phase.plans, *plans])
+        ]
     written = {plan.id for plan in plans}
     if missing := [plan_id for plan_id in unwritten_plan_ids(phase) if plan_id not in written]:
         problems.append(f"plans listed in the roadmap are missing: {', '.join(missing)}")

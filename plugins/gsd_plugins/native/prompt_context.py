@@ -9,11 +9,14 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 
-from gsd_core import PhaseView, Plan, Statement, StepRequest
+import attrs
+
+from gsd_core import AgentResult, AgentTask, Conversation, PhaseView, Plan, Statement, StepRequest
 from gsd_core.planning.check import criteria_texts
+from gsd_core.planning.codebase import SECTIONS, sections_of
+from gsd_core.planning.config import get
 from gsd_core.planning.idea import CONSTRAINT, MAX_STATEMENTS, OUT_OF_SCOPE
 
-from .discuss import constraints
 from .paths import executed_plans
 
 REQUIREMENTS_LIMIT = 12_000
@@ -24,11 +27,17 @@ CONSTRAINTS_LIMIT = 4_000
 DECISIONS_LIMIT = 8_000
 RESEARCH_LIMIT = 16_000
 PLANS_LIMIT = 12_000
+CODEBASE_LIMIT = 6_000
 NOTES_LIMIT = 6_000
 FILES_LIMIT = 4_000
+COMMAND_LIMIT = 400
+LANGUAGE_LIMIT = 40
 HANDOFF_LIMIT = 8_000
 MAX_FOLDERS = 12
 """How many folders are named whose files are not listed."""
+
+_CONSTRAINTS = re.compile(r"^## Constraints\s*$(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_BULLET = re.compile(r"^[-*] +(?:\*\*(.+?):?\*\*:? *)?(.+)$", re.MULTILINE)
 
 
 @cache
@@ -95,6 +104,13 @@ def _statement(statement: Statement, limit: int) -> str:
     text = capped(statement.text, limit).replace("\n", "\n  ")
     under = f" (under {statement.heading[:100]!r})" if statement.heading else ""
     return f"{statement.id}{under}: {text}"
+
+
+def constraints(project: str) -> tuple[tuple[str, str], ...]:
+    """Return the constraints listed in a PROJECT.md, each as its type and its text."""
+    found = _CONSTRAINTS.search(project.replace("\r\n", "\n"))
+    listed: list[tuple[str, str]] = _BULLET.findall(found[1]) if found else []
+    return tuple((kind or "Constraint", text) for kind, text in listed)
 
 
 def constraints_section(step: StepRequest, phase: PhaseView) -> str:
@@ -194,9 +210,22 @@ def dependencies_section(step: StepRequest, phase: PhaseView, plan: Plan) -> str
 
 
 def conventions_section(step: StepRequest) -> str:
-    """Return the project's own rules for agents, if it has a CLAUDE.md."""
+    """Return the project's own rules for agents, if any: its CLAUDE.md, and what config.json says of them."""
     title = "Project conventions; follow them where they apply to your task"
-    return section(title, fence("CLAUDE.md", step.planning.documents.get("CLAUDE.md", "")))
+    config = step.planning.config
+    # Values of a file of the project: on one line, and within a fence, like its other texts.
+    commands = [
+        f"{name}: {' '.join(command.split())[:COMMAND_LIMIT]}"
+        for key, name in (("workflow.test_command", "tests"), ("workflow.build_command", "build"))
+        if (command := get(config, key, ""))
+    ]
+    language = " ".join(get(config, "response_language", "").split())[:LANGUAGE_LIMIT]
+    spoken = "Write what people will read (questions, options, summaries) in this language; not code, names"
+    return join(
+        section(title, fence("CLAUDE.md", step.planning.documents.get("CLAUDE.md", ""))),
+        section("The project's own commands", fence("commands", bullets(commands))),
+        section("Language", f"{spoken} or file formats.\n{fence('language', language)}") if language else "",
+    )
 
 
 def handoff_section(step: StepRequest) -> str:
@@ -204,6 +233,31 @@ def handoff_section(step: StepRequest) -> str:
     title = "Where the work was paused; take it into account where it concerns your task"
     text = capped(step.planning.documents.get("HANDOFF", ""), HANDOFF_LIMIT)
     return section(title, fence("handoff", text))
+
+
+def codebase_section(step: StepRequest, *, brief: bool = False) -> str:
+    """Return what has to be respected of the code that was there before: a bounded part of the survey.
+
+    *brief*: only how it is tested, and where its modules end.
+    """
+    wanted = {
+        "TESTING.md": ("Test Framework", "Test File Organization"),
+        "STRUCTURE.md": ("Where to Add New Code",),
+        "ARCHITECTURE.md": ("Layers", "Architectural Constraints"),
+        "CONVENTIONS.md": () if brief else SECTIONS["CONVENTIONS.md"][1],
+    }
+    parts: list[str] = []
+    for name, sections in wanted.items():
+        text = sections_of(step.planning.documents.get(f"codebase/{name}", ""), *sections)
+        if text:
+            parts.append(f"{name}\n{capped(text, CODEBASE_LIMIT // len(wanted))}")
+    if not parts:
+        return ""
+    rules = (
+        "This project had code before it was planned. Use its own test commands, follow its conventions, and "
+        "change a module only for what belongs to it. More is in .planning/codebase/."
+    )
+    return section("The existing code", f"{rules}\n{fence('codebase', join(*parts))}")
 
 
 def _outlines(plans: Iterable[Plan]) -> str:
@@ -216,6 +270,14 @@ def _outlines(plans: Iterable[Plan]) -> str:
             exports = f" ({', '.join(artifact.exports)})" if artifact.exports else ""
             lines.append(f"  {artifact.path}: {artifact.provides}{exports}")
     return "\n".join(lines)
+
+
+def follow_up(task: AgentTask, result: AgentResult, prompt: str) -> AgentTask:
+    """Return a task that continues *task*, in the same conversation if there is one."""
+    if not result.conversation:
+        return attrs.evolve(task, prompt=join(task.prompt, prompt))
+    conversation = Conversation(id=result.conversation, cwd=str(task.tree), resume=True)
+    return attrs.evolve(task, prompt=prompt, conversation=conversation)
 
 
 def capped(text: str, limit: int) -> str:

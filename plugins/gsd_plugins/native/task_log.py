@@ -10,11 +10,12 @@ import attrs
 
 from gsd_core import Answer, Permanent, Plan, ReplacedCheck, StepHost, StepRequest, Task, TaskCommit
 
-from .answers import InvalidAnswer, TaskDone, parse_answer
+from .answers import InvalidAnswer, NeedAuthentication, TaskDone, parse_answer
 from .check_revision import revise_check
-from .checkpoints import inquiry_for, is_satisfied
+from .checkpoints import DONE, authentication_inquiry, inquiry_for, is_satisfied
 
 MAX_ATTEMPTS = 3
+MAX_LOGINS = 5
 MAX_SUBJECT = 100
 MAX_DIAGNOSIS = 1000
 MAX_PROBLEM = 800
@@ -38,7 +39,8 @@ class TaskLog:
     """The tasks of one plan during one attempt.
 
     *failure* is why the plan cannot continue, if so, and *hint* what a person can do. *decisions* are those
-    of the planner about checks, by task; the PLAN itself still has the old ones.
+    of the planner about checks, by task; the PLAN itself still has the old ones. *logins* are what a person
+    was asked to log in to.
     """
 
     step: StepRequest
@@ -46,6 +48,7 @@ class TaskLog:
     host: StepHost
     failure: str = attrs.field(default="", init=False)
     hint: str = attrs.field(default="", init=False)
+    logins: list[str] = attrs.field(factory=list[str], init=False)
     decisions: dict[int, ReplacedCheck] = attrs.field(factory=dict[int, ReplacedCheck], init=False)
     _done: set[int] = attrs.field(factory=set[int], init=False)
     _failed_checks: dict[int, int] = attrs.field(factory=dict[int, int], init=False)
@@ -109,6 +112,26 @@ class TaskLog:
         if self._is_done(task):
             await self.look_ahead()
         return f"{reply} {self._stop()}".strip()
+
+    async def need_authentication(self, arguments: Mapping[str, Any]) -> str:
+        """Have a person log in, and return the reply to the agent. It costs no attempt at any task."""
+        if self.failure:
+            return self._stop()
+        try:
+            call = parse_answer(NeedAuthentication, arguments)
+        except InvalidAnswer as error:
+            return f"Not valid: {error}"
+        if not call.service.strip() or not call.action.strip():
+            return "Not valid: say in `service` what refused, and in `action` what the person has to do."
+        if len(self.logins) >= MAX_LOGINS:
+            return f"A person was asked {MAX_LOGINS} times already: report what is missing in `issues`."
+        number = len(self.logins) + 1
+        [answer] = await self.host.ask(authentication_inquiry(self.step, self.plan, call, number))
+        is_done = answer.chosen == (DONE.label,)
+        self.logins.append(f"{call.service}: {call.action} ({'done' if is_done else answer.words})")
+        if is_done:
+            return "The human has done it. Repeat the command that was refused."
+        return f"The human says: {answer.words}\nDo without it if you can; else say so in `issues`."
 
     def complaints(self, issues: Sequence[str] = ()) -> tuple[str, ...]:
         """Return what is missing from the agent's work, or once, after a failure, from its diagnosis.

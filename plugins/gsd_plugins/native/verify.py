@@ -15,17 +15,14 @@ import attrs
 from gsd_core import (
     AgentResult,
     AgentTask,
-    Answer,
     Evidence,
     FileWrite,
     Gap,
     GapReport,
     HumanCheck,
-    Inquiry,
     Limits,
     Observation,
     PhaseView,
-    Question,
     RejectedAnswer,
     StepHost,
     StepRequest,
@@ -37,31 +34,24 @@ from gsd_core import (
 from gsd_core.planning.must_haves import MustHave, required_of
 from gsd_core.planning.verification import render_verification
 
+from .acceptance import ask_person
 from .answers import (
     RUN_COMMAND,
     VERDICTS,
     FindingAnswer,
-    InvalidAnswer,
-    RunCommand,
     VerdictAnswer,
     VerdictsAnswer,
     parse_answer,
     validate_answer,
 )
-from .checkpoints import BROKEN, WORKS
 from .citations import Sources, describe
 from .models import model_for
 from .paths import executed_plans, phase_file, phase_of
-from .prompt_context import bullets, fence, join, section, system_prompt
+from .prompt_context import bullets, codebase_section, fence, join, section, system_prompt
+from .run_command import OUTPUT_LIMIT, command_runner
 
 STATEMENT_LIMIT = 600
 CONSTRAINTS_LIMIT = 4000
-OUTPUT_LIMIT = 1500
-"""Characters of a command's output that the verifier sees, from its end."""
-
-MAX_COMMANDS = 30
-"""Commands that a verifier may run in one verification."""
-
 MAX_FINDINGS = 20
 
 MAX_COMPLAINTS = 2
@@ -77,14 +67,14 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     report = attrs.evolve(report, gaps=(*report.gaps, *_contradicted(required, report)))
     if undecided := _undecided(required, report):
         report = await _ask_verifier(step, phase, host, undecided, report)
-    report = await _ask_human(step, host, report)
+    report, tests = await ask_person(step, host, report)
     requirements = step.planning.requirements
     text = render_verification(phase, report, now=step.now, previous=phase.verdict, requirements=requirements)
     number = padded(phase.number)
     return StepResult(
         subject=f"docs({number}): verify phase",
         outcome=Verified(report=report),
-        files=(FileWrite(path=phase_file(phase, f"{number}-VERIFICATION.md"), text=text),),
+        files=(FileWrite(path=phase_file(phase, f"{number}-VERIFICATION.md"), text=text), *tests),
     )
 
 
@@ -128,21 +118,7 @@ async def _ask_verifier(
     )
     # Complain only twice, because the host starts a new conversation after a third complaint, which would
     # cost as much again. Then take the answer as it is: a must-have without a proven verdict becomes a gap.
-    commands_left = MAX_COMMANDS
     result = AgentResult()
-
-    async def run_command(arguments: Mapping[str, Any]) -> str:
-        nonlocal commands_left
-        try:
-            command = parse_answer(RunCommand, arguments).command
-        except InvalidAnswer as error:
-            return f"Not valid: {error}"
-        if not commands_left:
-            return f"{MAX_COMMANDS} commands have been run: give your verdicts now."
-        commands_left -= 1
-        ran = await host.run_command(command)
-        status = "It did not run to its end." if ran.exit is None else f"exit {ran.exit}"
-        return f"{status}\n{ran.output[-OUTPUT_LIMIT:]}".rstrip()
 
     def accept(answered: AgentResult) -> Sequence[str]:
         nonlocal result
@@ -152,7 +128,7 @@ async def _ask_verifier(
         return tuple(_problems(required, answered.value, _sources(step, phase, answered)))
 
     try:
-        result = await host.run_agent("verify", task, accept, {RUN_COMMAND.name: run_command})
+        result = await host.run_agent("verify", task, accept, {RUN_COMMAND.name: command_runner(host)})
         value = result.value
     except RejectedAnswer as error:
         value = error.value
@@ -185,6 +161,7 @@ def _prompt(step: StepRequest, phase: PhaseView, required: Sequence[MustHave]) -
             )
             for kind, name in kinds.items()
         ),
+        codebase_section(step, brief=True),
         section("Files that the plans list as changed", fence("files", bullets(files))),
         section(
             "Current output of the checks, in a clean checkout",
@@ -329,38 +306,3 @@ def _with_findings(report: GapReport, value: object) -> GapReport:
             seen = Observation(text=finding.problem, severity=finding.severity, where=finding.where)
             report = attrs.evolve(report, observations=(*report.observations, seen))
     return report
-
-
-# Manual checks
-
-
-async def _ask_human(step: StepRequest, host: StepHost, report: GapReport) -> GapReport:
-    """Return the report with its manual checks answered; what a person rejects becomes a gap."""
-    # With gaps, the checks stay open: the repairs would make a person check everything twice.
-    if not report.human or report.gaps or report.failed_detectors:
-        return report
-    questions = tuple(_question(check) for check in report.human)
-    reason = "only a person can verify this"
-    answers = await host.ask(Inquiry(kind="checkpoint", step=step.id, questions=questions, reason=reason))
-    answered = attrs.evolve(report, human=())
-    for check, answer in zip(report.human, answers, strict=True):
-        answered = _with_answer(answered, check, answer)
-    return answered
-
-
-def _question(check: HumanCheck) -> Question:
-    lines = [check.test, f"Expected: {check.expected}" if check.expected else "", check.why]
-    text = "\n".join(dict.fromkeys(line for line in lines if line))
-    return Question(text=text, header="Please check", options=(WORKS, BROKEN), inspection=True)
-
-
-def _with_answer(report: GapReport, check: HumanCheck, answer: Answer) -> GapReport:
-    about = check.about or check.test
-    if answer.chosen == (WORKS.label,):
-        if answer.is_assumption:
-            assumed = attrs.evolve(check, about=about, result="assumed")
-            return attrs.evolve(report, assumed=(*report.assumed, assumed))
-        proof = Evidence(about=about, holds=True, proof=f"checked by hand: {answer.words}", by=answer.how)
-        return attrs.evolve(report, evidence=(*report.evidence, proof))
-    gap = Gap(truth=check.expected or check.test, reason=answer.words, about=about, found_by="human")
-    return attrs.evolve(report, gaps=(*report.gaps, gap))

@@ -164,16 +164,26 @@ class _TaskRun:
             case "planner" if step.kind == "execute":
                 return self.scenario.check_decision()
             case "planner":
-                answer = self.scenario.plans(step.phase, step.round, prompt)
+                answer = self.scenario.plans(step.phase or step.detail, step.round, prompt)
                 if checkpoint := self.rules.take(Checkpoint, self._moment):
                     answer["plans"][-1]["tasks"].append(checkpoint.to_json())
                 return answer
             case "executor":
                 return await self._execute(step.detail)
             case "verifier":
-                return await self._verify(step.phase)
+                return await self._verify(step.phase or step.detail)
             case "reviewer":
                 return self.scenario.review()
+            case "researcher":
+                return self.scenario.research()
+            case "checker":
+                return {"issues": []}
+            case "discusser":
+                return self.scenario.discussion(prompt)
+            case "debugger":
+                return self.scenario.diagnoses(prompt)
+            case "codebase-mapper":
+                return self.scenario.codebase(prompt)
             case role:
                 raise Permanent(f"the scenario has no answer for the role {role!r}")
 
@@ -352,6 +362,7 @@ class FakeSettings:
     question: bool = setting(True)
     gap: bool = setting(True)
     overloaded: bool = setting(True)
+    discuss: bool = setting(False)
 
 
 @implements(gsd_settings)
@@ -369,6 +380,7 @@ def _by_settings(run: RunInfo) -> Scenario:
         question=chosen.question,
         gap=chosen.gap,
         overloaded=chosen.overloaded,
+        discuss=chosen.discuss,
     )
 
 

@@ -367,3 +367,26 @@ def unplanned_phase(product: Product, phase: str, requirements: tuple[str, ...] 
         artifacts=(_artifact(edit.path, "the search", exports=["containing"]),),
         tasks=(task,),
     )
+
+
+def is_quick(name: str) -> bool:
+    """Return whether *name* is that of a quick task (``001-slug``), and not a phase or the id of a plan."""
+    return re.match(r"\d{3}-\D", name) is not None
+
+
+def quick_plan(name: str) -> ScriptedPlan:
+    """Return the plan of a quick task: it adds a line about itself to NOTES.md."""
+    task = ScriptedTask(
+        name=f"Note quick task {name[:3]}",
+        edits=(FileEdit(path="NOTES.md", content=f"- Quick task {name[:3]} is done.\n", append=True),),
+        action=f"Add a line about quick task {name[:3]} to NOTES.md.",
+        check=f'grep -q "Quick task {name[:3]} is done" NOTES.md',
+        done=f"NOTES.md says that quick task {name[:3]} is done",
+    )
+    return ScriptedPlan(
+        name=f"Quick task {name[:3]}",
+        objective=task.done,
+        truths={task.done: ()},
+        artifacts=(_artifact("NOTES.md", "notes", contains=f"Quick task {name[:3]} is done"),),
+        tasks=(task,),
+    )

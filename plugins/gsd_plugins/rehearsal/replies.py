@@ -148,10 +148,14 @@ class Replies:
         match transcript.header("role"):
             case "roadmapper":
                 return _answer(transcript, self.scenario.roadmap(transcript.prompts))
+            case "discusser":
+                return _answer(transcript, self.scenario.discussion(transcript.prompts))
+            case "debugger":
+                return _answer(transcript, self.scenario.diagnoses(transcript.prompts))
             case "planner" if step.kind == "execute":
                 return _answer(transcript, self.scenario.check_decision())
             case "planner":
-                answer = self.scenario.plans(step.phase, step.round, transcript.prompts)
+                answer = self.scenario.plans(step.phase or step.detail, step.round, transcript.prompts)
                 if checkpoint := self.rules.take(Checkpoint, moment):
                     answer["plans"][-1]["tasks"].append(checkpoint.to_json())
                 return _answer(transcript, answer)
@@ -160,13 +164,19 @@ class Replies:
                 return Execution(transcript, self.scenario, step.detail, self.rules.of(ToolRequest)).next(lie)
             case "verifier":
                 return self._verify(transcript, moment)
+            case "researcher":
+                return _answer(transcript, self.scenario.research())
+            case "checker":
+                return _answer(transcript, {"issues": []})
             case "reviewer":
                 return _answer(transcript, self.scenario.review())
+            case "codebase-mapper":
+                return _answer(transcript, self.scenario.codebase(transcript.prompts))
             case role:
                 raise ValueError(f"the scenario has no answer for the role {role!r}")
 
     def _verify(self, transcript: Transcript, moment: Moment) -> Iterator[Block]:
-        phase = moment.phase
+        phase = moment.phase or StepId.parse(transcript.header("step")).detail
         asked = self.scenario.asked_in(transcript.prompts, phase)
         files = self.scenario.files_for(asked, phase)
         if self.rules.take(Lie, moment):

@@ -18,11 +18,21 @@ import attrs
 from gsd_core import Option, Question, normal_phase, padded
 from gsd_core.planning.idea import split_statements
 
-from .plans import CHECKPOINT, Json, ScriptedPlan, ScriptedPlans, ScriptedTask, gap_plan, unplanned_phase
+from .plans import (
+    CHECKPOINT,
+    Json,
+    ScriptedPlan,
+    ScriptedPlans,
+    ScriptedTask,
+    gap_plan,
+    is_quick,
+    quick_plan,
+    unplanned_phase,
+)
 from .product import Product
 
 _ASKED_ID = re.compile(
-    r"^- (\d[\w.]*(?:-\d+:T|:C)\d+|[A-Z][A-Z0-9_]*(?:-[A-Z0-9_]+)*-\d+[a-z]?): ", re.MULTILINE
+    r"^- (\d[\w.]*(?:(?:-\d+)?:T|:C)\d+|[A-Z][A-Z0-9_]*(?:-[A-Z0-9_]+)*-\d+[a-z]?): ", re.MULTILINE
 )
 LAST_RESORT = "git rev-parse HEAD"
 """What a verifier runs and cites in a project that this scenario did not build."""
@@ -32,7 +42,16 @@ _LISTED = re.compile(r"^- ((?:[A-Z][A-Z0-9_-]*-\d+|\d[\w.]*:C\d+)): ", re.MULTIL
 """The requirements and criteria in a planner's prompt."""
 _CHECKPOINT = re.compile(r"^(\d+)\. .* \(checkpoint:[\w-]+\)$", re.MULTILINE)
 """A checkpoint in the list of tasks of an executor's prompt."""
+_GAP = re.compile(r"^- gap (.+)$", re.MULTILINE)
+_ANSWERED = re.compile(r"^- (.+\?)$\n^  ", re.MULTILINE)
+"""The answered questions in the prompt of a second discussion."""
+_DECISION = re.compile(r"^- \*\*(D-\d+):\*\*", re.MULTILINE)
+"""The decisions in a planner's prompt that plans have to name."""
 _COMMITTED = re.compile(r"^Tasks already committed, do not repeat them: ([\d, ]+)\.$", re.MULTILINE)
+_DOCUMENT = re.compile(r"^- ([A-Z]+\.md): title `(.+?)`, sections (.+)$", re.MULTILINE)
+_FIRST_FILE = re.compile(r"^Modules\n- .*?: .*?, such as ([^,\n]+)", re.MULTILINE)
+_TEST_COMMAND = re.compile(r"^- test command: (.+?)(?: \(from .*\))?$", re.MULTILINE)
+"""The parts of a mapper's prompt."""
 _REQUIREMENTS = {
     "CORE-01": ("Core", "User can write an entry as `topic: text`; any other line is rejected"),
     "CORE-02": ("Core", "User can list all entries"),
@@ -51,6 +70,7 @@ class Scenario:
     *phases*: 1, 2 or 3; ``None`` is 2 or 3, depending on the seed. One phase is one plan of two tasks.
     *question*: the first plan asks which bullet to list entries with, and the code uses the answer.
     *gap*: README.md lacks its usage, which its task's check does not notice; a gap round adds it.
+    *discuss*: two questions are asked before each phase is planned.
     *overloaded*: one request of :attr:`overloaded_step` is refused because the API is overloaded.
     """
 
@@ -60,6 +80,7 @@ class Scenario:
     question: bool = True
     gap: bool = True
     overloaded: bool = True
+    discuss: bool = False
 
     @cached_property
     def product(self) -> Product:
@@ -113,14 +134,78 @@ class Scenario:
             "phases": phases,
         }
 
+    def discussion(self, about: str = "") -> Json:
+        """Return the answer to a phase's ``discuss``; once its questions are answered, there are no more."""
+        options = [
+            {"label": "Oldest first", "description": "in the order in which they were added"},
+            {"label": "Newest first", "description": "the last one that was added comes first"},
+        ]
+        limits = [
+            {"label": "Refuse it", "description": "with a message that names the line, and exit code 1"},
+            {"label": "Skip it", "description": "and say at the end how many were skipped"},
+        ]
+        asked = [
+            ("Order", "In which order are entries listed?", "Lists are read from the top.", options),
+            ("Errors", "What happens to a line that is not valid?", "Typing errors are common.", limits),
+        ]
+        return {
+            "questions": [
+                {"area": area, "question": text, "why": why, "options": choices, "recommended": 1}
+                for area, text, why, choices in asked
+                if self.discuss and text not in _ANSWERED.findall(about)
+            ],
+            "in_scope": ["What the requirements of the phase say"],
+            "out_of_scope": ["A web page"],
+            "deferred": [],
+            "discretion": ["Names of modules and functions"],
+        }
+
+    def diagnoses(self, about: str) -> Json:
+        """Return the answer to ``debug``: each gap of the debugger's prompt with the cause that it names."""
+        clue = {"checked": "the tree", "found": "nothing of it", "implication": "it is missing"}
+        return {
+            "diagnoses": [
+                {
+                    "gap": name,
+                    "actual": "It is not there",
+                    "reproduction": "Look for it",
+                    "clues": [clue],
+                    "root_cause": f"What {name} needs was never written",
+                    "files": [],
+                    "fix": "Add it",
+                }
+                for name in dict.fromkeys(_GAP.findall(about))
+            ]
+        }
+
+    def codebase(self, about: str) -> Json:
+        """Return the answer of a mapper: the documents that *about*, its prompt, asks for.
+
+        Each has the sections that the prompt names, one file of the project, and its test commands.
+        """
+        file = (_FIRST_FILE.findall(about) or ["README.md"])[0]
+        tests = " and ".join(f"`{command}`" for command in _TEST_COMMAND.findall(about)) or "none"
+        lines = {"Run Commands": f"Run {tests}.", "": f"See `{file}`."}
+        documents: list[Json] = []
+        for name, title, listed in _DOCUMENT.findall(about):
+            sections = [
+                f"## {section}\n\n{lines['']}\n{lines['Run Commands'] if name == 'TESTING.md' else ''}"
+                for section in listed.split(", ")
+            ]
+            documents.append({"name": name, "text": "\n\n".join([f"# {title}", *sections])})
+        return {"documents": documents}
+
     def plans(self, phase: str, round: int = 0, about: str = "") -> Json:  # noqa: A002 - StepRequest's name
         """Return the answer to a phase's ``plan``, in its first round (0) or for gaps.
 
+        A quick task is planned by its step's detail (``001-slug``) in place of *phase*.
         *about* is the planner's prompt: it names the gaps, or the requirements of a phase that is
         not in this scenario's roadmap.
         """
+        if is_quick(phase):
+            return {"plans": [quick_plan(phase).to_json()]}
         if round:
-            return {"plans": [self._gap_plan(about).to_json()]}
+            return {"plans": _naming([self._gap_plan(about).to_json()], about)}
         listed = tuple(dict.fromkeys(_LISTED.findall(about)))
         named = tuple(dict.fromkeys(_REQUIREMENT.findall("\n".join(listed) or about)))
         requirements = {str(n): planned["requirements"] for n, planned in enumerate(self._phases(), 1)}
@@ -130,7 +215,7 @@ class Scenario:
         else:
             # A project that was not started by this scenario, or a phase that was inserted by hand.
             plans = [unplanned_phase(self.product, phase, named).to_json()]
-        return {"plans": _serving(plans, listed)}
+        return {"plans": _naming(_serving(plans, listed), about)}
 
     def tasks(self, plan: str, answer: str = "", about: str = "") -> tuple[ScriptedTask, ...]:
         """Return the tasks of a plan (``01-02``) in order.
@@ -142,6 +227,8 @@ class Scenario:
         return (*self._own_tasks(plan, answer, about), *[CHECKPOINT] * len(checkpoints))
 
     def _own_tasks(self, plan: str, answer: str, about: str) -> tuple[ScriptedTask, ...]:
+        if is_quick(plan):
+            return quick_plan(plan).tasks
         phase, number = _phase_of(plan), int(plan.rpartition("-")[2])
         plans = self._plans(self.product.bullet_for(answer)).for_phase(phase)
         unplanned = unplanned_phase(self.product, phase)
@@ -169,6 +256,18 @@ class Scenario:
             "deviations": [],
             "decisions": [decision] if asked else [],
             "issues": list(issues),
+        }
+
+    def research(self) -> Json:
+        """Return the answer to a phase's ``research``: nothing is looked up, so nothing has a source."""
+        return {
+            "summary": f"{self.product.title} needs nothing but Python. Use the standard library.",
+            "claims": [
+                {"topic": "stack", "name": "unittest", "text": "It comes with Python.", "sources": []}
+            ],
+            "sources": [],
+            "questions": [],
+            "confidence": "medium",
         }
 
     def check_decision(self) -> Json:
@@ -205,6 +304,8 @@ class Scenario:
     def asked_in(self, text: str, phase: str) -> tuple[str, ...]:
         """Return the ids of a phase's must-haves that *text*, a verifier's prompt, asks about, in order."""
         found = dict.fromkeys(_ASKED_ID.findall(text))
+        if is_quick(phase):
+            return tuple(found)
         return tuple(name for name in found if _phase_of(self._plan_for(name, phase)) == phase)
 
     def files_for(self, asked: Iterable[str], phase: str) -> tuple[str, ...]:
@@ -224,6 +325,8 @@ class Scenario:
 
     def _plan_for(self, name: str, phase: str) -> str:
         """Return the plan that promises a must-have; criteria and requirements count as the first plan's."""
+        if is_quick(phase):
+            return phase
         owner, colon, rest = name.partition(":")
         if colon and rest.startswith("T"):
             return owner
@@ -284,6 +387,13 @@ class Scenario:
 def _requirement(name: str, category: str, text: str, statements: list[str]) -> Json:
     reason = "" if statements else "The product is of no use without it"
     return {"id": name, "category": category, "text": text, "statements": statements, "reason": reason}
+
+
+def _naming(plans: list[Json], about: str) -> list[Json]:
+    """Return the plans with the decisions of the prompt named in their first task."""
+    if names := tuple(dict.fromkeys(_DECISION.findall(about))):
+        plans[0]["tasks"][0]["action"] += f" Decided: {', '.join(names)}."
+    return plans
 
 
 def _serving(plans: list[Json], listed: tuple[str, ...]) -> list[Json]:

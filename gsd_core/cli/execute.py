@@ -1,0 +1,27 @@
+"""``gsd execute``: executes the plans of one phase, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from .global_options import global_options, global_options_of
+from .options import StartCommand
+from .run import start, start_options
+
+
+@click.command("execute", cls=StartCommand)
+@click.argument("phase")
+@global_options
+@start_options
+@click.pass_context
+def command(ctx: click.Context, /, phase: str, **given: Any) -> None:
+    """Execute the plans of PHASE that have no summary, and do nothing else.
+
+    The phase is not verified. An unfinished run stays where it is; 'gsd resume' continues it.
+    """
+    from .single_steps import execute_steps
+
+    asked = execute_steps(global_options_of(ctx), phase)
+    start(ctx, None, resume=False, given=given, asked=asked)

@@ -1,0 +1,65 @@
+"""``gsd milestone``: audits the milestone in progress, or completes it, as a step of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from .global_options import global_options, global_options_of
+from .help import Group
+from .options import StartCommand
+from .run import start, start_options
+
+
+@click.group("milestone", cls=Group)
+def command() -> None:
+    """Audit the milestone in progress, or complete it.
+
+    Both are done by code: no agent is asked, and they cost nothing.
+    """
+
+
+@click.command("audit", cls=StartCommand)
+@global_options
+@start_options
+@click.pass_context
+def audit(ctx: click.Context, /, **given: Any) -> None:
+    """Write the audit of the milestone: requirements, phases and open items.
+
+    It is .planning/vX.Y-MILESTONE-AUDIT.md. Exits with the code for gaps if a requirement is not met.
+    """
+    start(ctx, None, resume=False, given=given, asked={f"audit/{_milestone(ctx)}": "gsd milestone audit"})
+
+
+@click.command("complete", cls=StartCommand)
+@global_options
+@click.option("--tag/--no-tag", default=None, help="tag the release (default: git.create_tag in config.json)")
+@start_options
+@click.pass_context
+def complete(ctx: click.Context, /, tag: bool | None, **given: Any) -> None:
+    """Archive the milestone, whose phases are complete, and tag it.
+
+    Its files move to .planning/milestones/, MILESTONES.md gets an entry, and ROADMAP.md and PROJECT.md say
+    what shipped. Start the next one with: gsd run IDEA
+    """
+    words = {None: "gsd milestone complete", True: "with a tag", False: "without a tag"}[tag]
+    start(ctx, None, resume=False, given=given, asked={f"close/{_milestone(ctx)}": words})
+
+
+for subcommand in (audit, complete):
+    command.add_command(subcommand)
+
+
+def _milestone(ctx: click.Context) -> str:
+    """Return the version of the milestone in progress; raise ``ProjectError`` if there is none."""
+    from gsd_core.errors import ProjectError
+    from gsd_core.planning.survey import read_planning
+
+    from .project import planned_root
+
+    planning = read_planning(planned_root(global_options_of(ctx)))
+    if not planning.phases:
+        why = planning.idle or "the project has no phases"
+        raise ProjectError(f"no milestone to audit or complete: {why}", hint="start one with: gsd run IDEA")
+    return planning.milestone

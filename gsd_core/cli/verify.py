@@ -1,0 +1,27 @@
+"""``gsd verify``: verifies one phase again, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from .global_options import global_options, global_options_of
+from .options import StartCommand
+from .run import start, start_options
+
+
+@click.command("verify", cls=StartCommand)
+@click.argument("phase")
+@global_options
+@start_options
+@click.pass_context
+def command(ctx: click.Context, /, phase: str, **given: Any) -> None:
+    """Verify PHASE again, and do nothing else.
+
+    What a person checked before and passed is not asked again. An unfinished run stays where it is.
+    """
+    from .phase_steps import verify_step
+
+    asked = verify_step(global_options_of(ctx), phase)
+    start(ctx, None, resume=False, given=given, asked=asked)

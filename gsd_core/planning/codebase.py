@@ -1,0 +1,119 @@
+"""``.planning/codebase/``: what is known about code that existed before the project was planned.
+
+Source: the templates of GSD's codebase mapper (v1.20.5 and gsd-core 1.14), which have no frontmatter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from gsd_core.files import FileRefused, read_start
+
+FOLDER = ".planning/codebase"
+READ_LIMIT = 200_000
+"""Bytes of a document that are read."""
+
+SECTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "STACK.md": (
+        "Technology Stack",
+        (
+            *("Languages", "Runtime", "Frameworks", "Key Dependencies"),
+            *("Configuration", "Platform Requirements"),
+        ),
+    ),
+    "INTEGRATIONS.md": (
+        "External Integrations",
+        (
+            *("APIs & External Services", "Data Storage", "Authentication & Identity"),
+            *("Monitoring & Observability", "CI/CD & Deployment", "Environment Configuration"),
+            "Webhooks & Callbacks",
+        ),
+    ),
+    "ARCHITECTURE.md": (
+        "Architecture",
+        (
+            *("Pattern Overview", "Layers", "Data Flow", "Key Abstractions", "Entry Points"),
+            *("Error Handling", "Cross-Cutting Concerns"),
+        ),
+    ),
+    "STRUCTURE.md": (
+        "Codebase Structure",
+        (
+            *("Directory Layout", "Directory Purposes", "Key File Locations", "Naming Conventions"),
+            *("Where to Add New Code", "Special Directories"),
+        ),
+    ),
+    "CONVENTIONS.md": (
+        "Coding Conventions",
+        (
+            *("Naming Patterns", "Code Style", "Import Organization", "Error Handling", "Logging"),
+            *("Comments", "Function Design", "Module Design"),
+        ),
+    ),
+    "TESTING.md": (
+        "Testing Patterns",
+        (
+            *("Test Framework", "Test File Organization", "Test Structure", "Mocking"),
+            *("Fixtures and Factories", "Coverage", "Test Types", "Common Patterns"),
+        ),
+    ),
+    "CONCERNS.md": (
+        "Codebase Concerns",
+        (
+            *("Tech Debt", "Known Bugs", "Security Considerations", "Performance Bottlenecks"),
+            *("Fragile Areas", "Scaling Limits", "Dependencies at Risk", "Missing Critical Features"),
+            "Test Coverage Gaps",
+        ),
+    ),
+}
+"""The title and the sections of each document, in GSD's order."""
+
+_FOOTERS = {
+    "STACK.md": "Stack analysis",
+    "INTEGRATIONS.md": "Integration audit",
+    "ARCHITECTURE.md": "Architecture analysis",
+    "STRUCTURE.md": "Structure analysis",
+    "CONVENTIONS.md": "Convention analysis",
+    "TESTING.md": "Testing analysis",
+    "CONCERNS.md": "Concerns audit",
+}
+_DATE_LINE = re.compile(r"^\*\*Analysis Date:\*\*.*\n+", re.MULTILINE)
+
+
+def render_codebase(name: str, text: str, date: str) -> str:
+    """Return a mapper's *text* as a document, with its title, its date and its footer."""
+    body = _DATE_LINE.sub("", text.replace("\r\n", "\n")).strip()
+    body = re.sub(r"\A# [^\n]*\n*", "", body)
+    body = re.sub(rf"\n+(?:---\n+)?\*{_FOOTERS[name]}:[^\n]*\*\Z", "", body).rstrip()
+    title = SECTIONS[name][0]
+    return f"# {title}\n\n**Analysis Date:** {date}\n\n{body}\n\n---\n\n*{_FOOTERS[name]}: {date}*\n"
+
+
+def missing_sections(name: str, text: str) -> tuple[str, ...]:
+    """Return the sections that a document lacks."""
+    found = {heading.strip().lower() for heading in re.findall(r"^##[ \t]+(.+?)[ \t]*$", text, re.MULTILINE)}
+    return tuple(section for section in SECTIONS[name][1] if section.lower() not in found)
+
+
+def sections_of(text: str, *names: str) -> str:
+    """Return those sections of a document, in the order of *names*, with their headings."""
+    found: list[str] = []
+    for name in names:
+        pattern = rf"^##[ \t]+{re.escape(name)}[ \t]*\n.*?(?=^##[ \t]|^---[ \t]*$|\Z)"
+        if match := re.search(pattern, text, re.MULTILINE | re.DOTALL | re.IGNORECASE):
+            found.append(match[0].strip())
+    return "\n\n".join(found)
+
+
+def read_codebase(root: Path) -> dict[str, str]:
+    """Return the documents that exist, by name; one that cannot be read as text is left out."""
+    found: dict[str, str] = {}
+    for name in SECTIONS:
+        try:
+            data = read_start(root, f"{FOLDER}/{name}", READ_LIMIT)
+        except (OSError, FileRefused):
+            continue
+        found[name] = data.decode("utf-8", "replace").replace("\r\n", "\n")
+    return found

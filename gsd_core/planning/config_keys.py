@@ -1,0 +1,484 @@
+"""What each key of GSD's ``config.json`` does here: one table, for validation, warnings and the docs.
+
+Sources: the config of GSD v1.20.5, and gsd-core 1.14 (``config-schema.manifest.json``, and the keys that
+its capabilities add). A name may contain ``<x>``, which matches one part of a dotted key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from functools import cache
+from typing import Any, Literal, TypeAlias, cast
+
+import attrs
+
+from gsd_core.errors import ConfigError
+
+Allowed: TypeAlias = "type | tuple[str, ...]"
+Status: TypeAlias = Literal["honored", "not yet", "not applicable"]
+
+
+@attrs.frozen(kw_only=True)
+class ConfigKey:
+    """A key, and what it does here, or why it does nothing.
+
+    *allowed* is the type of its values, or the strings that are allowed; ``None`` if they are not checked,
+    because nothing here reads them. ``null`` always counts as not set. *legacy* are older names of the key.
+    """
+
+    name: str
+    status: Status
+    effect: str
+    allowed: Allowed | None = None
+    legacy: tuple[str, ...] = ()
+
+    def matches(self, key: str) -> bool:
+        """Whether a dotted *key* is this one, or one of its older names."""
+        return any(_pattern(name).fullmatch(key) for name in (self.name, *self.legacy))
+
+    def problem(self, value: object) -> str:
+        """Return what is expected instead of *value*; empty if it is valid."""
+        match self.allowed:
+            case None:
+                return ""
+            case tuple() as words:
+                # Names of other versions are valid: "fine" is "comprehensive".
+                return "" if value in words else f"expected one of {', '.join(map(repr, words))}"
+            case kind:
+                # To Python, true is a number.
+                is_number = kind in (int, float) and isinstance(value, int | float)
+                valid = isinstance(value, kind) or is_number
+                if kind is not bool and isinstance(value, bool):
+                    valid = False
+                return "" if valid else f"expected {_KINDS[kind]}"
+
+    @property
+    def values(self) -> str:
+        """The allowed values, for people."""
+        if self.allowed is None:
+            return ""
+        if isinstance(self.allowed, tuple):
+            return ", ".join(f"`{word}`" for word in self.allowed)
+        return _KINDS[self.allowed]
+
+
+_KINDS: dict[type, str] = {
+    bool: "true or false",
+    str: "a string",
+    int: "a number",
+    float: "a number",
+    list: "a list",
+    dict: "an object",
+}
+PROFILES = ("quality", "balanced", "budget", "adaptive", "inherit")
+DEPTHS = ("quick", "standard", "comprehensive", "coarse", "fine")
+STEPS = ("planning", "discuss", "research", "execution", "verification", "completion")
+GATES: Mapping[str, str] = {
+    "confirm_project": "before the first step of a phase, after a new project was set up",
+    "confirm_phases": "like `gates.confirm_project`, and the same question",
+    "confirm_roadmap": "like `gates.confirm_project`, and the same question",
+    "confirm_breakdown": "before the first plan of a phase is executed",
+    "confirm_plan": "like `gates.confirm_breakdown`, and the same question",
+    "execute_next_plan": "before each further plan of a phase is executed",
+    "issues_review": "before the gaps that a verification found are planned",
+    "confirm_transition": "before a verified phase is marked as complete",
+}
+"""GSD's gates, and when the question is asked."""
+
+
+def _honored(name: str, allowed: Allowed, effect: str, *legacy: str) -> ConfigKey:
+    return ConfigKey(name=name, status="honored", effect=effect, allowed=allowed, legacy=legacy)
+
+
+def _not_yet(effect: str, *names: str) -> Iterator[ConfigKey]:
+    return (
+        ConfigKey(name=name, status="not yet", effect=effect, legacy=_LEGACY.get(name, ())) for name in names
+    )
+
+
+def _not_applicable(reason: str, *names: str) -> Iterator[ConfigKey]:
+    return (
+        ConfigKey(name=name, status="not applicable", effect=reason, legacy=_LEGACY.get(name, ()))
+        for name in names
+    )
+
+
+_LEGACY: Mapping[str, tuple[str, ...]] = {
+    "workflow.research": ("research",),
+    "workflow.plan_check": ("plan_checker",),
+    "search_gitignored": ("planning.search_gitignored",),
+}
+"""Older names of keys that are not honored."""
+
+_OF_HOST = "for a setup of Claude Code or another host, which is not used here"
+_OF_COMMAND = "for a command that does not exist here"
+_REVIEWERS = "`/gsd:review` with other vendors' tools does not exist here"
+_SEARCH = "other vendors' search services are not used"
+_LIMITS = "see the settings `limits.idle` and `limits.hard`, which hold for every agent call"
+_ALWAYS = "the check is code here, costs nothing and is always made"
+_ONE_AT_A_TIME = "plans are executed one after the other, each on the result of the one before"
+
+KEYS: tuple[ConfigKey, ...] = (
+    # Models.
+    _honored("model_profile", PROFILES, "the models of all roles; setting `run.profile`"),
+    _honored(
+        "model_overrides.<agent>",
+        str,
+        "the model of one agent: `gsd-planner`, `gsd-roadmapper`, `gsd-executor`, `gsd-verifier`",
+    ),
+    _honored(
+        "models.<step>", str, f"the model of one kind of step ({', '.join(STEPS)}), after the overrides"
+    ),
+    _honored(
+        "model_profile_overrides.<runtime>.<tier>",
+        str,
+        "with the runtime `claude`: the model to use for `opus`, `sonnet` or `haiku`",
+    ),
+    *_not_applicable(
+        "the Claude CLI resolves the names of models; full ids go into `model_profile_overrides.claude`",
+        "resolve_model_ids",
+        "runtime",
+        "model_policy.provider",
+        "model_policy.budget",
+        "model_policy.high",
+        "model_policy.medium",
+        "model_policy.low",
+        "model_policy.runtime_tiers.<runtime>.<tier>",
+    ),
+    *_not_applicable(
+        "a failed step is tried again with the same model; a person decides about more",
+        "dynamic_routing.enabled",
+        "dynamic_routing.escalate_on_failure",
+        "dynamic_routing.max_escalations",
+        "dynamic_routing.provider_escalation",
+        "dynamic_routing.tier_models.<tier>",
+    ),
+    *_not_applicable(
+        "an agent's effort and speed are left to the Claude CLI and its settings",
+        "effort.default",
+        "effort.routing_tier_defaults.<tier>",
+        "effort.agent_overrides.<agent>",
+        "fast_mode.enabled",
+        "fast_mode.routing_tier_defaults.<tier>",
+        "fast_mode.agent_overrides.<agent>",
+        "context_window",
+        "workflow.smart_zone_tokens",
+    ),
+    # How much is planned and checked.
+    _honored(
+        "granularity",
+        DEPTHS,
+        "how finely work is divided; setting `run.depth`: `coarse` is `quick`, `fine` is `comprehensive`",
+        "depth",
+        "planning.granularity",
+    ),
+    *_not_applicable("one depth holds for all steps: `granularity`", "granularities.<step>"),
+    _honored("workflow.verifier", bool, "`false` is the setting `run.skip_verify`", "verifier"),
+    _honored(
+        "workflow.skip_discuss", bool, "setting `run.skip_discuss`: no phase gets a step for its CONTEXT"
+    ),
+    _honored("workflow.test_command", str, "named to the planner and the executor as the command for tests"),
+    _honored("workflow.build_command", str, "named to the planner and the executor as the build command"),
+    _honored(
+        "response_language", str, "the language of the questions and texts that agents write for people"
+    ),
+    *_not_yet("no step for it exists yet", "workflow.research"),
+    *_not_yet(
+        "a discussion does not ask yet: what the idea says is written to CONTEXT.md",
+        "workflow.discuss_mode",
+        "workflow.max_discuss_passes",
+        "workflow.research_before_questions",
+    ),
+    *_not_yet("checks by people are collected after a phase, in any case", "workflow.human_verify_mode"),
+    *_not_yet("skills are not offered to agents yet", "agent_skills", "agent_skills.<agent>"),
+    *_not_yet("the prefix is understood in existing names, but new folders are without it", "project_code"),
+    *_not_yet("there is no quick task yet", "git.quick_branch_template"),
+    *_not_yet("there is no such step yet", "workflow.tdd_mode"),
+    *_not_applicable(
+        _ALWAYS,
+        "workflow.plan_check",
+        "workflow.nyquist_validation",
+        "workflow.post_planning_gaps",
+        "workflow.context_coverage_gate",
+        "workflow.plan_drift_precheck",
+        "workflow.context_drift_precheck",
+        "workflow.context_drift_action",
+        "workflow.assumption_delta",
+        "workflow.specless_probe_fallback",
+        "plan_review.source_grounding",
+        "plan_review.source_grounding_authority",
+    ),
+    *_not_applicable(
+        "a step of gsd-core that does not exist here; a plugin can add such a step with `gsd_steps`",
+        "workflow.code_review",
+        "workflow.code_review_depth",
+        "workflow.code_review_depth_overrides",
+        "workflow.code_review_command",
+        "workflow.code_review_point",
+        "workflow.plan_bounce",
+        "workflow.plan_bounce_script",
+        "workflow.plan_bounce_passes",
+        "workflow.plan_review_convergence",
+        "workflow.security_enforcement",
+        "workflow.security_asvs_level",
+        "workflow.security_block_on",
+        "workflow.ui_phase",
+        "workflow.ui_review",
+        "workflow.ui_safety_gate",
+        "workflow.live_dom_uat",
+        "workflow.ai_integration_phase",
+        "workflow.api_coverage_gate",
+        "workflow.pattern_mapper",
+        "workflow.schema_drift_gate",
+        "workflow.schema_push_detection",
+        "workflow.drift_threshold",
+        "workflow.drift_action",
+        "workflow.windows_enforce",
+        "workflow.mvp_mode",
+        "refactor.trigger_enabled",
+        "refactor.complexity_threshold",
+        "refactor.complexity_jump_delta",
+        "refactor.trigger_strict",
+        "code_quality.fallow.enabled",
+        "code_quality.fallow.scope",
+        "code_quality.fallow.profile",
+        "code_quality.fallow.mcp",
+    ),
+    *_not_applicable(
+        "a task whose check fails goes back to its agent; then the retries of the step and a person decide",
+        "workflow.node_repair",
+        "workflow.node_repair_budget",
+    ),
+    # Questions.
+    _honored("mode", ("interactive", "yolo"), "`yolo` asks no gate; only `--yes` answers other questions"),
+    *(
+        _honored(f"gates.{name}", bool, f"`true`: a person is asked to continue {when}; `--yes` answers")
+        for name, when in GATES.items()
+    ),
+    _honored(
+        "gates.confirm_milestone_scope",
+        bool,
+        "unless `false`: a question before a finished milestone is closed for a new idea; `--yes` consents",
+    ),
+    *_not_applicable(
+        "commands that destroy something or reach out of the project are always checked before they run, and "
+        "a project's file cannot turn that off",
+        "safety.always_confirm_destructive",
+        "safety.always_confirm_external_services",
+    ),
+    *_not_applicable(
+        "a run always continues with the next step by itself",
+        "workflow.auto_advance",
+        "workflow._auto_chain_active",
+    ),
+    *_not_applicable(
+        "questions are plain text with options, wherever they are answered", "workflow.text_mode"
+    ),
+    # Git.
+    _honored(
+        "commit_docs",
+        bool,
+        "setting `run.commit_docs`: `false` leaves `.planning/` out of commits, as if git ignored it",
+        "planning.commit_docs",
+    ),
+    _honored("phase_commit_docs.<phase>", bool, "`commit_docs` for the steps of one phase"),
+    _honored(
+        "git.branching_strategy",
+        ("none", "phase", "milestone"),
+        "a branch for each phase, or for the milestone, created before the first step of a phase",
+        "branching_strategy",
+        "planning.branching_strategy",
+    ),
+    _honored(
+        "git.phase_branch_template",
+        str,
+        "the name of a phase's branch, with `{phase}`, `{slug}`, `{milestone}`",
+        "phase_branch_template",
+        "planning.phase_branch_template",
+    ),
+    _honored(
+        "git.milestone_branch_template",
+        str,
+        "the name of a milestone's branch, with `{milestone}`, `{slug}`",
+        "milestone_branch_template",
+        "planning.milestone_branch_template",
+    ),
+    _honored(
+        "git.base_branch",
+        str,
+        "a new branch begins there if it contains all that the current one does, else at the current commit",
+    ),
+    _honored("git.create_tag", bool, "`false`: completing a milestone makes no tag"),
+    _honored("git.protected_branches", list, "branches that no branch template may name"),
+    *_not_applicable(
+        "with `git.branching_strategy: none`, commits go to the branch on which you start the run",
+        "git.allow_default_branch_commits",
+    ),
+    *_not_applicable(
+        _ONE_AT_A_TIME,
+        "parallelization",
+        "parallelization.<key>",
+        "planning.chunked_parallel",
+        "workflow.plan_chunked",
+        "workflow.use_worktrees",
+        "workflow.worktree_skip_hooks",
+        "workflow.inline_plan_threshold",
+    ),
+    *_not_applicable(
+        "one repository is one project; start a run in each", "planning.sub_repos", "sub_repos", "multiRepo"
+    ),
+    *_not_applicable(
+        "`/gsd:pr-branch` and `/gsd:ship` do not exist here", "planning.pr_strict", "ship.<key>"
+    ),
+    # Limits.
+    *_not_applicable(
+        _LIMITS,
+        "workflow.subagent_timeout",
+        "executor.stall_detect_interval_minutes",
+        "executor.stall_threshold_minutes",
+        "planner.stall_detect_interval_minutes",
+        "planner.stall_threshold_minutes",
+    ),
+    *_not_applicable("see the setting `limits.check`", "workflow.test_gate_timeout"),
+    # Agents and what they see.
+    *_not_applicable(
+        "agents are given the planning files they need, whether or not git ignores them",
+        "search_gitignored",
+    ),
+    *_not_applicable(_SEARCH, "brave_search", "firecrawl", "exa_search", "tavily_search"),
+    *_not_applicable(_SEARCH, "ref_search", "perplexity", "jina"),
+    *_not_applicable(
+        "each role has fixed tools, so that a project's file cannot widen them",
+        "agent_tools",
+        "agent_tools.<selector>",
+        "agent_skills_security.trusted_global_roots",
+        "workflow.agent_hint_routing",
+    ),
+    *_not_applicable(
+        "work is done by the agents of the setting `run.agent`",
+        "workflow.cross_ai_execution",
+        "workflow.cross_ai_command",
+        "workflow.cross_ai_timeout",
+        "claude_orchestration.<key>",
+        "external_job.<key>",
+    ),
+    *_not_applicable(
+        "prompts are built by code and have fixed limits",
+        "context",
+        "workflow.compact_content",
+        "workflow.context_guard_mode",
+        "features.<name>",
+        "learnings.max_inject",
+        "intel.enabled",
+        "graphify.<key>",
+        "mempalace.<key>",
+        "profile-pipeline.enabled",
+    ),
+    *_not_applicable(
+        "text from outside is always sanitized and fenced, and never an instruction",
+        "security.injection_blocking",
+    ),
+    *_not_applicable(
+        "CLAUDE.md is the user's own: it is read, and never written",
+        "claude_md_path",
+        "claude_md_assembly.<key>",
+    ),
+    *_not_applicable(
+        "CLAUDE.md is the user's own: it is read, and never written", "claude_md_assembly.blocks.<name>"
+    ),
+    # Names of phases and files.
+    *_not_applicable(
+        "all forms of phase numbers are read, and new phases continue the project's own",
+        "phase_naming",
+        "phase_id_convention",
+    ),
+    *_not_applicable("STATE.md is kept short in any case", "workflow.auto_prune_state"),
+    # Other commands and programs.
+    *_not_applicable(
+        _REVIEWERS,
+        "review.<key>",
+        "review.<key>.<name>",
+        "review.reviewer_instances.<name>.<key>",
+    ),
+    *_not_applicable(
+        _OF_HOST,
+        "hooks.<key>",
+        "statusline.<key>",
+        "capabilities.strict_known_registries",
+        "capabilities.auto_update",
+    ),
+    *_not_applicable(_OF_COMMAND, "manager.flags.<step>"),
+)
+"""Every key that is known."""
+
+
+def key_of(name: str) -> ConfigKey | None:
+    """Return the entry of a dotted key; ``None`` if it is unknown."""
+    return next((key for key in KEYS if key.matches(name)), None)
+
+
+def unknown_keys(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the keys of a config that no version of GSD has, each with the known key it resembles."""
+    known = [name for key in KEYS for name in (key.name, *key.legacy) if "<" not in name]
+    found: list[str] = []
+    for name, _ in _entries(config):
+        if key_of(name) is None:
+            close = get_close_matches(name, known, 1, 0.8)
+            found.append(f"{name!r} (did you mean {close[0]!r}?)" if close else repr(name))
+    return tuple(found)
+
+
+def validate_config(config: Mapping[str, Any], path: str) -> None:
+    """Raise ``ConfigError`` with each invalid value of an honored key: the file, the key, what is allowed.
+
+    Values of other keys are not read here, so they are never an error.
+    """
+    problems = [
+        f"{path}: {name}: {problem}, got {value!r}"
+        for name, value in _entries(config)
+        if value is not None and (key := key_of(name)) and (problem := key.problem(value))
+    ]
+    if problems:
+        lines = problems if len(problems) == 1 else [f"{len(problems)} values are invalid", *problems]
+        raise ConfigError(
+            "\n  ".join(lines), hint="correct or remove them; the reference of config.json lists all keys"
+        )
+
+
+def _entries(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the dotted keys with their values; an object that is itself a known key is not taken apart."""
+    for name, value in config.items():
+        key = f"{prefix}{name}"
+        if isinstance(value, Mapping) and (known := key_of(key)) is None:
+            if _may_contain(key):
+                yield from _entries(cast("Mapping[str, Any]", value), f"{key}.")
+            else:
+                yield key, cast("object", value)
+        elif isinstance(value, Mapping) and known and known.allowed is None and _may_contain(key):
+            yield from _entries(cast("Mapping[str, Any]", value), f"{key}.")
+        else:
+            # A part that should be an object, as "workflow": 1.
+            yield key, value
+
+
+def _may_contain(key: str) -> bool:
+    depth = key.count(".") + 1
+    return any(
+        len(parts := name.split(".")) > depth and _pattern(".".join(parts[:depth])).fullmatch(key)
+        for name in _names()
+    )
+
+
+@cache
+def _names() -> tuple[str, ...]:
+    return tuple(name for key in KEYS for name in (key.name, *key.legacy))
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    parts: Iterable[str] = re.split(r"(<\w+>)", name)
+    # A phase's number has dots of its own: phase_commit_docs.2.1.
+    wild = r".+" if "<phase>" in name else r"[^.]+"
+    return re.compile("".join(wild if part.startswith("<") else re.escape(part) for part in parts))

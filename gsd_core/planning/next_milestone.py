@@ -1,0 +1,221 @@
+"""The next milestone of a project: its version, its phase numbers and requirement ids, and its files.
+
+Numbers continue where the earlier milestones ended, and no id of a requirement is used twice: commits,
+SUMMARYs and archives refer to them. The form of the files is that of GSD's ``new-milestone`` and of its
+template of a roadmap that is grouped by milestones (gsd-core 1.14).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from gsd_core.errors import PlanningError
+from gsd_core.files import list_below
+from gsd_core.model.ids import phase_order
+
+from .markdown import Lines, bullets, cell, cells, inline, paragraphs, read_text, title
+from .milestones import merged
+from .model import PlannedPhase
+from .numbers import is_backlog
+from .phases import every_folder
+from .requirements import parse_requirements
+from .roadmap import parse_roadmap
+from .state import section_lines
+from .survey import ARCHIVE, survey
+
+_VERSION = re.compile(r"v(\d{1,6})(?:\.(\d{1,6}))?")
+_ID = re.compile(r"(.*-)(\d+)([a-z]?)")
+_HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t#]*$")
+
+
+def next_version(root: Path) -> str:
+    """Return the version after those of all milestones of a project: ``v1.0`` → ``v1.1``."""
+    versions = [one.version for one in survey(root).milestones] or ["v1.0"]
+    known = [(int(match[1]), int(match[2] or 0)) for one in versions if (match := _VERSION.match(one))]
+    major, minor = max(known, default=(1, 0))
+    return f"v{major}.{minor + 1}"
+
+
+def next_phase_number(root: Path) -> str:
+    """Return the first integer after the numbers of all phases that a project has or had."""
+    found = survey(root)
+    numbers = [phase.number for phase in found.roadmap_phases]
+    numbers += [folder.number for folder in every_folder(root)]
+    for entry in list_below(root, ARCHIVE):
+        if entry.kind == "folder" and entry.name.endswith("-phases"):
+            numbers += [folder.number for folder in every_folder(root, f"{ARCHIVE}/{entry.name}")]
+    numbers += [number for milestone in found.milestones for number in milestone.phases]
+    first = [match for one in numbers if not is_backlog(one) and (match := re.match(r"\d{1,9}(?!-)", one))]
+    return str(max((int(match[0]) for match in first), default=0) + 1)
+
+
+def used_requirement_ids(root: Path) -> frozenset[str]:
+    """Return the ids of the requirements of earlier milestones, from their archives."""
+    names = [entry.name for entry in list_below(root, ARCHIVE) if entry.kind == "file"]
+    paths = [f"{ARCHIVE}/{name}" for name in names if re.search(r"REQUIREMENTS\.md$", name, re.IGNORECASE)]
+    if (root / ".planning/REQUIREMENTS.md").exists():
+        paths.append(".planning/REQUIREMENTS.md")
+    found: set[str] = set()
+    for path in paths:
+        try:
+            found |= {one.id for one in parse_requirements(read_text(root, path))}
+        except PlanningError:
+            continue  # an archive is history: a broken one must not stop new work
+    return frozenset(found)
+
+
+def free_ids(wanted: Sequence[str], used: Collection[str]) -> dict[str, str]:
+    """Return the new id of each wanted one: itself, or the next free number if it was *used* before."""
+    new: dict[str, str] = {}
+    taken = {*used}
+    highest: dict[str, int] = {}
+    for one in (*used, *wanted):
+        if match := _ID.fullmatch(one):
+            highest[match[1]] = max(highest.get(match[1], 0), int(match[2]))
+    for one in wanted:
+        match = _ID.fullmatch(one)
+        if one not in taken or not match:
+            new[one] = one
+        else:
+            highest[match[1]] += 1
+            new[one] = f"{match[1]}{highest[match[1]]:0{len(match[2])}d}"
+        taken.add(new[one])
+    return new
+
+
+def begin_milestone(text: str, version: str, name: str, goal: str, phases: Sequence[PlannedPhase]) -> str:
+    """Add a milestone and its *phases* to a ROADMAP.md whose milestones have all shipped."""
+    roadmap = parse_roadmap(text)
+    known = merged(roadmap.milestones, roadmap.folded, roadmap.listed)
+    lines = Lines.of(text.rstrip("\n") + "\n")
+    numbers = sorted((phase.number for phase in phases), key=phase_order)
+    extent = f"Phases {numbers[0]}-{numbers[-1]}" if len(numbers) > 1 else f"Phase {numbers[0]}"
+    entry = f"- 🚧 **{version} {title(name)}** — {extent} (in progress)"
+    section = section_lines(lines, "milestones")
+    if section:
+        lines.insert(lines.before_blank(*section), [entry])
+    else:
+        shipped = [f"- ✅ **{one.version} {title(one.name)}**" for one in known]
+        at = next((at + 1 for at in range(len(lines)) if lines[at].startswith("# ")), 0)
+        lines.insert(at, ["", "## Milestones", "", *shipped, entry])
+    _add_rows(lines, version, phases)
+    at = _end_of_phases(lines)
+    new = ["", *_milestone_lines(version, name, goal, phases), ""]
+    lines.insert(at, new)
+    return re.sub(r"\n{3,}", "\n\n", str(lines))
+
+
+def _milestone_lines(version: str, name: str, goal: str, phases: Sequence[PlannedPhase]) -> Iterator[str]:
+    yield f"### 🚧 {version} {title(name)} (In Progress)"
+    yield ""
+    yield f"**Milestone Goal:** {inline(goal)}"
+    yield ""
+    for phase in phases:
+        yield f"- [ ] **Phase {phase.number}: {title(phase.name)}** - {inline(phase.goal)}"
+    for phase in phases:
+        needed = ", ".join(f"Phase {number}" for number in phase.depends_on)
+        yield ""
+        yield f"#### Phase {phase.number}: {title(phase.name)}"
+        yield f"**Goal**: {inline(phase.goal)}"
+        yield f"**Depends on**: {needed or 'Nothing in this milestone'}"
+        yield f"**Requirements**: {', '.join(map(inline, phase.requirements)) or 'None'}"
+        yield "**Success Criteria** (what must be TRUE):"
+        yield from (f"  {i}. {inline(one)}" for i, one in enumerate(phase.criteria, start=1))
+        yield "**Plans**: TBD"
+
+
+def _end_of_phases(lines: Lines) -> int:
+    """Return the line before which the new milestone goes: after the last one, before Progress or Backlog."""
+    for at in range(len(lines)):
+        heading = _HEADING.match(lines[at])
+        if heading and len(heading[1]) == 2 and heading[2].lower() in ("progress", "backlog"):
+            return at
+    for at in range(len(lines) - 1, -1, -1):
+        if lines[at].strip() and lines[at].strip() != "---" and not lines[at].startswith("*"):
+            return at + 1
+    return len(lines)
+
+
+def _add_rows(lines: Lines, version: str, phases: Sequence[PlannedPhase]) -> None:
+    """Add the phases to the progress table, which gets one if there is none; its columns decide the cells."""
+    section = section_lines(lines, "progress")
+    if not section:
+        lines.insert(
+            lines.before_blank(0, len(lines)),
+            [
+                "",
+                "## Progress",
+                "",
+                "| Phase | Milestone | Plans Complete | Status | Completed |",
+                "|-------|-----------|----------------|--------|-----------|",
+            ],
+        )
+        section = section_lines(lines, "progress") or (0, len(lines))
+    rows = [at for at in range(*section) if cells(lines[at])]
+    if not rows:
+        return
+    names = [name.strip().lower() for name in cells(lines[rows[0]])]
+    values: Mapping[str, str] = {"milestone": version, "status": "Not started", "completed": "-"}
+    new: list[str] = []
+    for phase in phases:
+        row = [f"{phase.number}. {cell(title(phase.name))}"]
+        row += ["0/TBD" if name.startswith("plans") else values.get(name, "-") for name in names[1:]]
+        new.append(f"| {' | '.join(row)} |")
+    lines.insert(rows[-1] + 1, new)
+
+
+def begin_in_project(
+    text: str, version: str, name: str, goal: str, features: Sequence[str], active: Sequence[str], date: str
+) -> str:
+    """Say in PROJECT.md what the new milestone is, and list its requirements as active."""
+    lines = Lines.of(text)
+    own = [
+        f"## Current Milestone: {version} {title(name)}",
+        "",
+        f"**Goal:** {paragraphs(inline(goal))}",
+        "",
+        "**Target features:**",
+        *bullets(features).split("\n"),
+        "",
+    ]
+    before = _heading_line(lines, "requirements") or _heading_line(lines, "context")
+    if before:
+        lines.insert(before, own)
+    else:
+        lines.insert(len(lines), ["", *own])
+    add_active(lines, [f"- [ ] {inline(one)}" for one in active])
+    return with_footer(str(lines), f"{inline(date)} after starting {version}")
+
+
+def add_active(lines: Lines, new: Sequence[str]) -> None:
+    """Add requirements under ``### Active``, if PROJECT.md has that section."""
+    section = section_lines(lines, "active")
+    if not section:
+        return
+    start, end = section
+    known = {lines[at].strip() for at in range(start, end)}
+    new = [one for one in new if one not in known]
+    for at in range(start, end):
+        if re.fullmatch(r"\(None.*\)", lines[at].strip()):
+            lines[at] = new[0] if new else lines[at]
+            lines.insert(at + 1, list(new[1:]))
+            return
+    at = lines.before_blank(start, end)
+    lines.insert(at, [*([""] if at == start else []), *new])
+
+
+def _heading_line(lines: Lines, name: str) -> int:
+    for at in range(len(lines)):
+        heading = _HEADING.match(lines[at])
+        if heading and len(heading[1]) == 2 and heading[2].lower() == name:
+            return at
+    return 0
+
+
+def with_footer(text: str, words: str) -> str:
+    """Return PROJECT.md with its last line saying when it was updated; without such a line, unchanged."""
+    return re.sub(
+        r"^\*Last updated:.*\*\s*$", lambda _: f"*Last updated: {words}*\n", text, flags=re.MULTILINE
+    )

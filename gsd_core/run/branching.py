@@ -1,0 +1,120 @@
+"""``git.branching_strategy``: the branch on which the steps of a phase, or of a milestone, are committed.
+
+Before the first step of a phase, the run creates the branch and switches to it. A branch begins at the
+current commit, because that one has the roadmap and the work of earlier phases, or at the base branch once
+that contains all of it. Nothing is merged, moved back or deleted: that is left to the user.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from gsd_core.errors import ConfigError, ProjectError
+from gsd_core.git import GitError
+from gsd_core.model.ids import StepId, padded, slug
+from gsd_core.planning.config import CONFIG, get
+
+from .runtime import Run
+from .work import require_branch
+
+PHASE_TEMPLATE = "gsd/phase-{phase}-{slug}"
+MILESTONE_TEMPLATE = "gsd/{milestone}-{slug}"
+NEVER = ("main", "master", "HEAD")
+"""Names that no template may give, besides the base branch and the protected ones."""
+
+
+@frozen(kw_only=True)
+class _Target:
+    """A branch to switch to; *start* is the commit where it begins, empty if it stays where it is."""
+
+    name: str
+    start: str = ""
+
+
+async def enter_branch(run: Run, step: StepId) -> bool:
+    """Switch to the branch of the step's phase or milestone, if there is to be one; return if HEAD moved.
+
+    Raises ``ProjectError`` if that is not possible without losing something, and ``ConfigError`` for a
+    template that does not give a name.
+    """
+    name = branch_of(run, step)
+    if not name or name == run.branch:
+        return False
+    # A person may have switched the branch: then their commits must not be taken along.
+    await require_branch(run)
+    if not await run.git.is_branch_name(name):
+        raise ConfigError(
+            f"{CONFIG}: {name!r} is not a name for a branch", hint="correct the template in `git`"
+        )
+    target = await _target(run, name)
+    if target is None:
+        return False
+    data = {"branch": name, "from": run.branch or "", "start": target.start}
+    # Before the switch: a process that resumes the run after a kill accepts both branches.
+    run.record("branch.chosen", data)
+    try:
+        if target.start:
+            await run.git.start_branch(name, target.start)
+        else:
+            await run.git.switch_branch(name)
+    except GitError as error:
+        hint = error.hint or "commit or stash what is in the way, or rename the branch that is; then resume"
+        raise ProjectError(f"cannot switch to branch {name!r}: {error.output or error}", hint=hint) from error
+    run.branch = await run.git.branch()
+    run.record("branch.switched", data)
+    return True
+
+
+def branch_of(run: Run, step: StepId) -> str:
+    """Return the branch that config.json asks for; empty if the step has no branch of its own."""
+    config = run.planning.config
+    strategy = get(config, "git.branching_strategy", "none")
+    phase = run.planning.phase(step.phase) if step.phase else None
+    if phase is None or strategy not in ("phase", "milestone"):
+        return ""
+    milestone, title = run.planning.milestone, run.planning.milestone_name
+    if strategy == "phase":
+        key, parts = "git.phase_branch_template", ("{phase}", "{slug}")
+        template, words = get(config, key, PHASE_TEMPLATE), slug(phase.name)
+    else:
+        key, parts = "git.milestone_branch_template", ("{milestone}", "{slug}")
+        template, words = get(config, key, MILESTONE_TEMPLATE), slug(title or "milestone")
+    if not any(part in template for part in parts):
+        message = f"{CONFIG}: {key}: expected {' or '.join(parts)} in it, got {template!r}"
+        raise ConfigError(message, hint="without it, all would share one branch")
+    name = template.replace("{phase}", padded(phase.number)).replace("{milestone}", milestone)
+    name = name.replace("{slug}", words)
+    if name in (
+        *NEVER,
+        get(config, "git.base_branch", ""),
+        *get(config, "git.protected_branches", list[str]()),
+    ):
+        hint = f"change {key}, so that no phase or milestone has that name"
+        raise ConfigError(f"{CONFIG}: {key}: {name!r} is a protected branch", hint=hint)
+    return name
+
+
+async def _target(run: Run, name: str) -> _Target | None:
+    """Return where to go; ``None`` to stay on the current branch, which contains the other one's work."""
+    git = run.git
+    head, there = await git.head() or "", await git.commit_of(name)
+    if not there:
+        return _Target(name=name, start=await _start(run, head))
+    if await git.is_ancestor(head, there):
+        return _Target(name=name)
+    if not await git.is_ancestor(there, head):
+        raise ProjectError(
+            f"branch {name!r} and the current branch {run.branch!r} have different commits",
+            hint=f"merge one into the other, or rename {name!r}; then resume",
+        )
+    kinds = ["branch.switched"]
+    if any(fact.data["branch"] == name for fact in run.journal.events(run=run.id, kinds=kinds)):
+        # A phase is worked on once more after later ones: their commits do not belong on its branch.
+        return None
+    return _Target(name=name, start=head)
+
+
+async def _start(run: Run, head: str) -> str:
+    """Return the commit for a new branch: that of the base branch if it has all that *head* has."""
+    base = await run.git.commit_of(get(run.planning.config, "git.base_branch", ""))
+    return base if base and await run.git.is_ancestor(head, base) else head

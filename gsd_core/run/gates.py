@@ -1,0 +1,85 @@
+"""``gates`` of config.json: before certain steps, a person is asked whether to continue.
+
+The sources of the gates and their names are GSD v1.20.5's config. A gate is asked if it is ``true`` in the
+project's file; without the key, and with ``mode: yolo``, it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gsd_core.errors import Parked
+from gsd_core.exit_codes import ExitCode
+from gsd_core.machine.due import End, Start
+from gsd_core.machine.state import inquiry_key
+from gsd_core.model.ids import INIT
+from gsd_core.model.question import Inquiry, Option, Question, answer_command
+from gsd_core.planning.config import get
+
+from .questions import ask
+from .runtime import Run
+
+CONTINUE, STOP = "Continue", "Stop"
+
+
+async def confirm(run: Run, item: Start) -> End | None:
+    """Ask the gate of the step that is about to start, if any; return the run's end if it must not start.
+
+    The question is about one step of one generation: a retry, or a process that resumes the run, does not
+    ask it again.
+    """
+    names, text = _gate(run, item)
+    config = run.planning.config
+    wanted = [name for name in names if get(config, f"gates.{name}", False)]
+    # With --yes, a plugin proposes "yolo"; but then the questions can be asked, and are answered.
+    if not wanted or (get(config, "mode", "interactive") == "yolo" and not run.request.info.yes):
+        return None
+    step = str(item.step)
+    options = (
+        Option(label=CONTINUE, description="start the step", recommended=True),
+        Option(label=STOP, description="end the run here; look at the files in .planning/, then resume"),
+    )
+    question = Question(text=text, header="Continue?", options=options, free_text=False)
+    reason = f"gates.{wanted[0]} is true in .planning/config.json"
+    key = f"gate {wanted[0]} {run.step(step).generation}"
+    try:
+        [answer] = await ask(run, Inquiry(questions=(question,), reason=reason), step=step, key=key)
+    except Parked:
+        gsd = run.request.info.command
+        record = next(r for r in reversed(list(run.state.inquiries.values())) if r.key == key)
+        todo = f"{answer_command(record.inquiry.questions[0], gsd)}, then {gsd} resume"
+        return End(
+            outcome="blocked",
+            exit=ExitCode.QUESTION,
+            reason=f"{step} is waiting for an answer: {todo}",
+        )
+    if answer.chosen != (STOP,):
+        return None
+    # The question is asked again when the run is resumed.
+    record = next(r for r in reversed(list(run.state.inquiries.values())) if r.key == key)
+    run.record("question.withdrawn", {"key": inquiry_key(record.inquiry)}, step=step)
+    return End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason=f"stopped before {step}, as answered")
+
+
+def _gate(run: Run, item: Start) -> tuple[Sequence[str], str]:
+    """Return the gates before a step, one of which is asked, and the question; no names if there is none."""
+    step = item.step
+    phase = run.planning.phase(step.phase) if step.phase else None
+    if phase is None:
+        return (), ""
+    name = f"phase {phase.number} ({phase.name})"
+    if step.kind == "execute":
+        if any(plan.summary for plan in phase.plans):
+            return ("execute_next_plan",), f"Execute plan {step.detail} of {name}?"
+        plans = ", ".join(plan.id for plan in phase.plans)
+        return ("confirm_breakdown", "confirm_plan"), f"Execute the plans of {name}: {plans}?"
+    if step.kind == "plan" and item.for_gaps:
+        return ("issues_review",), f"The verification of {name} found gaps. Plan how to close them?"
+    if step.kind == "complete":
+        return ("confirm_transition",), f"Mark {name}, which is verified, as complete?"
+    kinds = [record.id for record in run.state.steps.values()]
+    if any(one.kind == INIT for one in kinds) and not any(one.phase for one in kinds):
+        phases = ", ".join(f"{one.number} {one.name}" for one in run.planning.phases)
+        text = f"The project is set up, with these phases: {phases}. Begin with them?"
+        return ("confirm_project", "confirm_phases", "confirm_roadmap"), text
+    return (), ""

@@ -1,0 +1,49 @@
+"""The project's skills: an index by name and description, from which an executor reads what it needs.
+
+Source: the Agent Skills format, a folder with a SKILL.md whose frontmatter has ``name`` and ``description``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from gsd_core import PlanningError, StepRequest
+from gsd_core.planning.frontmatter import read_frontmatter
+from gsd_core.planning.markdown import read_text
+
+from .prompt_context import fence, section
+
+FOLDERS = (".agents/skills", ".claude/skills")
+MAX_SKILLS = 30
+MAX_ENTRIES = 300
+"""How many entries of a folder are looked at."""
+MAX_DESCRIPTION = 250
+
+
+def skills_section(step: StepRequest) -> str:
+    """Return the index of the project's skills; a skill that cannot be read is left out."""
+    lines: dict[str, str] = {}
+    for path, name, description in _skills(step.tree):
+        # The same skill may be in both folders, for different tools.
+        lines.setdefault(name, f"- {name} ({path}): {description}")
+    body = "\n".join(list(lines.values())[:MAX_SKILLS])
+    return section("Skills of the project: read the file of one that fits your task", fence("skills", body))
+
+
+def _skills(root: Path) -> Iterator[tuple[str, str, str]]:
+    for folder in FOLDERS:
+        try:
+            names = sorted(entry.name for entry in islice((root / folder).iterdir(), MAX_ENTRIES))
+        except OSError:
+            continue
+        for name in names:
+            path = f"{folder}/{name}/SKILL.md"
+            try:
+                front = read_frontmatter(read_text(root, path), path=path)
+            except PlanningError:
+                continue
+            description = " ".join(front.text("description").split())[:MAX_DESCRIPTION]
+            if description:
+                yield path, " ".join(front.text("name").split())[:80] or name, description

@@ -1,0 +1,89 @@
+"""``gsd plan`` and ``gsd execute``: what is missing for the step is said before anything is started."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from gsd_core.machine.state import Options
+from tests.cli.bench import call
+from tests.run import harness as h
+
+VERDICT = "---\nphase: 01-entries\nverified: 2026-01-02\nstatus: {}\nscore: 1/2\n---\n\n# Verification\n"
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with two phases whose plans were made by asked steps."""
+    root = h.repository(tmp_path_factory.mktemp("planned") / "project")
+    agent = h.one_phase(phases=2)
+    h.do(h.request(root, agent, given=h.idea(), options=Options(phases=())))
+    asked = h.request(root, agent, options=Options(only_asked=True))
+    end = h.do(evolve(asked, asked={"1/plan": "", "2/plan": ""}))
+    assert end.outcome == "done", end.reason
+    return root
+
+
+def folder(root: Path) -> Path:
+    [found] = (root / ".planning" / "phases").glob("01-*")
+    return found
+
+
+def without_plan(root: Path) -> None:
+    for file in folder(root).glob("*-PLAN.md"):
+        file.unlink()
+
+
+def executed(root: Path) -> None:
+    for plan in folder(root).glob("*-PLAN.md"):
+        plan.with_name(plan.name.replace("PLAN", "SUMMARY")).write_text("# Done\n")
+
+
+def passed(root: Path) -> None:
+    executed(root)
+    (folder(root) / "01-VERIFICATION.md").write_text(VERDICT.format("passed"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "change", "error"),
+    [
+        (["plan", "7"], None, "phase 7 does not exist; the roadmap has 1, 2\nhint: list the phases"),
+        (["execute", "../1"], None, "phase ../1 does not exist"),
+        (["plan", "1"], None, "phase 1 is planned already: 01-01, 01-02\nhint: execute them with: gsd"),
+        (
+            ["plan", "1"],
+            executed,
+            "phase 1 is planned already: 01-01, 01-02\nhint: plan what is missing with: gsd",
+        ),
+        (["plan", "1", "--gaps"], None, "phase 1 was not verified"),
+        (["plan", "1", "--gaps"], passed, "the last verification of phase 1 found no gaps"),
+        (["execute", "1"], executed, "phase 1 is executed already: all its 2 plans have a summary"),
+        (["execute", "2"], None, "phase 2 depends on phase 1, which is not executed\nhint: gsd"),
+        (["execute", "1"], without_plan, "phase 1 has no plans\nhint: gsd"),
+    ],
+)
+def test_a_step_that_cannot_be_done_is_refused_with_the_command_that_helps(
+    planned: Path, tmp_path: Path, arguments: list[str], change: Callable[[Path], None] | None, error: str
+) -> None:
+    root = tmp_path / "project"
+    shutil.copytree(planned, root)
+    if change:
+        change(root)
+    before = len(h.facts(root))
+
+    result = call(arguments[0], "-C", root, *arguments[1:])
+
+    assert result.exit_code == 2
+    assert error in result.stderr
+    assert "hint: " in result.stderr
+    assert len(h.facts(root)) == before
+
+
+def test_a_folder_without_a_project_is_refused(tmp_path: Path) -> None:
+    result = call("execute", "1", "-C", tmp_path)
+
+    assert (result.exit_code, "has no .planning folder" in result.stderr) == (2, True)
