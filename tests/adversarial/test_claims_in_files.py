@@ -209,6 +209,12 @@ def test_a_check_mark_that_a_process_sets_after_the_call_does_not_end_the_phase(
     end = h.do(h.request(root, agent, given=h.idea(), own=h.plugin(gsd_wrap_step, waits)))
 
     assert end.exit == 0, end
-    assert [task.role for task in agent.tasks] == ["roadmapper", "planner", "executor", "verifier"]
+    assert [task.role for task in agent.tasks] == [
+        "roadmapper",
+        "discusser",
+        "planner",
+        "executor",
+        "verifier",
+    ]
     assert list(problems(root, tmp_path / "copy")) == []
     assert read_planning(root).phases[0].verdict is not None

@@ -60,7 +60,7 @@ def test_each_phase_has_a_branch_that_begins_with_the_work_before_it(tmp_path: P
     assert first.startswith("gsd/phase-01-")
     assert second.startswith("gsd/phase-02-")
     assert steps_on(root, "main") == {"init"}
-    assert (steps_on(root, f"main..{first}"), steps_on(root, f"{first}..{second}")) == ({"1"}, {"2"})
+    assert (steps_on(root, f"main..{first}"), steps_on(root, f"{first}..{second}")) == ({"1"}, {"2", "audit"})
     assert h.git(root, "branch", "--show-current").strip() == second
     assert any(second in note and "'main'" in note for note in end.notes)
     assert h.git(root, "status", "--porcelain") == ""

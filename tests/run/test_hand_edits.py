@@ -56,8 +56,8 @@ def test_a_phase_inserted_by_hand_is_done_in_order(tmp_path: Path) -> None:
     new = [step for step, _ in h.trailed(root)[len(before) :]]
     assert (end.outcome, end.reason) == ("done", "3 phases complete")
     assert new[0] == "1.1/discuss"
-    assert new[-1] == "1.1/complete"
-    assert {step.split("/")[0] for step in new} == {"1.1"}
+    assert new[-2:] == ["1.1/complete", "audit/v1.0/r1"]
+    assert {step.split("/")[0] for step in new} == {"1.1", "audit"}
 
 
 def only(root: Path, name: str) -> Path:
@@ -90,7 +90,7 @@ def test_after_its_verdict_is_deleted_a_phase_is_verified_again_but_not_planned(
     end = h.do(h.request(root, h.one_phase()))
 
     assert end.outcome == "done"
-    assert [step for step, _ in h.trailed(root)[before:]] == ["1/verify/r1", "1/complete"]
+    assert [step for step, _ in h.trailed(root)[before:]] == ["1/verify/r1", "1/complete", "audit/v1.0/r1"]
     assert "status: passed" in only(root, "01-VERIFICATION.md").read_text()
 
 
