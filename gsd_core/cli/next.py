@@ -69,8 +69,9 @@ def find_next(project: ProjectState, root: Path, gsd: str) -> tuple[Planning, Ne
     state = project.state
     planning = asyncio.run(_read(root))
     # A finished run says nothing about what is due now; its options were for what it did.
-    if not state.run or state.closed == "done":
-        state = attrs.evolve(state, options=_options(root, planning))
+    if state.lifecycle is None or state.closed == "done":
+        options = _options(root, planning)
+        state = attrs.evolve(state, options=options, lifecycle=options)
     found = next_of(
         state,
         planning,

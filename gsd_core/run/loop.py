@@ -8,6 +8,7 @@ from typing import assert_never
 
 from gsd_core.errors import Parked
 from gsd_core.exit_codes import ExitCode
+from gsd_core.machine.claims import dependents
 from gsd_core.machine.due import (
     ApplyResult,
     AskAgain,
@@ -16,7 +17,6 @@ from gsd_core.machine.due import (
     Settle,
     Start,
     Wait,
-    dependents,
     due,
     exit_of,
 )

@@ -366,8 +366,10 @@ async def _close(run: Run, end: End) -> RunEnd:
     notes = notes_of(run)
     dollars = str(total.quantize(Decimal("0.0001"))) if total else "" if total is None else "0"
     if run.state.closed:
-        end = End(outcome=run.state.closed, exit=run.state.exit, reason=run.state.reason)
-        notes = run.state.notes
+        # Not the state's, which is the lifecycle's if this process only did steps that were asked for.
+        data = [*run.journal.events(run=run.id, kinds=["run.closed"])][-1].data
+        end = End(outcome=data["outcome"], exit=data["exit"], reason=str(data.get("reason") or ""))
+        notes = tuple(data.get("notes") or ())
     else:
         data = {**unstructure(end), "notes": list(notes), "dollars": dollars, "commits": commits}
         # A journal that cannot be written is the end that is reported here. The run then counts as
