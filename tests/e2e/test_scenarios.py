@@ -120,7 +120,10 @@ def test_a_script_for_another_agent_is_refused_before_it_costs_anything(project:
     done = project.gsd("run", EXAMPLE, *fake, "--script", script, "--yes")
 
     assert done.exit == 2
-    assert "--script is for a rehearsal, and the agent is 'fake'" in done.err
+    assert "error: " not in done.err
+    assert "plugin 'rehearsal' cannot start: --script is for a rehearsal, and the agent is 'fake'" in done.err
+    assert "pass --agent rehearsal, or leave --script out" in done.err
+    assert "ConfigError" not in done.err
     assert project.facts("agent.opened") == []
 
 
