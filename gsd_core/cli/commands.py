@@ -24,7 +24,8 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         "run": CommandEntry("run", "Turn IDEA (a text file, or - for stdin) into verified, committed code."),
         "resume": CommandEntry("resume", "Resume the unfinished run."),
         "pause": CommandEntry(
-            "pause", "Stop the active run, if any, and write a handoff: where the work is, and TEXT."
+            "pause",
+            "Pause the active run, if any, after its step, and write a handoff: where the work is, and TEXT.",
         ),
         "stop": CommandEntry("stop", "Ask the active run to stop."),
     },

@@ -158,6 +158,8 @@ def due(state: State) -> tuple[Due, ...]:
         )
     if state.stop_asked:
         return (End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason="stopped on request"),)
+    if state.pause_asked:
+        return (End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason="paused on request"),)
     if state.aborted:
         return (_end_aborted(state),)
     if failed := tuple(_failed(state)):

@@ -85,6 +85,7 @@ def _run_opened(state: State, fact: Fact, structure: Structure) -> State:
         answered=(),
         aborted="",
         stop_asked=False,
+        pause_asked=False,
         inquiries=_withdraw_given_up(state),
     )
 
@@ -115,7 +116,12 @@ def _project_observed(state: State, fact: Fact, structure: Structure) -> State:
 
 
 def _control_asked(state: State, fact: Fact, _: Structure) -> State:
-    return evolve(state, stop_asked=fact.data.get("what") == "stop" or state.stop_asked)
+    what = fact.data.get("what")
+    return evolve(
+        state,
+        stop_asked=what == "stop" or state.stop_asked,
+        pause_asked=what == "pause" or state.pause_asked,
+    )
 
 
 def _step_asked(state: State, fact: Fact, _: Structure) -> State:

@@ -216,7 +216,8 @@ class State:
     believed all files. *journal_lost*: the history has commits of a run whose journal is not here.
     *milestone* is the version of the next milestone, if the run was started for one.
     *plan_digests* has the SHA-256 of each PLAN that the run wrote, by path; *edited_plans* were changed by
-    hand since. *notes* are those of a closed run. *skipped* are phases. *aborted* is the step at which a
+    hand since. *notes* are those of a closed run. *skipped* are phases. *stop_asked* ends the run now,
+    *pause_asked* after the step in progress. *aborted* is the step at which a
     human chose to abort. *asked* are steps that the user asked for and that are not done, with the user's
     words; *answered* are those done since the run was opened. *lifecycle* are the options of
     the last process that did more than such steps, ``None`` if none has, and *closed_before* is how the last
@@ -247,6 +248,7 @@ class State:
     skipped: tuple[str, ...] = ()
     aborted: str = ""
     stop_asked: bool = False
+    pause_asked: bool = False
     asked: Mapping[str, str] = attrs.field(factory=dict[str, str])
     answered: tuple[str, ...] = ()
     lifecycle: Options | None = None
