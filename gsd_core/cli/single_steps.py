@@ -17,6 +17,7 @@ from gsd_core.machine.state import PlanSnapshot, State, StepRecord
 from gsd_core.model.ids import DISCUSS, EXECUTE, PLAN, VERIFY, StepId, is_kind, normal_phase, slug
 from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.survey import read_planning
+from gsd_core.planning.workstreams import refuse_workstream
 
 from .global_options import GlobalOptions
 from .project import load, planned_root, project_root
@@ -139,6 +140,7 @@ def quick_step(options: GlobalOptions, words: str, *, full: bool) -> dict[str, s
     if not words:
         raise UserError("the task is empty", hint='gsd quick "what to do"')
     root: Path = planned_root(options)
+    refuse_workstream(root)
     if not (root / ".planning" / "ROADMAP.md").exists():
         raise ProjectError("a quick task needs a project with a roadmap", hint="start one with: gsd run IDEA")
     state = load(options).state

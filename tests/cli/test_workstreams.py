@@ -24,7 +24,7 @@ ROADMAP = """# Roadmap
 FILES = {
     "PROJECT.md": "# Shop\n",
     "workstreams/payments/ROADMAP.md": ROADMAP,
-    "workstreams/payments/STATE.md": "---\nworkstream: payments\n---\n\n## Decisions\n\n- Cents, not floats\n",
+    "workstreams/payments/STATE.md": "---\nworkstream: payments\n---\n\n## Decisions\n\n- Use cents\n",
     "workstreams/payments/phases/01-card/01-01-PLAN.md": plan_text(),
     "workstreams/payments/phases/01-card/01-01-SUMMARY.md": "---\nphase: 01\n---\n\n**Cards are charged**\n",
     "workstreams/payments/phases/02-refund/02-CONTEXT.md": "c",
@@ -51,7 +51,7 @@ def test_the_active_workstream_is_read_and_another_one_can_be_chosen(
     assert names(root) == ["Card", "Refund"]
     assert (progress["project"], progress["phases_complete"]) == ("Shop", 1)
     assert progress["plans"] == {"total": 1, "done": 1}
-    assert progress["decisions"] == ["Cents, not floats"]
+    assert progress["decisions"] == ["Use cents"]
     assert [summary["text"] for summary in progress["recent"]] == ["Cards are charged"]
     assert (due["step"], due["command"]) == ("2/plan", 'claude "/gsd:workstreams resume payments"')
     assert names(root, "--workstream", "search") == names(root, "--ws", "search") == ["Index"]
@@ -116,7 +116,10 @@ def test_a_run_is_refused_with_the_command_that_continues_the_workstream(
 def test_without_a_choice_the_workstreams_are_named(root: Path) -> None:
     (root / ".planning/active-workstream").unlink()
 
-    assert "choose a workstream with --workstream: payments, search" in call("phases", "-C", root).stdout
+    assert (
+        "there are workstreams: payments, search (choose one with --workstream)"
+        in call("phases", "-C", root).stdout
+    )
     assert "there are workstreams: payments, search" in call("next", "-C", root).stdout
 
 
