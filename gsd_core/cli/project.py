@@ -192,12 +192,12 @@ def notes_of(root: Path, workstream: str = "") -> list[str]:
     *workstream* is the one that the command reads; by default the active one.
     """
     from gsd_core.planning.handoff import read_handoff, waiting_for
-    from gsd_core.planning.workstreams import active_workstream
+    from gsd_core.planning.workstreams import active_workstream, planning_folder
 
     notes: list[str] = []
     if name := workstream or active_workstream(root):
         notes.append(f"this is the workstream {name!r}; a run of gsd works on .planning itself only")
-    if question := waiting_for(root):
+    if question := waiting_for(root, planning_folder(root, name)):
         notes.append(f"another tool waits for an answer: {question}")
     if handoff := read_handoff(root):
         where = ", ".join(filter(None, [f"phase {handoff.phase}" if handoff.phase else "", handoff.task]))

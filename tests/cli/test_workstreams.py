@@ -140,6 +140,8 @@ def test_a_project_that_gsd_moves_into_workstreams_is_read_like_gsd_reads_it(
     created = ask_gsd(root, "workstream", "create", "search", "--migrate-name", "payments")
     listed = {one["name"]: one for one in ask_gsd(root, "workstream", "list")["workstreams"]}
 
+    ask_gsd(root, "state", "signal-waiting", "--type", "decision_point", "--question", "Red or blue?")
+    assert "waits for an answer: Red or blue?" in call("status", "-C", root).stderr
     assert created["migration"]["workstream"] == "payments"
     assert names(root) == []  # the new one is active, and has no roadmap yet
     assert names(root, "--ws", "payments") == ["Card", "Refund"]
