@@ -14,7 +14,7 @@ from gsd_core.testing import FakeAgentHost
 from gsd_plugins.claude.messages import MessageReader
 from tests.claude.harness import activities
 
-TREE = Path("/work/project")
+TREE = Path("/srv/project")
 
 
 def read(*messages: Message, times: Iterator[float]) -> FakeAgentHost:
@@ -61,9 +61,9 @@ def test_an_unstreamed_message_is_counted_once_for_all_its_blocks() -> None:
 
 def test_a_file_of_the_project_is_reported_relative_to_it() -> None:
     uses = [
-        ToolUseBlock(id="1", name="Edit", input={"file_path": "/work/project/src/app.py", "old_string": "x"}),
-        ToolUseBlock(id="2", name="Read", input={"file_path": "/work/project-two/app.py"}),
-        ToolUseBlock(id="3", name="Grep", input={"path": "/work/project/src", "pattern": "def main"}),
+        ToolUseBlock(id="1", name="Edit", input={"file_path": "/srv/project/src/app.py", "old_string": "x"}),
+        ToolUseBlock(id="2", name="Read", input={"file_path": "/srv/project-two/app.py"}),
+        ToolUseBlock(id="3", name="Grep", input={"path": "/srv/project/src", "pattern": "def main"}),
     ]
     usage = {"input_tokens": 10, "output_tokens": 5}
     message = AssistantMessage(content=[*uses], model="claude-opus-5-5", usage=usage, message_id="m1")
@@ -71,7 +71,7 @@ def test_a_file_of_the_project_is_reported_relative_to_it() -> None:
     host = read(message, times=iter(range(100)))
 
     assert [activity.text for activity in activities(host, "tool")] == [
-        *("src/app.py", "/work/project-two/app.py", "def main"),
+        *("src/app.py", "/srv/project-two/app.py", "def main"),
     ]
 
 
