@@ -143,7 +143,7 @@ FACTS: dict[str, tuple[str, str]] = {
     "answer.refused": ("an answer from the inbox is invalid", "answer, reason"),
     "timer.set": ("the step continues at a later time", "until, why"),
     "timer.fired": ("that time has come", ""),
-    "control.asked": ("someone asked the run to stop", "what, by, via"),
+    "control.asked": ("someone asked the run to stop, or to pause after its step", "what, by, via"),
     "branch.chosen": (
         "the run is about to switch to the branch of a phase or milestone",
         "branch, from, start",

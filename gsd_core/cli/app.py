@@ -12,7 +12,7 @@ import click
 
 from gsd_core import __version__
 
-from .commands import COMMANDS
+from .commands import COMMAND_GROUPS, COMMANDS
 from .global_options import GlobalOptions, global_options
 from .help import CONTEXT_SETTINGS, Group
 from .streams import finish_output
@@ -45,9 +45,12 @@ class Gsd(Group):
         raise click.UsageError(f"no command {cmd_name!r}{hint}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of built-in subcommands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+        """Write the built-in subcommands by group, without importing them."""
+        # One width for all groups, so that the summaries are in one column.
+        width = max(map(len, COMMANDS))
+        for heading, entries in COMMAND_GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), entry.summary) for name, entry in entries.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand."""

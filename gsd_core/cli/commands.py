@@ -19,47 +19,69 @@ class CommandEntry(NamedTuple):
 
 # The summaries repeat the first sentences of the commands' docstrings, so that `gsd --help` need not
 # import the commands; a test compares them.
+COMMAND_GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
+    "Run": {
+        "run": CommandEntry("run", "Turn IDEA (a text file, or - for stdin) into verified, committed code."),
+        "resume": CommandEntry("resume", "Resume the unfinished run."),
+        "pause": CommandEntry(
+            "pause",
+            "Pause the active run, if any, after its step, and write a handoff: where the work is, and TEXT.",
+        ),
+        "stop": CommandEntry("stop", "Ask the active run to stop."),
+    },
+    "Do one step alone": {
+        "discuss": CommandEntry("discuss", "Ask what is open about PHASE, and record the decisions."),
+        "plan": CommandEntry("plan", "Plan PHASE, and do nothing else."),
+        "execute": CommandEntry(
+            "execute", "Execute the plans of PHASE that have no summary, and do nothing else."
+        ),
+        "verify": CommandEntry("verify", "Verify PHASE again, and do nothing else."),
+        "quick": CommandEntry(
+            "quick", "Do a small task outside of the roadmap: plan it, execute it, commit it."
+        ),
+        "debug": CommandEntry(
+            "debug", "Find the root cause of the problem that TEXT describes, and change nothing."
+        ),
+        "map": CommandEntry("map", "Describe the existing code in .planning/codebase, and do nothing else."),
+        "exec": CommandEntry("exec", "Run PROMPT, any prompt or command of the agent, as one recorded step."),
+    },
+    "Answer questions": {
+        "questions": CommandEntry(
+            "questions", "List the open questions, each with the command that answers it."
+        ),
+        "answer": CommandEntry("answer", "Answer the question ID."),
+    },
+    "See what is done and due": {
+        "status": CommandEntry("status", "Show the run's phases, current step, open questions and cost."),
+        "next": CommandEntry("next", "Show which step is due, why, and the command for it."),
+        "progress": CommandEntry(
+            "progress",
+            "Show where the project stands: phases, recent work, decisions, blockers, todos, what is next.",
+        ),
+        "log": CommandEntry("log", "Show what was done, one line per record of the journal."),
+        "phases": CommandEntry("phases", "List the phases of the current milestone."),
+        "plans": CommandEntry("plans", "List the plans of PHASE."),
+        "gaps": CommandEntry("gaps", "Show the gaps of PHASE."),
+        "requirements": CommandEntry(
+            "requirements",
+            "Trace the requirements: statements of the idea, phase, plans, commits, checks and evidence.",
+        ),
+    },
+    "Change what is planned": {
+        "phase": CommandEntry("phase", "Add, insert or remove a phase of the roadmap."),
+        "milestone": CommandEntry("milestone", "Audit the milestone in progress, or complete it."),
+        "todo": CommandEntry("todo", "Capture, list and complete todos."),
+    },
+    "Set up and check": {
+        "trust": CommandEntry("trust", "Trust the plugins, settings and commands that the project brings."),
+        "plugins": CommandEntry("plugins", "List plugins, create a new one, or check one."),
+        "health": CommandEntry("health", "Check .planning/ and the journal, and repair some of the files."),
+    },
+}
+"""The built-in subcommands under the headings of ``gsd --help``, in its order."""
+
 COMMANDS: Mapping[str, CommandEntry] = {
-    "run": CommandEntry("run", "Turn IDEA (a text file, or - for stdin) into verified, committed code."),
-    "resume": CommandEntry("resume", "Resume the unfinished run."),
-    "discuss": CommandEntry("discuss", "Ask what is open about PHASE, and record the decisions."),
-    "verify": CommandEntry("verify", "Verify PHASE again, and do nothing else."),
-    "debug": CommandEntry(
-        "debug", "Find the root cause of the problem that TEXT describes, and change nothing."
-    ),
-    "plan": CommandEntry("plan", "Plan PHASE, and do nothing else."),
-    "execute": CommandEntry(
-        "execute", "Execute the plans of PHASE that have no summary, and do nothing else."
-    ),
-    "quick": CommandEntry("quick", "Do a small task outside of the roadmap: plan it, execute it, commit it."),
-    "map": CommandEntry("map", "Describe the existing code in .planning/codebase, and do nothing else."),
-    "exec": CommandEntry("exec", "Run PROMPT, any prompt or command of the agent, as one recorded step."),
-    "status": CommandEntry("status", "Show the run's phases, current step, open questions and cost."),
-    "next": CommandEntry("next", "Show which step is due, why, and the command for it."),
-    "progress": CommandEntry(
-        "progress",
-        "Show where the project stands: phases, recent work, decisions, blockers, todos, what is next.",
-    ),
-    "log": CommandEntry("log", "Show what was done, one line per record of the journal."),
-    "questions": CommandEntry("questions", "List the open questions, each with the command that answers it."),
-    "answer": CommandEntry("answer", "Answer the question ID."),
-    "stop": CommandEntry("stop", "Ask the active run to stop."),
-    "pause": CommandEntry(
-        "pause", "Stop the active run, if any, and write a handoff: where the work is, and TEXT."
-    ),
-    "phases": CommandEntry("phases", "List the phases of the current milestone."),
-    "phase": CommandEntry("phase", "Add, insert or remove a phase of the roadmap."),
-    "milestone": CommandEntry("milestone", "Audit the milestone in progress, or complete it."),
-    "plans": CommandEntry("plans", "List the plans of PHASE."),
-    "todo": CommandEntry("todo", "Capture, list and complete todos."),
-    "gaps": CommandEntry("gaps", "Show the gaps of PHASE."),
-    "requirements": CommandEntry(
-        "requirements",
-        "Trace the requirements: statements of the idea, phase, plans, commits, checks and evidence.",
-    ),
-    "health": CommandEntry("health", "Check .planning/ and the journal, and repair some of the files."),
-    "trust": CommandEntry("trust", "Trust the plugins, settings and commands that the project brings."),
-    "plugins": CommandEntry("plugins", "List plugins, create a new one, or check one."),
+    name: entry for group in COMMAND_GROUPS.values() for name, entry in group.items()
 }
 
 LOAD_PLUGINS = (

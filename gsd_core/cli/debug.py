@@ -21,7 +21,7 @@ def command(ctx: click.Context, /, text: str, **given: Any) -> None:
 
     The result is a file in .planning/debug/, with symptoms, evidence, root cause and a suggested fix.
     """
-    from .phase_steps import debug_step
+    from .single_steps import debug_step
 
     asked = debug_step(global_options_of(ctx), text)
     start(ctx, None, resume=False, given=given, asked=asked)

@@ -22,7 +22,7 @@ def command(ctx: click.Context, /, phase: str, text: str, **given: Any) -> None:
 
     TEXT says what you want to discuss. Decisions are added to those that the phase's CONTEXT.md has.
     """
-    from .phase_steps import discuss_step
+    from .single_steps import discuss_step
 
     asked = discuss_step(global_options_of(ctx), phase, text)
     start(ctx, None, resume=False, given=given, asked=asked)

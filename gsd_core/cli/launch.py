@@ -63,7 +63,6 @@ from gsd_core.views.status import SCHEMA_VERSION, History
 from .caller import refuse_agents
 from .commands import base_command, with_global_options
 from .dry_run import plan_json, show_plan
-from .exec import KIND as EXEC
 from .global_options import GlobalOptions
 from .options import classes_of, origin_of, parse_phases, value_of
 from .output import counted, print_json, warn
@@ -93,6 +92,7 @@ from .project_trust import (
     remember,
     require_sandbox,
 )
+from .single_steps import EXEC
 from .streams import background_output
 
 Output: TypeAlias = Literal["text", "json", "stream-json"]
@@ -321,8 +321,8 @@ def _continued(options: RunOptions, previous: ProjectState | None) -> ProjectSta
 def _previous_layer(continued: ProjectState | None) -> Layer:
     """Return the agent, range, limits and models of the unfinished run."""
     sections: dict[str, Any] = {}
-    if continued:
-        machine, typed = continued.state.options, continued.history.typed
+    if continued and (machine := continued.state.lifecycle):
+        typed = continued.history.typed
         run: dict[str, Any] = {"skip_verify": machine.skip_verify, "skip_discuss": machine.skip_discuss}
         if machine.phases and not {"phases", "only"} & set(typed.get("run", ())):
             run["phases"] = ",".join(machine.phases)
@@ -498,8 +498,10 @@ def _answers(root: Path, end: RunEnd, asked: Mapping[str, str]) -> dict[str, str
 def _show_end(end: RunEnd, options: RunOptions, answers: Mapping[str, str]) -> None:
     """Print the agents' answers, and how the run ended; ``stream-json`` has said so in its last event."""
     if options.output == "text" and end.exit == 0:
-        for text in answers.values():
-            click.echo(text)
+        for step, text in answers.items():
+            # Other steps return data, which is in the files that they write.
+            if StepId.parse(step).kind == EXEC:
+                click.echo(text)
     if options.output == "json":
         print_json(
             {

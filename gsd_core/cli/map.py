@@ -10,8 +10,6 @@ from .global_options import global_options, global_options_of
 from .options import StartCommand
 from .run import start, start_options
 
-KIND = "survey"
-
 
 @click.command("map", cls=StartCommand)
 @global_options
@@ -23,14 +21,6 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     An existing description is replaced. Later plans, executions and verifications get what it says about
     tests, conventions and modules.
     """
-    from gsd_core.model.ids import StepId
+    from .single_steps import survey_step
 
-    from .project import load, project_root
-
-    options = global_options_of(ctx)
-    project_root(options)
-    done = [
-        record for record in load(options).state.of(KIND, "") if record.status in ("completed", "skipped")
-    ]
-    number = max((record.id.round + 1 for record in done), default=0)
-    start(ctx, None, resume=False, given=given, asked={str(StepId(kind=KIND, round=number)): ""})
+    start(ctx, None, resume=False, given=given, asked=survey_step(global_options_of(ctx)))

@@ -13,6 +13,7 @@ from .commands import base_command
 from .global_options import global_options, global_options_of
 from .help import Command
 from .output import json_flag, print_json, print_line, styled, warn
+from .workstream import choose_workstream, workstream_option
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,9 +29,10 @@ MAX_REASON = 400
 
 @click.command("next", cls=Command)
 @global_options
+@workstream_option
 @json_flag
 @click.pass_context
-def command(ctx: click.Context, as_json: bool) -> None:
+def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     """Show which step is due, why, and the command for it.
 
     Works in every project with a .planning folder. If there is an unfinished run, its state counts, else
@@ -44,8 +46,9 @@ def command(ctx: click.Context, as_json: bool) -> None:
     options = global_options_of(ctx)
     project = load(options)
     root = planned_root(options, run=project.state.run)
-    warn(notes_of(root))
-    planning, found = find_next(project, root, base_command(options))
+    name, _ = choose_workstream(root, workstream)
+    warn(notes_of(root, name))
+    planning, found = find_next(project, root, base_command(options), name)
     warn(flaws(planning.phases))
     if as_json:
         print_json(next_json(found))
@@ -59,18 +62,27 @@ def command(ctx: click.Context, as_json: bool) -> None:
         print_line(f"ready: {', '.join(found.ready)}")
 
 
-def find_next(project: ProjectState, root: Path, gsd: str) -> tuple[Planning, Next]:
-    """Return the planning files and what is due; *gsd* is how to call gsd for the project."""
+def find_next(project: ProjectState, root: Path, gsd: str, workstream: str = "") -> tuple[Planning, Next]:
+    """Return the planning files and what is due; *gsd* is how to call gsd for the project.
+
+    With a *workstream*, they are its own. The run is not: it is about ``.planning`` itself.
+    """
     import attrs
 
+    from gsd_core.machine.state import State
+    from gsd_core.planning.workstreams import planning_folder, resume_command
     from gsd_core.run.snapshot import snapshot_of
     from gsd_core.views.next import next_of
 
+    planning = asyncio.run(_read(root, planning_folder(root, workstream)))
+    if workstream:
+        found = next_of(State(options=_options(root, planning)), planning, snapshot_of(planning), gsd=gsd)
+        return planning, attrs.evolve(found, command=resume_command(workstream) if found.step else "")
     state = project.state
-    planning = asyncio.run(_read(root))
     # A finished run says nothing about what is due now; its options were for what it did.
-    if not state.run or state.closed == "done":
-        state = attrs.evolve(state, options=_options(root, planning))
+    if state.lifecycle is None or state.closed == "done":
+        options = _options(root, planning)
+        state = attrs.evolve(state, options=options, lifecycle=options)
     found = next_of(
         state,
         planning,
@@ -82,13 +94,15 @@ def find_next(project: ProjectState, root: Path, gsd: str) -> tuple[Planning, Ne
     return planning, found
 
 
-async def _read(root: Path) -> Planning:
+async def _read(root: Path, folder: str) -> Planning:
     from gsd_core.git import Git
     from gsd_core.planning.survey import read_planning
     from gsd_core.run.snapshot import read_project
 
     git = Git(root)
-    return await read_project(root, git) if await git.is_repository() else read_planning(root)
+    if await git.is_repository():
+        return await read_project(root, git, folder)
+    return read_planning(root, folder)
 
 
 def _options(root: Path, planning: Planning) -> Options:

@@ -1,4 +1,4 @@
-"""``gsd pause``: stops the active run, and writes down where the work is."""
+"""``gsd pause``: ends the active run after its current step, and writes down where the work is."""
 
 from __future__ import annotations
 
@@ -24,17 +24,20 @@ if TYPE_CHECKING:
     from gsd_core.planning.handoff import Pause
 
 WAIT_SECONDS = 120.0
+"""How long a run may take to cancel its step."""
 POLL_SECONDS = 0.1
 
 
 @click.command("pause", cls=Command)
 @click.argument("text", nargs=-1)
+@click.option("--now", is_flag=True, help="cancel the current step instead of waiting for its end")
 @global_options
 @json_flag
 @click.pass_context
-def command(ctx: click.Context, text: tuple[str, ...], as_json: bool) -> None:
-    """Stop the active run, if any, and write a handoff: where the work is, and TEXT.
+def command(ctx: click.Context, text: tuple[str, ...], now: bool, as_json: bool) -> None:
+    """Pause the active run, if any, after its step, and write a handoff: where the work is, and TEXT.
 
+    A step that waits for an answer is not waited for: the question is asked again later.
     The handoff is .planning/HANDOFF.json and .continue-here.md in the phase's folder, as GSD writes them.
     The next plan or execution gets it as context, with gsd or with GSD's own commands.
     """
@@ -56,7 +59,7 @@ def command(ctx: click.Context, text: tuple[str, ...], as_json: bool) -> None:
     holder = holder_of(root)
     refuse_agents("pause a run", run_pid=holder.pid if holder else None)
     if holder:
-        _stop(root, holder)
+        _stop(root, holder, options, now=now)
     with ProjectLock(directory):
         docs = run_settings(root, read_config(root)).commit_docs
         pause = _pause(options, root, safe_text(" ".join(text)))
@@ -79,25 +82,33 @@ def command(ctx: click.Context, text: tuple[str, ...], as_json: bool) -> None:
         )
         return
     if holder:
-        print_line(f"stopped the run (pid {holder.pid})")
+        print_line(f"{'stopped' if now else 'paused'} the run (pid {holder.pid})")
     for path in files:
         print_line(f"wrote {path}")
     print_line(with_global_options(f"next: {pause.next_action}", options))
 
 
-def _stop(root: Path, holder: Holder) -> None:
-    """Ask the active run to stop, and wait until it has."""
+def _stop(root: Path, holder: Holder, options: GlobalOptions, *, now: bool) -> None:
+    """Ask the active run to end, after its current step unless *now*, and wait until it has."""
     from gsd_core.journal.inbox import put
+    from gsd_core.views.status import current_step
 
-    from .project import holder_of, journal_path
+    from .project import holder_of, journal_path, load
 
     path = journal_path(root)
+    process = f"{holder.pid} {holder.host} {holder.since}"
     if path.exists():
-        key = f"stop {holder.pid} {holder.host} {holder.since}"
-        put(path, "stop", {}, by=getpass.getuser(), key=key)
+        # Two keys, so that a pause that takes too long can be cut short. That of a stop is `gsd stop`'s.
+        data, key = ({}, f"stop {process}") if now else ({"after": "step"}, f"pause {process}")
+        put(path, "stop", data, by=getpass.getuser(), key=key)
+    if not now:
+        step = current_step(load(options).state)
+        waits = f"waiting until the run (pid {holder.pid}) has finished {step.id if step else 'its step'}"
+        hint = with_global_options("gsd pause --now cancels the step", options)
+        click.echo(f"{waits}; {hint}", err=True)
     latest = time.monotonic() + WAIT_SECONDS
-    while (now := holder_of(root)) and (now.pid, now.since) == (holder.pid, holder.since):
-        if time.monotonic() > latest:
+    while (found := holder_of(root)) and (found.pid, found.since) == (holder.pid, holder.since):
+        if now and time.monotonic() > latest:
             message = f"the run (pid {holder.pid}) was asked to stop, and has not stopped yet"
             raise ProjectError(message, hint="wait for it, then run gsd pause again")
         time.sleep(POLL_SECONDS)

@@ -12,6 +12,7 @@ from gsd_core.sanitize import one_line
 from .global_options import global_options, global_options_of
 from .help import Command
 from .output import json_flag, print_json, print_line, print_table
+from .workstream import choose_workstream, workstream_option
 
 if TYPE_CHECKING:
     from gsd_core.planning.survey import Survey, Surveyed
@@ -27,9 +28,10 @@ STATUS_TEXTS = {"no_directory": "not started"}
 @click.option(
     "--all", "every", is_flag=True, help="list the phases of every milestone, including shipped ones"
 )
+@workstream_option
 @json_flag
 @click.pass_context
-def command(ctx: click.Context, every: bool, as_json: bool) -> None:
+def command(ctx: click.Context, every: bool, workstream: str, as_json: bool) -> None:
     """List the phases of the current milestone.
 
     If no milestone is in progress, it is the last one. A check mark means that ROADMAP.md marks the phase
@@ -40,7 +42,8 @@ def command(ctx: click.Context, every: bool, as_json: bool) -> None:
 
     from .project import planned_root
 
-    found = survey(planned_root(global_options_of(ctx)))
+    root = planned_root(global_options_of(ctx))
+    found = survey(root, choose_workstream(root, workstream)[1])
     phases = found.phases(every=every)
     if as_json:
         print_json(phases_json(found, phases))
@@ -58,17 +61,23 @@ def command(ctx: click.Context, every: bool, as_json: bool) -> None:
 def _why_empty(found: Survey, *, every: bool) -> str:
     """Return why the list of phases is empty, and what to do about it."""
     from gsd_core.planning.markdown import read_text
-    from gsd_core.planning.roadmap import PATH, PHASE_FORMS, check_names_phases, parse_roadmap
+    from gsd_core.planning.roadmap import PHASE_FORMS, check_names_phases, parse_roadmap
+    from gsd_core.planning.workstreams import PLANNING, workstreams
 
-    if not (found.root / PATH).exists():
-        return f"no phases: {PATH} does not exist"
+    path = f"{found.base}/ROADMAP.md"
+    if not (found.root / path).exists():
+        names = workstreams(found.root) if found.base == PLANNING else ()
+        others = (
+            f"; there are workstreams: {', '.join(names)} (choose one with --workstream)" if names else ""
+        )
+        return f"no phases: {path} does not exist{others}"
     try:
-        check_names_phases(parse_roadmap(read_text(found.root, PATH)))
+        check_names_phases(parse_roadmap(read_text(found.root, path)))
     except PlanningError as error:
         return f"{error}; {error.hint}"
     if found.roadmap_phases and not every:
         return "no phases in the current milestone; list those of all milestones with --all"
-    return f"no phases in {PATH}; name each phase like {PHASE_FORMS}"
+    return f"no phases in {path}; name each phase like {PHASE_FORMS}"
 
 
 def _row(phase: Surveyed) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from .commands import base_command
 from .global_options import global_options, global_options_of
 from .help import Command
 from .output import counted, json_flag, print_json, print_line, styled, warn
+from .workstream import choose_workstream, workstream_option
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,9 +28,10 @@ SHOWN = 5
 
 @click.command("progress", cls=Command)
 @global_options
+@workstream_option
 @json_flag
 @click.pass_context
-def command(ctx: click.Context, as_json: bool) -> None:
+def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     """Show where the project stands: phases, recent work, decisions, blockers, todos, what is next.
 
     It is read from .planning, so it works without any run; 'gsd status' shows a run.
@@ -44,10 +46,11 @@ def command(ctx: click.Context, as_json: bool) -> None:
     options = global_options_of(ctx)
     project = load(options)
     root = planned_root(options, run=project.state.run)
-    warn(notes_of(root))
-    planning, due = find_next(project, root, base_command(options))
-    order = asyncio.run(_order(root, planning))
-    found = progress_of(survey(root), planning, order, pending_todos(root), due)
+    name, folder = choose_workstream(root, workstream)
+    warn(notes_of(root, name))
+    planning, due = find_next(project, root, base_command(options), name)
+    order = asyncio.run(_order(root, folder, planning))
+    found = progress_of(survey(root, folder), planning, order, pending_todos(root), due)
     if as_json:
         print_json(progress_json(found))
         return
@@ -55,13 +58,13 @@ def command(ctx: click.Context, as_json: bool) -> None:
         print_line(line)
 
 
-async def _order(root: Path, planning: Planning) -> dict[str, int]:
+async def _order(root: Path, folder: str, planning: Planning) -> dict[str, int]:
     from gsd_core.git import Git
 
     git = Git(root)
     if not planning.phases or not await git.is_repository():
         return {}
-    return await git.order(".planning/phases")
+    return await git.order(f"{folder}/phases")
 
 
 def _lines(found: ProjectProgress) -> Iterator[str | Text]:

@@ -186,15 +186,18 @@ def holder_of(root: Path) -> Holder | None:
     return Holder(pid=held.pid, host=held.host, since=held.since) if held else None
 
 
-def notes_of(root: Path) -> list[str]:
-    """Return what other tools left in the project that its user should know before work continues."""
+def notes_of(root: Path, workstream: str = "") -> list[str]:
+    """Return what other tools left in the project that its user should know before work continues.
+
+    *workstream* is the one that the command reads; by default the active one.
+    """
     from gsd_core.planning.handoff import read_handoff, waiting_for
-    from gsd_core.planning.workstreams import active_workstream
+    from gsd_core.planning.workstreams import active_workstream, planning_folder
 
     notes: list[str] = []
-    if name := active_workstream(root):
-        notes.append(f"the workstream {name!r} is active; gsd works on .planning itself only")
-    if question := waiting_for(root):
+    if name := workstream or active_workstream(root):
+        notes.append(f"this is the workstream {name!r}; a run of gsd works on .planning itself only")
+    if question := waiting_for(root, planning_folder(root, name)):
         notes.append(f"another tool waits for an answer: {question}")
     if handoff := read_handoff(root):
         where = ", ".join(filter(None, [f"phase {handoff.phase}" if handoff.phase else "", handoff.task]))

@@ -11,6 +11,7 @@ import click
 from .global_options import global_options, global_options_of
 from .options import StartCommand, classes_of, typed_settings
 from .plugin_loading import loaded_plugins
+from .workstream import refuse_run, workstream_option
 
 IDEA = click.Path(path_type=Path, allow_dash=True)
 OUTPUTS = click.Choice(["text", "json", "stream-json"])
@@ -20,7 +21,7 @@ def start_options(command: Any) -> Any:
     """Add the options of a command that starts a run, as far as they are not settings."""
     for option in reversed(_OPTIONS):
         command = option(command)
-    return command
+    return workstream_option(command)
 
 
 _OPTIONS = (
@@ -66,6 +67,7 @@ def start(
     """
     from .launch import RunOptions, execute_run
 
+    refuse_run(given["workstream"])
     loaded = loaded_plugins(ctx)
     options = RunOptions(
         global_options=global_options_of(ctx),

@@ -1,29 +1,44 @@
-"""Which steps ``gsd plan`` and ``gsd execute`` ask for, and why they cannot.
+"""Which steps the commands for one step ask for, and why they cannot.
 
 Everything is checked before the run starts, against the files and the last run: a command for one step that
-does nothing, or another step, would surprise its user.
+does nothing, or another step, would surprise its user. Each function returns the user's words by the id of
+the step, in an order that works.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 from pathlib import Path
 
-from gsd_core.errors import ProjectError, UserError
+from gsd_core.errors import ConfigError, ProjectError, UserError
 from gsd_core.machine.due import round_of, startable_plans
-from gsd_core.machine.state import PlanSnapshot, State
-from gsd_core.model.ids import EXECUTE, PLAN, StepId, normal_phase
+from gsd_core.machine.state import PlanSnapshot, State, StepRecord
+from gsd_core.model.ids import DISCUSS, EXECUTE, PLAN, VERIFY, StepId, is_kind, normal_phase, slug
 from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.survey import read_planning
+from gsd_core.planning.workstreams import refuse_workstream
 
 from .global_options import GlobalOptions
-from .project import load, planned_root
+from .project import load, planned_root, project_root
+
+DEBUG, QUICK, SURVEY, EXEC = "debug", "quick", "survey", "exec"
+"""The kinds of the steps that only these commands ask for, or that plugins execute."""
+FULL = "--full "
+"""What the words of a quick task that is to be verified begin with: a step has only its words."""
+
+
+def discuss_step(options: GlobalOptions, phase: str, words: str) -> dict[str, str]:
+    """Return the step that discusses *phase*; with a CONTEXT, it adds decisions to it."""
+    _, view, state = _read(options, phase)
+    return {str(_next(state, StepId(kind=DISCUSS, phase=view.number))): words}
 
 
 def plan_steps(options: GlobalOptions, phase: str, *, gaps: bool) -> dict[str, str]:
     """Return the step that plans *phase*, or with *gaps* the gaps that its last verification found."""
     _, view, state = _read(options, phase)
     number = view.number
-    waiting = [plan.id for plan in view.plans if not plan.summary]
+    waiting = _waiting(view)
     if not gaps:
         missing = set(view.listed) - {plan.id for plan in view.plans}
         if view.plans and not missing:
@@ -95,6 +110,76 @@ def execute_steps(options: GlobalOptions, phase: str) -> dict[str, str]:
     return steps
 
 
+def verify_step(options: GlobalOptions, phase: str) -> dict[str, str]:
+    """Return the step that verifies *phase* again, all of whose plans have to be executed."""
+    _, view, state = _read(options, phase)
+    if not view.plans:
+        raise UserError(f"phase {view.number} has no plans", hint=f"gsd plan {view.number}")
+    if waiting := _waiting(view):
+        raise UserError(
+            f"phase {view.number} has plans that are not executed: {_listed(waiting)}",
+            hint=f"gsd execute {view.number}",
+        )
+    return {str(_next(state, StepId(kind=VERIFY, phase=view.number))): ""}
+
+
+def debug_step(options: GlobalOptions, words: str) -> dict[str, str]:
+    """Return the step that investigates a problem in the user's *words*."""
+    if not words.strip():
+        raise UserError("there is no problem to investigate", hint="gsd debug 'what happens'")
+    planned_root(options)
+    return {str(_next(load(options).state, StepId(kind=DEBUG, detail=slug(words)))): words}
+
+
+def quick_step(options: GlobalOptions, words: str, *, full: bool) -> dict[str, str]:
+    """Return the step that does a small task; with *full*, its result is verified.
+
+    The same words again continue a task that is not complete.
+    """
+    words = words.strip()
+    if not words:
+        raise UserError("the task is empty", hint='gsd quick "what to do"')
+    root: Path = planned_root(options)
+    refuse_workstream(root)
+    if not (root / ".planning" / "ROADMAP.md").exists():
+        raise ProjectError("a quick task needs a project with a roadmap", hint="start one with: gsd run IDEA")
+    state = load(options).state
+    wanted = f"{FULL}{words}" if full else words
+    same = [step for step, asked in state.asked.items() if asked == wanted]
+    step = next((step for step in same if step.startswith(f"{QUICK}/")), "")
+    if not step:
+        folder = root / ".planning" / "quick"
+        names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+        names += [record.id.detail for record in state.steps.values() if record.id.kind == QUICK]
+        names += [StepId.parse(other).detail for other in state.asked]
+        # Later versions of GSD name them by date (260131-abc), which is no number of ours.
+        numbers = [int(match[1]) for name in names if (match := re.match(r"(\d{1,5})-", name))]
+        step = str(StepId(kind=QUICK, detail=f"{max([0, *numbers]) + 1:03d}-{slug(words)}"))
+    return {step: wanted}
+
+
+def survey_step(options: GlobalOptions) -> dict[str, str]:
+    """Return the step that describes the existing code; a project without planning files has one too."""
+    project_root(options)
+    return {str(_next(load(options).state, StepId(kind=SURVEY))): ""}
+
+
+def exec_step(options: GlobalOptions, prompt: str, name: str | None) -> dict[str, str]:
+    """Return the step that runs *prompt*, called *name* in the journal, or after the prompt."""
+    if not prompt.strip():
+        raise ConfigError("the prompt is empty", hint='gsd exec "PROMPT or /command"')
+    # "r2" would be the second round of a step without a name.
+    if name is not None and (not is_kind(name) or re.fullmatch(r"r\d+", name)):
+        raise ConfigError(
+            f"{name!r} cannot name a step", hint="use lower-case letters, digits and hyphens, at most 40"
+        )
+    digest = hashlib.sha256(prompt.encode("utf-8", "replace")).hexdigest()[:8]
+    detail = name or f"{slug(prompt)[:24].rstrip('-')}-{digest}"
+    # The folder may not exist yet: the run says how to make a project of it.
+    state = load(options).state if options.directory.resolve().is_dir() else State()
+    return {str(_next(state, StepId(kind=EXEC, detail=detail))): prompt}
+
+
 def _read(options: GlobalOptions, phase: str) -> tuple[Planning, PhaseView, State]:
     planning = read_planning(planned_root(options))
     number = normal_phase(phase)
@@ -112,8 +197,7 @@ def _is_stale(options: GlobalOptions, view: PhaseView) -> bool:
     from gsd_core.git import Git
     from gsd_core.run.snapshot import with_staleness
 
-    root: Path = planned_root(options)
-    order = asyncio.run(Git(root).order(".planning/phases"))
+    order = asyncio.run(Git(planned_root(options)).order(".planning/phases"))
     verdict = with_staleness(view, order).verdict
     return bool(verdict and verdict.stale)
 
@@ -121,3 +205,19 @@ def _is_stale(options: GlobalOptions, view: PhaseView) -> bool:
 def _listed(ids: list[str]) -> str:
     more = f" and {len(ids) - 5} more" if len(ids) > 5 else ""
     return ", ".join(ids[:5]) + more
+
+
+def _waiting(view: PhaseView) -> list[str]:
+    return [plan.id for plan in view.plans if not plan.summary]
+
+
+def _next(state: State, wanted: StepId) -> StepId:
+    """Return the step of that kind that is in progress, or that of the next round."""
+    known: list[StepRecord] = [
+        record
+        for record in state.steps.values()
+        if (record.id.kind, record.id.phase, record.id.detail) == (wanted.kind, wanted.phase, wanted.detail)
+    ]
+    running = [record.id.round for record in known if record.status not in ("completed", "skipped")]
+    number = min(running) if running else max([0, *(record.id.round + 1 for record in known)])
+    return StepId(kind=wanted.kind, phase=wanted.phase, detail=wanted.detail, round=number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 from rich.text import Text
@@ -16,6 +17,7 @@ from .commands import base_command, with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command
 from .output import can_show, counted, json_flag, print_json, print_line, styled, warn
+from .workstream import choose_workstream, workstream_option
 
 SIGNS = {"completed": "✓", "in_progress": "▸", "failed": "✗", "skipped": "-", "pending": "·"}
 ASCII_SIGNS = {"completed": "+", "in_progress": ">", "failed": "x", "skipped": "-", "pending": "."}
@@ -24,21 +26,58 @@ STYLES = {"completed": "green", "in_progress": "cyan", "failed": "red", "skipped
 
 @click.command("status", cls=Command)
 @global_options
+@workstream_option
 @json_flag
 @click.pass_context
-def command(ctx: click.Context, as_json: bool) -> None:
-    """Show the run's phases, current step, open questions and cost."""
+def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
+    """Show the run's phases, current step, open questions and cost.
+
+    In a project with workstreams of gsd-core, also how far each of them is. A run is never in one of them.
+    """
     from .project import load, notes_of
 
     options = global_options_of(ctx)
     project = load(options)
-    warn(notes_of(project.root))
+    name, _ = choose_workstream(project.root, workstream)
+    warn(notes_of(project.root, name))
+    streams = _workstreams(project.root, only=workstream.strip())
     status = status_of(project.state, project.history, project.holder, project.pending_answers)
     if as_json:
-        print_json(status_json(status, base_command(options)))
+        listed = [
+            {
+                "name": one,
+                "active": one == name,
+                "phases": phases,
+                "complete": complete,
+                "error": error or None,
+            }
+            for one, phases, complete, error in streams
+        ]
+        print_json({**status_json(status, base_command(options)), "workstreams": listed})
         return
     for line in _lines(status, options):
         print_line(line)
+    for one, phases, complete, error in streams:
+        mark = " (active)" if one == name else ""
+        state = one_line(error, 200) or f"{complete} of {counted(phases, 'phase')} complete"
+        print_line(f"workstream {one}{mark}: {state}")
+
+
+def _workstreams(root: Path, *, only: str) -> list[tuple[str, int, int, str]]:
+    """Return each workstream with its number of phases, how many are complete, or why it cannot be read."""
+    from gsd_core.errors import PlanningError
+    from gsd_core.planning.survey import survey
+    from gsd_core.planning.workstreams import planning_folder, workstreams
+
+    found: list[tuple[str, int, int, str]] = []
+    for name in [only] if only else workstreams(root):
+        try:
+            phases = survey(root, planning_folder(root, name)).phases()
+        except PlanningError as error:
+            found.append((name, 0, 0, str(error)))
+        else:
+            found.append((name, len(phases), sum(phase.complete for phase in phases), ""))
+    return found
 
 
 def _lines(status: Status, options: GlobalOptions) -> Iterator[str | Text]:

@@ -21,7 +21,7 @@ def command(ctx: click.Context, /, phase: str, **given: Any) -> None:
 
     What a person checked before and passed is not asked again. An unfinished run stays where it is.
     """
-    from .phase_steps import verify_step
+    from .single_steps import verify_step
 
     asked = verify_step(global_options_of(ctx), phase)
     start(ctx, None, resume=False, given=given, asked=asked)

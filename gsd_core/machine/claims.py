@@ -39,6 +39,20 @@ def standing(state: State, phase: PhaseSnapshot) -> Literal["done", "claimed", "
     return "claimed" if phase.ticked and was_ticked and not asked_for else "open"
 
 
+def dependents(state: State, phase: str) -> tuple[str, ...]:
+    """Return the phases that cannot be done without *phase*, directly or through others.
+
+    One that is complete is not among them, nor what depends only on it.
+    """
+    phases = state.seen.phases if state.seen else ()
+    found = [phase]
+    # Each pass adds the phases that depend directly on those found so far.
+    for _ in phases:
+        left = [p for p in phases if p.number not in found and set(p.depends_on) & set(found)]
+        found += [p.number for p in left if standing(state, p) == "open"]
+    return tuple(p.number for p in phases if p.number in found[1:])
+
+
 def is_executed(state: State, phase: PhaseSnapshot, plan: PlanSnapshot) -> bool:
     """Whether a plan has a summary that this run wrote, or that was there when it was opened."""
     record = state.steps.get(str(StepId(kind=EXECUTE, phase=phase.number, detail=plan.id)))

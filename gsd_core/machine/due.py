@@ -158,6 +158,8 @@ def due(state: State) -> tuple[Due, ...]:
         )
     if state.stop_asked:
         return (End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason="stopped on request"),)
+    if state.pause_asked:
+        return (End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason="paused on request"),)
     if state.aborted:
         return (_end_aborted(state),)
     if failed := tuple(_failed(state)):
@@ -454,16 +456,6 @@ def _milestone_gaps(state: State) -> tuple[str, tuple[str, ...]] | None:
 
 
 # What else the interfaces ask
-
-
-def dependents(state: State, phase: str) -> tuple[str, ...]:
-    """Return the phases that are not complete and depend on *phase*, directly or through others."""
-    phases = state.seen.phases if state.seen else ()
-    found = [phase]
-    # Each pass adds the phases that depend directly on those found so far.
-    for _ in phases:
-        found += [p.number for p in phases if p.number not in found and set(p.depends_on) & set(found)]
-    return tuple(p.number for p in phases if p.number in found[1:] and standing(state, p) == "open")
 
 
 def startable_plans(waiting: Sequence[PlanSnapshot]) -> list[PlanSnapshot]:

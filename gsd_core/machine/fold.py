@@ -14,10 +14,12 @@ from attrs import evolve
 from gsd_core.model.ids import VERIFY, StepId
 from gsd_core.model.question import Answer, Inquiry
 
+from .claims import dependents
 from .state import (
     LOST_IN_A_ROW,
     Allowance,
     Claims,
+    Closing,
     Fact,
     Failure,
     Options,
@@ -63,40 +65,50 @@ def _run_started(state: State, fact: Fact, _: Structure) -> State:
 
 def _run_opened(state: State, fact: Fact, structure: Structure) -> State:
     """Start over what failed, and forget a request to stop: that is what resuming a run means."""
+    options: Options = structure(fact.data.get("options") or {}, Options)
     return evolve(
         state,
         run=fact.run,
         epoch=fact.epoch,
-        options=structure(fact.data.get("options") or {}, Options),
+        options=options,
+        lifecycle=state.lifecycle if options.only_asked else options,
         claims=structure(fact.data["claims"], Claims) if fact.data.get("claims") else None,
         steps={
             key: _start_over(record, fact.seq) if _is_given_up(state, record) else record
             for key, record in state.steps.items()
         },
         closed=None,
-        closed_before=state.closed,
+        closed_before=_closing(state),
         exit=0,
         reason="",
         notes=(),
         answered=(),
         aborted="",
         stop_asked=False,
+        pause_asked=False,
         inquiries=_withdraw_given_up(state),
     )
 
 
 def _run_closed(state: State, fact: Fact, _: Structure) -> State:
-    outcome = fact.data["outcome"]
-    if state.options.only_asked:
-        # The lifecycle is where it was before.
-        outcome = state.closed_before or "stopped"
-    return evolve(
-        state,
-        closed=outcome,
+    end = Closing(
+        outcome=fact.data["outcome"],
         exit=fact.data["exit"],
         reason=fact.data.get("reason", ""),
         notes=tuple(fact.data.get("notes") or ()),
     )
+    if state.options.only_asked:
+        # The lifecycle is where it was before.
+        end = state.closed_before or evolve(end, outcome="stopped")
+        state = evolve(state, options=state.lifecycle or Options())
+    return evolve(state, closed=end.outcome, exit=end.exit, reason=end.reason, notes=end.notes)
+
+
+def _closing(state: State) -> Closing | None:
+    """Return how the lifecycle was left; a process that only did what it was asked to changed nothing."""
+    if state.closed is None:
+        return state.closed_before if state.options.only_asked else None
+    return Closing(outcome=state.closed, exit=state.exit, reason=state.reason, notes=state.notes)
 
 
 def _project_observed(state: State, fact: Fact, structure: Structure) -> State:
@@ -104,7 +116,12 @@ def _project_observed(state: State, fact: Fact, structure: Structure) -> State:
 
 
 def _control_asked(state: State, fact: Fact, _: Structure) -> State:
-    return evolve(state, stop_asked=fact.data.get("what") == "stop" or state.stop_asked)
+    what = fact.data.get("what")
+    return evolve(
+        state,
+        stop_asked=what == "stop" or state.stop_asked,
+        pause_asked=what == "pause" or state.pause_asked,
+    )
 
 
 def _step_asked(state: State, fact: Fact, _: Structure) -> State:
@@ -280,19 +297,16 @@ def _decide(state: State, step: str, answer: Answer, seq: int) -> State:
 
 
 def _skip_phase(state: State, record: StepRecord) -> State:
-    """Skip the step's phase and all that depend on it; a step without a phase aborts the run instead.
+    """Skip the step's phase and those that cannot be done without it.
 
-    A step that the user asked for is only not done: nothing depends on it.
+    A step without a phase aborts the run instead. A step that the user asked for is only not done: nothing
+    depends on it.
     """
     if (step := str(record.id)) in state.asked:
         return _with(_no_longer_asked(state, step), evolve(record, status="skipped"))
     if not record.id.phase:
         return evolve(state, aborted=str(record.id))
-    skipped = [*state.skipped, record.id.phase]
-    phases = state.seen.phases if state.seen else ()
-    # Each pass adds the phases that depend directly on those skipped so far.
-    for _ in phases:
-        skipped += [p.number for p in phases if set(p.depends_on) & set(skipped)]
+    skipped = [*state.skipped, record.id.phase, *dependents(state, record.id.phase)]
     state = _with(state, evolve(record, status="skipped"))
     return evolve(state, skipped=tuple(dict.fromkeys(skipped)))
 

@@ -197,6 +197,16 @@ class Allowance:
 
 
 @attrs.frozen(kw_only=True)
+class Closing:
+    """How a process left the run."""
+
+    outcome: RunOutcome
+    exit: int = 0
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
 class State:
     """Everything that decides what is due; its mappings are never changed in place.
 
@@ -206,10 +216,12 @@ class State:
     believed all files. *journal_lost*: the history has commits of a run whose journal is not here.
     *milestone* is the version of the next milestone, if the run was started for one.
     *plan_digests* has the SHA-256 of each PLAN that the run wrote, by path; *edited_plans* were changed by
-    hand since. *notes* are those of a closed run. *skipped* are phases. *aborted* is the step at which a
+    hand since. *notes* are those of a closed run. *skipped* are phases. *stop_asked* ends the run now,
+    *pause_asked* after the step in progress. *aborted* is the step at which a
     human chose to abort. *asked* are steps that the user asked for and that are not done, with the user's
-    words; *answered* are those done since the run was opened. *closed_before* is how the run was closed when
-    this process opened it. *seq* is the last fact that was folded.
+    words; *answered* are those done since the run was opened. *lifecycle* are the options of
+    the last process that did more than such steps, ``None`` if none has, and *closed_before* is how the last
+    of them before this one left the run. *seq* is the last fact that was folded.
     """
 
     run: str = ""
@@ -236,9 +248,11 @@ class State:
     skipped: tuple[str, ...] = ()
     aborted: str = ""
     stop_asked: bool = False
+    pause_asked: bool = False
     asked: Mapping[str, str] = attrs.field(factory=dict[str, str])
     answered: tuple[str, ...] = ()
-    closed_before: RunOutcome | None = None
+    lifecycle: Options | None = None
+    closed_before: Closing | None = None
     seq: int = 0
 
     def of(self, kind: str, phase: str) -> tuple[StepRecord, ...]:

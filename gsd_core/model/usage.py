@@ -49,8 +49,10 @@ def _weaker(one: Usage, other: Usage) -> Basis:
 
 @attrs.frozen(kw_only=True)
 class Spend:
-    """What a run has spent so far, in dollars, and what the next call may spend at most (*reserved*).
+    """What a run has spent so far, in dollars, and what comes next may spend (*reserved*).
 
+    That is the limit of the next call. For a call without one it is what a turn of the agent has cost at most
+    so far, so that a budget is not exceeded by the turn whose cost is known only afterwards.
     *unknown_calls* are calls whose cost is unknown; *spent* does not include them.
     """
 

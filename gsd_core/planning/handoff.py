@@ -37,7 +37,8 @@ _NUMBER = re.compile(r"\d+[A-Za-z]?(?:\.\d+)*")
 class Handoff:
     """Where the work was paused: *paths* are its files, *text* all that they say.
 
-    *phase* is empty if they name none. *blockers* include what a human has to do first. *flaws* are files
+    *phase* is empty if they name none. *blockers* include what a human has to do first, and jobs that
+    were running. *flaws* are files
     that cannot be read as what they should be.
     """
 
@@ -146,11 +147,20 @@ def _blockers(data: dict[str, Any]) -> Iterator[str]:
             said = cast("dict[str, object]", item).get(field) if isinstance(item, dict) else item
             if text := _shown(said):
                 yield text
+    jobs: object = data.get("async_jobs")
+    for job in cast("list[object]", jobs)[:50] if isinstance(jobs, list) else ():
+        # GSD says to look at them first: what they make may be taken for missing work.
+        about = cast("dict[str, object]", job) if isinstance(job, dict) else {}
+        if name := _shown(about.get("job_id")) or _shown(about.get("manifest")):
+            yield f"the job {name} was {_shown(about.get('status')) or 'started'}: look at its result"
 
 
-def waiting_for(root: Path) -> str:
-    """Return the question that another tool waits for an answer to; empty if none does."""
-    for path in WAITING:
+def waiting_for(root: Path, folder: str = ".planning") -> str:
+    """Return the question that another tool waits for an answer to; empty if none does.
+
+    *folder* is ``.planning``, or that of a workstream.
+    """
+    for path in dict.fromkeys([f"{folder}/WAITING.json", *WAITING]):
         try:
             data: Any = json.loads(read_below(root, path, limit=MAX_BYTES))
         except (OSError, ValueError, RecursionError):

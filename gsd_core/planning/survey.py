@@ -29,9 +29,8 @@ from .phases import Folder, every_folder, folder_of, on_disk, phase_folders, pha
 from .plan import plan_id
 from .project import core_value, project_name
 from .requirements import parse_requirements
-from .roadmap import PATH as ROADMAP
 from .roadmap import Entry, Mention, Roadmap, check_names_phases, parse_roadmap
-from .workstreams import refuse_workstream
+from .workstreams import PLANNING, refuse_workstream, workstreams
 
 ARCHIVE = ".planning/milestones"
 STATE = ".planning/STATE.md"
@@ -40,17 +39,20 @@ NONE_IN_PROGRESS = "is shipped: no milestone is in progress"
 MAX_KNOWN = 60
 """How many known phases an error lists."""
 
+OWN_DOCUMENTS = ("REQUIREMENTS.md", "ROADMAP.md", "STATE.md")
+"""Those that each workstream has for itself."""
 DOCUMENTS = ("PROJECT.md", "REQUIREMENTS.md", "ROADMAP.md", "STATE.md", "MILESTONES.md")
 
 
-def read_planning(root: Path) -> Planning:
-    """Read the milestone in progress of the project at *root*.
+def read_planning(root: Path, folder: str = PLANNING) -> Planning:
+    """Read the milestone in progress of the project at *root*, or of a workstream, in its own *folder*.
 
     Without a ROADMAP.md there are no phases. Raises :class:`PlanningError` for a file that cannot be
     read, and for a ROADMAP.md without phases.
     """
-    refuse_workstream(root)
-    documents = read_documents(root)
+    if folder == PLANNING:
+        refuse_workstream(root)
+    documents = read_documents(root, folder)
     roadmap = parse_roadmap(documents.get("ROADMAP.md", ""))
     if "ROADMAP.md" in documents:
         check_names_phases(roadmap)
@@ -58,7 +60,7 @@ def read_planning(root: Path) -> Planning:
     milestone = roadmap.current(state.text("milestone"))
     idea = read_idea(root)
     statements = idea.statements if idea else ()
-    phases = _phases(root, roadmap, milestone)
+    phases = _phases(root, folder, roadmap, milestone)
     return Planning(
         name=project_name(documents.get("PROJECT.md", "")),
         core_value=core_value(documents.get("PROJECT.md", "")),
@@ -69,13 +71,13 @@ def read_planning(root: Path) -> Planning:
         statements=statements,
         config=read_config(root),
         documents=documents,
-        idle="" if phases else _why_idle(root, roadmap, documents),
+        idle="" if phases else _why_idle(root, folder, roadmap, documents),
     )
 
 
-def read_documents(root: Path) -> dict[str, str]:
-    """Return the texts of the root files that exist, by name."""
-    paths = {name: f".planning/{name}" for name in DOCUMENTS}
+def read_documents(root: Path, folder: str = PLANNING) -> dict[str, str]:
+    """Return the texts of the root files that exist, by name; a workstream's *folder* has some of them."""
+    paths = {name: f"{folder if name in OWN_DOCUMENTS else PLANNING}/{name}" for name in DOCUMENTS}
     return {name: read_text(root, path) for name, path in paths.items() if (root / path).exists()}
 
 
@@ -87,15 +89,17 @@ def state_of(documents: Mapping[str, str]) -> Frontmatter:
         return Frontmatter()
 
 
-def _why_idle(root: Path, roadmap: Roadmap, documents: Mapping[str, str]) -> str:
+def _why_idle(root: Path, base: str, roadmap: Roadmap, documents: Mapping[str, str]) -> str:
     """Return why a project has no phases; empty if there is not even a project."""
     named = merged(roadmap.milestones, roadmap.folded, roadmap.listed)
-    archived = [milestone for milestone, _ in dict(_archived_roadmaps(root, [])).values()]
+    archived = [milestone for milestone, _ in dict(_archived_roadmaps(root, base, [])).values()]
     if open_ones := [one for one in named if not one.shipped]:
         return f"{open_ones[0].version} has no phases yet"
     if shipped := merged(named, archived):
         return f"{shipped[-1].version} {NONE_IN_PROGRESS}"
     found = [name for name in DOCUMENTS if name in documents]
+    if base == PLANNING and "ROADMAP.md" not in documents and (names := workstreams(root)):
+        return f"ROADMAP.md is missing, but there are workstreams: {', '.join(names[:MAX_KNOWN])}"
     return f"there is {joined(found)}, but no ROADMAP.md" if found else ""
 
 
@@ -120,10 +124,10 @@ def joined(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
-def _phases(root: Path, roadmap: Roadmap, milestone: Milestone | None) -> tuple[PhaseView, ...]:
-    folders = phase_folders(root)
+def _phases(root: Path, base: str, roadmap: Roadmap, milestone: Milestone | None) -> tuple[PhaseView, ...]:
+    folders = phase_folders(root, f"{base}/phases")
     version = milestone.version if milestone else ""
-    archived = _archived_versions(root)
+    archived = _archived_versions(root, base)
     views = [
         phase_view(root, roadmap, mention, folders, version)
         for mention in roadmap.phases(milestone)
@@ -138,10 +142,10 @@ def _phases(root: Path, roadmap: Roadmap, milestone: Milestone | None) -> tuple[
     )
 
 
-def _archived_versions(root: Path) -> dict[tuple[str, str], str]:
+def _archived_versions(root: Path, base: str) -> dict[tuple[str, str], str]:
     """Return the milestones whose archived roadmaps name a phase, by the phase's number and name."""
     found: dict[tuple[str, str], str] = {}
-    for version, (_, path) in _archived_roadmaps(root, []):
+    for version, (_, path) in _archived_roadmaps(root, base, []):
         for mention in parse_roadmap(read_text(root, path)).mentions():
             found[mention.number, mention.name.lower()] = version
     return found
@@ -224,10 +228,12 @@ class Survey:
     """The phases of all of a project's roadmaps, with their folders.
 
     *current* is the version of the milestone in progress, or of the last one. *folders* are by
-    milestone and phase number; those in ``.planning/phases/`` have the milestone ``""``.
+    milestone and phase number; those in ``phases/`` have the milestone ``""``. *base* is the folder with the
+    roadmap: ``.planning``, or that of a workstream.
     """
 
     root: Path
+    base: str = PLANNING
     milestones: tuple[Milestone, ...]
     current: str
     roadmap_phases: tuple[RoadmapPhase, ...]
@@ -258,12 +264,18 @@ class Survey:
         numbers = {phase.number for phase in self.roadmap_phases}
         numbers |= {folder.number for folder in self.on_disk_only()}
         known = ", ".join(sorted(numbers, key=phase_order)[:MAX_KNOWN]) or "none"
-        raise PlanningError(f"has no phase {number!r}", path=ROADMAP, line=1, hint=f"known phases: {known}")
+        raise PlanningError(
+            f"has no phase {number!r}", path=f"{self.base}/ROADMAP.md", line=1, hint=f"known phases: {known}"
+        )
 
     def on_disk_only(self) -> tuple[Folder, ...]:
         """Return the folders of phases that no roadmap names."""
         known = {phase.number for phase in self.roadmap_phases}
-        return tuple(folder for folder in every_folder(self.root) if not known & set(folder.names))
+        return tuple(
+            folder
+            for folder in every_folder(self.root, f"{self.base}/phases")
+            if not known & set(folder.names)
+        )
 
     def _folder(self, phase: RoadmapPhase) -> Folder | None:
         number, code = phase.number, phase.mention.code
@@ -294,18 +306,21 @@ class Survey:
         )
 
 
-def survey(root: Path) -> Survey:
+def survey(root: Path, base: str = PLANNING) -> Survey:
     """Read all roadmaps of a project: ROADMAP.md and those of shipped milestones.
 
-    Raises :class:`PlanningError` for a roadmap that cannot be read.
+    With the folder of a workstream as *base*, read that one's. Raises :class:`PlanningError` for a roadmap
+    that cannot be read.
     """
-    refuse_workstream(root)
-    roadmap = parse_roadmap(read_text(root, ROADMAP) if (root / ROADMAP).exists() else "")
-    running = _running(roadmap, _readable_state(root))
+    if base == PLANNING:
+        refuse_workstream(root)
+    path = f"{base}/ROADMAP.md"
+    roadmap = parse_roadmap(read_text(root, path) if (root / path).exists() else "")
+    running = _running(roadmap, _readable_state(root, f"{base}/STATE.md"))
     named = merged(roadmap.milestones, roadmap.folded, roadmap.listed, [running] if running else [])
-    archives = dict(_archived_roadmaps(root, [milestone.version for milestone in named]))
+    archives = dict(_archived_roadmaps(root, base, [milestone.version for milestone in named]))
     milestones = merged(named, [milestone for milestone, _ in archives.values()])
-    phases = _roadmap_phases(root, roadmap, milestones, running)
+    phases = _roadmap_phases(root, base, roadmap, milestones, running)
     in_roadmap = {phase.milestone for phase in phases}
     for version, (_, path) in archives.items():
         if version not in in_roadmap:
@@ -318,18 +333,19 @@ def survey(root: Path) -> Survey:
 
     return Survey(
         root=root,
+        base=base,
         milestones=milestones,
         current=_current(phases, running, milestones),
         roadmap_phases=tuple(sorted(phases, key=order)),
-        folders={"": phase_folders(root)}
+        folders={"": phase_folders(root, f"{base}/phases")}
         | {version: phase_folders(root, f"{ARCHIVE}/{version}-phases") for version in versions},
     )
 
 
-def _readable_state(root: Path) -> Frontmatter:
+def _readable_state(root: Path, path: str) -> Frontmatter:
     """Return the frontmatter of STATE.md, empty if it cannot be read: the roadmap then decides alone."""
     try:
-        return state_of({"STATE.md": read_text(root, STATE) if (root / STATE).exists() else ""})
+        return state_of({"STATE.md": read_text(root, path) if (root / path).exists() else ""})
     except PlanningError:
         return Frontmatter()
 
@@ -343,11 +359,15 @@ def _running(roadmap: Roadmap, state: Frontmatter) -> Milestone | None:
 
 
 def _roadmap_phases(
-    root: Path, roadmap: Roadmap, milestones: Iterable[Milestone], running: Milestone | None
+    root: Path,
+    base: str,
+    roadmap: Roadmap,
+    milestones: Iterable[Milestone],
+    running: Milestone | None,
 ) -> list[RoadmapPhase]:
     """Return each phase of ROADMAP.md once; those outside of all milestones belong to the running one."""
     listed = {number: one.version for one in milestones for number in one.phases}
-    archived = _archived_versions(root)
+    archived = _archived_versions(root, base)
     found: dict[tuple[str, str], RoadmapPhase] = {}
     for mention in roadmap.mentions():
         if _archived_version(roadmap, mention, archived):
@@ -369,8 +389,12 @@ def _archived_phases(roadmap: Roadmap, version: str) -> Iterator[RoadmapPhase]:
                 yield RoadmapPhase(roadmap=roadmap, mention=mention, milestone=version)
 
 
-def _archived_roadmaps(root: Path, known: list[str]) -> Iterator[tuple[str, tuple[Milestone, str]]]:
+def _archived_roadmaps(
+    root: Path, base: str, known: list[str]
+) -> Iterator[tuple[str, tuple[Milestone, str]]]:
     """Yield the roadmaps in ``milestones/``: version, milestone and path."""
+    if base != PLANNING:
+        return  # all workstreams share that folder, and its files do not say whose they are
     for entry in list_below(root, ARCHIVE):
         match = re.fullmatch(r"(v\d[\w.]*)-ROADMAP\.md", entry.name, re.IGNORECASE)
         if not match or entry.kind != "file":

@@ -1,8 +1,12 @@
-"""Workstreams of gsd-core: ``.planning/workstreams/NAME/`` has its own roadmap, state and phases.
+"""Workstreams of gsd-core: ``.planning/workstreams/NAME/`` has a roadmap, state, requirements and phases.
 
-``.planning/active-workstream`` names the one in use. gsd-core then takes that folder for ``.planning``. We
-do not: a run, its commits and its trailers are about ``.planning`` itself, so a project with an active
-workstream is refused and never taken for the wrong one.
+``.planning/active-workstream`` names the one in use, and gsd-core then takes that folder for ``.planning``;
+the project's description, ``config.json``, milestones, todos and codebase maps are shared. Commands that
+only read do the same here. A run does not: its commits and trailers are about ``.planning`` itself, so it
+refuses a project with an active workstream and never takes one roadmap for another.
+
+gsd-core 1.14 prefers a pointer in the folder for temporary files that belongs to one session of an agent
+or terminal. It is not read here: gsd is not part of that session.
 """
 
 from __future__ import annotations
@@ -10,17 +14,24 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gsd_core.errors import PlanningError
+from gsd_core.errors import PlanningError, ProjectError
 from gsd_core.files import kind_below, list_below, read_start
 
+PLANNING = ".planning"
 POINTER = ".planning/active-workstream"
 FOLDER = ".planning/workstreams"
+MAX_SHOWN = 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def workstreams(root: Path) -> tuple[str, ...]:
     """Return the names of the workstreams."""
-    return tuple(entry.name for entry in list_below(root, FOLDER) if entry.kind == "folder")
+    found = (entry.name for entry in list_below(root, FOLDER) if entry.kind == "folder")
+    return tuple(name for name in found if _is_name(name))
+
+
+def _is_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None and ".." not in name
 
 
 def active_workstream(root: Path) -> str:
@@ -32,8 +43,26 @@ def active_workstream(root: Path) -> str:
         name = read_start(root, POINTER, 200).decode("utf-8", "replace").strip()
     except OSError:
         return ""
-    is_name = _NAME.fullmatch(name) is not None and ".." not in name
-    return name if is_name and kind_below(root, f"{FOLDER}/{name}") == "folder" else ""
+    return name if _is_name(name) and kind_below(root, f"{FOLDER}/{name}") == "folder" else ""
+
+
+def planning_folder(root: Path, workstream: str) -> str:
+    """Return the folder with the roadmap and the phases of *workstream*; ``.planning`` if it is empty.
+
+    Raises :class:`ProjectError` if there is no such workstream.
+    """
+    if not workstream:
+        return PLANNING
+    if _is_name(workstream) and kind_below(root, f"{FOLDER}/{workstream}") == "folder":
+        return f"{FOLDER}/{workstream}"
+    known = ", ".join(workstreams(root)[:MAX_SHOWN])
+    has = f"the project has {known}" if known else "the project has none"
+    raise ProjectError(f"no workstream {workstream!r}; {has}", hint="see them with: gsd status")
+
+
+def resume_command(workstream: str) -> str:
+    """Return the command that continues a workstream: one of GSD's own, in Claude Code."""
+    return f'claude "/gsd:workstreams resume {workstream}"'
 
 
 def refuse_workstream(root: Path) -> None:
@@ -43,5 +72,5 @@ def refuse_workstream(root: Path) -> None:
             f"the workstream {name!r} is active, and only .planning itself can be worked on here",
             path=POINTER,
             line=1,
-            hint=f"complete it, or remove {POINTER} to work on .planning itself",
+            hint=f"continue it with: {resume_command(name)}; or remove {POINTER} to work on .planning itself",
         )

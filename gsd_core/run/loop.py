@@ -8,6 +8,7 @@ from typing import assert_never
 
 from gsd_core.errors import Parked
 from gsd_core.exit_codes import ExitCode
+from gsd_core.machine.claims import dependents
 from gsd_core.machine.due import (
     ApplyResult,
     AskAgain,
@@ -16,7 +17,6 @@ from gsd_core.machine.due import (
     Settle,
     Start,
     Wait,
-    dependents,
     due,
     exit_of,
 )
@@ -161,9 +161,11 @@ async def _wait(run: Run, step: str, until: datetime) -> None:
     planned = until - set_at[-1] if set_at else until - run.now()
     loop = asyncio.get_running_loop()
     latest = loop.time() + planned.total_seconds()
-    while run.now() < until and loop.time() < latest and not run.state.stop_asked:
+    state = run.state
+    while run.now() < until and loop.time() < latest and not (state.stop_asked or state.pause_asked):
         left = min((until - run.now()).total_seconds(), latest - loop.time())
         await asyncio.sleep(max(0.0, min(left, POLL.total_seconds())))
         take_answers(run)
-    if not run.state.stop_asked:
+        state = run.state
+    if not (state.stop_asked or state.pause_asked):
         run.record("timer.fired", {}, step=step)

@@ -56,7 +56,7 @@ def notice_of(event: Event, state: State, project: str, command: str = "gsd") ->
                 return None  # only a stale lock or a leftover process was removed
             ended = "The last process ended without finishing: it was killed, or the machine failed. "
             body = f"Restarting {lost}." if lost else "No step was interrupted."
-            return notice("crash", "resumed after a crash", ended + body, "error")
+            return notice("crash", "resumed after a crash", ended + body, "warning")
         case "run.closed":
             outcome = data["outcome"]
             reason = with_notes(str(data["reason"]), data.get("notes") or ())

@@ -33,7 +33,7 @@ from .runtime import Run
 POLL = timedelta(milliseconds=250)
 MAX_TEXT_LENGTH = 4000
 LEAST_TIME = timedelta(seconds=2)
-"""How long the answer plugins of each process have before ``questions.unanswered`` decides."""
+"""How long the answer plugins have before ``questions.unanswered`` decides, or before a run pauses."""
 
 
 async def ask(
@@ -178,7 +178,13 @@ async def _wait_for_people(run: Run, inquiry: Inquiry, wait_for_inbox: timedelta
     """
 
     async def watch_inbox() -> None:
-        while _unanswered(run, inquiry) == inquiry:
+        loop = asyncio.get_running_loop()
+        at_least = loop.time() + LEAST_TIME.total_seconds()
+        # A run that is to pause must not wait for a human for hours: the question is asked again later.
+        # Policies such as `--yes` still answer, so that the step can be finished.
+        while _unanswered(run, inquiry) == inquiry and not (
+            run.state.pause_asked and loop.time() >= at_least
+        ):
             await asyncio.sleep(POLL.total_seconds())
             take_answers(run)
 
@@ -189,7 +195,12 @@ async def _wait_for_people(run: Run, inquiry: Inquiry, wait_for_inbox: timedelta
     inbox = asyncio.create_task(watch_inbox(), name="gsd:inbox")
     try:
         await asyncio.wait({race, inbox}, return_when=asyncio.FIRST_COMPLETED)
-        if inbox.done() or await race:
+        if inbox.done():
+            if _unanswered(run, inquiry) == inquiry:
+                ids = _ids(inquiry)
+                raise Parked(f"the run pauses, and {', '.join(ids)} is not answered", ids)
+            return
+        if await race:
             return
         # No plugin can answer. The user may want to wait for someone who uses `gsd answer`.
         with suppress(TimeoutError):
@@ -277,7 +288,8 @@ def take_answers(run: Run) -> None:
     valid: dict[str, list[tuple[InboxItem, Answer]]] = {}
     for item in run.journal.take_inbox():
         if item.kind == "stop":
-            data = {"what": "stop", "by": item.by, "via": "inbox"}
+            what = "pause" if item.data.get("after") == "step" else "stop"
+            data = {"what": what, "by": item.by, "via": "inbox"}
             run.record("control.asked", data, consumes=[item.id])
         elif item.kind == "answer":
             try:

@@ -292,13 +292,16 @@ def _text_of(root: Path, path: Path) -> str:
 class Ledger:
     """The sums of the run's agent calls; *reserved* is what the open calls may use at most.
 
-    Reservations keep concurrent calls from each spending the same remainder.
+    Reservations keep concurrent calls from each spending the same remainder. *turn* is what a turn of an
+    agent has cost at most, on average over a call: what a call without a limit of its own may use before
+    its cost is known the next time.
     """
 
     total: Usage = attrs.field(factory=Usage)
     calls: int = 0
     unknown_calls: int = 0
     reserved: dict[str, Decimal] = attrs.field(factory=dict[str, Decimal])
+    turn: Decimal = Decimal(0)
 
     def add(self, fact: Record) -> None:
         """Count the agent call that *fact* opens or closes, if any."""
@@ -314,13 +317,15 @@ class Ledger:
         self.calls += 1
         self.unknown_calls += usage.basis == "unknown" and usage != Usage()
         self.total = self.total + usage
+        self.turn = max(self.turn, _per_turn(usage))
 
     def spend(self, run: str, step: str, reserve: Decimal | None, running: Usage) -> Spend:
         """Return what budget policies need to know.
 
         *reserve* is the limit of the call that is about to begin, *running* the usage of the open one.
         """
-        held = sum(self.reserved.values(), reserve or Decimal(0))
+        next_turn = max(self.turn, _per_turn(running))
+        held = sum(self.reserved.values(), next_turn if reserve is None else reserve)
         return Spend(
             run=run,
             step=step,
@@ -329,6 +334,10 @@ class Ledger:
             calls=self.calls,
             unknown_calls=self.unknown_calls,
         )
+
+
+def _per_turn(usage: Usage) -> Decimal:
+    return ((usage.dollars or Decimal(0)) / max(usage.turns, 1)).quantize(Decimal("0.0001"))
 
 
 def read_ledger(records: Iterable[Record]) -> Ledger:

@@ -23,6 +23,7 @@ from gsd_core.planning.codebase import read_codebase
 from gsd_core.planning.handoff import read_handoff
 from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.survey import flaws, read_planning
+from gsd_core.planning.workstreams import PLANNING
 from gsd_core.plugins.calling import Hooks
 from gsd_core.sanitize import redact, sanitize
 
@@ -86,10 +87,13 @@ def _makes_room(run: Run) -> bool:
     return starts_milestone(run.state) and run.planning.milestone != run.state.milestone
 
 
-async def read_project(root: Path, git: Git) -> Planning:
-    """Return the planning files, with stale verdicts marked, the project's CLAUDE.md, and its handoff."""
-    planning = read_planning(root)
-    order = await git.order(".planning/phases") if planning.phases else {}
+async def read_project(root: Path, git: Git, folder: str = PLANNING) -> Planning:
+    """Return the planning files, with stale verdicts marked, the project's CLAUDE.md, and its handoff.
+
+    *folder* is ``.planning``, or that of a workstream.
+    """
+    planning = read_planning(root, folder)
+    order = await git.order(f"{folder}/phases") if planning.phases else {}
     phases = tuple(with_staleness(phase, order) for phase in planning.phases)
     documents = dict(planning.documents)
     try:

@@ -23,6 +23,7 @@ from gsd_core.errors import (
     PluginError,
     PluginRefused,
     StepError,
+    UserError,
     machine_error,
 )
 from gsd_core.exit_codes import ExitCode, exit_code
@@ -292,9 +293,13 @@ async def _entered(run: Run, lifespan: PluginContext) -> AsyncGenerator[None]:
         await lifespan.enter(min(run.limits.idle, LIFESPAN_LIMIT))
     except (PluginError, StepError) as exc:
         report_failure(run.hooks.report, lifespan.plugin, lifespan.hook, exc)
-        refused = isinstance(exc, PluginRefused)
-        hint = exc.hint if refused else f"run with -p no:{lifespan.plugin} to continue without it"
-        raise ConfigError(f"plugin {lifespan.plugin!r} cannot start: {exc}", hint=hint) from exc
+        hint = exc.hint if isinstance(exc, PluginRefused) else ""
+        said: BaseException = exc
+        if isinstance(cause := exc.__cause__, UserError):
+            # The plugin says itself what the user has to change: it did not fail.
+            said, hint = cause, cause.hint
+        hint = hint or f"run with -p no:{lifespan.plugin} to continue without it"
+        raise ConfigError(f"plugin {lifespan.plugin!r} cannot start: {said}", hint=hint) from exc
     try:
         yield
     finally:
@@ -366,8 +371,10 @@ async def _close(run: Run, end: End) -> RunEnd:
     notes = notes_of(run)
     dollars = str(total.quantize(Decimal("0.0001"))) if total else "" if total is None else "0"
     if run.state.closed:
-        end = End(outcome=run.state.closed, exit=run.state.exit, reason=run.state.reason)
-        notes = run.state.notes
+        # Not the state's, which is the lifecycle's if this process only did steps that were asked for.
+        data = [*run.journal.events(run=run.id, kinds=["run.closed"])][-1].data
+        end = End(outcome=data["outcome"], exit=data["exit"], reason=str(data.get("reason") or ""))
+        notes = tuple(data.get("notes") or ())
     else:
         data = {**unstructure(end), "notes": list(notes), "dollars": dollars, "commits": commits}
         # A journal that cannot be written is the end that is reported here. The run then counts as

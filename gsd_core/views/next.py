@@ -27,7 +27,7 @@ from gsd_core.machine.due import (
     startable_plans,
 )
 from gsd_core.machine.fold import fold
-from gsd_core.machine.state import PhaseSnapshot, Snapshot, State, StepRecord
+from gsd_core.machine.state import Options, PhaseSnapshot, Snapshot, State, StepRecord
 from gsd_core.model.ids import StepId
 from gsd_core.model.question import Question, answer_command
 from gsd_core.planning.model import PhaseView, Planning
@@ -104,7 +104,7 @@ def state_when_resumed(state: State, snapshot: Snapshot) -> State:
         epoch=state.epoch + 1,
         at=state.last_at,
         seq=state.seq,
-        data={"options": state.options},
+        data={"options": state.lifecycle or Options()},
     )
     return fold(state, [opened], lambda value, _: value)
 

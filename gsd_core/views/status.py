@@ -231,13 +231,16 @@ def phase_of(step: str) -> str:
 
 def _run_opened(history: History, fact: Fact, _: Structure) -> History:
     sandbox: Mapping[str, Any] = fact.data.get("sandbox") or {}
+    options: Mapping[str, Any] = fact.data.get("options") or {}
+    agents = tuple(fact.data.get("agent") or ())
     return attrs.evolve(
         history,
         sandbox=str(sandbox.get("name") or ""),
         unconfined=str(sandbox.get("why") or ""),
         pid=fact.data.get("pid") or 0,
         version=fact.data.get("version") or "",
-        agents=tuple(fact.data.get("agent") or ()),
+        # A single step may have had another agent: the lifecycle keeps its own.
+        agents=history.agents if options.get("only_asked") else agents,
         typed=fact.data.get("typed") or history.typed,
     )
 

@@ -1,6 +1,7 @@
 """Budgets: stop a run before it costs more than ``--max-budget-usd``.
 
-The most that the next call may cost counts as well, so a run ends below its budget, never above it.
+What comes next counts as well: the limit of the next call, or what a turn has cost at most so far. So a run
+ends below its budget, unless a turn costs more than all before it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ async def check_budget(spend: Spend) -> Stop | Pause | None:
     if spend.spent < limit:
         if spend.reserved is None or spend.spent + spend.reserved <= limit:
             return None
-        reason += f", and the next call may cost ${spend.reserved}"
+        reason += f", and what comes next may cost ${spend.reserved}"
     if spend.unknown_calls:
         calls = "1 call" if spend.unknown_calls == 1 else f"{spend.unknown_calls} calls"
         reason += f"; this does not include {calls} of unknown cost"

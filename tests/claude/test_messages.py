@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from claude_agent_sdk import AssistantMessage, Message, StreamEvent, TextBlock
+from claude_agent_sdk import AssistantMessage, Message, StreamEvent, TextBlock, ToolUseBlock
 
 from gsd_core import Activity
 from gsd_core.testing import FakeAgentHost
 from gsd_plugins.claude.messages import MessageReader
 from tests.claude.harness import activities
 
+TREE = Path("/srv/project")
+
 
 def read(*messages: Message, times: Iterator[float]) -> FakeAgentHost:
     host = FakeAgentHost()
-    reader = MessageReader(host=host, resumed=False, time=lambda: next(times))
+    reader = MessageReader(host=host, tree=TREE, resumed=False, time=lambda: next(times))
 
     async def read_all() -> None:
         for message in messages:
@@ -54,6 +57,22 @@ def test_an_unstreamed_message_is_counted_once_for_all_its_blocks() -> None:
 
     assert [usage.turns for usage in host.usages] == [1, 1]
     assert [activity.text for activity in activities(host, "text")][:2] == ["one", "two"]
+
+
+def test_a_file_of_the_project_is_reported_relative_to_it() -> None:
+    uses = [
+        ToolUseBlock(id="1", name="Edit", input={"file_path": "/srv/project/src/app.py", "old_string": "x"}),
+        ToolUseBlock(id="2", name="Read", input={"file_path": "/srv/project-two/app.py"}),
+        ToolUseBlock(id="3", name="Grep", input={"path": "/srv/project/src", "pattern": "def main"}),
+    ]
+    usage = {"input_tokens": 10, "output_tokens": 5}
+    message = AssistantMessage(content=[*uses], model="claude-opus-5-5", usage=usage, message_id="m1")
+
+    host = read(message, times=iter(range(100)))
+
+    assert [activity.text for activity in activities(host, "tool")] == [
+        *("src/app.py", "/srv/project-two/app.py", "def main"),
+    ]
 
 
 def test_a_streamed_message_is_counted_with_the_output_tokens_of_its_end() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 import gsd_core
 from gsd_core.cli import why_unsupported
 from gsd_core.cli.app import gsd
-from gsd_core.cli.commands import COMMANDS
+from gsd_core.cli.commands import COMMAND_GROUPS, COMMANDS
 from tests.cli.bench import Bench, call
 
 HEAVY = {
@@ -78,10 +79,17 @@ def test_the_summary_of_a_command_is_the_first_sentence_of_its_help(command: str
     assert (found.help or "").split("\n\n")[0].strip() == COMMANDS[command].summary
 
 
-def test_the_help_lists_every_command() -> None:
-    shown = call("--help").stdout
+def test_the_help_lists_every_command_once_under_the_heading_of_its_group() -> None:
+    _, _, shown = call("--help").stdout.partition("\n\nOptions:")
+    heading, listed = "", dict[str, list[str]]()
+    for line in shown.splitlines()[1:]:
+        if line.endswith(":") and not line.startswith(" "):
+            heading = line.removesuffix(":")
+        elif found := re.match(r"  ([a-z]\S*)  ", line):
+            listed.setdefault(heading, []).append(found[1])
 
-    assert [command for command in COMMANDS if command not in shown] == []
+    assert listed == {group: list(entries) for group, entries in COMMAND_GROUPS.items()}
+    assert sum(map(len, listed.values())) == len(COMMANDS)
 
 
 def test_run_offers_the_flags_of_the_core_and_of_plugins() -> None:

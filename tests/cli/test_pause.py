@@ -11,6 +11,7 @@ import pytest
 
 from gsd_core.planning.handoff import read_handoff, waiting_for
 from tests.cli.bench import EVIL, Bench, call
+from tests.peer.reader import ask_gsd, needs_gsd
 from tests.planning.trees import make_project, plan_text
 
 FILES = {
@@ -28,6 +29,7 @@ UPSTREAM = {
     "status": "paused",
     "blockers": [{"description": "The API is down", "type": "external", "workaround": ""}],
     "human_actions_pending": [{"action": "Buy a key", "context": "x", "blocking": True}],
+    "async_jobs": [{"manifest": ".planning/async-jobs/a.json", "job_id": "train-7", "status": "running"}],
     "next_action": "Write the parser",
     "context_notes": f"It is {EVIL} late",
 }
@@ -108,10 +110,33 @@ def test_what_gsds_own_tools_left_is_shown(root: Path, command: str) -> None:
         "work was paused in phase 2, task 3 of 7",
         "before it continues: The API is down",
         "before it continues: Buy a key",
+        "before it continues: the job train-7 was running: look at its result",
         "to do next: Write the parser",
     ):
         assert f"warning: {said}" in result.stderr
     assert "\x1b" not in result.stderr
+
+
+@needs_gsd
+@pytest.mark.parametrize("command", ["status", "next", "progress"])
+def test_a_signal_that_gsds_own_tool_wrote_is_shown_until_it_takes_it_back(root: Path, command: str) -> None:
+    signal = (
+        "--type",
+        "decision_point",
+        "--question",
+        "Red or blue?",
+        "--options",
+        "red|blue",
+        "--phase",
+        "1",
+    )
+    written = ask_gsd(root, "state", "signal-waiting", *signal)
+    shown = call(command, "-C", root)
+    ask_gsd(root, "state", "signal-resume")
+
+    assert written["signaled"]
+    assert "another tool waits for an answer: Red or blue?" in shown.stderr
+    assert "waits for an answer" not in call(command, "-C", root).stderr
 
 
 def test_an_old_handoff_without_json_is_read(root: Path) -> None:

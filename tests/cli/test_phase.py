@@ -179,7 +179,7 @@ def test_a_project_with_an_active_workstream_is_not_taken_for_another_one(root: 
     folder.mkdir(parents=True)
     (root / ".planning/active-workstream").write_text("payments\n")
     before = content(root)
-    for arguments in (("phase", "add", "New"), ("next",), ("phases",), ("run", "--no-input")):
+    for arguments in (("phase", "add", "New"), ("plans", "1"), ("gaps", "1"), ("run", "--no-input")):
         result = call(arguments[0], *arguments[1:], "-C", root)
         assert (result.exit_code, "the workstream 'payments' is active" in result.stderr) == (2, True), (
             arguments,

@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 
 from gsd_core.cli.global_options import GlobalOptions
-from gsd_core.cli.phase_steps import debug_step, discuss_step, verify_step
+from gsd_core.cli.single_steps import debug_step, discuss_step, verify_step
 from gsd_core.machine.state import Options
 from gsd_core.planning.context import read_decisions
 from tests.cli.bench import call

@@ -226,6 +226,22 @@ def gate(project: Project, program: str = "python3") -> Gate:
     return found
 
 
+def door(project: Project) -> Gate:
+    """Put a gate in front of ``python3`` that a call waits at until it is opened."""
+    project.environment["GSD_SANDBOX"] = "off"
+    gate = Gate(project.base / "reached", project.base / "closed")
+    script = project.base / "bin" / "python3"
+    script.parent.mkdir()
+    script.write_text(
+        f"#!/bin/sh\n"
+        f"while test -e {gate.closed}; do touch {gate.reached}; sleep 0.05; done\n"
+        f'exec {shutil.which("python3")} "$@"\n'
+    )
+    script.chmod(0o755)
+    project.environment["PATH"] = f"{script.parent}{os.pathsep}{os.environ['PATH']}"
+    return gate
+
+
 def plugin(project: Project, text: str) -> tuple[str, ...]:
     """Write a plugin ``own``, and return the arguments that load it."""
     folder = project.base / "plugins"

@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from typing import Any
 
 import pytest
 
-from tests.e2e.project import EXAMPLE, FAKE, Gate, Project, no_problems
+from tests.e2e.project import EXAMPLE, FAKE, Project, door, no_problems
 from tests.run.harness import git
 
 pytestmark = pytest.mark.slow
-
-
-def door(project: Project) -> Gate:
-    """Put a gate in front of ``python3`` that a call waits at until it is opened."""
-    project.environment["GSD_SANDBOX"] = "off"
-    gate = Gate(project.base / "reached", project.base / "closed")
-    script = project.base / "bin" / "python3"
-    script.parent.mkdir()
-    script.write_text(
-        f"#!/bin/sh\n"
-        f"while test -e {gate.closed}; do touch {gate.reached}; sleep 0.05; done\n"
-        f'exec {shutil.which("python3")} "$@"\n'
-    )
-    script.chmod(0o755)
-    project.environment["PATH"] = f"{script.parent}{os.pathsep}{os.environ['PATH']}"
-    return gate
 
 
 @pytest.mark.parametrize("paused", [False, True])
@@ -41,7 +23,7 @@ def test_a_running_run_works_on_a_phase_that_was_added_meanwhile(project: Projec
     asked = project.gsd("phase", "add", "Report", "bad", "lines")
     handoff: dict[str, Any] = {}
     if paused:
-        handoff = project.json("pause", "mind the typo")
+        handoff = project.json("pause", "--now", "mind the typo")
         assert started.wait().exit == 130
         gate.open()
         done = project.gsd("resume", *FAKE[:2], "--yes")

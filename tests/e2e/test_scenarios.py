@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,10 @@ EVIDENCE: Mapping[str, Callable[[Project, Done], bool]] = {
         == ["1/verify", "1/verify/r1", "1/verify/r2"]
     ),
     "unanswered-question": lambda project, done: "Where are the entries kept?" in done.err,
-    "budget": lambda project, done: "of the $0.50 budget is spent" in done.err,
+    "budget": lambda project, done: (
+        "of the $0.50 budget is spent" in done.err
+        and Decimal(project.json("status")["cost"]["dollars"]) == Decimal("0.40")
+    ),
     "usage-limit": lambda project, _: len(project.facts("timer.fired")) == 1,
     "invalid-answers": lambda project, _: (calls(project, "init"), calls(project, "1/plan")) == (3, 3),
     "dangerous-command": lambda project, _: "Bash was refused: " in texts(project, "01-01-SUMMARY.md"),
@@ -120,7 +124,10 @@ def test_a_script_for_another_agent_is_refused_before_it_costs_anything(project:
     done = project.gsd("run", EXAMPLE, *fake, "--script", script, "--yes")
 
     assert done.exit == 2
-    assert "--script is for a rehearsal, and the agent is 'fake'" in done.err
+    assert "error: " not in done.err
+    assert "plugin 'rehearsal' cannot start: --script is for a rehearsal, and the agent is 'fake'" in done.err
+    assert "pass --agent rehearsal, or leave --script out" in done.err
+    assert "ConfigError" not in done.err
     assert project.facts("agent.opened") == []
 
 

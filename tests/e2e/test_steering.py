@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.e2e.project import EXAMPLE, FAKE, REHEARSAL, Project, defects, gate, no_problems
+from tests.e2e.project import EXAMPLE, FAKE, REHEARSAL, Project, defects, door, gate, no_problems
 from tests.run.harness import git
 
 pytestmark = pytest.mark.slow
@@ -124,6 +124,50 @@ def test_a_run_that_was_stopped_from_elsewhere_is_resumed(project: Project) -> N
     assert left == []
     assert done.exit == 0, done.err
     assert list(defects(project)) == []
+
+
+def test_a_pause_lets_the_step_finish_and_a_second_one_can_cancel_it(project: Project) -> None:
+    project.create()
+    project.environment = no_problems()
+    waits = door(project)
+    waits.close()
+    started = project.start(*RUN, "--yes")
+    assert started.until(waits.reached.exists)
+    pauses = project.start("pause", "--json")
+    assert pauses.until(lambda: project.facts("control.asked"))
+    step = project.json("status")["current_step"]
+    waits.open()
+    paused, ended = pauses.wait(), started.wait()
+    completed = [fact.step for fact in project.facts("step.completed")]
+
+    waits.close()
+    resumed = project.start(*RESUME, "--yes")
+    assert resumed.until(waits.reached.exists)
+    waiting = project.start("pause")
+    assert waiting.until(lambda: len(project.facts("control.asked")) == 2)
+    waiting.kill()
+    cancelled, stopped = project.gsd("pause", "--now"), resumed.wait()
+
+    assert (step["id"], step["status"]) == ("1/execute/01-01", "running")
+    assert (paused.exit, ended.exit) == (0, 130), ended.err
+    assert "has finished 1/execute/01-01; gsd pause --now cancels the step" in paused.err
+    assert "paused on request" in ended.err
+    assert completed[-1] == "1/execute/01-01"
+    assert json.loads(paused.out)["next_action"].startswith("1/")
+    assert (cancelled.exit, stopped.exit) == (0, 130), cancelled.err
+    assert [fact.step for fact in project.facts("step.completed")] == completed
+    assert "stopped on request" in stopped.err
+
+
+def test_a_paused_run_does_not_wait_for_an_answer(project: Project) -> None:
+    asking(project)
+    started = project.start(*RUN, "--no-input", GSD_WAIT_FOR_ANSWERS="5m")
+    assert started.until(lambda: project.facts("question.asked"))
+    paused, ended = project.gsd("pause"), started.wait()
+
+    assert (paused.exit, ended.exit) == (0, 130), ended.err
+    assert "paused on request" in ended.err
+    assert len(project.json("questions")["questions"]) == 1
 
 
 def test_stop_without_a_run_reports_that(project: Project) -> None:

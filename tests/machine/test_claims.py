@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from gsd_core.machine.claims import standing, unverified
+from gsd_core.journal.codec import unstructure
+from gsd_core.machine.claims import dependents, standing, unverified
 from gsd_core.machine.due import End, Start, due
 from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot
 
-from .world import World, crashed, new_world, run_to_the_end, successors
+from .world import World, answered, crashed, inquiry_of, new_world, run_to_the_end, successors
 
 DONE = PhaseSnapshot(
     number="1",
@@ -166,3 +167,24 @@ def test_a_person_may_tick_a_box_between_two_processes_to_leave_a_phase_and_it_i
 def test_journals_of_earlier_versions_believe_all_files() -> None:
     world = evolve(at("1/verify"), state=evolve(at("1/verify").state, claims=None))
     assert first_step(forged(world, verdict="passed")) == "1/complete"
+
+
+def test_skipping_a_phase_leaves_alone_what_is_complete_and_what_depends_only_on_that() -> None:
+    phases = (
+        PhaseSnapshot(number="1"),
+        evolve(DONE, number="2", depends_on=("1",), plans=(PlanSnapshot(id="02-01", summary=True),)),
+        PhaseSnapshot(number="3", depends_on=("2",)),
+        PhaseSnapshot(number="4", depends_on=("1",)),
+        PhaseSnapshot(number="5", depends_on=("4",)),
+    )
+    world = new_world(disk=Snapshot(phases=phases))
+    world = world.record("attempt.started", {"phase": "1"}, "1/discuss", 1)
+    world = world.record("step.failed", {"error": {"kind": "Permanent", "message": "no"}}, "1/discuss", 1)
+    assert dependents(world.state, "1") == ("4", "5")
+
+    inquiry = inquiry_of("1/discuss", "escalation", "What now?")
+    data = {"inquiry": unstructure(inquiry), "occasion": "failed 0"}
+    world = answered(world.record("question.asked", data, "1/discuss"), inquiry, "Skip")
+
+    assert world.state.skipped == ("1", "4", "5")
+    assert first_step(world) == "3/discuss"

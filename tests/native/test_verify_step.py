@@ -413,6 +413,18 @@ def test_a_correct_citation_proves_a_verdict(citation: dict[str, Any], uses: tup
     assert host.complaints == []
 
 
+def test_lines_are_counted_as_the_agents_tools_count_them() -> None:
+    # A form feed and the separators of Unicode end no line for Read and Grep; only a newline does.
+    (TREE[-1] / "odd.py").write_text("def a():\f\n    x = '\u2028\x85'\r\n\nADD = 1\n", newline="")
+    read = ToolRecord(tool="Read", target="odd.py")
+    cited = {"file": "odd.py", "first": 4, "last": 4}
+
+    assert report_of(a_step(ADD), FakeHost(agent=says(cites(**cited), uses=(read,)))).passed
+    host = FakeHost(agent=says(cites(**{**cited, "last": 5}), uses=(read,)))
+    report_of(a_step(ADD), host)
+    assert "lines 1 to 4" in host.complaints[0][0]
+
+
 def test_one_wrong_citation_among_right_ones_makes_the_verdict_worthless() -> None:
     both = verdict("01-01:T1", citations=[LINE, {"command": "make test", "exit": 0}])
 

@@ -110,5 +110,6 @@ def test_the_notice_of_a_crash_lists_the_restarted_steps() -> None:
     notice = notice_of(recovered, State(), "demo")
 
     assert notice is not None
-    assert notice.title == "demo: resumed after a crash"
+    # An error ended the earlier process; that this one continues is not one.
+    assert (notice.title, notice.level) == ("demo: resumed after a crash", "warning")
     assert "Restarting plan 01-01." in notice.body

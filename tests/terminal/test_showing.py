@@ -127,7 +127,35 @@ def test_a_stream_without_unicode_gets_ascii_glyphs() -> None:
 
 
 def test_verbose_shows_what_the_agent_does() -> None:
-    assert "Bash pytest -q" in _lines(RUN, verbosity=1)
+    assert "runs pytest -q" in _lines(RUN, verbosity=1)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"kind": "tool", "tool": "Edit", "text": "src/app.py"}, "edits src/app.py"),
+        ({"kind": "tool", "tool": "Grep", "text": "def main"}, "searches for def main"),
+        ({"kind": "tool", "tool": "mcp__gsd__run_command", "text": "pytest"}, "runs pytest"),
+        ({"kind": "tool", "tool": "mcp__gsd__task_done", "text": '{"task": 1}'}, "reports a finished task"),
+        ({"kind": "tool", "tool": "AskUserQuestion", "text": '{"questions": []}'}, "asks a question"),
+        ({"kind": "tool", "tool": "mcp__tracker__close", "text": '{"id": 7}'}, "uses close"),
+        ({"kind": "tool", "tool": "Close", "text": "issue 7"}, "uses Close: issue 7"),
+        ({"kind": "start", "text": "a-model"}, "starts (a-model)"),
+        ({"kind": "text", "text": "…"}, "thinks"),
+        ({"kind": "text", "text": "Now the tests."}, "Now the tests."),
+        ({"kind": "retry", "text": "529: retry 1 of 3"}, "waits for the model: 529: retry 1 of 3"),
+    ],
+)
+def test_the_view_says_in_words_what_the_agent_does(data: Mapping[str, Any], said: str) -> None:
+    assert _state(event("agent.activity", "1/plan", **data)).activity == said
+
+
+def test_the_result_of_a_tool_does_not_replace_what_the_agent_does() -> None:
+    ran = event("agent.activity", "1/plan", kind="tool", tool="Bash", text="pytest -q")
+    result = event("agent.activity", "1/plan", kind="result", tool="Bash", text="3 passed")
+
+    assert _state(ran, result).activity == "runs pytest -q"
+    assert "result of Bash: 3 passed" in _lines([ran, result], verbosity=1)
 
 
 def test_stream_json_puts_every_event_on_stdout_and_nothing_else() -> None:
@@ -225,12 +253,15 @@ def test_a_crash_is_printed_and_the_bell_rings_on_a_terminal() -> None:
         info = RunInfo(id="r-1", project=Path("/nowhere"))
         session = TerminalSession()
         async with session.open(info, out=io.StringIO(), err=err, environ={"TERM": "xterm"}):
-            session.notify(Notice(key="k", type="crash", title="gsd ended", body="kill -9"))
+            session.notify(Notice(key="k", type="crash", level="error", title="gsd ended", body="kill -9"))
+            # The event "recovered" shows this one.
+            session.notify(Notice(key="l", type="crash", level="warning", title="resumed after a crash"))
 
     asyncio.run(notify())
 
     assert "\a" in err.getvalue()
     assert "gsd ended: kill -9" in err.getvalue()
+    assert "resumed after a crash" not in err.getvalue()
 
 
 def _state(*events: Event) -> LiveState:
@@ -256,7 +287,7 @@ def test_the_view_fits_any_width(width: int, glyphs: Mapping[str, str]) -> None:
     assert len(shown) == 4
     assert max(map(len, shown)) <= width
     assert shown[0] == f"{glyphs['in_progress']} 1  Foundation"
-    assert shown[1].startswith(f"{glyphs['step']} 1/plan  0:00  Bash echo words")
+    assert shown[1].startswith(f"{glyphs['step']} 1/plan  0:00  runs echo words")
     assert shown[2].startswith("? Database  gsd answer q-1")
     assert shown[3] == "$0.25, 1.5k tokens, 1 agent call"
 

@@ -115,7 +115,7 @@ class ClaudeCall:
         """Run the CLI once; raises :class:`WrongStart` if the conversation needs the other *resume*."""
         loop = asyncio.get_running_loop()
         host_error: asyncio.Future[NoReturn] = loop.create_future()
-        reader = MessageReader(host=self.host, resumed=resume, time=loop.time)
+        reader = MessageReader(host=self.host, tree=self.task.tree, resumed=resume, time=loop.time)
         callbacks = ToolCallbacks(self.task, self.host, host_error)
         process = CliProcess(
             command=command_line(self.cli, self.task, resume=resume),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -23,7 +25,9 @@ _ENDED: Mapping[str, Ended] = {
     "error_max_budget_usd": "dollars",
 }
 _NO_VALUE = "error_max_structured_output_retries"
-_SUMMARY_ARGUMENTS = ("command", "file_path", "path", "pattern", "query", "url", "description")
+_SUMMARY_ARGUMENTS = (
+    *("command", "file_path", "notebook_path", "pattern", "query", "url", "path", "skill", "description"),
+)
 _MAX_TEXT = 300
 
 
@@ -31,12 +35,14 @@ _MAX_TEXT = 300
 class MessageReader:
     """Reads the messages of one call in order; *result* is set by the last one.
 
+    *tree* is the folder that the agent works in: paths are reported relative to it.
     *started* is true once the CLI has opened the conversation, *failed* once the result is an error
     and no further message is worth waiting for. While the model writes a long text, an activity is
     reported every *heartbeat* seconds, so that the call does not count as inactive.
     """
 
     host: AgentHost
+    tree: Path
     resumed: bool
     time: Callable[[], float]
     heartbeat: float = 20.0
@@ -96,7 +102,9 @@ class MessageReader:
                 await self._report_later(Activity(kind="text", text=_clip(block.text)))
             elif isinstance(block, sdk.ToolUseBlock):
                 self._tool_names[block.id] = block.name
-                await self._report_later(Activity(kind="tool", text=_summary(block.input), tool=block.name))
+                await self._report_later(
+                    Activity(kind="tool", text=self._summary(block.input), tool=block.name)
+                )
         if usage:
             await self._report_pending(usage)
 
@@ -144,6 +152,14 @@ class MessageReader:
             ended=ended,
         )
 
+    def _summary(self, arguments: Mapping[str, Any]) -> str:
+        """Return the most informative argument of a tool call, else all of them as JSON."""
+        for name in _SUMMARY_ARGUMENTS:
+            if isinstance(text := arguments.get(name), str):
+                is_path = name.endswith("path")
+                return _clip(text.removeprefix(f"{self.tree}{os.sep}") if is_path else text)
+        return _clip(json.dumps(arguments, ensure_ascii=False))
+
     async def _report_later(self, activity: Activity) -> None:
         """Report *activity* with the usage of its turn, which is known only at the turn's end."""
         await self._report_pending()
@@ -157,14 +173,6 @@ class MessageReader:
     async def _report(self, activity: Activity, usage: Usage | None = None) -> None:
         self._last_report = self.time()
         await self.host.progress(activity, usage)
-
-
-def _summary(arguments: Mapping[str, Any]) -> str:
-    """Return the most informative argument of a tool call, else all of them as JSON."""
-    for name in _SUMMARY_ARGUMENTS:
-        if isinstance(text := arguments.get(name), str):
-            return _clip(text)
-    return _clip(json.dumps(arguments, ensure_ascii=False))
 
 
 def _text(content: Any) -> str:

@@ -70,9 +70,11 @@ class Sources:
         if self.history is not None and relative not in self.history.files:
             return f"{name} is not committed"
         try:
-            lines = read_below(root, relative, limit=MAX_BYTES).decode("utf-8", "replace").splitlines()
+            text = read_below(root, relative, limit=MAX_BYTES).decode("utf-8", "replace")
         except OSError as error:
             return f"{name} cannot be cited: {error.strerror}"
+        # Numbered as the agent's tools do: splitlines() would also end a line at a form feed or U+2028.
+        lines = text.removesuffix("\n").split("\n") if text else []
         if not 1 <= first <= last <= len(lines):
             return f"{name} has lines 1 to {len(lines)}, not {first} to {last}"
         cited = lines[first - 1 : last]

@@ -12,6 +12,8 @@ import attrs
 
 from gsd_core import Event, Option, safe_text
 
+from .activity import activity_text
+
 Data: TypeAlias = Mapping[str, Any]
 Segments: TypeAlias = "list[tuple[str, str]]"
 """One line as texts, each with its style."""
@@ -111,11 +113,6 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
             return [_recovery_line(data)]
         case _:
             return []
-
-
-def activity_text(event: Event) -> str:
-    """Return the text of an ``agent.activity`` event: the tool, and what it is used for."""
-    return " ".join(str(event.data.get(key) or "") for key in ("tool", "text")).strip()
 
 
 def _listed(paths: Iterable[str]) -> str:

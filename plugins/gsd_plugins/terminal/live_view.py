@@ -15,7 +15,8 @@ from rich.text import Text
 
 from gsd_core import Event, PhaseView
 
-from .lines import Level, Line, activity_text, visible
+from .activity import activity_text
+from .lines import Level, Line, visible
 from .output import LineOutput
 
 PhaseState: TypeAlias = Literal["pending", "in_progress", "completed", "skipped"]
@@ -73,7 +74,8 @@ def after_event(state: LiveState, event: Event) -> LiveState:
             )
         case "step.completed" | "step.failed" | "step.skipped" if event.step == state.step:
             return attrs.evolve(state, step="", since=None, activity="")
-        case "agent.activity":
+        # What the agent does stays until it does something else: the result is for the agent.
+        case "agent.activity" if data.get("kind") != "result":
             return attrs.evolve(state, activity=activity_text(event) or state.activity)
         case "cost.changed":
             dollars = state.dollars

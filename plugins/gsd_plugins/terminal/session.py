@@ -116,12 +116,13 @@ class TerminalSession:
         return event.data.get("question") in self._prompted and event.data.get("via") != "terminal"
 
     def notify(self, notice: Notice) -> None:
-        """Ring the bell when a human should look, and print a crash, which has no event."""
+        """Ring the bell when a human should look, and print a crash of gsd, which has no event."""
         if self._output is None:
             return
         if notice.type in ("question", "complete", "error", "crash"):
             self._output.bell()
-        if notice.type == "crash":
+        # The one of an earlier process is a warning, and the event "recovered" shows it.
+        if notice.type == "crash" and notice.level == "error":
             self._output.line(Line("failed", f"{notice.title}: {notice.body}", Level.QUIET, "bold red"))
 
     async def ask(self, inquiry: Inquiry) -> Sequence[Answer] | None:

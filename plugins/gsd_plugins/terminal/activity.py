@@ -1,0 +1,69 @@
+"""What an agent does, in words: ``edits src/app.py``, ``runs pytest -q``.
+
+Agents report the names of their tools and the most informative argument (:class:`gsd_core.Activity`). The
+names are those of Claude Code, which other agents use as well; an unknown tool is called by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gsd_core import Event
+
+_WORDS: Mapping[str, str] = {
+    "Bash": "runs",
+    "run_command": "runs",
+    "Read": "reads",
+    "NotebookRead": "reads",
+    "Edit": "edits",
+    "MultiEdit": "edits",
+    "NotebookEdit": "edits",
+    "Write": "writes",
+    "Grep": "searches for",
+    "Glob": "looks for",
+    "LS": "lists",
+    "WebFetch": "fetches",
+    "WebSearch": "searches the web for",
+    "Task": "starts an agent:",
+    "Agent": "starts an agent:",
+    "Skill": "uses the skill",
+    "SlashCommand": "runs the command",
+}
+_WHOLE: Mapping[str, str] = {
+    "TodoWrite": "updates its list of tasks",
+    "AskUserQuestion": "asks a question",
+    "StructuredOutput": "gives its answer",
+    "task_done": "reports a finished task",
+    "BashOutput": "reads the output of a command",
+    "KillShell": "ends a command",
+}
+"""Tools whose arguments say nothing in one line."""
+
+
+def activity_text(event: Event) -> str:
+    """Return the text of an ``agent.activity`` event; empty if there is nothing to say about it."""
+    kind, text = str(event.data.get("kind") or ""), str(event.data.get("text") or "").strip()
+    name = str(event.data.get("tool") or "")
+    # "mcp__SERVER__TOOL" is how Claude Code calls the tools of others.
+    tool = name.rpartition("__")[2] if name.startswith("mcp__") else name
+    match kind:
+        case "start":
+            return f"starts ({text})" if text else "starts"
+        case "retry":
+            return f"waits for the model: {text}"
+        case "result":
+            return f"result of {tool}: {text}" if tool and text else text
+        case _ if not tool:
+            return text if text.strip("…") else "thinks"
+        case _:
+            return _use(tool, text)
+
+
+def _use(tool: str, text: str) -> str:
+    if whole := _WHOLE.get(tool):
+        return whole
+    # Without an informative argument, agents report all of them as JSON.
+    if not text or text.startswith(("{", "[")):
+        return f"uses {tool}"
+    words = _WORDS.get(tool)
+    return f"{words} {text}" if words else f"uses {tool}: {text}"
