@@ -58,13 +58,17 @@ COMMANDS: Mapping[str, CommandEntry] = {
         "Trace the requirements: statements of the idea, phase, plans, commits, checks and evidence.",
     ),
     "health": CommandEntry("health", "Check .planning/ and the journal, and repair some of the files."),
+    "doctor": CommandEntry(
+        "doctor",
+        "Check the machine, the agent, the settings and the project, and say what to do about problems.",
+    ),
     "trust": CommandEntry("trust", "Trust the plugins, settings and commands that the project brings."),
     "plugins": CommandEntry("plugins", "List plugins, create a new one, or check one."),
 }
 
 LOAD_PLUGINS = (
     *("run", "resume", "discuss", "plan", "execute", "verify", "debug", "quick", "map", "exec"),
-    *("gaps", "trust", "plugins", "milestone"),
+    *("gaps", "doctor", "trust", "plugins", "milestone"),
 )
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
 

@@ -1,4 +1,4 @@
-"""The settings of a project for commands that start no run: no plugin is loaded for them."""
+"""The settings of a project for commands that start no run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,34 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gsd_core.settings import RunSettings
+    from gsd_core.settings import RunSettings, Settings
+
+    from .plugin_loading import Loaded
+
+
+def settings_without_run(loaded: Loaded, root: Path) -> Settings:
+    """Return the settings of a run that would start now without flags.
+
+    Of the project's files only what *loaded* admits counts. Secrets among the values are redacted from now
+    on. Raises ``ConfigError`` with all that is wrong.
+    """
+    from gsd_core.sanitize import register_secrets
+    from gsd_core.settings import environment_layer, resolve, toml_layer, user_config
+
+    from .options import classes_of
+    from .project_trust import project_layers
+
+    classes = classes_of(loaded)
+    layers = [
+        environment_layer(classes, os.environ),
+        *project_layers(loaded, root),
+        toml_layer(user_config(), str(user_config())),
+    ]
+    settings = resolve(
+        classes, layers, tolerated=[info.name for info in loaded.infos if info.status != "active"]
+    )
+    register_secrets(settings.secrets())
+    return settings
 
 
 def run_settings(root: Path, config: Mapping[str, Any]) -> RunSettings:
