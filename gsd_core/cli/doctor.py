@@ -51,12 +51,7 @@ def command(ctx: click.Context, fix: bool, as_json: bool) -> int:
     if fix:
         checks += _guarded("leftovers", "fix", partial(_fix, root, fixed))
     checks += diagnose(options, root)
-    checks = [
-        attrs.evolve(check, fix=with_global_options(check.fix, options))
-        for section in SECTIONS
-        for check in checks
-        if check.section == section
-    ]
+    checks = _in_order(checks, options)
     if as_json:
         print_json(diagnosis_json(checks, str(root), fixed))
     else:
@@ -64,8 +59,25 @@ def command(ctx: click.Context, fix: bool, as_json: bool) -> int:
     return ExitCode.FAILED if overall_state(checks) == "problem" else ExitCode.OK
 
 
+def _in_order(checks: list[Check], options: GlobalOptions) -> list[Check]:
+    """Return *checks* by section, each problem once: a missing git fails many of them."""
+    found: list[Check] = []
+    first: dict[tuple[str, str], str] = {}
+    for check in sorted(checks, key=lambda check: SECTIONS.index(check.section)):
+        key = (check.found, check.fix)
+        if check.state == "problem" and key in first:
+            found.append(attrs.evolve(check, state="skipped", found=f"see {first[key]}", fix=""))
+            continue
+        if check.state == "problem":
+            first[key] = check.name
+        found.append(attrs.evolve(check, fix=with_global_options(check.fix, options)))
+    return found
+
+
 def diagnose(options: GlobalOptions, root: Path) -> list[Check]:
     """Return all checks for the project at *root*; one that fails is a problem, and the others continue."""
+    from gsd_core.settings import RunSettings
+
     from . import environment_checks as environment
     from . import project_checks as project
 
@@ -83,12 +95,19 @@ def diagnose(options: GlobalOptions, root: Path) -> list[Check]:
     ]
     loaded = _loaded(options, checks)
     loaded, settings = _settled(loaded, root, checks)
+    # Without its settings, the agent that would be checked is not the one of a run.
+    run: RunSettings = settings.of(RunSettings) if settings else RunSettings()
+    agents = (
+        _guarded("agent", "agent", partial(project.check_agents, loaded, settings, root))
+        if settings
+        else [Check(section="agent", name="agent", state="skipped", found="see settings")]
+    )
     return [
         *checks,
         *_guarded("plugins", "plugins", partial(project.check_plugins, loaded)),
         *_guarded("plugins", "last run", partial(project.check_last_failures, root)),
-        *_guarded("agent", "agent", partial(project.check_agents, loaded, settings, root)),
-        *_guarded("security", "sandbox", partial(project.check_sandbox, loaded, settings, root)),
+        *agents,
+        *_guarded("security", "sandbox", partial(project.check_sandbox, loaded, run, root)),
         *_guarded("security", "secrets", project.check_redaction),
         *_guarded("settings", "variables", partial(project.check_variables, loaded, os.environ)),
     ]
@@ -109,25 +128,29 @@ def _loaded(options: GlobalOptions, checks: list[Check]) -> Loaded:
     return attrs.evolve(loaded, choice=choice)
 
 
-def _settled(loaded: Loaded, root: Path, checks: list[Check]) -> tuple[Loaded, Settings]:
-    """Return the plugins with those of a trusted project, and the settings that count."""
-    from gsd_core.settings import RunSettings, Settings
+def _settled(loaded: Loaded, root: Path, checks: list[Check]) -> tuple[Loaded, Settings | None]:
+    """Return the plugins with those of a trusted project, and the settings if they are valid."""
+    from gsd_core.settings import RunSettings
 
     from .project_checks import check_settings, check_trust
     from .project_settings import settings_without_run
     from .project_trust import admit, examine
 
-    settings = Settings(values={})
+    settings: Settings | None = None
     try:
         settings = settings_without_run(loaded, root)
-        trust = examine(loaded, root, settings.of(RunSettings))
-        checks += check_trust(trust)
-        if trust.wants and not trust.new:
-            loaded = admit(loaded, trust)
-            settings = settings_without_run(loaded, root)
-        checks += check_settings(settings)
     except Exception as error:
         checks.append(_problem("settings", "settings", error))
+    try:
+        trust = examine(loaded, root, settings.of(RunSettings) if settings else None)
+        checks += check_trust(trust)
+        if settings and trust.wants and not trust.new:
+            admitted = admit(loaded, trust)
+            loaded, settings = admitted, settings_without_run(admitted, root)
+    except Exception as error:
+        checks.append(_problem("security", "trust", error))
+    if settings:
+        checks += check_settings(settings)
     return loaded, settings
 
 
@@ -144,6 +167,7 @@ def _guarded(section: Section, name: str, check: Callable[[], Iterable[Check]]) 
 
 
 def _problem(section: Section, name: str, error: Exception) -> Check:
+    """Return the check for an *error* that kept it from being made."""
     trouble = error if isinstance(error, GsdError) else machine_error(error)
     if trouble is None:
         text = f"this check failed, which is a bug in gsd: {type(error).__name__}: {error}"

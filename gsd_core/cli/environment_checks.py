@@ -46,14 +46,12 @@ def check_python() -> Iterator[Check]:
 
 def check_git(root: Path) -> Iterator[Check]:
     """Yield git's version and path, who commits, and what runs at a commit; runs none of it."""
-    # Not in the project, so that a repository which git refuses does not hide the version.
-    with tempfile.TemporaryDirectory(prefix="gsd-") as elsewhere:
-        git = Command(root=Path(elsewhere))
-        check_version(git)
-        version = git("version").removeprefix("git version ")
+    # In the project, because that decides which git is used: never one that the project brings.
+    git = Command(root=root)
+    check_version(git)
+    version = git("version").removeprefix("git version ")
     yield Check(section="machine", name="git", state="ok", found=f"{version} ({find_program('git', root)})")
-    here = Command(root=root)
-    if who := identity(here):
+    if who := identity(git):
         yield Check(section="machine", name="git identity", state="ok", found=who)
     else:
         yield Check(
@@ -155,7 +153,13 @@ def check_own_folder() -> Iterator[Check]:
     """Yield whether gsd can store what it keeps about the user: trust, and which journals are theirs."""
     folder = trust_folder()
     near = _nearest(folder)
-    if near.is_dir() and os.access(near, os.W_OK | os.X_OK):
+    try:
+        # Tried out, because permissions do not tell about read-only mounts, and root has all of them.
+        with tempfile.TemporaryFile(dir=near):
+            pass
+    except OSError:
+        pass
+    else:
         yield Check(section="machine", name="state folder", state="ok", found=str(folder.parent))
         return
     yield Check(

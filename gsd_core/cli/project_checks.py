@@ -199,9 +199,8 @@ def check_trust(trust: ProjectTrust) -> Iterator[Check]:
     )
 
 
-def check_sandbox(loaded: Loaded, settings: Settings, root: Path) -> Iterator[Check]:
-    """Yield which sandbox a run would use, by starting ``true`` in it; nothing of the project runs."""
-    run: RunSettings = settings.of(RunSettings)
+def check_sandbox(loaded: Loaded, run: RunSettings, root: Path) -> Iterator[Check]:
+    """Yield which sandbox a *run* would use, by starting ``true`` in it; nothing of the project runs."""
     in_project = is_repository(Command(root=root))
     with tempfile.TemporaryDirectory(prefix="gsd-") as folder:
         home = empty_home(Path(folder))
@@ -323,7 +322,7 @@ def check_leftovers(root: Path) -> Iterator[Check]:
         paths = " ".join(shlex.quote(str(path)) for path in unowned[:MAX_NAMED])
         yield Check(
             section="leftovers",
-            name="temporary files",
+            name="old files",
             state="warning",
             found=f"{counted(len(unowned), 'temporary file')} of gsd, older than a day",
             fix=f"rm -r {paths}",

@@ -162,6 +162,8 @@ def check_temporary_folder() -> None:
     except OSError as error:
         raise (machine_error(error) or error) from error
     named = {os.path.realpath(os.environ[name]) for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)}
+    # The user may be in one of them.
+    named |= {os.path.realpath(name) for name in ("/tmp", "/var/tmp", "/usr/tmp")}
     if os.path.realpath(folder) == os.path.realpath(os.curdir) and os.path.realpath(folder) not in named:
         message = "no folder for temporary files: TMPDIR, /tmp and /var/tmp cannot be written to"
         raise MachineError(message, hint=NO_TEMPORARY_HINT)

@@ -10,9 +10,9 @@ import attrs
 from .status import SCHEMA_VERSION
 
 CheckState: TypeAlias = Literal["ok", "warning", "problem", "skipped"]
-Section: TypeAlias = Literal["machine", "agent", "security", "plugins", "settings", "project", "leftovers"]
+Section: TypeAlias = Literal["machine", "settings", "plugins", "agent", "security", "project", "leftovers"]
 SECTIONS: tuple[Section, ...] = (
-    *("machine", "agent", "security", "plugins", "settings", "project", "leftovers"),
+    *("machine", "settings", "plugins", "agent", "security", "project", "leftovers"),
 )
 
 
