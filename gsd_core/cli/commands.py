@@ -62,13 +62,18 @@ COMMANDS: Mapping[str, CommandEntry] = {
         "doctor",
         "Check the machine, the agent, the settings and the project, and say what to do about problems.",
     ),
+    "paths": CommandEntry(
+        "paths", "Show where the journal, the logs, the settings, the caches and other files of gsd are."
+    ),
+    "settings": CommandEntry("settings", "Show the settings and where they come from, or change one."),
+    "version": CommandEntry("version", "Show the versions of gsd, Python, git and the libraries."),
     "trust": CommandEntry("trust", "Trust the plugins, settings and commands that the project brings."),
     "plugins": CommandEntry("plugins", "List plugins, create a new one, or check one."),
 }
 
 LOAD_PLUGINS = (
     *("run", "resume", "discuss", "plan", "execute", "verify", "debug", "quick", "map", "exec"),
-    *("gaps", "doctor", "trust", "plugins", "milestone"),
+    *("gaps", "doctor", "settings", "trust", "plugins", "milestone"),
 )
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
 

@@ -39,6 +39,23 @@ def settings_without_run(loaded: Loaded, root: Path) -> Settings:
     return settings
 
 
+def settings_that_count(loaded: Loaded, root: Path) -> tuple[Loaded, Settings, tuple[str, ...]]:
+    """Return the plugins and settings as a run would have them, and what the project sets without effect."""
+    from gsd_core.settings import RunSettings
+
+    from .project_trust import admit, examine
+
+    settings = settings_without_run(loaded, root)
+    trust = examine(loaded, root, settings.of(RunSettings))
+    ignored = [each.name for each in trust.consent]
+    if trust.new:
+        ignored += [want.name for want in trust.wants if want.kind == "setting"]
+    elif trust.wants:
+        loaded = admit(loaded, trust)
+        settings = settings_without_run(loaded, root)
+    return loaded, settings, tuple(ignored)
+
+
 def run_settings(root: Path, config: Mapping[str, Any]) -> RunSettings:
     """Return the section ``run`` from the environment, the settings files and GSD's *config*."""
     from gsd_core.settings import (
