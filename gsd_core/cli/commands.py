@@ -67,13 +67,17 @@ COMMANDS: Mapping[str, CommandEntry] = {
     ),
     "settings": CommandEntry("settings", "Show the settings and where they come from, or change one."),
     "version": CommandEntry("version", "Show the versions of gsd, Python, git and the libraries."),
+    "bug-report": CommandEntry(
+        "bug_report",
+        "Print a text for a bug report: versions, the results of gsd doctor, and the end of the log.",
+    ),
     "trust": CommandEntry("trust", "Trust the plugins, settings and commands that the project brings."),
     "plugins": CommandEntry("plugins", "List plugins, create a new one, or check one."),
 }
 
 LOAD_PLUGINS = (
     *("run", "resume", "discuss", "plan", "execute", "verify", "debug", "quick", "map", "exec"),
-    *("gaps", "doctor", "settings", "trust", "plugins", "milestone"),
+    *("gaps", "doctor", "settings", "bug-report", "trust", "plugins", "milestone"),
 )
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
 

@@ -445,3 +445,25 @@ def test_a_narrow_terminal_without_colors_gets_plain_text(bench: Bench) -> None:
 
     assert "\x1b[" not in shown
     assert "sandbox: " in shown
+
+
+@pytest.mark.slow
+def test_a_bug_report_has_the_log_and_no_secret(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(bench.root.parent))
+    bench.start()
+    bench.fact(
+        "plugin.failed", plugin="slack", hook="gsd_notify", error=f"token {SECRET}\x1b[2J in {bench.root}"
+    )
+
+    result = call("bug-report", "-C", bench.root)
+
+    assert result.exit_code == 0
+    assert "ok: machine: python: gsd" in result.stdout
+    assert "slack" in result.stdout.split("## gsd log")[1]
+    assert SECRET not in result.output
+    assert "\x1b" not in result.output
+    assert str(bench.root) not in result.output
+    assert "t@example.org" not in result.output
+    assert str(bench.root.parent) not in result.output
+    last = call("bug-report", "-C", bench.root, "--records", "0").stdout.splitlines()[-1]
+    assert last.startswith("## gsd log")
