@@ -121,9 +121,11 @@ def gsd_settings() -> Iterable[type[Any]]:
 def gsd_doctor() -> Iterable[Finding]:
     """Check whether the environment and the settings allow the plugin to work.
 
-    When: before a run, for the agents and executors that the settings ``run.agent``, ``run.execute`` and
-    ``run.workflow`` choose; nothing has been written. The working directory is the project, if it exists.
-    Return: findings; one that is not ``ok`` ends the start with exit code 4.
+    When: before a run, for the notifiers, and for the agents and executors that the settings ``run.agent``,
+    ``run.execute`` and ``run.workflow`` choose; nothing has been written. By ``gsd doctor`` for these and for
+    all plugins that are neither agents nor executors. The working directory is the project, if it exists.
+    Return: findings; one that is not ``ok`` ends the start with exit code 4, and is a problem for
+    ``gsd doctor``, or a warning if no run would check it. Say what works too: ``gsd doctor`` shows it.
     Failure: the plugin's findings are skipped, and the plugin is reported.
     Since: 0.1.
 

@@ -20,7 +20,9 @@ def find_program(name: str, tree: Path | None = None) -> Path | None:
 @lru_cache
 def _find(name: str, tree: Path | None, path: str) -> Path | None:
     for folder in map(Path, path.split(os.pathsep)):
-        if not folder.is_absolute() or (tree and folder.resolve().is_relative_to(tree)):
+        # The root folder is not a project: everything is in it.
+        is_inside = bool(tree and tree != Path("/") and folder.resolve().is_relative_to(tree))
+        if not folder.is_absolute() or is_inside:
             continue
         if found := shutil.which(name, path=str(folder)):
             return Path(found)

@@ -301,6 +301,13 @@ def environment_layer(classes: Sequence[tuple[str, type]], environ: Mapping[str,
     return Layer(origin=ENVIRONMENT, sections=sections)
 
 
+def variables_of(classes: Sequence[tuple[str, type]]) -> frozenset[str]:
+    """Return the names of the ``GSD_*`` variables of these settings classes."""
+    return frozenset(
+        _variable(section, field.name) for section, kind in classes for field in attrs.fields(kind)
+    )
+
+
 def _variable(section: str, key: str) -> str:
     return f"GSD_{key.upper()}" if section == "run" else f"GSD_{section.upper()}_{key.upper()}"
 

@@ -75,7 +75,20 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
     "Set up and check": {
         "trust": CommandEntry("trust", "Trust the plugins, settings and commands that the project brings."),
         "plugins": CommandEntry("plugins", "List plugins, create a new one, or check one."),
+        "settings": CommandEntry("settings", "Show the settings and where they come from, or change one."),
+        "doctor": CommandEntry(
+            "doctor",
+            "Check the machine, the agent, the settings and the project, and say what to do about problems.",
+        ),
         "health": CommandEntry("health", "Check .planning/ and the journal, and repair some of the files."),
+        "paths": CommandEntry(
+            "paths", "Show where the journal, the logs, the settings, the caches and other files of gsd are."
+        ),
+        "version": CommandEntry("version", "Show the versions of gsd, Python, git and the libraries."),
+        "bug-report": CommandEntry(
+            "bug_report",
+            "Print a text for a bug report: versions, the results of gsd doctor, and the end of the log.",
+        ),
     },
 }
 """The built-in subcommands under the headings of ``gsd --help``, in its order."""
@@ -86,7 +99,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
 
 LOAD_PLUGINS = (
     *("run", "resume", "discuss", "plan", "execute", "verify", "debug", "quick", "map", "exec"),
-    *("gaps", "trust", "plugins", "milestone"),
+    *("gaps", "doctor", "settings", "bug-report", "trust", "plugins", "milestone"),
 )
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
 

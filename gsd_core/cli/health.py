@@ -42,7 +42,7 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
 
     options = global_options_of(ctx)
     root = project_root(options)
-    journal = _check_journal(root)
+    journal = check_journal(root)
     issues = (*journal, *check_health(root))
     done = _repair(root, issues, yes=yes, quiet=as_json) if repair else []
     if any(applied for _, applied in done):
@@ -54,7 +54,7 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
     return 1 if overall_status(issues) == "broken" else 0
 
 
-def _check_journal(root: Path) -> tuple[HealthIssue, ...]:
+def check_journal(root: Path) -> tuple[HealthIssue, ...]:
     """Return what is wrong with the project's journal, which GSD's own codes do not cover."""
     from gsd_core.errors import JournalError
     from gsd_core.journal.schema import MOVE_AWAY, check_file

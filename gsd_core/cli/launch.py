@@ -12,7 +12,7 @@ import logging
 import os
 import sys
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import chdir, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -24,7 +24,6 @@ from gsd_core.exit_codes import ExitCode, exit_code
 from gsd_core.hookspecs import (
     Finding,
     RunInfo,
-    gsd_doctor,
     gsd_execute_step,
     gsd_notify,
     gsd_run_agent,
@@ -36,7 +35,6 @@ from gsd_core.model.step import Idea
 from gsd_core.planning.config import get, read_config
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
-from gsd_core.plugins.loading import build_manager
 from gsd_core.run import RunEnd, run_project
 from gsd_core.run.last_run import LastRun
 from gsd_core.run.next_milestone import closes_first, milestone_to_start
@@ -50,7 +48,6 @@ from gsd_core.settings import (
     Layer,
     RunSettings,
     Settings,
-    bind_settings,
     environment_layer,
     resolve,
     toml_layer,
@@ -66,7 +63,7 @@ from .dry_run import plan_json, show_plan
 from .global_options import GlobalOptions
 from .options import classes_of, origin_of, parse_phases, value_of
 from .output import counted, print_json, warn
-from .plugin_loading import Loaded, check_loaded
+from .plugin_loading import Loaded, check_loaded, findings_of
 from .project import (
     ProjectState,
     foreign_files,
@@ -417,12 +414,7 @@ def _failed_checks(
     hooks: Hooks, settings: Settings, root: Path, plugins: Sequence[str]
 ) -> Sequence[tuple[str, Finding]]:
     """Return the failed checks of these *plugins*; those of other plugins do not matter here."""
-    manager = build_manager()
-    for name in dict.fromkeys(plugins):
-        manager.register(hooks.manager.get_plugin(name), name=name)
-    # In the project, which may have what a plugin needs, such as commands for its agent.
-    with bind_settings(settings.values), chdir(root if root.is_dir() else Path.cwd()):
-        findings = attrs.evolve(hooks, manager=manager).collect(gsd_doctor, lambda finding: str(id(finding)))
+    findings = findings_of(hooks, settings, root, plugins)
     return [(plugin, finding) for plugin, finding in findings.items if not finding.ok]
 
 

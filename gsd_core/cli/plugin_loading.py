@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import chdir, contextmanager
+from pathlib import Path
 
 import attrs
 import click
 
 from gsd_core.errors import ConfigError, GsdError
-from gsd_core.hookspecs import gsd_cli_commands
-from gsd_core.plugins.calling import Hooks
+from gsd_core.hookspecs import Finding, gsd_cli_commands, gsd_doctor
+from gsd_core.plugins.calling import Collected, Hooks
 from gsd_core.plugins.discovery import Choice
 from gsd_core.plugins.loading import PluginInfo, Registry, build_manager, load, settings_failures
 from gsd_core.sanitize import safe_text
+from gsd_core.settings import Settings, bind_settings
 
 from .global_options import GlobalOptions, global_options_of
 
@@ -114,7 +116,7 @@ def bound_settings(loaded: Loaded) -> Generator[None]:
     The project's files do not count: whether they are trusted is decided when a run starts.
     """
     from gsd_core.sanitize import register_secrets
-    from gsd_core.settings import bind_settings, environment_layer, resolve, toml_layer, user_config
+    from gsd_core.settings import environment_layer, resolve, toml_layer, user_config
 
     from .options import classes_of
 
@@ -143,3 +145,13 @@ def check_loaded(loaded: Loaded) -> None:
         options = " ".join(f"-p no:{name}" for name in problems)
         hint = f"fix it, or run without it: {options}"
         raise ConfigError(safe_text(listed, multiline=False), hint=hint)
+
+
+def findings_of(hooks: Hooks, settings: Settings, root: Path, plugins: Sequence[str]) -> Collected[Finding]:
+    """Return what the checks of these *plugins* find (``gsd_doctor``); no other plugin is asked."""
+    manager = build_manager()
+    for name in dict.fromkeys(plugins):
+        manager.register(hooks.manager.get_plugin(name), name=name)
+    # In the project, which may have what a plugin needs, such as commands for its agent.
+    with bind_settings(settings.values), chdir(root if root.is_dir() else Path.cwd()):
+        return attrs.evolve(hooks, manager=manager).collect(gsd_doctor, lambda finding: str(id(finding)))

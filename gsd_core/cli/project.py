@@ -104,7 +104,11 @@ async def _make_repository(root: Path, *, rehearsal: bool) -> None:
 
 def project_root(options: GlobalOptions) -> Path:
     """Return the project's folder; raise ``ProjectError`` if it does not exist."""
-    root = options.directory.resolve()
+    try:
+        root = options.directory.resolve()
+    except FileNotFoundError as error:
+        hint = "cd to a folder that exists, or name the project's folder with -C"
+        raise ProjectError("the current folder was removed", hint=hint) from error
     if not root.is_dir():
         raise ProjectError(f"no folder {str(options.directory)!r}", hint="pass the project's folder to -C")
     return root

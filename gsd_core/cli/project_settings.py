@@ -1,4 +1,4 @@
-"""The settings of a project for commands that start no run: no plugin is loaded for them."""
+"""The settings of a project for commands that start no run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,51 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gsd_core.settings import RunSettings, Settings
+
+    from .plugin_loading import Loaded
+
+
+def settings_without_run(loaded: Loaded, root: Path) -> Settings:
+    """Return the settings of a run that would start now without flags.
+
+    Of the project's files only what *loaded* admits counts. Secrets among the values are redacted from now
+    on. Raises ``ConfigError`` with all that is wrong.
+    """
+    from gsd_core.sanitize import register_secrets
+    from gsd_core.settings import environment_layer, resolve, toml_layer, user_config
+
+    from .options import classes_of
+    from .project_trust import project_layers
+
+    classes = classes_of(loaded)
+    layers = [
+        environment_layer(classes, os.environ),
+        *project_layers(loaded, root),
+        toml_layer(user_config(), str(user_config())),
+    ]
+    settings = resolve(
+        classes, layers, tolerated=[info.name for info in loaded.infos if info.status != "active"]
+    )
+    register_secrets(settings.secrets())
+    return settings
+
+
+def settings_that_count(loaded: Loaded, root: Path) -> tuple[Loaded, Settings, tuple[str, ...]]:
+    """Return the plugins and settings as a run would have them, and what the project sets without effect."""
     from gsd_core.settings import RunSettings
+
+    from .project_trust import admit, examine
+
+    settings = settings_without_run(loaded, root)
+    trust = examine(loaded, root, settings.of(RunSettings))
+    ignored = [each.name for each in trust.consent]
+    if trust.new:
+        ignored += [want.name for want in trust.wants if want.kind == "setting"]
+    elif trust.wants:
+        loaded = admit(loaded, trust)
+        settings = settings_without_run(loaded, root)
+    return loaded, settings, tuple(ignored)
 
 
 def run_settings(root: Path, config: Mapping[str, Any]) -> RunSettings:

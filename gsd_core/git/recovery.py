@@ -130,7 +130,7 @@ def sweep_locks(
     common = common_dir(git)
     # Another project of this repository may be committing right now.
     with one_writer(git):
-        found = {path for pattern in LOCKS for path in common.glob(pattern)}
+        found = lock_files(git)
         if found and in_use and in_use(found, worktrees(git)):
             return ()
         now = time.time()
@@ -138,6 +138,12 @@ def sweep_locks(
         for path in stale:
             path.unlink(missing_ok=True)
     return tuple(sorted(path.relative_to(common).as_posix() for path in stale))
+
+
+def lock_files(git: Command) -> set[Path]:
+    """Return the lock files of git in the repository, stale or not."""
+    common = common_dir(git)
+    return {path for pattern in LOCKS for path in common.glob(pattern)}
 
 
 def _modified(path: Path, otherwise: float) -> float:

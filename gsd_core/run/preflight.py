@@ -112,7 +112,7 @@ def _read(path: Path, stdin: BinaryIO) -> bytes:
 async def check_repository(request: RunRequest, git: Git) -> Path:
     """Return the folder of the journal and the lock; raise ``ProjectError`` if git cannot commit here."""
     root = request.root
-    _check_temporary_folder()
+    check_temporary_folder()
     await git.check_version()
     if not await git.is_repository():
         raise ProjectError(f"{root} is not a git repository", hint="run `git init` there first")
@@ -154,7 +154,7 @@ async def check_project(request: RunRequest, git: Git, last: LastRun) -> None:
         )
 
 
-def _check_temporary_folder() -> None:
+def check_temporary_folder() -> None:
     """Refuse to start if temporary files would be put into the current folder, as Python does in the end."""
     try:
         # It is chosen once for each process, so that later calls do not fail if this one does not.
@@ -162,6 +162,8 @@ def _check_temporary_folder() -> None:
     except OSError as error:
         raise (machine_error(error) or error) from error
     named = {os.path.realpath(os.environ[name]) for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)}
+    # The user may be in one of them.
+    named |= {os.path.realpath(name) for name in ("/tmp", "/var/tmp", "/usr/tmp")}
     if os.path.realpath(folder) == os.path.realpath(os.curdir) and os.path.realpath(folder) not in named:
         message = "no folder for temporary files: TMPDIR, /tmp and /var/tmp cannot be written to"
         raise MachineError(message, hint=NO_TEMPORARY_HINT)

@@ -264,16 +264,20 @@ def _prefix(folder: Path) -> Path:
     return parent if any((parent / sign).exists() for sign in signs) else folder
 
 
-def _homes() -> Path:
-    """Return the folder of all private homes, which only this user can read."""
+def homes_folders() -> tuple[Path, ...]:
+    """Return where the private homes are: in the first of these folders that can be written."""
     candidates: list[Path] = []
     # A home folder that does not exist is not made here.
     if real_home() or Path(os.environ.get("XDG_CACHE_HOME", "")).is_absolute():
         candidates.append(platformdirs.user_cache_path("gsd") / "homes")
     # Without a home folder, or with one that cannot be written to.
-    candidates.append(Path(tempfile.gettempdir()) / f"gsd-homes-{os.getuid()}")
+    return (*candidates, Path(tempfile.gettempdir()) / f"gsd-homes-{os.getuid()}")
+
+
+def _homes() -> Path:
+    """Return the folder of all private homes, which only this user can read."""
     problem: OSError | None = None
-    for folder in candidates:
+    for folder in homes_folders():
         if not folder.is_absolute():
             continue
         try:

@@ -8,6 +8,7 @@ import re
 import shutil
 import stat
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,16 +25,21 @@ def make_folder(root: Path) -> Path:
 
 def sweep_folders(root: Path) -> int:
     """Remove the folders of the project at *root* whose process has ended; return their number."""
-    removed = 0
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}{_digest(root)}-*"):
+    dead = list(dead_folders(root))
+    for folder in dead:
+        remove_folder(folder)
+    return len(dead)
+
+
+def dead_folders(root: Path | None) -> Iterator[Path]:
+    """Yield this user's folders whose process has ended, of the project at *root*; without it, of all."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}{_digest(root) if root else ''}*"):
         found = re.fullmatch(rf"{PREFIX}[0-9a-f]+-(\d+)-([0-9a-f]+)-.*", folder.name)
         with suppress(OSError):
             if not found or folder.is_symlink() or folder.stat().st_uid != os.getuid():
                 continue
             if _process_digest(int(found[1])) != found[2]:
-                remove_folder(folder)
-                removed += 1
-    return removed
+                yield folder
 
 
 def remove_folder(folder: Path) -> None:

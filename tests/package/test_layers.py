@@ -52,7 +52,7 @@ LIBRARIES: dict[str, set[str]] = {
     "apsw": {"journal"},
     "filelock": {"journal"},
     "cattrs": {"journal", "settings"},
-    "psutil": {"processes"},
+    "psutil": {"processes", "run"},
     "ruamel": {"planning"},
     "platformdirs": {"settings", "run"},
     "jsonschema": {"run"},

@@ -13,7 +13,7 @@ from gsd_core.hookspecs import gsd_doctor, gsd_run_agent, gsd_settings
 
 from .call import run_claude
 from .cli import ClaudeSettings
-from .failures import api_error, credentials
+from .failures import api_error, credentials, installed
 from .usage import with_price
 
 __all__ = [
@@ -43,4 +43,5 @@ async def run_agent(task: AgentTask, host: AgentHost) -> AgentResult | None:
 @implements(gsd_doctor)
 def doctor() -> Iterable[Finding]:
     """Check that Claude Code is installed and logged in, without a request to a model."""
-    return (credentials(),)
+    cli = installed()
+    return (cli, credentials()) if cli.ok else (cli,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
@@ -15,6 +16,7 @@ from gsd_core import AgentTask, Permanent, Place, at_most, find_program, setting
 
 INSTALL_HINT = "reinstall claude-agent-sdk, which includes the CLI, or set claude.cli_path"
 MCP_SERVER = "gsd"
+MAX_METADATA = 100_000
 
 
 @attrs.frozen(kw_only=True)
@@ -54,6 +56,26 @@ def find_cli(configured: str = "", tree: Path | None = None) -> Path:
             return Path(found)
     which = f"Claude Code CLI {configured!r}" if configured else "Claude Code CLI"
     raise Permanent(f"{which} not found", hint=INSTALL_HINT)
+
+
+def cli_version(cli: Path) -> str:
+    """Return the version of *cli* as its installation states it, without starting it; empty if unknown.
+
+    The SDK's wheel has it in ``_cli_version.py``, a package of npm in ``package.json``, and the native
+    installer names the program after its version.
+    """
+    program = cli.resolve()
+    for path, pattern in (
+        (program.parents[1] / "_cli_version.py", r'__cli_version__ = "([\w.+-]+)"'),
+        (program.parent / "package.json", r'"version": *"([\w.+-]+)"'),
+    ):
+        try:
+            with path.open(encoding="utf-8") as file:
+                if found := re.search(pattern, file.read(MAX_METADATA)):
+                    return found[1]
+        except (OSError, UnicodeDecodeError):
+            continue
+    return program.name if re.fullmatch(r"\d+\.\d+\.[\w.+-]+", program.name) else ""
 
 
 def program_places(cli: Path) -> tuple[Place, ...]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gsd_core import Credentials, Exhausted, Finding, Outage, Permanent, StepError, Transient, settings_of
 
-from .cli import ClaudeSettings, allowed_variables, find_cli
+from .cli import ClaudeSettings, allowed_variables, cli_version, find_cli
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeSDKError, ResultMessage
@@ -112,6 +112,15 @@ def process_error(error: ClaudeSDKError, *, started: bool) -> StepError:
 def reset_time(resets_at: int | None) -> datetime | None:
     """Return the time when a usage limit ends, from Unix seconds."""
     return datetime.fromtimestamp(resets_at, UTC) if resets_at else None
+
+
+def installed() -> Finding:
+    """Say which CLI is used, and its version; it is not started."""
+    try:
+        cli = find_cli(settings_of(ClaudeSettings).cli_path)
+    except Permanent as error:
+        return Finding(name="claude CLI", ok=False, message=str(error), fix=error.hint)
+    return Finding(name="claude CLI", ok=True, message=f"{cli_version(cli) or 'version unknown'} ({cli})")
 
 
 _KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")

@@ -1,0 +1,206 @@
+"""The checks of ``gsd doctor`` about the machine: Python, git, the file system, and free space."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from gsd_core import __version__
+from gsd_core.git import Git, git_common_dir
+from gsd_core.git.command import Command, check_version
+from gsd_core.git.refs import places
+from gsd_core.git.repository import identity, is_repository
+from gsd_core.programs import find_program
+from gsd_core.run.file_system import NETWORK, file_system_type, try_out
+from gsd_core.run.preflight import check_temporary_folder
+from gsd_core.settings import trust_folder
+from gsd_core.views.diagnosis import Check, CheckState
+
+IDENTITY_FIX = 'git config --global user.name "NAME" && git config --global user.email "EMAIL"'
+FEW_BYTES, SCARCE_BYTES = 200 << 20, 2 << 30
+"""Free space with which a run cannot finish, and with which it may not: dependencies, checkouts, caches."""
+FEW_FILES = 10_000
+
+
+def check_python() -> Iterator[Check]:
+    """Yield the versions, and whether paths outside of ASCII can be used."""
+    version = platform.python_version()
+    found = f"gsd {__version__}, Python {version} ({sys.executable or 'unknown path'}), {platform.platform()}"
+    yield Check(section="machine", name="python", state="ok", found=found)
+    encoding = sys.getfilesystemencoding()
+    if encoding.lower().replace("-", "") != "utf8":
+        yield Check(
+            section="machine",
+            name="encoding",
+            state="warning",
+            found=f"the names of files are encoded as {encoding}: others than ASCII cannot be used",
+            fix="export LC_ALL=C.UTF-8",
+        )
+
+
+def check_git(root: Path) -> Iterator[Check]:
+    """Yield git's version and path, who commits, and what runs at a commit; runs none of it."""
+    # In the project, because that decides which git is used: never one that the project brings.
+    git = Command(root=root)
+    check_version(git)
+    version = git("version").removeprefix("git version ")
+    yield Check(section="machine", name="git", state="ok", found=f"{version} ({find_program('git', root)})")
+    if who := identity(git):
+        yield Check(section="machine", name="git identity", state="ok", found=who)
+    else:
+        yield Check(
+            section="machine",
+            name="git identity",
+            state="problem",
+            found="git does not know your name and email, so it cannot commit",
+            fix=IDENTITY_FIX,
+        )
+
+
+def check_repository(root: Path) -> Iterator[Check]:
+    """Yield whether *root* is in a repository that gsd can work in, and its hooks and signatures."""
+    git = Command(root=root)
+    if not is_repository(git):
+        found = f"{root} is not in a git repository; a new project gets one"
+        yield Check(section="project", name="repository", state="skipped", found=found)
+        return
+    asynchronous = Git(root)
+    branch = asyncio.run(asynchronous.branch())
+    on = f"on branch {branch}" if branch else "with a detached HEAD"
+    state: CheckState = "ok"
+    found, fix = f"{git_common_dir(root)}, {on}", ""
+    if asyncio.run(asynchronous.is_ignored(".")):
+        state, found = "problem", f"{root} is ignored by the repository around it, so it cannot be committed"
+        fix = "git init"
+    elif name := asyncio.run(asynchronous.operation()):
+        state, found = "problem", f"a git {name} is in progress"
+        fix = "git bisect reset" if name == "bisect" else f"git {name} --continue, or git {name} --abort"
+    yield Check(section="project", name="repository", state=state, found=found, fix=fix)
+    if git("config", "--get", "--type=bool", "--default=false", "commit.gpgSign") == "true":
+        found = "git signs commits: a key that asks for a passphrase stops an unattended run"
+        yield Check(section="project", name="signed commits", state="ok", found=found)
+    if hooks := sorted(_hooks(places(git).hooks)):
+        found = f"run at commits, in the sandbox if there is one: {', '.join(hooks)}"
+        yield Check(section="project", name="git hooks", state="ok", found=found)
+
+
+def check_file_system(root: Path) -> Iterator[Check]:
+    """Yield what the file system of the repository can do, tried out in git's own directory."""
+    kind = file_system_type(root) or "unknown type"
+    folder = git_common_dir(root)
+    if folder is None:
+        yield Check(
+            section="project", name="file system", state="skipped", found=f"{kind}; no repository here"
+        )
+        return
+    able = try_out(folder)
+    missing = [
+        name
+        for name, works in (
+            ("locks (flock)", able.locks),
+            ("exclusive creation (O_EXCL)", able.exclusive),
+            ("symlinks", able.symlinks),
+        )
+        if not works
+    ]
+    if missing:
+        yield Check(
+            section="project",
+            name="file system",
+            state="problem" if not (able.locks and able.exclusive) else "warning",
+            found=f"{kind} without {', '.join(missing)}",
+            fix="move the repository to a local disk",
+        )
+        return
+    case = "" if able.case_sensitive else ", does not distinguish upper and lower case"
+    if kind in NETWORK:
+        yield Check(
+            section="project",
+            name="file system",
+            state="warning",
+            found=f"{kind}{case}: a run on another machine may not see this one's lock, and git is slow",
+            fix="move the repository to a local disk",
+        )
+        return
+    ignores = Command(root=root)("config", "--get", "--type=bool", "--default=false", "core.ignoreCase")
+    if not able.case_sensitive and ignores != "true":
+        yield Check(
+            section="project",
+            name="file system",
+            state="warning",
+            found=f"{kind}{case}, but git expects that it does",
+            fix="git config core.ignoreCase true",
+        )
+        return
+    yield Check(
+        section="project", name="file system", state="ok", found=f"{kind}{case}, with symlinks and locks"
+    )
+
+
+def check_temporary() -> Iterator[Check]:
+    """Yield whether there is a folder for temporary files outside of the project."""
+    check_temporary_folder()
+    yield Check(section="machine", name="temporary files", state="ok", found=tempfile.gettempdir())
+
+
+def check_own_folder() -> Iterator[Check]:
+    """Yield whether gsd can store what it keeps about the user: trust, and which journals are theirs."""
+    folder = trust_folder()
+    near = _nearest(folder)
+    try:
+        # Tried out, because permissions do not tell about read-only mounts, and root has all of them.
+        with tempfile.TemporaryFile(dir=near):
+            pass
+    except OSError:
+        pass
+    else:
+        yield Check(section="machine", name="state folder", state="ok", found=str(folder.parent))
+        return
+    yield Check(
+        section="machine",
+        name="state folder",
+        state="warning",
+        found=f"{folder.parent} cannot be written, so gsd cannot remember what you trust",
+        fix="make it writable, or set GSD_STATE_DIR to another folder",
+    )
+
+
+def check_space(
+    root: Path, *, usage: Callable[[Path], tuple[int, int, int]] = shutil.disk_usage
+) -> Iterator[Check]:
+    """Yield the free space of each file system that a run writes to; *usage* is as ``shutil.disk_usage``."""
+    wanted = {"the project": root, "temporary files": Path(tempfile.gettempdir())}
+    seen: set[int] = set()
+    for what, path in wanted.items():
+        near = _nearest(path)
+        if (device := near.stat().st_dev) in seen:
+            continue
+        seen.add(device)
+        _, _, free = usage(near)
+        status = os.statvfs(near)
+        state: CheckState = "problem" if free < FEW_BYTES else "warning" if free < SCARCE_BYTES else "ok"
+        found = f"{free / (1 << 30):.1f} GiB free for {what} ({near})"
+        # Some file systems have no fixed number of files, and report 0.
+        if status.f_files and status.f_favail < FEW_FILES:
+            state = "warning" if state == "ok" else state
+            found += f", room for {status.f_favail} more files only"
+        fix = "" if state == "ok" else f"free some space there; what uses it: du -xh {near} | sort -h | tail"
+        yield Check(section="machine", name="disk", state=state, found=found, fix=fix)
+
+
+def _nearest(path: Path) -> Path:
+    """Return *path*, or the nearest folder above it that exists."""
+    return next((one for one in (path, *path.parents) if one.exists()), Path("/"))
+
+
+def _hooks(folder: Path) -> Iterator[str]:
+    if folder.is_dir():
+        for path in folder.iterdir():
+            if path.suffix != ".sample" and path.is_file() and os.access(path, os.X_OK):
+                yield path.name

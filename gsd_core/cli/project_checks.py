@@ -1,0 +1,358 @@
+"""The checks of ``gsd doctor`` about plugins, settings, security and the project."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from importlib.metadata import version
+from pathlib import Path
+
+import attrs
+
+from gsd_core.git import data_directory
+from gsd_core.git.command import Command
+from gsd_core.git.refs import OWN
+from gsd_core.git.repository import is_repository
+from gsd_core.hookspecs import gsd_doctor, gsd_execute_step, gsd_notify, gsd_run_agent
+from gsd_core.journal.lock import owner
+from gsd_core.planning.health import check_health, overall_status
+from gsd_core.plugins.loading import settings_failures
+from gsd_core.processes import start_time
+from gsd_core.run.last_run import read_last_run
+from gsd_core.run.leftovers import find_leftovers, leftover_processes, unowned_files
+from gsd_core.run.places import remove_empty
+from gsd_core.run.private_home import empty_home
+from gsd_core.run.sandbox import TURNED_OFF, choose_sandbox
+from gsd_core.sanitize import REDACTED, one_line, redact
+from gsd_core.sanitize.rule_set import patterns
+from gsd_core.settings import RunSettings, Settings, variables_of
+from gsd_core.views.diagnosis import Check, CheckState
+from gsd_core.views.status import status_of
+
+from .global_options import GlobalOptions
+from .health import check_journal
+from .options import classes_of
+from .output import counted
+from .plugin_loading import Loaded, findings_of
+from .project import holder_of, load, open_journal
+from .project_trust import ProjectTrust
+
+NOT_SETTINGS = frozenset(
+    {
+        *("GSD_CONFIG", "GSD_STATE_DIR", "GSD_PLUGINS", "GSD_STRICT_PLUGINS"),
+        # What a run gives its own processes.
+        *("GSD_RUN", "GSD_STEP", "GSD_CALL", "GSD_CHECK"),
+    }
+)
+"""Variables of gsd that are not settings."""
+MAX_FOUND = 400
+MAX_NAMED = 5
+SAMPLE = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+"""Has the shape of a token, and is none."""
+
+
+def check_plugins(loaded: Loaded) -> Iterator[Check]:
+    """Yield what was loaded, and a check for each plugin that was not."""
+    states: dict[str, list[str]] = {}
+    for info in loaded.infos:
+        states.setdefault(info.status, []).append(info.name)
+    listed = "; ".join(
+        f"{len(names)} {status}" + (f" ({', '.join(names)})" if status != "active" else "")
+        for status, names in states.items()
+    )
+    own = [info.name for info in loaded.infos if info.source != "default" and info.status == "active"]
+    more = f"; not built in: {', '.join(own)}" if own else ""
+    yield Check(section="plugins", name="plugins", state="ok", found=f"{listed}{more}")
+    for info in loaded.infos:
+        if info.status == "broken":
+            yield Check(
+                section="plugins",
+                name=info.name,
+                state="problem" if info.needed or loaded.choice.strict else "warning",
+                found=f"was not loaded: {one_line(info.reason, MAX_FOUND)}",
+                fix=f"gsd plugins check {shlex.quote(info.path or info.name)}, or: -p no:{info.name}",
+            )
+    for failure in settings_failures(loaded.hooks):
+        yield Check(
+            section="plugins",
+            name=failure.plugin,
+            state="problem",
+            found=one_line(str(failure), MAX_FOUND),
+            fix=f"leave it out: -p no:{failure.plugin}",
+        )
+
+
+def check_last_failures(root: Path) -> Iterator[Check]:
+    """Yield the plugins that failed in the last run."""
+    with open_journal(root) as journal:
+        facts = read_last_run(journal).facts
+    failures = {
+        (str(fact.data.get("plugin")), str(fact.data.get("hook"))): fact.data
+        for fact in facts
+        if fact.kind == "plugin.failed"
+    }
+    for (plugin, hook), data in failures.items():
+        yield Check(
+            section="plugins",
+            name=f"last run: {plugin}",
+            state="warning",
+            found=one_line(f"{hook} failed: {data.get('error', '')}", MAX_FOUND),
+            fix=f"gsd plugins check {shlex.quote(plugin)}",
+        )
+
+
+def check_agents(loaded: Loaded, settings: Settings, root: Path) -> Iterator[Check]:
+    """Yield what plugins say about themselves, except for agents and executors that no setting chooses.
+
+    It is what ``gsd run`` asks before it starts. No request goes to a model.
+    """
+    run: RunSettings = settings.of(RunSettings)
+    hooks = attrs.evolve(loaded.hooks, strict=False)
+    chosen = {*run.agent, *run.executors}
+    roles = {*hooks.plugins_of(gsd_run_agent), *hooks.plugins_of(gsd_execute_step)}
+    for name in run.agent:
+        if name not in hooks.plugins_of(gsd_run_agent):
+            found = f"the setting run.agent names {name!r}, which is not a loaded agent"
+            yield Check(
+                section="agent", name=name, state="problem", found=found, fix="gsd plugins --hook run_agent"
+            )
+    asked = [name for name in hooks.plugins_of(gsd_doctor) if name in chosen or name not in roles]
+    collected = findings_of(hooks, settings, root, asked)
+    needed = {*chosen, *hooks.plugins_of(gsd_notify)}
+    for plugin, finding in collected.items:
+        state: CheckState = "ok" if finding.ok else "problem" if plugin in needed else "warning"
+        name = finding.name if finding.name.startswith(plugin) else f"{plugin}: {finding.name}"
+        yield Check(
+            section="agent",
+            name=name,
+            state=state,
+            found=finding.message,
+            fix="" if finding.ok else finding.fix,
+        )
+    for failure in collected.failures:
+        found = f"its check failed: {one_line(str(failure), MAX_FOUND)}"
+        state = "problem" if failure.plugin in needed else "warning"
+        yield Check(
+            section="agent",
+            name=failure.plugin,
+            state=state,
+            found=found,
+            fix=f"leave it out: -p no:{failure.plugin}",
+        )
+    silent = chosen - {plugin for plugin, _ in collected.items} - {one.plugin for one in collected.failures}
+    for name in sorted(silent & set(run.agent) & set(hooks.plugins_of(gsd_run_agent))):
+        yield Check(section="agent", name=name, state="ok", found="chosen; it has no check of its own")
+
+
+def check_settings(settings: Settings) -> Iterator[Check]:
+    """Yield the settings that are not defaults, by their origins."""
+    origins: dict[str, list[str]] = {}
+    for name, origin in settings.origins.items():
+        origins.setdefault(origin, []).append(name)
+    found = "; ".join(f"{origin}: {', '.join(names)}" for origin, names in origins.items())
+    yield Check(section="settings", name="settings", state="ok", found=found or "all are defaults")
+
+
+def check_variables(loaded: Loaded, environ: Mapping[str, str]) -> Iterator[Check]:
+    """Yield the ``GSD_*`` variables that nothing reads, which are often misspelled."""
+    known = variables_of(classes_of(loaded)) | NOT_SETTINGS
+    # Plugins read variables of their own, and those of plugins that are not loaded are unknown.
+    prefixes = tuple(f"GSD_{info.name.upper()}_" for info in loaded.infos)
+    for name in sorted(environ):
+        if name.startswith("GSD_") and name not in known and not name.startswith(prefixes):
+            close = get_close_matches(name, sorted(known), 1)
+            yield Check(
+                section="settings",
+                name=name,
+                state="warning",
+                found="is set, and no setting has this variable",
+                fix=f"unset {name}" + (f"; did you mean {close[0]}?" if close else ""),
+            )
+
+
+def check_trust(trust: ProjectTrust) -> Iterator[Check]:
+    """Yield whether the user trusts what the project wants."""
+    if trust.consent:
+        names = ", ".join(each.name for each in trust.consent)
+        yield Check(
+            section="security",
+            name="consent",
+            state="problem",
+            found=f"{trust.consent[0].origin} sets {names}: consent cannot come from the project's files",
+            fix="remove it there; pass the flag, or set it in your own config.toml",
+        )
+    if not trust.wants:
+        found, fix = "the project wants nothing that needs trust", ""
+    elif not trust.new:
+        found, fix = f"this project is trusted ({counted(len(trust.wants), 'item')})", ""
+    else:
+        listed = ", ".join(f"{want.kind} {want.name}" for want in trust.new[:MAX_NAMED])
+        more = f", and {len(trust.new) - MAX_NAMED} more" if len(trust.new) > MAX_NAMED else ""
+        found = one_line(f"not trusted, so a run asks first: {listed}{more}", MAX_FOUND)
+        fix = "gsd trust --show"
+    yield Check(
+        section="security", name="trust", state="warning" if trust.new else "ok", found=found, fix=fix
+    )
+
+
+def check_sandbox(loaded: Loaded, run: RunSettings, root: Path) -> Iterator[Check]:
+    """Yield which sandbox a *run* would use, by starting ``true`` in it; nothing of the project runs."""
+    in_project = is_repository(Command(root=root))
+    with tempfile.TemporaryDirectory(prefix="gsd-") as folder:
+        home = empty_home(Path(folder))
+        # Outside of a project, the sandbox must not put its folders into whatever folder this is.
+        place = root if in_project else Path(folder) / "project"
+        place.mkdir(exist_ok=True)
+        try:
+            # "auto", because with "required" the reasons would be an error.
+            asked = attrs.evolve(run, sandbox="off" if run.sandbox == "off" else "auto")
+            sandbox = asyncio.run(choose_sandbox(loaded.hooks, asked, place, home=home))
+        finally:
+            if in_project and holder_of(root) is None:
+                remove_empty(root)
+    setting = f"run.sandbox is {run.sandbox}"
+    if sandbox.name:
+        yield Check(section="security", name="sandbox", state="ok", found=f"{sandbox.name} works; {setting}")
+        return
+    fix = "; or ".join(sandbox.fixes) or "use a container or a virtual machine around gsd"
+    if sandbox.why == TURNED_OFF:
+        fix = "remove run.sandbox from your settings, or set it to auto or required"
+    yield Check(
+        section="security",
+        name="sandbox",
+        state="problem" if run.sandbox == "required" else "warning",
+        found=f"none: agents and commands can change all that you can: {sandbox.why}; {setting}",
+        fix=fix,
+    )
+
+
+def check_redaction() -> Iterator[Check]:
+    """Yield whether secrets are recognized, with a sample."""
+    rules = f"detect-secrets {version('detect-secrets')}, {len(patterns())} patterns"
+    works = SAMPLE not in redact(f"token {SAMPLE}") and REDACTED in redact(f"token {SAMPLE}")
+    yield Check(
+        section="security",
+        name="secrets",
+        state="ok" if works else "problem",
+        found=f"are redacted ({rules}, and gsd's own)" if works else f"a sample is not recognized ({rules})",
+        fix="" if works else "reinstall gsd-core",
+    )
+
+
+def check_run(options: GlobalOptions) -> Iterator[Check]:
+    """Yield the state of the last run, and who works on the project now."""
+    project = load(options)
+    status = status_of(project.state, project.history, project.holder, project.pending_answers)
+    if holder := project.holder:
+        found = f"active: pid {holder.pid} on {holder.host} since {holder.since}"
+        state: CheckState = "ok"
+        fix = ""
+        if holder.pid and holder.host == socket.gethostname() and start_time(holder.pid) is None:
+            # The kernel frees the lock of a process that ended; so another one has inherited it.
+            state, found = "warning", f"locked, but process {holder.pid} has ended"
+            fix = f"find who has the file open: lsof {shlex.quote(str(data_directory(project.root)))}/lock"
+        yield Check(section="project", name="run", state=state, found=found, fix=fix)
+    elif status.run_status == "interrupted":
+        found = f"run {status.run} was interrupted"
+        yield Check(section="project", name="run", state="warning", found=found, fix="gsd resume")
+    else:
+        found = f"run {status.run}: {status.run_status}" if status.run else "no run so far"
+        yield Check(section="project", name="run", state="ok", found=found)
+
+
+def check_planning(root: Path) -> Iterator[Check]:
+    """Yield what ``gsd health`` finds in the journal and in ``.planning/``, in one line."""
+    if not (root / ".planning").is_dir():
+        issues = check_journal(root) if data_directory(root) else ()
+        if not issues:
+            found = "no .planning folder here"
+            yield Check(section="project", name="planning", state="skipped", found=found)
+            return
+    else:
+        issues = (*(check_journal(root) if data_directory(root) else ()), *check_health(root))
+    status = overall_status(issues)
+    counts = {kind: sum(issue.severity == kind for issue in issues) for kind in ("error", "warning")}
+    listed = ", ".join(counted(number, kind) for kind, number in counts.items() if number)
+    first = f": {issues[0].code} {issues[0].message}" if listed else ""
+    yield Check(
+        section="project",
+        name="planning",
+        state={"healthy": "ok", "degraded": "warning", "broken": "problem"}[status],  # type: ignore[arg-type]
+        found=one_line(f"{status}{f' ({listed})' if listed else ''}{first}", MAX_FOUND),
+        fix="gsd health" if listed else "",
+    )
+
+
+def check_leftovers(root: Path) -> Iterator[Check]:
+    """Yield what dead runs left: files, locks, processes, saved work."""
+    in_repository = is_repository(Command(root=root))
+    data = data_directory(root) if in_repository else None
+    if data and owner(data):
+        found = "a run is active: what it uses is not a leftover"
+        yield Check(section="leftovers", name="leftovers", state="skipped", found=found)
+    else:
+        left = find_leftovers(root, data)
+        if left.paths:
+            listed = ", ".join(map(str, left.paths[:MAX_NAMED]))
+            more = f", and {len(left.paths) - MAX_NAMED} more" if len(left.paths) > MAX_NAMED else ""
+            # A lock of git stops every commit; the rest is in nobody's way.
+            yield Check(
+                section="leftovers",
+                name="leftovers",
+                state="problem" if left.locks else "warning",
+                found=f"left by runs that ended: {listed}{more}",
+                fix="gsd doctor --fix",
+            )
+        else:
+            yield Check(section="leftovers", name="leftovers", state="ok", found="none")
+        if data and (processes := _processes(root)):
+            pids = " ".join(str(pid) for pid in processes)
+            yield Check(
+                section="leftovers",
+                name="processes",
+                state="warning",
+                found=f"processes of a run that ended still work: {pids}",
+                fix=f"gsd resume ends them, or: kill {pids}",
+            )
+    if unowned := unowned_files():
+        paths = " ".join(shlex.quote(str(path)) for path in unowned[:MAX_NAMED])
+        yield Check(
+            section="leftovers",
+            name="old files",
+            state="warning",
+            found=f"{counted(len(unowned), 'temporary file')} of gsd, older than a day",
+            fix=f"rm -r {paths}",
+        )
+    if in_repository:
+        yield from _git_leftovers(root)
+
+
+def _processes(root: Path) -> tuple[int, ...]:
+    with open_journal(root) as journal:
+        ids = {record.run for record in journal.events(kinds=["run.opened"])}
+    return tuple(process.pid for process in leftover_processes(ids)) if ids else ()
+
+
+def _git_leftovers(root: Path) -> Iterator[Check]:
+    git = Command(root=root)
+    if saved := git("for-each-ref", "--format=%(refname)", OWN).splitlines():
+        yield Check(
+            section="leftovers",
+            name="saved work",
+            state="ok",
+            found=f"{counted(len(saved), 'ref')} with work that a run saved before it changed or undid it",
+            fix=f"look at it: git show --stat {saved[-1]}; drop it: git update-ref -d {saved[-1]}",
+        )
+    blocks = git("worktree", "list", "--porcelain").split("\n\n")
+    if gone := [block.splitlines()[0].removeprefix("worktree ") for block in blocks if "\nprunable" in block]:
+        yield Check(
+            section="leftovers",
+            name="worktrees",
+            state="warning",
+            found=f"git lists worktrees whose folders are gone: {', '.join(gone[:MAX_NAMED])}",
+            fix="git worktree prune",
+        )

@@ -1,0 +1,140 @@
+"""``gsd settings``: shows the settings with their origins (``show``), and changes one (``set``)."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import attrs
+import click
+
+from gsd_core.errors import ConfigError
+from gsd_core.views.status import SCHEMA_VERSION
+
+from .global_options import global_options, global_options_of
+from .help import Command, Group
+from .output import json_flag, print_json, print_line, styled, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+HIDDEN = "(hidden)"
+
+
+@click.group("settings", cls=Group)
+def command() -> None:
+    """Show the settings and where they come from, or change one."""
+
+
+@click.command("show", cls=Command)
+@click.argument("prefix", default="", required=False)
+@global_options
+@click.option("--origin", is_flag=True, help="also show where each value comes from")
+@json_flag
+@click.pass_context
+def show(ctx: click.Context, prefix: str, origin: bool, as_json: bool) -> None:
+    """Show the settings of a run that would start now, all or those that begin with PREFIX (run.model).
+
+    What the project's files set counts only if it is harmless or trusted, as in a run. Secrets are hidden.
+    """
+    from .options import classes_of
+    from .plugin_loading import loaded_plugins
+    from .project import project_root
+    from .project_settings import settings_that_count
+
+    root = project_root(global_options_of(ctx))
+    loaded, settings, ignored = settings_that_count(loaded_plugins(ctx), root)
+    rows = [
+        (name, value, settings.origins.get(name, "default"))
+        for section, kind in classes_of(loaded)
+        for name, value in _values(section, settings.of(kind))
+        if name.startswith(prefix)
+    ]
+    if as_json:
+        listed = [{"name": name, "value": value, "origin": source} for name, value, source in rows]
+        print_json({"schema_version": SCHEMA_VERSION, "settings": listed, "not_trusted": list(ignored)})
+        return
+    warn(f"not trusted, so it has no effect: {name}" for name in ignored)
+    for name, value, source in rows:
+        line = styled(
+            f"{name} = {json.dumps(value, ensure_ascii=False)}", "" if source == "default" else "bold"
+        )
+        print_line(line.append_text(styled(f"  # {source}", "dim")) if origin else line)
+
+
+@click.command("set", cls=Command)
+@click.argument("name")
+@click.argument("value")
+@global_options
+@click.option("--user", is_flag=True, help="in your own settings, for all projects, instead of the project's")
+@json_flag
+@click.pass_context
+def set_command(ctx: click.Context, name: str, value: str, user: bool, as_json: bool) -> None:
+    """Set NAME (such as run.model) to VALUE in the project's gsd.toml.
+
+    The rest of the file stays as it is, with its comments. VALUE is written as in TOML, or as plain text:
+    gsd settings set limits.idle 20m. The value is checked before anything is written.
+    """
+    from gsd_core.settings import user_config
+
+    from .caller import refuse_agents
+    from .options import classes_of
+    from .plugin_loading import loaded_plugins
+    from .project import holder_of, project_root
+    from .project_settings import settings_that_count
+    from .project_trust import PROJECT_SETTINGS
+    from .settings_file import checked_value, set_in_file
+
+    root = project_root(global_options_of(ctx))
+    holder = None if user else holder_of(root)
+    refuse_agents("change the settings", run_pid=holder.pid if holder else None)
+    section, _, key = name.partition(".")
+    path = user_config() if user else root / PROJECT_SETTINGS
+    loaded = loaded_plugins(ctx)
+    field, checked = checked_value(classes_of(loaded), section, key, value)
+    metadata = field.metadata
+    if not user and (metadata.get("consent") or metadata.get("secret")):
+        why = "a secret does not belong into" if metadata.get("secret") else "consent cannot come from"
+        raise ConfigError(f"{name}: {why} a project's files", hint=f"gsd settings set --user {name} VALUE")
+    set_in_file(path, section, key, checked, inside=None if user else root)
+    # What is in the project's file may have come with it, so the user is asked for it like for anything else.
+    if not user and name in settings_that_count(loaded, root)[2]:
+        warn([f"{name} has no effect until you trust the project: gsd trust"])
+    shown = HIDDEN if metadata.get("secret") else checked
+    if as_json:
+        print_json({"schema_version": SCHEMA_VERSION, "name": name, "value": shown, "path": str(path)})
+    else:
+        print_line(f"{path}: {name} = {json.dumps(shown, ensure_ascii=False)}")
+
+
+command.add_command(show)
+command.add_command(set_command)
+
+
+def _values(section: str, settings: Any) -> Iterator[tuple[str, Any]]:
+    for field in attrs.fields(type(settings)):
+        if field.init:
+            value = getattr(settings, field.name)
+            is_hidden = field.metadata.get("secret") and value
+            yield f"{section}.{field.name}", HIDDEN if is_hidden else _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting's value as JSON data, written as in a settings file."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case timedelta():
+            return f"{value.total_seconds():g}s"
+        case Decimal() | Path():
+            return str(value)
+        case list() | tuple() | set() | frozenset():
+            items = cast("Sequence[object]", value)
+            return [_plain(item) for item in items]
+        case dict():
+            return {str(key): _plain(item) for key, item in cast("dict[object, object]", value).items()}
+        case _:
+            return str(value)

@@ -1,0 +1,56 @@
+"""What ``gsd doctor`` found, as values and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+from .status import SCHEMA_VERSION
+
+CheckState: TypeAlias = Literal["ok", "warning", "problem", "skipped"]
+Section: TypeAlias = Literal["machine", "settings", "plugins", "agent", "security", "project", "leftovers"]
+SECTIONS: tuple[Section, ...] = (
+    *("machine", "settings", "plugins", "agent", "security", "project", "leftovers"),
+)
+
+
+@attrs.frozen(kw_only=True)
+class Check:
+    """One check: *found* says what is there, *fix* what to do about it, with a command if there is one.
+
+    *problem*: a run cannot start, or cannot be relied on. *warning*: it can, with a disadvantage.
+    """
+
+    section: Section
+    name: str
+    state: CheckState
+    found: str
+    fix: str = ""
+
+
+def overall_state(checks: Iterable[Check]) -> CheckState:
+    """Return the worst state; what was skipped counts as good."""
+    states = {check.state for check in checks}
+    return "problem" if "problem" in states else "warning" if "warning" in states else "ok"
+
+
+def diagnosis_json(checks: Sequence[Check], project: str, fixed: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON of ``gsd doctor``; *fixed* are the descriptions of what ``--fix`` has done."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "project": project,
+        "state": overall_state(checks),
+        "checks": [
+            {
+                "section": check.section,
+                "name": check.name,
+                "state": check.state,
+                "found": check.found,
+                "fix": check.fix or None,
+            }
+            for check in checks
+        ],
+        "fixed": list(fixed),
+    }
