@@ -179,6 +179,11 @@ KEYS: tuple[ConfigKey, ...] = (
     _honored(
         "workflow.skip_discuss", bool, "setting `run.skip_discuss`: no phase gets a step for its CONTEXT"
     ),
+    _honored(
+        "workflow.tdd_mode",
+        bool,
+        "`true`: the planner makes a test-driven plan of each feature that can be tested by input and output",
+    ),
     _honored("workflow.test_command", str, "named to the planner and the executor as the command for tests"),
     _honored("workflow.build_command", str, "named to the planner and the executor as the build command"),
     _honored(
@@ -195,7 +200,6 @@ KEYS: tuple[ConfigKey, ...] = (
     *_not_yet("skills are not offered to agents yet", "agent_skills", "agent_skills.<agent>"),
     *_not_yet("the prefix is understood in existing names, but new folders are without it", "project_code"),
     *_not_yet("there is no quick task yet", "git.quick_branch_template"),
-    *_not_yet("there is no such step yet", "workflow.tdd_mode"),
     *_not_applicable(
         _ALWAYS,
         "workflow.plan_check",

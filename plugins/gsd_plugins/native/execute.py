@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 
@@ -26,6 +26,7 @@ from gsd_core import (
 from gsd_core.planning.deferred import NAME, with_deferred
 from gsd_core.planning.markdown import read_text
 from gsd_core.planning.plan import plan_body, render_plan, with_checks
+from gsd_core.planning.plan_tasks import is_test_file
 from gsd_core.planning.summary import changes_of, render_summary
 
 from .answers import NEED_AUTHENTICATION, REPORT, TASK_DONE, ReportAnswer, parse_answer, validate_answer
@@ -46,6 +47,7 @@ from .prompt_context import (
     notes_section,
     phase_section,
     programs_section,
+    prompt_text,
     section,
     system_prompt,
 )
@@ -156,6 +158,7 @@ def _prompt(step: StepRequest, phase: PhaseView, plan: Plan, tasks: Sequence[Tas
         decisions_section(phase),
         dependencies_section(step, phase, plan),
         notes_section(step, phase),
+        prompt_text("tdd") if any(task.cycle for task in tasks) else "",
         files_section(step, phase),
         programs_section(step),
         codebase_section(step),
@@ -168,7 +171,8 @@ def _prompt(step: StepRequest, phase: PhaseView, plan: Plan, tasks: Sequence[Tas
 def _describe_task(task: Task) -> str:
     lines = [f"{task.number}. {' '.join(task.name.split())} ({task.type})"]
     if task.check:
-        lines.append(f"   check: {task.check}")
+        must_fail = " (has to fail, because the feature is not there yet)" if task.cycle == "red" else ""
+        lines.append(f"   check: {task.check}{must_fail}")
     if any(path.startswith(".planning/") for path in task.files):
         lines.append(
             "   Its files in .planning/ are not yours to write: do the rest, and say in `note` what they "
@@ -212,7 +216,7 @@ def _summary(
         accomplishments=[finished.what for finished in tasks],
         checks=[_check_line(finished, log) for finished in tasks if finished.task.check],
         decisions=report.decisions,
-        deviations=(*report.deviations, *_replaced(log)),
+        deviations=(*report.deviations, *_replaced(log), *_cycle_deviations(tasks)),
         issues=report.issues,
         deferred=report.deferred,
         logins=log.logins,
@@ -222,11 +226,33 @@ def _summary(
 def _check_line(finished: FinishedTask, log: TaskLog) -> str:
     line = f"Task {finished.task.number}: `{finished.task.check}` passed"
     check = finished.commit.check
+    if finished.task.cycle == "red":
+        code = f" with exit code {check.exit}" if check else ""
+        return f"Task {finished.task.number}: `{finished.task.check}` failed{code} before the implementation"
     if check is None or not check.passed_before:
         return line
     decision = log.decisions.get(finished.task.number)
     reason = f" ({decision.reason})" if decision else ""
     return f"{line}, but passed before the task too: it only shows that nothing broke{reason}"
+
+
+def _cycle_deviations(tasks: Sequence[FinishedTask]) -> Iterator[str]:
+    """Yield where a test-driven plan was not: tests that were changed later, or were not seen to fail."""
+    tests: frozenset[str] = frozenset()
+    for finished in tasks:
+        task, commit = finished.task, finished.commit
+        if task.cycle == "red":
+            tests = frozenset(filter(is_test_file, commit.paths)) or frozenset(commit.paths)
+            if not task.check:
+                yield f"[TDD] Task {task.number}: the plan has no command that shows that the tests fail"
+        elif task.cycle:
+            edited = {path for path in commit.paths if is_test_file(path) and path not in commit.created}
+            hidden = {path for path in commit.created if path.rpartition("/")[2] == "conftest.py"}
+            if changed := sorted((tests & {*commit.paths}) | edited | hidden):
+                yield (
+                    f"[TDD] Task {task.number} ({commit.commit[:7]}) changed tests after they had failed: "
+                    f"{', '.join(changed)}. {finished.what}"
+                )
 
 
 def _replaced(log: TaskLog) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from gsd_core import Answer, Permanent, Plan, ReplacedCheck, StepHost, StepRequest, Task, TaskCommit
+from gsd_core.planning.plan_tasks import is_test_file
 
 from .answers import InvalidAnswer, NeedAuthentication, TaskDone, parse_answer
 from .check_revision import revise_check
@@ -68,6 +69,9 @@ class TaskLog:
         task = next(iter(self._open_tasks()), None)
         if task is None or task.type != "auto" or not task.check:
             return
+        # The commit of the tests has shown that the check fails before the implementation.
+        if task.cycle in ("green", "refactor"):
+            return
         decided = self.decisions.get(task.number)
         if decided and decided.because == "cannot run":
             # The repaired check did not exist before the task was done.
@@ -77,7 +81,7 @@ class TaskLog:
             if not await self._repaired(task, TaskCommit(check=result)):
                 return
         # A task without files only verifies something: its check may pass at any time.
-        elif result.ok and not decided and any(map(_is_of_project, task.files)):
+        elif result.ok and not decided and not task.cycle and any(map(_is_of_project, task.files)):
             self.decisions[task.number] = await revise_check(
                 self.step, self.plan, task, result, "passes before", self.host
             )
@@ -89,6 +93,11 @@ class TaskLog:
     def with_check(self, task: Task) -> Task:
         """Return the task with the check that counts: the planner's decision, else the plan's."""
         decision = self.decisions.get(task.number)
+        if task.cycle and not decision:
+            # The tasks of a feature have one check, so that a repaired one is that of all of them.
+            first = task.number - ("red", "green", "refactor").index(task.cycle)
+            numbers = range(first, first + 3)
+            decision = next((self.decisions[n] for n in numbers if n in self.decisions), None)
         return attrs.evolve(task, check=decision.check) if decision else task
 
     async def task_done(self, arguments: Mapping[str, Any]) -> str:
@@ -304,22 +313,17 @@ def commit_subject(plan: Plan, task: Task, files: Sequence[str]) -> str:
 
 
 def _commit_type(plan: Plan, task: Task, files: Sequence[str]) -> str:
+    if task.cycle:
+        green = "fix" if plan.gap_closure else "feat"
+        return {"red": "test", "green": green, "refactor": "refactor"}[task.cycle]
     paths = [PurePosixPath(path) for path in files or task.files]
-    if paths and all(map(_is_test, paths)):
+    if paths and all(is_test_file(str(path)) for path in paths):
         return "test"
     if paths and all(map(_is_document, paths)):
         return "docs"
     # A commit for a checkpoint is always the fix of something that a person rejected.
     is_fix = plan.gap_closure or task.type != "auto" or task.name.lower().startswith("fix")
     return "fix" if is_fix else "feat"
-
-
-def _is_test(path: PurePosixPath) -> bool:
-    stem = path.name.partition(".")[0].lower()
-    if stem.startswith("test_") or stem.endswith(("_test", "-test")):
-        return True
-    in_test_folder = not {"test", "tests", "__tests__"}.isdisjoint(path.parts[:-1])
-    return in_test_folder or ".test." in path.name or ".spec." in path.name
 
 
 def _is_document(path: PurePosixPath) -> bool:
