@@ -37,7 +37,7 @@ from .frontmatter import (
 from .markdown import clean, escape, inline, named, without
 from .model import Artifact, KeyLink, MustHaves, Plan, Task, Truth
 from .numbers import TOKEN
-from .plan_tasks import MAX_TASKS, TASK_PARTS, features_of, read_tasks, render_command
+from .plan_tasks import HUMAN_CHECK, MAX_TASKS, TASK_PARTS, features_of, read_tasks, render_command
 
 _NO_DEPENDENCY = ("none", "nothing", "n/a", "null", "-", "—", "[]")
 
@@ -306,15 +306,16 @@ def _task_parts(task: Task) -> Iterator[str]:
         )
     if task.action:
         yield _element("action", task.action)
-    if task.verify or task.check:
+    human = task.details.get(HUMAN_CHECK, "")
+    if task.verify or task.check or human:
         command = render_command(clean(task.check))
         check = f"\n    <automated>{command}</automated>\n  " if task.check else ""
-        yield f"<verify>{_escaped('verify', task.verify)}{check}</verify>"
+        yield f"<verify>{_escaped('verify', task.verify)}{human}{check}</verify>"
     if task.done:
         yield _element("done", task.done)
     for name, text in task.details.items():
         # The names come from a model: only those that open no other part may become an element.
-        if _ELEMENT_NAME.fullmatch(name) and name not in (*TASK_PARTS, "task", "tasks"):
+        if _ELEMENT_NAME.fullmatch(name) and name not in (*TASK_PARTS, HUMAN_CHECK, "task", "tasks"):
             yield _element(name, text)
 
 

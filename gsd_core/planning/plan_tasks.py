@@ -24,6 +24,8 @@ from .model import Task, TaskType
 
 MAX_TASKS = 300
 MAX_NAME = 80
+HUMAN_CHECK = "human-check"
+"""The detail of a task with its ``<human-check>`` elements: what a person checks at the end of the phase."""
 TASK_PARTS = ("name", "files", "action", "verify", "done")
 """The elements of a task that have a field of :class:`Task`; all others are its ``details``."""
 
@@ -207,7 +209,8 @@ def _task_of_element(number: int, element: Element) -> Task:
     for part in elements(element.inside):
         parts.setdefault(part.name, part)
     texts = {name: part.text for name, part in parts.items()}
-    verify, check = _read_verify(parts.get("verify"))
+    verify, check, human = _read_verify(parts.get("verify"))
+    details = {name: text for name, text in texts.items() if text and name not in (*TASK_PARTS, HUMAN_CHECK)}
     return Task(
         number=number,
         name=_TASK_PREFIX.sub("", texts.get("name", ""), count=1).strip(),
@@ -217,7 +220,7 @@ def _task_of_element(number: int, element: Element) -> Task:
         verify=verify,
         check=check,
         done=texts.get("done", ""),
-        details={name: text for name, text in texts.items() if text and name not in TASK_PARTS},
+        details={**details, HUMAN_CHECK: human} if human else details,
     )
 
 
@@ -228,13 +231,18 @@ def _task_type(text: str) -> TaskType:
     return _TYPES.get(kind, other)
 
 
-def _read_verify(element: Element | None) -> tuple[str, str]:
-    """Return the text of ``<verify>``, and the command in its ``<automated>`` element."""
+def _read_verify(element: Element | None) -> tuple[str, str, str]:
+    """Return the text of ``<verify>``, the command in ``<automated>``, and its ``<human-check>`` elements.
+
+    Source of the latter: GSD's ``references/planner-human-verify-mode.md``.
+    """
     if element is None:
-        return "", ""
+        return "", "", ""
     commands = [read_command(part.inside) for part in named(element.inside, "automated")]
     check = " && ".join(filter(None, commands))
-    return unescape(without(element.inside, "automated"), "verify").strip(), check
+    blocks = [f"<{HUMAN_CHECK}>{part.inside}</{HUMAN_CHECK}>" for part in named(element.inside, HUMAN_CHECK)]
+    text = without(without(element.inside, "automated"), HUMAN_CHECK)
+    return unescape(text, "verify").strip(), check, "\n".join(blocks)
 
 
 _ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});")

@@ -22,6 +22,7 @@ from gsd_core.planning.model import Plan, Task
 from gsd_core.sanitize import clip, redact, safe_text
 
 from .commit_hooks import commit_with_hooks
+from .deferral import deferred_tasks
 from .delivery import (
     is_committable,
     is_within,
@@ -145,9 +146,10 @@ async def commit_task(
 
 
 async def _is_last(run: Run, step: StepRequest, plan: Plan, task: Task) -> bool:
-    """Whether every other task of the plan that changes files is committed."""
+    """Whether every other task of the plan that changes files is committed, or deferred."""
     facts = run.journal.events(run=run.id, kinds=["task.committed"])
     recorded = {fact.data["task"] for fact in facts if fact.step == step.id}
+    recorded |= {f"{plan.id}/{one.task}" for one in deferred_tasks(run, step)}
     others = [t.number for t in plan.tasks if t.type == "auto" and t.number != task.number]
     return all(n in step.tasks_done or f"{plan.id}/{n}" in recorded for n in others)
 

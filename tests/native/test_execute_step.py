@@ -297,7 +297,11 @@ def test_the_executor_can_write_and_run_commands() -> None:
 
     assert (task.role, task.writable, task.model) == ("executor", True, "sonnet")
     assert task.tools == ("Read", "Write", "Edit", "Bash", "Glob", "Grep", "AskUserQuestion")
-    assert [function.name for function in task.functions] == ["task_done", "need_authentication"]
+    assert [function.name for function in task.functions] == [
+        "task_done",
+        "need_authentication",
+        "ask_architecture",
+    ]
     assert "<plan text>" in task.prompt
 
 

@@ -300,6 +300,14 @@ class NeedAuthentication:
 
 
 @attrs.frozen(kw_only=True)
+class AskArchitecture:
+    """The arguments of ``ask_architecture``: the *change* and why, and ways to make it, the best first."""
+
+    change: str
+    options: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
 class CheckAnswer:
     """The planner's decision about a task's check; the same command means that it is kept."""
 
@@ -491,6 +499,12 @@ NEED_AUTHENTICATION = AgentFunction(
     name="need_authentication",
     description="Have a person log in or provide a key; returns once that is done.",
     schema=schema_of(NeedAuthentication),
+)
+
+ASK_ARCHITECTURE = AgentFunction(
+    name="ask_architecture",
+    description="Have a person decide about a change of the architecture.",
+    schema=schema_of(AskArchitecture),
 )
 
 RUN_COMMAND = AgentFunction(

@@ -29,7 +29,15 @@ from gsd_core.planning.plan import plan_body, render_plan, with_checks
 from gsd_core.planning.plan_tasks import is_test_file
 from gsd_core.planning.summary import changes_of, render_summary
 
-from .answers import NEED_AUTHENTICATION, REPORT, TASK_DONE, ReportAnswer, parse_answer, validate_answer
+from .answers import (
+    ASK_ARCHITECTURE,
+    NEED_AUTHENTICATION,
+    REPORT,
+    TASK_DONE,
+    ReportAnswer,
+    parse_answer,
+    validate_answer,
+)
 from .models import model_for
 from .paths import date_of, executed_plans, phase_of, position
 from .prompt_context import (
@@ -73,7 +81,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         system=system_prompt("execute"),
         prompt="",
         tools=("Read", "Write", "Edit", "Bash", "Glob", "Grep", "AskUserQuestion"),
-        functions=(TASK_DONE, NEED_AUTHENTICATION),
+        functions=(TASK_DONE, NEED_AUTHENTICATION, ASK_ARCHITECTURE),
         schema=REPORT,
         model=model_for("executor", step),
         tree=step.tree,
@@ -92,7 +100,11 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         return (*log.complaints(issues), *(() if log.failure else problems))
 
     try:
-        functions = {TASK_DONE.name: log.task_done, NEED_AUTHENTICATION.name: log.need_authentication}
+        functions = {
+            TASK_DONE.name: log.task_done,
+            NEED_AUTHENTICATION.name: log.need_authentication,
+            ASK_ARCHITECTURE.name: log.ask_architecture,
+        }
         result = await host.run_agent("execute", task, accept, functions)
     except RejectedAnswer as error:
         valid = not validate_answer(ReportAnswer, error.value)
@@ -112,15 +124,16 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         TickPlan(phase=phase.number, plan=plan.id),
         position(step, status=status, activity=f"Completed {plan.id}", done=(plan.id,)),
     )
-    decisions = AddDecisions(phase=phase.number, decisions=report.decisions)
+    chosen = (*log.rulings, *report.decisions)
+    decisions = AddDecisions(phase=phase.number, decisions=chosen)
     return StepResult(
         subject=f"docs({plan.id}): complete {' '.join((plan.name or phase.name).split())} plan",
         files=(
             FileWrite(path=f"{folder}/{plan.id}-SUMMARY.md", text=summary),
             *_revised_plan(plan, log),
-            *_deferred_items(step, plan, report.deferred),
+            *_deferred_items(step, plan, (*log.deferred_lines, *report.deferred)),
         ),
-        changes=(*changes, decisions) if report.decisions else changes,
+        changes=(*changes, decisions) if chosen else changes,
     )
 
 
@@ -215,11 +228,13 @@ def _summary(
         one_liner=report.summary,
         accomplishments=[finished.what for finished in tasks],
         checks=[_check_line(finished, log) for finished in tasks if finished.task.check],
-        decisions=report.decisions,
+        decisions=(*log.rulings, *report.decisions),
         deviations=(*report.deviations, *_replaced(log), *_cycle_deviations(tasks)),
         issues=report.issues,
         deferred=report.deferred,
         logins=log.logins,
+        undone=log.deferred_lines,
+        postponed=[f"Task {task.number}: {task.name}" for task in log.postponed],
     )
 
 
