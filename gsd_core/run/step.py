@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import datetime, timedelta
@@ -54,7 +55,7 @@ from gsd_core.machine.due import Start
 from gsd_core.model.agent import AgentResult, AgentTask
 from gsd_core.model.checks import CheckResult, ReplacedBecause
 from gsd_core.model.gap import GapReport
-from gsd_core.model.ids import COMPLETE, INIT
+from gsd_core.model.ids import COMPLETE, INIT, padded, slug
 from gsd_core.model.question import Answer, Inquiry
 from gsd_core.model.step import (
     Accept,
@@ -66,6 +67,7 @@ from gsd_core.model.step import (
     TaskCommit,
     Verified,
 )
+from gsd_core.planning.config import get
 from gsd_core.planning.model import PhaseView, Plan, Task
 from gsd_core.planning.summary import with_notes
 from gsd_core.planning.survey import read_planning
@@ -152,6 +154,10 @@ async def _request(run: Run, start: Start) -> StepRequest:
     works_on_code = step.kind not in (INIT, COMPLETE)
     planning = with_notes(run.planning, run.root) if works_on_code else run.planning
     phase = planning.phase(step.phase) if step.phase else None
+    code = get(run.planning.config, "project_code", "")
+    if phase and not phase.directory and re.fullmatch(r"[A-Z][A-Z0-9_.]*", code):
+        folder = f".planning/phases/{code}-{padded(phase.number)}-{slug(phase.name)}"
+        phase = attrs.evolve(phase, directory=folder)
     plan = next((p for p in phase.plans if p.id == step.detail), None) if phase else made_plan(run, str(step))
     report = GapReport(gaps=phase.verdict.gaps) if start.for_gaps and phase and phase.verdict else None
     executes = plan is not None and (step.kind == "execute" or phase is None)

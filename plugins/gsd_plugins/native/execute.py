@@ -59,7 +59,7 @@ from .prompt_context import (
     section,
     system_prompt,
 )
-from .skills import skills_section
+from .skills import agent_skills_section, skills_section
 from .task_log import FinishedTask, TaskLog
 
 MAX_PLAN = 60_000
@@ -176,6 +176,7 @@ def _prompt(step: StepRequest, phase: PhaseView, plan: Plan, tasks: Sequence[Tas
         programs_section(step),
         codebase_section(step),
         conventions_section(step),
+        agent_skills_section(step, "executor"),
         skills_section(step),
         handoff_section(step),
     )

@@ -61,6 +61,7 @@ from .prompt_context import (
     section,
     system_prompt,
 )
+from .skills import agent_skills_section
 
 MAX_REVISIONS = 3
 TDD = (
@@ -137,6 +138,7 @@ def _prompt(step: StepRequest, phase: PhaseView) -> str:
         programs_section(step),
         codebase_section(step),
         conventions_section(step),
+        agent_skills_section(step, "planner"),
         handoff_section(step),
         section("Gaps to close", fence("gaps", "\n".join(_describe_gap(gap, diagnosed) for gap in gaps))),
         section("Plans listed in the roadmap, to be written now", bullets(unwritten_plan_ids(phase))),

@@ -50,6 +50,7 @@ from .prompt_context import (
     section,
     system_prompt,
 )
+from .skills import agent_skills_section
 
 FULL = "--full "
 """A step whose text begins with this is verified, too."""
@@ -121,6 +122,7 @@ async def _plan(step: StepRequest, host: StepHost, view: PhaseView) -> Plan:
             programs_section(step),
             codebase_section(step),
             conventions_section(step),
+            agent_skills_section(step, "planner"),
         ),
         tools=("Read", "Glob", "Grep"),
         schema=PLANS,

@@ -49,6 +49,7 @@ from .models import model_for
 from .paths import executed_plans, phase_file, phase_of
 from .prompt_context import bullets, codebase_section, fence, join, section, system_prompt
 from .run_command import OUTPUT_LIMIT, command_runner
+from .skills import agent_skills_section
 from .unfinished import with_unfinished
 
 STATEMENT_LIMIT = 600
@@ -164,6 +165,7 @@ def _prompt(step: StepRequest, phase: PhaseView, required: Sequence[MustHave]) -
             for kind, name in kinds.items()
         ),
         codebase_section(step, brief=True),
+        agent_skills_section(step, "verifier"),
         section("Files that the plans list as changed", fence("files", bullets(files))),
         section(
             "Current output of the checks, in a clean checkout",
