@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gsd_core.exit_codes import ExitCode
+from gsd_core.machine.state import Options
 from gsd_core.model.agent import AgentHost, AgentTask
 from gsd_core.run import RunEnd
 
@@ -42,7 +43,7 @@ class Builder:
 
 
 def run(root: Path, builder: Builder, *tasks: dict[str, Any], **settings: Any) -> RunEnd:
-    return do(root, Scripted(list(tasks), builder), run={"gap_rounds": 0, **settings})
+    return do(root, Scripted(list(tasks), builder), options=Options(gap_rounds=0, **settings))
 
 
 def test_the_plan_goes_on_and_the_missing_task_is_a_gap_and_not_a_success(tmp_path: Path) -> None:
@@ -52,7 +53,6 @@ def test_the_plan_goes_on_and_the_missing_task_is_a_gap_and_not_a_success(tmp_pa
     end = run(root, builder, FIRST, SECOND, UPON)
 
     assert end.exit != ExitCode.OK, end
-    assert "2 tasks were deferred (01-01/1, 01-01/3" in end.text if hasattr(end, "text") else True
     assert any("2 tasks were deferred (01-01/1, 01-01/3" in note for note in end.notes), end
     assert "Deferred: 1, 3." in builder.replies[2]
     # What failed is in no commit and not in the tree, and nothing of it is lost.

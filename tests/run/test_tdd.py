@@ -9,6 +9,7 @@ import pytest
 
 from gsd_core import CheckResult, Task
 from gsd_core.exit_codes import ExitCode
+from gsd_core.machine.state import Options
 from gsd_core.model.agent import AgentHost, AgentTask
 from gsd_core.planning.plan import parse_plan
 from gsd_core.run import RunEnd
@@ -51,7 +52,7 @@ class Developer:
 
 def run(root: Path, developer: Developer) -> RunEnd:
     agent = Scripted([FEATURE], developer, more={"type": "tdd"})
-    return do(root, agent, run={"skip_verify": True})
+    return do(root, agent, options=Options(skip_verify=True))
 
 
 @pytest.mark.slow

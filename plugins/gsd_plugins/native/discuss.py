@@ -77,15 +77,15 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     found = parse_answer(DiscussionAnswer, result.value)
     decided, answers = await _decide(step, host, found.questions)
     passes = get(step.planning.config, "workflow.max_discuss_passes", MAX_PASSES)
-    for number in range(2, passes + 1):
+    for turn in range(2, passes + 1):
         # Only an answer that the agent did not expect can open new questions.
         if not any(not one.is_assumption and one.chosen != _recommended(q) for q, one in answers):
             break
         seen.update(normalized(question.question) for question in found.questions)
         said = fence("answers", "\n".join(f"- {q.question}\n  {one.words}" for q, one in answers))
-        last = LAST_TIME if number == passes else ""
+        last = LAST_TIME if turn == passes else ""
         again = follow_up(task, result, join(prompt_text("discuss_again"), last, said))
-        name = "discuss-again" if number == 2 else f"discuss-again-{number - 1}"
+        name = "discuss-again" if turn == 2 else f"discuss-again-{turn - 1}"
         result = await host.run_agent(name, again, _accept(seen))
         found = parse_answer(DiscussionAnswer, result.value)
         more, answers = await _decide(step, host, found.questions)
