@@ -760,7 +760,7 @@ async def _reply_to(call: dict[str, Any]) -> str:
     return replies[0]
 
 
-LOOK = Task(
+PAGE = Task(
     number=2,
     name="Look at the page",
     type="checkpoint:human-verify",
@@ -781,7 +781,7 @@ LOOK = Task(
 def test_a_check_by_a_person_waits_for_the_end_of_the_phase_where_the_config_says_so(
     mode: dict[str, str], verified: bool, asked: bool, tmp_path: Path
 ) -> None:
-    plan = a_plan(STORE, LOOK)
+    plan = a_plan(STORE, PAGE)
     step = a_step(plan, will_be_verified=verified)
     step = evolve(step, planning=evolve(step.planning, config={"workflow": mode}))
     host = FakeHost(agent=does(1, 2), answers=["Works"])
