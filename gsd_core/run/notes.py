@@ -30,8 +30,13 @@ def notes_of(run: Run) -> tuple[str, ...]:
         if (run.root / path).exists()
     ]
     deferred: dict[str, None] = {}
-    for fact in run.journal.events(run=run.id, kinds=["task.deferred", "task.committed"]):
-        if fact.kind == "task.deferred":
+    kinds = ["task.deferred", "task.committed", "attempt.failed"]
+    for fact in run.journal.events(run=run.id, kinds=kinds):
+        if fact.kind == "attempt.failed":
+            # The next attempt does them again.
+            plan = fact.step.rpartition("/")[2]
+            deferred = {name: None for name in deferred if not name.startswith(f"{plan}/")}
+        elif fact.kind == "task.deferred":
             deferred[f"{fact.data['plan']}/{fact.data['task']}"] = None
         else:
             deferred.pop(fact.data["task"], None)

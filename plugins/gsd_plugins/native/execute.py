@@ -109,7 +109,8 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     except RejectedAnswer as error:
         valid = not validate_answer(ReportAnswer, error.value)
         issues = parse_answer(ReportAnswer, error.value).issues if valid else ()
-        message = f"plan {plan.id}: {error}{log.diagnosis(issues)}"
+        failures = "\n".join([str(error), *(one.reason for one in log.deferred.values())])
+        message = f"plan {plan.id}: {failures}{log.diagnosis(issues)}"
         raise Permanent(message, hint=f"if the plan is wrong, edit {plan.path}; then resume") from error
     report = ReportAnswer(deviations=(), decisions=(), issues=())
     if not validate_answer(ReportAnswer, result.value):
