@@ -289,7 +289,6 @@ def _config_json() -> Iterator[str]:
     )
     titles: tuple[tuple[Status, str, str], ...] = (
         ("honored", "Honored", "what it does"),
-        ("not yet", "Not honored yet", "today"),
         ("not applicable", "Not applicable", "why"),
     )
     for status, title, column in titles:

@@ -107,6 +107,10 @@ FACTS: dict[str, tuple[str, str]] = {
         "a task is committed, once",
         "task, name, at, commit, paths, created, deleted, note, check",
     ),
+    "task.deferred": (
+        "the executor gave a task up; what it changed is taken back, and kept",
+        "plan, task, name, reason, ref, paths",
+    ),
     "guard.found": (
         "something changed while an agent worked that only the run may change; it is saved",
         "what, mild, kept",

@@ -45,6 +45,7 @@ from .model.question import Answer, Asked, Inquiry, Option, Question, parse_type
 from .model.sandbox import ConfinedProcess, Place, SandboxedCommand, SandboxUnavailable
 from .model.step import (
     CompletedStep,
+    DeferredTask,
     Depth,
     Done,
     FileMove,
@@ -119,6 +120,7 @@ __all__ = [
     "ConfinedProcess",
     "Conversation",
     "Credentials",
+    "DeferredTask",
     "Delivery",
     "Deny",
     "Depth",

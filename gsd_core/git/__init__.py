@@ -142,4 +142,5 @@ class Git:
     switch_branch = _in_thread(refs.switch_branch)
 
     save_recovery = _in_thread(recovery.save_recovery)
+    take_back = _in_thread(recovery.take_back)
     sweep_locks = _in_thread(recovery.sweep_locks)

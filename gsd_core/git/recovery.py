@@ -73,6 +73,20 @@ def save_recovery(git: Command, name: str, paths: Collection[str] | None = None)
     return commit_ref(git, name, _commit_tree(git, tree, parents, f"uncommitted work: {name}"))
 
 
+def take_back(git: Command, paths: Collection[str]) -> tuple[str, ...]:
+    """Make *paths* what they are in the last commit; return those that are not in it, for the caller."""
+    if not paths:
+        return ()
+    listed = git("ls-tree", "-r", "-z", "--name-only", "HEAD", "--", *paths) if head(git) else ""
+    known = set(listed.split("\0"))
+    if there := [path for path in sorted(paths) if path in known]:
+        text = "".join(f"{path}\0" for path in there)
+        with one_writer(git):
+            options = ("--source=HEAD", "--staged", "--worktree", "--pathspec-from-file=-")
+            git("restore", *options, "--pathspec-file-nul", stdin=text)
+    return tuple(path for path in sorted(paths) if path not in known)
+
+
 def _staged(git: Command, name: str, environment: dict[str, str]) -> str:
     """Commit the index if it differs from the last commit; with merge conflicts it cannot be committed."""
     try:

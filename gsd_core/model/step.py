@@ -31,6 +31,20 @@ class Idea:
 
 
 @attrs.frozen(kw_only=True)
+class DeferredTask:
+    """A task (its number in the plan) that the executor gave up, and why.
+
+    What it had changed (*paths*) was taken back, and is kept in the commit *ref*; empty if nothing was.
+    """
+
+    task: int
+    name: str
+    reason: str
+    ref: str = ""
+    paths: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
 class StepRequest:
     """One attempt at one step; the core counts *attempt* from 1.
 
@@ -48,6 +62,8 @@ class StepRequest:
     *left_behind* are the files that it left uncommitted. *replaced_checks* are the decisions about the
     plan's checks that earlier attempts recorded (:meth:`StepHost.replace_check`). *complete* are the numbers
     of the phases that count as complete, which a check mark in ROADMAP.md alone does not decide.
+    *deferred* are the plan's tasks that earlier attempts deferred (:meth:`StepHost.defer_task`).
+    *will_be_verified*: the run verifies the phase later, so that the step may leave gaps and checks to that.
     *skip_discuss*: the user wants no questions about the phase; a discuss step decides by itself.
     *detail* is the milestone's version, or the name of a step that the user asked for, with the user's words
     in *text*.
@@ -80,6 +96,8 @@ class StepRequest:
     replaced_checks: tuple[ReplacedCheck, ...] = ()
     complete: tuple[str, ...] = ()
     skip_discuss: bool = False
+    deferred: tuple[DeferredTask, ...] = ()
+    will_be_verified: bool = False
     retries: int = 0
     waited: timedelta = timedelta(0)
 
@@ -244,6 +262,14 @@ class StepHost(Protocol):
         it changed. The core commits what changed of them, of the task's own files, and of what the agent
         wrote with a tool. Every file that is named has to end up in the commit; otherwise there is a problem.
         *note* says what was done: it becomes the body of the commit's message.
+        """
+        ...
+
+    async def defer_task(self, task: Task, reason: str, paths: Sequence[str] = ()) -> DeferredTask:
+        """Record that the executor gives *task* up, and take back what it changed; a copy is kept.
+
+        *paths* are the files that the agent says it changed for it. Later attempts find it in
+        ``StepRequest.deferred``, unless an attempt fails. Only do this if ``StepRequest.will_be_verified``.
         """
         ...
 

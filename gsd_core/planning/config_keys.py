@@ -17,7 +17,7 @@ import attrs
 from gsd_core.errors import ConfigError
 
 Allowed: TypeAlias = "type | tuple[str, ...]"
-Status: TypeAlias = Literal["honored", "not yet", "not applicable"]
+Status: TypeAlias = Literal["honored", "not applicable"]
 
 
 @attrs.frozen(kw_only=True)
@@ -71,6 +71,7 @@ _KINDS: dict[type, str] = {
     float: "a number",
     list: "a list",
     dict: "an object",
+    object: "a path or a list of paths",
 }
 PROFILES = ("quality", "balanced", "budget", "adaptive", "inherit")
 DEPTHS = ("quick", "standard", "comprehensive", "coarse", "fine")
@@ -92,12 +93,6 @@ def _honored(name: str, allowed: Allowed, effect: str, *legacy: str) -> ConfigKe
     return ConfigKey(name=name, status="honored", effect=effect, allowed=allowed, legacy=legacy)
 
 
-def _not_yet(effect: str, *names: str) -> Iterator[ConfigKey]:
-    return (
-        ConfigKey(name=name, status="not yet", effect=effect, legacy=_LEGACY.get(name, ())) for name in names
-    )
-
-
 def _not_applicable(reason: str, *names: str) -> Iterator[ConfigKey]:
     return (
         ConfigKey(name=name, status="not applicable", effect=reason, legacy=_LEGACY.get(name, ()))
@@ -106,7 +101,6 @@ def _not_applicable(reason: str, *names: str) -> Iterator[ConfigKey]:
 
 
 _LEGACY: Mapping[str, tuple[str, ...]] = {
-    "workflow.research": ("research",),
     "workflow.plan_check": ("plan_checker",),
     "search_gitignored": ("planning.search_gitignored",),
 }
@@ -179,23 +173,55 @@ KEYS: tuple[ConfigKey, ...] = (
     _honored(
         "workflow.skip_discuss", bool, "setting `run.skip_discuss`: no phase gets a step for its CONTEXT"
     ),
+    _honored(
+        "workflow.tdd_mode",
+        bool,
+        "`true`: the planner makes a test-driven plan of each feature that can be tested by input and output",
+    ),
     _honored("workflow.test_command", str, "named to the planner and the executor as the command for tests"),
     _honored("workflow.build_command", str, "named to the planner and the executor as the build command"),
     _honored(
         "response_language", str, "the language of the questions and texts that agents write for people"
     ),
-    *_not_yet("no step for it exists yet", "workflow.research"),
-    *_not_yet(
-        "a discussion does not ask yet: what the idea says is written to CONTEXT.md",
-        "workflow.discuss_mode",
-        "workflow.max_discuss_passes",
-        "workflow.research_before_questions",
+    _honored(
+        "workflow.research",
+        bool,
+        "if phases are researched: at depth `comprehensive` unless `false`, at `standard` only if `true`",
+        "research",
     ),
-    *_not_yet("checks by people are collected after a phase, in any case", "workflow.human_verify_mode"),
-    *_not_yet("skills are not offered to agents yet", "agent_skills", "agent_skills.<agent>"),
-    *_not_yet("the prefix is understood in existing names, but new folders are without it", "project_code"),
-    *_not_yet("there is no quick task yet", "git.quick_branch_template"),
-    *_not_yet("there is no such step yet", "workflow.tdd_mode"),
+    _honored(
+        "workflow.research_before_questions",
+        bool,
+        "`true`: a phase that is researched is researched before its questions are asked",
+    ),
+    _honored(
+        "workflow.discuss_mode",
+        ("discuss", "assumptions"),
+        "`assumptions`: one question, whether the recommended answers to all questions are right",
+    ),
+    _honored(
+        "workflow.max_discuss_passes",
+        int,
+        "how often the questions about a phase may lead to further ones; 2 if it is not set",
+    ),
+    _honored(
+        "workflow.human_verify_mode",
+        ("end-of-phase", "mid-flight"),
+        "when `checkpoint:human-verify` is asked: with the other checks of the verification, unless "
+        "`mid-flight`; always at once if nothing verifies the phase",
+    ),
+    _honored("agent_skills", dict, "see `agent_skills.<agent>`"),
+    _honored(
+        "agent_skills.<agent>",
+        object,
+        "folders in the project with a SKILL.md that this agent is told to read, such as `gsd-executor`",
+    ),
+    _honored("project_code", str, "the prefix of new phase folders: `CK` gives `CK-01-name`"),
+    _honored(
+        "git.quick_branch_template",
+        str,
+        "the branch of a quick task, with `{num}`, `{slug}`; it stays the current one",
+    ),
     *_not_applicable(
         _ALWAYS,
         "workflow.plan_check",

@@ -20,6 +20,9 @@ TaskType: TypeAlias = Literal[
     "auto", "checkpoint:human-verify", "checkpoint:decision", "checkpoint:human-action"
 ]
 
+Cycle: TypeAlias = Literal["", "red", "green", "refactor"]
+"""A task's place in a test-driven cycle: write the failing test, make it pass, clean up."""
+
 
 @attrs.frozen(kw_only=True)
 class Statement:
@@ -90,7 +93,8 @@ class Task:
     """One task of a plan; *number* counts from 1; *check* is the command that verifies it, if any.
 
     A checkpoint has additional texts in *details* (``what-built``, ``how-to-verify``, ``decision``,
-    ``options`` …), by the name of their element.
+    ``options`` …), by the name of their element. *cycle* is set for the tasks that a ``<feature>`` of a
+    test-driven plan consists of: the check of a ``red`` one has to fail.
     """
 
     number: int
@@ -102,6 +106,7 @@ class Task:
     check: str = ""
     done: str = ""
     details: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    cycle: Cycle = ""
 
 
 @attrs.frozen(kw_only=True)

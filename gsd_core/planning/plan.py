@@ -7,8 +7,9 @@ keys ``phase``, ``plan``, ``type``, ``wave``, ``depends_on``, ``files_modified``
 01:C2``, or ``-`` for none). The body consists of elements:
 ``<objective>``, ``<context>``, ``<tasks>``, ``<verification>``, ``<success_criteria>`` and ``<output>``.
 A ``<task type="auto">`` contains ``<name>``, ``<files>``, ``<action>``, ``<verify>`` and ``<done>``; the
-other types are checkpoints, with additional elements. :mod:`.plan_tasks` reads them, and the tasks of plans
-that have no such elements.
+other types are checkpoints, with additional elements. A plan of ``type: tdd`` has a ``<feature>`` in their
+place, with ``<name>``, ``<files>``, ``<behavior>`` and ``<implementation>``. :mod:`.plan_tasks` reads them,
+and the tasks of plans that have no such elements.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
+
+import attrs
 
 from gsd_core.errors import PlanningError
 from gsd_core.model.ids import padded
@@ -34,7 +37,7 @@ from .frontmatter import (
 from .markdown import clean, escape, inline, named, without
 from .model import Artifact, KeyLink, MustHaves, Plan, Task, Truth
 from .numbers import TOKEN
-from .plan_tasks import MAX_TASKS, TASK_PARTS, read_tasks, render_command
+from .plan_tasks import HUMAN_CHECK, MAX_TASKS, TASK_PARTS, features_of, read_tasks, render_command
 
 _NO_DEPENDENCY = ("none", "nothing", "n/a", "null", "-", "—", "[]")
 
@@ -192,7 +195,7 @@ def render_plan(plan: Plan) -> str:
     parts = [
         _block("objective", plan.objective),
         "<context>\n@.planning/PROJECT.md\n@.planning/ROADMAP.md\n</context>",
-        "\n\n".join(["<tasks>", *map(_render_task, plan.tasks), "</tasks>"]),
+        _tasks(plan),
         *([_list("verification", checks)] if checks else []),
         _list("success_criteria", [truth.text for truth in plan.must_haves.truths]),
         _block("output", f"The plan's summary: `{inline(str(summary))}`"),
@@ -216,7 +219,13 @@ def with_checks(plan: Plan, checks: Mapping[int, str]) -> str:
     at = len(text) - len(plan_body(plan))
     groups = [element.inside for element in named(text[at:], "tasks")] or [text[at:]]
     found = [task.inside for group in groups for task in named(group, "task")]
-    for task, inside in zip(plan.tasks, found, strict=False):
+    tasks = plan.tasks
+    if plan.tasks and plan.tasks[0].cycle:
+        # A feature is three tasks with one check.
+        found = [feature.inside for feature in named(text[at:], "feature")]
+        tasks = plan.tasks[::3]
+        checks = {number - (number - 1) % 3: check for number, check in checks.items()}
+    for task, inside in zip(tasks, found, strict=False):
         start = text.index(inside, at)
         new = _with_check(inside, checks[task.number]) if task.number in checks else inside
         text, at = text[:start] + new + text[start + len(inside) :], start + len(new)
@@ -268,6 +277,19 @@ def _must_haves_node(must_haves: MustHaves) -> Node:
     }
 
 
+def _tasks(plan: Plan) -> str:
+    """Return the plan's tasks as elements; those of a test-driven cycle as the feature they come from."""
+    if plan.tasks and all(task.cycle for task in plan.tasks):
+        return "\n\n".join(map(_render_feature, features_of(plan.tasks)))
+    return "\n\n".join(["<tasks>", *map(_render_task, plan.tasks), "</tasks>"])
+
+
+def _render_feature(feature: Task) -> str:
+    # GSD has no check here, only in <verification>; this one can be read and replaced without doubt.
+    parts = _task_parts(attrs.evolve(feature, number=0))
+    return "\n".join(["<feature>", *(f"  {line}" for line in parts), "</feature>"])
+
+
 def _render_task(task: Task) -> str:
     gate = ' gate="blocking"' if task.type.startswith("checkpoint") else ""
     lines = [f'<task type="{task.type}"{gate}>', *(f"  {line}" for line in _task_parts(task)), "</task>"]
@@ -275,7 +297,8 @@ def _render_task(task: Task) -> str:
 
 
 def _task_parts(task: Task) -> Iterator[str]:
-    yield _element("name", f"Task {task.number}: {' '.join(clean(task.name).split())}")
+    number = f"Task {task.number}: " if task.number else ""
+    yield _element("name", f"{number}{' '.join(clean(task.name).split())}")
     if task.files:
         # Readers split the list at its commas, so that a comma in a path has to be escaped.
         yield _element(
@@ -283,15 +306,16 @@ def _task_parts(task: Task) -> Iterator[str]:
         )
     if task.action:
         yield _element("action", task.action)
-    if task.verify or task.check:
+    human = task.details.get(HUMAN_CHECK, "")
+    if task.verify or task.check or human:
         command = render_command(clean(task.check))
         check = f"\n    <automated>{command}</automated>\n  " if task.check else ""
-        yield f"<verify>{_escaped('verify', task.verify)}{check}</verify>"
+        yield f"<verify>{_escaped('verify', task.verify)}{human}{check}</verify>"
     if task.done:
         yield _element("done", task.done)
     for name, text in task.details.items():
         # The names come from a model: only those that open no other part may become an element.
-        if _ELEMENT_NAME.fullmatch(name) and name not in (*TASK_PARTS, "task", "tasks"):
+        if _ELEMENT_NAME.fullmatch(name) and name not in (*TASK_PARTS, HUMAN_CHECK, "task", "tasks"):
             yield _element(name, text)
 
 

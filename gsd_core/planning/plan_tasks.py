@@ -4,14 +4,18 @@ A plan without ``<task>`` elements has its tasks as ``<feature>`` elements (``ty
 (``## Task 1: NAME``), or as prose, lists and checklists. The latter are one task, because a list item need
 not be something that can be committed on its own. So a plan always has a task: one without any would count
 as executed before anything was done.
+
+A feature is three tasks, one for each commit of GSD's test-driven cycle (its ``references/tdd.md``): the
+failing test, the implementation, the cleanup.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
+from pathlib import PurePosixPath
 
 import attrs
 
@@ -20,6 +24,8 @@ from .model import Task, TaskType
 
 MAX_TASKS = 300
 MAX_NAME = 80
+HUMAN_CHECK = "human-check"
+"""The detail of a task with its ``<human-check>`` elements: what a person checks at the end of the phase."""
 TASK_PARTS = ("name", "files", "action", "verify", "done")
 """The elements of a task that have a field of :class:`Task`; all others are its ``details``."""
 
@@ -50,27 +56,93 @@ def read_tasks(body: str, *, name: str, files: Sequence[str], promises: Sequence
 
 
 def _features(body: str, files: Sequence[str]) -> tuple[Task, ...]:
-    """Return a task for each ``<feature>``, which GSD's TDD plans have instead of tasks."""
-    found = tuple(
+    """Return the tasks of each ``<feature>``, which GSD's TDD plans have instead of tasks."""
+    found = [
         _task_of_element(number, element)
         for number, element in enumerate(islice(named(body, "feature"), MAX_TASKS + 1), start=1)
-    )
+    ]
     check = _verification_command(body)
-    return tuple(
-        attrs.evolve(
-            task,
-            type="auto",
-            name=task.name or "Implement the feature",
-            files=task.files or (tuple(files) if len(found) == 1 else ()),
-            action=task.action or "\n\n".join(filter(None, map(task.details.get, _FEATURE_TEXTS))),
+    tasks: list[Task] = []
+    for feature in found:
+        one = attrs.evolve(
+            feature,
+            name=feature.name or "the feature",
+            files=feature.files or (tuple(files) if len(found) == 1 else ()),
             # The plan's own check is about all features, so only the last one can pass it.
-            check=task.check or (check if task.number == len(found) else ""),
+            check=feature.check or (check if feature.number == len(found) else ""),
         )
-        for task in found
+        tasks += cycle_of(one, len(tasks) + 1)
+    return tuple(tasks)
+
+
+RED, GREEN, REFACTOR = "Add failing tests for: ", "Implement: ", "Clean up: "
+"""How the names of a feature's tasks begin; the rest is the feature's name."""
+
+
+def cycle_of(feature: Task, number: int) -> tuple[Task, Task, Task]:
+    """Return the tasks of a test-driven *feature*, from *number* on.
+
+    The feature's details are its ``behavior``, which the tests describe, and its ``implementation``.
+    """
+    behavior = feature.details.get("behavior", "")
+    how = feature.details.get("implementation", "") or feature.action
+    tests = tuple(path for path in feature.files if is_test_file(path))
+    code = tuple(path for path in feature.files if path not in tests)
+    done = feature.done or "the tests pass, and the first commit has them unchanged"
+    red = attrs.evolve(
+        feature,
+        number=number,
+        name=RED + feature.name,
+        type="auto",
+        files=tests,
+        action=behavior or how,
+        done="the tests fail, because what they describe is not there yet",
+        details={"behavior": behavior} if behavior else {},
+        cycle="red",
     )
+    details = {"implementation": how} if how else {}
+    green = attrs.evolve(
+        red,
+        number=number + 1,
+        name=GREEN + feature.name,
+        files=code,
+        action=how or behavior,
+        done=done,
+        details=details,
+        cycle="green",
+    )
+    refactor = attrs.evolve(
+        green,
+        number=number + 2,
+        name=REFACTOR + feature.name,
+        action="Clean up the implementation if that improves it; the behavior and the tests stay as they are",
+        details={},
+        cycle="refactor",
+    )
+    return red, green, refactor
 
 
-_FEATURE_TEXTS = ("behavior", "implementation")
+def features_of(tasks: Sequence[Task]) -> Iterator[Task]:
+    """Yield the features that *tasks* consist of: the reverse of :func:`cycle_of`."""
+    cycles = [task for task in tasks if task.cycle]
+    for red, green in zip(cycles[::3], cycles[1::3], strict=False):
+        details = {**red.details, **green.details}
+        name = red.name.removeprefix(RED)
+        yield attrs.evolve(
+            green, name=name, files=(*green.files, *red.files), action="", details=details, cycle=""
+        )
+
+
+def is_test_file(path: str) -> bool:
+    """Whether a path looks like that of a test, by the conventions of common languages."""
+    file = PurePosixPath(path)
+    stem = file.name.partition(".")[0].lower()
+    if stem.startswith("test_") or stem.endswith(("_test", "-test", "_spec")):
+        return True
+    in_test_folder = not {"test", "tests", "__tests__", "spec"}.isdisjoint(file.parts[:-1])
+    return in_test_folder or ".test." in file.name or ".spec." in file.name or file.name == "conftest.py"
+
+
 # Parts of a plan that are not instructions.
 _FRAME = ("context", "execution_context", "output", "verification", "success_criteria")
 _TITLE = re.compile(
@@ -108,6 +180,11 @@ _COMMAND_ITEM = re.compile(
     r"(?:(?:passes|succeeds|is green|exits?(?: with)?(?: code)? 0|works without errors?)\.?)?\s*$"
 )
 _SINGLE_WORD_COMMANDS = ("make", "pytest", "tox", "nox")
+# The beginning of a line that can only be a command: "go test" is one, "go through the pages" is not.
+_TEST_COMMAND = re.compile(
+    r"(?:(?:npm|yarn|pnpm|bun|deno|go|cargo|make|dotnet|mvn|swift|mix) (?:run )?test\b|npx \w|pytest\b"
+    r"|python3? -m (?:pytest|unittest)\b|uv run \w|node --test\b|bundle exec \w|\./gradlew \w)[^\n]*$"
+)
 
 
 def _verification_command(body: str) -> str:
@@ -119,7 +196,11 @@ def _verification_command(body: str) -> str:
     for part in named(body, "verification"):
         automated = [read_command(element.inside) for element in named(part.inside, "automated")]
         items = [match[1].strip() for line in part.text.split("\n") if (match := _COMMAND_ITEM.match(line))]
-        commands += automated or [item for item in items if " " in item or item in _SINGLE_WORD_COMMANDS]
+        items = [item for item in items if " " in item or item in _SINGLE_WORD_COMMANDS]
+        whole = part.text.strip()
+        # GSD's template for TDD has the bare test command here.
+        bare = [read_command(whole)] if _FENCED.fullmatch(whole) or _TEST_COMMAND.match(whole) else []
+        commands += automated or items or ([] if "\n" in "".join(bare) else bare)
     return " && ".join(dict.fromkeys(filter(None, commands)))
 
 
@@ -128,7 +209,8 @@ def _task_of_element(number: int, element: Element) -> Task:
     for part in elements(element.inside):
         parts.setdefault(part.name, part)
     texts = {name: part.text for name, part in parts.items()}
-    verify, check = _read_verify(parts.get("verify"))
+    verify, check, human = _read_verify(parts.get("verify"))
+    details = {name: text for name, text in texts.items() if text and name not in (*TASK_PARTS, HUMAN_CHECK)}
     return Task(
         number=number,
         name=_TASK_PREFIX.sub("", texts.get("name", ""), count=1).strip(),
@@ -138,7 +220,7 @@ def _task_of_element(number: int, element: Element) -> Task:
         verify=verify,
         check=check,
         done=texts.get("done", ""),
-        details={name: text for name, text in texts.items() if text and name not in TASK_PARTS},
+        details={**details, HUMAN_CHECK: human} if human else details,
     )
 
 
@@ -149,13 +231,18 @@ def _task_type(text: str) -> TaskType:
     return _TYPES.get(kind, other)
 
 
-def _read_verify(element: Element | None) -> tuple[str, str]:
-    """Return the text of ``<verify>``, and the command in its ``<automated>`` element."""
+def _read_verify(element: Element | None) -> tuple[str, str, str]:
+    """Return the text of ``<verify>``, the command in ``<automated>``, and its ``<human-check>`` elements.
+
+    Source of the latter: GSD's ``references/planner-human-verify-mode.md``.
+    """
     if element is None:
-        return "", ""
+        return "", "", ""
     commands = [read_command(part.inside) for part in named(element.inside, "automated")]
     check = " && ".join(filter(None, commands))
-    return unescape(without(element.inside, "automated"), "verify").strip(), check
+    blocks = [f"<{HUMAN_CHECK}>{part.inside}</{HUMAN_CHECK}>" for part in named(element.inside, HUMAN_CHECK)]
+    text = without(without(element.inside, "automated"), HUMAN_CHECK)
+    return unescape(text, "verify").strip(), check, "\n".join(blocks)
 
 
 _ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});")

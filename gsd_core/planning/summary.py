@@ -23,6 +23,9 @@ from .frontmatter import read_frontmatter, render_frontmatter
 from .markdown import bullets, document, inline, prose, read_text, title
 from .model import Plan, Planning
 
+UNDONE, POSTPONED = "Deferred Tasks", "Checks at the End of the Phase"
+"""The headings of two sections that GSD's summaries do not have."""
+
 
 @attrs.frozen(kw_only=True)
 class FileChanges:
@@ -72,13 +75,17 @@ def render_summary(
     checks: Sequence[str] = (),
     deferred: Sequence[str] = (),
     logins: Sequence[str] = (),
+    undone: Sequence[str] = (),
+    postponed: Sequence[str] = (),
 ) -> str:
     """Return the text of a plan's SUMMARY.md.
 
     *commits* are pairs of a task's name and its commit's hash; *duration* is ``None`` if it is unknown;
     *created*, *modified* and *deleted* are paths. *accomplishments* say for each task what was done,
     *one_liner* what there is now as a whole; *checks* is a line for each check that was run. *deferred* is
-    work that was left for later, *logins* are those that a person was asked for.
+    work that was left for later, *logins* are those that a person was asked for. *undone* are tasks that the
+    plan went on without, *postponed* the checkpoints that a person sees at the end of the phase; both are
+    read back for the verification (:func:`tasks_listed`), by the number that each line begins with.
     """
     number = plan.id.rpartition("-")[2]
     folder = PurePosixPath(plan.path).parent.name or padded(plan.phase)
@@ -97,7 +104,8 @@ def render_summary(
                 **({"deleted": deleted} if deleted else {}),
             },
             "key-decisions": decisions,
-            "requirements-completed": plan.requirements,
+            # With a task left out, the verification decides whether they are met.
+            "requirements-completed": () if undone else plan.requirements,
             "duration": _short_duration(duration),
             "completed": date,
         }
@@ -126,11 +134,17 @@ def render_summary(
         f"## Deviations from Plan\n\n{bullets(deviations) or 'None - plan executed exactly as written'}",
         f"## Issues Encountered\n{bullets(issues) or 'None'}",
         f"## Deferred Issues\n\n{bullets(deferred)}" if deferred else "",
+        f"## {UNDONE}\n\n{bullets(undone)}" if undone else "",
+        f"## {POSTPONED}\n\n{bullets(postponed)}" if postponed else "",
         f"## User Setup Required\n\n{bullets(setup) or 'None - the plan has no manual steps'}",
-        f"## Next Phase Readiness\nAll tasks are done{unresolved}.",
+        f"## Next Phase Readiness\n{_readiness(undone)}{unresolved}.",
         f"---\n*Phase: {inline(folder)}*\n*Completed: {inline(date)}*",
     ]
     return f"{head}\n{document(parts)}"
+
+
+def _readiness(undone: Sequence[str]) -> str:
+    return f"{len(undone)} tasks are not done, see above" if undone else "All tasks are done"
 
 
 def _kinds_of_files(paths: Iterable[str]) -> list[str]:
@@ -159,6 +173,7 @@ def _long_duration(duration: timedelta | None) -> str:
 _ISSUES = re.compile(
     r"^##[ \t]+Issues Encountered[ \t]*\n(.*?)(?=^##[ \t]|^---|\Z)", re.MULTILINE | re.DOTALL
 )
+_TASK = re.compile(r"^[ \t]*[-*][ \t]+Task (\d{1,4})\b", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*[-*][ \t]+(.*\S)", re.MULTILINE)
 
 
@@ -194,3 +209,10 @@ def _notes(text: str, path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         tuple(map(prose, head.texts("key-decisions", "key_decisions"))),
         tuple(issue for issue in issues if issue.lower().rstrip(".") != "none"),
     )
+
+
+def tasks_listed(text: str, heading: str) -> tuple[int, ...]:
+    """Return the numbers of the tasks that a SUMMARY.md lists under *heading*, such as :data:`UNDONE`."""
+    pattern = rf"^##[ \t]+{re.escape(heading)}[ \t]*\n(.*?)(?=^##[ \t]|^---|\Z)"
+    found = re.search(pattern, text.replace("\r\n", "\n"), re.MULTILINE | re.DOTALL)
+    return tuple(map(int, _TASK.findall(found[1]))) if found else ()

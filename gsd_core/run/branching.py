@@ -7,6 +7,9 @@ that contains all of it. Nothing is merged, moved back or deleted: that is left 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from attrs import frozen
 
 from gsd_core.errors import ConfigError, ProjectError
@@ -68,6 +71,15 @@ async def enter_branch(run: Run, step: StepId) -> bool:
 def branch_of(run: Run, step: StepId) -> str:
     """Return the branch that config.json asks for; empty if the step has no branch of its own."""
     config = run.planning.config
+    if step.kind == "quick" and (template := get(config, "git.quick_branch_template", "")):
+        number, _, words = step.detail.partition("-")
+        if not any(part in template for part in ("{num}", "{quick}", "{slug}")):
+            message = (
+                f"{CONFIG}: git.quick_branch_template: expected {{num}} or {{slug}} in it, got {template!r}"
+            )
+            raise ConfigError(message, hint="without it, all quick tasks would share one branch")
+        name = template.replace("{num}", number).replace("{quick}", number).replace("{slug}", words)
+        return _allowed(name, "git.quick_branch_template", config)
     strategy = get(config, "git.branching_strategy", "none")
     phase = run.planning.phase(step.phase) if step.phase else None
     if phase is None or strategy not in ("phase", "milestone"):
@@ -84,12 +96,17 @@ def branch_of(run: Run, step: StepId) -> str:
         raise ConfigError(message, hint="without it, all would share one branch")
     name = template.replace("{phase}", padded(phase.number)).replace("{milestone}", milestone)
     name = name.replace("{slug}", words)
+    return _allowed(name, key, config)
+
+
+def _allowed(name: str, key: str, config: Mapping[str, Any]) -> str:
+    """Return *name*; raise ``ConfigError`` if it is that of a protected branch."""
     if name in (
         *NEVER,
         get(config, "git.base_branch", ""),
         *get(config, "git.protected_branches", list[str]()),
     ):
-        hint = f"change {key}, so that no phase or milestone has that name"
+        hint = f"change {key}, so that no branch of a phase, a milestone or a quick task has that name"
         raise ConfigError(f"{CONFIG}: {key}: {name!r} is a protected branch", hint=hint)
     return name
 

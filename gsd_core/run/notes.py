@@ -29,6 +29,17 @@ def notes_of(run: Run) -> tuple[str, ...]:
         for path in fact.data["paths"]
         if (run.root / path).exists()
     ]
+    deferred: dict[str, None] = {}
+    kinds = ["task.deferred", "task.committed", "attempt.failed"]
+    for fact in run.journal.events(run=run.id, kinds=kinds):
+        if fact.kind == "attempt.failed":
+            # The next attempt does them again.
+            plan = fact.step.rpartition("/")[2]
+            deferred = {name: None for name in deferred if not name.startswith(f"{plan}/")}
+        elif fact.kind == "task.deferred":
+            deferred[f"{fact.data['plan']}/{fact.data['task']}"] = None
+        else:
+            deferred.pop(fact.data["task"], None)
     switched = [fact.data for fact in run.journal.events(run=run.id, kinds=["branch.switched"])]
     branches = [switched[0]["from"], *(data["branch"] for data in switched)] if switched else []
     return (
@@ -36,6 +47,7 @@ def notes_of(run: Run) -> tuple[str, ...]:
         *_edited(run.state),
         *_not_loaded(missing),
         *_left(sorted(set(left))),
+        *_deferred([*deferred]),
         *_unmerged(branches),
     )
 
@@ -53,6 +65,13 @@ def _claimed(state: State) -> Iterable[str]:
         yield f"{len(phases)} {verb} complete before and not verified by this run ({_listed(phases)})"
     if state.journal_lost:
         yield "the journal of an earlier run is missing, and what its commits and files say was believed"
+
+
+def _deferred(tasks: Sequence[str]) -> Iterable[str]:
+    """Say which tasks their plan went on without."""
+    if tasks:
+        verb = "task was" if len(tasks) == 1 else "tasks were"
+        yield f"{len(tasks)} {verb} deferred ({_listed(tasks)}; see deferred-items.md)"
 
 
 def _unmerged(branches: Sequence[str]) -> Iterable[str]:

@@ -41,7 +41,8 @@ class StepGate:
     the agent try one thing after another; after a few failures the step ends instead.
     *written* are the files that agents were allowed to write with a tool. *asked_to_name*: the agent was
     told once to name the other files that it changed. *asked_to_remove*: it was told once to take secrets out
-    of the files that it wants committed.
+    of the files that it wants committed. *asked_about_tests*: it was told once to leave the tests of a
+    test-driven feature as they were when they failed.
     """
 
     run: Run
@@ -50,6 +51,7 @@ class StepGate:
     written: set[str] = attrs.field(factory=set[str])
     asked_to_name: bool = False
     asked_to_remove: bool = False
+    asked_about_tests: bool = False
 
     @property
     def mark(self) -> str:

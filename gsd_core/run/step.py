@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import datetime, timedelta
@@ -54,9 +55,19 @@ from gsd_core.machine.due import Start
 from gsd_core.model.agent import AgentResult, AgentTask
 from gsd_core.model.checks import CheckResult, ReplacedBecause
 from gsd_core.model.gap import GapReport
-from gsd_core.model.ids import COMPLETE, INIT
+from gsd_core.model.ids import COMPLETE, INIT, padded, slug
 from gsd_core.model.question import Answer, Inquiry
-from gsd_core.model.step import Accept, Found, Functions, StepRequest, StepResult, TaskCommit, Verified
+from gsd_core.model.step import (
+    Accept,
+    DeferredTask,
+    Found,
+    Functions,
+    StepRequest,
+    StepResult,
+    TaskCommit,
+    Verified,
+)
+from gsd_core.planning.config import get
 from gsd_core.planning.model import PhaseView, Plan, Task
 from gsd_core.planning.summary import with_notes
 from gsd_core.planning.survey import read_planning
@@ -68,6 +79,7 @@ from gsd_core.sanitize import clip, safe_text
 from .agent_call import AgentCall, record_command, run_agent
 from .callbacks import Callbacks
 from .commands import check
+from .deferral import defer_task, deferred_tasks
 from .guard import guarded
 from .ownership import foreign_parts
 from .permission import StepGate
@@ -142,6 +154,10 @@ async def _request(run: Run, start: Start) -> StepRequest:
     works_on_code = step.kind not in (INIT, COMPLETE)
     planning = with_notes(run.planning, run.root) if works_on_code else run.planning
     phase = planning.phase(step.phase) if step.phase else None
+    code = get(run.planning.config, "project_code", "")
+    if phase and not phase.directory and re.fullmatch(r"[A-Z][A-Z0-9_.]*", code):
+        folder = f".planning/phases/{code}-{padded(phase.number)}-{slug(phase.name)}"
+        phase = attrs.evolve(phase, directory=folder)
     plan = next((p for p in phase.plans if p.id == step.detail), None) if phase else made_plan(run, str(step))
     report = GapReport(gaps=phase.verdict.gaps) if start.for_gaps and phase and phase.verdict else None
     executes = plan is not None and (step.kind == "execute" or phase is None)
@@ -168,6 +184,9 @@ async def _request(run: Run, start: Start) -> StepRequest:
         model=run.settings.model,
         # A discussion that the user asks for has questions, whatever the settings say.
         skip_discuss=run.state.options.skip_discuss and str(step) not in run.state.asked,
+        will_be_verified=phase is not None
+        and not run.state.options.skip_verify
+        and not run.state.options.only_asked,
         planning=planning,
         now=run.now(),
         files=await run.git.files(MAX_FILES) if works_on_code else (),
@@ -213,6 +232,7 @@ async def _attempt(run: Run, step: StepRequest, start: Start) -> Attempt:
     about = await about_earlier_attempts(run, step) if is_retry else {}
     run.record("attempt.started", data, step=step.id, attempt=step.attempt)
     step = attrs.evolve(step, began=run.step(step.id).started_at, **about)
+    step = attrs.evolve(step, deferred=deferred_tasks(run, step))
 
     try:
         return await _execute(run, step, gate)
@@ -534,6 +554,13 @@ class Host:
         """See :class:`gsd_core.StepHost`."""
         with core_at_work():
             return await commit_task(self.run, self.step, self.gate, task, subject, paths, note)
+
+    async def defer_task(self, task: Task, reason: str, paths: Sequence[str] = ()) -> DeferredTask:
+        """See :class:`gsd_core.StepHost`."""
+        with core_at_work():
+            if not self.step.will_be_verified:
+                raise Permanent(f"task {task.number} cannot be deferred: {self.step.id!r} is not verified")
+            return await defer_task(self.run, self.step, self.gate, task, reason, paths)
 
     async def check(self, command: str) -> CheckResult:
         """See :class:`gsd_core.StepHost`."""

@@ -9,6 +9,7 @@ itself is only written with the step's result.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,6 +20,7 @@ from gsd_core.journal.schema import Record
 from gsd_core.model.checks import CheckResult, ReplacedBecause, ReplacedCheck, TaskCheck
 from gsd_core.model.step import StepRequest
 from gsd_core.planning.model import Plan, Task
+from gsd_core.planning.plan_tasks import is_test_file
 from gsd_core.protected_paths import protected_part
 from gsd_core.sanitize import redact, sanitize
 
@@ -54,6 +56,43 @@ async def check_task(run: Run, step: StepRequest, gate: StepGate, task: Task) ->
     why = why_unusable(task.check, result.exit, result.output, _promised(step.plan))
     unusable = result.unusable or why
     return evolve(result, unusable=unusable, passed_before=passed_before(run, step.plan, task))
+
+
+def problem_of(task: Task, result: CheckResult | None) -> str:
+    """Return why a task with that result of its check cannot be committed; empty if it can.
+
+    The tests of a feature that is not there yet have to run, and to fail. Whatever fails for another reason
+    shows nothing: a missing program, no tests at all, a test that is not valid code.
+    """
+    if result is None:
+        return ""
+    if task.cycle != "red":
+        return "" if result.ok else f"the check `{task.check}` {result.outcome}:\n{result.output}"
+    why = ""
+    if result.exit is None or result.flaw:
+        why = result.outcome
+    elif result.exit == 0:
+        why = "passes although the feature is not there yet: the tests do not test it, or it exists already"
+    elif result.unusable or result.exit in (126, 127):
+        cause = result.unusable or f"exit code {result.exit}"
+        why = f"cannot run ({cause}), so that its failure shows nothing"
+    elif _is_invalid_code(result.output, task.files):
+        why = "fails because a test file is not valid code; the tests have to run"
+    if not why:
+        return ""
+    return f"this task needs tests that run and fail, but the check `{task.check}` {why}:\n{result.output}"
+
+
+# Python names the file and the line, then shows the code; Node.js begins with the file and the line.
+_INVALID = (
+    r"{name}(?:\", line |:)\d+[^\n]*\n(?:[^\n]*\n){{0,6}}?(?:E +)?(?:Syntax|Indentation|Tab)Error: "
+    r"(?!The requested module)"
+)
+
+
+def _is_invalid_code(output: str, files: Iterable[str]) -> bool:
+    names = {path.rpartition("/")[2] for path in files}
+    return any(re.search(_INVALID.format(name=re.escape(name)), output) for name in names)
 
 
 def passed_before(run: Run, plan: Plan, task: Task) -> bool:
@@ -101,13 +140,29 @@ def with_results_before(run: Run, checks: Iterable[TaskCheck]) -> tuple[TaskChec
     return tuple(map(marked, checks))
 
 
+def tests_of_cycle(run: Run, step: StepRequest, task: Task) -> frozenset[str]:
+    """Return the test files that the first task of this task's cycle committed."""
+    assert step.plan is not None, "only a plan has tasks"
+    red = task.number - {"green": 1, "refactor": 2}.get(task.cycle, 0)
+    if red == task.number:
+        return frozenset()
+    for fact in run.journal.events(run=run.id, kinds=["task.committed"]):
+        if fact.step == step.id and fact.data["task"] == f"{step.plan.id}/{red}":
+            paths = frozenset(fact.data["paths"])
+            return frozenset(filter(is_test_file, paths)) or paths
+    return frozenset()
+
+
 def needs_no_changes(run: Run, step: StepRequest, task: Task) -> bool:
     """Whether the task may end without a changed file: its commit is empty then.
 
-    So it is for a task that names no files of the project (it verifies or runs something, or its files are
-    planning files, which the core maintains), and for one whose files an earlier task of the plan committed.
+    So it is for the cleanup of a test-driven feature, for a task that names no files of the project (it
+    verifies or runs something, or its files are planning files, which the core maintains), and for one whose
+    files an earlier task of the plan committed.
     """
     assert step.plan is not None, "only a plan has tasks"
+    if task.cycle:
+        return task.cycle == "refactor"
     names = {f"{step.plan.id}/{other.number}" for other in step.plan.tasks if other.number < task.number}
     facts = run.journal.events(run=run.id, kinds=["task.committed"])
     committed = {path for fact in facts if fact.data["task"] in names for path in fact.data["paths"]}

@@ -22,6 +22,7 @@ from gsd_core.planning.model import Plan, Task
 from gsd_core.sanitize import clip, redact, safe_text
 
 from .commit_hooks import commit_with_hooks
+from .deferral import deferred_tasks
 from .delivery import (
     is_committable,
     is_within,
@@ -35,7 +36,7 @@ from .guard import check_seal
 from .permission import StepGate
 from .runtime import Run
 from .secret_files import REMOVE, allowed_secret_files, bullets, find_secret_files
-from .task_checks import check_task, needs_no_changes, passed_before
+from .task_checks import check_task, needs_no_changes, passed_before, problem_of, tests_of_cycle
 from .work import SHOWN, changes, require_branch, unexplained
 
 MAX_SUBJECT_LENGTH = 120
@@ -43,6 +44,10 @@ MAX_BODY_LENGTH = 1000
 _REMEDY = (
     "Move them, change the rule that ignores them, or remove the inner repository; "
     "name in `files` only what belongs in the project's repository."
+)
+_KEEP_TESTS = (
+    "Take these changes back, so that the tests are those that failed before. If a test itself was wrong, "
+    "say so in the note and call task_done again: the change is then reported as a deviation from the plan."
 )
 
 
@@ -60,8 +65,7 @@ async def commit_task(
     if known := await _known_commit(run, step, step.plan, task):
         return known
     result = await check_task(run, step, gate, task)
-    if result is not None and not result.ok:
-        problem = f"the check `{task.check}` {result.outcome}:\n{result.output}"
+    if problem := problem_of(task, result):
         return TaskCommit(check=result, problem=problem)
     # The check runs what the agent wrote; nothing may be committed on top of what it did to the history.
     await check_seal(run, step=step.id, attempt=step.attempt)
@@ -70,6 +74,14 @@ async def commit_task(
     if is_last:
         named |= set(promised(step.plan))
     found = await changes(run, step.id)
+    if tests := sorted(tests_of_cycle(run, step, task) & {*found.ours}):
+        # What the check ran is what is committed: otherwise an edited test would pass, and stay out of sight.
+        named |= {*tests}
+        if not gate.asked_about_tests:
+            gate.asked_about_tests = True
+            lines = "".join(f"\n- {path}" for path in tests)
+            problem = f"it changes tests of the first task:{lines}\n{_KEEP_TESTS}"
+            return TaskCommit(check=result, problem=problem)
     taken = tuple(
         path for path in found.ours if may_commit(path) and is_within(path, {*named, *gate.written})
     )
@@ -134,9 +146,10 @@ async def commit_task(
 
 
 async def _is_last(run: Run, step: StepRequest, plan: Plan, task: Task) -> bool:
-    """Whether every other task of the plan that changes files is committed."""
+    """Whether every other task of the plan that changes files is committed, or deferred."""
     facts = run.journal.events(run=run.id, kinds=["task.committed"])
     recorded = {fact.data["task"] for fact in facts if fact.step == step.id}
+    recorded |= {f"{plan.id}/{one.task}" for one in deferred_tasks(run, step)}
     others = [t.number for t in plan.tasks if t.type == "auto" and t.number != task.number]
     return all(n in step.tasks_done or f"{plan.id}/{n}" in recorded for n in others)
 
@@ -202,8 +215,9 @@ async def _known_commit(run: Run, step: StepRequest, plan: Plan, task: Task) -> 
         commit = (await committed_tasks(run, step.id, plan)).get(number)
     if commit is None:
         return None
-    # The commit exists, so the check had passed.
-    check = CheckResult(command=task.check, exit=0, passed_before=passed_before(run, plan, task))
+    # The commit exists, so the check had passed, or failed as it has to.
+    code, before = int(task.cycle == "red"), passed_before(run, plan, task)
+    check = CheckResult(command=task.check, exit=code, passed_before=before)
     done = evolve(await _read_commit(run, commit), check=check if task.check else None)
     _record(run, step, plan, number, done)
     return done

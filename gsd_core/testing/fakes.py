@@ -31,7 +31,7 @@ from gsd_core.model.ids import question_id
 from gsd_core.model.notice import Notice
 from gsd_core.model.question import Answer, Inquiry, Question
 from gsd_core.model.sandbox import Place, SandboxedCommand
-from gsd_core.model.step import Accept, Functions, StepRequest, TaskCommit
+from gsd_core.model.step import Accept, DeferredTask, Functions, StepRequest, TaskCommit
 from gsd_core.model.usage import Usage
 from gsd_core.planning.model import PhaseView, Plan, Task
 
@@ -113,7 +113,7 @@ class FakeHost:
     committed. A commit creates a path unless the path is *there* before or in an earlier commit; *clock*
     gives the time of commits. A check fails before its task unless it *passes_before*. *step* is needed for a
     step that makes its own plan, *report* is what the detectors find. Afterwards, look at
-    *tasks*, *inquiries*, *commits*, *commands* and *replaced*.
+    *tasks*, *inquiries*, *commits*, *commands*, *replaced* and *deferred*.
     """
 
     agent: Agent = attrs.field(factory=dict[str, Any])
@@ -133,6 +133,7 @@ class FakeHost:
     commits: list[Commit] = attrs.field(factory=list[Commit], init=False)
     commands: list[str] = attrs.field(factory=list[str], init=False)
     replaced: list[ReplacedCheck] = attrs.field(factory=list[ReplacedCheck], init=False)
+    deferred: list[DeferredTask] = attrs.field(factory=list[DeferredTask], init=False)
     _results: dict[str, AgentResult] = attrs.field(factory=dict[str, AgentResult], init=False)
     _answered: dict[str, Answer] = attrs.field(factory=dict[str, Answer], init=False)
     _uses: list[ToolRecord] = attrs.field(factory=list[ToolRecord], init=False)
@@ -247,7 +248,7 @@ class FakeHost:
         if known := next((commit for commit in self.commits if commit.task == task.number), None):
             return known.as_task_commit()
         check = await self.check(task.check) if task.check else None
-        if check is not None and not check.ok:
+        if check is not None and check.ok == (task.cycle == "red"):
             return TaskCommit(check=check, problem=f"`{check.command}` exits {check.exit}:\n{check.output}")
         if check is not None:
             check = attrs.evolve(check, passed_before=task.check in self.passes_before)
@@ -266,6 +267,14 @@ class FakeHost:
         )
         self.commits.append(commit)
         return commit.as_task_commit()
+
+    async def defer_task(self, task: Task, reason: str, paths: Sequence[str] = ()) -> DeferredTask:
+        """Record the task as deferred; nothing is taken back."""
+        known = next((one for one in self.deferred if one.task == task.number), None)
+        if known is None:
+            known = DeferredTask(task=task.number, name=task.name, reason=reason)
+            self.deferred.append(known)
+        return known
 
     async def check(self, command: str) -> CheckResult:
         """Return the scripted result of the command."""

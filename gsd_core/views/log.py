@@ -240,6 +240,7 @@ _SUMMARIES: dict[str, Callable[[Data], str]] = {
     "check.before": _check_before,
     "check.replaced": _check_replaced,
     "task.committed": _task,
+    "task.deferred": lambda data: f"{data['plan']}/{data['task']}: {data['reason']}",
     "question.asked": _asked,
     "question.answered": _answered,
     "answer.refused": _refused,

@@ -75,6 +75,10 @@ EVIDENCE: Mapping[str, Callable[[Project, Done], bool]] = {
         "of the $0.50 budget is spent" in done.err
         and Decimal(project.json("status")["cost"]["dollars"]) == Decimal("0.40")
     ),
+    "test-first": lambda project, _: (
+        [fact.data["check"]["exit"] for fact in project.facts("task.committed")][:3] == [1, 0, 0]
+        and "<behavior>" in texts(project, "01-01-PLAN.md")
+    ),
     "usage-limit": lambda project, _: len(project.facts("timer.fired")) == 1,
     "invalid-answers": lambda project, _: (calls(project, "init"), calls(project, "1/plan")) == (3, 3),
     "dangerous-command": lambda project, _: "Bash was refused: " in texts(project, "01-01-SUMMARY.md"),
@@ -99,7 +103,7 @@ def test_each_example_is_tested_and_listed_with_its_exit_code() -> None:
     listed = re.findall(r"^\| `([\w-]+)\.toml` \| .* \| (\d+) \|$", page, re.MULTILINE)
     promised = [re.findall(r"^# Exit code (\d+)", path.read_text("utf-8"), re.M) for path in EXAMPLES]
 
-    assert len(EXAMPLES) == 12
+    assert len(EXAMPLES) == 13
     assert {path.stem for path in EXAMPLES} == set(EVIDENCE)
     assert sorted(listed) == [(path.stem, code) for path, [code] in zip(EXAMPLES, promised, strict=True)]
 

@@ -240,3 +240,39 @@ def test_a_decision_that_no_plan_names_is_a_gap(action: str, covered: bool) -> N
     gaps = list(uncovered_decisions(covering(action)))
 
     assert [gap.about for gap in gaps] == ([] if covered else ["D-01"])
+
+
+def with_config(**workflow: Any) -> StepRequest:
+    return attrs.evolve(STEP, planning=attrs.evolve(STEP.planning, config={"workflow": workflow}))
+
+
+@pytest.mark.parametrize(
+    ("answer", "asked", "expected"),
+    [
+        ("They are right", 1, ["Oldest first: as they were added"]),
+        ("Newest ones first, please", 1, ["Newest ones first, please", "Oldest first: as they were added"]),
+        ("Ask me", 2, ["Newest first: the last one on top"]),
+    ],
+)
+def test_assumptions_are_confirmed_with_one_question(answer: str, asked: int, expected: list[str]) -> None:
+    answers = {"assumptions about": answer, "In which order": "Newest first"}
+    host = FakeHost(agent={"discuss": discussion(question()), "discuss-again": discussion()}, answers=answers)
+
+    found = decisions(with_config(discuss_mode="assumptions"), host)
+
+    assert len(host.inquiries) == asked
+    assert [one.text for one in found] == expected
+
+
+@pytest.mark.parametrize(("passes", "calls"), [(1, 1), (2, 2), (3, 3), (9, 3)])
+def test_max_discuss_passes_limits_how_often_answers_lead_to_questions(passes: int, calls: int) -> None:
+    agent = {
+        "discuss": discussion(question()),
+        "discuss-again": discussion(question("And then?")),
+        "discuss-again-2": discussion(),
+    }
+    host = FakeHost(agent=agent, answers=lambda _: "Newest first")
+    run(with_config(max_discuss_passes=passes), host)
+
+    assert len(host.keys) == calls
+    assert ("last time" in host.tasks[-1][1].prompt) is (1 < passes == calls)

@@ -16,6 +16,7 @@ from gsd_core import (
     Answer,
     Artifact,
     CheckResult,
+    GapReport,
     MustHaves,
     Permanent,
     PhaseView,
@@ -30,9 +31,11 @@ from gsd_core import (
     Task,
     TickPlan,
 )
+from gsd_core.planning.config_keys import validate_config
 from gsd_core.planning.plan import parse_plan, render_plan
 from gsd_core.testing.fakes import Agent, FakeHost, Parked, Turn
 from gsd_plugins import native
+from gsd_plugins.native.unfinished import with_unfinished
 from gsd_plugins.rehearsal.scenario import is_accepted
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -297,7 +300,11 @@ def test_the_executor_can_write_and_run_commands() -> None:
 
     assert (task.role, task.writable, task.model) == ("executor", True, "sonnet")
     assert task.tools == ("Read", "Write", "Edit", "Bash", "Glob", "Grep", "AskUserQuestion")
-    assert [function.name for function in task.functions] == ["task_done", "need_authentication"]
+    assert [function.name for function in task.functions] == [
+        "task_done",
+        "need_authentication",
+        "ask_architecture",
+    ]
     assert "<plan text>" in task.prompt
 
 
@@ -751,3 +758,126 @@ async def _reply_to(call: dict[str, Any]) -> str:
     replies: list[str] = []
     await native.execute_step(a_step(a_plan()), FakeHost(agent=logs_in(replies, call)))
     return replies[0]
+
+
+PAGE = Task(
+    number=2,
+    name="Look at the page",
+    type="checkpoint:human-verify",
+    details={"what-built": "The page", "how-to-verify": "It is blue"},
+)
+
+
+@pytest.mark.parametrize(
+    ("mode", "verified", "asked"),
+    [
+        ({}, True, False),
+        ({"human_verify_mode": "end-of-phase"}, True, False),
+        ({"human_verify_mode": "mid-flight"}, True, True),
+        # Otherwise nobody would ever be asked.
+        ({"human_verify_mode": "end-of-phase"}, False, True),
+    ],
+)
+def test_a_check_by_a_person_waits_for_the_end_of_the_phase_where_the_config_says_so(
+    mode: dict[str, str], verified: bool, asked: bool, tmp_path: Path
+) -> None:
+    plan = a_plan(STORE, PAGE)
+    step = a_step(plan, will_be_verified=verified)
+    step = evolve(step, planning=evolve(step.planning, config={"workflow": mode}))
+    host = FakeHost(agent=does(1, 2), answers=["Works"])
+    text = run(step, host).files[0].text
+
+    assert (host.inquiries != []) is asked
+    assert ("- Task 2: Look at the page" in text) is not asked
+    # The verification asks what the summary says was left to it.
+    (tmp_path / "S.md").write_text(text)
+    done = evolve(plan, summary="S.md")
+    phase = PhaseView(number="1", name="Notes", project=tmp_path, plans=(done,))
+    left = with_unfinished(phase, GapReport()).human
+    expected = [] if asked else [("The page", "It is blue", "01-01/2")]
+    assert [(check.test, check.expected, check.about) for check in left] == expected
+
+
+@pytest.mark.parametrize("kind", ["checkpoint:decision", "checkpoint:human-action"])
+def test_decisions_and_actions_stop_where_they_are_needed(kind: Any) -> None:
+    task = Task(number=2, name="Do it", type=kind, action="Choose", details={"options": "- A\n- B"})
+    host = FakeHost(agent=does(1, 2), answers=lambda question: question.options[0].label)
+    run(a_step(a_plan(STORE, task), will_be_verified=True), host)
+
+    [inquiry] = host.inquiries
+    assert "Choose" in inquiry.questions[0].text
+
+
+def test_the_human_checks_of_a_task_are_left_to_the_verification(tmp_path: Path) -> None:
+    text = (
+        '---\nphase: x\n---\n<tasks><task type="auto"><name>Wire it</name><files>a.py</files>'
+        "<verify>Look<automated>make test</automated><human-check><test>Open the page</test>"
+        "<expected>Two columns</expected><why_human>Layout</why_human></human-check></verify></task></tasks>"
+    )
+    plan = parse_plan(text, path="01-01-PLAN.md", phase="1")
+    assert (plan.tasks[0].verify, plan.tasks[0].check) == ("Look", "make test")
+    assert parse_plan(render_plan(plan), path=plan.path, phase="1").tasks == plan.tasks
+    phase = PhaseView(number="1", name="X", project=tmp_path, plans=(evolve(plan, summary="S.md"),))
+    [check] = with_unfinished(phase, GapReport()).human
+    assert (check.test, check.expected, check.why) == ("Open the page", "Two columns", "Layout")
+
+
+def asks(change: str, *options: str, replies: list[str]) -> dict[str, Any]:
+    async def play(turn: Turn) -> Any:
+        replies.append(await turn.call("ask_architecture", change=change, options=list(options)))
+        for number in (1, 2):
+            await turn.call("task_done", task=number, files=["notes.py"], note="")
+        return NOTHING
+
+    return {"execute": play}
+
+
+@pytest.mark.parametrize(
+    ("answers", "reply", "ruling"),
+    [
+        (["SQLite"], "Do that", "[Rule 4] Another store: SQLite"),
+        (["Use JSON"], "Do that", "[Rule 4] Another store: Use JSON"),
+        # The recommended option, which is also what --yes takes, changes nothing.
+        (None, "Do not make this change", "[Rule 4] Another store: Keep to the plan"),
+    ],
+)
+def test_a_change_of_the_architecture_is_a_question_and_its_answer_a_decision(
+    answers: list[str] | None, reply: str, ruling: str
+) -> None:
+    replies: list[str] = []
+    host = FakeHost(agent=asks("Another store", "SQLite", "Postgres", replies=replies), answers=answers)
+    result = run(a_step(a_plan()), host)
+
+    assert reply in replies[0]
+    assert ruling in result.files[0].text
+    assert AddDecisions(phase="1", decisions=(ruling,)) in result.changes
+    [question] = host.inquiries[0].questions
+    assert [option.label for option in question.options] == ["Keep to the plan", "SQLite", "Postgres"]
+
+
+def test_a_change_of_the_architecture_that_nobody_answers_parks_the_step() -> None:
+    replies: list[str] = []
+    agent = asks("Another store", replies=replies)
+    with pytest.raises(Parked):
+        run(a_step(a_plan()), FakeHost(agent=agent, answers={"something else": "x"}))
+    assert replies == []
+
+    run(a_step(a_plan()), FakeHost(agent=agent, answers={"Another store": "Make the change"}))
+    assert "Do that" in replies[0]
+
+
+def test_skills_that_the_config_assigns_are_named_if_they_are_in_the_project(tmp_path: Path) -> None:
+    for name in ("style", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "SKILL.md").write_text("# How to\n")
+    skills: dict[str, Any] = {"gsd-executor": ["./style/", "../out", "global:x"], "gsd-planner": "other"}
+    step = a_step(a_plan())
+    step = evolve(step, tree=tmp_path, planning=evolve(step.planning, config={"agent_skills": skills}))
+    host = FakeHost(agent=does(1, 2))
+    run(step, host)
+
+    prompt = host.task("execute").prompt
+    assert "Skills assigned to you" in prompt
+    assert "style/SKILL.md" in prompt
+    assert not any(name in prompt for name in ("other/SKILL", "../out", "global:"))
+    validate_config({"agent_skills": skills}, "config.json")

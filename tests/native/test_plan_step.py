@@ -684,3 +684,45 @@ def test_no_requirement_and_no_statement_is_left_out_of_a_long_list() -> None:
     assert len(prompt) < 100_000
     for part in re.split(r"^- (?=NOTE-)", prompt, flags=re.MULTILINE)[1:]:
         assert set(ids) <= set(re.findall(r"S\d+", part))
+
+
+FEATURE = {"behavior": "add('x') appends x", "files": ["notes.py", "tests/test_notes.py"]}
+
+
+def test_a_test_driven_plan_is_one_feature_in_three_tasks() -> None:
+    answer = an_answer(type="tdd", tasks=[a_task(**FEATURE)])
+    [plan] = plans_of(run(a_step(), FakeHost(agent={"plan": {"plans": [answer]}})))
+
+    assert (plan.type, plan.autonomous) == ("tdd", True)
+    assert [task.cycle for task in plan.tasks] == ["red", "green", "refactor"]
+    assert "add('x') appends x" in plan.text
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        ({**FEATURE, "behavior": " "}, "behavior"),
+        ({**FEATURE, "check": ""}, "check"),
+        ({**FEATURE, "files": ["notes.py"]}, "test file"),
+        ({**FEATURE, "files": ["tests/test_notes.py"]}, "not a test"),
+        ({**FEATURE, "type": "checkpoint:decision"}, "one task of type auto"),
+    ],
+)
+def test_a_test_driven_plan_that_is_none_is_sent_back(task: dict[str, Any], expected: str) -> None:
+    bad = {"plans": [an_answer(type="tdd", tasks=[a_task(**task)])]}
+    good = {"plans": [an_answer(type="tdd", tasks=[a_task(**FEATURE)])]}
+    host = FakeHost(agent={"plan": [bad, good]})
+    run(a_step(), host)
+
+    [[complaint]] = host.complaints
+    assert expected in complaint
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_tdd_mode_tells_the_planner_to_prefer_such_plans(wanted: bool) -> None:
+    host = FakeHost(agent={"plan": {"plans": [an_answer()]}})
+    step = a_step()
+    planning = evolve(step.planning, config={"workflow": {"tdd_mode": wanted}})
+    run(evolve(step, planning=planning), host)
+
+    assert ("is test-driven: everything" in host.tasks[0][1].prompt) is wanted

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gsd_core.planning.model import Plan, Task
-from gsd_core.planning.plan import parse_plan, render_plan
+from gsd_core.planning.plan import parse_plan, render_plan, with_checks
 from gsd_core.planning.plan_tasks import read_command, render_command
 from tests.planning.trees import plan_text
 
@@ -35,24 +35,54 @@ TDD = """
 """
 
 
-def test_a_feature_of_a_tdd_plan_is_a_task_with_the_plans_check() -> None:
-    [task] = tasks_of(TDD)
+def test_a_feature_of_a_tdd_plan_is_three_tasks_with_the_plans_check() -> None:
+    red, green, refactor = tasks_of(TDD)
 
-    assert (task.name, task.type) == ("Duration parser", "auto")
-    assert task.files == ("src/duration.py", "tests/test_duration.py")
-    assert "5400 seconds" in task.action
-    assert "One pass" in task.action
-    assert task.check == "pytest tests/test_duration.py"
+    assert [task.number for task in (red, green, refactor)] == [1, 2, 3]
+    assert [task.cycle for task in (red, green, refactor)] == ["red", "green", "refactor"]
+    assert {task.check for task in (red, green, refactor)} == {"pytest tests/test_duration.py"}
+    assert (red.files, green.files) == (("tests/test_duration.py",), ("src/duration.py",))
+    assert "5400 seconds" in red.action
+    assert "One pass" in green.action
+    assert all("Duration parser" in task.name for task in (red, green, refactor))
 
 
 def test_of_several_features_only_the_last_has_the_check_of_the_whole_plan() -> None:
     other = "<feature><name>Formatter</name><behavior>5400 is 1h30m</behavior></feature>\n"
     tasks = tasks_of(other + TDD)
 
-    assert [(task.number, task.name, task.check) for task in tasks] == [
-        (1, "Formatter", ""),
-        (2, "Duration parser", "pytest tests/test_duration.py"),
-    ]
+    assert [task.number for task in tasks] == [1, 2, 3, 4, 5, 6]
+    assert [task.check for task in tasks] == [""] * 3 + ["pytest tests/test_duration.py"] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "check"),
+    [
+        ("npm test -- duration", "npm test -- duration"),
+        ("```bash\npytest tests/test_duration.py\n```", "pytest tests/test_duration.py"),
+        ("go through the pages", ""),
+        ("make sure that it works", ""),
+        ("pytest passes\nand nothing else changes", ""),
+    ],
+)
+def test_a_verification_that_is_nothing_but_a_test_command_is_the_check(text: str, check: str) -> None:
+    body = f"<feature><name>X</name></feature><verification>\n{text}\n</verification>"
+
+    assert {task.check for task in tasks_of(body)} == {check}
+
+
+def test_a_test_driven_plan_is_written_as_a_feature_and_read_as_the_same_plan() -> None:
+    path = ".planning/phases/01-x/01-01-PLAN.md"
+    plan = parse_plan(f"---\ntype: tdd\n---\n{TDD}", path=path, phase="1")
+    text = render_plan(plan)
+
+    assert "<tasks>" not in text
+    assert "<behavior>1h30m is 5400 seconds</behavior>" in text
+    assert "<implementation>One pass over the text</implementation>" in text
+    again = parse_plan(text, path=path, phase="1")
+    assert (again.tasks, again.type) == (plan.tasks, "tdd")
+    changed = parse_plan(with_checks(again, {2: "pytest -x"}), path=path, phase="1")
+    assert {task.check for task in changed.tasks} == {"pytest -x"}
 
 
 @pytest.mark.parametrize(

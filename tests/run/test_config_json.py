@@ -11,6 +11,7 @@ from attrs import evolve
 
 from gsd_core.errors import ConfigError, ProjectError
 from gsd_core.exit_codes import ExitCode
+from gsd_core.machine.state import Options
 from gsd_core.run import RunEnd
 from gsd_core.run.runtime import Effects
 
@@ -228,3 +229,38 @@ def test_unknown_keys_are_kept_and_named_once(tmp_path: Path, caplog: pytest.Log
     assert len(said) == 1
     assert "'workflow.reserch' (did you mean 'workflow.research'?)" in said[0]
     assert json.loads((root / ".planning/config.json").read_text())["novel"] == {"x": 1}
+
+
+def test_new_phase_folders_have_the_project_s_code(tmp_path: Path) -> None:
+    root = project(tmp_path, {**PLANNED, "project_code": "CK"})
+
+    plan(root)
+
+    [folder] = (root / ".planning/phases").iterdir()
+    assert folder.name.startswith("CK-01-")
+    assert {path.name for path in folder.iterdir()} >= {"01-CONTEXT.md", "01-01-PLAN.md"}
+
+
+@pytest.mark.slow
+def test_a_phase_is_researched_before_its_questions_where_the_config_says_so(tmp_path: Path) -> None:
+    workflow = {"research": True, "research_before_questions": True}
+    root = project(tmp_path, {**PLANNED, "workflow": workflow})
+
+    plan(root)
+
+    done = [fact.step for fact in h.facts(root, "step.completed")]
+    assert done == ["init", "1/early-research", "1/discuss", "1/plan"]
+
+
+@pytest.mark.slow
+def test_a_quick_task_has_the_branch_of_its_template(tmp_path: Path) -> None:
+    root = project(tmp_path, {**PLANNED, "git": {"quick_branch_template": "quick/{num}-{slug}"}})
+    h.do(h.request(root, h.one_phase(), given=h.idea(), options=Options(phases=())))
+
+    asked = h.request(root, h.one_phase(), options=Options(only_asked=True))
+    end = h.do(evolve(asked, asked={"quick/001-note-it": "Note it"}))
+
+    assert end.exit == 0, end
+    assert branches(root) == {"main", "quick/001-note-it"}
+    assert steps_on(root, "main") == {"init"}
+    assert steps_on(root, "main..quick/001-note-it") == {"quick"}

@@ -384,7 +384,13 @@ def test_a_checkpoint_is_a_human_s_answer_to_the_agent(tmp_path: Path, kind: str
     end = h.do(h.request(root, agent, yes=False, human=human))
 
     assert end.outcome == "done", end
-    assert [f"The human says: {CHECKPOINTS[kind][1]}" in reply for reply in agent.replies] == [True]
+    # What a person looks at waits for the end of the phase, and is asked there.
+    later = kind == "checkpoint:human-verify"
+    expected = "at the end of the phase" if later else f"The human says: {CHECKPOINTS[kind][1]}"
+    assert [expected in reply for reply in agent.replies] == [True]
+    assert [fact.data["answer"]["chosen"] for fact in h.facts(root, "question.answered")] == [
+        [CHECKPOINTS[kind][1]]
+    ]
     assert ("1/execute/01-01", "01-01/1") in h.trailed(root)
 
 

@@ -47,12 +47,13 @@ def task(
 class Scripted:
     """The rehearsal's agent, but with the *tasks* in its plan and *work* in place of its executor.
 
-    *decisions* are the planner's answers about checks, in turn.
+    *decisions* are the planner's answers about checks, in turn, *more* are other fields of the plan.
     """
 
     tasks: list[dict[str, Any]]
     work: Work
     decisions: list[dict[str, str]] = field(factory=list[dict[str, str]])
+    more: dict[str, Any] = field(factory=dict[str, Any])
     seen: list[AgentTask] = field(factory=list[AgentTask], init=False)
     agent: FakeAgent = field(factory=h.one_phase, init=False)
 
@@ -65,7 +66,7 @@ class Scripted:
             return AgentResult(value={**NOTHING, **(await self.work(task, host) or {})})
         result = await self.agent.run_agent(task, host)
         if result is not None and task.role == "planner":
-            plan = {**result.value["plans"][0], "tasks": self.tasks}
+            plan = {**result.value["plans"][0], "tasks": self.tasks, **self.more}
             plan["files_modified"] = sorted({path for each in self.tasks for path in each["files"]})
             plan["artifacts"], plan["key_links"] = [], []
             result = evolve(result, value={**result.value, "plans": [plan]})

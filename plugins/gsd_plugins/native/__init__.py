@@ -19,6 +19,7 @@ STEPS: Mapping[str, Execute] = {
     "init": init.execute,
     "discuss": discuss.execute,
     "research": research.execute,
+    "early-research": research.execute,
     "plan": plan.execute,
     "execute": execute.execute,
     "verify": verify.execute,
@@ -40,6 +41,7 @@ def steps() -> Iterable[StepType]:
     """
     yield survey.step_type
     yield research.step_type
+    yield research.first_step_type
     yield debug.STEP_TYPE
     yield quick.step_type
     yield audit.step_type

@@ -117,7 +117,7 @@ class OptionAnswer:
 
 @attrs.frozen(kw_only=True)
 class TaskAnswer:
-    """One task of a plan."""
+    """One task of a plan; *behavior* is what the tests of a test-driven feature describe."""
 
     name: str
     type: TaskType = "auto"
@@ -126,14 +126,19 @@ class TaskAnswer:
     verify: str
     check: str = ""
     done: str
+    behavior: str = ""
     options: tuple[OptionAnswer, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
 class PlanAnswer:
-    """One plan; ``depends_on`` lists plans of the same answer, counted from 1."""
+    """One plan; ``depends_on`` lists plans of the same answer, counted from 1.
+
+    A plan of type ``tdd`` has one task: its feature.
+    """
 
     name: str
+    type: Literal["execute", "tdd"] = "execute"
     objective: str
     depends_on: tuple[int, ...]
     files_modified: tuple[str, ...]
@@ -292,6 +297,14 @@ class NeedAuthentication:
     service: str
     message: str
     action: str
+
+
+@attrs.frozen(kw_only=True)
+class AskArchitecture:
+    """The arguments of ``ask_architecture``: the *change* and why, and ways to make it, the best first."""
+
+    change: str
+    options: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -486,6 +499,12 @@ NEED_AUTHENTICATION = AgentFunction(
     name="need_authentication",
     description="Have a person log in or provide a key; returns once that is done.",
     schema=schema_of(NeedAuthentication),
+)
+
+ASK_ARCHITECTURE = AgentFunction(
+    name="ask_architecture",
+    description="Have a person decide about a change of the architecture.",
+    schema=schema_of(AskArchitecture),
 )
 
 RUN_COMMAND = AgentFunction(

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import attrs
 
-from gsd_core import Answer, Inquiry, Option, Plan, Question, StepRequest, Task
+from gsd_core import Answer, HumanCheck, Inquiry, Option, Plan, Question, StepRequest, Task
+from gsd_core.planning.config import get
 from gsd_core.planning.markdown import elements, named
 
-from .answers import NeedAuthentication
+from .answers import AskArchitecture, NeedAuthentication
 
 WORKS = Option(label="Works", description="It works as expected.", recommended=True)
 BROKEN = Option(label="Does not work", description="Describe what is wrong.")
 DONE = Option(label="Done", description="I have done this.")
 CANNOT = Option(label="Not possible", description="The plan has to do without it; say how.")
+KEEP = Option(label="Keep to the plan", description="Do without this change.", recommended=True)
 MAX_MESSAGE = 1000
+MAX_OPTIONS = 4
+END_OF_PHASE = "end-of-phase"
 
 
 def inquiry_for(step: StepRequest, plan: Plan, task: Task, rejections: int) -> Inquiry:
@@ -72,6 +76,42 @@ def authentication_inquiry(step: StepRequest, plan: Plan, call: NeedAuthenticati
     )
     reason = f"plan {plan.id} needs access to {call.service}"
     return Inquiry(kind="checkpoint", step=step.id, questions=(question,), reason=reason)
+
+
+def architecture_inquiry(step: StepRequest, plan: Plan, call: AskArchitecture) -> Inquiry:
+    """Return the question about a change of the architecture.
+
+    Where a policy answers it (``--yes``), nothing is changed: that is what the plan was approved for.
+    """
+    labels = dict.fromkeys(" ".join(option.split()) for option in call.options)
+    options = [Option(label=label) for label in labels if label and label != KEEP.label][:MAX_OPTIONS]
+    question = Question(
+        text=_text("Change the architecture?", call.change[:MAX_MESSAGE]),
+        header="Architecture",
+        options=(KEEP, *(options or [Option(label="Make the change")])),
+    )
+    reason = f"plan {plan.id} does not contain this change"
+    return Inquiry(kind="checkpoint", step=step.id, questions=(question,), reason=reason)
+
+
+def is_postponed(step: StepRequest, task: Task) -> bool:
+    """Whether a checkpoint waits for the end of the phase (``workflow.human_verify_mode``).
+
+    Only what a person looks at can wait, and only if a verification follows; decisions and actions cannot.
+    """
+    mode = get(step.planning.config, "workflow.human_verify_mode", END_OF_PHASE)
+    return task.type == "checkpoint:human-verify" and step.will_be_verified and mode == END_OF_PHASE
+
+
+def postponed_check(plan: Plan, task: Task) -> HumanCheck:
+    """Return what a person is asked at the end of the phase for a postponed checkpoint."""
+    details = task.details
+    return HumanCheck(
+        test=details.get("what-built") or task.action or task.name,
+        expected=details.get("how-to-verify") or task.verify,
+        why=f"checkpoint of plan {plan.id}, task {task.number}",
+        about=f"{plan.id}/{task.number}",
+    )
 
 
 def is_satisfied(task: Task, answer: Answer) -> bool:

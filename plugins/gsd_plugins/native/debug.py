@@ -55,6 +55,7 @@ from .prompt_context import (
     system_prompt,
 )
 from .run_command import command_runner
+from .skills import agent_skills_section
 
 FOLDER = ".planning/debug"
 MAX_BYTES = 200_000
@@ -213,6 +214,7 @@ def _prompt(step: StepRequest, gaps: Sequence[Gap], known: Mapping[str, Diagnosi
         section("Gaps to investigate", fence("gaps", "\n".join(described))),
         files_section(step, step.phase) if step.phase else "",
         conventions_section(step),
+        agent_skills_section(step, "debugger"),
     )
 
 

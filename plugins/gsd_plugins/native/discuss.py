@@ -24,6 +24,7 @@ from gsd_core import (
     StepResult,
     padded,
 )
+from gsd_core.planning.config import get
 from gsd_core.planning.context import INFORMATIONAL, Decision, Scope, add_decisions, render_context
 
 from .answers import DISCUSSION, DiscussionAnswer, GrayAreaAnswer, parse_answer, validate_answer
@@ -47,9 +48,12 @@ from .prompt_context import (
     section,
     system_prompt,
 )
+from .skills import agent_skills_section
 
 DISCRETION = "Everything that the decisions above, the goal and the requirements leave open."
 MAX_QUESTIONS = 4
+MAX_PASSES = 2
+LAST_TIME = "This is the last time you can ask."
 OPTIONS = range(2, 5)
 
 
@@ -72,14 +76,19 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     result = await host.run_agent("discuss", task, _accept(seen))
     found = parse_answer(DiscussionAnswer, result.value)
     decided, answers = await _decide(step, host, found.questions)
-    if any(not one.is_assumption and one.chosen != _recommended(q) for q, one in answers):
+    passes = get(step.planning.config, "workflow.max_discuss_passes", MAX_PASSES)
+    for turn in range(2, passes + 1):
         # Only an answer that the agent did not expect can open new questions.
+        if not any(not one.is_assumption and one.chosen != _recommended(q) for q, one in answers):
+            break
         seen.update(normalized(question.question) for question in found.questions)
         said = fence("answers", "\n".join(f"- {q.question}\n  {one.words}" for q, one in answers))
-        again = follow_up(task, result, join(prompt_text("discuss_again"), said))
-        result = await host.run_agent("discuss-again", again, _accept(seen))
+        last = LAST_TIME if turn == passes else ""
+        again = follow_up(task, result, join(prompt_text("discuss_again"), last, said))
+        name = "discuss-again" if turn == 2 else f"discuss-again-{turn - 1}"
+        result = await host.run_agent(name, again, _accept(seen))
         found = parse_answer(DiscussionAnswer, result.value)
-        more, _ = await _decide(step, host, found.questions)
+        more, answers = await _decide(step, host, found.questions)
         decided = (*decided, *more)
     number = padded(phase.number)
     if phase.context:
@@ -117,6 +126,7 @@ def _prompt(step: StepRequest, phase: PhaseView) -> str:
         _other_phases(step, phase),
         files_section(step, phase),
         conventions_section(step),
+        agent_skills_section(step, "discusser"),
         section("The owner wants to discuss", fence("wish", step.text)),
     )
 
@@ -158,6 +168,10 @@ async def _decide(
     """Return a decision on each question, and the answers to those that were asked, in one batch."""
     if step.skip_discuss or not areas:
         return tuple(_assumed(one) for one in areas), ()
+    if get(step.planning.config, "workflow.discuss_mode", "discuss") == "assumptions":
+        answer = await _confirm(step, host, areas)
+        if answer.chosen != (ASK.label,):
+            return tuple(_confirmed(areas, answer)), ()
     questions = tuple(
         Question(
             text=join(one.question, one.why),
@@ -175,6 +189,29 @@ async def _decide(
     return tuple(_decision(one, answer) for one, answer in given), given
 
 
+RIGHT = Option(label="They are right", description="Plan by them.", recommended=True)
+ASK = Option(label="Ask me", description="Ask each of these questions.")
+
+
+async def _confirm(step: StepRequest, host: StepHost, areas: Sequence[GrayAreaAnswer]) -> Answer:
+    """Ask once whether the recommended answers are right."""
+    lines = bullets(f"{one.question} {_words(one, _recommended(one)[0])}" for one in areas)
+    text = join("These are the assumptions about the phase. Are they right?", lines)
+    question = Question(text=text, header="Assumptions", options=(RIGHT, ASK))
+    reason = f"phase {phase_of(step).number} is planned by them"
+    [answer] = await host.ask(Inquiry(step=step.id, questions=(question,), reason=reason))
+    return answer
+
+
+def _confirmed(areas: Sequence[GrayAreaAnswer], answer: Answer) -> Iterator[Decision]:
+    if answer.text:
+        notes = ("It takes precedence over the assumptions", _origin(answer))
+        yield Decision(area="Correction", text=answer.text, notes=notes)
+    for one in areas:
+        text = _words(one, _recommended(one)[0])
+        yield Decision(area=one.area, text=text, notes=(one.question, f"Assumed. {_origin(answer)}"))
+
+
 def _recommended(area: GrayAreaAnswer) -> tuple[str, ...]:
     return (area.options[area.recommended - 1].label,)
 
@@ -184,18 +221,21 @@ def _assumed(area: GrayAreaAnswer) -> Decision:
     return Decision(area=area.area, text=text, notes=(area.question, "Assumed: nobody was asked"))
 
 
-def _decision(area: GrayAreaAnswer, answer: Answer) -> Decision:
+def _origin(answer: Answer) -> str:
     match answer.how:
         case "timeout":
-            origin = "Not answered: recommended option taken"
+            return "Not answered: recommended option taken"
         case "policy":
-            origin = f"Recommended option taken, nobody was asked ({answer.by or answer.via})"
+            return f"Recommended option taken, nobody was asked ({answer.by or answer.via})"
         case "file":
-            origin = "Answered by a prepared answer"
+            return "Answered by a prepared answer"
         case "human":
-            origin = f"Answered by {answer.by or 'a person'}"
+            return f"Answered by {answer.by or 'a person'}"
+
+
+def _decision(area: GrayAreaAnswer, answer: Answer) -> Decision:
     words = [*(_words(area, label) for label in answer.chosen), *([answer.text] if answer.text else [])]
-    return Decision(area=area.area, text="; ".join(words), notes=(area.question, origin))
+    return Decision(area=area.area, text="; ".join(words), notes=(area.question, _origin(answer)))
 
 
 def _words(area: GrayAreaAnswer, label: str) -> str:

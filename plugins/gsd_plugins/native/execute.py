@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 
@@ -26,9 +26,18 @@ from gsd_core import (
 from gsd_core.planning.deferred import NAME, with_deferred
 from gsd_core.planning.markdown import read_text
 from gsd_core.planning.plan import plan_body, render_plan, with_checks
+from gsd_core.planning.plan_tasks import is_test_file
 from gsd_core.planning.summary import changes_of, render_summary
 
-from .answers import NEED_AUTHENTICATION, REPORT, TASK_DONE, ReportAnswer, parse_answer, validate_answer
+from .answers import (
+    ASK_ARCHITECTURE,
+    NEED_AUTHENTICATION,
+    REPORT,
+    TASK_DONE,
+    ReportAnswer,
+    parse_answer,
+    validate_answer,
+)
 from .models import model_for
 from .paths import date_of, executed_plans, phase_of, position
 from .prompt_context import (
@@ -46,10 +55,11 @@ from .prompt_context import (
     notes_section,
     phase_section,
     programs_section,
+    prompt_text,
     section,
     system_prompt,
 )
-from .skills import skills_section
+from .skills import agent_skills_section, skills_section
 from .task_log import FinishedTask, TaskLog
 
 MAX_PLAN = 60_000
@@ -71,7 +81,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         system=system_prompt("execute"),
         prompt="",
         tools=("Read", "Write", "Edit", "Bash", "Glob", "Grep", "AskUserQuestion"),
-        functions=(TASK_DONE, NEED_AUTHENTICATION),
+        functions=(TASK_DONE, NEED_AUTHENTICATION, ASK_ARCHITECTURE),
         schema=REPORT,
         model=model_for("executor", step),
         tree=step.tree,
@@ -90,12 +100,17 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         return (*log.complaints(issues), *(() if log.failure else problems))
 
     try:
-        functions = {TASK_DONE.name: log.task_done, NEED_AUTHENTICATION.name: log.need_authentication}
+        functions = {
+            TASK_DONE.name: log.task_done,
+            NEED_AUTHENTICATION.name: log.need_authentication,
+            ASK_ARCHITECTURE.name: log.ask_architecture,
+        }
         result = await host.run_agent("execute", task, accept, functions)
     except RejectedAnswer as error:
         valid = not validate_answer(ReportAnswer, error.value)
         issues = parse_answer(ReportAnswer, error.value).issues if valid else ()
-        message = f"plan {plan.id}: {error}{log.diagnosis(issues)}"
+        failures = "\n".join([str(error), *(one.reason for one in log.deferred.values())])
+        message = f"plan {plan.id}: {failures}{log.diagnosis(issues)}"
         raise Permanent(message, hint=f"if the plan is wrong, edit {plan.path}; then resume") from error
     report = ReportAnswer(deviations=(), decisions=(), issues=())
     if not validate_answer(ReportAnswer, result.value):
@@ -110,15 +125,16 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         TickPlan(phase=phase.number, plan=plan.id),
         position(step, status=status, activity=f"Completed {plan.id}", done=(plan.id,)),
     )
-    decisions = AddDecisions(phase=phase.number, decisions=report.decisions)
+    chosen = (*log.rulings, *report.decisions)
+    decisions = AddDecisions(phase=phase.number, decisions=chosen)
     return StepResult(
         subject=f"docs({plan.id}): complete {' '.join((plan.name or phase.name).split())} plan",
         files=(
             FileWrite(path=f"{folder}/{plan.id}-SUMMARY.md", text=summary),
             *_revised_plan(plan, log),
-            *_deferred_items(step, plan, report.deferred),
+            *_deferred_items(step, plan, (*log.deferred_lines, *report.deferred)),
         ),
-        changes=(*changes, decisions) if report.decisions else changes,
+        changes=(*changes, decisions) if chosen else changes,
     )
 
 
@@ -156,10 +172,12 @@ def _prompt(step: StepRequest, phase: PhaseView, plan: Plan, tasks: Sequence[Tas
         decisions_section(phase),
         dependencies_section(step, phase, plan),
         notes_section(step, phase),
+        prompt_text("tdd") if any(task.cycle for task in tasks) else "",
         files_section(step, phase),
         programs_section(step),
         codebase_section(step),
         conventions_section(step),
+        agent_skills_section(step, "executor"),
         skills_section(step),
         handoff_section(step),
     )
@@ -168,7 +186,8 @@ def _prompt(step: StepRequest, phase: PhaseView, plan: Plan, tasks: Sequence[Tas
 def _describe_task(task: Task) -> str:
     lines = [f"{task.number}. {' '.join(task.name.split())} ({task.type})"]
     if task.check:
-        lines.append(f"   check: {task.check}")
+        must_fail = " (has to fail, because the feature is not there yet)" if task.cycle == "red" else ""
+        lines.append(f"   check: {task.check}{must_fail}")
     if any(path.startswith(".planning/") for path in task.files):
         lines.append(
             "   Its files in .planning/ are not yours to write: do the rest, and say in `note` what they "
@@ -211,22 +230,46 @@ def _summary(
         one_liner=report.summary,
         accomplishments=[finished.what for finished in tasks],
         checks=[_check_line(finished, log) for finished in tasks if finished.task.check],
-        decisions=report.decisions,
-        deviations=(*report.deviations, *_replaced(log)),
+        decisions=(*log.rulings, *report.decisions),
+        deviations=(*report.deviations, *_replaced(log), *_cycle_deviations(tasks)),
         issues=report.issues,
         deferred=report.deferred,
         logins=log.logins,
+        undone=log.deferred_lines,
+        postponed=[f"Task {task.number}: {task.name}" for task in log.postponed],
     )
 
 
 def _check_line(finished: FinishedTask, log: TaskLog) -> str:
     line = f"Task {finished.task.number}: `{finished.task.check}` passed"
     check = finished.commit.check
+    if finished.task.cycle == "red":
+        code = f" with exit code {check.exit}" if check else ""
+        return f"Task {finished.task.number}: `{finished.task.check}` failed{code} before the implementation"
     if check is None or not check.passed_before:
         return line
     decision = log.decisions.get(finished.task.number)
     reason = f" ({decision.reason})" if decision else ""
     return f"{line}, but passed before the task too: it only shows that nothing broke{reason}"
+
+
+def _cycle_deviations(tasks: Sequence[FinishedTask]) -> Iterator[str]:
+    """Yield where a test-driven plan was not: tests that were changed later, or were not seen to fail."""
+    tests: frozenset[str] = frozenset()
+    for finished in tasks:
+        task, commit = finished.task, finished.commit
+        if task.cycle == "red":
+            tests = frozenset(filter(is_test_file, commit.paths)) or frozenset(commit.paths)
+            if not task.check:
+                yield f"[TDD] Task {task.number}: the plan has no command that shows that the tests fail"
+        elif task.cycle:
+            edited = {path for path in commit.paths if is_test_file(path) and path not in commit.created}
+            hidden = {path for path in commit.created if path.rpartition("/")[2] == "conftest.py"}
+            if changed := sorted((tests & {*commit.paths}) | edited | hidden):
+                yield (
+                    f"[TDD] Task {task.number} ({commit.commit[:7]}) changed tests after they had failed: "
+                    f"{', '.join(changed)}. {finished.what}"
+                )
 
 
 def _replaced(log: TaskLog) -> tuple[str, ...]:

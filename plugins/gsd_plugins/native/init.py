@@ -40,6 +40,7 @@ from .models import model_for
 from .paths import date_of
 from .plan_checks import describe
 from .prompt_context import codebase_section, conventions_section, fence, join, section, system_prompt
+from .skills import agent_skills_section
 
 MAX_QUOTED = 40
 """How many unused statements a complaint quotes; the ids of the others follow."""
@@ -62,6 +63,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
             f"The statements of the idea are S1 to S{len(statements)}." if statements else "",
             codebase_section(step),
             conventions_section(step),
+            agent_skills_section(step, "roadmapper"),
             next_milestone.context(step) if continues else "",
             phases_hint(step.depth, len(statements)),
         ),

@@ -49,7 +49,7 @@ def model_for(role: Role, step: StepRequest) -> str:
         return "" if step.model == "inherit" else step.model
     config = step.planning.config
     overrides = _strings(config.get("model_overrides"))
-    named = [overrides[agent] for agent in AGENTS.get(role, (f"gsd-{role}",)) if agent in overrides]
+    named = [overrides[agent] for agent in agents_of(role) if agent in overrides]
     by_step = _strings(config.get("models")).get(STEPS.get(role, ""), "")
     chosen = next(iter(named), "") or by_step or PROFILES[role].get(step.profile, "inherit")
     if chosen == "inherit":
@@ -57,6 +57,11 @@ def model_for(role: Role, step: StepRequest) -> str:
     runtimes = config.get("model_profile_overrides")
     tiers = cast("Mapping[str, object]", runtimes).get("claude") if isinstance(runtimes, Mapping) else None
     return _strings(tiers).get(chosen) or chosen
+
+
+def agents_of(role: Role) -> tuple[str, ...]:
+    """Return the names of GSD's agents for *role* in config.json."""
+    return AGENTS.get(role, (f"gsd-{role}",))
 
 
 def _strings(value: object) -> dict[str, str]:

@@ -28,9 +28,11 @@ from gsd_core import (
     padded,
 )
 from gsd_core.planning.check import criteria_texts
+from gsd_core.planning.config import get
 from gsd_core.planning.markdown import escape
 from gsd_core.planning.must_haves import served_by
 from gsd_core.planning.plan import render_plan
+from gsd_core.planning.plan_tasks import cycle_of, is_test_file
 from gsd_core.planning.waves import waves
 
 from .answers import PLANS, PlanAnswer, PlansAnswer, TaskAnswer, parse_answer, validate_answer
@@ -59,8 +61,13 @@ from .prompt_context import (
     section,
     system_prompt,
 )
+from .skills import agent_skills_section
 
 MAX_REVISIONS = 3
+TDD = (
+    "The project is test-driven: everything whose result can be computed from its input is a plan of type "
+    "tdd, one for each feature. The other type is for layout, configuration and glue code alone."
+)
 MAX_REVIEWS = 3
 
 
@@ -131,10 +138,12 @@ def _prompt(step: StepRequest, phase: PhaseView) -> str:
         programs_section(step),
         codebase_section(step),
         conventions_section(step),
+        agent_skills_section(step, "planner"),
         handoff_section(step),
         section("Gaps to close", fence("gaps", "\n".join(_describe_gap(gap, diagnosed) for gap in gaps))),
         section("Plans listed in the roadmap, to be written now", bullets(unwritten_plan_ids(phase))),
         "" if step.round else plans_hint(step.depth),
+        TDD if get(step.planning.config, "workflow.tdd_mode", False) else "",
     )
 
 
@@ -157,7 +166,28 @@ def _describe_gap(gap: Gap, diagnosed: Mapping[str, Diagnosis]) -> str:
 def _accept(result: AgentResult) -> Sequence[str]:
     if problems := validate_answer(PlansAnswer, result.value):
         return problems
-    return () if parse_answer(PlansAnswer, result.value).plans else ("plans: at least one plan is required",)
+    plans = parse_answer(PlansAnswer, result.value).plans
+    return feature_problems(plans) if plans else ("plans: at least one plan is required",)
+
+
+def feature_problems(answers: Sequence[PlanAnswer]) -> tuple[str, ...]:
+    """Return why the test-driven plans of an answer cannot be executed as such."""
+    found: list[str] = []
+    for number, answer in enumerate(answers):
+        if answer.type != "tdd":
+            continue
+        where = f"plans[{number}], which is of type tdd"
+        if len(answer.tasks) != 1 or answer.tasks[0].type != "auto":
+            found.append(f"{where}: expected one task of type auto, its feature")
+            continue
+        [feature] = answer.tasks
+        if not feature.behavior.strip() or not feature.action.strip():
+            found.append(f"{where}: expected the feature's behavior, and its implementation as action")
+        if not feature.check.strip():
+            found.append(f"{where}: expected a check, the command that runs the feature's tests")
+        if not any(map(is_test_file, feature.files)) or all(map(is_test_file, feature.files)):
+            found.append(f"{where}: files has to name the feature's test file, and a file that is not a test")
+    return tuple(found)
 
 
 def revision_of(task: AgentTask, result: AgentResult, problems: Sequence[str]) -> AgentTask:
@@ -247,6 +277,7 @@ def _plan(answer: PlanAnswer, index: int, ids: Sequence[str], phase: PhaseView) 
         phase=phase.number,
         name=answer.name,
         objective=answer.objective,
+        type=answer.type,
         depends_on=tuple(_dependency_ids(answer.depends_on, ids)),
         files_modified=answer.files_modified,
         autonomous=all(task.type == "auto" for task in answer.tasks),
@@ -271,7 +302,7 @@ def _plan(answer: PlanAnswer, index: int, ids: Sequence[str], phase: PhaseView) 
                 for link in answer.key_links
             ),
         ),
-        tasks=tuple(_task(task, number) for number, task in enumerate(answer.tasks, start=1)),
+        tasks=_tasks(answer),
         path=phase_file(phase, f"{plan_id}-PLAN.md"),
     )
 
@@ -279,6 +310,14 @@ def _plan(answer: PlanAnswer, index: int, ids: Sequence[str], phase: PhaseView) 
 def _dependency_ids(numbers: Iterable[int], ids: Sequence[str]) -> Iterable[str]:
     """Return the plan ids for positions in the answer; the checks reject an invalid number, kept as is."""
     return (ids[number - 1] if 0 < number <= len(ids) else str(number) for number in numbers)
+
+
+def _tasks(answer: PlanAnswer) -> tuple[Task, ...]:
+    if answer.type != "tdd":
+        return tuple(_task(task, number) for number, task in enumerate(answer.tasks, start=1))
+    feature = _task(answer.tasks[0], 1)
+    details = {"behavior": answer.tasks[0].behavior, "implementation": feature.action}
+    return cycle_of(attrs.evolve(feature, details=details), 1)
 
 
 def _task(answer: TaskAnswer, number: int) -> Task:

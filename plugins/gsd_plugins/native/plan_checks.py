@@ -50,7 +50,7 @@ def validate_plans(step: StepRequest, plans: Sequence[Plan]) -> tuple[str, ...]:
     problems += [
         f"no plan closes gap {gap.key}: add its truth to the truths of a plan: {gap.truth}"
         for gap in gaps
-        if not any(_addresses(plan, gap) for plan in plans)
+        if not any(addresses(plan, gap) for plan in plans)
     ]
     return tuple(dict.fromkeys(problems))
 
@@ -77,7 +77,7 @@ def describe(issue: Issue) -> str:
     return f"{where}: {issue.description}{hint}" if where else f"{issue.description}{hint}"
 
 
-def _addresses(plan: Plan, gap: Gap) -> bool:
+def addresses(plan: Plan, gap: Gap) -> bool:
     """Whether *plan* repeats the gap's truth, mentions what the gap is about, or changes that file."""
     truths = (truth.text for truth in plan.must_haves.truths)
     texts = (plan.objective, *truths, *(task.action for task in plan.tasks))

@@ -36,7 +36,7 @@ from . import verify as verification
 from .answers import PLANS, PlansAnswer, parse_answer, validate_answer
 from .models import model_for
 from .paths import date_of
-from .plan import MAX_REVISIONS, plans_from, revision_of
+from .plan import MAX_REVISIONS, feature_problems, plans_from, revision_of
 from .plan_checks import describe, find_bad_patterns, is_trivial_check
 from .prompt_context import (
     capped,
@@ -50,6 +50,7 @@ from .prompt_context import (
     section,
     system_prompt,
 )
+from .skills import agent_skills_section
 
 FULL = "--full "
 """A step whose text begins with this is verified, too."""
@@ -121,6 +122,7 @@ async def _plan(step: StepRequest, host: StepHost, view: PhaseView) -> Plan:
             programs_section(step),
             codebase_section(step),
             conventions_section(step),
+            agent_skills_section(step, "planner"),
         ),
         tools=("Read", "Glob", "Grep"),
         schema=PLANS,
@@ -146,8 +148,10 @@ async def _plan(step: StepRequest, host: StepHost, view: PhaseView) -> Plan:
 def _accept(result: AgentResult) -> Sequence[str]:
     if problems := validate_answer(PlansAnswer, result.value):
         return problems
-    count = len(parse_answer(PlansAnswer, result.value).plans)
-    return () if count == 1 else (f"plans: exactly one plan is required, not {count}",)
+    plans = parse_answer(PlansAnswer, result.value).plans
+    if len(plans) != 1:
+        return (f"plans: exactly one plan is required, not {len(plans)}",)
+    return feature_problems(plans)
 
 
 def _plan_of(result: AgentResult, view: PhaseView) -> Plan:

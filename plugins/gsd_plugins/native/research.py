@@ -34,6 +34,7 @@ from .prompt_context import (
     programs_section,
     system_prompt,
 )
+from .skills import agent_skills_section
 
 WEB_TOOLS = ("WebSearch", "WebFetch")
 
@@ -60,6 +61,21 @@ step_type = StepType(
 )
 
 
+def is_due_first(now: StepSituation) -> bool:
+    """Whether the phase is to be researched before it is discussed, by ``research_before_questions``."""
+    first = get(now.planning.config, "workflow.research_before_questions", False)
+    return first and now.phase is not None and not now.phase.context and is_due(now)
+
+
+first_step_type = StepType(
+    kind="early-research",
+    before="discuss",
+    due=is_due_first,
+    writes=step_type.writes,
+    title="Research a phase before its questions are asked",
+)
+
+
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
     """Run a researcher, and write the phase's RESEARCH.md."""
     phase = phase_of(step)
@@ -76,6 +92,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
             files_section(step, phase),
             programs_section(step),
             conventions_section(step),
+            agent_skills_section(step, "phase-researcher"),
         ),
         tools=("Read", "Glob", "Grep", *WEB_TOOLS),
         schema=RESEARCH,

@@ -5,14 +5,17 @@ Source: the Agent Skills format, a folder with a SKILL.md whose frontmatter has 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import cast
 
-from gsd_core import PlanningError, StepRequest
+from gsd_core import PlanningError, Role, StepRequest
 from gsd_core.planning.frontmatter import read_frontmatter
 from gsd_core.planning.markdown import read_text
 
+from .models import agents_of
 from .prompt_context import fence, section
 
 FOLDERS = (".agents/skills", ".claude/skills")
@@ -30,6 +33,28 @@ def skills_section(step: StepRequest) -> str:
         lines.setdefault(name, f"- {name} ({path}): {description}")
     body = "\n".join(list(lines.values())[:MAX_SKILLS])
     return section("Skills of the project: read the file of one that fits your task", fence("skills", body))
+
+
+def agent_skills_section(step: StepRequest, role: Role) -> str:
+    """Return the skills that config.json assigns to the agent of *role* (``agent_skills.<agent>``).
+
+    Source: the agent skills of gsd-core: paths of folders, relative to the project. What is not there, or is
+    outside of the project (``global:…``), is left out.
+    """
+    assigned = step.planning.config.get("agent_skills")
+    if not isinstance(assigned, Mapping):
+        return ""
+    files: dict[str, None] = {}
+    for agent in agents_of(role):
+        value = cast("Mapping[str, object]", assigned).get(agent)
+        listed = cast("list[object]", value) if isinstance(value, list) else [value]
+        for path in listed[:MAX_SKILLS]:
+            if isinstance(path, str) and path.strip():
+                file = f"{path.strip().removeprefix('./').rstrip('/')}/SKILL.md"
+                with suppress(PlanningError):
+                    read_text(step.tree, file)
+                    files[file] = None
+    return section("Skills assigned to you: read these files first", fence("skills", "\n".join(files)))
 
 
 def _skills(root: Path) -> Iterator[tuple[str, str, str]]:

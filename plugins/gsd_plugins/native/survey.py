@@ -29,6 +29,7 @@ from .codebase_facts import MIN_SOURCES, Facts, facts_of, source_files
 from .models import model_for
 from .paths import date_of
 from .prompt_context import conventions_section, fence, join, section, system_prompt
+from .skills import agent_skills_section
 
 AREAS: Mapping[str, tuple[str, ...]] = {
     "structure": ("STACK.md", "INTEGRATIONS.md", "ARCHITECTURE.md", "STRUCTURE.md"),
@@ -85,6 +86,7 @@ def _task(step: StepRequest, facts: Facts, names: Sequence[str]) -> AgentTask:
             section("Documents to write", listed),
             section("Facts", fence("facts", facts.as_text())),
             conventions_section(step),
+            agent_skills_section(step, "codebase-mapper"),
         ),
         tools=("Read", "Glob", "Grep"),
         schema=DOCUMENTS,

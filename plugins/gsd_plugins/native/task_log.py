@@ -8,14 +8,34 @@ from typing import Any
 
 import attrs
 
-from gsd_core import Answer, Permanent, Plan, ReplacedCheck, StepHost, StepRequest, Task, TaskCommit
+from gsd_core import (
+    Answer,
+    DeferredTask,
+    Permanent,
+    Plan,
+    ReplacedCheck,
+    StepHost,
+    StepRequest,
+    Task,
+    TaskCommit,
+)
+from gsd_core.planning.plan_tasks import is_test_file
 
-from .answers import InvalidAnswer, NeedAuthentication, TaskDone, parse_answer
+from .answers import AskArchitecture, InvalidAnswer, NeedAuthentication, TaskDone, parse_answer
 from .check_revision import revise_check
-from .checkpoints import DONE, authentication_inquiry, inquiry_for, is_satisfied
+from .checkpoints import (
+    DONE,
+    KEEP,
+    architecture_inquiry,
+    authentication_inquiry,
+    inquiry_for,
+    is_postponed,
+    is_satisfied,
+)
 
 MAX_ATTEMPTS = 3
 MAX_LOGINS = 5
+MAX_RULINGS = 5
 MAX_SUBJECT = 100
 MAX_DIAGNOSIS = 1000
 MAX_PROBLEM = 800
@@ -40,7 +60,9 @@ class TaskLog:
 
     *failure* is why the plan cannot continue, if so, and *hint* what a person can do. *decisions* are those
     of the planner about checks, by task; the PLAN itself still has the old ones. *logins* are what a person
-    was asked to log in to.
+    was asked to log in to, *rulings* what a person said about changes of the architecture, and *postponed*
+    the checkpoints that a person sees at the end of the phase. *deferred* are the tasks that the plan goes
+    on without, by number.
     """
 
     step: StepRequest
@@ -49,6 +71,8 @@ class TaskLog:
     failure: str = attrs.field(default="", init=False)
     hint: str = attrs.field(default="", init=False)
     logins: list[str] = attrs.field(factory=list[str], init=False)
+    rulings: list[str] = attrs.field(factory=list[str], init=False)
+    deferred: dict[int, DeferredTask] = attrs.field(factory=dict[int, DeferredTask], init=False)
     decisions: dict[int, ReplacedCheck] = attrs.field(factory=dict[int, ReplacedCheck], init=False)
     _done: set[int] = attrs.field(factory=set[int], init=False)
     _failed_checks: dict[int, int] = attrs.field(factory=dict[int, int], init=False)
@@ -59,6 +83,7 @@ class TaskLog:
 
     def __attrs_post_init__(self) -> None:
         self.decisions.update({decision.task: decision for decision in self.step.replaced_checks})
+        self.deferred.update({one.task: one for one in self.step.deferred})
 
     async def look_ahead(self) -> None:
         """Run the check of the next task before anything is done for it; one that proves nothing is revised.
@@ -67,6 +92,9 @@ class TaskLog:
         """
         task = next(iter(self._open_tasks()), None)
         if task is None or task.type != "auto" or not task.check:
+            return
+        # The commit of the tests has shown that the check fails before the implementation.
+        if task.cycle in ("green", "refactor"):
             return
         decided = self.decisions.get(task.number)
         if decided and decided.because == "cannot run":
@@ -77,7 +105,7 @@ class TaskLog:
             if not await self._repaired(task, TaskCommit(check=result)):
                 return
         # A task without files only verifies something: its check may pass at any time.
-        elif result.ok and not decided and any(map(_is_of_project, task.files)):
+        elif result.ok and not decided and not task.cycle and any(map(_is_of_project, task.files)):
             self.decisions[task.number] = await revise_check(
                 self.step, self.plan, task, result, "passes before", self.host
             )
@@ -89,6 +117,11 @@ class TaskLog:
     def with_check(self, task: Task) -> Task:
         """Return the task with the check that counts: the planner's decision, else the plan's."""
         decision = self.decisions.get(task.number)
+        if task.cycle and not decision:
+            # The tasks of a feature have one check, so that a repaired one is that of all of them.
+            first = task.number - ("red", "green", "refactor").index(task.cycle)
+            numbers = range(first, first + 3)
+            decision = next((self.decisions[n] for n in numbers if n in self.decisions), None)
         return attrs.evolve(task, check=decision.check) if decision else task
 
     async def task_done(self, arguments: Mapping[str, Any]) -> str:
@@ -102,6 +135,8 @@ class TaskLog:
         task = next((task for task in self.plan.tasks if task.number == call.task), None)
         if task is None:
             return f"The plan has no task {call.task}; its tasks are 1 to {len(self.plan.tasks)}."
+        if task.number in self.deferred:
+            return f"Task {task.number} is deferred: leave it alone. {self._next()}"
         if self._is_done(task):
             state = "committed" if task.type == "auto" else "done"
             return f"Task {task.number} is already {state}. {self._next()}"
@@ -109,7 +144,7 @@ class TaskLog:
             return f"Task {first.number} ({first.name}) comes first."
         self._last_note = call.note
         reply = await (self._commit(task, call) if task.type == "auto" else self._ask(task, call))
-        if self._is_done(task):
+        if self._is_done(task) or task.number in self.deferred:
             await self.look_ahead()
         return f"{reply} {self._stop()}".strip()
 
@@ -133,6 +168,25 @@ class TaskLog:
             return "The human has done it. Repeat the command that was refused."
         return f"The human says: {answer.words}\nDo without it if you can; else say so in `issues`."
 
+    async def ask_architecture(self, arguments: Mapping[str, Any]) -> str:
+        """Have a person decide about a change of the architecture, and return the reply to the agent."""
+        if self.failure:
+            return self._stop()
+        try:
+            call = parse_answer(AskArchitecture, arguments)
+        except InvalidAnswer as error:
+            return f"Not valid: {error}"
+        if not call.change.strip():
+            return "Not valid: say in `change` what would change, and why the plan needs it."
+        if len(self.rulings) >= MAX_RULINGS:
+            return f"A person was asked {MAX_RULINGS} times already: keep to the plan, and use `issues`."
+        [answer] = await self.host.ask(architecture_inquiry(self.step, self.plan, call))
+        said = f"{answer.words} (nobody was asked)" if answer.is_assumption else answer.words
+        self.rulings.append(f"[Rule 4] {' '.join(call.change.split())}: {said}")
+        if answer.chosen == (KEEP.label,):
+            return f"The human says: {answer.words}\nDo not make this change; do without it."
+        return f"The human says: {answer.words}\nDo that, and nothing beyond it."
+
     def complaints(self, issues: Sequence[str] = ()) -> tuple[str, ...]:
         """Return what is missing from the agent's work, or once, after a failure, from its diagnosis.
 
@@ -154,9 +208,13 @@ class TaskLog:
 
         The message contains the executor's own diagnosis: its *issues*, else its last note.
         """
+        deferred = [one.reason for one in self.deferred.values()]
+        if not self.failure and deferred and not any(map(self._is_committed, self.plan.tasks)):
+            # Nothing of the plan is done, so there is nothing to verify.
+            self._fail(next(iter(self.deferred)), deferred.pop(0))
         if self.failure:
-            message = f"plan {self.plan.id}: {self.failure}{self.diagnosis(issues)}"
-            raise Permanent(message, hint=self.hint)
+            failures = "\n".join([self.failure, *deferred])
+            raise Permanent(f"plan {self.plan.id}: {failures}{self.diagnosis(issues)}", hint=self.hint)
         # Only commits count: a recorded answer passes without calling `task_done` in this attempt.
         if missing := [task for task in self._open_tasks() if task.type == "auto"]:
             names = ", ".join(f"{task.number} ({task.name})" for task in missing)
@@ -168,8 +226,27 @@ class TaskLog:
         return f"\nThe executor says: {said[:MAX_DIAGNOSIS]}" if said else ""
 
     async def finished(self) -> tuple[FinishedTask, ...]:
-        """Return each task with its commit, including the commits of earlier attempts."""
-        return tuple([await self._finished(self.with_check(task)) for task in self.plan.tasks])
+        """Return each task with its commit, including the commits of earlier attempts; not the deferred."""
+        tasks = [task for task in self.plan.tasks if task.number not in self.deferred]
+        return tuple([await self._finished(self.with_check(task)) for task in tasks])
+
+    @property
+    def deferred_lines(self) -> tuple[str, ...]:
+        """A line for each deferred task: why, and where its work is kept."""
+        lines = [self.deferred[number] for number in sorted(self.deferred)]
+        return tuple(
+            f"Task {one.task} was not done: {' '.join(one.reason.split())}"
+            + (f" (its changes are kept in {one.ref})" if one.ref else "")
+            for one in lines
+        )
+
+    @property
+    def postponed(self) -> tuple[Task, ...]:
+        """The checkpoints that wait for the end of the phase, where all checks by people are one batch."""
+        return tuple(task for task in self.plan.tasks if is_postponed(self.step, task))
+
+    def _is_committed(self, task: Task) -> bool:
+        return task.type == "auto" and task.number in {*self._done, *self.step.tasks_done}
 
     async def _finished(self, task: Task) -> FinishedTask:
         if task.type != "auto" and task.number not in {*self._files, *self.step.tasks_done}:
@@ -196,13 +273,47 @@ class TaskLog:
         failures = self._failed_checks[task.number] = self._failed_checks.get(task.number, 0) + 1
         if failures >= MAX_ATTEMPTS:
             problem = commit.problem if len(commit.problem) <= MAX_PROBLEM else _shortened(commit.problem)
-            self.failure = f"task {task.number} ({task.name}) failed {failures} times: {problem}"
-            self.hint = f"if the task or its check is wrong, edit task {task.number} in {self.plan.path}; "
-            self.hint += "then resume"
+            failure = f"task {task.number} ({task.name}) failed {failures} times: {problem}"
+            if self._can_continue_without(task):
+                return await self._defer(task, failure, call.files)
+            self._fail(task.number, failure)
             return f"Task {task.number} is not committed."
         return (
             f"Task {task.number} is not committed: {commit.problem}\n"
             f"Fix the cause and call task_done again; this was attempt {failures} of {MAX_ATTEMPTS}."
+        )
+
+    def _fail(self, task: int, failure: str) -> None:
+        self.failure = failure
+        self.hint = f"if the task or its check is wrong, edit task {task} in {self.plan.path}; then resume"
+
+    def _can_continue_without(self, task: Task) -> bool:
+        """Whether the plan has other work, done or to do, that does not build on *task*.
+
+        Without a verification after it, a plan with a task left out would look complete.
+        """
+        if not self.step.will_be_verified:
+            return False
+        rest = [other for other in self._open_tasks() if other.type == "auto" and other.number != task.number]
+        independent = [other for other in rest if not _builds_on(other, task)]
+        return bool(independent) or any(map(self._is_committed, self.plan.tasks))
+
+    async def _defer(self, task: Task, failure: str, files: Sequence[str]) -> str:
+        """Defer the task, and with it the later ones that build on it."""
+        given_up = [task]
+        self.deferred[task.number] = deferred = await self.host.defer_task(task, failure, files)
+        for later in self._open_tasks():
+            before = next((one for one in given_up if _builds_on(later, one)), None)
+            if before is None or later.number < task.number:
+                continue
+            reason = f"task {later.number} ({later.name}) builds on task {before.number}, which is deferred"
+            self.deferred[later.number] = await self.host.defer_task(later, reason)
+            given_up.append(later)
+        numbers = ", ".join(str(one.number) for one in given_up)
+        undone = "What it changed was taken back. " if deferred.paths else ""
+        return (
+            f"Task {task.number} is not committed, and this was the last attempt. Deferred: {numbers}. "
+            f"{undone}Do not work on that any more. {self._next()}"
         )
 
     async def _try_to_commit(self, task: Task, call: TaskDone) -> TaskCommit:
@@ -233,6 +344,9 @@ class TaskLog:
             self.hint += f"{self.plan.path} (its <automated> element); then resume"
 
     async def _ask(self, task: Task, call: TaskDone) -> str:
+        if is_postponed(self.step, task):
+            self._done.add(task.number)
+            return f"A person checks that at the end of the phase, with everything else. {self._next()}"
         rejections = self._rejections.get(task.number, 0)
         answer = (await self.host.ask(inquiry_for(self.step, self.plan, task, rejections)))[0]
         if not is_satisfied(task, answer):
@@ -259,7 +373,8 @@ class TaskLog:
         return task.number in known or (task.type != "auto" and any(n > task.number for n in known))
 
     def _open_tasks(self) -> list[Task]:
-        return [task for task in self.plan.tasks if not self._is_done(task)]
+        left = [task for task in self.plan.tasks if task.number not in self.deferred]
+        return [task for task in left if not self._is_done(task)]
 
     def _stop(self) -> str:
         """Return what the agent is told once the plan cannot continue; empty before that."""
@@ -273,6 +388,19 @@ class TaskLog:
     def _next(self) -> str:
         left = self._open_tasks()
         return f"Continue with task {left[0].number}." if left else "That was the last task: answer now."
+
+
+def _builds_on(later: Task, task: Task) -> bool:
+    """Whether *later* needs what *task* makes: it is of the same test-driven cycle, or changes its files."""
+    if task.cycle and later.cycle:
+        # Without the cleanup, everything is there.
+        first = task.number - ("red", "green", "refactor").index(task.cycle)
+        return task.cycle != "refactor" and first <= later.number < first + 3
+    return not {*map(_normal, task.files)}.isdisjoint(map(_normal, later.files))
+
+
+def _normal(path: str) -> str:
+    return path.removeprefix("./")
 
 
 def _is_of_project(path: str) -> bool:
@@ -304,22 +432,17 @@ def commit_subject(plan: Plan, task: Task, files: Sequence[str]) -> str:
 
 
 def _commit_type(plan: Plan, task: Task, files: Sequence[str]) -> str:
+    if task.cycle:
+        green = "fix" if plan.gap_closure else "feat"
+        return {"red": "test", "green": green, "refactor": "refactor"}[task.cycle]
     paths = [PurePosixPath(path) for path in files or task.files]
-    if paths and all(map(_is_test, paths)):
+    if paths and all(is_test_file(str(path)) for path in paths):
         return "test"
     if paths and all(map(_is_document, paths)):
         return "docs"
     # A commit for a checkpoint is always the fix of something that a person rejected.
     is_fix = plan.gap_closure or task.type != "auto" or task.name.lower().startswith("fix")
     return "fix" if is_fix else "feat"
-
-
-def _is_test(path: PurePosixPath) -> bool:
-    stem = path.name.partition(".")[0].lower()
-    if stem.startswith("test_") or stem.endswith(("_test", "-test")):
-        return True
-    in_test_folder = not {"test", "tests", "__tests__"}.isdisjoint(path.parts[:-1])
-    return in_test_folder or ".test." in path.name or ".spec." in path.name
 
 
 def _is_document(path: PurePosixPath) -> bool:

@@ -49,6 +49,8 @@ from .models import model_for
 from .paths import executed_plans, phase_file, phase_of
 from .prompt_context import bullets, codebase_section, fence, join, section, system_prompt
 from .run_command import OUTPUT_LIMIT, command_runner
+from .skills import agent_skills_section
+from .unfinished import with_unfinished
 
 STATEMENT_LIMIT = 600
 CONSTRAINTS_LIMIT = 4000
@@ -65,6 +67,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     report = step.report or GapReport()
     required = required_of(phase, executed_plans(phase), step.planning.requirements)
     report = attrs.evolve(report, gaps=(*report.gaps, *_contradicted(required, report)))
+    report = with_unfinished(phase, report)
     if undecided := _undecided(required, report):
         report = await _ask_verifier(step, phase, host, undecided, report)
     report, tests = await ask_person(step, host, report)
@@ -162,6 +165,7 @@ def _prompt(step: StepRequest, phase: PhaseView, required: Sequence[MustHave]) -
             for kind, name in kinds.items()
         ),
         codebase_section(step, brief=True),
+        agent_skills_section(step, "verifier"),
         section("Files that the plans list as changed", fence("files", bullets(files))),
         section(
             "Current output of the checks, in a clean checkout",

@@ -87,6 +87,7 @@ class RehearsalSettings:
             phases=said.phases or None,
             question=said.question,
             gap=said.gap,
+            tdd=self.file is not None and self.file.tdd,
             overloaded=self.overloaded and self.file is None,
         )
 

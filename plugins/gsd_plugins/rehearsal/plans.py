@@ -43,7 +43,10 @@ class ScriptedTask:
 
 @attrs.frozen(kw_only=True)
 class ScriptedPlan:
-    """One plan and its tasks; *truths* are their texts, each with what it serves."""
+    """One plan and its tasks; *truths* are their texts, each with what it serves.
+
+    With a *behavior* it is test-driven: its tasks are those of one feature, tests first.
+    """
 
     name: str
     objective: str
@@ -53,10 +56,19 @@ class ScriptedPlan:
     artifacts: tuple[Mapping[str, Any], ...]
     links: tuple[Mapping[str, str], ...] = ()
     tasks: tuple[ScriptedTask, ...]
+    behavior: str = ""
+
+    def _tasks(self) -> list[Json]:
+        if not self.behavior:
+            return [task.to_json() for task in self.tasks]
+        tests, code, _ = self.tasks
+        files = [*code.files, *tests.files]
+        return [{**code.to_json(), "name": self.name, "files": files, "behavior": self.behavior}]
 
     def to_json(self) -> Json:
         """Return the plan as a planner answers it."""
         return {
+            "type": "tdd" if self.behavior else "execute",
             "name": self.name,
             "objective": self.objective,
             "depends_on": list(self.depends_on),
@@ -65,7 +77,7 @@ class ScriptedPlan:
             "truths": [{"text": text, "serves": list(serves)} for text, serves in self.truths.items()],
             "artifacts": [dict(artifact) for artifact in self.artifacts],
             "key_links": [dict(link) for link in self.links],
-            "tasks": [task.to_json() for task in self.tasks],
+            "tasks": self._tasks(),
         }
 
 
@@ -87,6 +99,7 @@ class ScriptedPlans:
 
     *usage*: whether the task that writes README.md includes the planned section on usage.
     *asks*: whether the first plan asks for the bullet; *bullet* is the one that listings start with.
+    *tdd*: whether the parsing of entries is a test-driven plan of its own.
     """
 
     product: Product
@@ -94,6 +107,7 @@ class ScriptedPlans:
     usage: bool = True
     bullet: str = "-"
     asks: bool = True
+    tdd: bool = False
 
     @property
     def usage_section(self) -> str:
@@ -103,8 +117,9 @@ class ScriptedPlans:
     def for_phase(self, number: str) -> tuple[ScriptedPlan, ...]:
         """Return the first round's plans of a phase; empty if it is not in the scenario's roadmap."""
         entries = self._parsing_and_listing()
+        storage = () if self.phases == 1 else (self._storage(),)
         plans = {
-            "1": (entries,) if self.phases == 1 else (entries, self._storage()),
+            "1": (*(self._test_first(entries) if self.tdd else (entries,)), *storage),
             "2": (self._command_line(),),
             "3": (self._report(),),
         }
@@ -168,6 +183,40 @@ class ScriptedPlans:
             tasks=(parsing, listing),
         )
 
+    def _test_first(self, both: ScriptedPlan) -> tuple[ScriptedPlan, ScriptedPlan]:
+        """Return the parsing as a test-driven plan, and the listing as one that builds on it."""
+        parsing, listing = both.tasks
+        tests = tuple(edit for edit in parsing.edits if edit.path.startswith("tests/"))
+        code = tuple(edit for edit in parsing.edits if edit not in tests)
+        cycle = (
+            attrs.evolve(parsing, edits=tests),
+            attrs.evolve(parsing, edits=code),
+            attrs.evolve(parsing, edits=()),
+        )
+        own = dict([*both.truths.items()][:2])
+        first = attrs.evolve(
+            both,
+            name="Parsing entries",
+            objective="Parse entries from lines of text, and count them by topic",
+            requirements=("CORE-01",),
+            truths=own,
+            artifacts=both.artifacts[:1],
+            links=(),
+            tasks=cycle,
+            behavior="`topic: text` is an entry; a line without a topic, or with an unknown one, is rejected",
+        )
+        second = attrs.evolve(
+            both,
+            name="Listing",
+            objective="List entries with a bullet",
+            depends_on=(1,),
+            requirements=tuple(name for name in both.requirements if name != "CORE-01"),
+            truths={text: serves for text, serves in both.truths.items() if text not in own},
+            artifacts=both.artifacts[1:],
+            tasks=(listing,),
+        )
+        return first, second
+
     def _storage(self) -> ScriptedPlan:
         p = self.product
         store = ScriptedTask(
@@ -190,7 +239,7 @@ class ScriptedPlans:
         return ScriptedPlan(
             name="Storage and README",
             objective="Store entries between uses, and document how",
-            depends_on=(1,),
+            depends_on=(2,) if self.tdd else (1,),
             requirements=("STORE-01", "DOC-01"),
             truths={
                 "Entries are unchanged after they are saved and loaded": ("STORE-01",),

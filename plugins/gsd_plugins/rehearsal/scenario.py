@@ -71,6 +71,7 @@ class Scenario:
     *question*: the first plan asks which bullet to list entries with, and the code uses the answer.
     *gap*: README.md lacks its usage, which its task's check does not notice; a gap round adds it.
     *discuss*: two questions are asked before each phase is planned.
+    *tdd*: the first plan is test-driven, and lists are a plan of their own.
     *overloaded*: one request of :attr:`overloaded_step` is refused because the API is overloaded.
     """
 
@@ -81,6 +82,7 @@ class Scenario:
     gap: bool = True
     overloaded: bool = True
     discuss: bool = False
+    tdd: bool = False
 
     @cached_property
     def product(self) -> Product:
@@ -346,6 +348,7 @@ class Scenario:
             usage=not self.gap,
             bullet=bullet,
             asks=self.question,
+            tdd=self.tdd,
         )
 
     def _phases(self) -> list[Json]:
