@@ -101,7 +101,9 @@ def archived_requirements(text: str, about: Shipped) -> str:
     )
 
 
-def milestones_entry(text: str, about: Shipped, known_gaps: Sequence[str] = ()) -> str:
+def milestones_entry(
+    text: str, about: Shipped, known_gaps: Sequence[str] = (), open_items: Sequence[str] = ()
+) -> str:
     """Return MILESTONES.md with an entry for the milestone, the newest first; an entry that exists stays."""
     heading = f"## {about.label} (Shipped: {about.date})"
     if any(line.startswith(f"## {about.version} ") for line in text.splitlines()):
@@ -118,6 +120,8 @@ def milestones_entry(text: str, about: Shipped, known_gaps: Sequence[str] = ()) 
         parts.append(f"**Timeline:** {about.dates[0]} → {about.dates[-1]}")
     if known_gaps:
         parts.append(f"### Known Gaps\n\n{bullets(known_gaps)}")
+    if open_items:
+        parts.append(f"### Open Items\n\n{bullets(open_items)}")
     entry = document([*parts, "---"])
     head = re.match(r"#[ \t][^\n]*\n+", text)
     if not text.strip():

@@ -31,6 +31,9 @@ GAPS = m.VERIFICATION.replace("status: passed", "status: gaps_found").replace(
 )
 
 
+PHASE_COMMANDS = ("new-project", "discuss-phase", "plan-phase", "execute-phase", "verify-work")
+
+
 @define(eq=False)
 class Played:
     """Plays the commands in *root*; *acts* replaces some of them, by name."""
@@ -60,6 +63,10 @@ class Played:
             h.git(self.root, "add", str(path))
         h.git(self.root, "commit", "-qm", subject, "--allow-empty")
 
+    def discuss_phase(self, task: AgentTask) -> str:
+        self.commit("docs(01): context", CONTEXT=m.CONTEXT)
+        return "Context captured."
+
     def plan_phase(self, task: AgentTask) -> str:
         number = "02" if "--gaps" in task.prompt else "01"
         text = m.PLAN.replace("plan: 01", f"plan: {number}")
@@ -76,13 +83,17 @@ class Played:
         self.commit("docs(01): verify", VERIFICATION=m.VERIFICATION)
         return "Phase complete."
 
+    def audit_milestone(self, task: AgentTask) -> str:
+        (self.root / ".planning" / "v1.0-MILESTONE-AUDIT.md").write_text(m.AUDIT_FILE)
+        return "Audit passed."
+
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a project with a roadmap, and a home with commands."""
     home, found = tmp_path / "home" / ".claude", h.repository(tmp_path / "project")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home))
-    for name in ("new-project", "discuss-phase", "plan-phase", "execute-phase", "verify-work"):
+    for name in (*PHASE_COMMANDS, "audit-milestone", "complete-milestone", "new-milestone"):
         file = home / "commands" / "gsd" / f"{name}.md"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("Do it.")
@@ -126,8 +137,9 @@ def test_gaps_are_planned_and_executed_with_the_flags_for_gaps(root: Path) -> No
 
     assert (end.outcome, end.exit) == ("done", 0), end.reason
     assert played.prompts == [
-        *("/gsd:plan-phase 1", "/gsd:execute-phase 1"),
+        *("/gsd:discuss-phase 1 --auto", "/gsd:plan-phase 1", "/gsd:execute-phase 1"),
         *("/gsd:plan-phase 1 --gaps", "/gsd:execute-phase 1 --gaps-only"),
+        "/gsd:audit-milestone v1.0",
     ]
     assert json.loads((root / CONFIG).read_text()) == m.CONFIG
     assert h.git(root, "log", "--format=%s").count("feat(01): write the greeter") == 2
@@ -142,7 +154,7 @@ def test_a_command_that_does_not_reach_its_purpose_has_failed(root: Path) -> Non
     assert "/gsd:plan-phase ended, but" in end.reason
     assert "PLAN.md" in end.reason or "01-01" in end.reason
     assert "I have planned everything!" in end.reason
-    assert played.prompts == ["/gsd:plan-phase 1"]
+    assert played.prompts == ["/gsd:discuss-phase 1 --auto", "/gsd:plan-phase 1"]
 
 
 @pytest.mark.parametrize(
@@ -316,12 +328,12 @@ def test_without_a_verification_a_person_tests_the_phase_with_verify_work(root: 
 
     end = do(root, played, gap_rounds=0)
 
-    assert played.prompts[:4] == [
+    assert played.prompts[1:5] == [
         *("/gsd:plan-phase 1", "/gsd:execute-phase 1", "/gsd:verify-work 1", "approved")
     ]
+    assert played.tasks[4].conversation is not None
     assert played.tasks[3].conversation is not None
-    assert played.tasks[2].conversation is not None
-    assert played.tasks[3].conversation.id == played.tasks[2].conversation.id
+    assert played.tasks[4].conversation.id == played.tasks[3].conversation.id
     verification = (root / m.PHASE / "01-VERIFICATION.md").read_text()
     if works:
         assert (end.outcome, end.exit) == ("done", 0), end.reason
