@@ -80,7 +80,8 @@ CONFIG = {
     "granularity": "coarse",
     "commit_docs": True,
     "workflow": {"research": False, "auto_advance": True},
-    "gates": {"confirm_plan": True, "execute_next_plan": False},
+    # One that neither of the tests reaches: the run asks the gates itself, before it starts the command.
+    "gates": {"issues_review": True},
 }
 CONTEXT = "# Phase 1: Greeting - Context\n\n<decisions>\n- D-01: Plain text\n</decisions>\n"
 PLAN = """---

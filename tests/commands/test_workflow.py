@@ -67,7 +67,8 @@ def test_the_users_own_commands_take_an_idea_to_a_verified_phase(project: Projec
 
     assert done.exit == 0, done.err
     assert "sandbox: bubblewrap" in done.err or "no sandbox" in done.err
-    assert model.called == ["new-project", "discuss-phase", "plan-phase", "subagent", "execute-phase"]
+    phase = ["discuss-phase", "plan-phase", "subagent", "execute-phase"]
+    assert model.called == ["new-project", *phase, "audit-milestone"]
     # The idea reaches the model as it is: no file that it names.
     assert "Greet a person by name" in model.systems[0]
     assert "TOP-SECRET" not in model.prompts[0]
@@ -77,7 +78,7 @@ def test_the_users_own_commands_take_an_idea_to_a_verified_phase(project: Projec
     shown = [said for name, said in model.seen if name == "execute-phase" and '"mode"' in said]
     assert shown
     assert '"mode": "yolo"' in shown[0]
-    assert '"confirm_plan": false' in shown[0]
+    assert '"issues_review": false' in shown[0]
     assert json.loads((project.root / ".planning" / "config.json").read_text()) == CONFIG
     # The commits are those of the commands, and the core's own about the verification.
     subjects = git(project.root, "log", "--format=%s").splitlines()

@@ -26,6 +26,7 @@ from gsd_core import (
     StepHost,
     StepRequest,
     StepResult,
+    phase_order,
 )
 from gsd_core.planning.audit import Audit, audit, audit_path, inputs_digest
 from gsd_core.planning.frontmatter import (
@@ -40,6 +41,8 @@ from gsd_core.planning.frontmatter import (
 )
 from gsd_core.planning.markdown import document, inline, read_text
 from gsd_core.planning.model import Planning
+from gsd_core.planning.phases import every_folder
+from gsd_core.planning.roadmap import parse_roadmap
 from gsd_plugins.native import (
     Decision,
     closing_name,
@@ -245,15 +248,28 @@ def _instructions(step: StepRequest, found: Audit | None, by: str) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _still_open(step: StepRequest, planning: Planning) -> str:
+def _still_open(step: StepRequest, _: Planning) -> str:
     """Return what a completed milestone would have, and this one has not."""
     version = _version(step)
     path = f"{ARCHIVE}/{version}-ROADMAP.md"
     if not (step.project / path).is_file():
         return f"there is no {path}"
-    if planning.phases and planning.milestone == version:
-        return f"ROADMAP.md still has phases of {version}"
+    if left := _unshipped(step.project, version):
+        return f"ROADMAP.md still has phase {', '.join(left)} of {version} in progress"
     return ""
+
+
+def _unshipped(project: Path, version: str) -> list[str]:
+    """Return the phases with a folder that ROADMAP.md does not list as shipped.
+
+    Once the archive exists, GSD's readers take the milestone as shipped, whatever ROADMAP.md says; its next
+    milestone would then begin among the old phases.
+    """
+    folders = (*every_folder(project), *every_folder(project, f"{ARCHIVE}/{version}-phases"))
+    own = {folder.number for folder in folders}
+    mentions = parse_roadmap(read_text(project, ".planning/ROADMAP.md")).mentions()
+    found = {one.number for one in mentions if not one.shipped and one.number in own}
+    return sorted(found, key=phase_order)
 
 
 def _version(step: StepRequest) -> str:
