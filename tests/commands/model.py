@@ -265,8 +265,17 @@ PLAN_PHASE: Turns = (
     (Text("## PLANNING COMPLETE"),),
 )
 SUBAGENT: Turns = ((write(f"{PHASE}/01-01-PLAN.md", PLAN),), (Text("## PLANNING COMPLETE"),))
+# The step handle_branching of workflows/execute-phase.md, as far as an existing branch goes.
+BRANCHING = """INIT=$(gsd-sdk query init.execute-phase 1)
+value() { printf '%s' "$INIT" | grep -o "\\"$1\\": \\"[^\\"]*\\"" | head -1 | cut -d'"' -f4; }
+if [ "$(value branching_strategy)" != none ]; then
+  BRANCH_NAME=$(value branch_name)
+  if git show-ref --verify --quiet "refs/heads/$BRANCH_NAME"; then git switch "$BRANCH_NAME"
+  else git checkout -b "$BRANCH_NAME"; fi
+fi
+"""
 BUILD = bash(
-    "gsd-sdk query init.execute-phase 1 > /dev/null; cat .planning/config.json; "
+    f"{BRANCHING}cat .planning/config.json; "
     f"cat > greeter.py <<'END'\n{GREETER}\nEND\n"
     "git add greeter.py && git commit -qm 'feat(01-01): write the greeter'"
 )

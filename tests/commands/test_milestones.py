@@ -40,7 +40,7 @@ class Milestones(Played):
     """Plays the commands for phases of any number; *audits* are the texts of the audits, in order."""
 
     audits: tuple[str, ...] = (m.AUDIT_FILE,)
-    name: str = AUDIT
+    name: str = ""
 
     def plan_phase(self, task: AgentTask) -> str:
         number = task.prompt.split()[1]
@@ -65,7 +65,8 @@ class Milestones(Played):
 
     def audit_milestone(self, task: AgentTask) -> str:
         done = sum("audit-milestone" in prompt for prompt in self.prompts)
-        (self.root / self.name).write_text(self.audits[min(done, len(self.audits)) - 1])
+        name = self.name or f".planning/{task.prompt.split()[1]}-MILESTONE-AUDIT.md"
+        (self.root / name).write_text(self.audits[min(done, len(self.audits)) - 1])
         return "## Milestone audit"
 
     def folder(self, number: str) -> Path:
@@ -183,3 +184,53 @@ def test_a_milestone_with_gaps_is_kept_open_before_its_command_begins(root: Path
     assert "kept open" in end.reason or "not complete" in end.reason
     assert len(played.prompts) == before
     assert not any(one.shipped for one in survey(root).milestones)
+
+
+def test_another_idea_is_given_to_the_command_for_the_next_milestone(root: Path) -> None:  # noqa: F811
+    played = Milestones(root)
+    assert do(root, played).outcome == "done"
+
+    def close(task: AgentTask) -> str:
+        planning = root / ".planning"
+        (planning / "milestones").mkdir()
+        for name in ("ROADMAP", "REQUIREMENTS"):
+            text = (planning / f"{name}.md").read_text()
+            (planning / "milestones" / f"v1.0-{name}.md").write_text(text)
+        (planning / "ROADMAP.md").write_text(m.COLLAPSED)
+        (planning / "REQUIREMENTS.md").unlink()
+        h.git(root, "add", "-A")
+        h.git(root, "commit", "-qm", "chore: complete v1.0")
+        h.git(root, "tag", "v1.0")
+        return "Milestone complete!"
+
+    def begin(task: AgentTask) -> str:
+        planning, phase = root / ".planning", m.ROADMAP[m.ROADMAP.index("- [ ] **Phase 1") :]
+        added = (
+            phase.replace("Phase 1", "Phase 2").replace("01-01", "02-01").replace("1. Greeting", "2. French")
+        )
+        text = f"{m.COLLAPSED}\n### 🚧 v1.1 French (In Progress)\n\n{added}"
+        (planning / "ROADMAP.md").write_text(text.replace("Greeting**", "French**"))
+        (planning / "REQUIREMENTS.md").write_text(m.REQUIREMENTS.replace("Phase 1", "Phase 2"))
+        h.git(root, "add", "-A")
+        h.git(root, "commit", "-qm", "docs: start milestone v1.1")
+        return "Milestone initialized."
+
+    played.acts |= {"complete-milestone": close, "new-milestone": begin}
+    before = len(played.prompts)
+
+    end = do(root, played, idea=IDEA_2)
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    said = played.prompts[before:]
+    assert [prompt.split()[0] for prompt in said] == [
+        f"/gsd:{name}"
+        for name in (
+            *("complete-milestone", "new-milestone", "discuss-phase", "plan-phase"),
+            *("execute-phase", "audit-milestone"),
+        )
+    ]
+    assert "Greet people in French too." in played.tasks[before + 1].system
+    assert [(one.version, one.shipped) for one in survey(root).milestones] == [
+        ("v1.0", True),
+        ("v1.1", False),
+    ]
