@@ -90,7 +90,8 @@ def shipped(planning: Planning, root: Path, date: str) -> Shipped:
 def one_liner(body: str) -> str:
     """Return what a SUMMARY says in one line: the bold text below its title."""
     match = re.search(r"^#[^\n]*\n+\*\*([^*\n]+)\*\*[ \t]*$", body.replace("\r\n", "\n"), re.MULTILINE)
-    return match[1] if match else ""
+    # "**Decisions:**" is the beginning of a section, and says nothing.
+    return match[1] if match and not match[1].rstrip().endswith(":") else ""
 
 
 def archived_requirements(text: str, about: Shipped) -> str:
