@@ -88,10 +88,13 @@ def shipped(planning: Planning, root: Path, date: str) -> Shipped:
 
 
 def one_liner(body: str) -> str:
-    """Return what a SUMMARY says in one line: the bold text below its title."""
-    match = re.search(r"^#[^\n]*\n+\*\*([^*\n]+)\*\*[ \t]*$", body.replace("\r\n", "\n"), re.MULTILINE)
-    # "**Decisions:**" is the beginning of a section, and says nothing.
-    return match[1] if match and not match[1].rstrip().endswith(":") else ""
+    """Return what a SUMMARY says in one line: what follows ``One-liner:``, or the bold text below a title."""
+    text = body.replace("\r\n", "\n")
+    if labeled := re.search(r"^\*\*One-liner:\*\*[ \t]*(\S[^\n]*)$", text, re.MULTILINE | re.IGNORECASE):
+        return labeled[1]
+    # "**Decisions:**" is the beginning of a list, and says nothing.
+    match = re.search(r"^#[^\n]*\n+\*\*([^*\n]*[^*\n:])\*\*[ \t]*$", text, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def archived_requirements(text: str, about: Shipped) -> str:
