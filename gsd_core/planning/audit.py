@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -96,17 +96,19 @@ def audit_path(version: str) -> str:
 def audit(planning: Planning, root: Path) -> Audit:
     """Audit the milestone in progress. Raises :class:`PlanningError` only for files that cannot be opened."""
     phases = planning.phases
-    completed = {plan: ids for phase in phases for plan, ids in _completed(phase, root)}
+    said = {phase.number: tuple(_completed(phase, root)) for phase in phases}
+    completed = {plan: ids for found in said.values() for plan, ids in found if ids is not None}
+    silent = {number for number, found in said.items() if found and all(ids is None for _, ids in found)}
     results = {phase.number: parse_results(read_verification(phase)) for phase in phases}
-    found = [
-        _audited(one, phase_of_requirement(one, phases), completed, results)
+    requirements = [
+        _audited(one, phase_of_requirement(one, phases), completed, results, silent)
         for one in planning.requirements
         if _is_of_milestone(one, planning)
     ]
     debt = {phase.number: items for phase in phases if (items := tuple(_debt(phase, root)))}
     return Audit(
         milestone=planning.milestone,
-        requirements=tuple(found),
+        requirements=tuple(requirements),
         phases=tuple(phase.number for phase in phases),
         unverified=tuple(phase.number for phase in phases if _verification(phase) == "missing"),
         debt=debt,
@@ -154,7 +156,8 @@ def _is_of_milestone(requirement: Requirement, planning: Planning) -> bool:
     return known or not (requirement.phase and (requirement.done or requirement.status == "Complete"))
 
 
-def _completed(phase: PhaseView, root: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _completed(phase: PhaseView, root: Path) -> Iterator[tuple[str, tuple[str, ...] | None]]:
+    """Yield what each SUMMARY says is completed; ``None`` if it does not have the key."""
     for plan in phase.plans:
         if not plan.summary:
             continue
@@ -162,7 +165,8 @@ def _completed(phase: PhaseView, root: Path) -> Iterator[tuple[str, tuple[str, .
             head = read_frontmatter(read_text(root, plan.summary), path=plan.summary)
         except PlanningError:
             continue
-        yield plan.id, head.texts("requirements-completed", "requirements_completed")
+        keys = ("requirements-completed", "requirements_completed")
+        yield plan.id, head.texts(*keys) if any(key in head.values for key in keys) else None
 
 
 def _verification(phase: PhaseView) -> str:
@@ -177,6 +181,7 @@ def _audited(
     phase: PhaseView | None,
     completed: Mapping[str, tuple[str, ...]],
     results: Mapping[str, Mapping[str, RecordedResult]],
+    silent: Collection[str],
 ) -> AuditedRequirement:
     done_by = tuple(plan for plan, ids in completed.items() if requirement.id in ids)
     if phase is None:
@@ -197,6 +202,10 @@ def _audited(
     if failing and result:
         verification = "gaps_found"
     status, evidence = _status(verification, done_by, phase)
+    if verification == "passed" and not done_by and requirement.done and phase.number in silent:
+        # Older versions of GSD write no such key, so its absence says nothing: two sources agree.
+        status = "satisfied"
+        evidence = f"verified in phase {phase.number} and checked off; its SUMMARYs list no requirements"
     if failing and result:
         evidence = (
             f"the verification of phase {phase.number} says: {result.proof.strip('- ') or result.status}"

@@ -88,8 +88,12 @@ def shipped(planning: Planning, root: Path, date: str) -> Shipped:
 
 
 def one_liner(body: str) -> str:
-    """Return what a SUMMARY says in one line: the bold text below its title."""
-    match = re.search(r"^#[^\n]*\n+\*\*([^*\n]+)\*\*[ \t]*$", body.replace("\r\n", "\n"), re.MULTILINE)
+    """Return what a SUMMARY says in one line: what follows ``One-liner:``, or the bold text below a title."""
+    text = body.replace("\r\n", "\n")
+    if labeled := re.search(r"^\*\*One-liner:\*\*[ \t]*(\S[^\n]*)$", text, re.MULTILINE | re.IGNORECASE):
+        return labeled[1]
+    # "**Decisions:**" is the beginning of a list, and says nothing.
+    match = re.search(r"^#[^\n]*\n+\*\*([^*\n]*[^*\n:])\*\*[ \t]*$", text, re.MULTILINE)
     return match[1] if match else ""
 
 
@@ -101,7 +105,9 @@ def archived_requirements(text: str, about: Shipped) -> str:
     )
 
 
-def milestones_entry(text: str, about: Shipped, known_gaps: Sequence[str] = ()) -> str:
+def milestones_entry(
+    text: str, about: Shipped, known_gaps: Sequence[str] = (), open_items: Sequence[str] = ()
+) -> str:
     """Return MILESTONES.md with an entry for the milestone, the newest first; an entry that exists stays."""
     heading = f"## {about.label} (Shipped: {about.date})"
     if any(line.startswith(f"## {about.version} ") for line in text.splitlines()):
@@ -118,6 +124,8 @@ def milestones_entry(text: str, about: Shipped, known_gaps: Sequence[str] = ()) 
         parts.append(f"**Timeline:** {about.dates[0]} → {about.dates[-1]}")
     if known_gaps:
         parts.append(f"### Known Gaps\n\n{bullets(known_gaps)}")
+    if open_items:
+        parts.append(f"### Open Items\n\n{bullets(open_items)}")
     entry = document([*parts, "---"])
     head = re.match(r"#[ \t][^\n]*\n+", text)
     if not text.strip():

@@ -80,7 +80,8 @@ CONFIG = {
     "granularity": "coarse",
     "commit_docs": True,
     "workflow": {"research": False, "auto_advance": True},
-    "gates": {"confirm_plan": True},
+    # One that neither of the tests reaches: the run asks the gates itself, before it starts the command.
+    "gates": {"issues_review": True},
 }
 CONTEXT = "# Phase 1: Greeting - Context\n\n<decisions>\n- D-01: Plain text\n</decisions>\n"
 PLAN = """---
@@ -144,6 +145,41 @@ score: 1/1 must-haves verified
 ---
 
 # Phase 1: Greeting Verification Report
+"""
+AUDIT_FILE = """---
+milestone: v1.0
+audited: 2026-01-02T10:00:00Z
+status: passed
+scores:
+  requirements: 1/1
+  phases: 1/1
+  integration: 1/1
+  flows: 1/1
+gaps:
+  requirements: []
+  integration: []
+  flows: []
+tech_debt: []
+---
+
+# Milestone v1.0 Audit
+
+All requirements covered.
+"""
+COLLAPSED = """# Roadmap: Greeter
+
+## Milestones
+
+- ✅ **v1.0 Greeter** — Phase 1 (shipped 2026-01-02)
+
+## Phases
+
+<details>
+<summary>✅ v1.0 Greeter (Phase 1) — SHIPPED 2026-01-02</summary>
+
+- [x] Phase 1: Greeting (1/1 plan) — completed 2026-01-01
+
+</details>
 """
 BANNER = """╔═══════════════════════════════════════════════════════╗
 ║  CHECKPOINT: Verification Required                    ║
@@ -229,8 +265,17 @@ PLAN_PHASE: Turns = (
     (Text("## PLANNING COMPLETE"),),
 )
 SUBAGENT: Turns = ((write(f"{PHASE}/01-01-PLAN.md", PLAN),), (Text("## PLANNING COMPLETE"),))
+# The step handle_branching of workflows/execute-phase.md, as far as an existing branch goes.
+BRANCHING = """INIT=$(gsd-sdk query init.execute-phase 1)
+value() { printf '%s' "$INIT" | grep -o "\\"$1\\": \\"[^\\"]*\\"" | head -1 | cut -d'"' -f4; }
+if [ "$(value branching_strategy)" != none ]; then
+  BRANCH_NAME=$(value branch_name)
+  if git show-ref --verify --quiet "refs/heads/$BRANCH_NAME"; then git switch "$BRANCH_NAME"
+  else git checkout -b "$BRANCH_NAME"; fi
+fi
+"""
 BUILD = bash(
-    "gsd-sdk query init.execute-phase 1 > /dev/null; cat .planning/config.json; "
+    f"{BRANCHING}cat .planning/config.json; "
     f"cat > greeter.py <<'END'\n{GREETER}\nEND\n"
     "git add greeter.py && git commit -qm 'feat(01-01): write the greeter'"
 )
@@ -249,7 +294,50 @@ FINISH: Turns = (
 EXECUTE: Turns = ((BUILD,), *FINISH)
 WITH_CHECKPOINT: Turns = ((BUILD,), (Text(f"The greeter is written.\n\n{BANNER}"),), *FINISH)
 
+# The workflow itself names the file like this in one place.
+AUDIT = ".planning/v1.0-v1.0-MILESTONE-AUDIT.md"
+AUDIT_MILESTONE: Turns = (
+    (bash("gsd-sdk query init.milestone-op && gsd-sdk query phases.list"), write(AUDIT, AUDIT_FILE)),
+    (Text("## ✓ Milestone v1.0 — Audit Passed"),),
+)
+ARCHIVE_PHASES = ToolUseBlock(
+    "AskUserQuestion",
+    {
+        "questions": [
+            {
+                "question": "Archive phase directories to milestones/?",
+                "header": "Archive",
+                "multiSelect": False,
+                "options": [
+                    {"label": "Yes (Recommended)", "description": "Move to milestones/v1.0-phases/"},
+                    {"label": "Skip", "description": "Keep phases in place"},
+                ],
+            }
+        ]
+    },
+)
+COMPLETE_MILESTONE: Turns = (
+    (
+        bash("gsd-sdk query audit-open; gsd-sdk query roadmap.analyze"),
+        bash('gsd-sdk query milestone.complete v1.0 --name "Greeter"'),
+    ),
+    (ARCHIVE_PHASES,),
+    (
+        bash("mkdir -p .planning/milestones/v1.0-phases"),
+        bash("mv .planning/phases/01-greeting .planning/milestones/v1.0-phases/"),
+        write(".planning/ROADMAP.md", COLLAPSED),
+        bash("git add -A .planning && git commit -qm 'chore: archive v1.0 milestone files'"),
+        bash("git rm -q .planning/REQUIREMENTS.md"),
+    ),
+    (
+        bash("git tag -a v1.0 -m 'v1.0 Greeter'"),
+        bash("git commit -qm 'chore: remove REQUIREMENTS.md for v1.0 milestone'"),
+    ),
+    (Text("✅ Milestone v1.0 Greeter complete"),),
+)
 COMMANDS: Mapping[str, Turns] = {
+    "audit-milestone": AUDIT_MILESTONE,
+    "complete-milestone": COMPLETE_MILESTONE,
     "new-project": NEW_PROJECT,
     "discuss-phase": DISCUSS,
     "plan-phase": PLAN_PHASE,

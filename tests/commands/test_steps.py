@@ -31,6 +31,9 @@ GAPS = m.VERIFICATION.replace("status: passed", "status: gaps_found").replace(
 )
 
 
+PHASE_COMMANDS = ("new-project", "discuss-phase", "plan-phase", "execute-phase", "verify-work")
+
+
 @define(eq=False)
 class Played:
     """Plays the commands in *root*; *acts* replaces some of them, by name."""
@@ -61,9 +64,7 @@ class Played:
         h.git(self.root, "commit", "-qm", subject, "--allow-empty")
 
     def discuss_phase(self, task: AgentTask) -> str:
-        self.commit(
-            "docs(01): capture phase context", CONTEXT="# Phase 1: Greet - Context\n\nNothing is open.\n"
-        )
+        self.commit("docs(01): context", CONTEXT=m.CONTEXT)
         return "Context captured."
 
     def plan_phase(self, task: AgentTask) -> str:
@@ -88,7 +89,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a project with a roadmap, and a home with commands."""
     home, found = tmp_path / "home" / ".claude", h.repository(tmp_path / "project")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home))
-    for name in ("new-project", "discuss-phase", "plan-phase", "execute-phase", "verify-work"):
+    for name in (*PHASE_COMMANDS, "audit-milestone", "complete-milestone", "new-milestone"):
         file = home / "commands" / "gsd" / f"{name}.md"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("Do it.")
@@ -104,7 +105,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def do(root: Path, played: Played, gap_rounds: int = 3, **more: object) -> RunEnd:
     """Run the project with the user's commands."""
-    # Without the audit of the milestone, which :mod:`.test_workflow` has.
+    # Without the audit of the milestone, which :mod:`.test_milestones` has.
     settings = {"workflow": "commands", "skip_discuss": True, "audit": False}
     asked = h.request(
         root,

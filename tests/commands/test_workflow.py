@@ -11,6 +11,7 @@ import pytest
 from gsd_plugins.rehearsal.api import Text
 from tests.commands.conftest import install
 from tests.commands.model import (
+    AUDIT,
     CONFIG,
     CONTEXT,
     GREETER,
@@ -34,14 +35,14 @@ OWN_CONFIG = json.dumps(CONFIG, indent=4)
 Serve = Callable[[Model], Model]
 
 
-def planned(project: Project) -> None:
+def planned(project: Project, config: str = OWN_CONFIG) -> None:
     """Make the project one that was planned with GSD's commands."""
     texts = {
         ".planning/PROJECT.md": PROJECT,
         ".planning/REQUIREMENTS.md": REQUIREMENTS,
         ".planning/ROADMAP.md": ROADMAP,
         ".planning/STATE.md": STATE,
-        ".planning/config.json": OWN_CONFIG,
+        ".planning/config.json": config,
         f"{PHASE}/01-CONTEXT.md": CONTEXT,
         f"{PHASE}/01-01-PLAN.md": PLAN,
     }
@@ -67,7 +68,8 @@ def test_the_users_own_commands_take_an_idea_to_a_verified_phase(project: Projec
 
     assert done.exit == 0, done.err
     assert "sandbox: bubblewrap" in done.err or "no sandbox" in done.err
-    assert model.called == ["new-project", "discuss-phase", "plan-phase", "subagent", "execute-phase"]
+    phase = ["discuss-phase", "plan-phase", "subagent", "execute-phase"]
+    assert model.called == ["new-project", *phase, "audit-milestone"]
     # The idea reaches the model as it is: no file that it names.
     assert "Greet a person by name" in model.systems[0]
     assert "TOP-SECRET" not in model.prompts[0]
@@ -77,7 +79,7 @@ def test_the_users_own_commands_take_an_idea_to_a_verified_phase(project: Projec
     shown = [said for name, said in model.seen if name == "execute-phase" and '"mode"' in said]
     assert shown
     assert '"mode": "yolo"' in shown[0]
-    assert '"confirm_plan": false' in shown[0]
+    assert '"issues_review": false' in shown[0]
     assert json.loads((project.root / ".planning" / "config.json").read_text()) == CONFIG
     # The commits are those of the commands, and the core's own about the verification.
     subjects = git(project.root, "log", "--format=%s").splitlines()
@@ -88,6 +90,27 @@ def test_the_users_own_commands_take_an_idea_to_a_verified_phase(project: Projec
     assert git(project.root, "status", "--porcelain") == ""
     assert "- [x] **Phase 1: Greeting**" in (project.root / ".planning" / "ROADMAP.md").read_text()
     assert "status: passed" in (project.root / PHASE / "01-VERIFICATION.md").read_text()
+    assert (project.root / ".planning" / "v1.0-MILESTONE-AUDIT.md").is_file()
+    assert not (project.root / AUDIT).exists()
+
+    closed = project.gsd("milestone", "complete", *WORKFLOW, "--yes")
+
+    assert closed.exit == 0, closed.err
+    assert model.called[-1] == "complete-milestone"
+    assert any("Yes (Recommended)" in said for name, said in model.seen if name == "complete-milestone")
+    archive = project.root / ".planning" / "milestones"
+    assert {path.name for path in archive.iterdir()} == {
+        *(f"v1.0-{name}.md" for name in ("ROADMAP", "REQUIREMENTS", "MILESTONE-AUDIT")),
+        "v1.0-phases",
+    }
+    # Its commits and its tag are its own.
+    assert git(project.root, "cat-file", "-t", "v1.0").strip() == "tag"
+    assert git(project.root, "log", "-1", "--format=%s").startswith("chore: ")
+    assert git(project.root, "status", "--porcelain") == ""
+    assert json.loads((project.root / ".planning" / "config.json").read_text()) == CONFIG
+    again = project.gsd("milestone", "complete", *WORKFLOW, "--yes")
+    assert again.exit != 0
+    assert "no milestone" in again.err
 
 
 @needs_gsd
@@ -96,7 +119,9 @@ def test_a_checkpoint_is_answered_in_its_session_and_a_kill_loses_nothing(
     project: Project, serve: Serve
 ) -> None:
     install(project, hooks=False)
-    planned(project)
+    # The run creates the phase's branch before its first step, with the name that the command computes.
+    own = {**CONFIG, "git": {"branching_strategy": "phase"}}
+    planned(project, json.dumps(own))
     reached, go_on = threading.Event(), threading.Event()
 
     def hold(command: str, turn: int) -> None:
@@ -116,7 +141,7 @@ def test_a_checkpoint_is_answered_in_its_session_and_a_kill_loses_nothing(
     parked = project.gsd("resume", "--no-input")
 
     assert parked.exit == 3, parked.err
-    assert json.loads(config.read_text()) == CONFIG
+    assert json.loads(config.read_text()) == own
     [asked] = project.facts("question.asked")
     [question] = asked.data["inquiry"]["questions"]
     assert "Built: the greeter" in question["text"]
@@ -126,11 +151,13 @@ def test_a_checkpoint_is_answered_in_its_session_and_a_kill_loses_nothing(
     assert done.exit == 0, done.err
     assert any("approved" in said for name, said in model.seen if name == "execute-phase")
     # One conversation from the beginning to the end: nothing was done twice.
-    assert model.called == ["execute-phase"]
+    assert model.called == ["execute-phase", "audit-milestone"]
+    assert git(project.root, "branch", "--show-current").strip() == "gsd/phase-01-greeting"
+    assert git(project.root, "rev-list", "--count", "main").strip() == "1"
     assert (project.root / "greeter.py").read_text().strip() == GREETER.strip()
     subjects = git(project.root, "log", "--format=%s").splitlines()
     assert subjects.count("feat(01-01): write the greeter") == 1
-    assert json.loads(config.read_text()) == CONFIG
+    assert json.loads(config.read_text()) == own
 
 
 @pytest.mark.slow

@@ -252,6 +252,28 @@ def test_a_milestone_with_an_open_phase_or_with_gaps_is_kept_open(project: Path)
     assert "phase 2 is not complete" in end.reason
 
 
+def test_open_items_are_named_and_listed_and_closing_twice_changes_nothing(project: Path) -> None:
+    (project / ".planning/debug").mkdir()
+    (project / ".planning/todos/pending").mkdir(parents=True)
+    (project / ".planning/debug/slow-start.md").write_text("---\nstatus: investigating\n---\n")
+    commit(project, "todos/pending/2026-01-01-docs.md", "---\ntitle: Write the docs\n---\n")
+
+    end = h.do(asked(project, CLOSE))
+
+    assert last_gaps(end) == ("done", 0), "open items alone keep no milestone open"
+    [question] = h.facts(project, "question.asked")[-1].data["inquiry"]["questions"]
+    for item in ("Debug session slow-start: investigating", "Todo: Write the docs"):
+        assert item in question["text"]
+        assert f"- {item}" in planning_file(project, "MILESTONES.md")
+    assert (project / ".planning/debug/slow-start.md").exists(), "they stay where they are"
+    before = tree(project)
+
+    again = h.do(asked(project, CLOSE))
+
+    assert again.outcome == "failed"
+    assert tree(project) == before
+
+
 def test_a_milestone_without_requirements_is_closed(project: Path) -> None:
     (project / ".planning/REQUIREMENTS.md").unlink()
     h.git(project, "commit", "-qam", "no requirements")

@@ -13,9 +13,12 @@ from gsd_core import Finding, StepHost, StepRequest, StepResult, StepType, imple
 from gsd_core.hookspecs import gsd_doctor, gsd_execute_step, gsd_steps
 
 from .installed import findings
+from .milestone import execute_audit, execute_close
 from .prompt import EXEC, execute_prompt
-from .steps import COMMANDS, execute_command, is_complete
+from .steps import COMMANDS, NEXT, command_of, execute_command, is_complete
 from .verify import execute_verify
+
+OTHERS = ("verify-work", "audit-milestone", "complete-milestone", NEXT)
 
 __all__ = ["doctor", "execute_step", "steps"]
 
@@ -23,7 +26,7 @@ __all__ = ["doctor", "execute_step", "steps"]
 @implements(gsd_doctor)
 def doctor() -> Iterable[Finding]:
     """Check that the commands are installed."""
-    needed = dict.fromkeys([*(command.name for command in COMMANDS.values()), "verify-work"])
+    needed = dict.fromkeys([*(command.name for command in COMMANDS.values()), *OTHERS])
     return tuple(findings(needed, Path.cwd()))
 
 
@@ -40,7 +43,11 @@ async def execute_step(step: StepRequest, host: StepHost) -> StepResult | None:
         return await execute_prompt(step, host)
     if step.kind == "verify":
         return await execute_verify(step, host)
+    if step.kind == "audit":
+        return await execute_audit(step, host)
+    if step.kind == "close":
+        return await execute_close(step, host)
     if step.kind == "complete" and is_complete(step):
         return StepResult(subject="the phase is marked as complete already")
-    command = COMMANDS.get(step.kind)
+    command = command_of(step)
     return await execute_command(step, host, command) if command else None

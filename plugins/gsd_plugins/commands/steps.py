@@ -14,7 +14,7 @@ from gsd_core.planning.survey import read_planning
 from .installed import INSTALL, invocation
 from .session import run_session
 
-INIT = "new-project"
+INIT, NEXT = "new-project", "new-milestone"
 MAX_WORDS = 500
 """Characters of a command's last words that the error about it quotes."""
 
@@ -40,8 +40,8 @@ async def execute_command(step: StepRequest, host: StepHost, command: Command) -
     return StepResult(subject=f"done by {invocation(command.name, step.tree)}")
 
 
-async def run_command(step: StepRequest, host: StepHost, command: Command) -> Planning:
-    """Run *command* and return the planning files after it.
+async def run_command(step: StepRequest, host: StepHost, command: Command, *, more: str = "") -> Planning:
+    """Run *command* and return the planning files after it; *more* is added to the system prompt.
 
     Raises ``Permanent`` if the command is not installed, or ended without what the step is for.
     """
@@ -49,7 +49,7 @@ async def run_command(step: StepRequest, host: StepHost, command: Command) -> Pl
     if not called:
         raise Permanent(f"the command /gsd:{command.name} is not installed", hint=INSTALL)
     prompt = f"{called} {command.arguments(step)}".rstrip()
-    more = _idea(step) if step.kind == "init" else ""
+    more = _idea(step) if step.kind == "init" else more
     result = await run_session(step, host, prompt, name=called, more=more)
     planning = await asyncio.to_thread(read_planning, step.project)
     if missing := command.missing(step, planning):
@@ -89,7 +89,7 @@ def _gone(step: StepRequest) -> str:
 
 MAX_IDEA = 100_000
 """Bytes of an idea: it is part of a command line, where Linux allows 128 KiB for one argument."""
-IDEA = "--auto (the idea document is in your system prompt, between <idea> and </idea>)"
+IDEA = "(the idea document is in your system prompt, between <idea> and </idea>)"
 
 
 def _idea(step: StepRequest) -> str:
@@ -106,8 +106,16 @@ def _idea(step: StepRequest) -> str:
     return f"The user's idea document, {step.idea.name}:\n<idea>\n{step.idea.text}\n</idea>"
 
 
+def command_of(step: StepRequest) -> Command | None:
+    """Return the command of *step*; a project whose milestones have shipped gets another one."""
+    if step.kind == "init" and step.planning.idle:
+        # It has no --auto: its first question is what to build next, which the idea answers.
+        return Command(name=NEXT, arguments=lambda step: IDEA, missing=_no_roadmap)
+    return COMMANDS.get(step.kind)
+
+
 def _no_roadmap(step: StepRequest, planning: Planning) -> str:
-    return "" if planning.phases else "there is no .planning/ROADMAP.md with phases"
+    return "" if planning.phases else "there is no .planning/ROADMAP.md with phases that are not shipped"
 
 
 # discuss
@@ -161,34 +169,15 @@ def _no_summary(step: StepRequest, planning: Planning) -> str:
     return "" if plan.summary else f"plan {name} has no SUMMARY.md"
 
 
-# audit and close
-
-
-def _version(step: StepRequest) -> str:
-    return step.detail
-
-
-def _no_audit(step: StepRequest, planning: Planning) -> str:
-    version = step.detail or planning.milestone
-    name = f"{version}-MILESTONE-AUDIT.md"
-    there = any((step.project / ".planning" / folder / name).is_file() for folder in ("", "milestones"))
-    return "" if there else f"there is no .planning/{name}"
-
-
-def _not_archived(step: StepRequest, planning: Planning) -> str:
-    version = step.detail or step.planning.milestone
-    path = f".planning/milestones/{version}-ROADMAP.md"
-    return "" if (step.project / path).is_file() else f"there is no {path}"
-
-
 COMMANDS: Mapping[str, Command] = {
-    "init": Command(name=INIT, arguments=lambda step: IDEA, missing=_no_roadmap),
+    "init": Command(name=INIT, arguments=lambda step: f"--auto {IDEA}", missing=_no_roadmap),
     "discuss": Command(
         name="discuss-phase", arguments=lambda step: f"{_number(step)} --auto", missing=_no_context
     ),
     "plan": Command(name="plan-phase", arguments=_plan_arguments, missing=_no_plans),
     "execute": Command(name="execute-phase", arguments=_execute_arguments, missing=_no_summary),
-    "audit": Command(name="audit-milestone", arguments=_version, missing=_no_audit),
-    "close": Command(name="complete-milestone", arguments=_version, missing=_not_archived),
 }
-"""The commands by the kind of step; *verify* is in :mod:`.verify`, and *complete* is a part of execute."""
+"""The commands by the kind of step.
+
+*verify* is in :mod:`.verify`, *audit* and *close* are in :mod:`.milestone`; *complete* is a part of execute.
+"""

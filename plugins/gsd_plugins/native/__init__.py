@@ -12,6 +12,24 @@ from gsd_core import StepHost, StepRequest, StepResult, StepType, implements
 from gsd_core.hookspecs import gsd_execute_step, gsd_steps
 
 from . import audit, close, complete, debug, discuss, execute, init, plan, quick, research, survey, verify
+from .audit import Decision, closing_name, gap_of
+from .audit import decide as decide_on_gaps
+from .close import confirm as confirm_close
+from .close import items_of as open_items_of
+from .close import require_complete
+
+__all__ = [
+    "Decision",
+    "closing_name",
+    "confirm_close",
+    "decide_on_gaps",
+    "execute_step",
+    "gap_of",
+    "open_items_of",
+    "require_complete",
+    "steps",
+]
+"""The hooks, and what the plugin ``commands`` shares: what is asked about a milestone is asked in one way."""
 
 Execute: TypeAlias = Callable[[StepRequest, StepHost], Awaitable[StepResult]]
 

@@ -5,7 +5,10 @@ Requirements that are known not to be met get one phase, once. What remains afte
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
+
+import attrs
 
 from gsd_core import (
     AddPhase,
@@ -25,7 +28,6 @@ from gsd_core import (
     phase_order,
 )
 from gsd_core.planning.audit import (
-    Audit,
     AuditedRequirement,
     audit,
     audit_path,
@@ -37,7 +39,7 @@ from gsd_core.planning.next_milestone import next_phase_number
 from gsd_core.planning.summary import with_notes
 
 LEAVE, ADD = "Leave them open", "Add another phase"
-MAX_SHOWN = 10
+MAX_SHOWN, MAX_GOAL = 10, 500
 
 
 def is_due(now: StepSituation) -> bool:
@@ -68,62 +70,84 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     found = audit(planning, step.project)
     earlier = read_audit(step.project, found.milestone)
     tried = earlier.texts("gap_phases")
-    added: tuple[AddPhase, ...] = ()
-    accepted = ""
+    gaps = tuple(map(gap_of, found.to_do))
     # A user who asks for an audit wants to know; the run decides what is done about it.
-    if found.to_do and not step.text:
-        adds = not tried
-        if tried:
-            answer = (await host.ask(_inquiry(found)))[0]
-            adds = answer.words == ADD
-            accepted = "" if adds or answer.is_assumption else answer.by or "a person"
-        if adds:
-            added = (_closing_phase(found, step),)
-    phases = tuple(dict.fromkeys([*tried, *(phase.number for phase in added)]))
+    decided = Decision(left=gaps) if step.text else await decide(step, host, found.milestone, gaps, tried)
     text = render_audit(
         found,
         planning,
         audited=_iso(step.now),
         # After the phase is added, the milestone is another one; and what was asked for decides nothing.
-        inputs="" if added or step.text else inputs_digest(step.planning),
-        gap_phases=phases,
-        accepted=accepted,
+        inputs="" if decided.added or step.text else inputs_digest(step.planning),
+        gap_phases=(*tried, *(phase.number for phase in decided.added)),
+        accepted=decided.accepted_by,
     )
-    open_gaps = () if added or accepted else found.to_do
     return StepResult(
         subject=f"docs: audit milestone {found.milestone}: {found.status}",
         files=(FileWrite(path=audit_path(found.milestone), text=text),),
-        changes=added,
-        outcome=Found(gaps=tuple(map(_gap, open_gaps))) if open_gaps else Done(),
+        changes=decided.added,
+        outcome=Found(gaps=decided.left) if decided.left else Done(),
     )
+
+
+@attrs.frozen(kw_only=True)
+class Decision:
+    """What is done about the gaps of an audit: phases *added* for them, or *left* open.
+
+    *accepted_by*: a person left them open, so they are no gaps of the run any more.
+    """
+
+    added: tuple[AddPhase, ...] = ()
+    left: tuple[Gap, ...] = ()
+    accepted_by: str = ""
+
+
+async def decide(
+    step: StepRequest, host: StepHost, milestone: str, gaps: Sequence[Gap], tried: Sequence[str]
+) -> Decision:
+    """Add one phase for *gaps*; if phases were added before (*tried*), ask what is done about the rest."""
+    if not gaps:
+        return Decision()
+    if tried:
+        answer = (await host.ask(_inquiry(milestone, gaps)))[0]
+        if answer.words != ADD:
+            if answer.is_assumption:
+                return Decision(left=tuple(gaps))
+            return Decision(accepted_by=answer.by or "a person")
+    return Decision(added=(_closing_phase(milestone, gaps, step),))
 
 
 def _iso(now: datetime) -> str:
     return now.isoformat(timespec="seconds")
 
 
-def _closing_phase(found: Audit, step: StepRequest) -> AddPhase:
+def closing_name(milestone: str) -> str:
+    """Return the name of the phase that is added for the gaps of a milestone."""
+    return f"Close the gaps of {milestone}"
+
+
+def _closing_phase(milestone: str, gaps: Sequence[Gap], step: StepRequest) -> AddPhase:
     last = max((phase.number for phase in step.planning.phases), key=phase_order)
-    ids = tuple(one.requirement.id for one in found.to_do)
+    known = {one.id: one.text for one in step.planning.requirements}
+    ids = tuple(dict.fromkeys(gap.about for gap in gaps if gap.about in known))
+    others = [gap.truth for gap in gaps if gap.about not in known]
     return AddPhase(
         number=next_phase_number(step.project),
-        name=f"Close the gaps of {found.milestone}",
-        goal=f"The requirements that the audit of {found.milestone} found unmet are met: {', '.join(ids)}",
+        name=closing_name(milestone),
+        goal=f"What the audit of {milestone} found unmet is met: {', '.join([*ids, *others])}"[:MAX_GOAL],
         depends_on=(last,),
         requirements=ids,
-        criteria=tuple(one.requirement.text or one.requirement.id for one in found.to_do),
+        criteria=(*(known[one] or one for one in ids), *others),
     )
 
 
-def _inquiry(found: Audit) -> Inquiry:
-    shown = [
-        f"- {one.requirement.id}: {one.requirement.text} ({one.evidence})" for one in found.to_do[:MAX_SHOWN]
-    ]
-    more = len(found.to_do) - len(shown)
+def _inquiry(milestone: str, gaps: Sequence[Gap]) -> Inquiry:
+    shown = [f"- {gap.truth} ({gap.reason})" for gap in gaps[:MAX_SHOWN]]
+    more = len(gaps) - len(shown)
     rest = [f"- and {more} more"] if more else []
     text = "\n".join(
         [
-            f"The audit of {found.milestone} has unmet requirements, after a phase for them:",
+            f"The audit of {milestone} has unmet requirements, after a phase for them:",
             *shown,
             *rest,
             "What now?",
@@ -134,9 +158,10 @@ def _inquiry(found: Audit) -> Inquiry:
         Option(label=ADD, description="plan and execute one more phase for them"),
     )
     question = Question(text=text, header="Audit", options=options, free_text=False)
-    return Inquiry(questions=(question,), reason=f"the audit of {found.milestone}")
+    return Inquiry(questions=(question,), reason=f"the audit of {milestone}")
 
 
-def _gap(one: AuditedRequirement) -> Gap:
+def gap_of(one: AuditedRequirement) -> Gap:
+    """Return the gap of a requirement that is not met."""
     text = f"{one.requirement.id}: {one.requirement.text}"
     return Gap(truth=text, reason=one.evidence, about=one.requirement.id, found_by="audit")

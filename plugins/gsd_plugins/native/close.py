@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gsd_core import (
     FileMove,
@@ -29,6 +29,7 @@ from gsd_core.planning.milestone_close import (
     milestones_entry,
     shipped,
 )
+from gsd_core.planning.open_items import open_items
 from gsd_core.planning.state import close_milestone
 from gsd_core.planning.summary import with_notes
 
@@ -36,7 +37,7 @@ from .paths import date_of
 
 ARCHIVE = ".planning/milestones"
 PHASES = ".planning/phases/"
-KEEP, CLOSE = "Keep it open", "Close it with these gaps"
+KEEP, CLOSE = "Keep it open", "Close it"
 WITH_TAG, WITHOUT_TAG = "with a tag", "without a tag"
 """The words with which ``gsd milestone complete --tag`` and ``--no-tag`` ask for the step."""
 MAX_SHOWN = 10
@@ -62,29 +63,49 @@ step_type = StepType(
 
 
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
-    """Archive the milestone; ask first if its audit has gaps."""
+    """Archive the milestone; ask first if anything is open."""
     planning = with_notes(step.planning, step.project)
     _check(step)
     found = audit(planning, step.project)
-    if found.status == "gaps_found" and not _accepted(step):
-        answer = (await host.ask(_inquiry(found)))[0]
-        if answer.words != CLOSE:
-            raise Permanent(
-                f"{found.milestone} has gaps and is kept open",
-                hint=f"see what is missing with: gsd milestone audit, and in {audit_path(found.milestone)}",
-            )
+    left = items_of(found, step)
+    await confirm(step, host, found, left)
     about = shipped(planning, step.project, date_of(step))
     moved, removed = tuple(_moves(step, about)), tuple(_removed(step))
     return StepResult(
         subject=f"chore: complete milestone {about.label}",
-        files=tuple(_files(step, about, found)),
+        files=tuple(_files(step, about, found, left)),
         moved=moved,
         removed=removed,
         tag=_tag(step, about),
     )
 
 
-def _check(step: StepRequest) -> None:
+def items_of(found: Audit, step: StepRequest) -> tuple[str, ...]:
+    """Return what is open besides the requirements: what the audit lists, and other files of GSD."""
+    listed = [f"Phase {number}: {item}" for number, items in found.debt.items() for item in items]
+    return (*listed, *open_items(step.planning, step.project))
+
+
+async def confirm(step: StepRequest, host: StepHost, found: Audit, left: Sequence[str]) -> str:
+    """Ask whether a milestone with gaps or open items is closed; return who agreed, if anybody was asked.
+
+    Gaps that a person left open after the audit need no second answer. Raises ``Permanent`` if it is kept
+    open.
+    """
+    gaps = () if _accepted(step) else gaps_in_words(found)
+    if not gaps and not left:
+        return ""
+    answer = (await host.ask(_inquiry(found.milestone, gaps, left)))[0]
+    if answer.words != CLOSE:
+        raise Permanent(
+            f"{found.milestone} has {'gaps' if gaps else 'open items'} and is kept open",
+            hint=f"see what is missing with: gsd milestone audit, and in {audit_path(found.milestone)}",
+        )
+    return answer.by or "a person"
+
+
+def require_complete(step: StepRequest) -> None:
+    """Raise ``Permanent`` unless all phases of the milestone are complete."""
     planning = step.planning
     if not planning.phases:
         raise Permanent(f"there is no milestone to close: {planning.idle or 'the project has no phases'}")
@@ -94,6 +115,11 @@ def _check(step: StepRequest) -> None:
             f"{planning.milestone} cannot be closed: phase {', '.join(left)} is not complete",
             hint="complete it with: gsd run",
         )
+
+
+def _check(step: StepRequest) -> None:
+    planning = step.planning
+    require_complete(step)
     if (step.project / f"{ARCHIVE}/{planning.milestone}-ROADMAP.md").exists():
         raise Permanent(
             f"{planning.milestone} is archived already, in {ARCHIVE}",
@@ -107,28 +133,39 @@ def _accepted(step: StepRequest) -> bool:
     return bool(head.text("gaps_accepted_by")) and head.text("inputs") == inputs_digest(step.planning)
 
 
-def _inquiry(found: Audit) -> Inquiry:
-    gaps = [f"{one.requirement.id}: {one.status}, {one.evidence}" for one in found.gaps]
-    gaps += [f"phase {number} is not verified" for number in found.unverified]
-    more = [f"- and {len(gaps) - MAX_SHOWN} more"] if len(gaps) > MAX_SHOWN else []
-    lines = [f"{found.milestone} has gaps:", *(f"- {gap}" for gap in gaps[:MAX_SHOWN]), *more]
-    question = Question(
-        text="\n".join([*lines, "Close it all the same?"]),
-        header="Close",
-        options=(
-            Option(label=KEEP, description="nothing is archived", recommended=True),
-            Option(label=CLOSE, description="they are listed in MILESTONES.md as known gaps"),
-        ),
-        free_text=False,
+def gaps_in_words(found: Audit) -> tuple[str, ...]:
+    """Return the requirements that are not satisfied, and the phases without a verification."""
+    gaps = [
+        f"{one.requirement.id}: {one.requirement.text} ({one.status}: {one.evidence})" for one in found.gaps
+    ]
+    return (*gaps, *(f"Phase {number} was not verified" for number in found.unverified))
+
+
+def _inquiry(milestone: str, gaps: Sequence[str], left: Sequence[str]) -> Inquiry:
+    lines = [
+        *_shown(f"{milestone} has gaps:", gaps),
+        *_shown(f"{milestone} has open items:", left),
+        "Close it all the same?",
+    ]
+    # Open items are normal, and stay where they are. Gaps are promises that nobody has kept.
+    options = (
+        Option(label=KEEP, description="nothing is archived", recommended=bool(gaps)),
+        Option(label=CLOSE, description="MILESTONES.md lists what is open", recommended=not gaps),
     )
-    return Inquiry(questions=(question,), reason=f"closing {found.milestone}")
+    question = Question(text="\n".join(lines), header="Close", options=options, free_text=False)
+    return Inquiry(questions=(question,), reason=f"closing {milestone}")
 
 
-def _files(step: StepRequest, about: Shipped, found: Audit) -> Iterator[FileWrite]:
+def _shown(title: str, items: Sequence[str]) -> list[str]:
+    if not items:
+        return []
+    more = [f"- and {len(items) - MAX_SHOWN} more"] if len(items) > MAX_SHOWN else []
+    return [title, *(f"- {item}" for item in items[:MAX_SHOWN]), *more]
+
+
+def _files(step: StepRequest, about: Shipped, found: Audit, left: Sequence[str]) -> Iterator[FileWrite]:
     """Yield the archives first, then the files that continue."""
     documents = step.planning.documents
-    known_gaps = [f"{one.requirement.id}: {one.requirement.text} ({one.evidence})" for one in found.gaps]
-    known_gaps += [f"Phase {number} was not verified" for number in found.unverified]
     met = [one.requirement for one in found.requirements if one.status == "satisfied"]
     base = f"{ARCHIVE}/{about.version}"
     yield FileWrite(path=f"{base}-ROADMAP.md", text=documents["ROADMAP.md"])
@@ -137,7 +174,7 @@ def _files(step: StepRequest, about: Shipped, found: Audit) -> Iterator[FileWrit
     if not _is_current(step):
         text = render_audit(found, step.planning, audited=step.now.isoformat(timespec="seconds"))
         yield FileWrite(path=f"{base}-MILESTONE-AUDIT.md", text=text)
-    entry = milestones_entry(documents.get("MILESTONES.md", ""), about, known_gaps)
+    entry = milestones_entry(documents.get("MILESTONES.md", ""), about, gaps_in_words(found), left)
     yield FileWrite(path=".planning/MILESTONES.md", text=entry)
     if text := documents.get("PROJECT.md"):
         yield FileWrite(path=".planning/PROJECT.md", text=evolve_project(text, about, met))
