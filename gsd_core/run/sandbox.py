@@ -165,12 +165,15 @@ class Confinement:
 
     def protects(self, path: Path) -> bool:
         """Whether no process in here can change the file of the host at *path*."""
-        if self.home is None:
-            return False
-        for place in reversed(self.places):
-            if path == place.path or place.path in path.parents:
-                return not place.writable or place.source != place.path
-        return True
+        return self.home is not None and is_protected(path, self.places)
+
+
+def is_protected(path: Path, places: Sequence[Place]) -> bool:
+    """Whether a process that sees *places* cannot change the file of the host at *path*."""
+    for place in reversed(places):
+        if path == place.path or place.path in path.parents:
+            return not place.writable or place.source != place.path
+    return True
 
 
 async def choose_sandbox(
