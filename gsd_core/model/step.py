@@ -277,7 +277,8 @@ class StepSituation:
     phase, or of the whole run if there is no phase, in the order in which they were completed. *idea* is the
     text of the idea document, if the run has one. *files* are the paths that git tracks, at most 20,000, if
     the project has no phases yet. *audit* and *close*: whether the milestone is to be audited, and closed,
-    once all its phases are complete. *workflow* is the plugin whose way of executing the steps the user chose.
+    once all its phases are complete. *workflow* is the plugin whose way of executing the steps the user
+    chose.
     """
 
     project: Path

@@ -191,7 +191,9 @@ def test_a_required_sandbox_that_is_missing_ends_the_start(project: Project, giv
     assert not project.journal_file.exists() or project.facts() == []
 
 
-@pytest.mark.parametrize("line", ['sandbox = "off"', 'sandbox = "auto"', "sandboxes = []"])
+@pytest.mark.parametrize(
+    "line", ['sandbox = "off"', 'sandbox = "auto"', "sandboxes = []", "checks_share_caches = true"]
+)
 def test_a_project_cannot_weaken_the_sandbox_even_if_it_is_trusted(project: Project, line: str) -> None:
     project.create()
     (project.root / "gsd.toml").write_text(f"[run]\n{line}\n")
