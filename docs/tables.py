@@ -120,6 +120,11 @@ FACTS: dict[str, tuple[str, str]] = {
         "because the agents cannot; or, with *owned*, by an agent that owns the planning",
         "paths, owned",
     ),
+    "guard.confined": (
+        "which of the agent *calls* in progress are in a sandbox, with the *places* that each sees there; "
+        "after a crash, changes of what they could not write are a person's, and stay",
+        "calls, places",
+    ),
     "config.overlaid": (
         "`.planning/config.json` is about to get other values for an agent call: *put* are these, *before* "
         "the user's own, in lists that are empty for a missing one; *clean*: the file was committed",

@@ -85,6 +85,11 @@ def lower_only(value: Any, otherwise: Any) -> bool:
     return otherwise is None or (value is not None and value <= otherwise)
 
 
+def is_off(value: Any, otherwise: Any) -> bool:
+    """Whether *value* turns off what might weaken a protection, for *harmless*."""
+    return value is False
+
+
 def is_required(value: Any, otherwise: Any) -> bool:
     """Whether *value* requires a protection, for *harmless*; anything else might weaken it."""
     return bool(value == "required")
@@ -127,12 +132,14 @@ class RunSettings:
     commands, which is the same as ``commands`` in front of *execute*. *sandbox*: whether to confine what a
     model or a repository wrote: ``auto`` if a sandbox works on this machine, ``required`` not to run without
     one, ``off`` never. *sandbox_caches*: whether a project's private home in the sandbox begins with copies
-    of the user's package caches. *phases*: a range such as ``1-3,5,7.1``. *gap_rounds*: how often a phase
-    may be planned again for the gaps that its verification found. *audit*: whether a milestone is audited
-    when its phases are complete, which costs no tokens. *close_milestone*: whether it is then closed:
-    archived and tagged. *wait_for_answers*: how long an unattended run waits for an answer before it exits.
-    *co_authored_by*: the value of a trailer ``Co-Authored-By`` in every commit of the run, such as
-    ``Claude <noreply@anthropic.com>``; none if it is empty.
+    of the user's package caches. *checks_share_caches*: whether checks and commit hooks use the package
+    caches of the agents, instead of empty ones; it is faster, but an agent can change them. *phases*: a range
+    such as ``1-3,5,7.1``. *gap_rounds*: how often a phase may be planned again for the gaps that its
+    verification found. *audit*: whether a milestone is audited when its phases are complete, which costs no
+    tokens. *close_milestone*: whether it is then closed: archived and tagged. *wait_for_answers*: how long an
+    unattended run waits for an answer before it exits. *co_authored_by*: the value of a trailer
+    ``Co-Authored-By`` in every commit of the run, such as ``Claude <noreply@anthropic.com>``; none if it is
+    empty.
     """
 
     agent: tuple[str, ...] = setting(("claude",), flag="--agent", help="agent plugin to use")
@@ -150,6 +157,7 @@ class RunSettings:
     )
     sandboxes: tuple[str, ...] = setting(("bubblewrap", "seatbelt"), consent=True)
     sandbox_caches: bool = setting(True, harmless=True)
+    checks_share_caches: bool = setting(False, harmless=is_off, consent=True)
     phases: str = setting("", flag="--phases", help="phases to run, such as 1-3,5,7.1", harmless=True)
     only: str = setting("", flag="--only", help="run this phase only", harmless=True)
     skip_verify: bool = setting(

@@ -49,7 +49,7 @@ from gsd_core.processes import end_marked, start_time
 from gsd_core.sanitize import clip, redact, safe_data, safe_text
 
 from .callbacks import Callbacks
-from .guard import check_seal, found_before, guarded
+from .guard import check_seal, found_before, guarded, record_confinement
 from .overlay import overlaid
 from .permission import POLICY_LIMIT, StepGate
 from .questions import ask
@@ -186,6 +186,7 @@ class AgentCall:
                     self.task.tree, writable=self.task.writable, owns_planning=self.task.owns_planning
                 )
                 self.inside = await self.exchange.enter_async_context(around)
+                record_confinement(self.run, step=self.step, attempt=self.attempt)
         return await self.inside.command(command, environment, places=places, descriptors=descriptors)
 
     @property

@@ -7,6 +7,9 @@ githooks(5) describes: ``pre-commit``, ``prepare-commit-msg``, ``commit-msg``, t
 They see the throwaway git directory. Its index has what is about to be committed, and what a hook adds to it
 or takes out of it counts; the contents are those in the work tree, as for any commit of named files. Other
 hooks, such as ``reference-transaction``, do not run in a sandbox.
+
+The home is a new one for each commit. husky, for one, runs a file in it before each hook, so an agent could
+skip them all.
 """
 
 from __future__ import annotations
@@ -62,7 +65,7 @@ async def commit_with_hooks(
     # Hooks run at the top of the work tree, above a project in a subfolder, which stays protected.
     protected = [Place(path=path, source=path) for name in PROJECT if (path := run.root / name).exists()]
     places = (*(protected if found.top != run.root else ()), *found.places)
-    async with run.sandbox.around(found.top, places=places) as inside:
+    async with run.sandbox.around(found.top, places=places, new_home=True) as inside:
         hooks = _Hooks(run=run, inside=inside, found=found)
         text = await run.git.call(partial(full_message, run.git.command, subject, body, trailers))
         await hooks.prepare(paths)

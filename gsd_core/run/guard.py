@@ -10,7 +10,8 @@ The commits that the run itself makes for an agent (``task_done``) are expected:
 While an agent works that owns the planning (:class:`gsd_core.AgentTask`), changes of ``.planning/`` and new
 commits, branches and tags are accepted and recorded.
 An agent in a sandbox cannot change the protected state. What changes there during its call was changed by a
-person, and is accepted and recorded.
+person, and is accepted and recorded. The journal has which calls in progress are confined, so that the same
+holds for a call that the death of this process ended.
 """
 
 from __future__ import annotations
@@ -28,10 +29,12 @@ import attrs
 
 from gsd_core.errors import Interference, Permanent
 from gsd_core.journal.codec import structure, unstructure
+from gsd_core.journal.schema import Record
+from gsd_core.model.sandbox import Place
 from gsd_core.sanitize import one_line
 
 from .runtime import Run
-from .sandbox import Confinement
+from .sandbox import Confinement, is_protected
 from .seal import Changes, Difference, Mark, Seal
 
 log = logging.getLogger(__name__)
@@ -63,6 +66,9 @@ async def guarded(
         _keep(run, run.seal)
     run.guarded += 1
     run.guards.append(inside)
+    # If a call is alone and not confined yet, nothing has been said about it, and it counts as unconfined.
+    if len(run.guards) > 1 or inside() is not None:
+        record_confinement(run, step=step, attempt=attempt)
     try:
         yield notes
     except BaseException:
@@ -76,6 +82,27 @@ async def guarded(
         run.guarded -= 1
         run.owners -= owned
         run.guards.remove(inside)
+        if run.guards:
+            record_confinement(run, step=step, attempt=attempt)
+
+
+def record_confinement(run: Run, *, step: str, attempt: int) -> None:
+    """Record which of the calls in progress are in a sandbox, and what they see there.
+
+    Call it before the first process of a confinement starts, and when a call begins or ends beside others:
+    if this process is killed, the next one decides by it whether a change was a person's.
+    """
+    confined = [each for inside in run.guards if (each := inside()) and each.home is not None]
+    places = [
+        [
+            {"path": str(place.path), "writable": place.writable and place.source == place.path}
+            for place in each
+        ]
+        for each in (one.places for one in confined)
+    ]
+    if len(run.guards) > 1 or places:
+        data = {"calls": len(run.guards), "places": places}
+        run.record("guard.confined", data, step=step, attempt=attempt)
 
 
 async def _to_its_end(run: Run, step: str, attempt: int) -> tuple[str, ...]:
@@ -109,8 +136,7 @@ async def _check(run: Run, step: str, attempt: int) -> tuple[str, ...]:
     changes = await run.git.call(compare)
     if changes.edited:
         run.seal = attrs.evolve(run.seal, files=_with_edits(run.seal, changes))
-        listed = [one_line(path, MAX_LENGTH) for path in sorted(changes.edited)[:MAX_LISTED]]
-        run.record("guard.accepted", {"paths": listed, "owned": owned}, step=step, attempt=attempt)
+        _record_accepted(run, changes, step, attempt, owned=owned)
     if not changes.differences:
         # The run's own commits, and what others do: fetched branches, other worktrees and projects.
         run.seal = attrs.evolve(run.seal, refs=changes.now)
@@ -129,6 +155,11 @@ def _protected(run: Run) -> Callable[[Path], bool]:
     """Return whether none of the calls in progress can change a file: all are in a sandbox without it."""
     around = [inside() for inside in run.guards]
     return lambda path: all(each is not None and each.protects(path) for each in around)
+
+
+def _record_accepted(run: Run, changes: Changes, step: str, attempt: int, *, owned: bool) -> None:
+    listed = [one_line(path, MAX_LENGTH) for path in sorted(changes.edited)[:MAX_LISTED]]
+    run.record("guard.accepted", {"paths": listed, "owned": owned}, step=step, attempt=attempt)
 
 
 def _with_edits(seal: Seal, changes: Changes) -> dict[str, Mark]:
@@ -195,11 +226,20 @@ def _keep(run: Run, seal: Seal) -> None:
     run.effects.write(run.sealer.store / SEAL, json.dumps(data))
 
 
-def _open_seal(run: Run) -> tuple[Seal, datetime, bool] | None:
-    """Return the seal of a call that a killed process left open, with the time of its last sign of life.
+@attrs.frozen(kw_only=True)
+class _OpenSeal:
+    """The *seal* of a call that a killed process left open, and its last sign of life, *seen*.
 
-    The third value is whether an agent worked that owns the planning.
+    *owned*: an agent worked that owns the planning. *protects*: which files no call in progress could change.
     """
+
+    seal: Seal
+    seen: datetime
+    owned: bool
+    protects: Callable[[Path], bool]
+
+
+def _open_seal(run: Run) -> _OpenSeal | None:
     assert run.sealer is not None
     try:
         data = json.loads((run.sealer.store / SEAL).read_text(encoding="utf-8"))
@@ -212,32 +252,51 @@ def _open_seal(run: Run) -> tuple[Seal, datetime, bool] | None:
         return None
     before = [fact.at for fact in run.journal.events(after=max(0, seq - 1), run=run.id) if fact.seq <= seq]
     times = [*before, *(fact.at for fact in after)]
-    return (seal, max(times), owned) if times else None
+    if not times:
+        return None
+    return _OpenSeal(seal=seal, seen=max(times), owned=owned, protects=_protected_then(after))
+
+
+def _protected_then(facts: Sequence[Record]) -> Callable[[Path], bool]:
+    """Return whether none of the calls in progress at the end of *facts* could change a file.
+
+    An older run has not recorded which are confined. Then any could, as if there were no sandbox.
+    """
+    said = [fact.data for fact in facts if fact.kind == "guard.confined"]
+    if not said or not said[-1]["places"] or len(said[-1]["places"]) != said[-1]["calls"]:
+        return lambda _: False
+    calls = [
+        [Place(path=Path(one["path"]), source=Path(one["path"]), writable=one["writable"]) for one in places]
+        for places in said[-1]["places"]
+    ]
+    return lambda path: all(is_protected(path, places) for places in calls)
 
 
 async def finish(run: Run) -> bool:
     """Undo what a killed process had found or not seen yet; return whether there was anything.
 
-    Changes after its last sign of life stay, because a person made them. Call it when the processes
-    of the killed run have ended.
+    Changes after its last sign of life stay, because a person made them, and so do those of files that the
+    agents could not change in their sandbox. Call it when the processes of the killed run have ended.
     """
     assert run.sealer is not None
     kept = _open_seal(run)
     if kept is None:
         return False
-    seal, seen, owned = kept
     known = {fact.data["commit"] for fact in run.journal.events(run=run.id, kinds=["task.committed"])}
     for fact in run.journal.events(run=run.id, kinds=["task.committing"]):
         keys = {"GSD-Run": run.id, "GSD-Step": fact.step, "GSD-Task": fact.data["task"]}
         if commit := await run.git.find(keys, since=fact.data["parent"]):
             known.add(commit)
-    until = (seen + LATE).timestamp()
-    changes = await run.git.call(partial(run.sealer.compare, seal, known, until=until, owned=owned))
-    if not changes.differences:
-        return False
+    until = (kept.seen + LATE).timestamp()
+    compare = partial(run.sealer.compare, kept.seal, known, until=until, owned=kept.owned)
+    changes = await run.git.call(partial(compare, accepted=kept.protects))
     running = [record for record in run.state.steps.values() if record.status == "running"]
     step, attempt = (str(running[0].id), running[0].attempt) if running else ("", 0)
-    where, _ = await _undo(run, seal, changes, step, attempt)
+    if changes.edited:
+        _record_accepted(run, changes, step, attempt, owned=kept.owned)
+    if not changes.differences:
+        return False
+    where, _ = await _undo(run, kept.seal, changes, step, attempt)
     log.warning(
         "the last process was killed while an agent worked; undone: %s (kept in %s)",
         one_line("; ".join(difference.what for difference in changes.differences), MAX_LENGTH),

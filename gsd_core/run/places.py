@@ -73,13 +73,13 @@ def prepare(
     writable: bool,
     git: Path | None,
     home: Path,
-    shared: Sequence[Path] = (),
+    before: Sequence[Place] = (),
     owned: Sequence[Place] | None = None,
 ) -> tuple[Place, ...]:
     """Return the places for a process that works in *tree*, the project itself or a checkout of it.
 
     *git* is the result of ``gsd_core.git.throwaway.make`` for *tree*; *home* that of
-    ``gsd_core.run.private_home.private_home``, and *shared* are folders that it has links into. *writable*:
+    ``gsd_core.run.private_home.private_home``, and *before* are places that it has links into. *writable*:
     whether it may change the files of *tree*.
     *owned*: the process may write ``.planning/``, and uses the real git directory: see :func:`owned_places`.
 
@@ -97,7 +97,8 @@ def prepare(
         if folder == Path("/") or (real and real.is_relative_to(folder)):
             message = f"the project {str(folder)!r} contains the user's home folder"
             raise ProjectError(message, hint="use a separate folder for the project")
-    places = [place for place in home_places(home, *shared) if not _is_in(place.path, project, tree)]
+    of_home = (*before, *home_places(home))
+    places = [place for place in of_home if not _is_in(place.path, project, tree)]
     is_checkout = not tree.is_relative_to(project)
     if copy and copy.top != tree:
         # In a monorepo, the packages beside the project are needed to build it.

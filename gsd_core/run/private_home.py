@@ -10,8 +10,10 @@ way out of the sandbox: what an agent puts into ``~/.cargo/registry/src`` would 
 user's next build. So the first run copies the caches (without using disk space, where the file system can
 share blocks), and later runs of the project find what earlier ones downloaded, also offline.
 
-A check gets a new home each time, which shares only the caches with the private one: a tool, a configuration
-file or a Python package that an agent left in its home would decide how the check of its own work ends.
+A check and a commit hook get a new home each time: a tool, a configuration file or a Python package that an
+agent left in its home would decide how the check of its own work ends. So would a wheel, a crate or a test
+result in a cache, which the tools that find it there do not verify. So the caches are new as well, unless
+the user has them shared. A read-only cache is not enough: npm, cargo and Maven fail if they cannot write.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
+import attrs
 import platformdirs
 
 from gsd_core.model.sandbox import Place
@@ -63,7 +66,15 @@ Everything else is removed when a run starts, so that a configuration file which
 (``.npmrc``, ``.gitconfig``, ``.bashrc``) does not decide how the next run's checks end."""
 
 SHARED = (*CACHES, ".cache/go-build", ".cache/node-gyp", ".cache/pre-commit")
-"""What checks share with agents: caches without which each check would download or build everything again."""
+"""What checks share with agents if the user wants it: caches without which each check downloads and builds
+everything again."""
+
+INSTALLED = (".cache/ms-playwright", ".cache/Cypress", ".yarn/berry/cache")
+"""What the tools do not download again if it is missing, like a ``node_modules`` in the home: browsers, and
+the packages of Yarn's projects without ``node_modules``. Checks see the agents', read-only."""
+
+GO_DOWNLOADS = "go/pkg/mod/cache/download"
+"""The zip files of Go's modules, in the layout of a module proxy: https://go.dev/ref/mod#module-cache."""
 
 MAX_BYTES, MAX_FILES = 100 << 20, 20_000
 """How large a cache may be to be copied, on a file system that cannot share blocks between files."""
@@ -144,20 +155,42 @@ def private_home(root: Path, *, caches: bool = True) -> Path:
     return home
 
 
-def check_home(home: Path, folder: Path) -> Path:
-    """Make a new home for one check in *folder*, and return it; it shares the caches of the private *home*.
+@attrs.frozen(kw_only=True)
+class CheckHome:
+    """The *home* of one check, and the *places* and *variables* that its processes need in addition."""
 
-    The process has to see *home* too. Raises ``OSError``.
+    home: Path
+    places: tuple[Place, ...]
+    variables: Mapping[str, str]
+
+
+def check_home(home: Path, folder: Path, *, shares_caches: bool = False) -> CheckHome:
+    """Make a new home for one check in *folder*.
+
+    *shares_caches*: it uses the caches of the private *home*, and can change them. Else the check sees that
+    home read-only, and uses only what is :data:`INSTALLED` there, and Go's modules, whose checksums Go
+    compares with the project's ``go.sum``. Raises ``OSError``.
     """
     made = folder.resolve() / "home"
     made.mkdir(mode=0o700)
-    for name in SHARED:
-        # A program cannot make a folder where a link leads nowhere, as after `go clean -modcache`.
-        if os.path.realpath(home / name) == str(home / name) and (home / name).is_dir():
+    for name in SHARED if shares_caches else INSTALLED:
+        if _is_real_folder(home, name):
             (made / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             (made / name).symlink_to(home / name)
     _furnish(made)
-    return made
+    variables: dict[str, str] = {}
+    if not shares_caches and _is_real_folder(home, GO_DOWNLOADS):
+        variables["GOPROXY"] = f"{(home / GO_DOWNLOADS).as_uri()},direct"
+    # The whole home and not single folders of it: an agent that is at work could replace one by a link to
+    # anywhere before it is mounted. Links in the home are followed inside the sandbox only.
+    places = (Place(path=home, source=home, writable=shares_caches),)
+    return CheckHome(home=made, places=places, variables=variables)
+
+
+def _is_real_folder(home: Path, name: str) -> bool:
+    """Whether an agent left a folder at that place, neither nothing nor a link to something else."""
+    # A program cannot make a folder where a link leads nowhere, as after `go clean -modcache`.
+    return os.path.realpath(home / name) == str(home / name) and (home / name).is_dir()
 
 
 def _furnish(home: Path) -> None:
@@ -199,17 +232,14 @@ def empty_home(folder: Path) -> Path:
     return home
 
 
-def home_places(home: Path, *shared: Path) -> tuple[Place, ...]:
-    """Return what a confined process sees of the home that :func:`private_home` made, and of the real one.
-
-    *shared* are folders that *home* has links into, and that may be changed.
-    """
+def home_places(home: Path) -> tuple[Place, ...]:
+    """Return what a confined process sees of the home that :func:`private_home` made, and of the real one."""
     users = home.parent / "passwd"
     places = [Place(path=path, source=path) for path in installed_programs()]
     if sys.platform == "linux":
         # Some programs, such as Java, ask the list of users for the home folder.
         places.append(Place(path=Path("/etc/passwd"), source=users))
-    return (*places, *(Place(path=path, source=path, writable=True) for path in (*shared, home)))
+    return (*places, Place(path=home, source=home, writable=True))
 
 
 def home_environment(environment: Mapping[str, str], home: Path) -> dict[str, str]:

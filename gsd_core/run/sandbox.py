@@ -49,14 +49,15 @@ class Sandbox:
     """How a run starts processes: *name* is that of the sandbox's plugin, empty if nothing is confined.
 
     *home* is the private home of all its processes.
-    *why* says why nothing is; *fixes* is what to do about it. *root* is the project. *entered* are the
-    confinements in use.
+    *shares_caches*: checks use the package caches in it. *why* says why nothing is confined; *fixes* is what
+    to do about it. *root* is the project. *entered* are the confinements in use.
     """
 
     root: Path
     hooks: Hooks
     name: str = ""
     home: Path | None = None
+    shares_caches: bool = False
     why: str = ""
     fixes: tuple[str, ...] = ()
     entered: list[Confinement] = attrs.field(factory=lambda: list[Confinement](), init=False, eq=False)
@@ -86,9 +87,9 @@ class Sandbox:
 
         *owns_planning*: they may write ``.planning/``, and use the real git directory instead, without its
         settings, hooks and journal. *places* are more of them. With *new_home*, the home has nothing that
-        other processes left, except for package caches. All processes that are started in the same
-        confinement share its git directory, so that a stash of one is there for the next. It is removed at
-        the end.
+        other processes left: see :func:`gsd_core.run.private_home.check_home`. All processes that are
+        started in the same confinement share its git directory, so that a stash of one is there for the
+        next. It is removed at the end.
         """
         home = self.home
         if home is None:
@@ -101,12 +102,22 @@ class Sandbox:
             command = Command(root=tree)
             git = None if owns_planning else await asyncio.to_thread(make, command, folder)
             owned = await asyncio.to_thread(owned_places, command, folder) if owns_planning else None
-            shared = (home,) if new_home else ()
+            before: tuple[Place, ...] = ()
+            variables: Mapping[str, str] = {}
             if new_home:
-                home = await asyncio.to_thread(check_home, home, folder)
+                make_home = partial(check_home, home, folder, shares_caches=self.shares_caches)
+                made = await asyncio.to_thread(make_home)
+                home, before, variables = made.home, made.places, made.variables
             prepared = partial(prepare, self.root, tree, writable=writable, git=git, home=home)
-            found = await asyncio.to_thread(partial(prepared, shared=shared, owned=owned))
-            inside = Confinement(sandbox=self, tree=tree, places=(*found, *places), home=home, git=git)
+            found = await asyncio.to_thread(partial(prepared, before=before, owned=owned))
+            inside = Confinement(
+                sandbox=self,
+                tree=tree,
+                places=(*found, *places),
+                home=home,
+                git=git,
+                variables=variables,
+            )
             self.entered.append(inside)
             try:
                 yield inside
@@ -122,7 +133,8 @@ class Sandbox:
 class Confinement:
     """What processes in *tree* may see and change; without a sandbox, everything that the user may.
 
-    *git* is the throwaway git directory that they see instead of the real one, *home* their private home.
+    *git* is the throwaway git directory that they see instead of the real one, *home* their private home,
+    and *variables* are added to their environment.
     """
 
     sandbox: Sandbox
@@ -130,6 +142,7 @@ class Confinement:
     places: tuple[Place, ...] = ()
     home: Path | None = None
     git: Path | None = None
+    variables: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
     async def command(
         self,
@@ -148,7 +161,7 @@ class Confinement:
         process = ConfinedProcess(
             command=tuple(command),
             cwd=self.tree,
-            environment=home_environment(environment, self.home),
+            environment={**home_environment(environment, self.home), **self.variables},
             places=(*self.places, *places),
             home=self.home,
             descriptors=tuple(descriptors),
@@ -165,12 +178,15 @@ class Confinement:
 
     def protects(self, path: Path) -> bool:
         """Whether no process in here can change the file of the host at *path*."""
-        if self.home is None:
-            return False
-        for place in reversed(self.places):
-            if path == place.path or place.path in path.parents:
-                return not place.writable or place.source != place.path
-        return True
+        return self.home is not None and is_protected(path, self.places)
+
+
+def is_protected(path: Path, places: Sequence[Place]) -> bool:
+    """Whether a process that sees *places* cannot change the file of the host at *path*."""
+    for place in reversed(places):
+        if path == place.path or place.path in path.parents:
+            return not place.writable or place.source != place.path
+    return True
 
 
 async def choose_sandbox(
@@ -200,7 +216,8 @@ async def choose_sandbox(
         if home is None:
             owner = root if is_locked else root / UNLOCKED
             home = await asyncio.to_thread(private_home, owner, caches=settings.sandbox_caches)
-        sandbox = Sandbox(root=root, hooks=hooks, name=name, home=home)
+        shares = settings.checks_share_caches
+        sandbox = Sandbox(root=root, hooks=hooks, name=name, home=home, shares_caches=shares)
         problem = await _problem_with(sandbox)
         if problem is None:
             return sandbox

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
 from pathlib import Path
 
@@ -119,6 +120,52 @@ def test_after_a_kill_nothing_is_left_running_and_the_run_resumes(confined: Proj
 
 
 @pytest.mark.slow
+def test_what_a_person_changed_before_the_kill_of_a_confined_call_stays(confined: Project) -> None:
+    """Even if the sandbox is missing at the next start. Without a record, the agent may have done it."""
+    once = "test -e seen || { touch seen; echo x >> .planning/PROJECT.md; git tag forged; sleep 600; }"
+    arguments = agent(confined, once)
+    started = confined.start("run", EXAMPLE, *arguments, "--yes")
+    assert started.until((confined.root / "seen").exists), started.output
+    edited, notes = confined.root / ".planning" / "PROJECT.md", confined.root / ".claude" / "notes.md"
+    mine = edited.read_text() + "\nMine.\n"
+    edited.write_text(mine)
+    notes.write_text("mine\n")
+    git(confined.root, "tag", "mine")
+    git(confined.root, "config", "alias.mine", "status")
+    started.kill()
+    last = confined.facts()[-1].seq
+    seal = confined.journal_file.parent / "guard" / "seal.json"
+    sealed = seal.read_text()
+
+    def resume() -> str:
+        """Resume until the killed attempt is settled, and return what was printed."""
+        again = confined.start("resume", *arguments[:-2], "--yes", "--allow-dirty", "--sandbox", "off")
+        assert again.until(lambda: [f for f in confined.facts("attempt.lost") if f.seq > last]), again.output
+        return again.kill(group=True).err
+
+    said = resume()
+
+    assert "undone" not in said
+    assert confined.facts("guard.found") == []
+    accepted = {path for fact in confined.facts("guard.accepted") for path in fact.data["paths"]}
+    assert {".planning/PROJECT.md", ".claude/notes.md"} <= accepted
+    assert (edited.read_text(), notes.exists()) == (mine, True)
+    assert git(confined.root, "tag").split() == ["mine"]
+    assert git(confined.root, "config", "alias.mine").strip() == "status"
+
+    # The same start, after a version that did not record it.
+    with sqlite3.connect(confined.journal_file) as journal:
+        assert journal.execute("DELETE FROM event WHERE kind = 'guard.confined'").rowcount > 0
+        journal.execute("DELETE FROM event WHERE seq > ?", (last,))
+    seal.write_text(sealed)
+
+    assert "undone: " in resume()
+    undone = {what for fact in confined.facts("guard.found") for what in fact.data["what"]}
+    assert {".planning/PROJECT.md was changed", "refs/tags/mine was created"} <= undone
+    assert ("Mine." in edited.read_text(), notes.exists()) == (False, False)
+
+
+@pytest.mark.slow
 def test_without_a_sandbox_a_run_says_so_once_and_goes_on(project: Project) -> None:
     project.create()
     project.environment = no_problems()
@@ -144,7 +191,9 @@ def test_a_required_sandbox_that_is_missing_ends_the_start(project: Project, giv
     assert not project.journal_file.exists() or project.facts() == []
 
 
-@pytest.mark.parametrize("line", ['sandbox = "off"', 'sandbox = "auto"', "sandboxes = []"])
+@pytest.mark.parametrize(
+    "line", ['sandbox = "off"', 'sandbox = "auto"', "sandboxes = []", "checks_share_caches = true"]
+)
 def test_a_project_cannot_weaken_the_sandbox_even_if_it_is_trusted(project: Project, line: str) -> None:
     project.create()
     (project.root / "gsd.toml").write_text(f"[run]\n{line}\n")

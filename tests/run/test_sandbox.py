@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -238,14 +239,51 @@ def test_hooks_run_confined_in_their_order_and_format_what_is_committed(root: Pa
     assert len(commits) == len(h.trailed(root)) - len(h.facts(root, "step.completed"))
 
 
+PLANT = """
+set -e
+mkdir -p ~/.config/husky; rm -rf ~/.local/bin; mkdir -p ~/.local/bin
+echo 'exit 0' | tee ~/.huskyrc > ~/.config/husky/init.sh
+printf '[alias]\\n\\tcheck = !echo PLANTED git\\n' > ~/.gitconfig
+printf '#!/bin/sh\\necho PLANTED tool\\n' > ~/.local/bin/planted; chmod +x ~/.local/bin/planted
+echo PLANTED > ~/.npmrc
+"""
+HOOK = """
+set +e
+{ echo ran; cat ~/.npmrc; git check; PATH="$HOME/.local/bin:$PATH" planted; } >> seen 2>/dev/null
+echo 'style is wrong' >&2
+exit 1
+"""
+
+
 @pytest.mark.slow
-def test_a_hook_that_refuses_is_told_to_the_agent(root: Path) -> None:
-    hook(root, "pre-commit", "echo 'style is wrong' >&2; exit 1")
+def test_a_hook_refuses_whatever_an_agent_left_in_its_home_and_the_agent_is_told(root: Path) -> None:
+    """With the real husky, which runs a file in the home before each hook: it could skip all of them."""
+    husky = Path(os.environ.get("GSD_PEER_DIR", "/nowhere"), "tools", "node_modules", "husky")
+    if not husky.is_dir():
+        reason = "no husky: see tests/peer/install.sh"
+        pytest.fail(reason) if os.environ.get("GSD_REQUIRE_SANDBOX") == "1" else pytest.skip(reason)
+    subprocess.run(["node", husky / "bin.js"], cwd=root, check=True)
+    (root / ".husky" / "pre-commit").write_text(HOOK)
+    (root / ".git" / "info" / "exclude").write_text("seen\n")
+    h.git(root, "add", "-A")
+    h.git(root, "-c", "core.hooksPath=/dev/null", "commit", "-qm", "husky")
+    planted: list[int | None] = []
 
-    end = run_confined(root)
+    async def before(task: AgentTask, host: AgentHost) -> AgentResult | None:
+        if task.role == "executor" and not planted:
+            variables = {"PATH": os.environ["PATH"], **host.environment}
+            confined = await host.confine(("/bin/sh", "-c", PLANT), variables)
+            process = await asyncio.create_subprocess_exec(
+                *confined.command, cwd=task.tree, env=dict(confined.environment)
+            )
+            planted.append(await process.wait())
+        return None
 
-    assert end.exit == 1, end
+    end = run_confined(root, agent=h.Watched(h.one_phase(), before))
+
+    assert (end.exit, planted) == (1, [0]), end
     assert "style is wrong" in end.reason
+    assert {*(root / "seen").read_text().split()} == {"ran"}
 
 
 @pytest.mark.slow

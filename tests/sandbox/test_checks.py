@@ -1,11 +1,16 @@
-"""Checks in the sandbox do not find what an agent left in its home, and do not disturb one another."""
+"""Checks in the sandbox do not find what an agent or another check left in its home or its caches."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
+import pwd
+import shutil
 import subprocess
 import sys
+import textwrap
+import zipfile
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +22,7 @@ from gsd_core.hookspecs import gsd_sandbox
 from gsd_core.model.agent import Allow, Permission, ToolUse
 from gsd_core.model.checks import CheckResult
 from gsd_core.run.commands import check, environment, run_inside
+from gsd_core.run.private_home import INSTALLED, SHARED
 from gsd_core.run.sandbox import Sandbox, choose_sandbox
 from gsd_core.settings import RunSettings
 from gsd_core.testing import make_hooks
@@ -37,13 +43,13 @@ printf '#!/bin/sh\\necho PLANTED tool\\n' > ~/.local/bin/planted; chmod +x ~/.lo
 for file in .bashrc .bash_profile .profile .zshenv; do echo 'echo PLANTED shell' > ~/$file; done
 printf '[alias]\\n\\tcheck = !echo PLANTED git\\n' > ~/.gitconfig
 echo 'node-options=--require=PLANTED' > ~/.npmrc
-echo cached > ~/.cache/pip/kept
+echo PLANTED cache > ~/.cache/pip/kept
 """
 LOOK = """
 "$PYTHON" -c 'print("python ran")'; "$PYTHON" -c 'import planted_tool' 2>/dev/null
 PATH="$HOME/.local/bin:$PATH" planted 2>/dev/null
 bash -lic true 2>/dev/null; bash -ic true 2>/dev/null; git check 2>/dev/null
-cat ~/.npmrc 2>/dev/null; cat ~/.cache/pip/kept; echo left > ~/left; ls -A ~ | wc -l
+cat ~/.npmrc ~/.cache/pip/kept 2>/dev/null; echo left > ~/left; ls -A ~ | wc -l
 """
 
 
@@ -96,29 +102,188 @@ def test_what_an_agent_leaves_in_its_home_does_not_reach_a_check(gate: _Gate, pr
     assert (first.exit, second.exit) == (0, 0)
     assert "PLANTED" not in first.output + second.output
     assert "python ran" in first.output
-    assert "cached" in first.output
     # A check leaves nothing for the next one either.
     assert first.output == second.output
 
 
-def test_a_cache_that_an_agent_removed_or_replaced_is_a_new_one(
-    gate: _Gate, project: Path, user_home: Path
-) -> None:
-    asyncio.run(act(gate, project, f"rm -rf ~/.cache/pip ~/go/pkg/mod; ln -s {user_home}/.ssh ~/.cache/pip"))
+CACHES = """
+for name in $NAMES; do mkdir -p ~/$name; (echo own > ~/$name/own) 2>/dev/null; ls -A ~/$name; done
+"""
 
-    [done] = run_checks(
-        gate, project, "mkdir -p ~/.cache/pip ~/go/pkg/mod && touch ~/.cache/pip/x && ls -A ~/.cache/pip"
+
+@pytest.mark.parametrize("shared", [False, True], ids=["own caches", "shared caches"])
+def test_a_check_has_the_caches_of_the_agent_only_if_the_user_wants_it(
+    gate: _Gate, project: Path, user_home: Path, shared: bool
+) -> None:
+    gate = attrs.evolve(gate, sandbox=attrs.evolve(gate.sandbox, shares_caches=shared))
+    # The last one is replaced by a link to what no process in the sandbox may see.
+    names = f"NAMES='{' '.join(SHARED[:-1])}'"
+    plant = f"{names}; for name in $NAMES; do mkdir -p ~/$name; echo x > ~/$name/planted; done"
+    asyncio.run(act(gate, project, f"{plant}; rm -rf ~/{SHARED[-1]}; ln -s {user_home}/.ssh ~/{SHARED[-1]}"))
+
+    [first] = run_checks(gate, project, f"NAMES='{' '.join(SHARED)}'; {CACHES}")
+    [second] = run_checks(gate, project, f"{names}; {CACHES}")
+    [installed] = run_checks(gate, project, f"NAMES='{' '.join(INSTALLED)}'; {CACHES}")
+    left = asyncio.run(act(gate, project, f"{names}; for name in $NAMES; do ls ~/$name; done"))
+
+    others = len(SHARED) - 1 - len(INSTALLED)
+    if shared:
+        assert second.output.split().count("planted") == len(SHARED) - 1
+        assert left.split().count("own") == len(SHARED) - 1
+    else:
+        assert installed.output.split() == ["planted"] * len(INSTALLED)  # and read-only
+        assert second.output.split().count("own") == others
+        assert second.output.split().count("planted") == len(INSTALLED)
+        assert {*left.split()} == {"planted"}
+    assert (first.exit, first.output.split().count("own")) == (0, others + 1 + shared * len(INSTALLED))
+    assert sorted(path.name for path in (user_home / ".ssh").iterdir()) == ["id_ed25519"]
+
+
+def write(project: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(text)
+
+
+@pytest.mark.slow
+def test_a_wheel_that_an_agent_put_into_the_cache_of_pip_is_not_installed_by_a_check(
+    gate: _Gate, project: Path
+) -> None:
+    wheel = """
+        import zipfile
+        def build_wheel(folder, config_settings=None, metadata_directory=None):
+            with zipfile.ZipFile(f"{folder}/demo-1-py3-none-any.whl", "w") as wheel:
+                wheel.writestr("demo.py", "print('honest')")
+                about = "Metadata-Version: 2.1\\nName: demo\\nVersion: 1\\n"
+                wheel.writestr("demo-1.dist-info/METADATA", about)
+                tags = "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"
+                wheel.writestr("demo-1.dist-info/WHEEL", tags)
+                wheel.writestr("demo-1.dist-info/RECORD", "")
+            return "demo-1-py3-none-any.whl"
+    """
+    write(
+        project,
+        {
+            "demo-1/pyproject.toml": (
+                '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+            ),
+            "demo-1/PKG-INFO": "Metadata-Version: 2.1\nName: demo\nVersion: 1\n",
+            "demo-1/backend.py": textwrap.dedent(wheel),
+            "poison.py": (
+                "import pathlib, zipfile\n"
+                "[wheel] = pathlib.Path.home().rglob('.cache/pip/wheels/**/*.whl')\n"
+                "with zipfile.ZipFile(wheel) as z: kept = {n: z.read(n) for n in z.namelist()}\n"
+                "kept['demo.py'] = b'print(\"PLANTED\")'\n"
+                "with zipfile.ZipFile(wheel, 'w') as z: [z.writestr(n, d) for n, d in kept.items()]\n"
+            ),
+        },
+    )
+    subprocess.run(["tar", "czf", "demo-1.tar.gz", "demo-1"], cwd=project, check=True)
+    install = (
+        'rm -rf into; "$PYTHON" -m pip install -q --no-index --find-links . --target into demo '
+        '&& PYTHONPATH=into "$PYTHON" -m demo'
+    )
+    asyncio.run(act(gate, project, f'{install} && "$PYTHON" poison.py'))
+    assert "PLANTED" in asyncio.run(act(gate, project, install))
+
+    [done] = run_checks(gate, project, install)
+
+    assert (done.exit, done.output.splitlines()[-1]) == (0, "honest")
+
+
+@pytest.mark.slow
+def test_go_takes_the_modules_of_an_agent_if_they_are_what_the_project_names(
+    gate: _Gate, project: Path
+) -> None:
+    if shutil.which("go") is None:
+        pytest.skip("go is not installed")
+    version = project / "proxy" / "example.org" / "lib" / "@v"
+    module = "module example.org/lib\n\ngo 1.19\n"
+    write(version, {"v1.0.0.mod": module, "v1.0.0.info": '{"Version": "v1.0.0"}', "list": "v1.0.0\n"})
+    with zipfile.ZipFile(version / "v1.0.0.zip", "w") as archive:
+        archive.writestr("example.org/lib@v1.0.0/go.mod", module)
+        archive.writestr(
+            "example.org/lib@v1.0.0/lib.go", 'package lib\n\nfunc Name() string { return "honest" }\n'
+        )
+    write(
+        project,
+        {
+            "go.mod": "module example.org/shop\n\ngo 1.19\n\nrequire example.org/lib v1.0.0\n",
+            "main.go": ('package main\n\nimport "example.org/lib"\n\nfunc main() { println(lib.Name()) }\n'),
+            "poison.py": (
+                "import pathlib, zipfile\n"
+                "[file] = pathlib.Path.home().glob('go/pkg/mod/cache/download/example.org/lib/@v/*.zip')\n"
+                "with zipfile.ZipFile(file) as z: kept = {n: z.read(n) for n in z.namelist()}\n"
+                "with zipfile.ZipFile(file, 'w') as z:\n"
+                "    [z.writestr(n, d.replace(b'honest', b'PLANTED')) for n, d in kept.items()]\n"
+            ),
+        },
+    )
+    fetch = 'export GOPROXY="file://$PWD/proxy" GONOSUMDB="*" GOFLAGS="-mod=mod"; go mod tidy'
+    asyncio.run(act(gate, project, f"{fetch} && go run ."))
+
+    # Offline, in an empty module cache.
+    [honest] = run_checks(gate, project, "go run .")
+    asyncio.run(act(gate, project, f"chmod -R u+w ~/go; {sys.executable} poison.py"))
+    [poisoned] = run_checks(gate, project, "go run . 2>&1")
+
+    assert (honest.exit, honest.output.splitlines()[-1]) == (0, "honest")
+    assert poisoned.exit == 1
+    assert "checksum mismatch" in poisoned.output
+
+
+WITH_EMPTY_CACHES = {
+    "npm": "npm ci --offline --no-audit --no-fund && node --test",
+    "cargo": "cargo test --offline --manifest-path crate/Cargo.toml",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", WITH_EMPTY_CACHES)
+def test_a_check_with_empty_caches_does_everyday_work(
+    gate: _Gate, project: Path, program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    # The home folder is another one here, in which rustup would find no toolchain.
+    rustup = Path(pwd.getpwuid(os.getuid()).pw_dir, ".rustup")
+    if rustup.is_dir():
+        monkeypatch.setenv("RUSTUP_HOME", str(rustup))
+    package = {
+        "name": "shop",
+        "version": "1.0.0",
+        "lockfileVersion": 3,
+        "packages": {
+            "": {"name": "shop", "version": "1.0.0", "dependencies": {"lib": "file:lib"}},
+            "lib": {"version": "1.0.0"},
+            "node_modules/lib": {"resolved": "lib", "link": True},
+        },
+    }
+    write(
+        project,
+        {
+            "lib/package.json": '{"name": "lib", "version": "1.0.0"}',
+            "lib/index.js": "module.exports = x => 2 * x;\n",
+            "package.json": '{"name": "shop", "version": "1.0.0", "dependencies": {"lib": "file:lib"}}',
+            "package-lock.json": json.dumps(package),
+            "app.test.js": (
+                "require('node:test')('x', () => require('node:assert').equal(require('lib')(2), 4));\n"
+            ),
+            "crate/Cargo.toml": '[package]\nname = "shop"\nversion = "0.1.0"\nedition = "2021"\n',
+            "crate/src/lib.rs": "#[test]\nfn runs() {}\n",
+        },
     )
 
-    assert (done.exit, done.output) == (0, "x")
-    assert sorted(path.name for path in (user_home / ".ssh").iterdir()) == ["id_ed25519"]
+    [done] = run_checks(gate, project, WITH_EMPTY_CACHES[program])
+
+    assert done.exit == 0, done.output
 
 
 MEET = """
 set -e
 test ! -e ~/name; echo $$ > ~/name
-mktemp ~/.cache/pip/here.XXXX
-for n in $(seq 400); do test $(ls ~/.cache/pip | grep -c here) = 2 && break; sleep 0.05; done
+mktemp node_modules/here.XXXX
+for n in $(seq 400); do test $(ls node_modules | grep -c here) = 2 && break; sleep 0.05; done
 test $(cat ~/name) = $$
 """
 CHECK = (
@@ -138,6 +303,9 @@ def test_two_processes_that_run_checks_at_the_same_time_have_separate_homes(
         },
     )
     (project / "meet.sh").write_text(MEET)
+    # Both checkouts are linked to it.
+    (project / ".gitignore").write_text("node_modules\n")
+    (project / "node_modules").mkdir()
     git(project, "add", "-A")
     git(project, "commit", "-qm", "plan")
     command = (sys.executable, "-m", "gsd_core", "gaps", "1", "--run-checks", "--json")
