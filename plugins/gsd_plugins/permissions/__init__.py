@@ -39,7 +39,7 @@ from gsd_core import Allow, Ask, Deny, Permission, ToolUse, implements, setting,
 from gsd_core.hookspecs import gsd_permit_tool, gsd_settings
 
 from .findings import Findings
-from .paths import Objection, PathPolicy, strictest
+from .paths import Objection, Paths, strictest
 from .shell import Shell
 from .table import entry_of
 from .words import TooComplex
@@ -71,13 +71,13 @@ def settings() -> Iterable[type]:
 @implements(gsd_permit_tool)
 async def default_policy(use: ToolUse) -> Permission | None:
     """Permit one use of a tool; a human decides about a use that cannot be understood."""
-    policy = PathPolicy.for_project(use.tree, owns_planning=use.owns_planning)
+    policy = Paths.for_project(use.tree, owns_planning=use.owns_planning)
     if use.name == "Bash":
         return _check_command(use, policy)
     return strictest(_objections(use, policy)) or Allow()
 
 
-def _objections(use: ToolUse, policy: PathPolicy) -> Iterator[Objection]:
+def _objections(use: ToolUse, policy: Paths) -> Iterator[Objection]:
     match entry_of("tools", use.name):
         case "read":
             yield from _check_read(use, policy)
@@ -94,12 +94,12 @@ def _objections(use: ToolUse, policy: PathPolicy) -> Iterator[Objection]:
             pass
 
 
-def _check_read(use: ToolUse, policy: PathPolicy) -> Iterator[Objection]:
+def _check_read(use: ToolUse, policy: Paths) -> Iterator[Objection]:
     named = [use.input.get(name) for name in ("file_path", "notebook_path", "path")]
     pattern = use.input.get("pattern") if use.name == "Glob" else None
     for path in [*named, _literal_folder(pattern)]:
         if isinstance(path, str) and path:
-            yield policy.check_read(str(Path(path).expanduser()))
+            yield policy.check_read_path(str(Path(path).expanduser()))
         elif path:
             yield Ask(reason=f"{use.name} without a valid path")
 
@@ -111,7 +111,7 @@ def _literal_folder(pattern: object) -> object:
     return "/".join(part for part in pattern.split("*")[0].split("/")[:-1]) or "/"
 
 
-def _check_write(use: ToolUse, policy: PathPolicy) -> Iterator[Objection]:
+def _check_write(use: ToolUse, policy: Paths) -> Iterator[Objection]:
     if not use.writable:
         yield Deny(reason="this step is read-only")
     path = use.input.get("file_path") or use.input.get("notebook_path")
@@ -124,7 +124,7 @@ def _check_write(use: ToolUse, policy: PathPolicy) -> Iterator[Objection]:
         yield Deny(reason=f"{path} is outside the project")
 
 
-def _check_command(use: ToolUse, policy: PathPolicy) -> Permission:
+def _check_command(use: ToolUse, policy: Paths) -> Permission:
     command = use.input.get("command")
     if not isinstance(command, str):
         return Ask(reason="the command is not a string")
@@ -132,7 +132,7 @@ def _check_command(use: ToolUse, policy: PathPolicy) -> Permission:
     allowed = frozenset(settings_of(PermissionSettings).programs)
     if use.owns_planning:
         allowed |= GSD_PROGRAMS
-    shell = Shell.at(policy, findings, writable=use.writable, allowed=allowed)
+    shell = Shell(paths=policy, findings=findings, writable=use.writable, allowed=allowed)
     try:
         shell.run_text(command)
     except (TooComplex, RecursionError, ValueError, OSError, re.error) as error:
