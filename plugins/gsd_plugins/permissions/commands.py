@@ -203,7 +203,7 @@ def _check_code(shell: Shell, program: str, words: list[str], stdin: str) -> boo
                 check_code(shell, code, base_name(program))
             else:
                 shell.unknown_code(code)
-    elif program in ("make", "gmake") and re.search(r"-f (?:-|/dev/)", " ".join(words)):
+    elif program in ("make", "gmake") and re.search(r"-f(?: -| /dev/|$)", " ".join(words)):
         shell.findings.unparsed(" ".join([stdin, *words]), "the makefile is not in a file")
     elif is_in("sql", program) and _SQL.search(" ".join([*words, stdin])):
         shell.findings.ask(f"{program} can write files, run programs, delete data: use it for queries only")
@@ -300,6 +300,8 @@ def _outputs(program: str, kind: str, words: Sequence[str]) -> list[str]:
             if name not in options and re.match(r"-\w[./~\w]", word):
                 grouped = re.fullmatch(r"-[a-zA-Z]+", word) and f"-{word[-1]}" in options
                 name, value = (f"-{word[-1]}", following) if grouped else (word[:2], word[2:])
-        if name in options or (kind in ("build", "write", "copy") and _OUTPUT.fullmatch(name) and known(value)):
+        if name in options or (
+            kind in ("build", "write", "copy") and _OUTPUT.fullmatch(name) and known(value)
+        ):
             found.append(value)
     return [path for path in found if path]

@@ -181,7 +181,9 @@ class Shell:
             if redirect.type == "heredoc_redirect":
                 # What follows the operator on its line, `| sh` or more words, is in this node.
                 stdin = body_of(redirect, self.bodies, self)
-                inner = [child for child in redirect.named_children if not re.match("heredoc|file_d", child.type)]
+                inner = [
+                    child for child in redirect.named_children if not re.match("heredoc|file_d", child.type)
+                ]
                 redirects += [child for child in inner if child.type.endswith("_redirect")]
                 followers += [child for child in inner if not child.type.endswith("_redirect")]
             else:
