@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .network import LOOPBACK
-from .table import is_listed, table
+from .table import table
 from .words import STAR, known, unescaped
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ MAX_CODE = 20_000
 _STRING = re.compile(
     r"'''(.*?)'''|\"\"\"(.*?)\"\"\"|'((?:[^'\\\n]|\\.)*)'|\"((?:[^\"\\\n]|\\.)*)\"|`([^`]*)`", re.DOTALL
 )
-_ITEM = r"(?:sys\.executable|process\.execPath|'[^'\n]*'|\"[^\"\n]*\")"
-_LIST = re.compile(rf"{_ITEM}(?:\s*,\s*\[?\s*{_ITEM})+|\[\s*{_ITEM}\s*,?\s*\]")
+_ITEM = r"(?:sys\.executable|process\.execPath|'[^'\n]*'|\"[^\"\n]*\"|`[^`]*`)"
+_CALL = re.compile(rf"[\s({{\[]*[bf]?{_ITEM}(?:\s*,\s*\[?\s*{_ITEM})*")
 _HOST = re.compile(
     r"(?:https?|ftps?|wss?)://([^/\s'\":\]]+|\[[^\]]*\])|['\"]([\w-]+(?:\.[\w-]+)+|localhost|::1)['\"]\s*,\s*\d+"
 )
@@ -81,7 +81,7 @@ def check_code(shell: Shell, code: str, language: str) -> None:
         elif re.search(r"(?:^|/)(?:\.env(?:\.\w+)?|id_\w+|credentials)$", text):
             findings.add(paths.check_read(text) or (paths.check_write(text) if changes else None))
     if starts:
-        _check_started(shell, plain, strings)
+        _check_started(shell, plain)
 
 
 def _check_hosts(shell: Shell, code: str) -> None:
@@ -101,18 +101,17 @@ def _check_hosts(shell: Shell, code: str) -> None:
         shell.findings.outward("the code may send data to another machine in an address")
 
 
-def _check_started(shell: Shell, code: str, strings: Sequence[str]) -> None:
+def _check_started(shell: Shell, code: str) -> None:
     """Check the commands that code starts, which have to be literal."""
     for match in _signs("starts").finditer(code):
-        literal = r"[\s({\[]*[bf]?(?:['\"`]|sys\.executable|process\.execPath)"
-        if "import" in match[0] or not re.match(literal, code[match.end() : match.end() + 99]):
-            shell.findings.ask("the code starts a program that is not visible: run it directly")
-    for match in _LIST.finditer(code):
-        items = [item.strip("'\"") for item in re.findall(_ITEM, match[0])]
-        shell.nested([re.sub(r"^(?:sys\.executable|process\.execPath)$", "python3", item) for item in items])
-    for text in strings:
-        if text.strip() and is_listed(text.split(maxsplit=1)[0]):
-            shell.run_text(text)
+        call = _CALL.match(code, match.end())
+        if "import" in match[0] or not call:
+            shell.findings.unparsed(
+                re.sub(r"\W+", " ", code), "the code starts a program that is not visible"
+            )
+            continue
+        items = [item[1:-1] if item[0] in "'\"`" else "python3" for item in re.findall(_ITEM, call[0])]
+        _ = shell.nested(items) if items[1:] else shell.run_text(items[0])
 
 
 def check_sed(shell: Shell, words: Sequence[str]) -> bool:

@@ -13,7 +13,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-
 from .code import check_code, check_sed
 from .findings import Findings
 from .git import check_git

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -13,13 +13,6 @@ from .words import is_pattern, known, shown
 if TYPE_CHECKING:
     from .shell import Shell
 
-ADDING: Mapping[str, frozenset[str]] = {
-    "commit": frozenset({"--amend", "--no-verify", "-n"}),
-    "branch": frozenset({"-d", "-D", "--delete", "-f", "--force", "-m", "-M", "--move"}),
-    "tag": frozenset({"-d", "--delete", "-f", "--force"}),
-}
-"""What an agent that owns the planning may do, without the options that change what is there already or
-leave out the repository's hooks."""
 _CHANGES = re.compile(r"-[dDmMcCfu](?!ontains)|--(?:delete|move|copy|force|set|unset|edit)")
 
 
@@ -52,9 +45,7 @@ def check_git(shell: Shell, words: Sequence[str]) -> None:
         findings.outward(f"git {name} sends data to another machine")
     if name in git["remote"]:
         findings.ask(f"git {name} connects to another machine")
-    elif not _reads(name, arguments) and not (
-        shell.paths.owns_planning and name in ADDING and ADDING[name].isdisjoint(arguments)
-    ):
+    elif not _reads(name, arguments) and not (shell.paths.owns_planning and _only_adds(name, arguments)):
         findings.deny(f"agents may not run git {name}: only the run makes commits and changes history")
     if (name, *arguments[:1]) in (("bisect", "run"), ("submodule", "foreach")):
         _run(shell, " ".join(word for word in arguments[1:] if not word.startswith("-")))
@@ -72,6 +63,12 @@ def check_git(shell: Shell, words: Sequence[str]) -> None:
         elif not option.startswith("-"):
             check = shell.paths.check_write if name in ("mv", "rm") else shell.paths.check_read
             findings.add(check(word))
+
+
+def _only_adds(name: str, arguments: Sequence[str]) -> bool:
+    """Whether a subcommand changes nothing that exists, and runs the hooks of the repository."""
+    excluded = table()["git_adding"].get(name)
+    return excluded is not None and excluded.isdisjoint(arguments)
 
 
 def _run(shell: Shell, text: str) -> None:

@@ -142,7 +142,9 @@ class Shell:
                 self._redirect(node)
             case "comment" | "heredoc_body":
                 pass
-            case "list" if text_of(node).startswith(("cd ", "mkdir ")) or node.parent.type == "list":
+            case "list" if (node.parent and node.parent.type == "list") or re.match(
+                "cd|mkdir", text_of(node)
+            ):
                 # Of other lists, such as `test … && cd x`, the end may not run.
                 return self._sequence(node, stdin)
             case "program" | "compound_statement" | "do_group":
