@@ -79,7 +79,7 @@ def _objections(use: ToolUse, paths: Paths) -> Iterator[Objection]:
             yield paths.check_read_path(path)
     elif rule == "write":
         for path in named:
-            yield paths.check_write(path)
+            yield paths.check_write_path(path)
             if not paths.resolved(path).is_relative_to(paths.tree):
                 yield Deny(reason=f"{path} is outside the project")
     elif rule == "agents" and not use.owns_planning:

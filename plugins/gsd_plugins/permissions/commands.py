@@ -251,6 +251,9 @@ def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> boo
             kept.append(word)
     outputs = _outputs(program, kind, kept)
     positional = [word for word in kept if not word.startswith("-")]
+    if is_in("pattern_first", program):
+        codes = [word for before, word in pairwise(kept) if before == "-e"]
+        positional = [word for word in positional if word not in codes]
     if is_in("pattern_first", program) and not has(r"-\w*[ef]$|--(?:exp|file)"):
         positional = positional[1:]
     written = positional if kind == "write" else []
@@ -266,6 +269,8 @@ def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> boo
         written = [*leads, link]
     elif is_in("moves_to", program) and written and paths.resolved(written[-1]) in paths.scratch:
         written = [*written[:-1], f"{written[-1]}/x"]
+    if program == "uniq":
+        outputs += positional[1:]
     for path in [*outputs, *written]:
         if not re.match(r"[\w.@-]{2,}:(?!\\)|\w+://", path):
             findings.add(paths.check_write(path))

@@ -68,7 +68,7 @@ class Paths:
             pattern = "".join(f"[{c}]" if c in "*?[" else c for c in word).translate(PATTERN)
             for cwd in places:
                 paths += [str(cwd / path) for path in islice(glob.iglob(pattern, root_dir=cwd), 100)]  # noqa: PTH207 - absolute patterns too
-        found = [self._check_written(path, cwd) for path in paths for cwd in places]
+        found = [self.check_write_path(path, cwd) for path in paths for cwd in places]
         if objection := strictest(found if known(word) or prefix.startswith("/") else ()):
             return objection
         if known(word) and places:
@@ -156,7 +156,8 @@ class Paths:
         """Return the path with all symbolic links resolved."""
         return self._lexical_and_real(path, cwd)[1]
 
-    def _check_written(self, path: str, cwd: Path) -> Objection:
+    def check_write_path(self, path: str, cwd: Path | None = None) -> Objection:
+        """Return the objection to writing, replacing or deleting *path*, if any."""
         lexical, real = self._lexical_and_real(path, cwd)
         if {str(real), str(lexical)} & table()["places"]["devices"] or str(lexical).startswith("/dev/fd/"):
             return None
