@@ -277,7 +277,7 @@ class StepSituation:
     phase, or of the whole run if there is no phase, in the order in which they were completed. *idea* is the
     text of the idea document, if the run has one. *files* are the paths that git tracks, at most 20,000, if
     the project has no phases yet. *audit* and *close*: whether the milestone is to be audited, and closed,
-    once all its phases are complete.
+    once all its phases are complete. *workflow* is the plugin whose way of executing the steps the user chose.
     """
 
     project: Path
@@ -289,6 +289,7 @@ class StepSituation:
     idea: str = ""
     audit: bool = False
     close: bool = False
+    workflow: str = "native"
 
 
 def never_due(situation: StepSituation) -> bool:

@@ -77,6 +77,7 @@ def _situation(run: Run, phase: PhaseView | None, files: tuple[str, ...]) -> Ste
         idea=run.idea.text if run.idea else "",
         audit=run.settings.audit,
         close=run.settings.close_milestone or _makes_room(run),
+        workflow=run.settings.workflow,
     )
 
 

@@ -60,6 +60,12 @@ class Played:
             h.git(self.root, "add", str(path))
         h.git(self.root, "commit", "-qm", subject, "--allow-empty")
 
+    def discuss_phase(self, task: AgentTask) -> str:
+        self.commit(
+            "docs(01): capture phase context", CONTEXT="# Phase 1: Greet - Context\n\nNothing is open.\n"
+        )
+        return "Context captured."
+
     def plan_phase(self, task: AgentTask) -> str:
         number = "02" if "--gaps" in task.prompt else "01"
         text = m.PLAN.replace("plan: 01", f"plan: {number}")
@@ -98,7 +104,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def do(root: Path, played: Played, gap_rounds: int = 3, **more: object) -> RunEnd:
     """Run the project with the user's commands."""
-    settings = {"workflow": "commands", "skip_discuss": True}
+    # Without the audit of the milestone, which :mod:`.test_workflow` has.
+    settings = {"workflow": "commands", "skip_discuss": True, "audit": False}
     asked = h.request(
         root,
         played,
@@ -126,7 +133,7 @@ def test_gaps_are_planned_and_executed_with_the_flags_for_gaps(root: Path) -> No
 
     assert (end.outcome, end.exit) == ("done", 0), end.reason
     assert played.prompts == [
-        *("/gsd:plan-phase 1", "/gsd:execute-phase 1"),
+        *("/gsd:discuss-phase 1 --auto", "/gsd:plan-phase 1", "/gsd:execute-phase 1"),
         *("/gsd:plan-phase 1 --gaps", "/gsd:execute-phase 1 --gaps-only"),
     ]
     assert json.loads((root / CONFIG).read_text()) == m.CONFIG
@@ -142,7 +149,7 @@ def test_a_command_that_does_not_reach_its_purpose_has_failed(root: Path) -> Non
     assert "/gsd:plan-phase ended, but" in end.reason
     assert "PLAN.md" in end.reason or "01-01" in end.reason
     assert "I have planned everything!" in end.reason
-    assert played.prompts == ["/gsd:plan-phase 1"]
+    assert played.prompts == ["/gsd:discuss-phase 1 --auto", "/gsd:plan-phase 1"]
 
 
 @pytest.mark.parametrize(
@@ -316,12 +323,13 @@ def test_without_a_verification_a_person_tests_the_phase_with_verify_work(root: 
 
     end = do(root, played, gap_rounds=0)
 
-    assert played.prompts[:4] == [
-        *("/gsd:plan-phase 1", "/gsd:execute-phase 1", "/gsd:verify-work 1", "approved")
+    assert played.prompts[:5] == [
+        *("/gsd:discuss-phase 1 --auto", "/gsd:plan-phase 1", "/gsd:execute-phase 1"),
+        *("/gsd:verify-work 1", "approved"),
     ]
+    assert played.tasks[4].conversation is not None
     assert played.tasks[3].conversation is not None
-    assert played.tasks[2].conversation is not None
-    assert played.tasks[3].conversation.id == played.tasks[2].conversation.id
+    assert played.tasks[4].conversation.id == played.tasks[3].conversation.id
     verification = (root / m.PHASE / "01-VERIFICATION.md").read_text()
     if works:
         assert (end.outcome, end.exit) == ("done", 0), end.reason

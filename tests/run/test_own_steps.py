@@ -109,8 +109,8 @@ def test_the_gaps_it_finds_are_planned_executed_and_verified(tmp_path: Path) -> 
     end = do(root, review := Review(check=lambda step: () if step.round else (LICENSE,)))
 
     assert (end.outcome, end.exit) == ("done", 0)
-    assert completed(root)[-7:] == [
-        *("1/verify", "1/review", "1/plan/r1", "1/execute/01-02"),
+    assert completed(root)[-8:] == [
+        *("1/verify", "1/review", "1/debug/r1", "1/plan/r1", "1/execute/01-02"),
         *("1/verify/r1", "1/review/r1", "1/complete"),
     ]
     assert [step.round for step in review.seen] == [0, 1]

@@ -81,6 +81,8 @@ class Diagnosis:
 
 def is_due(now: StepSituation) -> bool:
     """Whether the phase's verdict has gaps about behavior that no diagnosis covers."""
+    if now.workflow != "native":  # GSD's own verify-work does this itself
+        return False
     phase, workflow = now.phase, now.planning.config.get("workflow")
     if isinstance(workflow, Mapping) and cast("Mapping[str, object]", workflow).get("diagnose") is False:
         return False

@@ -44,6 +44,8 @@ def is_due(now: StepSituation) -> bool:
     A quick project has no research; a comprehensive one has it unless ``workflow.research`` is false; a
     standard one only if it is true.
     """
+    if now.workflow != "native":  # GSD's own plan-phase does this itself
+        return False
     if now.phase is None or now.phase.research or now.phase.plans or now.depth == "quick":
         return False
     return get(now.planning.config, "workflow.research", now.depth == "comprehensive")
