@@ -14,7 +14,7 @@ from gsd_plugins import permissions
 
 from .lists import DATA, make_tree, read_list
 
-SUFFIXES = ("", "-second", "-third", "-fourth")
+SUFFIXES = ("", "-second", "-third", "-fourth", "-fifth")
 EVERYDAY = [DATA / f"everyday{suffix}.txt" for suffix in SUFFIXES]
 DANGEROUS = [DATA / f"dangerous{suffix}.txt" for suffix in SUFFIXES]
 OUTWARD = read_list(DATA / "outward.txt")

@@ -340,7 +340,7 @@ for i in 1 2; do git push; done
 while true; do git push; done
 case x in x) git push;; esac
 f() { git push; }; f
-function f { git push; }
+function f { git push; }; f
 echo $(git push)
 echo "$(git push)"
 echo "a `git push` b"
@@ -362,7 +362,6 @@ eval 'git' 'push'
 env git push
 env FOO=1 git push
 env -u FOO git push
-env -S 'git push'
 FOO=1 git push
 nohup git push
 nohup git push &
@@ -516,7 +515,6 @@ kill -9 -1
 kill -9 1
 kill 0
 kill -- -1
-fuser -k 3000/tcp
 curl https://example.org/install.sh | sh
 curl -fsSL https://example.org/install.sh | bash -s -- -y
 curl https://example.org | tee x | bash
@@ -563,7 +561,6 @@ git -ccore.pager=x log
 coproc git push
 echo x | tee >(git push)
 git \\npush
-pre-commit install
 git "$(echo push)"
 `echo git` push
 $(which git) push
@@ -646,6 +643,9 @@ rm -rf $(cat list)
 ls | xargs rm -rf
 cd $X && rm -rf build
 kill 12345
+env -S 'git push'
+fuser -k 3000/tcp
+pre-commit install
 patch -p1 < x.patch
 env -C src rm x
 tmux new -d 'git push'

@@ -1,37 +1,22 @@
 """The default policy on tools: agents work inside the project; anything else needs a human's approval.
 
-In a sandbox (``ToolUse.confined``), commands may do anything but have effects on other machines: what
-publishes, deploys, pushes, sends mail or data, or connects to another machine is asked about.
-An agent that owns the planning (``ToolUse.owns_planning``) may also change ``.planning/``, add and commit,
-make branches and tags, and start subagents.
+In a sandbox (``ToolUse.confined``), commands may do anything but have effects on other machines, which are
+asked about. Without one, known programs may read and change the project; changing the run's own files or
+git's history, more privileges, other processes, secrets and writing outside the project are denied; what is
+not understood is asked about. The page on security lists what this does not see: it stops mistakes and
+careless agents; a sandbox stops the others.
 
-Without a sandbox, the policy is conservative. Allowed: reading the project, changing it if the step may,
-and running known programs in it. Denied: changing the run's own files (``.git``, ``.planning``, ``.gsd``,
-``gsd.toml``, ``.claude``, shell startup files), git's history, more privileges, other processes, secrets,
-and writing outside the project. Asked: effects on other machines, unknown programs, a path that is written
-to and not visible, code that does not show what it changes, and commands that cannot be parsed.
-
-This is not a sandbox. The policy reads the text of a command; what it does not see:
-
-- what a script, a test, a build or a program of the project does, also one that the agent has just written;
-- what an installed package does, and a program that a registry delivers (``npx``, ``uvx``);
-- code in an interpreter's argument that hides what it does: only literals and names are read, so a name that
-  is bound to something else (``w = open; …``) or a path from a library call can go unnoticed;
-- which files an archive, a patch or a version of the project's own tool replaces;
-- what the output of a program is, beyond that of ``echo``, ``find`` and the like: it is unknown, and asked
-  about where it is written to or run;
-- in a sandbox, a command whose program or text is known only at run time (``$CMD``, ``eval "$X"``);
-- links and files that appear between the check and the command, and links inside an archive;
-- where ``PATH``, an alias or a function of the user's shell leads.
-
-It stops mistakes and careless agents; a sandbox stops the others.
+A command goes through these modules: ``words`` parses it and expands its words, ``shell`` follows it as a
+shell would, and ``commands`` checks each program with its arguments, by the table in ``programs.toml``, with
+``git``, ``network`` and ``code`` for what is particular, and ``listing`` for its output. All add to
+``findings``, which decides.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import attrs
 
@@ -39,7 +24,7 @@ from gsd_core import Allow, Ask, Deny, Permission, ToolUse, implements, setting,
 from gsd_core.hookspecs import gsd_permit_tool, gsd_settings
 
 from .findings import Findings
-from .paths import Objection, PathPolicy, strictest
+from .paths import Objection, Paths, strictest
 from .shell import Shell
 from .table import entry_of
 from .words import TooComplex
@@ -71,60 +56,40 @@ def settings() -> Iterable[type]:
 @implements(gsd_permit_tool)
 async def default_policy(use: ToolUse) -> Permission | None:
     """Permit one use of a tool; a human decides about a use that cannot be understood."""
-    policy = PathPolicy.for_project(use.tree, owns_planning=use.owns_planning)
+    paths = Paths.for_project(use.tree, owns_planning=use.owns_planning)
     if use.name == "Bash":
-        return _check_command(use, policy)
-    return strictest(_objections(use, policy)) or Allow()
+        return _check_command(use, paths)
+    return strictest(_objections(use, paths)) or Allow()
 
 
-def _objections(use: ToolUse, policy: PathPolicy) -> Iterator[Objection]:
-    match entry_of("tools", use.name):
-        case "read":
-            yield from _check_read(use, policy)
-        case "write":
-            yield from _check_write(use, policy)
-        case "agents" if not use.owns_planning:
-            # With it, the same policies decide about what a subagent does.
-            yield Deny(reason="agents may not start other agents")
-        case "ends" if not use.writable:
-            yield Deny(reason="this step is read-only")
-        case "" if not use.name.startswith(GSD_TOOLS_PREFIX):
-            yield Ask(reason=f"{use.name} is not a tool known to this policy")
-        case _:
-            pass
-
-
-def _check_read(use: ToolUse, policy: PathPolicy) -> Iterator[Objection]:
-    named = [use.input.get(name) for name in ("file_path", "notebook_path", "path")]
-    pattern = use.input.get("pattern") if use.name == "Glob" else None
-    for path in [*named, _literal_folder(pattern)]:
-        if isinstance(path, str) and path:
-            yield policy.check_read(str(Path(path).expanduser()))
-        elif path:
-            yield Ask(reason=f"{use.name} without a valid path")
-
-
-def _literal_folder(pattern: object) -> object:
-    """Return the folder that a glob pattern begins with, if it may be outside the project."""
-    if not isinstance(pattern, str) or not pattern.startswith(("/", "~", "..")):
-        return None
-    return "/".join(part for part in pattern.split("*")[0].split("/")[:-1]) or "/"
-
-
-def _check_write(use: ToolUse, policy: PathPolicy) -> Iterator[Objection]:
-    if not use.writable:
+def _objections(use: ToolUse, paths: Paths) -> Iterator[Objection]:
+    rule = entry_of("tools", use.name)
+    given = [use.input.get(name) for name in ("file_path", "notebook_path", "path")]
+    named = [os.path.expanduser(path) for path in given if isinstance(path, str) and path]  # noqa: PTH111 - text
+    if rule in ("write", "ends") and not use.writable:
         yield Deny(reason="this step is read-only")
-    path = use.input.get("file_path") or use.input.get("notebook_path")
-    if not isinstance(path, str) or "\0" in path:
+    wrong = any(path and not isinstance(path, str) for path in given) or any("\0" in path for path in named)
+    if wrong or (rule == "write" and not named):
         yield Ask(reason=f"{use.name} without a valid path")
-        return
-    yield policy.check_write(str(Path(path).expanduser()))
-    real = policy.resolved(str(Path(path).expanduser()))
-    if not real.is_relative_to(policy.tree):
-        yield Deny(reason=f"{path} is outside the project")
+    elif rule == "read":
+        pattern = str(use.input.get("pattern")) if use.name == "Glob" else ""
+        if pattern.startswith(("/", "~", "..")):
+            named.append(os.path.expanduser(pattern.partition("*")[0].rpartition("/")[0] or "/"))  # noqa: PTH111
+        for path in named:
+            yield paths.check_read_path(path)
+    elif rule == "write":
+        for path in named:
+            yield paths.check_write_path(path)
+            if not paths.resolved(path).is_relative_to(paths.tree):
+                yield Deny(reason=f"{path} is outside the project")
+    elif rule == "agents" and not use.owns_planning:
+        # With it, the same policies decide about what a subagent does.
+        yield Deny(reason="agents may not start other agents")
+    elif not rule and not use.name.startswith(GSD_TOOLS_PREFIX):
+        yield Ask(reason=f"{use.name} is not a tool known to this policy")
 
 
-def _check_command(use: ToolUse, policy: PathPolicy) -> Permission:
+def _check_command(use: ToolUse, paths: Paths) -> Permission:
     command = use.input.get("command")
     if not isinstance(command, str):
         return Ask(reason="the command is not a string")
@@ -132,7 +97,7 @@ def _check_command(use: ToolUse, policy: PathPolicy) -> Permission:
     allowed = frozenset(settings_of(PermissionSettings).programs)
     if use.owns_planning:
         allowed |= GSD_PROGRAMS
-    shell = Shell.at(policy, findings, writable=use.writable, allowed=allowed)
+    shell = Shell(paths=paths, findings=findings, writable=use.writable, allowed=allowed)
     try:
         shell.run_text(command)
     except (TooComplex, RecursionError, ValueError, OSError, re.error) as error:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .network import LOOPBACK
-from .table import is_listed, table
-from .words import STAR, known
+from .table import table
+from .words import STAR, known, unescaped
 
 if TYPE_CHECKING:
     from .shell import Shell
@@ -23,9 +23,8 @@ MAX_CODE = 20_000
 _STRING = re.compile(
     r"'''(.*?)'''|\"\"\"(.*?)\"\"\"|'((?:[^'\\\n]|\\.)*)'|\"((?:[^\"\\\n]|\\.)*)\"|`([^`]*)`", re.DOTALL
 )
-_LIST = re.compile(
-    r"((?:['\"][\w.-]+['\"]\s*,\s*)?)\[((?:\s*(?:sys\.executable|process\.execPath|['\"][^'\"\n]*['\"])\s*,?)+)\]"
-)
+_ITEM = r"(?:sys\.executable|process\.execPath|'[^'\n]*'|\"[^\"\n]*\"|`[^`]*`)"
+_CALL = re.compile(rf"[\s({{\[]*[bf]?{_ITEM}(?:\s*,\s*\[?\s*{_ITEM})*")
 _HOST = re.compile(
     r"(?:https?|ftps?|wss?)://([^/\s'\":\]]+|\[[^\]]*\])|['\"]([\w-]+(?:\.[\w-]+)+|localhost|::1)['\"]\s*,\s*\d+"
 )
@@ -43,22 +42,21 @@ def check_code(shell: Shell, code: str, language: str) -> None:
     if len(code) > MAX_CODE:
         findings.ask("the code is too long to be checked: write it to a file and run that")
         code = code[:MAX_CODE]
-    plain = re.sub(r"\\(?:x([0-9a-fA-F]{2})|u00([0-9a-fA-F]{2}))", lambda m: chr(int(m[1] or m[2], 16)), code)
+    plain = re.sub(r"\\(?:x[0-9a-fA-F]{2}|u00[0-9a-fA-F]{2})", lambda match: unescaped(match[0]), code)
     plain = re.sub(rf"(['\"])\s*[{'.' if language in ('perl', 'php') else '+'}]\s*\1", "", plain)
     if language == "awk":
         plain = re.sub(r"/(?:[^/\\\n]|\\.)+/", "", plain)
-    strings = ["".join(found) for found in _STRING.findall(plain)]
     starts = _signs("starts").search(plain) or (language in ("perl", "ruby", "php") and "`" in plain)
     changes = bool(starts or _signs("writes").search(plain))
     _check_hosts(shell, plain)
     if changes and not shell.writable:
         findings.written.append("the code may change something")
+    hides = _signs("hides" if changes else "runs_hidden").search(plain)
     if match := _signs("protected").search(plain):
         if changes or _signs("hides").search(plain):
             findings.deny(f"agents may not run code that mentions {match[0]!r} and changes something")
         elif not _signs("compared").search(plain):
             findings.ask(f"the code mentions {match[0]!r}: use `cat` or `grep` to read it")
-    hides = _signs("hides").search(plain) if changes else _signs("runs_hidden").search(plain)
     if hides or (changes and not known(code)):
         what = f"uses {hides[0][:30]!r}" if hides else "is known only at run time"
         findings.ask(
@@ -68,13 +66,12 @@ def check_code(shell: Shell, code: str, language: str) -> None:
         findings.ask("it is unknown whose process the code ends")
     if language == "awk" and changes:
         findings.ask("awk writes a file or runs a command: redirect its output, or use xargs or a loop")
+    strings = ["".join(found) for found in _STRING.findall(plain)]
     for text in strings if len(strings) < 500 else []:
         if not text or len(text) > 300 or "\n" in text:
             continue
-        if re.match(r"(?:/|~|\.\.(?:/|$))", text) and (
-            text[0] != "/" or Path("/", text.split("/")[1]).is_dir()
-        ):
-            path = os.path.expanduser(text)  # noqa: PTH111
+        path = os.path.expanduser(text)  # noqa: PTH111 - text, not a path yet
+        if re.match(r"/|\.\.(?:/|$)", path) and (path[0] == "." or Path("/", path.split("/")[1]).is_dir()):
             findings.add(paths.check_read(path))
             if changes and path.count("/") > 1 and (objection := paths.check_write(path)):
                 # A program that reads there and writes elsewhere is as likely.
@@ -84,7 +81,7 @@ def check_code(shell: Shell, code: str, language: str) -> None:
         elif re.search(r"(?:^|/)(?:\.env(?:\.\w+)?|id_\w+|credentials)$", text):
             findings.add(paths.check_read(text) or (paths.check_write(text) if changes else None))
     if starts:
-        _check_started(shell, plain, strings)
+        _check_started(shell, plain)
 
 
 def _check_hosts(shell: Shell, code: str) -> None:
@@ -92,27 +89,29 @@ def _check_hosts(shell: Shell, code: str) -> None:
     local = re.compile(rf"(?:{LOOPBACK.pattern})|testserver|test|example")
     remote = [host for host in hosts if not local.fullmatch(host.rpartition("@")[2])]
     reads = _signs("reads").search(re.sub(r"urlopen\s*\([^()]*\)\s*\.read", "", code))
-    builds = re.search(r"\+|\{|%|\.format|,\s*params", code)
     sends = _signs("sends" if hosts else "mails").search(code)
     if sends and (remote or not hosts):
         shell.findings.outward("the code sends data to another machine")
-    elif remote and reads and builds and _signs("fetches").search(code):
+    elif (
+        remote
+        and reads
+        and re.search(r"\+|\{|%|\.format|,\s*params", code)
+        and _signs("fetches").search(code)
+    ):
         shell.findings.outward("the code may send data to another machine in an address")
 
 
-def _check_started(shell: Shell, code: str, strings: Sequence[str]) -> None:
+def _check_started(shell: Shell, code: str) -> None:
     """Check the commands that code starts, which have to be literal."""
     for match in _signs("starts").finditer(code):
-        literal = r"[\s({\[]*[bf]?(?:['\"`]|sys\.executable|process\.execPath)"
-        if "import" in match[0] or not re.match(literal, code[match.end() : match.end() + 99]):
-            shell.findings.ask("the code starts a program that is not visible: run it directly")
-    for program, rest in _LIST.findall(code):
-        items = [word.strip("'\" \n") for word in f"{program}{rest}".split(",") if word.strip()]
-        shell.nested([re.sub(r"^(?:sys\.executable|process\.execPath)$", "python3", word) for word in items])
-    for text in strings:
-        first = text.split(maxsplit=1)[0] if text.strip() else ""
-        if is_listed(first):
-            shell.run_text(text)
+        call = _CALL.match(code, match.end())
+        if "import" in match[0] or not call:
+            shell.findings.unparsed(
+                re.sub(r"\W+", " ", code), "the code starts a program that is not visible"
+            )
+            continue
+        items = [item[1:-1] if item[0] in "'\"`" else "python3" for item in re.findall(_ITEM, call[0])]
+        _ = shell.nested(items) if items[1:] else shell.run_text(items[0])
 
 
 def check_sed(shell: Shell, words: Sequence[str]) -> bool:
@@ -123,12 +122,10 @@ def check_sed(shell: Shell, words: Sequence[str]) -> bool:
     part = r"(?:\\.|(?!\1)[^\\])*"
     left = re.sub(rf"s([^\w\s\\]){part}\1{part}\1[gpiIm0-9]*|\b[aic](?:[\\ ]|$).*", "", script)
     left = re.sub(r"/(?:\\.|[^/\\])*/", "/", left)
-    found = re.findall(
-        r"(?:^|[;{}\n\d$/\s])\s*(?:([wW])\s*([^;\n}\w][^;\n}]*|$)|(e)(?:\s+([^;\n}]+)|\s*$))", left
-    )
-    for _, file, runs, command in found:
-        shell.findings.add(None if runs else shell.paths.check_write(file.strip() or STAR))
-        if runs:
-            shell.findings.ask("the e of sed runs commands: run them directly")
-            shell.run_text(command)
+    found = re.findall(r"(?:^|[;{}\n\d$/\s])\s*(?:[wW]\s*([^;\n}\w][^;\n}]*|$)|e(?:\s+[^;\n}]+|\s*$))", left)
+    for file in found:
+        if file:
+            shell.findings.add(shell.paths.check_write(file.strip()))
+        else:
+            shell.findings.unparsed(script, "sed writes a file or runs a command that is not visible")
     return bool(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -13,14 +13,7 @@ from .words import is_pattern, known, shown
 if TYPE_CHECKING:
     from .shell import Shell
 
-
-ADDING: Mapping[str, frozenset[str]] = {
-    "commit": frozenset({"--amend", "--no-verify", "-n"}),
-    "branch": frozenset({"-d", "-D", "--delete", "-f", "--force", "-m", "-M", "--move"}),
-    "tag": frozenset({"-d", "--delete", "-f", "--force"}),
-}
-"""What an agent that owns the planning may do, without the options that change what is there already or
-leave out the repository's hooks."""
+_CHANGES = re.compile(r"-[dDmMcCfu](?!ontains)|--(?:delete|move|copy|force|set|unset|edit)")
 
 
 def check_git(shell: Shell, words: Sequence[str]) -> None:
@@ -28,11 +21,9 @@ def check_git(shell: Shell, words: Sequence[str]) -> None:
     git, findings = table()["git"], shell.findings
     rest = list(words)
     while rest and rest[0].startswith("-"):
-        option, equals, value = rest.pop(0).partition("=")
+        option, equals, value = re.sub(r"^-c(?=.)", "-c=", rest.pop(0)).partition("=")
         if option in git["value"] and not equals and rest:
             value = rest.pop(0)
-        elif option.startswith("-c") and option != "-c":
-            option, value = "-c", f"{option[2:]}={value}"
         if option == "-C":
             findings.add(shell.paths.check_read(value))
         elif option in ("--git-dir", "--work-tree"):
@@ -54,12 +45,10 @@ def check_git(shell: Shell, words: Sequence[str]) -> None:
         findings.outward(f"git {name} sends data to another machine")
     if name in git["remote"]:
         findings.ask(f"git {name} connects to another machine")
-    elif shell.paths.policy.owns_planning and name in ADDING and ADDING[name].isdisjoint(arguments):
-        pass
-    elif not _reads(name, arguments):
+    elif not _reads(name, arguments) and not (shell.paths.owns_planning and _only_adds(name, arguments)):
         findings.deny(f"agents may not run git {name}: only the run makes commits and changes history")
-        if (name, *arguments[:1]) in (("bisect", "run"), ("submodule", "foreach")):
-            _run(shell, " ".join(word for word in arguments[1:] if not word.startswith("-")))
+    if (name, *arguments[:1]) in (("bisect", "run"), ("submodule", "foreach")):
+        _run(shell, " ".join(word for word in arguments[1:] if not word.startswith("-")))
     if name in git["stage"] and not shell.writable:
         findings.written.append(f"git {name} changes the index")
     for word, following in pairwise([*arguments, ""]):
@@ -76,6 +65,12 @@ def check_git(shell: Shell, words: Sequence[str]) -> None:
             findings.add(check(word))
 
 
+def _only_adds(name: str, arguments: Sequence[str]) -> bool:
+    """Whether a subcommand changes nothing that exists, and runs the hooks of the repository."""
+    excluded = table()["git_adding"].get(name)
+    return excluded is not None and excluded.isdisjoint(arguments)
+
+
 def _run(shell: Shell, text: str) -> None:
     if known(text):
         shell.run_text(text.lstrip("!"))
@@ -83,15 +78,9 @@ def _run(shell: Shell, text: str) -> None:
 
 def _reads(name: str, arguments: Sequence[str]) -> bool:
     """Whether a subcommand changes neither history nor configuration."""
-    git = table()["git"]
+    git, reading = table()["git"], table()["git_reading"].get(name, frozenset())
     if name in git["read"] or name in git["stage"] or (name == "symbolic-ref" and len(arguments) == 1):
         return True
-    if name in table()["git_with"]:
-        return bool(arguments) and arguments[0] in table()["git_with"][name]
-    if name in table()["git_listing"]:
-        changes = r"-[dDmMcCfu](?!ontains)|--(?:delete|move|copy|force|set|unset|edit)"
-        lists = tuple(table()["git_listing"][name])
-        return not any(re.match(changes, word) for word in arguments) and (
-            not arguments or arguments[0].startswith(lists)
-        )
-    return False
+    if not arguments:
+        return "alone" in reading
+    return arguments[0].startswith(tuple(reading)) and not any(_CHANGES.match(word) for word in arguments)

@@ -16,65 +16,12 @@ if TYPE_CHECKING:
     from .shell import Shell
 
 FIND_RUNS = ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
-_LISTS = re.compile(r"-\w*[lL]\w*|--files.*|--name-only")
-
-
-def found_files(shell: Shell, program: str, words: Sequence[str]) -> list[str]:
-    """Return patterns for the paths that ``find``, ``fd``, ``grep -l`` or ``git ls-files`` prints.
-
-    Below a folder that contains ``.git`` or ``.planning``, that is a path in them, unless a filter excludes
-    them or chooses other names.
-    """
-    words = list(takewhile(lambda word: word not in FIND_RUNS, words))
-    options = table()["listing"]
-    chosen: list[str] = []
-    left_out: list[str] = []
-    bare: list[str] = []
-    pruned = words.index("-prune") if "-prune" in words and {"-o", "-or"} & set(words) else -1
-    for place, word in enumerate(words):
-        option, given = words[place - 1] if place else "", word
-        if re.match(r"--\w[\w-]*=", word):
-            option, _, given = word.partition("=")
-        if option in options["filters"]:
-            pattern = f"*.{given}" if option in options["extensions"] else given
-            excluded = place < pruned or option.startswith("--exclude") or given[:1] == "!"
-            excluded = excluded or bool({"!", "-not"} & set(words[max(place - 2, 0) : place - 1]))
-            (left_out if excluded else chosen).append(pattern.translate(PATTERN))
-        elif option not in options["valued"] and not word.startswith(("-", "(", ")", "!")):
-            bare.append(word)
-    if program == "find":
-        rest = [word for word in words if word not in ("-L", "-H", "-P")]
-        bare = list(takewhile(lambda word: not word.startswith(("-", "(", "!")), rest))
-    elif program == "git":
-        chosen += [word.translate(PATTERN) for word in bare if "*" in word.translate(PATTERN)]
-        start = words.index("--") if "--" in words else 1 if words[0] == "ls-files" else len(words)
-        bare = [word for word in words[start:] if word in bare and "*" not in word.translate(PATTERN)]
-    elif not {"--files", "-e", "-f"} & set(words) or program in ("fd", "fdfind"):
-        bare = bare[1:]
-    if is_in("hides_hidden", program) and not {"-H", "-u", "-uu", "--hidden"} & set(words):
-        left_out += [".git", ".planning"]
-    return [_found_below(shell, root, chosen, left_out) for root in bare or ["."]]
-
-
-def _found_below(shell: Shell, root: str, chosen: list[str], left_out: list[str]) -> str:
-    paths = shell.paths
-    if not known(root) or not any(paths.policy.contains_tree(root, cwd) for cwd in paths.folders):
-        return f"{root}/{STAR}{STAR}"
-    excluded = {paths.protected_name(live(each.replace("*", "").strip("/")) or "x") for each in left_out}
-    narrow = bool(chosen) and not any(
-        fnmatch(file, each) or fnmatch(file.rpartition("/")[2], each) or paths.protected_name(live(each))
-        for each in chosen
-        for file in table()["listing"]["protected"]
-    )
-    if narrow or {".git", ".planning"} <= excluded:
-        return f"{root}/{STAR}{live(chosen[0].rpartition('/')[2] if chosen else '*')}"
-    return f"{root}/.git/{STAR}{STAR}"
+_LISTS = re.compile(r"-\w*[lL]\w*|--files.*|--name-only|ls-files")
 
 
 def output_of(shell: Shell, program: str, words: Sequence[str], stdin: str) -> str:
     """Return the output of a command, given its input; :data:`UNKNOWN` if it cannot be known."""
     bare = [word for word in words if not word.startswith("-")]
-    flags = set(words)
     match program:
         case "echo" | "printf":
             return _printed(program, words)
@@ -86,7 +33,7 @@ def output_of(shell: Shell, program: str, words: Sequence[str], stdin: str) -> s
             return str(shell.paths.folders[0])
         case "git" if bare[:1] == ["rev-parse"]:
             git = re.search(r"--(?:git-(?:common-)?dir|absolute-git-dir|git-path)", " ".join(words))
-            return ".git" if git else str(shell.paths.policy.tree) if "--show-toplevel" in flags else STAR
+            return ".git" if git else str(shell.paths.tree) if "--show-toplevel" in words else STAR
         case "mktemp":
             return bare[-1].replace("X", STAR) if bare and "/" in bare[-1] else f"/tmp/tmp.{STAR}"
         case "dirname" if bare and known(bare[0]):
@@ -99,15 +46,11 @@ def output_of(shell: Shell, program: str, words: Sequence[str], stdin: str) -> s
             return "\n".join(bare)
         case "pgrep" | "pidof" | "lsof":
             return "12345"  # any process
-        case "base64" | "xxd" | "openssl" if (
-            stdin and known(stdin) and flags & {"-d", "-r", "--decode", "-D"}
-        ):
+        case "base64" | "xxd" | "openssl" if known(stdin) and {"-d", "-r", "--decode", "-D"} & set(words):
             return _decoded(program, stdin)
         case "find" | "fd" | "fdfind" if "-printf" not in words:
             return "\n".join(found_files(shell, program, words))
         case "git" | "grep" | "egrep" | "rg" | "ag" if any(_LISTS.fullmatch(word) for word in words):
-            return "\n".join(found_files(shell, program, words))
-        case "git" if bare[:1] == ["ls-files"]:
             return "\n".join(found_files(shell, program, words))
         case _:
             pass
@@ -121,20 +64,14 @@ def output_of(shell: Shell, program: str, words: Sequence[str], stdin: str) -> s
 
 
 def _printed(program: str, words: Sequence[str]) -> str:
-    kept = list(words)
-    while program == "echo" and kept and re.fullmatch(r"-[neE]+", kept[0]):
-        kept.pop(0)
-    text = " ".join(kept)
-    if program == "printf" and kept:
-        arguments = iter(kept[1:])
-        text = re.sub(r"%[-\d.]*[a-zA-Z]", lambda _: next(arguments, ""), kept[0])
+    """Return what ``echo`` or ``printf`` prints; unknown if it contains escapes for other characters."""
+    text = " ".join(word for word in words if not re.fullmatch(r"-[neE]+", word))
+    if program == "printf" and words:
+        arguments = iter(words[1:])
+        text = re.sub(r"%[-\d.]*[a-zA-Z]", lambda _: next(arguments, ""), words[0])
         text = "\n".join([text, *arguments])
-    plain = {"n": "\n", "t": "\t", "\\": "\\"}
-    return re.sub(
-        r"\\(?:x([0-9a-fA-F]{1,2})|0?([0-7]{3})|([nt\\]))",
-        lambda m: chr(int(m[1], 16)) if m[1] else chr(int(m[2], 8)) if m[2] else plain[m[3]],
-        text,
-    )
+    text = text.replace("\\n", "\n").replace("\\t", "\t")
+    return UNKNOWN if re.search(r"\\[x0-7]", text) else text
 
 
 def _decoded(program: str, text: str) -> str:
@@ -144,3 +81,55 @@ def _decoded(program: str, text: str) -> str:
     except ValueError:
         return UNKNOWN
     return found.decode("utf-8", "replace")
+
+
+def found_files(shell: Shell, program: str, words: Sequence[str]) -> list[str]:
+    """Return patterns for the paths that ``find``, ``fd``, ``grep -l`` or ``git ls-files`` prints.
+
+    Below a folder that contains ``.git`` or ``.planning``, that is a path in them, unless a filter excludes
+    them or chooses other names.
+    """
+    words = list(takewhile(lambda word: word not in FIND_RUNS, words))
+    wanted: list[str] = []
+    unwanted: list[str] = []
+    bare: list[str] = []
+    pruned = words.index("-prune") if {"-o", "-or"} & set(words) and "-prune" in words else 0
+    for place, word in enumerate(words):
+        option, equals, value = word.partition("=")
+        if not (equals and option.startswith("--")):
+            option, value = words[place - 1] if place else "", word
+        if option in table()["listing"]["filters"]:
+            negated = option.startswith("--exclude") or value[:1] == "!" or place < pruned
+            negated = negated or bool({"!", "-not"} & set(words[max(place - 2, 0) : place - 1]))
+            (unwanted if negated else wanted).append(value.lstrip("!").strip("/").translate(PATTERN))
+        elif option not in table()["listing"]["valued"] and not word.startswith(("-", "(", ")", "!")):
+            bare.append(word)
+    if program == "find":
+        given = [word for word in words if word not in ("-L", "-H", "-P")]
+        bare = list(takewhile(lambda word: not word.startswith(("-", "(", "!")), given))
+    elif program == "git":
+        # Only words behind `--` or of `ls-files` are paths; a pattern among them is a filter.
+        start = words.index("--") if "--" in words else 1 if words[0] == "ls-files" else len(words)
+        paths = [word for word in words[start:] if word in bare]
+        bare = [word for word in paths if "*" not in word.translate(PATTERN)]
+        wanted += [word.translate(PATTERN) for word in paths if word not in bare]
+    elif program in ("fd", "fdfind") or not {"--files", "-e", "-f"} & set(words):
+        bare = bare[1:]
+    if is_in("hides_hidden", program) and not {"-H", "-u", "-uu", "--hidden"} & set(words):
+        unwanted += [".git", ".planning"]
+    return [_found_below(shell, root, wanted, unwanted) for root in bare or ["."]]
+
+
+def _found_below(shell: Shell, root: str, wanted: list[str], unwanted: list[str]) -> str:
+    paths = shell.paths
+    if not paths.contains_tree(root):
+        return f"{root}/{STAR}{STAR}"
+
+    def matches(file: str, patterns: list[str]) -> bool:
+        return any(fnmatch(name, each) for name in (file, *file.split("/")) for each in patterns)
+
+    for file in table()["listing"]["protected"]:
+        chosen = matches(file, wanted) if wanted else file != "./gsd.toml"
+        if chosen and not matches(file, unwanted):
+            return f"{root}/.git/{STAR}{STAR}"
+    return f"{root}/{STAR}{live(wanted[0].rpartition('/')[2] if wanted else '*')}"

@@ -36,115 +36,39 @@ def strictest(objections: Iterable[Objection]) -> Objection:
 
 
 @attrs.frozen(kw_only=True)
-class PathPolicy:
-    """Checks paths, given the project's resolved *tree*, the user's *home* and the *scratch* folders.
+class Paths:
+    """Checks paths and words of a command, given the project's resolved *tree* and the user's *home*.
 
-    Scratch folders are temporary folders; anyone may write there. *owns_planning*: the agent may change
-    ``.planning/`` and make commits.
+    *folders* are those that a command may run in; none if that is known only at run time. Anyone may write
+    to *scratch*, the temporary folders. *owns_planning*: the agent may change ``.planning/`` and commit.
     """
 
     tree: Path
+    folders: tuple[Path, ...]
     home: Path = attrs.field(factory=lambda: Path(os.path.realpath(Path.home())))
     scratch: tuple[Path, ...] = ()
     owns_planning: bool = False
 
     @classmethod
-    def for_project(cls, tree: Path, *, owns_planning: bool = False) -> PathPolicy:
-        """Return the policy for a project."""
+    def for_project(cls, tree: Path, *, owns_planning: bool = False) -> Paths:
+        """Return the checks for a command that begins in the project's folder."""
         found = {Path(os.path.realpath(folder)) for folder in (tempfile.gettempdir(), "/tmp", "/var/tmp")}
         top = Path(os.path.realpath(tree))
-        return cls(tree=top, scratch=tuple(sorted(found)), owns_planning=owns_planning)
-
-    def check_write(self, path: str, cwd: Path | None = None) -> Objection:
-        """Return the objection to writing, replacing or deleting *path*, if any."""
-        lexical, real = self._lexical_and_real(path, cwd)
-        if {str(real), str(lexical)} & table()["places"]["devices"] or str(lexical).startswith("/dev/fd/"):
-            return None
-        for place in (lexical, real):
-            if name := self.protected(place):
-                return Deny(reason=f"agents may not change {name}: {PROTECTED_NAMES[fold_name(name)]}")
-        if real.is_relative_to(self.tree):
-            return Ask(reason=f"{path} usually contains secrets") if is_secret_name(real.name) else None
-        if self.is_scratch(real):
-            return None
-        return Deny(reason=f"{path} is outside the project; write inside it, or below /tmp")
-
-    def check_read(self, path: str, cwd: Path | None = None) -> Objection:
-        """Return the objection to reading *path*, if any."""
-        lexical, real = self._lexical_and_real(path, cwd)
-        if any(self._is_secret(place) for place in (lexical, real)):
-            return Deny(reason=f"{path} usually contains secrets")
-        allowed = real.is_relative_to(self.tree) or real in self.scratch or self.is_scratch(real)
-        return None if allowed or self._is_library(real) else Ask(reason=f"{path} is outside the project")
-
-    def protected(self, path: Path) -> str:
-        """Return the part of a path that no agent may change; empty if there is none."""
-        inner = path.relative_to(self.tree) if path.is_relative_to(self.tree) else path
-        if self.owns_planning and path != inner and inner.parts[:1] == (PLANNING,):
-            inner = inner.relative_to(PLANNING)
-        return protected_part(inner)
-
-    def is_scratch(self, path: Path) -> bool:
-        """Whether a path is in a temporary folder, except the one that contains the project."""
-        for folder in self.scratch:
-            if path.is_relative_to(folder) and path != folder:
-                top = folder / path.relative_to(folder).parts[0]
-                return not self.tree.is_relative_to(top)
-        return False
-
-    def contains_tree(self, path: str, cwd: Path | None = None) -> bool:
-        """Whether a path is the project itself or a folder that contains it."""
-        return any(self.tree.is_relative_to(place) for place in self._lexical_and_real(path, cwd))
-
-    def resolved(self, path: str, cwd: Path | None = None) -> Path:
-        """Return the path with all symbolic links resolved."""
-        return self._lexical_and_real(path, cwd)[1]
-
-    def _lexical_and_real(self, path: str, cwd: Path | None) -> tuple[Path, Path]:
-        whole = os.path.join(cwd or self.tree, path)  # noqa: PTH118 - a Path would drop .. and //
-        return Path(os.path.normpath(whole)), Path(os.path.realpath(whole))
-
-    def _is_library(self, path: Path) -> bool:
-        places = table()["places"]
-        if "tool-results" in path.parts or path.is_relative_to("/dev/shm"):
-            return "tool-results" in path.parts
-        folders = [sys.prefix, sys.base_prefix, *places["system"]]
-        folders += [str(self.home / folder) for folder in places["libraries"]]
-        return any(path.is_relative_to(folder) for folder in folders)
-
-    def _is_secret(self, path: Path) -> bool:
-        places = table()["places"]
-        if is_secret_name(path.name) or any(fnmatch(str(path), each) for each in places["system_secrets"]):
-            return True
-        if path.is_relative_to(self.tree):
-            return False
-        below = {fold_name(str(PurePath(*path.parts[i:]))) for i in range(len(path.parts))}
-        return any(part == each or part.startswith(f"{each}/") for part in below for each in places["secret"])
-
-
-@attrs.frozen
-class PathContext:
-    """Checks the words of a command as paths, relative to the folder that the command runs in.
-
-    *folders* are the folders that it may be; none if it is known only at run time.
-    """
-
-    policy: PathPolicy
-    folders: tuple[Path, ...]
+        return cls(tree=top, folders=(top,), scratch=tuple(sorted(found)), owns_planning=owns_planning)
 
     def check_write(self, word: str) -> Objection:
         """Return the objection to writing to the path that a word names, if any."""
         if name := self.protected_name(word):
             return Deny(reason=f"agents may not change {name}")
         prefix = known_prefix(word)
-        places = self.folders or ((None,) if prefix.startswith("/") else ())
+        places = self.folders or ((self.tree,) if prefix.startswith("/") else ())
         paths = [prefix if prefix == word else f"{prefix}x"]
         # A pattern may match a link. Two stars stand for what `find` prints, which follows no links.
         if known(word) and is_pattern(word) and STAR + STAR not in word:
             pattern = "".join(f"[{c}]" if c in "*?[" else c for c in word).translate(PATTERN)
-            for cwd in self.folders or (Path("/"),):
+            for cwd in places:
                 paths += [str(cwd / path) for path in islice(glob.iglob(pattern, root_dir=cwd), 100)]  # noqa: PTH207 - absolute patterns too
-        found = [self.policy.check_write(path, cwd) for path in paths for cwd in places]
+        found = [self.check_write_path(path, cwd) for path in paths for cwd in places]
         if objection := strictest(found if known(word) or prefix.startswith("/") else ()):
             return objection
         if known(word) and places:
@@ -160,11 +84,9 @@ class PathContext:
         if is_pattern(word) and any(_may_be(".env", part) for part in word.split("/")):
             return Deny(reason=f"{shown(word)} may match files with secrets")
         prefix = known_prefix(word)
-        if not prefix or (not self.folders and not prefix.startswith("/")):
-            return None
-        for cwd in self.folders or (Path("/"),):
+        for cwd in self.folders or ((self.tree,) if prefix.startswith("/") else ()):
             path = Path(cwd, prefix)
-            objection = self.policy.check_read(str(path))
+            objection = self.check_read_path(str(path)) if prefix else None
             is_secret = isinstance(objection, Deny) and (prefix[0] == "/" or path.name[:1] == ".")
             if objection and (is_secret or os.path.lexists(path)):
                 return objection
@@ -184,12 +106,18 @@ class PathContext:
         if re.match(r"-.*=[/~.]", word) and known(text) and not os.path.lexists(text):
             return self.check_write(text)
         objection = self.check_read(text)
-        first = "/" + prefix[1:].partition("/")[0]
-        if objection or (prefix.startswith("/") and not os.path.isdir(first)):  # noqa: PTH112
-            return objection
-        if prefix.startswith(("/", "..")) or "/../" in prefix:
-            return strictest(self.policy.check_read(prefix, cwd) for cwd in self.folders or (None,))
-        return None
+        if not objection and re.match(r"/|\.\.|.*/\.\./", prefix) and _is_place(prefix):
+            return strictest(self.check_read_path(prefix, cwd) for cwd in self.folders or (None,))
+        return objection
+
+    def check_read_path(self, path: str, cwd: Path | None = None) -> Objection:
+        """Return the objection to reading *path*, if any."""
+        places = self._lexical_and_real(path, cwd)
+        if any(self._is_secret(place) for place in places):
+            return Deny(reason=f"{path} usually contains secrets")
+        real = places[1]
+        allowed = real.is_relative_to(self.tree) or real in self.scratch or self.is_scratch(real)
+        return None if allowed or self._is_library(real) else Ask(reason=f"{path} is outside the project")
 
     def protected_name(self, word: str) -> str:
         """Return the protected name that a word contains or may expand to; empty if there is none."""
@@ -197,20 +125,76 @@ class PathContext:
             return ""
         for part in word.split("/"):
             for name in PROTECTED_NAMES:
-                if name == PLANNING and self.policy.owns_planning:
+                if name == PLANNING and self.owns_planning:
                     continue  # the resolved path decides
                 if _may_be(name, part) and (name.startswith(".") or part == name or self._exists(name)):
                     return name
-        return next((name for cwd in self.folders if (name := self.policy.protected(cwd))), "")
+        return next((name for cwd in self.folders if (name := self.protected(cwd))), "")
+
+    def protected(self, path: Path) -> str:
+        """Return the part of a path that no agent may change; empty if there is none."""
+        inner = path.relative_to(self.tree) if path.is_relative_to(self.tree) else path
+        if self.owns_planning and path != inner and inner.parts[:1] == (PLANNING,):
+            inner = inner.relative_to(PLANNING)
+        return protected_part(inner)
+
+    def is_scratch(self, path: Path) -> bool:
+        """Whether a path is in a temporary folder, except the one that contains the project."""
+        for folder in self.scratch:
+            if path.is_relative_to(folder) and path != folder:
+                return not self.tree.is_relative_to(folder / path.relative_to(folder).parts[0])
+        return False
 
     def contains_tree(self, word: str) -> bool:
         """Whether a word names the project, a folder that contains it, or everything in it."""
         parts = PurePath(word.translate(PATTERN)).parts
-        whole = PurePath(*parts[:-1]) if parts and parts[-1] in ("*", ".*", "**") else PurePath(word)
-        return known(word) and any(self.policy.contains_tree(str(whole), cwd) for cwd in self.folders)
+        whole = str(PurePath(*parts[:-1]) if parts and parts[-1] in ("*", ".*", "**") else PurePath(word))
+        places = [place for cwd in self.folders for place in self._lexical_and_real(whole, cwd)]
+        return known(word) and any(self.tree.is_relative_to(place) for place in places)
+
+    def resolved(self, path: str, cwd: Path | None = None) -> Path:
+        """Return the path with all symbolic links resolved."""
+        return self._lexical_and_real(path, cwd)[1]
+
+    def check_write_path(self, path: str, cwd: Path | None = None) -> Objection:
+        """Return the objection to writing, replacing or deleting *path*, if any."""
+        lexical, real = self._lexical_and_real(path, cwd)
+        if {str(real), str(lexical)} & table()["places"]["devices"] or str(lexical).startswith("/dev/fd/"):
+            return None
+        if name := self.protected(lexical) or self.protected(real):
+            return Deny(reason=f"agents may not change {name}: {PROTECTED_NAMES[fold_name(name)]}")
+        if real.is_relative_to(self.tree):
+            return Ask(reason=f"{path} usually contains secrets") if is_secret_name(real.name) else None
+        if self.is_scratch(real):
+            return None
+        return Deny(reason=f"{path} is outside the project; write inside it, or below /tmp")
+
+    def _lexical_and_real(self, path: str, cwd: Path | None) -> tuple[Path, Path]:
+        whole = os.path.join(cwd or self.tree, path)  # noqa: PTH118 - a Path would drop .. and //
+        return Path(os.path.normpath(whole)), Path(os.path.realpath(whole))
+
+    def _is_library(self, path: Path) -> bool:
+        places = table()["places"]
+        if "tool-results" in path.parts or path.is_relative_to("/dev/shm"):
+            return "tool-results" in path.parts
+        folders = [sys.prefix, sys.base_prefix, *places["system"]]
+        return any(path.is_relative_to(self.home / folder) for folder in [*folders, *places["libraries"]])
+
+    def _is_secret(self, path: Path) -> bool:
+        places = table()["places"]
+        if is_secret_name(path.name) or any(fnmatch(str(path), each) for each in places["system_secrets"]):
+            return True
+        if path.is_relative_to(self.tree):
+            return False
+        below = {fold_name(str(PurePath(*path.parts[i:]))) for i in range(len(path.parts))}
+        return any(part == each or part.startswith(f"{each}/") for part in below for each in places["secret"])
 
     def _exists(self, name: str) -> bool:
-        return any(os.path.lexists(cwd / name) for cwd in self.folders or (self.policy.tree,))
+        return any(os.path.lexists(cwd / name) for cwd in self.folders or (self.tree,))
+
+
+def _is_place(path: str) -> bool:
+    return path[0] != "/" or os.path.isdir("/" + path[1:].partition("/")[0])  # noqa: PTH112
 
 
 def _may_be(name: str, part: str) -> bool:

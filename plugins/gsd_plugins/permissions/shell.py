@@ -17,7 +17,7 @@ import attrs
 
 from .commands import check_command
 from .findings import Findings
-from .paths import PathContext, PathPolicy
+from .paths import Paths
 from .table import entry_of, table
 from .words import (
     CONTENT,
@@ -27,7 +27,6 @@ from .words import (
     UNKNOWN,
     TooComplex,
     body_of,
-    descendants,
     expand,
     expand_text,
     is_pattern,
@@ -43,36 +42,30 @@ MAX_DEPTH = 8
 MAX_COMMANDS = 120
 MAX_ITERATIONS = 12
 ASSIGNMENT = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
-SECRET_VARIABLE = re.compile(r"(?i)(?:.*_)?(?:api_?key|token|secret|passw(?:or)?d|credential|private_key)\w*")
-WORDS = ("word", "string", "raw_string", "concatenation", "simple_expansion", "expansion", "number")
+_SECRET = re.compile(r"(?i)(?:.*_)?(?:api_?key|token|secret|passw(?:or)?d|credential|private_key)\w*")
+_LOCAL = re.compile(r"/dev/\w+/(?:localhost|127\.[\d.]+|::1)/")
 
 
 @attrs.define
 class Shell:
     """The state of a shell at one point of a command line; *bodies* are the texts of its here-documents.
 
-    *downloaded* are files that came from another machine, *allowed* the programs of the user's settings,
-    *unused* the functions that nothing has called yet.
+    *downloaded* are names of files that came from another machine, *allowed* the programs of the settings.
     """
 
-    paths: PathContext
+    paths: Paths
     findings: Findings
     writable: bool = True
+    allowed: frozenset[str] = frozenset()
     depth: int = 0
     variables: dict[str, str] = attrs.field(factory=dict[str, str])
     functions: dict[str, Node] = attrs.field(factory=dict[str, "Node"])
     bodies: list[str] = attrs.field(factory=list[str])
     downloaded: set[str] = attrs.field(factory=set[str])
-    unused: set[str] = attrs.field(factory=set[str])
-    allowed: frozenset[str] = frozenset()
 
-    @classmethod
-    def at(cls, policy: PathPolicy, findings: Findings, *, writable: bool, allowed: frozenset[str]) -> Shell:
-        """Return the state at the beginning of a line that runs in the project."""
-        values = {"HOME": str(policy.home), "PWD": str(policy.tree), "TMPDIR": tempfile.gettempdir()}
-        values |= {"SHELL": "/bin/sh", "IFS": " "}
-        paths = PathContext(policy, (policy.tree,))
-        return cls(paths=paths, findings=findings, writable=writable, variables=values, allowed=allowed)
+    def __attrs_post_init__(self) -> None:
+        known_values = {"HOME": str(self.paths.home), "PWD": str(self.paths.tree), "SHELL": "/bin/sh"}
+        self.variables = known_values | {"TMPDIR": tempfile.gettempdir(), "IFS": " "} | self.variables
 
     def run_text(self, text: str, stdin: str = "") -> str:
         """Follow shell text in a subshell; return its output."""
@@ -81,11 +74,7 @@ class Shell:
         root, bodies = parse(text.translate(LITERAL))
         if root.has_error:
             self.findings.unparsed(text)
-        inner = self.subshell(bodies=bodies, depth=self._deeper())
-        output = inner.walk(root, stdin)
-        for name in sorted(inner.unused):
-            inner._call(name, [UNKNOWN], "")
-        return output
+        return self.subshell(bodies=bodies, depth=self._deeper()).walk(root, stdin)
 
     def nested(self, words: Sequence[str], stdin: str = "", *, installs: bool = False) -> str:
         """Follow a command that another one runs."""
@@ -93,7 +82,7 @@ class Shell:
 
     def subshell(self, **changes: object) -> Shell:
         """Return a copy: what it assigns and defines ends with it."""
-        state = {"variables": dict(self.variables), "functions": dict(self.functions), "unused": set[str]()}
+        state = {"variables": dict(self.variables), "functions": dict(self.functions)}
         return attrs.evolve(self, **(state | changes))  # type: ignore[arg-type]
 
     def unknown_code(self, text: str) -> str:
@@ -107,7 +96,7 @@ class Shell:
         """Return the value of a variable; any word for those that are numbers or names."""
         if name in table()["shell"]["words"]:
             return STAR
-        return self.variables.get(name, CONTENT if SECRET_VARIABLE.fullmatch(name) else UNKNOWN)
+        return self.variables.get(name, CONTENT if _SECRET.fullmatch(name) else UNKNOWN)
 
     def substitute(self, node: Node) -> str:
         """Follow the commands of ``$(…)`` or ``<(…)``; return their output."""
@@ -130,55 +119,47 @@ class Shell:
                 return self._redirected(node, stdin)
             case "subshell":
                 return self.subshell()._sequence(node, stdin)
+            case "command_substitution" | "process_substitution":
+                self.substitute(node)
             case "for_statement":
                 return self._loop(node, stdin)
-            case "c_style_for_statement":
-                for each in descendants(node, "variable_assignment"):
-                    self.variables[text_of(each).partition("=")[0]] = STAR
-                return self._branches(node, stdin)
-            case "if_statement" | "while_statement" | "case_statement" | "elif_clause" | "else_clause":
-                return self._branches(node, stdin)
-            case "list" if _may_end(node):
-                return self._branches(node, stdin)
             case "function_definition":
-                name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
-                if name and body:
-                    self.functions[text_of(name)] = body
-                    self.unused.add(text_of(name))
                 for redirect in node.children_by_field_name("redirect"):
                     self._redirect(redirect)
+                if (name := node.child_by_field_name("name")) and (body := node.child_by_field_name("body")):
+                    self.functions[text_of(name)] = body
             case "variable_assignment":
                 self._assignment(node, kept=True)
             case "declaration_command":
-                self._declare(node)
+                for child in node.named_children:
+                    if child.type == "variable_assignment":
+                        self._assignment(child, kept=True)
+                    elif found := ASSIGNMENT.fullmatch(expand_text(child, self)):
+                        self.assign(found[1], found[2])
             case "unset_command" if any(text_of(child).startswith("GSD_") for child in node.named_children):
                 self.findings.deny("GSD_RUN must stay set: it identifies the run's processes")
             case "file_redirect" | "herestring_redirect":
                 self._redirect(node)
-            case "test_command" | "array" | "word" | "string" | "concatenation" | "expansion":
-                for kind in ("command_substitution", "process_substitution"):
-                    for inner in descendants(node, kind):
-                        self.substitute(inner)
             case "comment" | "heredoc_body":
                 pass
-            case _:
+            case "list" if (node.parent and node.parent.type == "list") or re.match(
+                "cd|mkdir", text_of(node)
+            ):
+                # Of other lists, such as `test … && cd x`, the end may not run.
                 return self._sequence(node, stdin)
+            case "program" | "compound_statement" | "do_group":
+                return self._sequence(node, stdin)
+            case _:
+                # Parts that may or may not run: after them, the folder may be the one before.
+                before = self.paths.folders
+                output = self._sequence(node, stdin)
+                self._enter(self.paths.folders, before)
+                return output
         return ""
 
     def _sequence(self, node: Node, stdin: str) -> str:
         outputs = [self.walk(child, stdin) for child in node.named_children]
         return "\n".join(output.rstrip("\n") for output in outputs if output)
-
-    def _branches(self, node: Node, stdin: str) -> str:
-        """Follow parts that may or may not run: after them, the folder may be the one before."""
-        before = self.paths.folders
-        output = self._sequence(node, stdin)
-        self._merge(before)
-        return output
-
-    def _merge(self, before: tuple[Path, ...]) -> None:
-        if after := self.paths.folders:
-            self.paths = attrs.evolve(self.paths, folders=tuple(dict.fromkeys([*after, *before]))[:8])
 
     def _loop(self, node: Node, stdin: str) -> str:
         name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
@@ -188,25 +169,25 @@ class Shell:
             values = [*values[:MAX_ITERATIONS], UNKNOWN]
         before = self.paths.folders
         output = ""
-        for value in values:
-            if name and body:
-                self.variables[text_of(name)] = value if known(value) else UNKNOWN
-                output = self.walk(body, stdin)
-        self._merge(before)
+        for value in values if name and body else ():
+            self.variables[text_of(name)] = value if known(value) else UNKNOWN  # type: ignore[arg-type]
+            output = self.walk(body, stdin)  # type: ignore[arg-type]
+        self._enter(self.paths.folders, before)
         return output
 
     def _redirected(self, node: Node, stdin: str) -> str:
         followers: list[Node] = []
         writes = False
-        for redirect in node.children_by_field_name("redirect"):
+        redirects = node.children_by_field_name("redirect")
+        for redirect in redirects:
             if redirect.type == "heredoc_redirect":
                 # What follows the operator on its line, `| sh` or more words, is in this node.
                 stdin = body_of(redirect, self.bodies, self)
-                for child in redirect.named_children:
-                    if child.type in ("file_redirect", "herestring_redirect"):
-                        writes |= self._redirect(child)[0]
-                    elif not child.type.startswith(("heredoc", "file_descriptor")):
-                        followers.append(child)
+                inner = [
+                    child for child in redirect.named_children if not re.match("heredoc|file_d", child.type)
+                ]
+                redirects += [child for child in inner if child.type.endswith("_redirect")]
+                followers += [child for child in inner if not child.type.endswith("_redirect")]
             else:
                 # The parser counts words behind `< file` as further files; they are arguments.
                 followers += redirect.children_by_field_name("destination")[1:]
@@ -214,15 +195,14 @@ class Shell:
                 writes |= wrote
                 stdin = text if text is not None else stdin
         body = node.child_by_field_name("body")
-        arguments = [child for child in followers if child.type in WORDS]
+        commands = [child for child in followers if child.type in ("pipeline", "list", "command")]
         output = ""
         if body is not None and body.type == "command":
-            output = self._command(body, stdin, arguments)
+            output = self._command(body, stdin, [child for child in followers if child not in commands])
         elif body is not None:
             output = self.walk(body, stdin)
-        for child in followers:
-            if child not in arguments:
-                output = self.walk(child, output if child.type == "pipeline" else "")
+        for child in commands:
+            output = self.walk(child, output if child.type == "pipeline" else "")
         return "" if writes else output
 
     def _redirect(self, node: Node) -> tuple[bool, str | None]:
@@ -236,7 +216,7 @@ class Shell:
             if operator.endswith("&") and re.fullmatch(r"\d*-?|\x03", target):
                 return False, None
             if target.startswith(("/dev/tcp/", "/dev/udp/")):
-                if not re.match(r"/dev/\w+/(?:localhost|127\.[\d.]+|::1)/", target):
+                if not _LOCAL.match(target):
                     self.findings.outward("it connects to another machine")
                 return False, UNKNOWN
             if operator.startswith("<") and operator != "<>":
@@ -263,23 +243,12 @@ class Shell:
         """Check an assignment, and remember it if it is *kept* for the commands that follow."""
         if kept:
             self.variables[name] = value
-        if any(fnmatchcase(name, each) for each in table()["shell"]["unsafe"]) and (name != "IFS" or kept):
+        special = table()["shell"]
+        if any(fnmatchcase(name, each) for each in special["unsafe"]) and (name != "IFS" or kept):
             self.findings.deny(f"agents may not set {name}")
-        if (
-            any(fnmatchcase(name, each) for each in table()["shell"]["running"])
-            and value not in table()["shell"]["pagers"]
-        ):
+        if any(fnmatchcase(name, each) for each in special["running"]) and value not in special["pagers"]:
             self.findings.ask(f"{name} can run arbitrary commands")
             self.run_text(value)
-
-    def _declare(self, node: Node) -> None:
-        for child in node.named_children:
-            if child.type == "variable_assignment":
-                self._assignment(child, kept=True)
-                continue
-            for word in expand(child, self):
-                if match := ASSIGNMENT.fullmatch(word):
-                    self.assign(match[1], match[2])
 
     def _command(self, node: Node, stdin: str, more: Sequence[Node] = ()) -> str:
         name = node.child_by_field_name("name")
@@ -296,8 +265,8 @@ class Shell:
                 self.walk(child, "")
         while not node.next_sibling and node.parent and node.parent.type == "list":
             node = node.parent
-        following = node.next_sibling
-        return self.run(words, stdin, guarded=following is not None and following.type == "&&")
+        guarded = node.next_sibling is not None and node.next_sibling.type == "&&"
+        return self.run(words, stdin, guarded=guarded)
 
     def run(
         self, words: Sequence[str], stdin: str = "", *, installs: bool = False, guarded: bool = False
@@ -321,23 +290,24 @@ class Shell:
         if match := ASSIGNMENT.fullmatch(first):
             self.assign(match[1], match[2], kept=len(words) == 1)
             return self.run(arguments, stdin)
-        name = base.lower().removesuffix(".exe")
         if first in self.functions:
             return self._call(first, arguments, stdin)
-        if name in ("cd", "pushd", "popd"):
-            self._change_folder(name, arguments, guarded=guarded)
-            return ""
-        if name in ("read", "mapfile", "readarray"):
-            line = stdin.strip("\n")
-            self.variables |= dict.fromkeys(arguments, line if line and "\n" not in line else UNKNOWN)
-            return ""
-        if name == "set" and "--" in arguments:
-            self.variables["@"] = " ".join(arguments[arguments.index("--") + 1 :])
-        return check_command(self, first, name, arguments, stdin, installs=installs)
+        match base.lower().removesuffix(".exe"):
+            case "cd" | "pushd" | "popd" as name:
+                self._change_folder(name, arguments, guarded=guarded)
+                return ""
+            case "read" | "mapfile" | "readarray":
+                line = stdin.strip("\n")
+                self.variables |= dict.fromkeys(arguments, line if line and "\n" not in line else UNKNOWN)
+                return ""
+            case "set" if "--" in arguments:
+                self.variables["@"] = " ".join(arguments[arguments.index("--") + 1 :])
+                return ""
+            case name:
+                return check_command(self, first, name, arguments, stdin, installs=installs)
 
     def _call(self, name: str, arguments: Sequence[str], stdin: str) -> str:
         """Follow a function of the command line."""
-        self.unused.discard(name)
         parameters = {str(n): word for n, word in enumerate(arguments, 1)}
         values = self.variables | parameters | {"@": " ".join(arguments), "*": " ".join(arguments)}
         inner = attrs.evolve(self, variables=values, depth=self._deeper())
@@ -353,32 +323,21 @@ class Shell:
     def _change_folder(self, program: str, arguments: Sequence[str], *, guarded: bool) -> None:
         target = next((word for word in arguments if not word.startswith("-") or word == "-"), "")
         if program == "popd" or not known(target) or target == "-" or is_pattern(target):
-            self.paths = attrs.evolve(self.paths, folders=())
+            self._enter()
             return
-        where = target or str(self.paths.policy.home)
+        where = target or str(self.paths.home)
         if name := self.paths.protected_name(where):
             # An agent's shell may keep the folder for its next command, which is then checked as if it
             # ran in the project's root.
             self.findings.deny(f"agents may not change into {name}")
-        if not self.paths.folders and not where.startswith("/"):
-            return
-        found: list[Path] = []
-        objections = [self.paths.policy.check_read(where, cwd) for cwd in self.paths.folders or (None,)]
-        for cwd in self.paths.folders or (None,):
-            folder = self.paths.policy.resolved(where, cwd)
-            found.append(folder)
-            # Without the folder, the command fails and the shell stays where it is.
-            if not folder.is_dir() and not guarded and cwd:
-                found.append(cwd)
-        if all(objections):
-            self.findings.add(objections[0])
-        self.paths = attrs.evolve(self.paths, folders=tuple(dict.fromkeys(found))[:8])
+        before = self.paths.folders or ((self.paths.tree,) if where.startswith("/") else ())
+        objections = [self.paths.check_read_path(where, cwd) for cwd in before]
+        self.findings.add(objections[0] if objections and all(objections) else None)
+        found = tuple(self.paths.resolved(where, cwd) for cwd in before)
+        # Without the folder, the command fails and the shell stays where it is.
+        self._enter(found, () if guarded or all(folder.is_dir() for folder in found) else before)
 
-
-def _may_end(node: Node) -> bool:
-    """Whether the second part of ``A && B`` or ``A || B`` is likely not to run: A is a test, or may fail."""
-    first, operator = node.children[0], node.children[1].type
-    while first.type in ("list", "pipeline", "redirected_statement") and first.named_children:
-        first = first.named_children[-1 if first.type == "list" else 0]
-    tests = re.match(r"(?:false|test|\[|grep|egrep|rg|diff|cmp|command|which|type|!)\b", text_of(first))
-    return operator == "||" or bool(tests) or first.type in ("test_command", "negated_command")
+    def _enter(self, folders: tuple[Path, ...] = (), others: tuple[Path, ...] = ()) -> None:
+        """Continue in one of *folders*, or of *others* if those are known; without any, in an unknown one."""
+        merged = tuple(dict.fromkeys([*folders, *others]))[:8] if folders else ()
+        self.paths = attrs.evolve(self.paths, folders=merged)

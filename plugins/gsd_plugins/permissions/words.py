@@ -11,10 +11,12 @@ import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
+
+    from .shell import Shell
 
 UNKNOWN = "\x00"
 CONTENT = "\x01"
@@ -25,8 +27,7 @@ STAR, QUERY, BRACKET = "\x03", "\x04", "\x05"
 """Interpreted ``*``, ``?`` and ``[``. A star also stands for any single file name or number."""
 _LEFT, _COMMA, _RIGHT, _TILDE, _SPLIT = "\x06", "\x0e", "\x0f", "\x10", "\x11"
 _BODY = "\x12"
-_ESCAPE = r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|.)"
-MARKERS = re.compile(r"[\x00-\x06\x0e-\x12]")
+_MARKERS = re.compile(r"[\x00-\x06\x0e-\x12]")
 _LIVE = str.maketrans("*?[{,}", STAR + QUERY + BRACKET + _LEFT + _COMMA + _RIGHT)
 _LITERAL = str.maketrans(_LEFT + _COMMA + _RIGHT + _TILDE, "{,}~")
 LITERAL = str.maketrans(STAR + QUERY + BRACKET, "*?[")
@@ -34,25 +35,25 @@ LITERAL = str.maketrans(STAR + QUERY + BRACKET, "*?[")
 _SHOWN = str.maketrans({UNKNOWN: "$…", CONTENT: "$…", DOWNLOAD: "$…", STAR: "*", QUERY: "?", BRACKET: "["})
 PATTERN = str.maketrans({STAR: "*", QUERY: "?", BRACKET: "[", UNKNOWN: "*", CONTENT: "*", DOWNLOAD: "*"})
 """Turns a word into a pattern for ``fnmatch``; an unknown part may be anything."""
+_HERE_DOCUMENT = re.compile(
+    r"<<(?P<dash>-?)[ \t]*(?P<quote>['\"]?)(?P<end>[A-Za-z_]\w*)(?P=quote)(?P<rest>(?![\w'\"])[^\n]*)\n"
+    r"(?P<body>.*?)(?P<last>^\t*(?P=end)$)",
+    re.DOTALL | re.MULTILINE,
+)
+_ESCAPES = re.compile(r"\\(?:[xuU]([0-9a-fA-F]{1,8})|([0-7]{1,3})|(.))", re.DOTALL)
 
 # The parser's time and memory grow with the square of some of these counts (measured: 100 kB of `a|` need
 # more than 10 GB, 8 kB of them 0.9 s).
 MAX_LENGTH = 20_000
 MAX_STRUCTURE = 1500
 MAX_PIPES = 300
+MAX_DOCUMENTS = 20
 MAX_EXPANDED = 100_000
 MAX_WORDS = 1000
 
 
 class TooComplex(Exception):
     """A command that is too long or too complex to be checked."""
-
-
-class Scope(Protocol):
-    """What the expansion of words needs from a shell."""
-
-    def variable(self, name: str) -> str: ...  # its value
-    def substitute(self, node: Node) -> str: ...  # the output of ``$(…)`` or ``<(…)``
 
 
 @cache
@@ -69,53 +70,42 @@ def parse(text: str) -> tuple[Node, list[str]]:
     Raises:
         TooComplex: it is too long or too complex.
     """
-    if MARKERS.search(text):
+    if _MARKERS.search(text):
         raise TooComplex("the command contains control characters")
     bodies: list[str] = []
-    short = _without_bodies(text, bodies)
-    structure = len(re.findall(r"[|&;<>(){}$`\[]", short))
-    if len(short) > MAX_LENGTH or short.count("|") > MAX_PIPES or structure > MAX_STRUCTURE:
-        raise TooComplex("the command is too long or too complex to be checked")
-    return _parser().parse(short.encode("utf-8", "replace")).root_node, bodies
 
+    def take(found: re.Match[str]) -> str:
+        if not found["quote"] and re.search(r"[$`\\]", found["body"]):
+            return found[0]
+        bodies.append(found["body"].removesuffix("\n"))
+        return f"{found[0][: found.start('body') - found.start()]}{_BODY}{len(bodies) - 1}\n{found['last']}"
 
-def _without_bodies(text: str, bodies: list[str]) -> str:
-    """Replace the bodies of literal here-documents by numbers.
-
-    Only as long as each line before them is complete in itself: otherwise the operator may be in quotes.
-    """
-    if "<<" not in text:
-        return text
-    lines = text.split("\n")
-    done: list[str] = []
-    place = 0
-    while place < len(lines):
-        line = lines[place]
-        place += 1
-        done.append(line)
-        operators = re.findall(r"(?<!<)<<(-?)[ \t]*(['\"]?)([A-Za-z_]\w*)\2(?![\w'\"])", line)
-        plain = re.sub(r"'[^']*'|\"[^\"\\`$]*\"", "", re.sub(r"<<-?[ \t]*(['\"]?)\w+\1", "", line))
-        if re.search(r"['\"\\`#]|<<|\$\(\(", plain):
-            return "\n".join(done + lines[place:])
-        for dash, quote, end in operators:
-            body: list[str] = []
-            while place < len(lines) and (lines[place].lstrip("\t") if dash else lines[place]) != end:
-                body.append(lines[place])
-                place += 1
-            joined = "\n".join(body)
-            if not quote and re.search(r"[$`\\]", joined):
-                done += body
-            else:
-                bodies.append(joined)
-                done.append(f"{_BODY}{len(bodies) - 1}")
-            done += lines[place : place + 1]
-            place += 1
-    return "\n".join(done)
+    # Files are written with long here-documents, which the parser is too slow for.
+    short = _HERE_DOCUMENT.sub(take, text) if 0 < text.count("<<") <= MAX_DOCUMENTS else text
+    for source in (short, text):
+        structure = len(re.findall(r"[|&;<>(){}$`\[]", source))
+        if len(source) > MAX_LENGTH or source.count("|") > MAX_PIPES or structure > MAX_STRUCTURE:
+            break
+        root = _parser().parse(source.encode("utf-8", "replace")).root_node
+        # If `<<` was in quotes or a comment, what was taken out is not the body of a here-document.
+        found = [node for node in descendants(root, "heredoc_body") if _BODY in text_of(node)]
+        if len(found) == len(bodies) or source is text:
+            return root, bodies
+    raise TooComplex("the command is too long or too complex to be checked")
 
 
 def text_of(node: Node) -> str:
     """Return the source of a node."""
     return (node.text or b"").decode("utf-8", "replace")
+
+
+def descendants(node: Node, kind: str) -> Iterator[Node]:
+    """Yield the outermost nodes of a kind below a node."""
+    for child in node.named_children:
+        if child.type == kind:
+            yield child
+        elif child.child_count:
+            yield from descendants(child, kind)
 
 
 def known(word: str) -> bool:
@@ -143,9 +133,20 @@ def shown(word: str) -> str:
     return word.translate(_SHOWN)
 
 
-def expand(node: Node, scope: Scope) -> list[str]:
+def unescaped(text: str) -> str:
+    r"""Return text with ``\n``, ``\x41``, ``\101`` and the like replaced, as ``printf`` and ``$'…'`` do."""
+
+    def character(found: re.Match[str]) -> str:
+        if found[1] or found[2]:
+            return chr(int(found[1], 16) if found[1] else int(found[2], 8) & 0xFF)
+        return {"n": "\n", "t": "\t", "r": "\r"}.get(found[3], found[3])
+
+    return _ESCAPES.sub(character, text)
+
+
+def expand(node: Node, shell: Shell) -> list[str]:
     """Return the words that a node expands to."""
-    text = _render(node, scope, quoted=False)
+    text = _render(node, shell, quoted=False)
     if not text and node.type in ("string", "raw_string", "concatenation", "ansi_c_string"):
         return [""]
     words = [word for part in text.split(_SPLIT) if part for word in _braces(part, 0)]
@@ -154,9 +155,19 @@ def expand(node: Node, scope: Scope) -> list[str]:
     return [_finished(word) for word in words]
 
 
-def expand_text(node: Node, scope: Scope) -> str:
+def expand_text(node: Node, shell: Shell) -> str:
     """Return what a node expands to where the shell splits no words: a value or a here-document."""
-    return _finished(_render(node, scope, quoted=False).replace(_SPLIT, " "))
+    return _finished(_render(node, shell, quoted=False).replace(_SPLIT, " "))
+
+
+def body_of(node: Node, bodies: list[str], shell: Shell) -> str:
+    """Return the text of a here-document."""
+    for body in descendants(node, "heredoc_body"):
+        if match := re.match(rf"[ \t\n]*{_BODY}(\d+)", text_of(body)):
+            return bodies[int(match[1])]
+        quoted = any(re.match(r"['\"\\]", text_of(start)) for start in descendants(node, "heredoc_start"))
+        return text_of(body) if quoted else _render_parts(body, shell, quoted=True)
+    return ""
 
 
 def _finished(word: str) -> str:
@@ -165,35 +176,34 @@ def _finished(word: str) -> str:
     return word.translate(_LITERAL)
 
 
-def _render(node: Node, scope: Scope, *, quoted: bool) -> str:
+def _render(node: Node, shell: Shell, *, quoted: bool) -> str:
+    text = text_of(node)
     match node.type:
         case "raw_string":
-            return text_of(node)[1:-1]
+            return text[1:-1]
         case "ansi_c_string":
-            return re.sub(_ESCAPE, _unescaped, text_of(node)[2:-1], flags=re.DOTALL)
+            return unescaped(text[2:-1])
         case "string" | "translated_string":
-            return _render_parts(node, scope, quoted=True)
+            return _render_parts(node, shell, quoted=True)
         case "simple_expansion":
-            return _value(scope.variable(text_of(node)[1:]), quoted=quoted and text_of(node) != "$@")
+            return _value(shell.variable(text[1:]), quoted=quoted and text != "$@")
         case "expansion":
-            return _value(_parameter(node, scope), quoted=quoted and not re.search(r"[\[@]", text_of(node)))
+            return _value(_parameter(node, shell), quoted=quoted and not re.search(r"[\[@]", text))
         case "command_substitution":
-            return _value(scope.substitute(node).rstrip("\n"), quoted=quoted)
+            return _value(shell.substitute(node).rstrip("\n"), quoted=quoted)
         case "process_substitution":
-            return f"/dev/fd/{scope.substitute(node)}"
-        case "arithmetic_expansion":
+            return f"/dev/fd/{shell.substitute(node)}"
+        case "arithmetic_expansion" | "brace_expression":
             for inner in descendants(node, "command_substitution"):
-                scope.substitute(inner)
-            return STAR
-        case "brace_expression":
+                shell.substitute(inner)
             return STAR
         case _ if node.child_count:
-            return _render_parts(node, scope, quoted=quoted)
+            return _render_parts(node, shell, quoted=quoted)
         case _:
-            return _literal(text_of(node), quoted=quoted)
+            return _literal(text, quoted=quoted)
 
 
-def _render_parts(node: Node, scope: Scope, *, quoted: bool) -> str:
+def _render_parts(node: Node, shell: Shell, *, quoted: bool) -> str:
     """Render the children of a node and the text between them, which has no nodes."""
     source = node.text or b""
     parts: list[str] = []
@@ -202,7 +212,7 @@ def _render_parts(node: Node, scope: Scope, *, quoted: bool) -> str:
         start, end = child.start_byte - node.start_byte, child.end_byte - node.start_byte
         parts.append(_literal(source[at:start].decode("utf-8", "replace"), quoted=quoted))
         if not (quoted and child.type in ('"', '$"')):
-            parts.append(_render(child, scope, quoted=quoted))
+            parts.append(_render(child, shell, quoted=quoted))
         at = max(at, end)
     parts.append(_literal(source[at:].decode("utf-8", "replace"), quoted=quoted))
     text = "".join(parts)
@@ -226,23 +236,24 @@ def _value(value: str, *, quoted: bool) -> str:
     return value if quoted else re.sub(r"\s+", _SPLIT, value)
 
 
-def _parameter(node: Node, scope: Scope) -> str:
+def _parameter(node: Node, shell: Shell) -> str:
     """Return the value of ``${…}``: a default, a prefix or suffix taken away, otherwise unknown."""
-    match = re.match(r"\$\{([!#]?)(\w+|[@*?$!#-])(?:\[[^\]]*\])?(.*)\}$", text_of(node), re.DOTALL)
+    match = re.match(
+        r"\$\{(#?)(\w+|[@*?$!#-])(?:\[[^\]]*\])?(##|%%|:?[-=+]|.?)(.*)\}$", text_of(node), re.DOTALL
+    )
     for child in descendants(node, "command_substitution"):
-        scope.substitute(child)
-    if not match or match[1] == "!":
+        shell.substitute(child)
+    if not match:
         return UNKNOWN
-    value, rest = scope.variable(match[2]), match[3]
-    if not rest or match[1] == "#":
-        return STAR if match[1] else value
+    length, name, operator, argument = match.groups()
+    value = shell.variable(name)
     others = [child for child in node.named_children[1:] if child.type != "variable_name"]
-    operator = rest[: 1 + (rest[:2] in ("##", "%%", ":-", ":=", ":+"))]
-    if "$" in rest or "`" in rest:
-        argument = _render_parts(others[0], scope, quoted=True) if len(others) == 1 else UNKNOWN
-    else:
-        argument = rest[len(operator) :].strip("'\"")
+    if "$" in argument or "`" in argument:
+        argument = _render_parts(others[0], shell, quoted=True) if len(others) == 1 else UNKNOWN
+    argument = argument.strip("'\"")
     match operator.lstrip(":"):
+        case "" if not operator:
+            return STAR if length else value
         case "-" | "=":
             return value if known(value) and value else argument
         case "+":
@@ -256,15 +267,6 @@ def _parameter(node: Node, scope: Scope) -> str:
             return UNKNOWN
 
 
-def descendants(node: Node, kind: str) -> Iterator[Node]:
-    """Yield the outermost nodes of a kind below a node."""
-    for child in node.named_children:
-        if child.type == kind:
-            yield child
-        elif child.child_count:
-            yield from descendants(child, kind)
-
-
 def _braces(text: str, depth: int) -> Iterator[str]:
     """Expand the last ``{a,b}`` that contains no other, then those in the results."""
     if depth > 6:
@@ -276,28 +278,3 @@ def _braces(text: str, depth: int) -> Iterator[str]:
         return
     for part in match[1].split(_COMMA):
         yield from _braces(text[: match.start()] + part + text[match.end() :], depth + 1)
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    code = match[1]
-    if code[0] in "xuU" and len(code) > 1:
-        return chr(int(code[1:], 16))
-    return (
-        chr(int(code, 8) & 0xFF)
-        if code[0] in "01234567"
-        else {"n": "\n", "t": "\t", "r": "\r"}.get(code, code)
-    )
-
-
-def body_of(node: Node, bodies: list[str], scope: Scope) -> str:
-    """Return the text of a here-document."""
-    body = next((child for child in node.named_children if child.type == "heredoc_body"), None)
-    if body is None:
-        return ""
-    text = text_of(body)
-    if match := re.match(rf"[ \t\n]*{_BODY}(\d+)", text):
-        return bodies[int(match[1])]
-    start = next((text_of(child) for child in node.children if child.type == "heredoc_start"), "")
-    if start.startswith(("'", '"', "\\")):
-        return text
-    return _render_parts(body, scope, quoted=True)
