@@ -133,7 +133,8 @@ class RunSettings:
     model or a repository wrote: ``auto`` if a sandbox works on this machine, ``required`` not to run without
     one, ``off`` never. *sandbox_caches*: whether a project's private home in the sandbox begins with copies
     of the user's package caches. *checks_share_caches*: whether checks and commit hooks use the package
-    caches of the agents, instead of empty ones; it is faster, but an agent can change them. *phases*: a range
+    caches of the agents; with ``false`` theirs are empty, which is slower, but no agent can change them.
+    *phases*: a range
     such as ``1-3,5,7.1``. *gap_rounds*: how often a phase may be planned again for the gaps that its
     verification found. *audit*: whether a milestone is audited when its phases are complete, which costs no
     tokens. *close_milestone*: whether it is then closed: archived and tagged. *wait_for_answers*: how long an
@@ -157,7 +158,7 @@ class RunSettings:
     )
     sandboxes: tuple[str, ...] = setting(("bubblewrap", "seatbelt"), consent=True)
     sandbox_caches: bool = setting(True, harmless=True)
-    checks_share_caches: bool = setting(False, harmless=is_off, consent=True)
+    checks_share_caches: bool = setting(True, harmless=is_off, consent=True)
     phases: str = setting("", flag="--phases", help="phases to run, such as 1-3,5,7.1", harmless=True)
     only: str = setting("", flag="--only", help="run this phase only", harmless=True)
     skip_verify: bool = setting(

@@ -12,8 +12,9 @@ share blocks), and later runs of the project find what earlier ones downloaded, 
 
 A check and a commit hook get a new home each time: a tool, a configuration file or a Python package that an
 agent left in its home would decide how the check of its own work ends. So would a wheel, a crate or a test
-result in a cache, which the tools that find it there do not verify. So the caches are new as well, unless
-the user has them shared. A read-only cache is not enough: npm, cargo and Maven fail if they cannot write.
+result in a cache, which the tools that find it there do not verify. But with an empty cache Maven, Cargo and
+pre-commit download everything each time, so only a user who wants that gets it. A read-only cache does not
+help: npm fails if it cannot write.
 """
 
 from __future__ import annotations

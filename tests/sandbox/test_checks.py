@@ -73,7 +73,9 @@ def gate(project: Path, monkeypatch: pytest.MonkeyPatch) -> _Gate:
     monkeypatch.setattr("gsd_core.run.commands.PASSED_ON", (*environment.__globals__["PASSED_ON"], "PYTHON"))
     hooks = make_hooks(bubblewrap=bubblewrap)
     assert hooks.plugins_of(gsd_sandbox)
-    settings = RunSettings(sandbox="required", sandboxes=("bubblewrap",), sandbox_caches=False)
+    settings = RunSettings(
+        sandbox="required", sandboxes=("bubblewrap",), sandbox_caches=False, checks_share_caches=False
+    )
     return _Gate(asyncio.run(choose_sandbox(hooks, settings, project)))
 
 
