@@ -12,6 +12,7 @@ from gsd_core import (
     AgentTask,
     Answer,
     ConfigValue,
+    Delivery,
     Event,
     Inquiry,
     Notice,
@@ -136,7 +137,7 @@ async def calls(
     await hooks.pick(gsd_run_agent, ("claude",), task=task, host=host)  # planted: no result type
     await hooks.pick(gsd_write_config, ("claude",), ConfigValue)  # planted: a hook that is not async
 
-    assert_type(await hooks.fan_out(gsd_notify, SECOND, NOTICE), list[Outcome[None]])
+    assert_type(await hooks.fan_out(gsd_notify, SECOND, NOTICE), list[Outcome[Sequence[Delivery] | None]])
     await hooks.fan_out(gsd_notify, SECOND)  # planted: no argument
     await hooks.fan_out(gsd_notify, 1.0, notice=NOTICE)  # planted: seconds of what
 
