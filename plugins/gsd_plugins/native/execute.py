@@ -162,10 +162,12 @@ def _prompt(step: StepRequest, phase: PhaseView, plan: Plan, tasks: Sequence[Tas
     text = plan_body(plan) if plan.text else render_plan(plan)
     listed = "\n".join(map(_describe_task, tasks))
     committed = ", ".join(map(str, sorted(step.tasks_done)))
+    deferred = ", ".join(str(one.task) for one in step.deferred)
     return join(
         section(f"Your task: execute plan {plan.id}", capped(text.strip(), MAX_PLAN)),
         section("Its tasks, with their numbers for task_done and the checks that count", listed),
         f"Tasks already committed, do not repeat them: {committed}." if committed else "",
+        f"Deferred: {deferred}. Leave these tasks alone." if deferred else "",
         _last_attempt(step),
         phase_section(step, phase),
         constraints_section(step, phase),

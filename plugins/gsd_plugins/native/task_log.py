@@ -198,8 +198,11 @@ class TaskLog:
                 return ()
             self._asked_for_diagnosis = True
             return ("issues is empty: say why the task failed, and what a person should look at or change",)
+        # The agent may be a new one that does not know what the one before was told.
+        numbers = ", ".join(map(str, sorted(self.deferred)))
+        aside = f". Deferred: {numbers}. Leave that alone" if numbers else ""
         return tuple(
-            f"task {task.number} ({task.name}) is not done: do it and call task_done for it"
+            f"task {task.number} ({task.name}) is not done: do it and call task_done for it{aside}"
             for task in self._open_tasks()
         )
 

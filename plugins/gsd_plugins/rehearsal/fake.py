@@ -56,7 +56,15 @@ from .effects import (
 )
 from .plans import ScriptedTask
 from .product import FileEdit
-from .scenario import LAST_RESORT, Scenario, committed_before, is_accepted, is_success, listed_files
+from .scenario import (
+    LAST_RESORT,
+    Scenario,
+    committed_before,
+    deferred_in,
+    is_accepted,
+    is_success,
+    listed_files,
+)
 
 MAX_TRIES = 3
 
@@ -138,10 +146,12 @@ class _TaskRun:
     number: int = attrs.field(default=0, init=False)
     usage: Usage = attrs.field(factory=Usage, init=False)
     issues: list[str] = attrs.field(factory=list[str], init=False)
+    deferred: set[int] = attrs.field(factory=set[int], init=False)
 
     async def run(self) -> AgentResult:
         """Return the answer of the task's role."""
         step = StepId.parse(self.task.step)
+        self.deferred |= deferred_in(self.task.prompt)
         if self.task.role == "executor":
             self.number = self._next_after(0, len(self._tasks(step.detail)))
         await self._turn(Activity(kind="start"))
@@ -222,6 +232,8 @@ class _TaskRun:
         answer = ""
         last = len(self._tasks(plan))
         for number in range(1, last + 1):
+            if number in self.deferred:
+                continue
             if number == 2 and self.task.step == self.scenario.overloaded_step:
                 self.overload(self.task)
             if self._tasks(plan)[number - 1].asks:
@@ -229,7 +241,8 @@ class _TaskRun:
             lie = self.rules.take(Lie, self._moment) if self.number == number else None
             if lie and lie.how == "unreported":
                 return {**self.scenario.summary(plan, answer, self.issues), "summary": lie.says}
-            if not await self._do(number, self._tasks(plan, answer)[number - 1], lie):
+            accepted = await self._do(number, self._tasks(plan, answer)[number - 1], lie)
+            if not accepted and number not in self.deferred:
                 break
             if self.number == number:
                 self.number = self._next_after(number, last)
@@ -250,8 +263,8 @@ class _TaskRun:
 
     def _next_after(self, number: int, last: int) -> int:
         """Return the number of the first task after *number* that is not committed; 0 if there is none."""
-        committed = committed_before(self.task.prompt)
-        return next((n for n in range(number + 1, last + 1) if n not in committed), 0)
+        passed = committed_before(self.task.prompt) | self.deferred
+        return next((n for n in range(number + 1, last + 1) if n not in passed), 0)
 
     @property
     def _moment(self) -> Moment:
@@ -282,6 +295,9 @@ class _TaskRun:
             )
             if is_accepted(reply):
                 return True
+            if deferred := deferred_in(reply):
+                self.deferred |= deferred
+                break
             lie = self.rules.take(Lie, self._moment, possible=lambda lie: lie.how == "unchanged")
         self.issues.append(f"task {number} was not accepted: {reply[:500]}")
         return False

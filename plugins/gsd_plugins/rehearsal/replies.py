@@ -43,7 +43,15 @@ from .effects import (
 )
 from .plans import ScriptedTask
 from .product import FileEdit
-from .scenario import LAST_RESORT, Scenario, committed_before, is_accepted, is_success, listed_files
+from .scenario import (
+    LAST_RESORT,
+    Scenario,
+    committed_before,
+    deferred_in,
+    is_accepted,
+    is_success,
+    listed_files,
+)
 
 MAX_TRIES = 3
 _OVERLOADED = Failure(529, "overloaded_error", "Overloaded")
@@ -216,8 +224,13 @@ class Execution:
         """The number of the first task that is not accepted, here or in an earlier conversation; else 0."""
         committed = committed_before(self.transcript.prompts)
         tasks = self.scenario.tasks(self.plan, self._user_answer(), self.transcript.prompts)
-        open_tasks = (n for n in range(1, len(tasks) + 1) if n not in committed)
+        open_tasks = (n for n in range(1, len(tasks) + 1) if n not in committed | self._deferred)
         return next((n for n in open_tasks if not any(map(is_accepted, self._replies(n)))), 0)
+
+    @property
+    def _deferred(self) -> frozenset[int]:
+        replies = [use.result or "" for use in self.transcript.uses_of("task_done")]
+        return deferred_in("\n".join([self.transcript.prompts, *replies]))
 
     def _replies(self, number: int) -> list[str]:
         calls = [use for use in self.transcript.uses_of("task_done") if use.input.get("task") == number]
@@ -238,6 +251,9 @@ class Execution:
         for number, task in enumerate(self.scenario.tasks(self.plan, answer, self.transcript.prompts), 1):
             replies = self._replies(number)
             if any(map(is_accepted, replies)):
+                continue
+            if number in self._deferred:
+                issues.extend(f"task {number} was deferred: {reply[:500]}" for reply in replies[-1:])
                 continue
             if len(replies) >= MAX_TRIES:
                 issues.append(f"task {number} was not accepted: {replies[-1][:500]}")

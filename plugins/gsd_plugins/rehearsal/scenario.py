@@ -48,6 +48,7 @@ _ANSWERED = re.compile(r"^- (.+\?)$\n^  ", re.MULTILINE)
 _DECISION = re.compile(r"^- \*\*(D-\d+):\*\*", re.MULTILINE)
 """The decisions in a planner's prompt that plans have to name."""
 _COMMITTED = re.compile(r"^Tasks already committed, do not repeat them: ([\d, ]+)\.$", re.MULTILINE)
+_DEFERRED = re.compile(r"(?<![^ \n])Deferred: ([\d, ]+)\.")
 _DOCUMENT = re.compile(r"^- ([A-Z]+\.md): title `(.+?)`, sections (.+)$", re.MULTILINE)
 _FIRST_FILE = re.compile(r"^Modules\n- .*?: .*?, such as ([^,\n]+)", re.MULTILINE)
 _TEST_COMMAND = re.compile(r"^- test command: (.+?)(?: \(from .*\))?$", re.MULTILINE)
@@ -432,6 +433,11 @@ def is_accepted(reply: str) -> bool:
 def committed_before(about: str) -> frozenset[int]:
     """Return the numbers of the tasks that an executor's prompt says are committed already."""
     return frozenset(int(number) for listed in _COMMITTED.findall(about) for number in listed.split(","))
+
+
+def deferred_in(said: str) -> frozenset[int]:
+    """Return the numbers of the tasks that a prompt, a complaint or a reply of ``task_done`` defers."""
+    return frozenset(int(number) for listed in _DEFERRED.findall(said) for number in listed.split(","))
 
 
 def listed_files(about: str) -> list[str]:
