@@ -55,6 +55,8 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
         return
     if not found.step:
         print_line(f"nothing is due: {one_line(found.reason, MAX_REASON)}")
+        if not name and planning.phases and all(phase.ticked for phase in planning.phases):
+            print_line(f"archive the milestone with: {base_command(options)} milestone complete")
         return
     print_line(styled(found.step, "bold").append_text(styled(f": {one_line(found.reason, MAX_REASON)}")))
     print_line(f"continue with: {found.command}")

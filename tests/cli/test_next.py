@@ -152,7 +152,9 @@ def test_with_nothing_due_the_step_is_null_and_the_reason_says_why(
         "command": None,
         "ready": [],
     }
-    assert call("next", "-C", tmp_path).stdout == f"nothing is due: {reason}\n"
+    is_complete = reason == "1 phase complete"
+    more = f"archive the milestone with: gsd -C {tmp_path} milestone complete\n" if is_complete else ""
+    assert call("next", "-C", tmp_path).stdout == f"nothing is due: {reason}\n{more}"
 
 
 def test_the_settings_of_the_project_count(tmp_path: Path) -> None:
