@@ -84,6 +84,10 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         "paths": CommandEntry(
             "paths", "Show where the journal, the logs, the settings, the caches and other files of gsd are."
         ),
+        "completion": CommandEntry(
+            "completion", "Print the script that completes commands and options in SHELL."
+        ),
+        "help": CommandEntry("topics", "Show the help of a command, or of a topic: environment, exit-codes."),
         "version": CommandEntry("version", "Show the versions of gsd, Python, git and the libraries."),
         "bug-report": CommandEntry(
             "bug_report",

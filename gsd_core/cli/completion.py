@@ -1,0 +1,31 @@
+"""``gsd completion``: prints the script with which a shell completes the commands of gsd."""
+
+from __future__ import annotations
+
+import click
+
+from .global_options import global_options
+from .help import Command
+
+VARIABLE = "_GSD_COMPLETE"
+"""click answers a shell's request if this variable is set; its name follows from that of the program."""
+
+
+@click.command("completion", cls=Command)
+@global_options
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def command(shell: str) -> None:
+    """Print the script that completes commands and options in SHELL.
+
+    In bash, put this into ~/.bashrc: eval "$(gsd completion bash)". In zsh, the same in ~/.zshrc with zsh.
+    In fish: gsd completion fish > ~/.config/fish/completions/gsd.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    from .app import gsd
+
+    kind = get_completion_class(shell)
+    assert kind is not None, shell
+    # click would start bash to see whether it is new enough; `source_vars` and the template need no process.
+    made = kind(gsd, {}, "gsd", VARIABLE)
+    click.echo(made.source_template % made.source_vars())
