@@ -26,6 +26,8 @@ def answer(step: StepId, prompt: str) -> Any:
     match step.kind:
         case "init":
             return SCENARIO.roadmap(prompt)
+        case "discuss":
+            return SCENARIO.discussion(prompt)
         case "plan":
             return SCENARIO.plans(step.phase, step.round, prompt)
         case "execute":
