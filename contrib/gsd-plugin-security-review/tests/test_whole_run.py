@@ -96,9 +96,9 @@ def test_a_finding_is_closed_and_a_kill_repeats_no_review(tmp_path: Path) -> Non
 
     facts = [json.loads(line) for line in run(*gsd, "log", "--json").splitlines()]
     completed = [fact["step"] for fact in facts if fact["kind"] == "step.completed"]
-    assert completed[-7:] == [
-        *("1/verify", "1/security-review", "1/plan/r1", "1/execute/01-02"),
-        *("1/verify/r1", "1/security-review/r1", "1/complete"),
+    assert completed[-9:] == [
+        *("1/verify", "1/security-review", "1/debug/r1", "1/plan/r1", "1/execute/01-02"),
+        *("1/verify/r1", "1/security-review/r1", "1/complete", "audit/v1.0"),
     ]
     # Two complaints about the wrong citation, and no call after the kill.
     opened = [fact["step"] for fact in facts if fact["kind"] == "agent.opened"]
