@@ -115,7 +115,8 @@ command.add_command(set_command)
 
 
 def _values(section: str, settings: Any) -> Iterator[tuple[str, Any]]:
-    for field in attrs.fields(type(settings)):
+    kind = cast("type[attrs.AttrsInstance]", type(settings))
+    for field in attrs.fields(kind):
         if field.init:
             value = getattr(settings, field.name)
             is_hidden = field.metadata.get("secret") and value

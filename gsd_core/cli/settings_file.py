@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, get_origin
+from typing import Any, Literal, cast, get_origin
 
 import attrs
 
@@ -113,11 +113,12 @@ def _means(text: str, wanted: dict[str, Any]) -> bool:
         return False
 
 
-def _literal(value: Any) -> str:
+def _literal(value: object) -> str:
     """Return *value* in TOML; JSON writes strings, numbers, booleans and lists the same way."""
     if isinstance(value, dict):
-        pairs = (f"{json.dumps(str(key))} = {_literal(one)}" for key, one in value.items())
+        table = cast("dict[str, object]", value)
+        pairs = (f"{json.dumps(key)} = {_literal(one)}" for key, one in table.items())
         return f"{{{', '.join(pairs)}}}"
     if isinstance(value, list):
-        return f"[{', '.join(_literal(one) for one in value)}]"
+        return f"[{', '.join(map(_literal, cast('list[object]', value)))}]"
     return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007F")

@@ -477,7 +477,8 @@ def _entries(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
     """Yield the dotted keys with their values; an object that is itself a known key is not taken apart."""
     for name, value in config.items():
         key = f"{prefix}{name}"
-        if isinstance(value, Mapping) and (known := key_of(key)) is None:
+        known = key_of(key) if isinstance(value, Mapping) else None
+        if isinstance(value, Mapping) and known is None:
             if _may_contain(key):
                 yield from _entries(cast("Mapping[str, Any]", value), f"{key}.")
             else:

@@ -63,7 +63,7 @@ def find_leftovers(root: Path, data: Path | None) -> Leftovers:
     git = Command(root=root)
     locks = {path for path in lock_files(git) if _is_older(path, SETTLED)}
     if locks and is_git_at_work(locks, worktrees(git)):
-        locks = set()
+        locks = set[Path]()
     owner = data / OWNER
     return Leftovers(
         folders=tuple(sorted(folders)),

@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from gsd_plugins.rehearsal.api import MessagesApi
+from tests.commands import model as m
 from tests.commands.model import Model
 from tests.e2e.project import Project
 from tests.peer.reader import DIRECTORY
+from tests.run import harness as h
 
 HOME = Path(DIRECTORY) / "home"
+PHASE_COMMANDS = ("new-project", "discuss-phase", "plan-phase", "execute-phase", "verify-work")
 
 
 def install(project: Project, *, hooks: bool = True) -> None:
@@ -63,3 +66,22 @@ def serve(project: Project) -> Iterator[Callable[[Model], Model]]:
     for server in servers:
         server.__exit__(None, None, None)
         assert not server.errors
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a project with a roadmap, and a home with commands."""
+    home, found = tmp_path / "home" / ".claude", h.repository(tmp_path / "project")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home))
+    for name in (*PHASE_COMMANDS, "audit-milestone", "complete-milestone", "new-milestone"):
+        file = home / "commands" / "gsd" / f"{name}.md"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("Do it.")
+    texts = {"PROJECT.md": m.PROJECT, "REQUIREMENTS.md": m.REQUIREMENTS, "ROADMAP.md": m.ROADMAP}
+    texts |= {"STATE.md": m.STATE, "config.json": json.dumps(m.CONFIG)}
+    (found / ".planning").mkdir()
+    for name, text in texts.items():
+        (found / ".planning" / name).write_text(text)
+    h.git(found, "add", "-A")
+    h.git(found, "commit", "-qm", "docs: plan")
+    return found

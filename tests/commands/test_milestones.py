@@ -21,7 +21,7 @@ from gsd_plugins import commands
 from tests.commands import model as m
 from tests.run import harness as h
 
-from .test_steps import Played, root  # noqa: F401 - the fixture
+from .test_steps import Played
 
 pytestmark = pytest.mark.slow
 
@@ -96,7 +96,7 @@ def do(project: Path, played: Played, *, yes: bool = True, asked: str = "", idea
     return h.do(evolve(given, asked={asked: "gsd milestone"}) if asked else given)
 
 
-def test_gaps_of_the_commands_audit_become_one_phase_and_then_a_question(root: Path) -> None:  # noqa: F811
+def test_gaps_of_the_commands_audit_become_one_phase_and_then_a_question(root: Path) -> None:
     """The command finds them in the code, where the comparison of the planning files sees nothing."""
     played = Milestones(root, audits=(WITH_GAPS, m.AUDIT_FILE))
 
@@ -133,7 +133,7 @@ def test_gaps_of_the_commands_audit_become_one_phase_and_then_a_question(root: P
     assert [one.number for one in read_planning(root).phases] == ["1", "2"]
 
 
-def test_code_contradicts_an_audit_that_overlooks_a_requirement(root: Path) -> None:  # noqa: F811
+def test_code_contradicts_an_audit_that_overlooks_a_requirement(root: Path) -> None:
     text = (root / ".planning/REQUIREMENTS.md").read_text()
     orphan = "by name\n- [ ] **GREET-02**: The program greets a group\n"
     (root / ".planning/REQUIREMENTS.md").write_text(text.replace("by name\n", orphan))
@@ -148,7 +148,7 @@ def test_code_contradicts_an_audit_that_overlooks_a_requirement(root: Path) -> N
 
 
 @pytest.mark.parametrize("careless", ["nothing", "half"])
-def test_a_command_that_does_not_close_the_milestone_has_failed(root: Path, careless: str) -> None:  # noqa: F811
+def test_a_command_that_does_not_close_the_milestone_has_failed(root: Path, careless: str) -> None:
     played = Milestones(root)
     assert do(root, played).outcome == "done"
 
@@ -171,7 +171,7 @@ def test_a_command_that_does_not_close_the_milestone_has_failed(root: Path, care
     assert "Milestone complete!" in end.reason
 
 
-def test_a_milestone_with_gaps_is_kept_open_before_its_command_begins(root: Path) -> None:  # noqa: F811
+def test_a_milestone_with_gaps_is_kept_open_before_its_command_begins(root: Path) -> None:
     played = Milestones(root)
     assert do(root, played).outcome == "done"
     (root / m.PHASE / "01-VERIFICATION.md").unlink()
@@ -186,7 +186,7 @@ def test_a_milestone_with_gaps_is_kept_open_before_its_command_begins(root: Path
     assert not any(one.shipped for one in survey(root).milestones)
 
 
-def test_another_idea_is_given_to_the_command_for_the_next_milestone(root: Path) -> None:  # noqa: F811
+def test_another_idea_is_given_to_the_command_for_the_next_milestone(root: Path) -> None:
     played = Milestones(root)
     assert do(root, played).outcome == "done"
 

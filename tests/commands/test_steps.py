@@ -31,9 +31,6 @@ GAPS = m.VERIFICATION.replace("status: passed", "status: gaps_found").replace(
 )
 
 
-PHASE_COMMANDS = ("new-project", "discuss-phase", "plan-phase", "execute-phase", "verify-work")
-
-
 @define(eq=False)
 class Played:
     """Plays the commands in *root*; *acts* replaces some of them, by name."""
@@ -82,25 +79,6 @@ class Played:
         self.commit("feat(01): write the greeter", **{f"{number}-SUMMARY": m.SUMMARY})
         self.commit("docs(01): verify", VERIFICATION=m.VERIFICATION)
         return "Phase complete."
-
-
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a project with a roadmap, and a home with commands."""
-    home, found = tmp_path / "home" / ".claude", h.repository(tmp_path / "project")
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home))
-    for name in (*PHASE_COMMANDS, "audit-milestone", "complete-milestone", "new-milestone"):
-        file = home / "commands" / "gsd" / f"{name}.md"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("Do it.")
-    texts = {"PROJECT.md": m.PROJECT, "REQUIREMENTS.md": m.REQUIREMENTS, "ROADMAP.md": m.ROADMAP}
-    texts |= {"STATE.md": m.STATE, "config.json": json.dumps(m.CONFIG)}
-    (found / ".planning").mkdir()
-    for name, text in texts.items():
-        (found / ".planning" / name).write_text(text)
-    h.git(found, "add", "-A")
-    h.git(found, "commit", "-qm", "docs: plan")
-    return found
 
 
 def do(root: Path, played: Played, gap_rounds: int = 3, **more: object) -> RunEnd:

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import pytest
 
-from gsd_core import Answer, PhaseView, Plan, Planning, StepRequest, StepResult, Task
+from gsd_core import Answer, PhaseView, Plan, Planning, Question, StepRequest, StepResult, Task
 from gsd_core.errors import Permanent
 from gsd_core.planning.context import (
     Decision,
@@ -62,7 +62,10 @@ def decisions(step: StepRequest, host: FakeHost) -> list[Decision]:
 
 
 def answering(how: Any, *chosen: str, text: str = "") -> Any:
-    return lambda asked: Answer(question=asked.id, chosen=chosen, text=text, how=how, by="somebody")
+    def answer(asked: Question) -> Answer:
+        return Answer(question=asked.id, chosen=chosen, text=text, how=how, by="somebody")
+
+    return answer
 
 
 def test_without_a_question_the_constraints_and_the_scope_are_recorded() -> None:

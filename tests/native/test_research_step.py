@@ -32,7 +32,7 @@ BLOG = "https://blog.example.org/post"
 
 
 def an_answer(**fields: Any) -> dict[str, Any]:
-    answer = {
+    answer: dict[str, Any] = {
         "summary": "Two libraries can do it.\n\n## Use the first",
         "claims": [
             {"topic": "stack", "name": "syncer", "text": "Version 3 needs 3.11", "sources": [1, 2]},

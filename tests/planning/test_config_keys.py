@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -47,7 +47,10 @@ def leaves(config: dict[str, Any], prefix: str = "") -> set[str]:
     """Return the dotted keys of values that are not objects."""
     found: set[str] = set()
     for name, value in config.items():
-        found |= leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}"}
+        if isinstance(value, dict):
+            found |= leaves(cast("dict[str, Any]", value), f"{prefix}{name}.")
+        else:
+            found.add(f"{prefix}{name}")
     return found
 
 

@@ -98,9 +98,12 @@ def test_a_run_that_is_killed_while_it_switches_continues_on_the_branch(
                 super().append(kind, *arguments, **more)
             raise Killed
 
+    def killing(journal: Any, git: Any) -> Killing:
+        return Killing(journal=journal, git=git)
+
     request = h.request(root, h.one_phase(), given=h.idea(), yes=False)
     with pytest.raises(Killed):
-        h.do(evolve(request, effects=lambda journal, git: Killing(journal=journal, git=git)))
+        h.do(evolve(request, effects=killing))
 
     plan(root, new=False)
     [branch] = branches(root) - {"main"}

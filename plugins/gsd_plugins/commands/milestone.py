@@ -13,6 +13,7 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import attrs
 
@@ -152,9 +153,10 @@ def _gaps(written: _Written, found: Audit) -> Iterator[Gap]:
 
 def _items(value: object) -> Iterator[str]:
     """Yield a list's items as one line each: a text, or the texts of a map."""
-    for item in value if isinstance(value, list) else ():
+    for item in cast("list[object]", value) if isinstance(value, list) else ():
         if isinstance(item, dict):
-            parts = [f"{key}: {' '.join(as_texts(inner)) or as_text(inner)}" for key, inner in item.items()]
+            texts = cast("dict[str, Any]", item).items()
+            parts = [f"{key}: {' '.join(as_texts(inner)) or as_text(inner)}" for key, inner in texts]
             yield "; ".join(part for part in parts if not part.endswith(": "))[:300]
         elif isinstance(item, str) and item.strip():
             yield item.strip()[:300]

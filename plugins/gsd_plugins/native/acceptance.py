@@ -92,7 +92,10 @@ async def ask_person(
 def severity_of(words: str) -> Severity:
     """Return how bad an issue is, by the words that report it; ``major`` if they do not say it."""
     text = words.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
-    return next((name for name, pattern in _SEVERITIES if re.search(pattern, text)), "major")
+    for name, pattern in _SEVERITIES:
+        if re.search(pattern, text):
+            return name
+    return "major"
 
 
 def _index_of(tests: Sequence[UatTest], check: HumanCheck, path: str) -> int | None:

@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
@@ -173,10 +174,9 @@ def _entries(root: Path, paths: Sequence[str], sources: Sequence[str]) -> tuple[
         values = cast("Mapping[str, Any]", named).values() if isinstance(named, Mapping) else [named]
         found += [f"{value} (package.json)" for value in (package.get("main"), *values) if value]
     if "pyproject.toml" in paths:
-        try:
+        project: Mapping[str, Any] = {}
+        with suppress(tomllib.TOMLDecodeError):
             project = _table(tomllib.loads(_text(root, "pyproject.toml")), "project")
-        except tomllib.TOMLDecodeError:
-            project = {}
         found += [
             f"{name} = {target} (pyproject.toml)" for name, target in _table(project, "scripts").items()
         ]

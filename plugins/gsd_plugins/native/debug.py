@@ -105,7 +105,8 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         gaps = _undiagnosed(step.phase) or tuple(filter(_is_about_behavior, _gaps(step.phase)))
         known, number = read_diagnoses(step.phase), padded(step.phase.number)
     else:
-        gaps, known, number = (Gap(truth=step.text or step.detail, reason="reported by the user"),), {}, ""
+        gaps = (Gap(truth=step.text or step.detail, reason="reported by the user"),)
+        known, number = dict[str, Diagnosis](), ""
     if not gaps:
         return StepResult(subject=f"docs({number or 'debug'}): nothing to diagnose")
     task = AgentTask(

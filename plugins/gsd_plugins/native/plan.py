@@ -127,7 +127,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
 
 def _prompt(step: StepRequest, phase: PhaseView) -> str:
     gaps = step.report.gaps if step.report and step.round else ()
-    diagnosed = read_diagnoses(phase) if gaps else {}
+    diagnosed = read_diagnoses(phase) if gaps else dict[str, Diagnosis]()
     return join(
         phase_section(step, phase),
         constraints_section(step, phase),
