@@ -113,11 +113,11 @@ def test_null_and_values_that_nothing_reads_are_no_error(config: dict[str, Any])
 
 
 def test_unknown_keys_are_named_with_what_they_resemble() -> None:
-    config = {"novel": [1, 2], "workflow": {"reserch": True, "research": True}, "own": {"a": {"b": 1}}}
+    config = {"novel": [1, 2], "workflow": {"researches": True, "research": True}, "own": {"a": {"b": 1}}}
 
     assert unknown_keys(config) == (
         "'novel'",
-        "'workflow.reserch' (did you mean 'workflow.research'?)",
+        "'workflow.researches' (did you mean 'workflow.research'?)",
         "'own'",
     )
 

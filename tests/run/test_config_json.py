@@ -224,13 +224,13 @@ def test_an_invalid_value_ends_the_run_before_anything_is_written(tmp_path: Path
 
 
 def test_unknown_keys_are_kept_and_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    root = project(tmp_path, {**PLANNED, "novel": {"x": 1}, "workflow": {"reserch": True}})
+    root = project(tmp_path, {**PLANNED, "novel": {"x": 1}, "workflow": {"researches": True}})
 
     plan(root)
 
     said = [record.getMessage() for record in caplog.records if "unknown keys" in record.getMessage()]
     assert len(said) == 1
-    assert "'workflow.reserch' (did you mean 'workflow.research'?)" in said[0]
+    assert "'workflow.researches' (did you mean 'workflow.research'?)" in said[0]
     assert json.loads((root / ".planning/config.json").read_text())["novel"] == {"x": 1}
 
 
