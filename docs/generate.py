@@ -18,7 +18,7 @@ import attrs
 import click
 
 import gsd_core
-from docs.tables import ACTIVITY, EVENTS, FACTS
+from docs.tables import ACTIVITY, EVENTS, FACTS, OWN_FILES, PLANNING_FILES
 from gsd_core import errors, hookspecs
 from gsd_core.cli.app import gsd
 from gsd_core.cli.commands import COMMANDS
@@ -49,6 +49,7 @@ def pages() -> Mapping[str, str]:
         "events.md": _events,
         "errors.md": _errors,
         "journal.md": _journal,
+        "files.md": _files,
     }
     return {name: "\n".join([*maker()]).rstrip() + "\n" for name, maker in makers.items()}
 
@@ -448,6 +449,32 @@ def _errors() -> Iterator[str]:
     yield "[What exit code 0 means](../explanation/exit-code-0.md) has the details and the limits."
     yield "If the code is not 0, the last lines of the output say what the run is waiting for."
     yield "`gsd resume` continues any unfinished run."
+
+
+def _files() -> Iterator[str]:
+    yield from _head(
+        "Files",
+        "What a run writes into a project, apart from the code that it builds.",
+        "`gsd paths` shows where the files of a project and of its user are.",
+    )
+    yield "## The plan"
+    yield ""
+    yield "These are GSD's own files: its commands read and write them too."
+    yield "`NN` is the number of a phase, `MM` that of a plan, `NNN` that of a quick task, `X.Y` a version."
+    yield "Each step commits what it wrote, unless `commit_docs` in [config.json](config-json.md) is false."
+    yield ""
+    yield from _written(PLANNING_FILES)
+    yield "## Other files"
+    yield ""
+    yield from _written(OWN_FILES)
+    yield "Plugins that add steps declare which files they write; see `StepType` in [values](values.md)."
+
+
+def _written(files: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+    yield "| file | content | written by |"
+    yield "|---|---|---|"
+    yield from (f"| `{name}` | {about} | {by} |" for name, (about, by) in files.items())
+    yield ""
 
 
 # Markdown.

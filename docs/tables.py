@@ -173,3 +173,57 @@ ACTIVITY: dict[str, tuple[str, str]] = {
         "key, kind, tool, text, usage",
     ),
 }
+
+PLANNING_FILES: dict[str, tuple[str, str]] = {
+    ".planning/IDEA.md": ("the idea, with its statements numbered", "init"),
+    ".planning/PROJECT.md": ("what is built and for whom, constraints, decisions", "init, complete, close"),
+    ".planning/REQUIREMENTS.md": (
+        "requirements with ids, and the phase of each",
+        "init, complete, audit, close",
+    ),
+    ".planning/ROADMAP.md": (
+        "the phases with their goals, criteria and check marks",
+        "init, plan, execute, complete, audit, close",
+    ),
+    ".planning/STATE.md": ("where the work is, decisions, blockers, todos", "all steps"),
+    ".planning/config.json": ("GSD's configuration; see [config.json](config-json.md)", "init"),
+    ".planning/codebase/NAME.md": ("one of seven documents about existing code", "survey"),
+    ".planning/phases/NN-NAME/NN-CONTEXT.md": ("decisions about the phase, and who made them", "discuss"),
+    ".planning/phases/NN-NAME/NN-RESEARCH.md": ("what the planner needs to know, with sources", "research"),
+    ".planning/phases/NN-NAME/NN-MM-PLAN.md": ("a plan: tasks, checks, must-haves", "plan, execute"),
+    ".planning/phases/NN-NAME/NN-MM-SUMMARY.md": ("what a plan's execution did, with its commits", "execute"),
+    ".planning/phases/NN-NAME/deferred-items.md": ("work that was left for later, and why", "execute"),
+    ".planning/phases/NN-NAME/NN-VERIFICATION.md": ("the verdict, its evidence and the gaps", "verify"),
+    ".planning/phases/NN-NAME/NN-UAT.md": ("what only a person can judge, and the results", "verify"),
+    ".planning/debug/NAME.md": ("symptoms, evidence and root cause of a gap or problem", "debug"),
+    ".planning/quick/NNN-NAME/NNN-PLAN.md": ("the plan of a quick task", "quick"),
+    ".planning/quick/NNN-NAME/NNN-SUMMARY.md": ("what the quick task did", "quick"),
+    ".planning/quick/NNN-NAME/NNN-VERIFICATION.md": ("the verdict, with `--full`", "quick"),
+    ".planning/vX.Y-MILESTONE-AUDIT.md": ("requirements, phases and open items of a milestone", "audit"),
+    ".planning/MILESTONES.md": ("an entry for each closed milestone", "close"),
+    ".planning/milestones/vX.Y-NAME.md": (
+        "ROADMAP, REQUIREMENTS, IDEA and audit of a closed milestone",
+        "close, init",
+    ),
+    ".planning/milestones/vX.Y-phases/": ("the folders of its phases", "close"),
+    ".planning/todos/pending/NAME.md": ("a todo; `completed/` has those that are done", "`gsd todo`"),
+    ".planning/HANDOFF.json": ("where the work is, for tools", "`gsd pause`"),
+    ".planning/phases/NN-NAME/.continue-here.md": ("where the work is, for people", "`gsd pause`"),
+    ".planning/autopilot/NAME": ("the state of the run for tools that watch it; git ignores it", "the run"),
+}
+"""The files in ``.planning/``, what they contain, and which steps or commands write them."""
+
+OWN_FILES: dict[str, tuple[str, str]] = {
+    "gsd.toml": ("settings of the project; see [settings](settings.md)", "you, `gsd settings set`"),
+    ".gsd/plugins/NAME.py": ("plugins of the project; they need trust", "you"),
+    "<git dir>/gsd/journal.db": ("the [journal](journal.md)", "the run"),
+    "<git dir>/gsd/lock": ("held by the one process that works in the project", "the run"),
+    "<git dir>/gsd/commit-lock": ("held while a commit is made", "the run"),
+    "<git dir>/gsd/guard": (
+        "copies of what only the run may change, to undo what others do to it",
+        "the run",
+    ),
+    "<git dir>/gsd/removed/": ("the folders of removed phases", "`gsd phase remove`"),
+    "refs/gsd/recover/NAME": ("changes that were saved before something replaced them", "the run"),
+}
+"""Other files of a project."""

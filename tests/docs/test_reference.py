@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import click
 import pytest
@@ -22,6 +23,7 @@ from gsd_core.machine.fold import FACT_KINDS
 from gsd_core.machine.state import State
 from gsd_core.plugins.validation import HOOKS
 from gsd_core.run.publishing import events_of
+from gsd_plugins import native
 from tests.package.source import ROOT, modules
 from tests.run import harness
 
@@ -137,3 +139,39 @@ def test_a_run_records_and_publishes_only_documented_data(tmp_path: Path) -> Non
         assert set(event.data) <= set(tables.EVENTS[event.name][1].split(", ")), event.name
     published = {event.name for event in watcher.events}
     assert {"gap.found", "question.answered", "phase.completed", "task.committed", "run.closed"} <= published
+
+    folder = root / ".planning"
+    written = [str(path.relative_to(root)) for path in folder.rglob("*") if path.is_file()]
+    assert ".planning/phases/01-entries/01-02-SUMMARY.md" in written
+    assert [path for path in written if not is_documented(path)] == []
+    assert not is_documented(".planning/phases/01-entries/notes.md")
+
+
+REGEXES = {"NAME": r"[\w.-]+", "NNN": r"\d+", "NN": r"[\d.]+", "MM": r"\d+", "X.Y": r"\d+\.\d+"}
+EXAMPLES = {"NAME": "a", "NNN": "001", "NN": "01", "MM": "02", "X.Y": "1.0"}
+
+
+def filled(row: str, parts: Mapping[str, str]) -> str:
+    """Return the name of a file in the reference with its placeholders replaced; `SUMMARY` has none."""
+    names = "|".join(map(re.escape, parts))
+    return re.sub(rf"(?<![A-Z])({names})(?![A-Z])", lambda found: parts[found[1]], row)
+
+
+def is_documented(path: str) -> bool:
+    """Whether the reference of files has a row for *path*."""
+    # Logs have a folder of their own.
+    rows = [row.replace("autopilot/NAME", "autopilot/(?:log/)?NAME") for row in tables.PLANNING_FILES]
+    return any(re.fullmatch(filled(row, REGEXES) + (".*" if row.endswith("/") else ""), path) for row in rows)
+
+
+def test_every_file_that_a_built_in_step_declares_is_documented() -> None:
+    examples = [filled(row, EXAMPLES) for row in tables.PLANNING_FILES]
+    declared = {path for one in native.steps() for path in one.writes}
+
+    assert ".planning/v*-MILESTONE-AUDIT.md" in declared
+    for path in declared:
+        named = path.replace("{phase}", ".planning/phases/01-a").replace("{number}", "01")
+        if named.endswith("**"):
+            assert any(one.startswith(named.removesuffix("**")) for one in examples), path
+        else:
+            assert any(PurePosixPath(one).match(named) for one in examples), path
