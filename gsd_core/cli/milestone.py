@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from gsd_core.errors import UserError
 
 from .global_options import global_options, global_options_of
 from .help import Group
 from .options import StartCommand
 from .run import start, start_options
+
+if TYPE_CHECKING:
+    from gsd_core.planning.model import Planning
 
 
 @click.group("milestone", cls=Group)
@@ -29,7 +34,13 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
 
     It is .planning/vX.Y-MILESTONE-AUDIT.md. Exits with the code for gaps if a requirement is not met.
     """
-    start(ctx, None, resume=False, given=given, asked={f"audit/{_milestone(ctx)}": "gsd milestone audit"})
+    start(
+        ctx,
+        None,
+        resume=False,
+        given=given,
+        asked={f"audit/{_planning(ctx).milestone}": "gsd milestone audit"},
+    )
 
 
 @click.command("complete", cls=StartCommand)
@@ -44,15 +55,21 @@ def complete(ctx: click.Context, /, tag: bool | None, **given: Any) -> None:
     what shipped. Start the next one with: gsd run IDEA
     """
     words = {None: "gsd milestone complete", True: "with a tag", False: "without a tag"}[tag]
-    start(ctx, None, resume=False, given=given, asked={f"close/{_milestone(ctx)}": words})
+    planning = _planning(ctx)
+    if left := [phase.number for phase in planning.phases if not phase.ticked]:
+        which = f"phase {left[0]} is" if len(left) == 1 else f"phases {', '.join(left)} are"
+        raise UserError(
+            f"{planning.milestone} cannot be completed: {which} not complete", hint="continue with: gsd run"
+        )
+    start(ctx, None, resume=False, given=given, asked={f"close/{planning.milestone}": words})
 
 
 for subcommand in (audit, complete):
     command.add_command(subcommand)
 
 
-def _milestone(ctx: click.Context) -> str:
-    """Return the version of the milestone in progress; raise ``ProjectError`` if there is none."""
+def _planning(ctx: click.Context) -> Planning:
+    """Return the planning files; raise ``ProjectError`` if no milestone is in progress."""
     from gsd_core.errors import ProjectError
     from gsd_core.planning.survey import read_planning
 
@@ -62,4 +79,4 @@ def _milestone(ctx: click.Context) -> str:
     if not planning.phases:
         why = planning.idle or "the project has no phases"
         raise ProjectError(f"no milestone to audit or complete: {why}", hint="start one with: gsd run IDEA")
-    return planning.milestone
+    return planning

@@ -7,13 +7,14 @@ import getpass
 import time
 from typing import TYPE_CHECKING
 
+import attrs
 import click
 
 from gsd_core.errors import ProjectError
 from gsd_core.sanitize import safe_text
 from gsd_core.views.status import SCHEMA_VERSION, Holder
 
-from .commands import base_command, with_global_options
+from .commands import with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command
 from .output import json_flag, print_json, print_line
@@ -65,7 +66,7 @@ def command(ctx: click.Context, text: tuple[str, ...], now: bool, as_json: bool)
         pause = _pause(options, root, safe_text(" ".join(text)))
         done = sum(bool(task.commit) for task in pause.tasks)
         where = pause.directory.rpartition("/")[2] or "project"
-        subject = f"wip: {where} paused at {done}/{len(pause.tasks)}"
+        subject = f"wip: {where} paused" + (f" at {done}/{len(pause.tasks)}" if pause.tasks else "")
         files = render_handoff(pause)
         commit = asyncio.run(write_handoff(root, files, subject, git=Git(root), docs=docs))
     if as_json:
@@ -117,14 +118,16 @@ def _stop(root: Path, holder: Holder, options: GlobalOptions, *, now: bool) -> N
 def _pause(options: GlobalOptions, root: Path, notes: str) -> Pause:
     from gsd_core.git import Git
     from gsd_core.model.ids import EXECUTE, StepId
-    from gsd_core.planning.handoff import Pause, TaskState
+    from gsd_core.planning.handoff import Pause, TaskState, read_handoff
     from gsd_core.views.status import open_questions
 
     from .next import find_next
     from .project import load, now
 
-    project = load(options)
-    planning, found = find_next(project, root, base_command(options))
+    # Whoever reads this does so later and from anywhere: this process is not running then.
+    project = attrs.evolve(load(options), holder=None)
+    planning, found = find_next(project, root, "gsd")
+    earlier = read_handoff(root)
     step = StepId.parse(found.step) if found.step else None
     phase = planning.phase(step.phase) if step else None
     plans = phase.plans if phase and step and step.kind == EXECUTE else ()
@@ -147,7 +150,7 @@ def _pause(options: GlobalOptions, root: Path, notes: str) -> Pause:
             if plan
         ),
         next_action=f"{what}; continue with: {found.command}" if found.command else what,
-        notes=notes,
+        notes=notes or (earlier.notes if earlier else ""),
         questions=tuple(asked.question.text for asked in open_questions(project.state)),
         uncommitted=tuple(asyncio.run(Git(root).changed())),
         at=now().isoformat(timespec="seconds"),

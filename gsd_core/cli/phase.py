@@ -159,7 +159,9 @@ def _add(options: GlobalOptions, name: str, *, after: str, goal: str, as_json: b
         return
     print_line(f"added phase {edit.phase}: {one_line(edit.name, 120)}")
     print_line(f"  folder: {edit.folder}")
-    print_line(with_global_options("describe it in .planning/ROADMAP.md, then: gsd next", options))
+    print_line(
+        with_global_options("describe it in .planning/ROADMAP.md, commit that, then: gsd next", options)
+    )
 
 
 def _json(edit: PhaseEdit, commit: str) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def _lines(found: ProjectProgress) -> Iterator[str | Text]:
     done = 10 if found.percent >= 100 else found.percent // 10
     bar = "#" * done + "-" * (10 - done)
     phases = f"{found.complete} of {counted(len(found.phases), 'phase')} complete"
-    plans = f"{found.plans} of {counted(found.all_plans, 'plan')} written so far"
+    plans = f"{found.plans} of the {counted(found.all_plans, 'plan')} written so far executed"
     yield f"  [{bar}] {found.percent}%  ({plans}; {phases})"
     for phase in found.phases:
         done_plans = f", {phase.summaries}/{phase.plans} plans" if phase.plans else ""

@@ -49,9 +49,7 @@ def plan_steps(options: GlobalOptions, phase: str, *, gaps: bool) -> dict[str, s
             )
         return {str(round_of(state, PLAN, number)): ""}
     if view.verdict is None:
-        raise UserError(
-            f"phase {number} was not verified, so no gaps are known", hint=f"gsd run --only {number}"
-        )
+        raise UserError(f"phase {number} was not verified, so no gaps are known", hint=f"gsd verify {number}")
     if waiting:
         raise UserError(
             f"phase {number} has plans that are not executed: {_listed(waiting)}",
@@ -64,7 +62,7 @@ def plan_steps(options: GlobalOptions, phase: str, *, gaps: bool) -> dict[str, s
     if _is_stale(options, view):
         raise UserError(
             f"the verification of phase {number} is older than its last executed plan",
-            hint=f"verify it again with: gsd run --only {number}",
+            hint=f"verify it again with: gsd verify {number}",
         )
     step = round_of(state, PLAN, number)
     # Round 0 is the plan step of the phase itself, even if other tools made its plans.
@@ -85,8 +83,8 @@ def execute_steps(options: GlobalOptions, phase: str) -> dict[str, str]:
     waiting = [plan for plan in view.plans if not plan.summary]
     if not waiting:
         raise UserError(
-            f"phase {number} is executed already: all its {len(view.plans)} plans have a summary",
-            hint=f"verify it with: gsd run --only {number}",
+            f"phase {number} is executed already: {_listed([plan.id for plan in view.plans])}",
+            hint=f"verify it with: gsd verify {number}",
         )
     if unreadable := [plan for plan in waiting if plan.unreadable]:
         raise ProjectError(

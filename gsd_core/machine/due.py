@@ -66,6 +66,9 @@ END = "end"
 CLOSE = "close"
 """The kind of the step that archives a milestone; after it, a project without phases is as it should be."""
 
+OF_THE_MILESTONE = ("audit", CLOSE)
+"""Steps about a milestone as a whole."""
+
 REPEATS = 3
 """If a step that was completed this often is due once more, a human is asked.
 
@@ -164,16 +167,27 @@ def due(state: State) -> tuple[Due, ...]:
         return (_end_aborted(state),)
     if failed := tuple(_failed(state)):
         return failed
-    if asked := tuple(_begin(state, _asked(state, step)) for step in state.asked):
+    if asked := tuple(_begin(state, _asked(state, step)) for step in state.asked if _is_urgent(state, step)):
         return asked
     if state.options.only_asked:
         return (_end_asked(state),)
     return tuple(_next_steps(state)) or (_end(state),)
 
 
+def _is_urgent(state: State, step: str) -> bool:
+    """Whether a step that was asked for comes before the lifecycle.
+
+    A process for single steps does its own ones only: somebody who asks for an audit does not expect that
+    the milestone is closed. In a run, those for the whole milestone wait until its phases are complete.
+    """
+    if state.options.only_asked:
+        return step in state.requested
+    return StepId.parse(step).kind not in OF_THE_MILESTONE
+
+
 def _failed(state: State) -> Iterator[Due]:
     for step, record in state.steps.items():
-        if record.id.phase in state.skipped or (state.options.only_asked and step not in state.asked):
+        if record.id.phase in state.skipped or (state.options.only_asked and step not in state.requested):
             continue
         if record.status == "failed":
             yield Escalate(step=step, cause="failed", failure=record.failure, generation=record.generation)
@@ -202,7 +216,11 @@ def _next_steps(state: State) -> Iterator[Due]:
                 continue
         waits = True
     if not waits and phases and state.options.phases is None and not _unfinished(state):
-        for step in _due_at_the_end(state):
+        milestone = state.seen.milestone if state.seen else ""
+        asked = [StepId.parse(step) for step in state.asked if not _is_urgent(state, step)]
+        for step in dict.fromkeys(
+            [*(one for one in asked if one.detail == milestone), *_due_at_the_end(state)]
+        ):
             yield _begin(state, Start(step=step))
 
 

@@ -83,6 +83,7 @@ def _run_opened(state: State, fact: Fact, structure: Structure) -> State:
         reason="",
         notes=(),
         answered=(),
+        requested=(),
         aborted="",
         stop_asked=False,
         pause_asked=False,
@@ -125,7 +126,8 @@ def _control_asked(state: State, fact: Fact, _: Structure) -> State:
 
 
 def _step_asked(state: State, fact: Fact, _: Structure) -> State:
-    return evolve(state, asked={**state.asked, fact.step: fact.data.get("text", "")})
+    asked = {**state.asked, fact.step: fact.data.get("text", "")}
+    return evolve(state, asked=asked, requested=(*state.requested, fact.step))
 
 
 def _no_longer_asked(state: State, step: str) -> State:

@@ -219,7 +219,8 @@ class State:
     hand since. *notes* are those of a closed run. *skipped* are phases. *stop_asked* ends the run now,
     *pause_asked* after the step in progress. *aborted* is the step at which a
     human chose to abort. *asked* are steps that the user asked for and that are not done, with the user's
-    words; *answered* are those done since the run was opened. *lifecycle* are the options of
+    words; *answered* are those done since the run was opened, *requested* those that this process was asked
+    for. *lifecycle* are the options of
     the last process that did more than such steps, ``None`` if none has, and *closed_before* is how the last
     of them before this one left the run. *seq* is the last fact that was folded.
     """
@@ -251,6 +252,7 @@ class State:
     pause_asked: bool = False
     asked: Mapping[str, str] = attrs.field(factory=dict[str, str])
     answered: tuple[str, ...] = ()
+    requested: tuple[str, ...] = ()
     lifecycle: Options | None = None
     closed_before: Closing | None = None
     seq: int = 0

@@ -109,7 +109,7 @@ def read_handoff(root: Path) -> Handoff | None:
         paths=tuple(paths),
         text="\n\n".join(texts),
         phase=normal_phase(number[0]) if number else "",
-        task=f"task {task} of {total}" if isinstance(task, int) and isinstance(total, int) else "",
+        task=f"task {task} of {total}" if isinstance(task, int) and isinstance(total, int) and total else "",
         next_action=_shown(data.get("next_action")) or _shown(next_action),
         notes=_shown(data.get("context_notes")),
         blockers=tuple(_blockers(data)),

@@ -95,8 +95,8 @@ def _phases_in_progress(roadmap: Roadmap, preferred: str) -> list[Mention]:
 def _named(phases: Sequence[Mention], number: str) -> Mention:
     if found := next((phase for phase in phases if phase.number == number), None):
         return found
-    known = ", ".join(phase.number for phase in phases[:60])
-    raise PlanningError(f"has no phase {number!r}", path=PATH, line=1, hint=f"phases in progress: {known}")
+    known = ", ".join(dict.fromkeys(phase.number for phase in phases[:60]))
+    raise PlanningError(f"has no phase {number!r}", path=PATH, hint=f"phases in progress: {known}")
 
 
 def add_phase(text: str, new: NewPhase, preferred: str = "") -> str:

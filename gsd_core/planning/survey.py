@@ -265,7 +265,7 @@ class Survey:
         numbers |= {folder.number for folder in self.on_disk_only()}
         known = ", ".join(sorted(numbers, key=phase_order)[:MAX_KNOWN]) or "none"
         raise PlanningError(
-            f"has no phase {number!r}", path=f"{self.base}/ROADMAP.md", line=1, hint=f"known phases: {known}"
+            f"has no phase {number!r}", path=f"{self.base}/ROADMAP.md", hint=f"known phases: {known}"
         )
 
     def on_disk_only(self) -> tuple[Folder, ...]:

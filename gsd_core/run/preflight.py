@@ -266,10 +266,16 @@ def check_idea(root: Path, idea: Idea | None, state: State, gsd: str) -> None:
         planning = read_planning(root)
         if idea is None and planning.idle:
             raise ProjectError(f"nothing to do: {planning.idle}", hint=_idle_hint(root, gsd))
+        if idea and planning.idle and idea.sha256 == state.idea:
+            raise IdeaError(
+                f"{idea.name!r} is the idea of the last milestone, which is complete",
+                hint=f"give another idea, or change this one: {gsd} run IDEA",
+            )
         if planning.idle or (planning.phases and not state.run and idea is not None):
             _refuse_idea(root, idea, planning, gsd)
     if idea is None:
-        if not state.run and not (root / ROADMAP).exists():
+        # A run may have done nothing but single steps, such as a survey.
+        if not state.idea and not (root / ROADMAP).exists():
             raise IdeaError("no project here and no idea given", hint=f"start with: {gsd} run IDEA")
         return
     if state.run and idea.sha256 == state.idea:

@@ -28,7 +28,7 @@ from gsd_core.machine.due import (
 )
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import Options, PhaseSnapshot, Snapshot, State, StepRecord
-from gsd_core.model.ids import StepId
+from gsd_core.model.ids import INIT, StepId
 from gsd_core.model.question import Question, answer_command
 from gsd_core.planning.model import PhaseView, Planning
 
@@ -74,6 +74,8 @@ def next_of(
     if isinstance(first, End):
         return Next(reason=first.reason)
     step = str(first.step)
+    if first.step == StepId(kind=INIT) and not state.idea and isinstance(first, Start):
+        return Next(step=step, reason="the project has no idea yet", command=f"{gsd} run IDEA")
     reason, command = describe_due(first, now, planning, before=state), _command(state, first, gsd)
     if question := _open_question(state, step, pending_answers):
         reason, command = f"it waits for an answer: {question.text}", answer_command(question, gsd)

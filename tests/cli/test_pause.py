@@ -87,6 +87,13 @@ def test_a_pause_writes_what_is_due_and_commits_only_that(root: Path) -> None:
     assert found is not None
     assert (found.phase, found.task, found.notes) == ("1", "task 1 of 1", "the parser is slow")
     assert found.next_action == data["next_action"]
+    # No process is at work when this is read, and whoever reads it may be anywhere.
+    assert data["next_action"].endswith("continue with: gsd run --phases 1")
+
+    assert call("pause", "-C", root).exit_code == 0
+    again = read_handoff(root)
+    assert again is not None
+    assert again.notes == "the parser is slow"
 
 
 @pytest.mark.parametrize("command", ["status", "next"])

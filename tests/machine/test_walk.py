@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gsd_core.machine.due import End, Start, due
-from gsd_core.machine.state import State
+from gsd_core.machine.state import Snapshot, State
 
-from .world import World, new_world, run_to_the_end, successors
+from .world import World, make_phases, new_world, run_to_the_end, successors
 
 MAX_STEPS = 200
 
@@ -143,6 +143,30 @@ def test_an_asked_step_is_done_alone_and_leaves_the_run_as_it_was() -> None:
     assert after.state.closed == "failed"
     # It is not forgotten if the process that was to do it is killed.
     assert due(later.state)[0] == started
+
+
+def test_another_asked_step_is_not_done_by_a_process_that_was_asked_for_one() -> None:
+    before, _ = run_to_the_end(new_world(1))
+    before = before.record("run.closed", {"outcome": "done", "exit": 0})
+    alone = {"options": {"only_asked": True}, "claims": None}
+    # The process that was asked to close the milestone is killed before it begins.
+    world = before.record("run.opened", alone).record("step.asked", {"text": ""}, "close/v1.0")
+    world = world.record("run.opened", alone).record("step.asked", {"text": ""}, "audit/v1.0")
+    first = due(world.state)
+
+    assert [str(one.step) for one in first if isinstance(one, Start)] == ["audit/v1.0"]
+    assert len(first) == 1
+
+
+def test_a_run_closes_a_milestone_only_after_its_phases() -> None:
+    alone = {"options": {"only_asked": True}, "claims": None}
+    world = new_world(disk=Snapshot(phases=make_phases(1), milestone="v1.0"))
+    world = world.record("run.opened", alone).record("step.asked", {"text": ""}, "close/v1.0")
+    world = world.record("run.closed", {"outcome": "stopped", "exit": 130})
+    world, _ = run_to_the_end(world.record("run.opened", {"options": {}, "claims": None}))
+
+    done = [str(record.id) for record in world.state.steps.values() if record.completed]
+    assert done.index("1/complete") < done.index("close/v1.0")
 
 
 @pytest.mark.parametrize("own", [False, True])

@@ -202,7 +202,7 @@ def test_closing_archives_the_milestone_and_tags_it(project: Path) -> None:
 
     with pytest.raises(ProjectError, match="no milestone is in progress"):
         h.do(h.request(project, h.one_phase()))
-    with pytest.raises(IdeaError, match="already a project"):
+    with pytest.raises(IdeaError, match="is the idea of the last milestone"):
         h.do(h.request(project, h.one_phase(), given=h.idea()))
 
 

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
+from gsd_core.errors import IdeaError
 from gsd_core.machine.state import Options
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.planning.codebase import SECTIONS
 from gsd_plugins.native.codebase_facts import facts_of, source_files
 from gsd_plugins.rehearsal import Scenario
+from tests.cli.bench import call
 
 from . import harness as h
 
@@ -113,6 +115,11 @@ def test_a_survey_that_was_asked_for_leaves_the_project_to_its_idea(tmp_path: Pa
     request = h.request(root, agent, options=Options(only_asked=True))
     mapped = h.do(evolve(request, asked={"survey": ""}))
 
+    with pytest.raises(IdeaError, match="no project here and no idea given"):
+        h.do(h.request(root, agent))
+    assert call("next", "-C", root).stdout == (
+        f"init: the project has no idea yet\ncontinue with: gsd -C {root} run IDEA\n"
+    )
     end = h.do(h.request(root, agent, given=h.idea(), options=Options(phases=())))
 
     assert (mapped.outcome, mapped.reason) == ("done", "survey done")

@@ -109,11 +109,15 @@ def require_complete(step: StepRequest) -> None:
     planning = step.planning
     if not planning.phases:
         raise Permanent(f"there is no milestone to close: {planning.idle or 'the project has no phases'}")
-    if left := [phase.number for phase in planning.phases if phase.number not in step.complete]:
-        left.sort(key=phase_order)
+    # What is archived is what ROADMAP.md says, so the check mark has to be there as well.
+    open_phases = [p.number for p in planning.phases if p.number not in step.complete or not p.ticked]
+    if open_phases:
+        open_phases.sort(key=phase_order)
+        one = len(open_phases) == 1
+        which = f"phase {open_phases[0]} is" if one else f"phases {', '.join(open_phases)} are"
         raise Permanent(
-            f"{planning.milestone} cannot be closed: phase {', '.join(left)} is not complete",
-            hint="complete it with: gsd run",
+            f"{planning.milestone} cannot be closed: {which} not complete",
+            hint=f"complete {'it' if one else 'them'} with: gsd run",
         )
 
 
