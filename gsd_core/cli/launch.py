@@ -209,6 +209,9 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     with background_output():
         with _warnings_on_stderr():
             end = asyncio.run(run_project(request))
+        if options.output == "text":
+            for path in _written(root, end, options.asked):
+                click.echo(f"wrote {path}", err=True)
         _show_end(end, options, _answers(root, end, options.asked))
     return end.exit
 
@@ -485,6 +488,19 @@ def _answers(root: Path, end: RunEnd, asked: Mapping[str, str]) -> dict[str, str
             for fact in closed
             if fact.step in asked and (value := fact.data.get("value"))
         }
+
+
+def _written(root: Path, end: RunEnd, asked: Mapping[str, str]) -> list[str]:
+    """Return the files that the steps that the user asked for have written in this process."""
+    found: list[str] = []
+    if asked:
+        with open_journal(root) as journal:
+            for fact in journal.events(run=end.run, kinds=["run.opened", "step.completed"]):
+                if fact.kind == "run.opened":
+                    found.clear()
+                elif fact.step in asked:
+                    found += fact.data.get("paths") or ()
+    return found
 
 
 def _show_end(end: RunEnd, options: RunOptions, answers: Mapping[str, str]) -> None:
