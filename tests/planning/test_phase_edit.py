@@ -232,6 +232,7 @@ def test_a_real_project_survives_adding_inserting_and_removing(project: Path, tm
     assert after == before
 
 
+@pytest.mark.slow
 @needs_gsd
 @each_project
 def test_gsds_own_tool_sees_the_same_phases(project: Path, tmp_path: Path) -> None:

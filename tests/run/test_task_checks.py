@@ -20,6 +20,8 @@ from gsd_plugins.rehearsal import FakeAgent
 from . import harness as h
 from .test_crash import Crash, Fuse, with_crash
 
+pytestmark = pytest.mark.slow
+
 PHASE = ".planning/phases/01-entries"
 PLAN = f"{PHASE}/01-01-PLAN.md"
 SUMMARY = f"{PHASE}/01-01-SUMMARY.md"
@@ -147,7 +149,6 @@ def test_the_planner_can_be_asked_in_the_middle_of_the_execution(root: Path) -> 
     assert committed(root)["01-01/2"]["check"]["command"] == "test -s more.txt"
 
 
-@pytest.mark.slow
 def test_a_crash_at_any_point_around_a_decision_keeps_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
