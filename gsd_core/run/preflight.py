@@ -148,9 +148,12 @@ async def check_project(request: RunRequest, git: Git, last: LastRun) -> None:
     if settings.allow_dirty or interrupted:
         return
     if dirty := await git.dirty():
+        # What a step adds to a planning file is committed together with what is there already.
+        planned = any(path.startswith(".planning/") for path in dirty)
+        then = "; those in .planning/ are committed with the next step" if planned else ""
         raise ProjectError(
             f"uncommitted changes to tracked files: {_listed(dirty)}",
-            hint="commit or stash them, or use --allow-dirty to leave them out of every commit",
+            hint=f"commit or stash them, or use --allow-dirty to leave them out of every commit{then}",
         )
 
 

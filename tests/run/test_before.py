@@ -58,6 +58,7 @@ def test_changed_tracked_files_are_named_and_nothing_is_written(tmp_path: Path) 
     assert isinstance(error, ProjectError)
     assert "notes.txt" in str(error)
     assert "--allow-dirty" in error.hint
+    assert ".planning/" not in error.hint
     assert set(contents(root)) == set(before)
 
 
