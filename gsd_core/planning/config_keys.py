@@ -171,7 +171,9 @@ KEYS: tuple[ConfigKey, ...] = (
     *_not_applicable("one depth holds for all steps: `granularity`", "granularities.<step>"),
     _honored("workflow.verifier", bool, "`false` is the setting `run.skip_verify`", "verifier"),
     _honored(
-        "workflow.skip_discuss", bool, "setting `run.skip_discuss`: no phase gets a step for its CONTEXT"
+        "workflow.skip_discuss",
+        bool,
+        "setting `run.skip_discuss`: nobody is asked; the step decides, and CONTEXT.md says what was assumed",
     ),
     _honored(
         "workflow.tdd_mode",

@@ -30,7 +30,7 @@ from gsd_plugins.native.answers import REPORT, Citation, FindingAnswer, VerdictS
 from gsd_plugins.native.prompt_context import prompt_text
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
-BUDGET = 6300
+BUDGET = 6000
 """Tokens of static text per phase (one plan, three executions, one verification), at 4 bytes each."""
 
 
