@@ -43,6 +43,7 @@ from .model.ids import StepId, normal_phase, padded, phase_order, slug
 from .model.notice import Delivery, Notice
 from .model.question import Answer, Asked, Inquiry, Option, Question, parse_typed_answer, refusal
 from .model.sandbox import ConfinedProcess, Place, SandboxedCommand, SandboxUnavailable
+from .model.session import Session, SessionHost, SessionRequest, SessionState
 from .model.step import (
     CompletedStep,
     DeferredTask,
@@ -90,10 +91,11 @@ from .planning.model import (
     Truth,
     Verdict,
 )
+from .processes import boot_id, start_time
 from .programs import find_program
 from .protected_paths import PROTECTED_NAMES, fold_name, is_secret_name, protected_part
 from .sanitize import redact, redact_data, safe_text
-from .settings import at_most, bind_settings, convert_value, lower_only, setting, settings_of
+from .settings import at_most, bind_settings, convert_value, lower_only, setting, settings_of, state_folder
 
 __all__ = [
     "EVENT_NAMES",
@@ -176,6 +178,10 @@ __all__ = [
     "RunStep",
     "SandboxUnavailable",
     "SandboxedCommand",
+    "Session",
+    "SessionHost",
+    "SessionRequest",
+    "SessionState",
     "SetPosition",
     "Severity",
     "Spend",
@@ -204,6 +210,7 @@ __all__ = [
     "Verified",
     "at_most",
     "bind_settings",
+    "boot_id",
     "convert_value",
     "find_program",
     "fold_name",
@@ -225,4 +232,6 @@ __all__ = [
     "setting",
     "settings_of",
     "slug",
+    "start_time",
+    "state_folder",
 ]

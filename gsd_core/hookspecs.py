@@ -21,6 +21,7 @@ from .model.gap import Gap, GapReport
 from .model.notice import Delivery, Notice
 from .model.question import Answer, Inquiry
 from .model.sandbox import ConfinedProcess, SandboxedCommand, SandboxUnavailable
+from .model.session import SessionHost
 from .model.step import RunStep, StepHost, StepRequest, StepResult, StepType
 from .model.usage import Pause, Spend, Stop
 from .planning.model import PhaseView
@@ -247,6 +248,26 @@ async def gsd_workspace(step: StepRequest) -> AbstractAsyncContextManager[Path] 
     return None
 
 
+@hookspec(mode="pick")
+async def gsd_session_host() -> SessionHost | None:
+    """Provide the place where sessions run: commands of gsd that nobody waits for.
+
+    When: by ``gsd run --bg`` and the other commands with ``--bg``, after everything was checked that a run
+    checks before it starts; and by ``gsd stop SESSION``.
+    Return: a host; ``None`` leaves it to the next plugin listed.
+    Calling: in the order of the setting ``run.session_host``.
+    Failure: the error names the plugin; nothing has started.
+    Since: 0.1, provisional.
+
+    Example::
+
+        @implements(gsd_session_host)
+        async def cluster() -> SessionHost | None:
+            return Cluster(settings_of(ClusterSettings).address)
+    """
+    return None
+
+
 @hookspec(mode="fan_out")
 async def gsd_find_gaps(phase: PhaseView) -> Sequence[Gap] | GapReport | None:
     """Report the phase's promises that the current tree does not meet.
@@ -463,6 +484,7 @@ __all__ = [
     "gsd_permit_tool",
     "gsd_run_agent",
     "gsd_sandbox",
+    "gsd_session_host",
     "gsd_settings",
     "gsd_steps",
     "gsd_workspace",

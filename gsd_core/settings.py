@@ -149,6 +149,7 @@ class RunSettings:
         "native", flag="--workflow", help="who does the steps: native, or commands (your own GSD commands)"
     )
     workspace: tuple[str, ...] = setting(("inplace",))
+    session_host: tuple[str, ...] = setting(("sessions",), harmless=True)
     sandbox: Literal["auto", "required", "off"] = setting(
         "auto",
         flag="--sandbox",
@@ -390,15 +391,16 @@ def user_config() -> Path:
 
 def trust_folder() -> Path:
     """Return the user's own folder with the list of what they trust in projects."""
-    return _state_folder() / "trust"
+    return state_folder() / "trust"
 
 
 def journals_folder() -> Path:
     """Return the user's own folder with the list of the journals that their runs have written here."""
-    return _state_folder() / "journals"
+    return state_folder() / "journals"
 
 
-def _state_folder() -> Path:
+def state_folder() -> Path:
+    """Return the user's folder for what gsd remembers across projects; ``GSD_STATE_DIR`` moves it."""
     if override := os.environ.get("GSD_STATE_DIR"):
         return Path(override)
     return _own_folder("state")

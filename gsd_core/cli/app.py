@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -68,7 +68,8 @@ class Gsd(Group):
         run: Callable[..., Any] = super().main
         if not kwargs.pop("standalone_mode", True):
             return run(*args, standalone_mode=False, **kwargs)
-        options = GlobalOptions()
+        given: Sequence[str] | None = args[0] if args else kwargs.get("args")
+        options = GlobalOptions(arguments=tuple(sys.argv[1:] if given is None else given))
         try:
             code = run(*args, standalone_mode=False, obj=options, **kwargs)
         except BaseException as error:

@@ -14,8 +14,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @attrs.define(kw_only=True)
 class GlobalOptions:
-    """The project and the plugins that the command line names, on both sides of the subcommand."""
+    """The project and the plugins that the command line names, on both sides of the subcommand.
 
+    *arguments* is the whole command line after ``gsd``.
+    """
+
+    arguments: tuple[str, ...] = ()
     directory: Path = attrs.field(factory=Path)
     directory_given: bool = False
     plugins: tuple[str, ...] = ()

@@ -127,6 +127,7 @@ class RunOptions:
     verbosity: int = 0
     seed: int | None = None
     dry_run: bool = False
+    background: bool = False
     asked: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
     @property
@@ -155,6 +156,8 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     if new and options.asked:
         raise ProjectError(f"{root} is not in a git repository", hint="run `git init` there first")
     # A closed standard input is None.
+    if options.background and str(options.idea) == "-":
+        raise ConfigError("a session has no standard input to read the idea from", hint="put it into a file")
     idea = load_idea(options.idea, sys.stdin.buffer if sys.stdin else io.BytesIO()) if options.idea else None
     previous = load(options.global_options) if root.is_dir() else None
     planned = (root / ".planning" / "ROADMAP.md").exists()
@@ -206,6 +209,13 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
         make_repository(root, settings.of(RunSettings).agent)
     elif not root.is_dir():
         make_folder(root)
+    if options.background:
+        from .background import start_session
+
+        names = settings.of(RunSettings).session_host
+        return start_session(
+            options.global_options, root, loaded.hooks, names, as_json=options.output != "text"
+        )
     with background_output():
         with _warnings_on_stderr():
             end = asyncio.run(run_project(request))
@@ -239,7 +249,7 @@ def _settle_trust(
     changed = changed_since_start(trust, continued.last_run.facts) if continued else ()
     if options.trust and not changed:
         return remember(trust)
-    if _is_interactive(options, settings):
+    if _can_confirm(options, settings):
         if ask(trust):
             return remember(trust)
         raise Untrusted("the project is not trusted", hint=WITHOUT_TRUST)
@@ -375,6 +385,11 @@ def _is_interactive(options: RunOptions, settings: Settings) -> bool:
     return terminal and not options.no_input and not taken
 
 
+def _can_confirm(options: RunOptions, settings: Settings) -> bool:
+    """Whether somebody is at the terminal now: a session has one too, but often nobody looks at it."""
+    return _is_interactive(options, settings) and not os.environ.get("GSD_SESSION")
+
+
 def _has_consent(loaded: Loaded, settings: Settings) -> bool:
     """Whether the user passed ``--yes``; a repository's own ``gsd.toml`` cannot consent for the user."""
     given_by_project = origin_of(settings, classes_of(loaded), "--yes") == PROJECT_SETTINGS
@@ -428,7 +443,7 @@ def _confirm_repository(options: RunOptions, loaded: Loaded, settings: Settings)
         return
     more = ", …" if len(files) > MAX_FILES_SHOWN else ""
     contents = f"{counted(len(files), 'other file')}: {', '.join(files[:MAX_FILES_SHOWN])}{more}"
-    if options.dry_run or not _is_interactive(options, settings):
+    if options.dry_run or not _can_confirm(options, settings):
         raise ProjectError(
             f"{str(options.root)!r} is not a git repository and contains {contents}",
             hint="if this is the project, run `git init` there, or pass --yes to let gsd do it",
@@ -447,7 +462,7 @@ def _confirm_milestone(options: RunOptions, loaded: Loaded, settings: Settings, 
     if not finished or options.dry_run or not gate or _has_consent(loaded, settings):
         return
     hint = f"pass --yes to close it and start {milestone}, or close it with: gsd milestone complete"
-    if not _is_interactive(options, settings):
+    if not _can_confirm(options, settings):
         raise ProjectError(f"milestone {finished} is complete, but not closed", hint=hint)
     question = f"Close milestone {finished} (archive and tag it), and start {milestone} with this idea?"
     if not click.confirm(one_line(question, MAX_REASON), default=True, err=True):

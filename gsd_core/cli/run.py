@@ -34,6 +34,7 @@ _OPTIONS = (
         "--seed", type=int, default=None, metavar="N", help="random seed, for agents that support one"
     ),
     click.option("--output-format", type=OUTPUTS, default="text", help="format of stdout (default: text)"),
+    click.option("--bg", is_flag=True, help="run in the background, as a session (see gsd ps)"),
     click.option("-v", "--verbose", count=True, help="show more (repeatable)"),
     click.option("-q", "--quiet", is_flag=True, help="show only questions, errors and the summary"),
 )
@@ -80,6 +81,7 @@ def start(
         verbosity=-1 if given["quiet"] else given["verbose"],
         seed=given["seed"],
         dry_run=given["dry_run"],
+        background=given["bg"],
         asked=asked or {},
     )
     ctx.exit(execute_run(options, loaded))

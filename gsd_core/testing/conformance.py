@@ -31,6 +31,7 @@ from gsd_core.model.gap import Gap, GapReport
 from gsd_core.model.notice import Notice
 from gsd_core.model.question import Answer, Inquiry, refusal
 from gsd_core.model.sandbox import ConfinedProcess, SandboxedCommand, SandboxUnavailable
+from gsd_core.model.session import SessionHost
 from gsd_core.model.step import RunStep, StepHost, StepRequest, StepResult, StepSituation, StepType
 from gsd_core.model.usage import Pause, Spend, Stop
 from gsd_core.planning.model import PhaseView
@@ -259,6 +260,18 @@ def check_steps(plugin: object, *situations: StepSituation) -> tuple[StepType, .
             quick = seconds < DECLINE_LIMIT.total_seconds()
             _require(quick, f"due of {one.kind!r} took {seconds:.1f} s; it is asked again and again")
     return types
+
+
+def check_session_host(plugin: object) -> SessionHost | None:
+    """Check ``gsd_session_host``: it returns a host, whose list of sessions can be read."""
+    host: object = _check_call(plugin, specs.gsd_session_host)
+    if host is None:
+        return None
+    if not isinstance(host, SessionHost):
+        raise AssertionError(f"{host!r} is not a session host: it needs the methods start, stop and list")
+    ids = [session.id for session in host.list()]
+    _require_unique(ids)
+    return host
 
 
 def check_cli_commands(plugin: object) -> tuple[click.Command, ...]:

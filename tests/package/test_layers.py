@@ -22,7 +22,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "storage": ("planning", "machine", "journal", "git", "sanitize", "processes", "programs", "settings"),
     "plugin boundary": ("", "api", "hook_markers", "hookspecs", "plugins", "trust"),
     "engine": ("run",),
-    "interfaces": ("views", "testing", "cli", "__main__"),
+    "interfaces": ("views", "project", "testing", "cli", "__main__"),
 }
 """The parts of ``gsd_core``, lowest layer first.
 
@@ -37,7 +37,8 @@ SIDEWAYS: dict[str, set[str]] = {
     "planning": {"sanitize"},
     "journal": {"sanitize"},
     "git": {"programs"},
-    "cli": {"views", "testing"},
+    "project": {"views"},
+    "cli": {"views", "project", "testing"},
     "__main__": {"cli"},
 }
 """In the other layers: which parts of the same layer a part may import."""
@@ -68,7 +69,7 @@ CALLS_HOOKS = {"gsd_core.plugins.calling"}
 PURE = "gsd_core/machine"
 """The folder whose modules compute the next step from values alone."""
 
-PUBLIC = re.compile(r"gsd_core(\.hookspecs|\.planning(\.\w+)*|\.testing(\.\w+)*)?")
+PUBLIC = re.compile(r"gsd_core(\.hookspecs|\.project|\.planning(\.\w+)*|\.testing(\.\w+)*)?")
 """What plugins may import from the core: ``gsd_core`` itself and these subpackages."""
 
 PLUGIN_ROOT = re.compile(r"gsd_plugins(\.\w+)?")

@@ -1,0 +1,77 @@
+"""Sessions: ``--bg`` starts a run as one, and ``gsd stop SESSION`` stops one.
+
+Where sessions run is a plugin's business (``gsd_session_host``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gsd_core.errors import ConfigError, PluginError, UserError
+from gsd_core.hookspecs import gsd_session_host
+from gsd_core.model.session import Session, SessionHost, SessionRequest
+from gsd_core.views.status import SCHEMA_VERSION
+
+from .output import print_json, print_line
+
+if TYPE_CHECKING:
+    from gsd_core.plugins.calling import Hooks
+
+    from .global_options import GlobalOptions
+    from .plugin_loading import Loaded
+
+FLAG = "--bg"
+
+
+def start_session(
+    options: GlobalOptions, root: Path, hooks: Hooks, names: Sequence[str], *, as_json: bool
+) -> int:
+    """Start the command that was typed as a session, without ``--bg``, and say how to reach it."""
+    from .caller import refuse_agents
+
+    refuse_agents("start a session")
+    host = find_host(hooks, names)
+    session = host.start(
+        SessionRequest(arguments=_without_flag(options.arguments), folder=Path.cwd(), project=root)
+    )
+    if as_json:
+        print_json({"schema_version": SCHEMA_VERSION, "session": session.as_json()})
+        return 0
+    state = f"slot {session.slot}" if session.slot else session.reason or "queued"
+    print_line(f"started session {session.id} ({state})")
+    print_line(f"watch it with: gsd attach {session.id}; stop it with: gsd stop {session.id}; all: gsd ps")
+    return 0
+
+
+def find_host(hooks: Hooks, names: Sequence[str]) -> SessionHost:
+    """Return the host that the setting ``run.session_host`` names; raise ``ConfigError`` if there is none."""
+    outcome = asyncio.run(hooks.pick(gsd_session_host, tuple(names), object))
+    if outcome is None or outcome.value is None:
+        listed = ", ".join(names) or "none listed"
+        raise ConfigError(f"no plugin runs sessions ({listed})", hint="see the setting run.session_host")
+    if not isinstance(outcome.value, SessionHost):
+        what = f"returned {outcome.value!r:.200}, which is not a session host"
+        raise PluginError(outcome.plugin, "gsd_session_host", what)
+    return outcome.value
+
+
+def stop_session(loaded: Loaded, session: str) -> Session:
+    """Ask *session* to stop."""
+    from gsd_core.settings import RunSettings, settings_of
+
+    from .plugin_loading import bound_settings
+
+    with bound_settings(loaded):
+        return find_host(loaded.hooks, settings_of(RunSettings).session_host).stop(session)
+
+
+def _without_flag(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Return the *arguments* without ``--bg``; after ``--`` it is a word like any other."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    kept = tuple(word for word in arguments[:end] if word != FLAG) + tuple(arguments[end:])
+    if not kept:
+        raise UserError("there is no command to run as a session")
+    return kept

@@ -1,0 +1,95 @@
+"""Sessions: commands of gsd that run in processes of their own, with no terminal waiting for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+import attrs
+
+SessionState: TypeAlias = Literal["idle", "running", "waiting_checkpoint", "completed", "failed", "stopped"]
+"""*idle*: waits for a slot. *waiting_checkpoint*: its run waits for a person. The last three are final."""
+
+
+@attrs.frozen(kw_only=True)
+class SessionRequest:
+    """A command to run as a session.
+
+    *arguments* are those after ``gsd``, as typed; *folder* is the working directory that they refer to, and
+    *project* the project's root.
+    """
+
+    arguments: tuple[str, ...]
+    folder: Path
+    project: Path
+
+
+@attrs.frozen(kw_only=True)
+class Session:
+    """A session: an id such as ``s12``, its project, the arguments after ``gsd``, and how far it is.
+
+    *slot* is 0 until it has started. *checkpoint* is the id of the question that it waits for. *reason* says
+    why it is idle or how it ended. *run* is the run's id in the project's journal, empty until it is known.
+    *exit* is the exit code of its command; ``None`` while it runs, or if nobody knows it.
+    """
+
+    id: str
+    project: Path
+    command: tuple[str, ...]
+    state: SessionState
+    slot: int = 0
+    checkpoint: str = ""
+    reason: str = ""
+    run: str = ""
+    exit: int | None = None
+    pid: int = 0
+    created: datetime
+    started: datetime | None = None
+    ended: datetime | None = None
+    updated: datetime
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended."""
+        return self.state in ("completed", "failed", "stopped")
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON data; times are ISO 8601 in UTC."""
+        times = {
+            "created": self.created,
+            "started": self.started,
+            "ended": self.ended,
+            "updated": self.updated,
+        }
+        return {
+            "id": self.id,
+            "slot": self.slot or None,
+            "project": str(self.project),
+            "command": list(self.command),
+            "state": self.state,
+            "checkpoint": self.checkpoint or None,
+            "reason": self.reason,
+            "run": self.run or None,
+            "exit": self.exit,
+            "pid": self.pid or None,
+            **{f"{name}_at": time.isoformat() if time else None for name, time in times.items()},
+        }
+
+
+@runtime_checkable
+class SessionHost(Protocol):
+    """Where sessions run. Its methods may block for as long as starting a process takes."""
+
+    def start(self, request: SessionRequest) -> Session:
+        """Start a session, or queue it."""
+        ...
+
+    def stop(self, session: str) -> Session:
+        """Ask a session to stop; raise ``UserError`` if there is none, or if it has ended."""
+        ...
+
+    def list(self) -> Sequence[Session]:
+        """Return all sessions, oldest first."""
+        ...

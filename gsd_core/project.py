@@ -1,0 +1,164 @@
+"""One project as another process sees it: what its runs did and wait for, and how to answer and stop them.
+
+For programs that watch runs or steer them: a dashboard, an MCP server, a bot. A run needs none of them and
+does not know of them: everything here is read from the journal, or put into its inbox.
+
+The functions block, for as long as a disk takes; call them in a thread from async code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from gsd_core.errors import UserError
+from gsd_core.git import data_directory
+from gsd_core.journal.codec import structure, unstructure
+from gsd_core.journal.inbox import put
+from gsd_core.journal.lock import owner
+from gsd_core.journal.schema import ACTIVITY, Record
+from gsd_core.journal.store import Journal, damage_reported
+from gsd_core.machine.fold import fold
+from gsd_core.machine.state import State
+from gsd_core.model.event import Event
+from gsd_core.model.question import Answer, Question, parse_typed_answer
+from gsd_core.processes import why_not_a_person
+from gsd_core.run.publishing import events_of
+from gsd_core.sanitize import redact_data
+from gsd_core.views.status import History, Holder, find_question, fold_history, status_json, status_of
+
+JOURNAL = "journal.db"
+
+
+class Project:
+    """The project in the folder *root*. Reading it changes nothing; a project without a run is empty."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        self._directory: Path | None = None
+        self._journal: Journal | None = None
+        self._inode = 0
+        self._seq = 0
+        self._state = State()
+        self._history = History()
+
+    def close(self) -> None:
+        """Close the journal."""
+        if self._journal:
+            self._journal.close()
+            self._journal = None
+
+    def poll(self) -> Sequence[Event]:
+        """Return what has happened since the last call, as ``gsd_on_event`` gets it; first, everything.
+
+        Texts are sanitized and secrets redacted, as for every other sink.
+        """
+        journal = self._open()
+        if journal is None:
+            return ()
+        found: list[Event] = []
+        with damage_reported(journal.path):
+            for record in journal.events(after=self._seq):
+                self._seq = record.seq
+                found += self._take(record)
+        return found
+
+    def status(self) -> dict[str, Any]:
+        """Return the project's status as ``gsd status --json`` does, as of the last :meth:`poll`."""
+        pending = self._pending_answers()
+        status = status_of(self._state, self._history, self.holder(), pending)
+        data: dict[str, Any] = redact_data(status_json(status))
+        return data
+
+    def holder(self) -> Holder | None:
+        """Return the process that runs in the project now, if any."""
+        folder = self._folder()
+        held = owner(folder) if folder else None
+        return Holder(pid=held.pid, host=held.host, since=held.since) if held else None
+
+    def answer(self, question: str, words: str, *, by: str) -> Answer:
+        """Answer an open question as a person typed it: numbers, labels, or own words.
+
+        The answer is on disk when this returns; a run takes it at once, or the next one does. An answer
+        that no run has taken yet is replaced. Raise ``UserError`` if there is no such question, if it is
+        answered already (the message says by whom), or if the words are no valid answer.
+        """
+        self._refuse_agents("answer a question")
+        found = find_question(self._state, question)
+        if found is None:
+            raise UserError(f"no question {question!r} in this project")
+        record, asked = found
+        if given := record.answers.get(question):
+            who = given.by or given.via or given.how
+            raise UserError(f"{question} is already answered: {given.words} (by {who})")
+        if record.withdrawn:
+            raise UserError(f"{question} is no longer open")
+        answer = attrs.evolve(_parsed(asked, words), by=by)
+        put(self._path(), "answer", unstructure(answer), by=by)
+        return answer
+
+    def stop(self, *, by: str) -> bool:
+        """Ask the active run to stop, and return whether there is one."""
+        self._refuse_agents("stop a run")
+        holder = self.holder()
+        if holder is None:
+            return False
+        put(self._path(), "stop", {}, by=by, key=f"stop {holder.pid} {holder.host} {holder.since}")
+        return True
+
+    def _refuse_agents(self, what: str) -> None:
+        holder = self.holder()
+        if why := why_not_a_person(holder.pid if holder else None):
+            raise UserError(f"only a person may {what}, and {why}")
+
+    def _take(self, record: Record) -> Sequence[Event]:
+        if record.kind == "run.started":
+            self._state, self._history = State(), History()
+        if record.kind not in ACTIVITY:
+            self._state = fold(self._state, [record], structure)
+            self._history = fold_history(self._history, [record], structure)
+        return [attrs.evolve(event, data=redact_data(event.data)) for event in events_of(self._state, record)]
+
+    def _pending_answers(self) -> frozenset[str]:
+        if self._journal is None:
+            return frozenset()
+        items = self._journal.take_inbox()
+        return frozenset(str(item.data.get("question")) for item in items if item.kind == "answer")
+
+    def _open(self) -> Journal | None:
+        """Return the journal, opened again if the file was moved away and made anew."""
+        folder = self._folder()
+        if folder is None:
+            return None
+        path = folder / JOURNAL
+        try:
+            inode = path.stat().st_ino
+        except FileNotFoundError:
+            self.close()
+            return None
+        if self._journal is None or inode != self._inode:
+            self.close()
+            self._journal = Journal.open(path, clock=lambda: datetime.now(UTC), writable=False)
+            self._inode, self._seq = inode, 0
+            self._state, self._history = State(), History()
+        return self._journal
+
+    def _path(self) -> Path:
+        return (self._folder() or self.root / ".git" / "gsd") / JOURNAL
+
+    def _folder(self) -> Path | None:
+        """Return the folder of the journal; asking git takes many times as long as everything else here."""
+        if self._directory is None or not self._directory.is_dir():
+            self._directory = data_directory(self.root) if self.root.is_dir() else None
+        return self._directory
+
+
+def _parsed(question: Question, words: str) -> Answer:
+    try:
+        return parse_typed_answer(question, words)
+    except UserError as error:
+        raise UserError(f"invalid answer to {question.id}: {error}", hint=error.hint) from error

@@ -1,0 +1,87 @@
+"""Sessions: runs in the background, each in a process and a terminal of its own, known to one registry.
+
+``gsd run --bg`` starts one, ``gsd ps`` lists them, ``gsd attach`` and ``gsd logs`` show what they print.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from gsd_core import Event, Session, SessionHost, SessionRequest, implements, setting, settings_of
+from gsd_core.hookspecs import gsd_cli_commands, gsd_on_event, gsd_session_host, gsd_settings
+
+if TYPE_CHECKING:
+    import click
+
+FOLLOWED = ("run.opened", "run.closed", "question.asked", "question.answered", "question.withdrawn")
+MEGABYTE = 1_000_000
+
+
+@attrs.frozen(kw_only=True)
+class SessionsSettings:
+    """*slots*: how many sessions run at once. *keep_megabytes*: how much output is kept of each."""
+
+    slots: int = setting(3)
+    keep_megabytes: int = setting(64)
+
+
+@implements(gsd_settings)
+def settings() -> Iterable[type]:
+    """Contribute the section ``sessions``."""
+    yield SessionsSettings
+
+
+@implements(gsd_cli_commands)
+def commands() -> Iterable[click.Command]:
+    """Contribute ``gsd ps``, ``attach``, ``logs`` and ``rm``."""
+    from . import cli
+
+    yield from (cli.ps, cli.attach, cli.logs, cli.rm)
+
+
+@attrs.frozen
+class LocalHost:
+    """Sessions as processes of this user on this machine."""
+
+    slots: int
+    keep_bytes: int
+
+    def start(self, request: SessionRequest) -> Session:
+        """Start a session, or queue it if no slot is free."""
+        from .host import start_session
+
+        return start_session(request, slots=self.slots, keep_bytes=self.keep_bytes)
+
+    def stop(self, session: str) -> Session:
+        """Ask a session to stop."""
+        from .host import stop_session
+
+        return stop_session(session)
+
+    def list(self) -> Sequence[Session]:
+        """Return all sessions, oldest first."""
+        from .host import list_sessions
+
+        return list_sessions()
+
+
+@implements(gsd_session_host)
+async def local_host() -> SessionHost | None:
+    """Run sessions on this machine."""
+    chosen = settings_of(SessionsSettings)
+    return LocalHost(slots=chosen.slots, keep_bytes=chosen.keep_megabytes * MEGABYTE)
+
+
+@implements(gsd_on_event)
+async def follow_run(event: Event) -> None:
+    """Keep the row of the session that this process is: its run, and the question that it waits for."""
+    session = os.environ.get("GSD_SESSION", "")
+    if session and event.name in FOLLOWED:
+        from .state import record_event
+
+        await asyncio.to_thread(record_event, session, event)

@@ -1,0 +1,246 @@
+"""The registry of sessions: one SQLite database in the user's state folder, for all projects.
+
+Every process that has to do with sessions opens it: the commands, the sessions' own processes, ``gsd serve``.
+All of them write, each in short transactions, so it is in WAL mode.
+
+A session's row says what was true when it was written. Whether its process still runs is asked of the system
+each time: a process is the session's only if its id *and* its start time are those in the row.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast, get_args
+
+import attrs
+
+# Not the standard library's sqlite3: many processes write here, and its SQLite may be one with the WAL bug.
+from apsw import Connection
+
+from gsd_core import Session, SessionState, UserError, boot_id, start_time, state_folder
+
+SCHEMA = 1
+BUSY_MILLISECONDS = 10_000
+ACTIVE: tuple[SessionState, ...] = ("running", "waiting_checkpoint")
+"""The states of a session that has a slot."""
+ENDED: tuple[SessionState, ...] = ("completed", "failed", "stopped")
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS session(
+    number INTEGER PRIMARY KEY AUTOINCREMENT, slot INTEGER NOT NULL DEFAULT 0, project TEXT NOT NULL,
+    folder TEXT NOT NULL, command TEXT NOT NULL, state TEXT NOT NULL, checkpoint TEXT NOT NULL DEFAULT '',
+    reason TEXT NOT NULL DEFAULT '', run TEXT NOT NULL DEFAULT '', exit INTEGER,
+    runner INTEGER NOT NULL DEFAULT 0, runner_started TEXT NOT NULL DEFAULT '',
+    pid INTEGER NOT NULL DEFAULT 0, pid_started TEXT NOT NULL DEFAULT '', boot TEXT NOT NULL DEFAULT '',
+    control TEXT NOT NULL DEFAULT '', stop INTEGER NOT NULL DEFAULT 0,
+    created TEXT NOT NULL, started TEXT, ended TEXT, updated TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS session_state ON session(state);
+"""
+
+COLUMNS = (
+    "number, slot, project, folder, command, state, checkpoint, reason, run, exit, runner, runner_started, "
+    "pid, pid_started, boot, control, stop, created, started, ended, updated"
+)
+NUMBER = re.compile(r"s?([1-9]\d{0,17})")
+
+
+@attrs.frozen(kw_only=True)
+class Row:
+    """One session as it is stored; *session* is what the outside sees of it.
+
+    *runner* is the process that owns the session's terminal, *control* the socket that it listens on.
+    """
+
+    session: Session
+    folder: Path
+    runner: int
+    runner_started: str
+    pid_started: str
+    boot: str
+    control: str
+    stop_asked: bool
+
+    @property
+    def number(self) -> int:
+        """The number in the session's id."""
+        return number_of(self.session.id)
+
+    @property
+    def runner_lives(self) -> bool:
+        """Whether the process that owns the session still runs."""
+        return self.boot == boot_id() and start_time(self.runner) == self.runner_started
+
+    @property
+    def process_lives(self) -> bool:
+        """Whether the session's own process still runs."""
+        return (
+            bool(self.session.pid)
+            and self.boot == boot_id()
+            and start_time(self.session.pid) == self.pid_started
+        )
+
+
+def sessions_folder() -> Path:
+    """Return the folder of the registry and of the sessions' output."""
+    return state_folder() / "sessions"
+
+
+def output_folder(session: str) -> Path:
+    """Return the folder with what *session* printed."""
+    return sessions_folder() / session
+
+
+def number_of(session: str) -> int:
+    """Return the number in a session's id, ``s12`` or ``12``; raise ``UserError`` if it is none."""
+    if match := NUMBER.fullmatch(session.strip()):
+        return int(match[1])
+    raise UserError(f"not a session: {session!r}", hint="list the sessions with: gsd ps --all")
+
+
+def is_process(pid: int, started: str, boot: str) -> bool:
+    """Whether the process *pid* is the one that was started then, and not a later one with its id."""
+    return bool(pid) and boot == boot_id() and start_time(pid) == started
+
+
+class Registry:
+    """The sessions of this user on this machine. Its methods block for as long as a disk takes."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        folder = folder or sessions_folder()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = folder / "registry.db"
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        self._connection = Connection(str(path))
+        self._connection.set_busy_timeout(BUSY_MILLISECONDS)
+        self._rows("PRAGMA journal_mode=WAL")
+        [(version,)] = self._rows("PRAGMA user_version")
+        if version > SCHEMA:
+            self.close()
+            raise UserError(
+                f"{path} was written by a newer gsd (schema {version}, this one knows {SCHEMA})",
+                hint="upgrade gsd-core",
+            )
+        with self.transaction():
+            self._rows(f"{TABLES}; PRAGMA user_version={SCHEMA}")
+
+    def __enter__(self) -> Registry:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def version(self) -> int:
+        """Return a number that changes when another process has changed the registry."""
+        [(number,)] = self._rows("PRAGMA data_version")
+        return int(number)
+
+    def add(self, *, project: Path, folder: Path, command: Sequence[str]) -> Session:
+        """Add an idle session; nothing is started."""
+        with self.transaction():
+            now = _now()
+            self._rows(
+                "INSERT INTO session(project, folder, command, state, created, updated) "
+                "VALUES(?, ?, ?, ?, ?, ?)",
+                (str(project), str(folder), json.dumps([*command]), "idle", now, now),
+            )
+            return self.get(f"s{self._connection.last_insert_rowid()}").session
+
+    def get(self, session: str) -> Row:
+        """Return one session; raise ``UserError`` if there is none with that id."""
+        found = self._rows(f"SELECT {COLUMNS} FROM session WHERE number = ?", (number_of(session),))
+        if not found:
+            raise UserError(f"no session {session!r}", hint="list the sessions with: gsd ps --all")
+        return _row(found[0])
+
+    def all(self, states: Iterable[SessionState] = get_args(SessionState)) -> list[Row]:
+        """Return the sessions in one of *states*, oldest first."""
+        marks = tuple(states)
+        places = ", ".join("?" * len(marks))
+        query = f"SELECT {COLUMNS} FROM session WHERE state IN ({places}) ORDER BY number"
+        return [_row(row) for row in self._rows(query, marks)]
+
+    def update(self, session: str, **values: Any) -> None:
+        """Set columns of a session; its ``updated`` is set too."""
+        if "state" in values and values["state"] not in get_args(SessionState):
+            raise ValueError(f"no state of a session: {values['state']!r}")
+        values["updated"] = _now()
+        sets = ", ".join(f"{name} = ?" for name in values)
+        self._rows(f"UPDATE session SET {sets} WHERE number = ?", (*values.values(), number_of(session)))
+
+    def end(self, session: str, state: SessionState, *, exit_code: int | None, reason: str) -> None:
+        """Record that a session has ended; its slot is free then."""
+        self.update(
+            session, state=state, exit=exit_code, reason=reason, checkpoint="", ended=_now(), control=""
+        )
+
+    def remove(self, session: str) -> None:
+        """Forget a session; its id is not used again."""
+        self._rows("DELETE FROM session WHERE number = ?", (number_of(session),))
+
+    @contextmanager
+    def transaction(self) -> Generator[None]:
+        """Make everything inside one transaction; it may be nested."""
+        if self._connection.in_transaction:
+            yield
+            return
+        self._rows("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._rows("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._rows("ROLLBACK")
+            raise
+
+    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return cast("list[tuple[Any, ...]]", list(self._connection.execute(query, tuple(values) or None)))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
+
+
+def _row(row: tuple[Any, ...]) -> Row:
+    names = [name.strip() for name in COLUMNS.split(",")]
+    values: dict[str, Any] = dict(zip(names, row, strict=True))
+    session = Session(
+        id=f"s{values['number']}",
+        slot=values["slot"],
+        project=Path(values["project"]),
+        command=tuple(json.loads(values["command"])),
+        state=values["state"],
+        checkpoint=values["checkpoint"],
+        reason=values["reason"],
+        run=values["run"],
+        exit=values["exit"],
+        pid=values["pid"],
+        created=datetime.fromisoformat(values["created"]),
+        started=_time(values["started"]),
+        ended=_time(values["ended"]),
+        updated=datetime.fromisoformat(values["updated"]),
+    )
+    return Row(
+        session=session,
+        folder=Path(values["folder"]),
+        runner=values["runner"],
+        runner_started=values["runner_started"],
+        pid_started=values["pid_started"],
+        boot=values["boot"],
+        control=values["control"],
+        stop_asked=bool(values["stop"]),
+    )

@@ -1,0 +1,193 @@
+"""Sessions as real processes: started, watched, answered, stopped, killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from gsd_core import Session, SessionRequest, UserError, bind_settings
+from gsd_core.hookspecs import gsd_session_host
+from gsd_core.plugins.validation import HOOKS
+from gsd_core.project import Project
+from gsd_plugins import sessions
+from gsd_plugins.sessions import SessionsSettings, host
+from gsd_plugins.sessions.registry import Registry, output_folder
+
+pytestmark = pytest.mark.slow
+
+KEEP = 1_000_000
+
+
+def begin(folder: Path, *arguments: str, slots: int = 3) -> Session:
+    folder.mkdir(exist_ok=True)
+    request = SessionRequest(arguments=arguments, folder=folder, project=folder)
+    return host.start_session(request, slots=slots, keep_bytes=KEEP)
+
+
+def until(session: str, condition: Callable[[Session], object], seconds: float = 60) -> Session:
+    latest = time.monotonic() + seconds
+    while not condition(found := host.find_session(session)):
+        assert time.monotonic() < latest, f"{found}\n{host.output_of(session).data.decode()}"
+        time.sleep(0.05)
+    return found
+
+
+def gsd(*arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "gsd_core", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+
+
+def following(folder: Path) -> str:
+    """Make a repository in which `gsd log --follow` waits for ever, and return the session that does."""
+    folder.mkdir()
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    return begin(folder, "log", "--follow").id
+
+
+def test_a_session_runs_to_its_end_and_its_output_is_kept(tmp_path: Path) -> None:
+    session = begin(tmp_path / "p", "version")
+
+    ended = until(session.id, lambda one: one.has_ended)
+
+    assert (ended.state, ended.exit, ended.slot) == ("completed", 0, 1)
+    printed = host.output_of(session.id).data
+    assert b"gsd 0." in printed
+    assert gsd("logs", session.id).stdout == printed
+    listed = json.loads(gsd("ps", "--json").stdout)["sessions"]
+    assert [(one["id"], one["state"], one["exit"]) for one in listed] == [(session.id, "completed", 0)]
+    assert gsd("rm", session.id).returncode == 0
+    assert not output_folder(session.id).exists()
+    assert gsd("logs", session.id).returncode == 2
+
+
+def test_the_host_of_the_hook_lists_what_it_started(tmp_path: Path) -> None:
+    settings = SessionsSettings(slots=2)
+    with bind_settings({SessionsSettings: settings}):
+        local = asyncio.run(sessions.local_host())
+    assert local is not None
+    request = SessionRequest(arguments=("version",), folder=tmp_path, project=tmp_path)
+
+    session = local.start(request)
+
+    assert [one.id for one in local.list()] == [session.id]
+    assert gsd_session_host.__name__ in HOOKS
+    until(session.id, lambda one: one.has_ended)
+
+
+def test_a_failure_is_one(tmp_path: Path) -> None:
+    session = begin(tmp_path / "p", "run", "missing.md")
+
+    ended = until(session.id, lambda one: one.has_ended)
+
+    assert (ended.state, ended.exit) == ("failed", 2)
+    assert b"missing.md" in host.output_of(session.id).data
+
+
+def test_more_sessions_than_slots_wait_their_turn(tmp_path: Path) -> None:
+    first = following(tmp_path / "a")
+    until(first, lambda one: one.pid)
+    second = begin(tmp_path / "b", "version", slots=1)
+
+    assert (second.state, second.slot) == ("idle", 0)
+    assert "slot" in second.reason
+    host.stop_session(first)
+
+    assert until(first, lambda one: one.has_ended).state == "stopped"
+    assert until(second.id, lambda one: one.has_ended).state == "completed"
+
+
+def test_two_sessions_of_a_project_never_run_at_once(tmp_path: Path) -> None:
+    first = following(tmp_path / "a")
+    second = begin(tmp_path / "a", "version")
+
+    assert (second.state, second.reason) == ("idle", f"waits for session {first} in the same project")
+    host.stop_session(second.id)
+    assert until(second.id, lambda one: one.has_ended).state == "stopped"
+
+
+def test_a_killed_session_is_recognized_and_nothing_else_is_touched(tmp_path: Path) -> None:
+    session = following(tmp_path / "a")
+    until(session, lambda one: one.pid)
+    with Registry() as registry:
+        runner = registry.get(session).runner
+    os.kill(runner, signal.SIGKILL)
+
+    ended = until(session, lambda one: one.has_ended)
+
+    assert (ended.state, ended.exit) == ("failed", None)
+    assert "killed" in ended.reason
+    assert not psutil.pid_exists(ended.pid) or psutil.Process(ended.pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_a_process_that_only_has_the_same_id_is_left_alone(tmp_path: Path) -> None:
+    session = following(tmp_path / "a")
+    until(session, lambda one: one.pid)
+    with Registry() as registry:
+        row = registry.get(session)
+        other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        registry.update(session, runner=other.pid, pid=other.pid)
+
+        try:
+            assert host.find_session(session).state == "failed"
+            with pytest.raises(UserError, match="already ended"):
+                host.stop_session(session)
+            assert other.poll() is None
+        finally:
+            other.kill()
+            other.wait()
+            os.kill(row.runner, signal.SIGTERM)
+    psutil.wait_procs([psutil.Process(row.runner)] if psutil.pid_exists(row.runner) else [], timeout=30)
+
+
+def test_input_and_size_reach_the_terminal_of_a_session(tmp_path: Path) -> None:
+    folder = tmp_path / "p"
+    folder.mkdir()
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    (folder / "notes.txt").write_text("mine\n")
+    session = begin(folder, "log", "--follow")
+    until(session.id, lambda one: one.pid)
+    with host.Control(session.id) as control:
+        control.resize(91, 17)
+        control.send(b"\x03")
+
+    ended = until(session.id, lambda one: one.has_ended)
+
+    assert ended.exit == 130
+    assert b"^C" in host.output_of(session.id).data
+
+
+@pytest.mark.slow
+def test_a_run_in_the_background_waits_for_its_answer_and_takes_it(tmp_path: Path) -> None:
+    idea = Path(__file__).parents[2] / "examples" / "greeter.md"
+    started = gsd("run", idea, "--agent", "rehearsal", "-C", tmp_path / "demo", "--phases", "1", "--bg")
+    assert started.returncode == 0, started.stderr
+    session = host.list_sessions()[0].id
+
+    waiting = until(session, lambda one: one.state == "waiting_checkpoint" or one.has_ended, 180)
+
+    assert waiting.state == "waiting_checkpoint", host.output_of(session).data.decode()
+    project = Project(tmp_path / "demo")
+    names = [event.name for event in project.poll()]
+    assert names.count("question.asked") == 1
+    assert project.status()["status"] == "running"
+    project.answer(waiting.checkpoint, "2", by="tester")
+    with pytest.raises(UserError, match="no question"):
+        project.answer("q-none", "2", by="tester")
+
+    ended = until(session, lambda one: one.has_ended, 180)
+
+    assert (ended.state, ended.exit) == ("completed", 0), host.output_of(session).data.decode()
+    answered = [event for event in project.poll() if event.name == "question.answered"]
+    assert [event.data["by"] for event in answered] == ["tester"]
+    assert ended.run == project.status()["run"]
+    project.close()
