@@ -28,6 +28,7 @@ from gsd_core.machine.due import (
 )
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import Options, PhaseSnapshot, Snapshot, State, StepRecord
+from gsd_core.model.counts import counted
 from gsd_core.model.ids import INIT, StepId
 from gsd_core.model.question import Question, answer_command
 from gsd_core.planning.model import PhaseView, Planning
@@ -195,7 +196,7 @@ def _describe_escalation(work: Escalate) -> str:
         case "repeats":
             return "it was completed several times and undone each time, and a person decides how to continue"
         case "gaps":
-            return f"{_counted(len(work.gaps), 'gap')} left after the last round, and a person decides"
+            return f"{counted(len(work.gaps), 'gap')} left after the last round, and a person decides"
 
 
 def _describe_start(work: Start, state: State, planning: Planning | None) -> str:
@@ -210,7 +211,7 @@ def _describe_start(work: Start, state: State, planning: Planning | None) -> str
             return _describe_plan(work, phase, view)
         case "execute":
             done = sum(plan.summary for plan in phase.plans)
-            return f"{done} of {_counted(len(phase.plans), 'plan')} executed"
+            return f"{done} of {counted(len(phase.plans), 'plan')} executed"
         case "verify":
             return _describe_verify(state, phase, view)
         case "complete":
@@ -229,24 +230,20 @@ def _describe_plan(work: Start, phase: PhaseSnapshot, view: PhaseView | None) ->
     missing = [plan.id for plan in phase.plans if not plan.on_disk]
     if not missing:
         return "no plan exists yet"
-    return f"{len(missing)} of {_counted(len(phase.plans), 'plan')} not written yet: {', '.join(missing)}"
+    return f"{len(missing)} of {counted(len(phase.plans), 'plan')} not written yet: {', '.join(missing)}"
 
 
 def _describe_verify(state: State, phase: PhaseSnapshot, view: PhaseView | None) -> str:
     if not phase.verdict:
-        return f"{_counted(len(phase.plans), 'plan')} executed, not verified yet"
+        return f"{counted(len(phase.plans), 'plan')} executed, not verified yet"
     if is_stale(state, phase):
         return "plans were executed after the last verification"
     if phase.verdict == "human_needed":
         checks = len(view.verdict.human) if view and view.verdict else 0
-        return f"the verification needs a person: {_counted(checks, 'check')} left"
+        return f"the verification needs a person: {counted(checks, 'check')} left"
     if phase.verdict == "gaps_found":
         return "the verification says gaps_found, but lists no gap"
     return "VERIFICATION.md has no verdict that can be read"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def next_json(found: Next) -> dict[str, Any]:
