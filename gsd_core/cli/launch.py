@@ -10,7 +10,7 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Container, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -90,6 +90,7 @@ from .project_trust import (
 )
 from .single_steps import EXEC
 from .streams import background_output
+from .variables import unread_variables
 
 Output: TypeAlias = Literal["text", "json", "stream-json"]
 
@@ -137,6 +138,7 @@ class RunOptions:
 def execute_run(options: RunOptions, loaded: Loaded) -> int:
     """Run, or show what a run would do, and return the exit code."""
     root = options.root
+    _check_given(options, loaded)
     new = needs_repository(root)
     if new and options.asked:
         raise ProjectError(f"{root} is not in a git repository", hint="run `git init` there first")
@@ -297,6 +299,26 @@ def build_settings(options: RunOptions, loaded: Loaded, previous: ProjectState |
     return settings
 
 
+def _check_given(options: RunOptions, loaded: Loaded) -> None:
+    """Check the flags and the ``GSD_*`` variables by themselves; raise ``UserError`` if one is wrong.
+
+    They are checked before anything else is asked of the user: a login or an idea helps nobody whose command
+    line is wrong.
+    """
+    classes = classes_of(loaded)
+    given = [options.flags, environment_layer(classes, os.environ)]
+    settings = resolve(classes, given)
+    register_secrets(settings.secrets())
+    warn(f"{name} is set, and no setting has this variable{more}" for name, more in unread_variables(loaded))
+    _machine_options(options.root, settings, known=())
+    if not any(info.from_project for info in loaded.infos):
+        # A project's own plugin is loaded only once the project is trusted.
+        check_plugins(loaded.hooks, settings.of(RunSettings), only=settings.origins)
+    sections = {section for layer in given for section in layer.sections}
+    if notifiers := [name for name in loaded.hooks.plugins_of(gsd_notify) if name in sections]:
+        check_notifiers(loaded.hooks, settings, options.root, notifiers)
+
+
 def _continued(options: RunOptions, previous: ProjectState | None) -> ProjectState | None:
     """Return the run that this one continues: an unfinished one, or with ``gsd resume`` any."""
     if previous is None or not previous.state.run:
@@ -336,12 +358,14 @@ def _flags_to_keep(options: RunOptions, loaded: Loaded, previous: ProjectState |
     return merge_config(continued.history.typed if continued else {}, kept)
 
 
-def _machine_options(root: Path, settings: Settings) -> Options:
+def _machine_options(root: Path, settings: Settings, known: Sequence[str] | None = None) -> Options:
+    """Return what the machine needs to know; the *known* phases are by default those of the project."""
     run: RunSettings = settings.of(RunSettings)
     phases, only = settings.origins.get("run.phases"), settings.origins.get("run.only")
     if run.phases and run.only and phases == only:
         raise ConfigError("--phases and --only cannot be combined", hint="pass only one of them")
-    known = [phase.number for phase in read_planning(root).phases] if root.is_dir() else []
+    if known is None:
+        known = [phase.number for phase in read_planning(root).phases] if root.is_dir() else []
     return Options(
         phases=parse_phases(run.only or run.phases, known),
         skip_verify=run.skip_verify,
@@ -367,13 +391,18 @@ def _has_consent(loaded: Loaded, settings: Settings) -> bool:
     return bool(value_of(settings, "--yes")) and not given_by_project
 
 
-def check_plugins(hooks: Hooks, settings: RunSettings) -> None:
-    """Raise ``ConfigError`` if a plugin that the settings list is missing or lacks the hook."""
-    for kind, spec, names in (
-        ("agent", gsd_run_agent, settings.agent),
-        ("executor", gsd_execute_step, settings.executors),
-        ("workspace", gsd_workspace, settings.workspace),
+def check_plugins(hooks: Hooks, settings: RunSettings, *, only: Container[str] | None = None) -> None:
+    """Raise ``ConfigError`` if a plugin that the settings list is missing or lacks the hook.
+
+    *only* these settings are checked (``run.agent``); by default all.
+    """
+    for kind, setting, spec, names in (
+        ("agent", "agent", gsd_run_agent, settings.agent),
+        ("executor", "execute", gsd_execute_step, settings.executors),
+        ("workspace", "workspace", gsd_workspace, settings.workspace),
     ):
+        if only is not None and f"run.{setting}" not in only:
+            continue
         known = hooks.plugins_of(spec)
         installed = ", ".join(map(repr, sorted(known))) or "none"
         if not names:
@@ -381,7 +410,8 @@ def check_plugins(hooks: Hooks, settings: RunSettings) -> None:
         for name in names:
             if name not in known:
                 raise ConfigError(f"unknown {kind} {name!r}; installed: {installed}", hint="gsd plugins")
-    check_sandbox_names(hooks, settings)
+    if only is None or "run.sandboxes" in only:
+        check_sandbox_names(hooks, settings)
 
 
 def check_agents(hooks: Hooks, settings: Settings, root: Path) -> None:
@@ -392,9 +422,14 @@ def check_agents(hooks: Hooks, settings: Settings, root: Path) -> None:
         raise Credentials(f"{kind} {plugin!r} cannot work: {finding.message}", hint=finding.fix)
 
 
-def check_notifiers(hooks: Hooks, settings: Settings, root: Path) -> None:
-    """Raise ``CannotNotify`` if a notifier reports that it cannot work: nobody watches an unattended run."""
-    if failed := _failed_checks(hooks, settings, root, hooks.plugins_of(gsd_notify)):
+def check_notifiers(
+    hooks: Hooks, settings: Settings, root: Path, plugins: Sequence[str] | None = None
+) -> None:
+    """Raise ``CannotNotify`` if a notifier reports that it cannot work: nobody watches an unattended run.
+
+    Only these *plugins* are asked; by default all notifiers.
+    """
+    if failed := _failed_checks(hooks, settings, root, plugins or hooks.plugins_of(gsd_notify)):
         problems = "; ".join(f"{finding.name}: {finding.message}" for _, finding in failed)
         raise CannotNotify(f"cannot notify: {problems}", hint=failed[0][1].fix)
 

@@ -201,8 +201,11 @@ def _describe_escalation(work: Escalate) -> str:
 
 def _describe_start(work: Start, state: State, planning: Planning | None) -> str:
     phase = state.seen.phase(work.step.phase) if state.seen else None
+    if (words := state.asked.get(str(work.step))) is not None:
+        about = words.removeprefix("--full ")
+        return f"you asked for it: {about}" if about else "you asked for it"
     if phase is None:
-        return "the project has no roadmap yet"
+        return _describe_start_without_phase(work, state)
     view = planning.phase(phase.number) if planning else None
     match work.step.kind:
         case "discuss":
@@ -219,6 +222,15 @@ def _describe_start(work: Start, state: State, planning: Planning | None) -> str
             return "all plans are executed, and verification is skipped" if skipped else "verification passed"
         case kind:
             return f"{kind} is due"
+
+
+def _describe_start_without_phase(work: Start, state: State) -> str:
+    step = work.step
+    if step.kind == INIT:
+        return "the project has no roadmap yet"
+    if state.seen and state.seen.phases:
+        return f"the phases of {step.detail or state.seen.milestone} are complete"
+    return "the project has code, and no roadmap yet" if step.kind == "survey" else f"{step.kind} is due"
 
 
 def _describe_plan(work: Start, phase: PhaseSnapshot, view: PhaseView | None) -> str:

@@ -47,7 +47,7 @@ def test_an_error_of_any_command_with_json_is_one_object(tmp_path: Path, command
         assert set(found) == {"schema_version", "error", "exit"}
         assert set(found["error"]) == {"kind", "message", "cause", "hint"}
         assert (found["exit"], absent.exit_code) == (2, 2)
-            assert found["error"]["message"]
+        assert found["error"]["message"]
 
 
 def test_the_object_cannot_control_the_terminal_and_text_output_has_none(tmp_path: Path) -> None:
