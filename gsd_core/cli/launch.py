@@ -89,6 +89,7 @@ from .project_trust import (
     require_sandbox,
 )
 from .single_steps import EXEC
+from .step_results import result_lines
 from .streams import background_output
 from .variables import unread_variables
 
@@ -198,8 +199,8 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
         with _warnings_on_stderr():
             end = asyncio.run(run_project(request))
         if options.output == "text":
-            for path in _written(root, end, options.asked):
-                click.echo(f"wrote {path}", err=True)
+            for line in _results(root, end, options.asked):
+                click.echo(safe_text(line), err=True)
         _show_end(end, options, _answers(root, end, options.asked))
     return end.exit
 
@@ -511,8 +512,8 @@ def _answers(root: Path, end: RunEnd, asked: Mapping[str, str]) -> dict[str, str
         }
 
 
-def _written(root: Path, end: RunEnd, asked: Mapping[str, str]) -> list[str]:
-    """Return the files that the steps that the user asked for have written in this process."""
+def _results(root: Path, end: RunEnd, asked: Mapping[str, str]) -> list[str]:
+    """Return the files that the steps that the user asked for have written in this process, in short."""
     found: list[str] = []
     if asked:
         with open_journal(root) as journal:
@@ -520,7 +521,12 @@ def _written(root: Path, end: RunEnd, asked: Mapping[str, str]) -> list[str]:
                 if fact.kind == "run.opened":
                     found.clear()
                 elif fact.step in asked:
-                    found += fact.data.get("paths") or ()
+                    found += result_lines(
+                        root,
+                        StepId.parse(fact.step),
+                        fact.data.get("paths") or (),
+                        unchanged=bool(fact.data.get("unchanged")),
+                    )
     return found
 
 

@@ -18,7 +18,7 @@ from gsd_core.git.refs import OWN
 from gsd_core.git.repository import is_repository
 from gsd_core.hookspecs import gsd_doctor, gsd_execute_step, gsd_notify, gsd_run_agent
 from gsd_core.journal.lock import owner
-from gsd_core.planning.health import check_health, overall_status
+from gsd_core.planning.health import SURVEYED, check_health, overall_status
 from gsd_core.plugins.loading import settings_failures
 from gsd_core.processes import start_time
 from gsd_core.run.last_run import read_last_run
@@ -263,13 +263,15 @@ def check_planning(root: Path) -> Iterator[Check]:
     status = overall_status(issues)
     counts = {kind: sum(issue.severity == kind for issue in issues) for kind in ("error", "warning")}
     listed = ", ".join(counted(number, kind) for kind, number in counts.items() if number)
-    first = f": {issues[0].code} {issues[0].message}" if listed else ""
+    # Worth a word although it is no problem: what comes next.
+    is_surveyed = any(issue.code == SURVEYED for issue in issues)
+    first = f": {issues[0].code} {issues[0].message}" if listed or is_surveyed else ""
     yield Check(
         section="project",
         name="planning",
         state={"healthy": "ok", "degraded": "warning", "broken": "problem"}[status],  # type: ignore[arg-type]
         found=one_line(f"{status}{f' ({listed})' if listed else ''}{first}", MAX_FOUND),
-        fix="gsd health" if listed else "",
+        fix="gsd health" if listed else "start with: gsd run IDEA" if is_surveyed else "",
     )
 
 

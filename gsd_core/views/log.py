@@ -158,7 +158,8 @@ def _timer(data: Data) -> str:
 
 
 def _completed(data: Data) -> str:
-    return f"{str(data.get('commit') or '')[:9]} {data.get('subject') or ''}".strip()
+    commit = "no change" if data.get("unchanged") else str(data.get("commit") or "")[:9]
+    return f"{commit} {data.get('subject') or ''}".strip()
 
 
 def _skipped(data: Data) -> str:

@@ -68,6 +68,8 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
             attempt = int(data.get("attempt") or 1)
             return [Line("step", step + (f" (attempt {attempt})" if attempt > 1 else ""), Level.LOG)]
         case "step.completed":
+            if data.get("unchanged"):
+                return [Line("completed", f"{step}  no change: its files are as they were", style="green")]
             return [Line("completed", f"{step}  {commit} {data.get('subject') or ''}", style="green")]
         case "step.failed":
             return _error_lines(f"{step} failed", data["error"], Level.QUIET, "red")
