@@ -30,7 +30,7 @@ def report_failure(
     """Write what went wrong to stderr and return the exit code; ``SystemExit`` is raised again.
 
     The commands that a hint mentions get the user's global *options*. With *as_json*, stdout also gets the
-    error as a JSON object on a line of its own.
+    error as a JSON object on one line.
     """
     options = options or GlobalOptions()
     match error:
@@ -99,7 +99,7 @@ def _failure_of(error: GsdError, options: GlobalOptions) -> _Failure:
 
 
 def _failure_of_usage(error: click.ClickException) -> _Failure:
-    # click writes the choices of an argument on lines of their own.
+    # click writes the choices of an argument on several lines.
     message = " ".join(error.format_message().split())
     if not isinstance(error, click.UsageError):
         return _Failure(kind=type(error).__name__, code=ExitCode.USAGE, message=message)

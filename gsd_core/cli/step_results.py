@@ -1,6 +1,6 @@
 """What a single step has written, in a few lines: its files, and what they say.
 
-The files were written by an agent, or by a person since, so a file that cannot be read is no error.
+The files were written by an agent, or by a person since, so one that cannot be read is skipped.
 """
 
 from __future__ import annotations
