@@ -431,6 +431,23 @@ A project in a subfolder of its repository adds its path, such as `GSD-Project: 
 """
 
 
+JSON_ERRORS = """\
+## Errors as JSON
+
+With `--json`, `--output-format json` or `stream-json`, an error is also the last line of standard output.
+The text stays on standard error.
+
+```json
+{"schema_version": 1, "error": {"kind": "IdeaError", "message": "…", "cause": "", "hint": "…"}, "exit": 2}
+```
+
+`kind` is a name of the tree above, `UsageError` for a wrong command line, or `Interrupted` for Ctrl+C.
+A bug in gsd or in a plugin has the name of the exception.
+`cause` and `hint` may be empty; `exit` is the exit code of the process.
+A command that has done its work has no error, even if its exit code is not 0.
+""".splitlines()
+
+
 def _errors() -> Iterator[str]:
     yield from _head(
         "Errors and exit codes",
@@ -440,6 +457,7 @@ def _errors() -> Iterator[str]:
     tree = (inspect.getdoc(errors) or "").partition("::")[2]
     yield f"```text\n{inspect.cleandoc(tree)}\n```"
     yield ""
+    yield from JSON_ERRORS
     yield "## Exit codes"
     yield ""
     yield "| code | meaning |"

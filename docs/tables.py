@@ -15,7 +15,7 @@ EVENTS: dict[str, tuple[str, str]] = {
     "step.started": ("an attempt at a step begins", "kind, phase, plan, round, attempt"),
     "step.completed": (
         "a step's files are written and committed",
-        "kind, phase, plan, round, commit, subject",
+        "kind, phase, plan, round, commit, subject, unchanged",
     ),
     "step.failed": ("a step failed, and no automatic retry is left", "error"),
     "step.waiting": ("a step waits for a service or a limit, until a time (ISO 8601)", "until, why"),
@@ -88,7 +88,10 @@ FACTS: dict[str, tuple[str, str]] = {
         "the step's result, recorded before any of it is written",
         "result, phase, gaps, failed_detectors, passed, plans",
     ),
-    "step.completed": ("the result is written and committed", "commit, subject, gaps, paths, plans"),
+    "step.completed": (
+        "the result is written and committed",
+        "commit, subject, gaps, paths, plans, unchanged",
+    ),
     "step.failed": ("the step failed permanently", "error"),
     "agent.opened": ("an agent call begins", "key, conversation, model, role, prompt_sha256, reserved"),
     "agent.process": ("the agent's process, to be ended if gsd is killed", "key, pid, start"),

@@ -37,6 +37,7 @@ from .model.agent import (
     ToolUse,
 )
 from .model.checks import CheckResult, ReplacedBecause, ReplacedCheck, TaskCheck
+from .model.counts import counted
 from .model.event import EVENT_NAMES, Event, EventName
 from .model.gap import BadArtifact, Evidence, Gap, GapReport, GapStatus, HumanCheck, Observation, Severity
 from .model.ids import StepId, normal_phase, padded, phase_order, slug
@@ -212,6 +213,7 @@ __all__ = [
     "bind_settings",
     "boot_id",
     "convert_value",
+    "counted",
     "find_program",
     "fold_name",
     "hookimpl",

@@ -270,7 +270,8 @@ Section: TypeAlias = Mapping[str, Any]
 class Layer:
     """The values of one source, by section and key; if *strict*, an unknown key is an error.
 
-    *project*: they come from the project's files, which its user need not have written. *names* are what
+    *origin* is empty for a value that is only checked. *project*: they come from the project's files, which
+    its user need not have written. *names* are what
     the source calls settings (``run.profile``), if it has names of its own.
     """
 
@@ -507,7 +508,8 @@ def _where(layer: Layer, section: str, attribute: attrs.Attribute[Any]) -> str:
     if layer.origin == ENVIRONMENT:
         return _variable(section, attribute.name)
     name = f"{section}.{attribute.name}"
-    return f"{layer.origin}: {layer.names.get(name, name)}"
+    name = layer.names.get(name, name)
+    return f"{layer.origin}: {name}" if layer.origin else name
 
 
 def _owner(section: str) -> str:

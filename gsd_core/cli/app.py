@@ -73,9 +73,10 @@ class Gsd(Group):
         try:
             code = run(*args, standalone_mode=False, obj=options, **kwargs)
         except BaseException as error:
-            from .failures import report_failure
+            from .failures import report_failure, wants_json
 
-            code = report_failure(error, options)
+            given = [*args[0]] if args else [*(kwargs.get("args") or sys.argv[1:])]
+            code = report_failure(error, options, as_json=wants_json(given))
         sys.exit(finish_output(code if isinstance(code, int) else 0))
 
 

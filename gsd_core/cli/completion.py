@@ -13,12 +13,15 @@ VARIABLE = "_GSD_COMPLETE"
 
 @click.command("completion", cls=Command)
 @global_options
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="SHELL")
 def command(shell: str) -> None:
     """Print the script that completes commands and options in SHELL.
 
-    In bash, put this into ~/.bashrc: eval "$(gsd completion bash)". In zsh, the same in ~/.zshrc with zsh.
-    In fish: gsd completion fish > ~/.config/fish/completions/gsd.fish
+    In bash, add this line to ~/.bashrc: eval "$(gsd completion bash)"
+
+    In zsh, add this line to ~/.zshrc: eval "$(gsd completion zsh)"
+
+    In fish, run this once: gsd completion fish > ~/.config/fish/completions/gsd.fish
     """
     from click.shell_completion import get_completion_class
 

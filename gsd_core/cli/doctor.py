@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -109,7 +108,7 @@ def diagnose(options: GlobalOptions, root: Path) -> list[Check]:
         *agents,
         *_guarded("security", "sandbox", partial(project.check_sandbox, loaded, run, root)),
         *_guarded("security", "secrets", project.check_redaction),
-        *_guarded("settings", "variables", partial(project.check_variables, loaded, os.environ)),
+        *_guarded("settings", "variables", partial(project.check_variables, loaded)),
     ]
 
 

@@ -1,4 +1,4 @@
-"""``--dry-run``: shows a run's first step, its plugins and its settings, and writes nothing."""
+"""``--dry-run``: shows what a run would do, a sentence per step, its plugins and its settings."""
 
 from __future__ import annotations
 
@@ -13,31 +13,66 @@ from gsd_core.machine.state import State
 from gsd_core.planning.model import Planning
 from gsd_core.plugins.loading import collect_settings
 from gsd_core.run.runtime import RunRequest
-from gsd_core.run.snapshot import read_project, snapshot_of
-from gsd_core.settings import CORE_SECTIONS
+from gsd_core.run.snapshot import MAX_FILES, read_project, situation, snapshot_of
+from gsd_core.run.step_types import StepTypes, collect_step_types, with_due_steps
+from gsd_core.sanitize import one_line
+from gsd_core.settings import CORE_SECTIONS, RunSettings
 from gsd_core.views.next import describe_due, state_when_resumed
+from gsd_core.views.sentences import describe_work, what_follows
 from gsd_core.views.status import SCHEMA_VERSION
 
 from .output import print_line
+
+MAX_SENTENCE = 400
 
 
 async def plan_json(request: RunRequest, *, new: bool) -> dict[str, Any]:
     """Return how the run would start, as JSON data; *new*: it would create the repository first."""
     state = request.last_run.state if request.last_run else State()
     planning = Planning() if new else await read_project(request.root, Git(request.root))
-    now = state_when_resumed(attrs.evolve(state, options=request.options), snapshot_of(planning))
-    now = attrs.evolve(now, asked={**now.asked, **request.asked})
+    types = collect_step_types(request.hooks)
+    now = await _state_at_start(request, state, planning, types, new=new)
+    titles = {one.kind: one.title for _, one in types.types}
+    work = due(now)
     return {
         "schema_version": SCHEMA_VERSION,
         "project": str(request.root),
         "new_folder": new,
         "idea": request.idea and {"name": request.idea.name, "sha256": request.idea.sha256},
         "due": [
-            {**_due_json(work), "why": describe_due(work, now, planning, before=state)} for work in due(now)
+            {
+                **_due_json(one),
+                "does": describe_work(one, now, titles),
+                "why": describe_due(one, now, planning, before=state),
+            }
+            for one in work
         ],
+        "asked": list(request.asked),
+        "then": list(what_follows(now, work)),
         "plugins": [{"name": i.name, "status": i.status, "reason": i.reason} for i in request.plugins],
         "settings": list(_settings_json(request)),
     }
+
+
+async def _state_at_start(
+    request: RunRequest, state: State, planning: Planning, types: StepTypes, *, new: bool
+) -> State:
+    """Return the state with which the run would decide what to do first."""
+    settings: RunSettings = request.settings.of(RunSettings)
+    files = () if new or planning.phases else await Git(request.root).files(MAX_FILES)
+    snapshot = with_due_steps(
+        snapshot_of(planning),
+        types,
+        lambda phase: situation(request.root, planning, phase, state, settings, request.idea, files),
+        request.hooks,
+        planning,
+    )
+    return attrs.evolve(
+        state_when_resumed(state, snapshot),
+        options=request.options,
+        asked={**state.asked, **request.asked},
+        requested=tuple(request.asked),
+    )
 
 
 def _due_json(work: Due) -> dict[str, str]:
@@ -45,17 +80,6 @@ def _due_json(work: Due) -> dict[str, str]:
         return {"what": "end", "step": ""}
     what = "start" if isinstance(work, Start) else type(work).__name__.lower()
     return {"what": what, "step": str(work.step)}
-
-
-_WHAT = {
-    "start": "start {step}",
-    "applyresult": "write the result of {step}",
-    "settle": "restart {step}",
-    "askagain": "ask the question of {step}",
-    "escalate": "ask about {step}",
-    "wait": "wait for {step}",
-    "end": "nothing to do",
-}
 
 
 def _settings_json(request: RunRequest) -> Iterator[dict[str, str]]:
@@ -78,8 +102,11 @@ def show_plan(plan: dict[str, Any]) -> None:
         print_line(f"idea: {plan['idea']['name']}, sha256 {plan['idea']['sha256'][:12]}")
     for work in plan["due"]:
         # Only the first is certain; what follows depends on how it ends.
-        when = "first" if work is plan["due"][0] else "also due"
-        print_line(f"{when}: {_WHAT[work['what']].format(**work)}: {work['why']}")
+        when = "first" if work is plan["due"][0] else "then" if plan["asked"] else "also due"
+        because = ": " if work["what"] == "end" else ", because "
+        print_line(one_line(f"{when}: {work['does']}{because}{work['why']}", MAX_SENTENCE))
+    for sentence in plan["then"]:
+        print_line(one_line(sentence, MAX_SENTENCE))
     for plugin in plan["plugins"]:
         reason = f" ({plugin['reason']})" if plugin["reason"] else ""
         print_line(f"plugin: {plugin['name']} {plugin['status']}{reason}")

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
 
+import attrs
 import click
 
 from gsd_core.errors import GsdError, MachineError, machine_error
 from gsd_core.exit_codes import ExitCode, exit_code
 from gsd_core.sanitize import safe_text
+from gsd_core.views.status import SCHEMA_VERSION
 
 from .commands import with_global_options
 from .global_options import GlobalOptions
 
+JSON_FORMATS = ("json", "stream-json")
 
-def report_failure(error: BaseException, options: GlobalOptions | None = None) -> int:
+
+def report_failure(
+    error: BaseException, options: GlobalOptions | None = None, *, as_json: bool = False
+) -> int:
     """Write what went wrong to stderr and return the exit code; ``SystemExit`` is raised again.
 
-    The commands that a hint mentions get the user's global *options*.
+    The commands that a hint mentions get the user's global *options*. With *as_json*, stdout also gets the
+    error as a JSON object on one line.
     """
     options = options or GlobalOptions()
     match error:
@@ -30,33 +39,73 @@ def report_failure(error: BaseException, options: GlobalOptions | None = None) -
         case click.Abort() | KeyboardInterrupt():
             with suppress(OSError):
                 click.echo("interrupted", err=True)
-            return ExitCode.INTERRUPTED
+            failure = _Failure(kind="Interrupted", code=ExitCode.INTERRUPTED, message="interrupted")
         case click.exceptions.NoArgsIsHelpError():
-            click.echo(error.format_message())
-            return ExitCode.USAGE
-        case click.UsageError():
-            command = error.ctx.command_path if error.ctx else "gsd"
-            _write(error.format_message(), hint=f"{command} --help")
-            return ExitCode.USAGE
+            click.echo(error.format_message(), err=as_json)
+            about = f"{error.ctx.command_path} needs a command" if error.ctx else "a command is missing"
+            failure = _Failure(kind="UsageError", code=ExitCode.USAGE, message=about)
         case click.ClickException():
-            _write(error.format_message())
-            return ExitCode.USAGE
+            failure = _failure_of_usage(error)
+            _write(failure)
         case BrokenPipeError():
             # The reader of our output, such as `head`, is gone. That is not an error.
             return ExitCode.OK
         case OSError() | MemoryError() | RuntimeError() if trouble := _machine_error(error):
-            _write(str(trouble), hint=with_global_options(trouble.hint, options))
-            return exit_code(trouble)
+            failure = _failure_of(trouble, options)
+            _write(failure)
         case GsdError():
-            _write(str(error), cause=_cause(error), hint=with_global_options(error.hint, options))
-            return exit_code(error)
+            failure = _failure_of(error, options)
+            _write(failure)
         case _:
-            _write(
-                f"{type(error).__name__}: {error}" if str(error) else type(error).__name__,
+            failure = _Failure(
+                kind=type(error).__name__,
+                code=ExitCode.FAILED,
+                message=f"{type(error).__name__}: {error}" if str(error) else type(error).__name__,
                 cause="this is a bug in gsd or in a plugin; everything recorded so far is kept",
                 hint=f"full traceback: {_save_traceback(error)}",
             )
-            return ExitCode.FAILED
+            _write(failure)
+    if as_json:
+        _write_json(failure)
+    return failure.code
+
+
+def wants_json(args: Sequence[str]) -> bool:
+    """Whether a command line asks for JSON; what it says cannot be parsed if it is what is wrong."""
+    options = [*args[: args.index("--")]] if "--" in args else [*args]
+    joined = " ".join(options).replace("--output-format ", "--output-format=").split()
+    return not {"--json", *(f"--output-format={name}" for name in JSON_FORMATS)}.isdisjoint(joined)
+
+
+@attrs.frozen(kw_only=True)
+class _Failure:
+    """What is said about an error; *kind* is its class, or click's."""
+
+    kind: str
+    code: int
+    message: str
+    cause: str = ""
+    hint: str = ""
+
+
+def _failure_of(error: GsdError, options: GlobalOptions) -> _Failure:
+    return _Failure(
+        kind=type(error).__name__,
+        code=exit_code(error),
+        message=str(error),
+        cause=_cause(error),
+        hint=with_global_options(error.hint, options),
+    )
+
+
+def _failure_of_usage(error: click.ClickException) -> _Failure:
+    # click writes the choices of an argument on several lines.
+    message = " ".join(error.format_message().split())
+    if not isinstance(error, click.UsageError):
+        return _Failure(kind=type(error).__name__, code=ExitCode.USAGE, message=message)
+    hint = f"{error.ctx.command_path if error.ctx else 'gsd'} --help"
+    # Its subclasses are click's business.
+    return _Failure(kind="UsageError", code=ExitCode.USAGE, message=message, hint=hint)
 
 
 def _machine_error(error: BaseException) -> MachineError | None:
@@ -71,12 +120,21 @@ def _machine_error(error: BaseException) -> MachineError | None:
     return machine_error(error)
 
 
-def _write(message: str, *, cause: str = "", hint: str = "") -> None:
-    for name, text in (("error", message), ("cause", cause), ("hint", hint)):
+def _write(failure: _Failure) -> None:
+    for name, text in (("error", failure.message), ("cause", failure.cause), ("hint", failure.hint)):
         if text:
             # Without anybody to tell, the exit code still says it.
             with suppress(OSError):
                 click.echo(f"{name}: {safe_text(text)}", err=True)
+
+
+def _write_json(failure: _Failure) -> None:
+    texts = {"message": failure.message, "cause": failure.cause, "hint": failure.hint}
+    about = {"kind": failure.kind} | {name: safe_text(text) for name, text in texts.items()}
+    # The error may be that stdout cannot be written to.
+    with suppress(OSError):
+        line = json.dumps({"schema_version": SCHEMA_VERSION, "error": about, "exit": failure.code})
+        click.echo(line)
 
 
 def _cause(error: GsdError) -> str:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
 import logging
 import os
 import sys
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Container, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -19,8 +18,8 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import click
 
-from gsd_core.errors import CannotNotify, ConfigError, Credentials, GsdError, ProjectError, Untrusted
-from gsd_core.exit_codes import ExitCode, exit_code
+from gsd_core.errors import CannotNotify, ConfigError, Credentials, ProjectError, Untrusted
+from gsd_core.exit_codes import ExitCode
 from gsd_core.hookspecs import (
     Finding,
     RunInfo,
@@ -90,7 +89,9 @@ from .project_trust import (
     require_sandbox,
 )
 from .single_steps import EXEC
+from .step_results import result_lines
 from .streams import background_output
+from .variables import unread_variables
 
 Output: TypeAlias = Literal["text", "json", "stream-json"]
 
@@ -138,20 +139,8 @@ class RunOptions:
 
 def execute_run(options: RunOptions, loaded: Loaded) -> int:
     """Run, or show what a run would do, and return the exit code."""
-    try:
-        return _execute_run(options, loaded)
-    except GsdError as error:
-        if options.output == "json":
-            hint = with_global_options(error.hint, options.global_options)
-            about = {"kind": type(error).__name__, "message": safe_text(str(error)), "hint": hint}
-            click.echo(
-                json.dumps({"schema_version": SCHEMA_VERSION, "error": about, "exit": exit_code(error)})
-            )
-        raise
-
-
-def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     root = options.root
+    _check_given(options, loaded)
     new = needs_repository(root)
     if new and options.asked:
         raise ProjectError(f"{root} is not in a git repository", hint="run `git init` there first")
@@ -220,8 +209,8 @@ def _execute_run(options: RunOptions, loaded: Loaded) -> int:
         with _warnings_on_stderr():
             end = asyncio.run(run_project(request))
         if options.output == "text":
-            for path in _written(root, end, options.asked):
-                click.echo(f"wrote {path}", err=True)
+            for line in _results(root, end, options.asked):
+                click.echo(safe_text(line), err=True)
         _show_end(end, options, _answers(root, end, options.asked))
     return end.exit
 
@@ -321,6 +310,26 @@ def build_settings(options: RunOptions, loaded: Loaded, previous: ProjectState |
     return settings
 
 
+def _check_given(options: RunOptions, loaded: Loaded) -> None:
+    """Check the flags and the ``GSD_*`` variables by themselves; raise ``UserError`` if one is wrong.
+
+    They are checked before anything else is asked of the user: a login or an idea helps nobody whose command
+    line is wrong.
+    """
+    classes = classes_of(loaded)
+    given = [options.flags, environment_layer(classes, os.environ)]
+    settings = resolve(classes, given)
+    register_secrets(settings.secrets())
+    warn(f"{name} is set, and no setting has this variable{more}" for name, more in unread_variables(loaded))
+    _machine_options(options.root, settings, known=())
+    if not any(info.from_project for info in loaded.infos):
+        # A project's own plugin is loaded only once the project is trusted.
+        check_plugins(loaded.hooks, settings.of(RunSettings), only=settings.origins)
+    sections = {section for layer in given for section in layer.sections}
+    if notifiers := [name for name in loaded.hooks.plugins_of(gsd_notify) if name in sections]:
+        check_notifiers(loaded.hooks, settings, options.root, notifiers)
+
+
 def _continued(options: RunOptions, previous: ProjectState | None) -> ProjectState | None:
     """Return the run that this one continues: an unfinished one, or with ``gsd resume`` any."""
     if previous is None or not previous.state.run:
@@ -360,12 +369,14 @@ def _flags_to_keep(options: RunOptions, loaded: Loaded, previous: ProjectState |
     return merge_config(continued.history.typed if continued else {}, kept)
 
 
-def _machine_options(root: Path, settings: Settings) -> Options:
+def _machine_options(root: Path, settings: Settings, known: Sequence[str] | None = None) -> Options:
+    """Return what the machine needs to know; the *known* phases are by default those of the project."""
     run: RunSettings = settings.of(RunSettings)
     phases, only = settings.origins.get("run.phases"), settings.origins.get("run.only")
     if run.phases and run.only and phases == only:
         raise ConfigError("--phases and --only cannot be combined", hint="pass only one of them")
-    known = [phase.number for phase in read_planning(root).phases] if root.is_dir() else []
+    if known is None:
+        known = [phase.number for phase in read_planning(root).phases] if root.is_dir() else []
     return Options(
         phases=parse_phases(run.only or run.phases, known),
         skip_verify=run.skip_verify,
@@ -396,13 +407,18 @@ def _has_consent(loaded: Loaded, settings: Settings) -> bool:
     return bool(value_of(settings, "--yes")) and not given_by_project
 
 
-def check_plugins(hooks: Hooks, settings: RunSettings) -> None:
-    """Raise ``ConfigError`` if a plugin that the settings list is missing or lacks the hook."""
-    for kind, spec, names in (
-        ("agent", gsd_run_agent, settings.agent),
-        ("executor", gsd_execute_step, settings.executors),
-        ("workspace", gsd_workspace, settings.workspace),
+def check_plugins(hooks: Hooks, settings: RunSettings, *, only: Container[str] | None = None) -> None:
+    """Raise ``ConfigError`` if a plugin that the settings list is missing or lacks the hook.
+
+    *only* these settings are checked (``run.agent``); by default all.
+    """
+    for kind, setting, spec, names in (
+        ("agent", "agent", gsd_run_agent, settings.agent),
+        ("executor", "execute", gsd_execute_step, settings.executors),
+        ("workspace", "workspace", gsd_workspace, settings.workspace),
     ):
+        if only is not None and f"run.{setting}" not in only:
+            continue
         known = hooks.plugins_of(spec)
         installed = ", ".join(map(repr, sorted(known))) or "none"
         if not names:
@@ -410,7 +426,8 @@ def check_plugins(hooks: Hooks, settings: RunSettings) -> None:
         for name in names:
             if name not in known:
                 raise ConfigError(f"unknown {kind} {name!r}; installed: {installed}", hint="gsd plugins")
-    check_sandbox_names(hooks, settings)
+    if only is None or "run.sandboxes" in only:
+        check_sandbox_names(hooks, settings)
 
 
 def check_agents(hooks: Hooks, settings: Settings, root: Path) -> None:
@@ -421,9 +438,14 @@ def check_agents(hooks: Hooks, settings: Settings, root: Path) -> None:
         raise Credentials(f"{kind} {plugin!r} cannot work: {finding.message}", hint=finding.fix)
 
 
-def check_notifiers(hooks: Hooks, settings: Settings, root: Path) -> None:
-    """Raise ``CannotNotify`` if a notifier reports that it cannot work: nobody watches an unattended run."""
-    if failed := _failed_checks(hooks, settings, root, hooks.plugins_of(gsd_notify)):
+def check_notifiers(
+    hooks: Hooks, settings: Settings, root: Path, plugins: Sequence[str] | None = None
+) -> None:
+    """Raise ``CannotNotify`` if a notifier reports that it cannot work: nobody watches an unattended run.
+
+    Only these *plugins* are asked; by default all notifiers.
+    """
+    if failed := _failed_checks(hooks, settings, root, plugins or hooks.plugins_of(gsd_notify)):
         problems = "; ".join(f"{finding.name}: {finding.message}" for _, finding in failed)
         raise CannotNotify(f"cannot notify: {problems}", hint=failed[0][1].fix)
 
@@ -505,8 +527,8 @@ def _answers(root: Path, end: RunEnd, asked: Mapping[str, str]) -> dict[str, str
         }
 
 
-def _written(root: Path, end: RunEnd, asked: Mapping[str, str]) -> list[str]:
-    """Return the files that the steps that the user asked for have written in this process."""
+def _results(root: Path, end: RunEnd, asked: Mapping[str, str]) -> list[str]:
+    """Return the files that the steps that the user asked for have written in this process, in short."""
     found: list[str] = []
     if asked:
         with open_journal(root) as journal:
@@ -514,7 +536,12 @@ def _written(root: Path, end: RunEnd, asked: Mapping[str, str]) -> list[str]:
                 if fact.kind == "run.opened":
                     found.clear()
                 elif fact.step in asked:
-                    found += fact.data.get("paths") or ()
+                    found += result_lines(
+                        root,
+                        StepId.parse(fact.step),
+                        fact.data.get("paths") or (),
+                        unchanged=bool(fact.data.get("unchanged")),
+                    )
     return found
 
 

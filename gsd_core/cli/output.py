@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gsd_core.model.counts import counted as counted
 from gsd_core.sanitize import redact_data, safe_text
 
 F = TypeVar("F")
@@ -70,11 +71,6 @@ def show_all(lines: Sequence[str]) -> bool:
         click.echo(line, err=True)
         used += rows
     return True
-
-
-def counted(number: int, noun: str) -> str:
-    """Return ``1 commit`` or ``2 commits``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def can_show(signs: str) -> bool:

@@ -76,7 +76,7 @@ def _lines(found: ProjectProgress) -> Iterator[str | Text]:
     plans = f"{found.plans} of the {counted(found.all_plans, 'plan')} written so far executed"
     yield f"  [{bar}] {found.percent}%  ({plans}; {phases})"
     for phase in found.phases:
-        done_plans = f", {phase.summaries}/{phase.plans} plans" if phase.plans else ""
+        done_plans = f", {phase.summaries}/{counted(phase.plans, 'plan')}" if phase.plans else ""
         status = "complete" if phase.complete else phase.status.replace("no_directory", "not started")
         yield f"  {phase.number}  {one_line(phase.name, 60)}  ({status}{done_plans})"
     for summary in found.recent:

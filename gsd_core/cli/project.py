@@ -110,7 +110,7 @@ def project_root(options: GlobalOptions) -> Path:
         hint = "cd to a folder that exists, or name the project's folder with -C"
         raise ProjectError("the current folder was removed", hint=hint) from error
     if not root.is_dir():
-        raise ProjectError(f"no folder {str(options.directory)!r}", hint="pass the project's folder to -C")
+        raise ProjectError(f"no folder {str(root)!r}", hint="pass the project's folder to -C")
     return root
 
 
@@ -118,7 +118,7 @@ def planned_root(options: GlobalOptions, *, run: str = "") -> Path:
     """Return the folder of a project with planning files, or with a *run*; raise ``ProjectError`` if none."""
     root = project_root(options)
     if not run and not (root / ".planning").is_dir():
-        message = f"no project here: {str(options.directory)!r} has no .planning folder"
+        message = f"no project here: {str(root)!r} has no .planning folder"
         raise ProjectError(message, hint="start one with: gsd run IDEA")
     return root
 

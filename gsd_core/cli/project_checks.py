@@ -6,8 +6,7 @@ import asyncio
 import shlex
 import socket
 import tempfile
-from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from gsd_core.git.refs import OWN
 from gsd_core.git.repository import is_repository
 from gsd_core.hookspecs import gsd_doctor, gsd_execute_step, gsd_notify, gsd_run_agent
 from gsd_core.journal.lock import owner
-from gsd_core.planning.health import check_health, overall_status
+from gsd_core.planning.health import SURVEYED, check_health, overall_status
 from gsd_core.plugins.loading import settings_failures
 from gsd_core.processes import start_time
 from gsd_core.run.last_run import read_last_run
@@ -29,26 +28,18 @@ from gsd_core.run.private_home import empty_home
 from gsd_core.run.sandbox import TURNED_OFF, choose_sandbox
 from gsd_core.sanitize import REDACTED, one_line, redact
 from gsd_core.sanitize.rule_set import patterns
-from gsd_core.settings import RunSettings, Settings, variables_of
+from gsd_core.settings import RunSettings, Settings
 from gsd_core.views.diagnosis import Check, CheckState
 from gsd_core.views.status import status_of
 
 from .global_options import GlobalOptions
 from .health import check_journal
-from .options import classes_of
 from .output import counted
 from .plugin_loading import Loaded, findings_of
 from .project import holder_of, load, open_journal
 from .project_trust import ProjectTrust
+from .variables import unread_variables
 
-NOT_SETTINGS = frozenset(
-    {
-        *("GSD_CONFIG", "GSD_STATE_DIR", "GSD_PLUGINS", "GSD_STRICT_PLUGINS"),
-        # What a run gives its own processes.
-        *("GSD_RUN", "GSD_STEP", "GSD_CALL", "GSD_CHECK"),
-    }
-)
-"""Variables of gsd that are not settings."""
 MAX_FOUND = 400
 MAX_NAMED = 5
 SAMPLE = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
@@ -157,21 +148,16 @@ def check_settings(settings: Settings) -> Iterator[Check]:
     yield Check(section="settings", name="settings", state="ok", found=found or "all are defaults")
 
 
-def check_variables(loaded: Loaded, environ: Mapping[str, str]) -> Iterator[Check]:
+def check_variables(loaded: Loaded) -> Iterator[Check]:
     """Yield the ``GSD_*`` variables that nothing reads, which are often misspelled."""
-    known = variables_of(classes_of(loaded)) | NOT_SETTINGS
-    # Plugins read variables of their own, and those of plugins that are not loaded are unknown.
-    prefixes = tuple(f"GSD_{info.name.upper()}_" for info in loaded.infos)
-    for name in sorted(environ):
-        if name.startswith("GSD_") and name not in known and not name.startswith(prefixes):
-            close = get_close_matches(name, sorted(known), 1)
-            yield Check(
-                section="settings",
-                name=name,
-                state="warning",
-                found="is set, and no setting has this variable",
-                fix=f"unset {name}" + (f"; did you mean {close[0]}?" if close else ""),
-            )
+    for name, more in unread_variables(loaded):
+        yield Check(
+            section="settings",
+            name=name,
+            state="warning",
+            found="is set, and no setting has this variable",
+            fix=f"unset {name}{more}",
+        )
 
 
 def check_trust(trust: ProjectTrust) -> Iterator[Check]:
@@ -277,13 +263,15 @@ def check_planning(root: Path) -> Iterator[Check]:
     status = overall_status(issues)
     counts = {kind: sum(issue.severity == kind for issue in issues) for kind in ("error", "warning")}
     listed = ", ".join(counted(number, kind) for kind, number in counts.items() if number)
-    first = f": {issues[0].code} {issues[0].message}" if listed else ""
+    # Worth a word although it is no problem: what comes next.
+    is_surveyed = any(issue.code == SURVEYED for issue in issues)
+    first = f": {issues[0].code} {issues[0].message}" if listed or is_surveyed else ""
     yield Check(
         section="project",
         name="planning",
         state={"healthy": "ok", "degraded": "warning", "broken": "problem"}[status],  # type: ignore[arg-type]
         found=one_line(f"{status}{f' ({listed})' if listed else ''}{first}", MAX_FOUND),
-        fix="gsd health" if listed else "",
+        fix="gsd health" if listed else "start with: gsd run IDEA" if is_surveyed else "",
     )
 
 

@@ -231,7 +231,9 @@ def _files(root: Path, plugins: Collection[Path]) -> Iterator[Want]:
         if path not in plugins and "__pycache__" not in path.parts and (path.is_file() or path.is_symlink())
     ]
     if len(found) > MAX_FILES:
-        raise ConfigError(f".gsd/plugins has {len(found)} files", hint=f"at most {MAX_FILES} are supported")
+        raise ConfigError(
+            f".gsd/plugins has {counted(len(found), 'file')}", hint=f"at most {MAX_FILES} are supported"
+        )
     for path in found:
         if path.is_symlink():
             sha256 = hashlib.sha256(f"link to {path.readlink()}".encode()).hexdigest()

@@ -29,7 +29,7 @@ _OPTIONS = (
         "--trust", is_flag=True, help="trust the project's own plugins, settings and commands as they are now"
     ),
     click.option("--no-input", is_flag=True, help="never ask at this terminal"),
-    click.option("--dry-run", is_flag=True, help="show the first step, plugins and settings; write nothing"),
+    click.option("--dry-run", is_flag=True, help="say what would happen, a sentence per step; write nothing"),
     click.option(
         "--seed", type=int, default=None, metavar="N", help="random seed, for agents that support one"
     ),

@@ -1,4 +1,4 @@
-"""``gsd settings``: shows the settings with their origins (``show``), and changes one (``set``)."""
+"""``gsd settings``: shows the settings with their origins, and changes one (``set``, ``unset``)."""
 
 from __future__ import annotations
 
@@ -78,23 +78,17 @@ def set_command(ctx: click.Context, name: str, value: str, user: bool, as_json: 
     The rest of the file stays as it is, with its comments. VALUE is written as in TOML, or as plain text:
     gsd settings set limits.idle 20m. The value is checked before anything is written.
     """
-    from gsd_core.settings import user_config
-
-    from .caller import refuse_agents
-    from .options import classes_of
+    from .options import classes_of, parse_phases
     from .plugin_loading import loaded_plugins
-    from .project import holder_of, project_root
     from .project_settings import settings_that_count
-    from .project_trust import PROJECT_SETTINGS
     from .settings_file import checked_value, set_in_file
 
-    root = project_root(global_options_of(ctx))
-    holder = None if user else holder_of(root)
-    refuse_agents("change the settings", run_pid=holder.pid if holder else None)
+    root, path = _file_to_change(ctx, user=user)
     section, _, key = name.partition(".")
-    path = user_config() if user else root / PROJECT_SETTINGS
     loaded = loaded_plugins(ctx)
     field, checked = checked_value(classes_of(loaded), section, key, value)
+    if name in ("run.phases", "run.only"):
+        parse_phases(checked, ())
     metadata = field.metadata
     if not user and (metadata.get("consent") or metadata.get("secret")):
         why = "a secret does not belong into" if metadata.get("secret") else "consent cannot come from"
@@ -110,17 +104,63 @@ def set_command(ctx: click.Context, name: str, value: str, user: bool, as_json: 
         print_line(f"{path}: {name} = {json.dumps(shown, ensure_ascii=False)}")
 
 
-command.add_command(show)
-command.add_command(set_command)
+@click.command("unset", cls=Command)
+@click.argument("name")
+@global_options
+@click.option("--user", is_flag=True, help="in your own settings, for all projects, instead of the project's")
+@json_flag
+@click.pass_context
+def unset_command(ctx: click.Context, name: str, user: bool, as_json: bool) -> None:
+    """Remove NAME (such as run.model) from the project's gsd.toml.
+
+    The rest of the file stays as it is, with its comments. A name that is no setting, such as a misspelled
+    one, can be removed too.
+    """
+    from .options import classes_of
+    from .plugin_loading import loaded_plugins
+    from .settings_file import unknown_setting, unset_in_file
+
+    root, path = _file_to_change(ctx, user=user)
+    section, _, key = name.partition(".")
+    if not unset_in_file(path, section, key, inside=None if user else root):
+        classes = classes_of(loaded_plugins(ctx))
+        if not any((section, key) == (one, field.name) for one, kind in classes for field in _fields(kind)):
+            raise unknown_setting(classes, name)
+        hint = f"see where its value comes from: gsd settings show --origin {name}"
+        raise ConfigError(f"{name} is not set in {path}", hint=hint)
+    if as_json:
+        print_json({"schema_version": SCHEMA_VERSION, "name": name, "path": str(path)})
+    else:
+        print_line(f"{path}: {name} is no longer set")
+
+
+for subcommand in (show, set_command, unset_command):
+    command.add_command(subcommand)
+
+
+def _file_to_change(ctx: click.Context, *, user: bool) -> tuple[Path, Path]:
+    """Return the project's folder and the settings file; raise ``UserError`` for an agent."""
+    from gsd_core.settings import user_config
+
+    from .caller import refuse_agents
+    from .project import holder_of, project_root
+    from .project_trust import PROJECT_SETTINGS
+
+    root = project_root(global_options_of(ctx))
+    holder = None if user else holder_of(root)
+    refuse_agents("change the settings", run_pid=holder.pid if holder else None)
+    return root, user_config() if user else root / PROJECT_SETTINGS
 
 
 def _values(section: str, settings: Any) -> Iterator[tuple[str, Any]]:
-    kind = cast("type[attrs.AttrsInstance]", type(settings))
-    for field in attrs.fields(kind):
-        if field.init:
-            value = getattr(settings, field.name)
-            is_hidden = field.metadata.get("secret") and value
-            yield f"{section}.{field.name}", HIDDEN if is_hidden else _plain(value)
+    for field in _fields(type(settings)):
+        value = getattr(settings, field.name)
+        is_hidden = field.metadata.get("secret") and value
+        yield f"{section}.{field.name}", HIDDEN if is_hidden else _plain(value)
+
+
+def _fields(kind: type) -> Iterator[attrs.Attribute[Any]]:
+    return (field for field in attrs.fields(cast("type[attrs.AttrsInstance]", kind)) if field.init)
 
 
 def _plain(value: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Change one value in a TOML file of settings; everything else in it, comments too, stays byte for byte.
+"""Change or remove one value in a TOML file of settings; everything else, comments too, stays as it is.
 
-There is no general editor of TOML here: the line of the value is replaced, or one is added, and the result
+There is no general editor of TOML here: the line of the value is replaced, added or removed, and the result
 is read again. If it differs in anything but this value, nothing is written.
 """
 
@@ -22,6 +22,10 @@ from gsd_core.errors import ConfigError
 from gsd_core.files import read_below, write_below
 from gsd_core.settings import Layer, resolve
 
+MAX_SUGGESTED = 3
+CLOSE = 0.75
+"""How similar a suggested name has to be, from 0 to 1; below that, most suggestions are wrong."""
+
 
 def checked_value(
     classes: Sequence[tuple[str, type]], section: str, key: str, text: str
@@ -30,18 +34,10 @@ def checked_value(
 
     Raises ``ConfigError`` if there is no such setting, or if its class rejects the value.
     """
-    fields = {
-        f"{name}.{field.name}": (kind, field)
-        for name, kind in classes
-        for field in attrs.fields(attrs.resolve_types(kind))
-        if field.init
-    }
-    name = f"{section}.{key}"
-    if name not in fields:
-        close = get_close_matches(name, list(fields), 1)
-        hint = f"did you mean {close[0]!r}?" if close else "gsd settings show lists all settings"
-        raise ConfigError(f"no setting {name!r}", hint=hint)
-    kind, field = fields[name]
+    fields = _fields(classes)
+    if f"{section}.{key}" not in fields:
+        raise unknown_setting(classes, f"{section}.{key}" if key else section)
+    kind, field = fields[f"{section}.{key}"]
     value: Any = text
     # Text stays text: phase "1.10" is not the number 1.1.
     if field.type is not str and get_origin(field.type) is not Literal:
@@ -53,8 +49,35 @@ def checked_value(
         value = text if isinstance(value, float) else value
     if isinstance(value, str) and get_origin(field.type) is tuple:
         value = [part.strip() for part in value.split(",") if part.strip()]
-    resolve([(section, kind)], [Layer(origin="the value", sections={section: {key: value}})])
+    resolve([(section, kind)], [Layer(origin="", sections={section: {key: value}})])
     return field, value
+
+
+def unknown_setting(classes: Sequence[tuple[str, type]], name: str) -> ConfigError:
+    """Return the error that there is no setting *name*; its hint suggests those that may be meant."""
+    known = [*_fields(classes)]
+    if any(one.startswith(f"{name}.") for one in known):
+        hint = f"it is a section: gsd settings show {name} lists its settings"
+        return ConfigError(f"no setting {name!r}", hint=hint)
+    last = name.rpartition(".")[2]
+    # A name without its section is likelier than one that is spelled similarly.
+    same = [one for one in known if one.rpartition(".")[2] == last]
+    close = same or get_close_matches(name, known, MAX_SUGGESTED, CLOSE)
+    if not close:
+        lasts = get_close_matches(last, {one.rpartition(".")[2] for one in known}, MAX_SUGGESTED, CLOSE)
+        close = [one for one in known if one.rpartition(".")[2] in lasts]
+    listed = " or ".join(map(repr, close[:MAX_SUGGESTED]))
+    hint = f"did you mean {listed}?" if close else "gsd settings show lists all settings"
+    return ConfigError(f"no setting {name!r}", hint=hint)
+
+
+def _fields(classes: Sequence[tuple[str, type]]) -> dict[str, tuple[type, attrs.Attribute[Any]]]:
+    return {
+        f"{section}.{field.name}": (kind, field)
+        for section, kind in classes
+        for field in attrs.fields(attrs.resolve_types(kind))
+        if field.init
+    }
 
 
 def set_in_file(path: Path, section: str, key: str, value: Any, *, inside: Path | None) -> None:
@@ -63,16 +86,8 @@ def set_in_file(path: Path, section: str, key: str, value: Any, *, inside: Path 
     A link that leads out of *inside* is not followed. Raises ``ConfigError`` if the file is not valid TOML,
     or if its form does not allow the change.
     """
-    # The user's own settings may be a link to anywhere.
-    real = path if inside else Path(os.path.realpath(path))
-    folder = inside or real.parent
-    try:
-        text = read_below(folder, real.name).decode("utf-8") if folder.is_dir() else ""
-        before = tomllib.loads(text)
-    except FileNotFoundError:
-        text, before = "", dict[str, Any]()
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"cannot read {path}: {error}", hint="fix the file, or move it away") from error
+    folder, name = _place(path, inside)
+    text, before = _read(path, folder, name)
     line = f"{key} = {_literal(value)}"
     after = _edited(text, section, key, line)
     wanted = copy.deepcopy(before)
@@ -81,15 +96,53 @@ def set_in_file(path: Path, section: str, key: str, value: Any, *, inside: Path 
         hint = f"edit the file: [{section}] {line}"
         raise ConfigError(f"{path} is written in a way that cannot be changed here", hint=hint)
     folder.mkdir(parents=True, exist_ok=True)
-    write_below(folder, real.name, after.encode("utf-8"))
+    write_below(folder, name, after.encode("utf-8"))
+
+
+def unset_in_file(path: Path, section: str, key: str, *, inside: Path | None) -> bool:
+    """Remove a value from the file at *path*; return whether it was there. See :func:`set_in_file`."""
+    folder, name = _place(path, inside)
+    text, before = _read(path, folder, name)
+    wanted = copy.deepcopy(before)
+    values = wanted.get(section)
+    if not isinstance(values, dict) or key not in values:
+        return False
+    del values[key]
+    after = _edited(text, section, key, "")
+    if not _means(after, wanted):
+        hint = f"edit the file: remove {key} from [{section}]"
+        raise ConfigError(f"{path} is written in a way that cannot be changed here", hint=hint)
+    write_below(folder, name, after.encode("utf-8"))
+    return True
+
+
+def _place(path: Path, inside: Path | None) -> tuple[Path, str]:
+    """Return the folder and the name of a file; the user's own settings may be a link to anywhere."""
+    if inside:
+        return inside, path.name
+    real = Path(os.path.realpath(path))
+    return real.parent, real.name
+
+
+def _read(path: Path, folder: Path, name: str) -> tuple[str, dict[str, Any]]:
+    try:
+        text = read_below(folder, name).decode("utf-8") if folder.is_dir() else ""
+        return text, tomllib.loads(text)
+    except FileNotFoundError:
+        return "", {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"cannot read {path}: {error}", hint="fix the file, or move it away") from error
 
 
 def _edited(text: str, section: str, key: str, line: str) -> str:
+    """Return *text* with *line* for a key, or without the key's line if *line* is empty."""
     lines = text.splitlines(keepends=True)
     header = next(
         (n for n, one in enumerate(lines) if re.match(rf"\s*\[\s*{re.escape(section)}\s*\]", one)), None
     )
     if header is None:
+        if not line:
+            return text
         gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
         return f"{text}{gap}[{section}]\n{line}\n"
     last = header
@@ -97,10 +150,12 @@ def _edited(text: str, section: str, key: str, line: str) -> str:
         if lines[number].lstrip().startswith("["):
             break
         if found := re.match(rf"(\s*){re.escape(key)}\s*=[^#\n]*?(\s*#.*)?(\r?\n|$)", lines[number]):
-            lines[number] = f"{found[1]}{line}{found[2] or ''}{found[3]}"
+            lines[number] = f"{found[1]}{line}{found[2] or ''}{found[3]}" if line else ""
             return "".join(lines)
         if lines[number].strip() and not lines[number].lstrip().startswith("#"):
             last = number
+    if not line:
+        return text
     end = "" if lines[last].endswith("\n") else "\n"
     lines[last] += f"{end}{line}\n"
     return "".join(lines)

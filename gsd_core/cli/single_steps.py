@@ -12,11 +12,13 @@ import re
 from pathlib import Path
 
 from gsd_core.errors import ConfigError, ProjectError, UserError
+from gsd_core.git.command import Command
+from gsd_core.git.repository import files, is_repository
 from gsd_core.machine.due import round_of, startable_plans
 from gsd_core.machine.state import PlanSnapshot, State, StepRecord
 from gsd_core.model.ids import DISCUSS, EXECUTE, PLAN, VERIFY, StepId, is_kind, normal_phase, slug
 from gsd_core.planning.model import PhaseView, Planning
-from gsd_core.planning.survey import read_planning
+from gsd_core.planning.survey import read_planning, survey
 from gsd_core.planning.workstreams import refuse_workstream
 
 from .global_options import GlobalOptions
@@ -24,6 +26,8 @@ from .project import load, planned_root, project_root
 
 DEBUG, QUICK, SURVEY, EXEC = "debug", "quick", "survey", "exec"
 """The kinds of the steps that only these commands ask for, or that plugins execute."""
+MAX_FILES = 100
+"""How many of the tracked files are looked at to see whether there are any."""
 FULL = "--full "
 """What the words of a quick task that is to be verified begin with: a step has only its words."""
 
@@ -158,7 +162,16 @@ def quick_step(options: GlobalOptions, words: str, *, full: bool) -> dict[str, s
 
 def survey_step(options: GlobalOptions) -> dict[str, str]:
     """Return the step that describes the existing code; a project without planning files has one too."""
-    project_root(options)
+    root = project_root(options)
+    if not is_repository(Command(root=root)):
+        raise ProjectError(f"{root} is not in a git repository", hint="run `git init` there first")
+    tracked = [path for path in files(Command(root=root), MAX_FILES) if not path.startswith(".planning/")]
+    if not tracked:
+        # Agents work with what git tracks, and so does the survey before a new project.
+        raise ProjectError(
+            f"git tracks no files in {root}, so there is no code to describe",
+            hint="commit the code first: git add FILES, then git commit; then: gsd map",
+        )
     return {str(_next(load(options).state, StepId(kind=SURVEY))): ""}
 
 
@@ -183,10 +196,27 @@ def _read(options: GlobalOptions, phase: str) -> tuple[Planning, PhaseView, Stat
     number = normal_phase(phase)
     view = planning.phase(number)
     if view is None:
+        _refuse_archived(options, planning, phase)
         known = ", ".join(one.number for one in planning.phases)
         has = f"the roadmap has {known}" if known else planning.idle or "there is no roadmap"
         raise UserError(f"phase {phase} does not exist; {has}", hint="list the phases with: gsd phases")
     return planning, view, load(options).state
+
+
+def _refuse_archived(options: GlobalOptions, planning: Planning, phase: str) -> None:
+    """Raise ``UserError`` if *phase* belongs to another milestone than the one in progress."""
+    found = survey(planned_root(options))
+    same = [one for one in found.phases(every=True) if one.number == normal_phase(phase)]
+    shipped = {one.version for one in found.milestones if one.shipped}
+    if not same or (same[-1].milestone in ("", planning.milestone) and not planning.idle):
+        return
+    version = same[-1].milestone
+    state = "which is closed" if version in shipped or planning.idle else "which is not in progress"
+    start = "gsd run IDEA" if planning.idle else "gsd phase add NAME"
+    raise UserError(
+        f"phase {phase} belongs to milestone {version}, {state}: its files are left as they are",
+        hint=f"list the phases of all milestones with: gsd phases --all; for more work: {start}",
+    )
 
 
 def _is_stale(options: GlobalOptions, view: PhaseView) -> bool:

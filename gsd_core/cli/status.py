@@ -136,7 +136,7 @@ def _details(row: PhaseRow, signs: dict[str, str]) -> str:
     if row.status in ("completed", "pending"):
         return ""
     steps = " ".join(f"{name} {signs[status]}" for name, status in row.steps.items())
-    plans = f", {row.plans_done}/{row.plans} plans" if row.plans else ""
+    plans = f", {row.plans_done}/{counted(row.plans, 'plan')}" if row.plans else ""
     rounds = f", gap round {row.gap_rounds}" if row.gap_rounds else ""
     return f"  ({steps}{plans}{rounds})"
 

@@ -43,6 +43,7 @@ import attrs
 from attrs import evolve
 
 from gsd_core.exit_codes import ExitCode, exit_code_of_kind
+from gsd_core.model.counts import counted
 from gsd_core.model.ids import COMPLETE, DISCUSS, EXECUTE, INIT, PLAN, VERIFY, StepId, phase_order
 from gsd_core.model.question import Inquiry
 
@@ -412,13 +413,13 @@ def _end_aborted(state: State) -> End:
 
 def _end_asked(state: State) -> End:
     """Return how a process ends that only did what the user asked for."""
-    names = ", ".join(state.answered) or "nothing"
+    names = ", ".join(state.answered) or "nothing to do"
     records = [state.steps[step] for step in state.answered if step in state.steps]
     if gaps := tuple(gap for record in records for gap in record.gaps):
-        return End(outcome="gaps", exit=ExitCode.GAPS, reason=f"{names}: {len(gaps)} gaps")
+        return End(outcome="gaps", exit=ExitCode.GAPS, reason=f"{names}: {counted(len(gaps), 'gap')}")
     if skipped := [str(record.id) for record in records if record.status == "skipped"]:
         return End(outcome="gaps", exit=ExitCode.GAPS, reason=f"skipped, not done: {', '.join(skipped)}")
-    return End(outcome="done", exit=ExitCode.OK, reason=f"{names} done")
+    return End(outcome="done", exit=ExitCode.OK, reason=f"{names} complete" if state.answered else names)
 
 
 def exit_of(failure: Failure | None) -> int:
@@ -452,14 +453,16 @@ def _end(state: State) -> End:
         return End(outcome="blocked", exit=ExitCode.USAGE, reason=reason)
     if found := _milestone_gaps(state):
         step, gaps = found
-        count = "1 gap" if len(gaps) == 1 else f"{len(gaps)} gaps"
-        return End(outcome="gaps", exit=ExitCode.GAPS, reason=f"{step} found {count}")
-    count = "1 phase" if len(wanted) == 1 else f"{len(wanted)} phases"
+        return End(outcome="gaps", exit=ExitCode.GAPS, reason=f"{step} found {counted(len(gaps), 'gap')}")
     unverified = " (verification skipped)" if state.options.skip_verify else ""
     assumed = ""
     if number := len(assumed_checks(state)):
-        assumed = f" ({number} {'check' if number == 1 else 'checks'} assumed, nobody looked)"
-    return End(outcome="done", exit=ExitCode.OK, reason=f"{count} complete{unverified}{assumed}")
+        assumed = f" ({counted(number, 'check')} assumed, nobody looked)"
+    return End(
+        outcome="done",
+        exit=ExitCode.OK,
+        reason=f"{counted(len(wanted), 'phase')} complete{unverified}{assumed}",
+    )
 
 
 def _milestone_gaps(state: State) -> tuple[str, tuple[str, ...]] | None:

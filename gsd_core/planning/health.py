@@ -6,7 +6,7 @@ an unknown phase, W003 no config, W004 unknown model profile, W005 a folder's na
 without a folder, W007 a folder without a phase; I001 a plan without a summary. A phase that has not
 begun has no folder: its W006 is only information, as in gsd-core. Codes from 101 on are not GSD's: W101
 a mistake in the frontmatter of a plan or of a verdict, E101 a requirement that no phase covers, E102 a
-requirement that dropped out of REQUIREMENTS.md.
+requirement that dropped out of REQUIREMENTS.md, I101 code that is surveyed before there is a project.
 
 :func:`check_health` changes nothing. A repair is the new text of a whole file, and is shown as a diff
 before it is written.
@@ -49,6 +49,9 @@ Severity: TypeAlias = Literal["error", "warning", "info"]
 HealthStatus: TypeAlias = Literal["healthy", "degraded", "broken"]
 
 PROJECT, STATE = ".planning/PROJECT.md", ".planning/STATE.md"
+SURVEYED, CODEBASE = "I101", ".planning/codebase"
+BEFORE_A_PROJECT = frozenset({"codebase", "autopilot", "config.json"})
+"""What ``.planning/`` may contain after ``gsd map``, before there is a project."""
 SECTIONS = ("What This Is", "Core Value", "Requirements")
 PROFILES = ("quality", "balanced", "budget", "adaptive", "inherit")
 SEVERITIES: dict[str, Severity] = {"E": "error", "W": "warning", "I": "info"}
@@ -80,6 +83,9 @@ def check_health(root: Path) -> tuple[HealthIssue, ...]:
     if not (root / ".planning").is_dir():
         fix = "start a project with: gsd run IDEA"
         return (_issue("E001", ".planning", "the project has no .planning folder", fix),)
+    if _is_only_surveyed(root):
+        message = "the existing code is surveyed, and there is no project yet"
+        return (_issue(SURVEYED, CODEBASE, message, "start with: gsd run IDEA"), *_flawed_config(root))
     roadmap = _roadmap_issue(root)
     state = _unreadable(root, STATE, "E004", "gsd health --repair rebuilds it", repairable=True)
     found = [*_project_issues(root), *_config_issues(root), *(one for one in (roadmap, state) if one)]
@@ -97,6 +103,16 @@ def check_health(root: Path) -> tuple[HealthIssue, ...]:
     found += [*_folder_name_issues(root), *_missing_summaries(root), *_flawed_files(root)]
     order = list(SEVERITIES.values())
     return tuple(sorted(found, key=lambda one: (order.index(one.severity), one.code)))
+
+
+def _is_only_surveyed(root: Path) -> bool:
+    """Whether nothing but a description of the code exists yet; GSD's own health calls that broken."""
+    names = {entry.name for entry in list_below(root, ".planning")}
+    return "codebase" in names and names <= BEFORE_A_PROJECT
+
+
+def _flawed_config(root: Path) -> Iterator[HealthIssue]:
+    return _config_issues(root) if (root / CONFIG).exists() else iter(())
 
 
 def overall_status(issues: tuple[HealthIssue, ...]) -> HealthStatus:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from gsd_core.errors import PlanningError
+from gsd_core.model.counts import counted
 from gsd_core.model.ids import padded, phase_order
 
 from .changes import ListPlans, TickPhase, TickPlan
@@ -179,7 +180,7 @@ def _insert_plans(lines: Lines, section: Section, known: list[PlanLine], new: li
         lines.insert(field + 1, ["", "Plans:", *new])
     else:
         end = lines.before_blank(section.line + 1, section.end)
-        lines.insert(end, [f"**Plans**: {_count(len(new))}", "", "Plans:", *new])
+        lines.insert(end, [f"**Plans**: {counted(len(new), 'plan')}", "", "Plans:", *new])
 
 
 def _plan_count_field(lines: Lines, section: Section) -> int:
@@ -200,17 +201,13 @@ def _update_progress(text: str, phase: str, status: str) -> str:
         # A person's own words in the field are kept: only a count or a placeholder is replaced.
         if match and _PLAN_COUNT.match(match[2]):
             done = sum(plan.ticked for plan in plans)
-            count = f"{done}/{len(plans)} plans executed" if done else _count(len(plans))
+            count = f"{done}/{len(plans)} plans executed" if done else counted(len(plans), "plan")
             lines[at] = lines[at][: match.start(2)] + count
     if row and plans:
         _set_column(lines, row, "plans", f"{sum(plan.ticked for plan in plans)}/{len(plans)}")
     if row and row.text("status").lower() in ("not started", "planned", "-", ""):
         _set_column(lines, row, "status", status)
     return str(lines)
-
-
-def _count(plans: int) -> str:
-    return f"{plans} plan{'' if plans == 1 else 's'}"
 
 
 def _set_column(lines: Lines, row: Row, column: str, value: str) -> None:

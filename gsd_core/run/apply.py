@@ -74,7 +74,8 @@ async def apply_result(run: Run, step: str) -> None:
     try:
         await _save_removed(run, step, result)
         written = _write(run, result)
-        commit = await _commit(run, step, written, result.subject)
+        paths = await _paths_to_commit(run, step, written)
+        commit = await _commit(run, step, paths, result.subject)
         tagged = await _tag(run, commit, result)
     except (GitError, OSError) as exc:
         error = resumable(run, exc)
@@ -90,6 +91,8 @@ async def apply_result(run: Run, step: str) -> None:
     # The snapshot first: folding a completed verification takes from it which plans were covered.
     await observe(run)
     data = {"commit": commit, "subject": result.subject, "gaps": fact.data.get("gaps"), "paths": written}
+    if paths and not commit:
+        data["unchanged"] = True
     data["plans"] = plan_digests(run.planning, written)
     if result.tag:
         data["tag"] = result.tag.name if tagged else ""
@@ -192,15 +195,19 @@ def _refuse_outside(root: Path, path: str) -> None:
         raise Permanent(f"a step may not write {path!r}", hint="the executor returned a protected path")
 
 
-async def _commit(run: Run, step: str, written: Sequence[str], subject: str) -> str:
-    """Commit what was written, once: the trailers identify a commit made just before a crash."""
-    keys = trailers(run, step)
-    if found := await run.git.find(keys, since=run.step(step).base_commit):
-        return found
+async def _paths_to_commit(run: Run, step: str, written: Sequence[str]) -> list[str]:
+    """Return what was written and belongs into a commit."""
     docs = _commits_docs(run, step)
     paths = [path for path in written if docs or not path.startswith(".planning/")]
     ignored = await run.git.ignoring_rules(paths)
-    paths = [path for path in paths if path not in ignored]
+    return [path for path in paths if path not in ignored]
+
+
+async def _commit(run: Run, step: str, paths: Sequence[str], subject: str) -> str:
+    """Commit *paths*, once: the trailers identify a commit made just before a crash."""
+    keys = trailers(run, step)
+    if found := await run.git.find(keys, since=run.step(step).base_commit):
+        return found
     text = clip(safe_text(subject, multiline=False), 120)
     await require_branch(run)
     all_trailers = {**keys, **co_author(run)}

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from gsd_core.machine.claims import unverified
 from gsd_core.machine.state import State
+from gsd_core.model.counts import counted
 from gsd_core.sanitize import safe_text
 
 from .runtime import Run
@@ -61,8 +62,8 @@ def _claimed(state: State) -> Iterable[str]:
     """Say how many phases were not verified, and whose commits were believed."""
     phases = () if state.options.skip_verify else unverified(state)
     if phases:
-        verb = "phase was" if len(phases) == 1 else "phases were"
-        yield f"{len(phases)} {verb} complete before and not verified by this run ({_listed(phases)})"
+        which = counted(len(phases), "phase was", "phases were")
+        yield f"{which} complete before and not verified by this run ({_listed(phases)})"
     if state.journal_lost:
         yield "the journal of an earlier run is missing, and what its commits and files say was believed"
 
@@ -70,8 +71,8 @@ def _claimed(state: State) -> Iterable[str]:
 def _deferred(tasks: Sequence[str]) -> Iterable[str]:
     """Say which tasks their plan went on without."""
     if tasks:
-        verb = "task was" if len(tasks) == 1 else "tasks were"
-        yield f"{len(tasks)} {verb} deferred ({_listed(tasks)}; see deferred-items.md)"
+        which = counted(len(tasks), "task was", "tasks were")
+        yield f"{which} deferred ({_listed(tasks)}; see deferred-items.md)"
 
 
 def _unmerged(branches: Sequence[str]) -> Iterable[str]:
@@ -96,10 +97,10 @@ def _not_loaded(names: Sequence[str]) -> Iterable[str]:
 
 def _left(paths: Sequence[str]) -> Iterable[str]:
     if paths:
-        verb = (
-            "file that may contain secrets was" if len(paths) == 1 else "files that may contain secrets were"
+        which = counted(
+            len(paths), "file that may contain secrets was", "files that may contain secrets were"
         )
-        yield f"{len(paths)} {verb} left uncommitted ({safe_text(_listed(paths), multiline=False)})"
+        yield f"{which} left uncommitted ({safe_text(_listed(paths), multiline=False)})"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -29,6 +29,7 @@ from gsd_core.git import refs as git_refs
 from gsd_core.git.command import Command, GitError, GitUnavailable
 from gsd_core.git.refs import BRANCHES, IN_PROGRESS, STASH, TAGS, Places, Refs
 from gsd_core.git.repository import data_directory, prefix
+from gsd_core.model.counts import counted
 from gsd_core.processes import works_in
 
 PROJECT = (".planning", ".gsd", "gsd.toml", ".claude", ".claude.json", ".mcp.json")
@@ -307,8 +308,7 @@ class Sealer:
             below = was.head
         if not tip:
             return on_branch, found
-        noun = "commit" if len(tip) == 1 else "commits"
-        what = f"{len(tip)} {noun} on {name}: {', '.join(sha[:9] for sha in tip[:5])}"
+        what = f"{counted(len(tip), 'commit')} on {name}: {', '.join(sha[:9] for sha in tip[:5])}"
         return below, [*found, Difference(what=what, mild=True)]
 
     def _is_of_another_project(self, commit: git_refs.NewCommit) -> bool:

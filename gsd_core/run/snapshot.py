@@ -17,8 +17,8 @@ from gsd_core.git import Git
 from gsd_core.hookspecs import ProjectInfo, gsd_write_config
 from gsd_core.journal.codec import unstructure
 from gsd_core.machine.due import starts_milestone
-from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot
-from gsd_core.model.step import StepSituation
+from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot, State
+from gsd_core.model.step import Idea, StepSituation
 from gsd_core.planning.codebase import read_codebase
 from gsd_core.planning.handoff import read_handoff
 from gsd_core.planning.model import PhaseView, Planning
@@ -26,6 +26,7 @@ from gsd_core.planning.survey import flaws, read_planning
 from gsd_core.planning.workstreams import PLANNING
 from gsd_core.plugins.calling import Hooks
 from gsd_core.sanitize import redact, sanitize
+from gsd_core.settings import RunSettings
 
 from .runtime import Run
 from .step_types import completed_steps, with_due_steps
@@ -68,23 +69,33 @@ async def observe(run: Run) -> None:
 
 
 def _situation(run: Run, phase: PhaseView | None, files: tuple[str, ...]) -> StepSituation:
+    return situation(run.root, run.planning, phase, run.state, run.settings, run.idea, files)
+
+
+def situation(
+    root: Path,
+    planning: Planning,
+    phase: PhaseView | None,
+    state: State,
+    settings: RunSettings,
+    idea: Idea | None,
+    files: tuple[str, ...],
+) -> StepSituation:
+    """Return what plugins are told when they are asked whether their steps are due."""
+    # A run that was started for the next milestone closes the one before it.
+    makes_room = starts_milestone(state) and planning.milestone != state.milestone
     return StepSituation(
-        project=run.root,
-        planning=run.planning,
+        project=root,
+        planning=planning,
         phase=phase,
         files=files,
-        completed=completed_steps(run.state, phase.number if phase else ""),
-        depth=run.settings.depth,
-        idea=run.idea.text if run.idea else "",
-        audit=run.settings.audit,
-        close=run.settings.close_milestone or _makes_room(run),
-        workflow=run.settings.workflow,
+        completed=completed_steps(state, phase.number if phase else ""),
+        depth=settings.depth,
+        idea=idea.text if idea else "",
+        audit=settings.audit,
+        close=settings.close_milestone or makes_room,
+        workflow=settings.workflow,
     )
-
-
-def _makes_room(run: Run) -> bool:
-    """Whether the milestone has to be closed because the run was started for the next one."""
-    return starts_milestone(run.state) and run.planning.milestone != run.state.milestone
 
 
 async def read_project(root: Path, git: Git, folder: str = PLANNING) -> Planning:

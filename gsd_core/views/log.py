@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from gsd_core.errors import UserError
 from gsd_core.journal.schema import Record
+from gsd_core.model.counts import counted
 from gsd_core.sanitize import one_line
 
 from .status import SCHEMA_VERSION
@@ -103,14 +104,14 @@ def _todo_edited(data: Data) -> str:
 
 def _observed(data: Data) -> str:
     phases = data.get("phases") or ()
-    return f"{len(phases)} phases, {sum(bool(phase.get('ticked')) for phase in phases)} complete"
+    return f"{counted(len(phases), 'phase')}, {sum(bool(phase.get('ticked')) for phase in phases)} complete"
 
 
 def _attempt_started(data: Data) -> str:
     """Name who works; the step itself is in the line already."""
     who = " with ".join(filter(None, [_names(data.get("executor")), _names(data.get("agent"))]))
     dirty = len(data.get("dirty_before") or ())
-    changes = f"{dirty} uncommitted {'file' if dirty == 1 else 'files'}" if dirty else ""
+    changes = counted(dirty, "uncommitted file") if dirty else ""
     base = str(data.get("base_commit") or "")[:9]
     facts = (f"on {base}" if base else "", "to close gaps" if data.get("for_gaps") else "", changes)
     return ", ".join(filter(None, [who, *facts]))
@@ -157,7 +158,8 @@ def _timer(data: Data) -> str:
 
 
 def _completed(data: Data) -> str:
-    return f"{str(data.get('commit') or '')[:9]} {data.get('subject') or ''}".strip()
+    commit = "no change" if data.get("unchanged") else str(data.get("commit") or "")[:9]
+    return f"{commit} {data.get('subject') or ''}".strip()
 
 
 def _skipped(data: Data) -> str:

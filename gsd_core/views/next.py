@@ -28,6 +28,7 @@ from gsd_core.machine.due import (
 )
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import Options, PhaseSnapshot, Snapshot, State, StepRecord
+from gsd_core.model.counts import counted
 from gsd_core.model.ids import INIT, StepId
 from gsd_core.model.question import Question, answer_command
 from gsd_core.planning.model import PhaseView, Planning
@@ -195,13 +196,16 @@ def _describe_escalation(work: Escalate) -> str:
         case "repeats":
             return "it was completed several times and undone each time, and a person decides how to continue"
         case "gaps":
-            return f"{_counted(len(work.gaps), 'gap')} left after the last round, and a person decides"
+            return f"{counted(len(work.gaps), 'gap')} left after the last round, and a person decides"
 
 
 def _describe_start(work: Start, state: State, planning: Planning | None) -> str:
     phase = state.seen.phase(work.step.phase) if state.seen else None
+    if (words := state.asked.get(str(work.step))) is not None:
+        about = words.removeprefix("--full ")
+        return f"you asked for it: {about}" if about else "you asked for it"
     if phase is None:
-        return "the project has no roadmap yet"
+        return _describe_start_without_phase(work, state)
     view = planning.phase(phase.number) if planning else None
     match work.step.kind:
         case "discuss":
@@ -210,7 +214,7 @@ def _describe_start(work: Start, state: State, planning: Planning | None) -> str
             return _describe_plan(work, phase, view)
         case "execute":
             done = sum(plan.summary for plan in phase.plans)
-            return f"{done} of {_counted(len(phase.plans), 'plan')} executed"
+            return f"{done} of {counted(len(phase.plans), 'plan')} executed"
         case "verify":
             return _describe_verify(state, phase, view)
         case "complete":
@@ -218,6 +222,15 @@ def _describe_start(work: Start, state: State, planning: Planning | None) -> str
             return "all plans are executed, and verification is skipped" if skipped else "verification passed"
         case kind:
             return f"{kind} is due"
+
+
+def _describe_start_without_phase(work: Start, state: State) -> str:
+    step = work.step
+    if step.kind == INIT:
+        return "the project has no roadmap yet"
+    if state.seen and state.seen.phases:
+        return f"the phases of {step.detail or state.seen.milestone} are complete"
+    return "the project has code, and no roadmap yet" if step.kind == "survey" else f"{step.kind} is due"
 
 
 def _describe_plan(work: Start, phase: PhaseSnapshot, view: PhaseView | None) -> str:
@@ -229,24 +242,20 @@ def _describe_plan(work: Start, phase: PhaseSnapshot, view: PhaseView | None) ->
     missing = [plan.id for plan in phase.plans if not plan.on_disk]
     if not missing:
         return "no plan exists yet"
-    return f"{len(missing)} of {_counted(len(phase.plans), 'plan')} not written yet: {', '.join(missing)}"
+    return f"{len(missing)} of {counted(len(phase.plans), 'plan')} not written yet: {', '.join(missing)}"
 
 
 def _describe_verify(state: State, phase: PhaseSnapshot, view: PhaseView | None) -> str:
     if not phase.verdict:
-        return f"{_counted(len(phase.plans), 'plan')} executed, not verified yet"
+        return f"{counted(len(phase.plans), 'plan')} executed, not verified yet"
     if is_stale(state, phase):
         return "plans were executed after the last verification"
     if phase.verdict == "human_needed":
         checks = len(view.verdict.human) if view and view.verdict else 0
-        return f"the verification needs a person: {_counted(checks, 'check')} left"
+        return f"the verification needs a person: {counted(checks, 'check')} left"
     if phase.verdict == "gaps_found":
         return "the verification says gaps_found, but lists no gap"
     return "VERIFICATION.md has no verdict that can be read"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def next_json(found: Next) -> dict[str, Any]:

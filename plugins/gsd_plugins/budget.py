@@ -11,7 +11,7 @@ from decimal import Decimal
 
 import attrs
 
-from gsd_core import Pause, Spend, Stop, implements, lower_only, setting, settings_of
+from gsd_core import Pause, Spend, Stop, counted, implements, lower_only, setting, settings_of
 from gsd_core.hookspecs import gsd_check_budget, gsd_settings
 
 
@@ -45,6 +45,5 @@ async def check_budget(spend: Spend) -> Stop | Pause | None:
             return None
         reason += f", and what comes next may cost ${spend.reserved}"
     if spend.unknown_calls:
-        calls = "1 call" if spend.unknown_calls == 1 else f"{spend.unknown_calls} calls"
-        reason += f"; this does not include {calls} of unknown cost"
+        reason += f"; this does not include {counted(spend.unknown_calls, 'call')} of unknown cost"
     return Stop(reason=reason)

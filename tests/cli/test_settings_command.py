@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gsd_core import __version__
-from gsd_core.cli.settings_file import set_in_file
+from gsd_core.cli.settings_file import set_in_file, unset_in_file
 from gsd_core.errors import ConfigError
 from tests.cli.bench import Bench, call, said, trust_everything
 
@@ -74,11 +74,17 @@ def test_a_value_is_set_and_every_other_byte_stays(bench: Bench) -> None:
     ("name", "value", "words"),
     [
         ("run.modle", "opus", "did you mean 'run.model'?"),
+        ("model", "opus", "no setting 'model'\nhint: did you mean 'run.model'?"),
+        ("modle", "opus", "did you mean 'run.model'?"),
+        ("runs.depth", "quick", "did you mean 'run.depth'?"),
+        ("foo", "1", "no setting 'foo'\nhint: gsd"),
+        ("run", "1", "no setting 'run'\nhint: it is a section: gsd"),
+        ("run.depth", "deep", "error: run.depth: expected one of"),
+        ("run.phases", "x", "not a range of phases: 'x'"),
         ("run.gap_rounds", "many", "expected an integer"),
         ("run.depth", "deep", "expected one of"),
         ("yolo.yes", "true", "consent cannot come from a project's files"),
         ("apprise.urls", "ntfy://x", "a secret does not belong into a project's files"),
-        ("model", "opus", "no setting"),
     ],
 )
 def test_a_wrong_value_is_refused_before_anything_is_written(
@@ -115,6 +121,32 @@ def test_a_link_out_of_the_project_is_not_followed(bench: Bench, tmp_path: Path)
     assert outside.read_text() == "[run]\n"
 
 
+def test_a_value_is_removed_and_every_other_byte_stays(bench: Bench, tmp_path: Path) -> None:
+    path = bench.root / "gsd.toml"
+    path.write_text(WRITTEN.replace("check =", "chekc = 3\ncheck ="))
+
+    misspelled = call("settings", "unset", "limits.chekc", "-C", bench.root)
+    data = said("settings", "unset", "run.model", "-C", bench.root)
+    twice = call("settings", "unset", "run.model", "-C", bench.root)
+    unknown = call("settings", "unset", "modle", "-C", bench.root)
+    in_comment = call("settings", "unset", "run.agent", "-C", bench.root)
+
+    assert misspelled.exit_code == 0, misspelled.stderr
+    assert data == {"schema_version": 1, "name": "run.model", "path": str(path)}
+    assert path.read_text() == WRITTEN.replace('model = "opus" # the best\n', "")
+    for result, words in (
+        (twice, f"run.model is not set in {path}\nhint: see where its value comes from: gsd"),
+        (unknown, "no setting 'modle'\nhint: did you mean 'run.model'?"),
+        (in_comment, "run.agent is not set"),
+    ):
+        assert (result.exit_code, words in result.stderr) == (2, True), result.stderr
+
+    own = tmp_path / "no-config.toml"
+    own.write_text("[yolo]\nyes = true")
+    assert call("settings", "unset", "--user", "yolo.yes", "-C", bench.root).exit_code == 0
+    assert own.read_text() == "[yolo]\n"
+
+
 @pytest.mark.parametrize(
     "text",
     ["run.model = 'opus'\n", "run = { model = 'opus' }\n", "[run]\nmodel = '''opus\nfour'''\n", "[run\n"],
@@ -125,6 +157,8 @@ def test_a_file_that_cannot_be_changed_safely_is_left_alone(tmp_path: Path, text
 
     with pytest.raises(ConfigError):
         set_in_file(path, "run", "model", "sonnet", inside=tmp_path)
+    with pytest.raises(ConfigError):
+        unset_in_file(path, "run", "model", inside=tmp_path)
 
     assert path.read_text() == text
 

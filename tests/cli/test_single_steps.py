@@ -89,3 +89,56 @@ def test_a_folder_without_a_project_is_refused(tmp_path: Path) -> None:
     result = call("execute", "1", "-C", tmp_path)
 
     assert (result.exit_code, "has no .planning folder" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "change", "sentence"),
+    [
+        (["discuss", "1", "the colors"], None, "first: settle what is open about phase 1, "),
+        (["discuss", "1", "the colors"], None, "(1/discuss), because you asked for it: the colors\n"),
+        (["execute", "1"], None, "first: execute plan 01-01 of phase 1, "),
+        (["execute", "1"], None, "then: execute plan 01-02 of phase 1, "),
+        (["verify", "1"], passed, "first: verify phase 1, "),
+        (["verify", "1"], passed, "(1/verify), because you asked for it\n"),
+        (
+            ["quick", "Add a note"],
+            None,
+            "first: do a small task outside of the roadmap (quick/001-add-a-note)",
+        ),
+        (["debug", "It hangs"], None, "(debug/it-hangs), because you asked for it: It hangs\n"),
+        (["map"], None, "first: describe the existing code (survey), because you asked for it\n"),
+        (["milestone", "audit"], None, "(audit/v1.0), because you asked for it"),
+        (["exec", "hello"], None, "because you asked for it: hello\n"),
+        (["run"], None, "first: execute plan 01-01 of phase 1, "),
+        (["run"], None, "then execute, verify and complete phase 1, "),
+        (["run", "--only", "1", "--skip-verify"], None, "then execute and complete phase 1, "),
+    ],
+)
+def test_a_dry_run_says_in_a_sentence_what_would_happen_and_writes_nothing(
+    planned: Path, tmp_path: Path, arguments: list[str], change: Callable[[Path], None] | None, sentence: str
+) -> None:
+    root = tmp_path / "project"
+    shutil.copytree(planned, root)
+    if change:
+        change(root)
+    before = len(h.facts(root))
+
+    result = call(*arguments, "-C", root, "--agent", "rehearsal", "--dry-run", "--allow-dirty")
+
+    assert result.exit_code == 0, result.stderr
+    assert sentence in result.stdout
+    assert "no roadmap" not in result.stdout
+    assert len(h.facts(root)) == before
+
+
+def test_a_dry_run_of_a_new_idea_surveys_existing_code_first(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    for number in range(6):
+        (root / f"part{number}.py").write_text("x = 1\n")
+    h.git(root, "add", ".")
+    (tmp_path / "idea.md").write_text("# A tool\n\nIt prints x.\n")
+
+    result = call("run", tmp_path / "idea.md", "-C", root, "--agent", "rehearsal", "--dry-run")
+
+    assert "first: describe the existing code (survey), because the project has code" in result.stdout
+    assert "then discuss, plan, execute, verify and complete each phase" in result.stdout

@@ -188,7 +188,15 @@ def _settings(plan: dict[str, object]) -> dict[str, tuple[str, str]]:
 def test_a_dry_run_shows_the_first_step_and_writes_nothing(tmp_path: Path, idea: Path) -> None:
     plan = _dry(idea, "-C", tmp_path / "new", "--agent", "rehearsal")
 
-    assert plan["due"] == [{"what": "start", "step": "init", "why": "the project has no roadmap yet"}]
+    assert plan["due"] == [
+        {
+            "what": "start",
+            "step": "init",
+            "does": "write the requirements, the roadmap and the project's other files from the idea (init)",
+            "why": "the project has no roadmap yet",
+        }
+    ]
+    assert plan["then"] == ["then discuss, plan, execute, verify and complete each phase of the roadmap"]
     assert plan["new_folder"] is True
     assert not (tmp_path / "new").exists()
 
@@ -196,7 +204,7 @@ def test_a_dry_run_shows_the_first_step_and_writes_nothing(tmp_path: Path, idea:
 def test_a_dry_run_as_text_shows_plugins_and_origins(tmp_path: Path, idea: Path) -> None:
     shown = call("run", idea, "-C", tmp_path / "new", "--agent", "rehearsal", "--dry-run").stdout
 
-    assert "first: start init" in shown
+    assert "from the idea (init), because the project has no roadmap yet" in shown
     assert "plugin: terminal active" in shown
     assert "setting: run.agent = rehearsal (command line)" in shown
 
@@ -437,7 +445,7 @@ def test_between_milestones_an_idea_starts_the_next_one(
 
     assert result.exit_code == 0
     assert "this starts milestone v1.1" in result.stderr
-    assert "first: start init" in result.stdout
+    assert "from the idea (init), because the project has no roadmap yet" in result.stdout
 
 
 @pytest.mark.parametrize("verb", [("run",), ("resume",)])
@@ -457,3 +465,50 @@ def test_a_missing_file_of_answers_is_reported_at_the_start(bench: Bench, idea: 
     assert result.exit_code == 2
     assert "nowhere.json: No such file" in result.stderr
     assert not (bench.root / ".git/gsd").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "variables", "code", "error"),
+    [
+        (["--phases", "x"], {}, 2, "not a range of phases: 'x'"),
+        (["--phases", "3-1"], {}, 2, "3 comes after 1"),
+        (["--only", "1", "--phases", "2"], {}, 2, "--phases and --only cannot be combined"),
+        (["--depth", "deep"], {}, 2, "'deep' is not one of"),
+        (["--seed", "x"], {}, 2, "'x' is not a valid int"),
+        (["--max-budget-usd", "lots"], {}, 2, "--max-budget-usd: expected a number"),
+        (["--agent", "nobody"], {}, 2, "unknown agent 'nobody'"),
+        (["--notify", "nothing://x"], {}, 4, "--notify 1 (nothing): apprise does not support this URL"),
+        ([], {"GSD_PHASES": "1-x"}, 2, "not a range of phases: '1-x'"),
+        ([], {"GSD_DEPTH": "deep"}, 2, "GSD_DEPTH: expected one of"),
+        ([], {"GSD_LIMITS_IDLE": "soon"}, 2, "GSD_LIMITS_IDLE: "),
+        ([], {"GSD_APPRISE_URLS": "nothing://x"}, 4, "apprise does not support this URL"),
+        ([], {"GSD_DETPH": "quick"}, 2, "GSD_DETPH is set, and no setting has this variable; did you mean"),
+    ],
+)
+@pytest.mark.parametrize("ask", ["no idea", "no login"])
+def test_a_wrong_option_is_reported_before_a_missing_login_or_idea(
+    tmp_path: Path,
+    idea: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ask: str,
+    flags: list[str],
+    variables: dict[str, str],
+    code: int,
+    error: str,
+) -> None:
+    for name in ("ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    given = [idea] if ask == "no login" else []
+
+    result = call("run", *given, "-C", tmp_path / "new", *flags)
+
+    only_warned = "GSD_DETPH" in variables
+    assert result.exit_code == (4 if only_warned and given else code), result.stderr
+    assert error in result.stderr.splitlines()[0]
+    if not only_warned:
+        assert "no idea given" not in result.stderr
+        assert "logged in" not in result.stderr
+    assert not (tmp_path / "new").exists()

@@ -20,6 +20,14 @@ ALONE = {
     ("debug", "It hangs"): ("debug/it-hangs", ".planning/debug/it-hangs.md"),
 }
 """Command lines, each with its step and a file that it writes."""
+SAID = {
+    "verify": "verdict: ",
+    "discuss": "decisions: ",
+    "quick": "result: ",
+    "map": "concerns: ",
+    "debug": "root cause: ",
+}
+"""How the summary of the result begins, by command."""
 
 
 @pytest.mark.slow
@@ -51,6 +59,7 @@ def test_single_steps_leave_a_parked_run_where_it_is_and_survive_a_kill(project:
 
         assert (ended.exit, ended.out) == (0, ""), f"{command}: {ended.err}"
         assert f"wrote {file}\n" in ended.err
+        assert f"\n{SAID[command[0]]}" in ended.err
         assert project.facts("step.completed")[-1].step == step
         assert file in git(project.root, "diff", "--name-only", head).split()
         assert git(project.root, "status", "--porcelain") == ""

@@ -139,7 +139,7 @@ def test_an_asked_step_is_done_alone_and_leaves_the_run_as_it_was() -> None:
     assert isinstance(started, Start)
     assert str(started.step) == "1/verify/r1"
     assert isinstance(end, End)
-    assert (end.outcome, end.reason) == ("done", "1/verify/r1 done")
+    assert (end.outcome, end.reason) == ("done", "1/verify/r1 complete")
     assert after.state.closed == "failed"
     # It is not forgotten if the process that was to do it is killed.
     assert due(later.state)[0] == started

@@ -268,7 +268,7 @@ def test_a_step_that_is_asked_for_leaves_the_lifecycle_where_it_is(tmp_path: Pat
     end = h.do(h.request(root, agent, review=review))
 
     assert stopped.outcome == "blocked"
-    assert (aside.outcome, aside.exit, aside.reason) == ("done", 0, "review/first done")
+    assert (aside.outcome, aside.exit, aside.reason) == ("done", 0, "review/first complete")
     assert [step.text for step in review.seen] == ["Look at the names."]
     assert end.outcome == "done"
     assert completed(root)[:2] == ["init", "review/first"]

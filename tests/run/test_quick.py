@@ -47,7 +47,7 @@ def test_a_quick_task_is_planned_committed_and_listed_in_state(root: Path) -> No
     first = h.do(quick(root, agent))
     second = h.do(quick(root, agent, "Another | one", "quick/002-another-one"))
 
-    assert (first.outcome, first.exit, first.reason) == ("done", 0, f"{STEP} done")
+    assert (first.outcome, first.exit, first.reason) == ("done", 0, f"{STEP} complete")
     assert second.exit == 0, second.reason
     assert [task.role for task in agent.tasks] == ["planner", "executor"] * 2
     assert h.trailed(root)[-4:-2] == [(STEP, "001/1"), (STEP, "")]

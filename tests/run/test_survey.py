@@ -122,7 +122,7 @@ def test_a_survey_that_was_asked_for_leaves_the_project_to_its_idea(tmp_path: Pa
     )
     end = h.do(h.request(root, agent, given=h.idea(), options=Options(phases=())))
 
-    assert (mapped.outcome, mapped.reason) == ("done", "survey done")
+    assert (mapped.outcome, mapped.reason) == ("done", "survey complete")
     assert [fact.step for fact in h.facts(root, "step.completed")] == ["survey", "init"]
     assert [bool(fact.data["idea"]) for fact in h.facts(root, "run.started")] == [False, True]
     assert not h.facts(root, "run.started")[1].data["journal_lost"]

@@ -10,7 +10,7 @@ from typing import Any, TextIO, TypeAlias
 
 import attrs
 
-from gsd_core import Event, Option, safe_text
+from gsd_core import Event, Option, counted, safe_text
 
 from .activity import activity_text
 
@@ -68,6 +68,8 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
             attempt = int(data.get("attempt") or 1)
             return [Line("step", step + (f" (attempt {attempt})" if attempt > 1 else ""), Level.LOG)]
         case "step.completed":
+            if data.get("unchanged"):
+                return [Line("completed", f"{step}  no change: its files are as they were", style="green")]
             return [Line("completed", f"{step}  {commit} {data.get('subject') or ''}", style="green")]
         case "step.failed":
             return _error_lines(f"{step} failed", data["error"], Level.QUIET, "red")
@@ -139,7 +141,7 @@ def _question_lines(question: Data, command: str) -> list[Line]:
 
 def _gap_lines(data: Data) -> list[Line]:
     gaps: list[Data] = list(data["gaps"])
-    count = f"{len(gaps)} gap{'' if len(gaps) == 1 else 's'}"
+    count = counted(len(gaps), "gap")
     lines = [Line("failed", f"{count} in phase {data.get('phase')}", style="yellow")]
     lines += [Line("", f"- {gap.get('truth')}: {gap.get('reason')}") for gap in gaps[:MAX_GAPS]]
     if len(gaps) > MAX_GAPS:
@@ -151,8 +153,8 @@ def _recovery_line(data: Data) -> Line:
     processes, locks = int(data.get("processes") or 0), int(data.get("locks") or 0)
     steps: list[str] = list(data.get("lost") or ())
     done = [
-        f"ended {processes} process{'' if processes == 1 else 'es'}" if processes else "",
-        f"removed {locks} git lock{'' if locks == 1 else 's'}" if locks else "",
+        f"ended {counted(processes, 'process', 'processes')}" if processes else "",
+        f"removed {counted(locks, 'git lock')}" if locks else "",
         f"restarting {', '.join(steps)}" if steps else "",
     ]
     details = "; ".join(part for part in done if part) or "no step was interrupted"

@@ -13,7 +13,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.live import Live
 from rich.text import Text
 
-from gsd_core import Event, PhaseView
+from gsd_core import Event, PhaseView, counted
 
 from .activity import activity_text
 from .lines import Level, Line, visible
@@ -225,4 +225,4 @@ def cost_text(state: LiveState) -> str:
     """Return what the run has used so far in this process."""
     dollars = "" if state.dollars is None else f"${state.dollars:.2f}, "
     tokens = f"{state.tokens / 1000:.1f}k" if state.tokens >= 1000 else str(state.tokens)
-    return f"{dollars}{tokens} tokens, {state.calls} agent call{'' if state.calls == 1 else 's'}"
+    return f"{dollars}{tokens} tokens, {counted(state.calls, 'agent call')}"
