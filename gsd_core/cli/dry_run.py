@@ -9,12 +9,14 @@ import attrs
 
 from gsd_core.git import Git
 from gsd_core.machine.due import Due, End, Start, due
-from gsd_core.machine.state import State
+from gsd_core.machine.state import Snapshot, State
 from gsd_core.planning.model import Planning
 from gsd_core.plugins.loading import collect_settings
+from gsd_core.run.preflight import kept_idea
 from gsd_core.run.runtime import RunRequest
-from gsd_core.run.snapshot import read_project, snapshot_of
-from gsd_core.settings import CORE_SECTIONS
+from gsd_core.run.snapshot import full_snapshot, read_project
+from gsd_core.run.step_types import StepTypes, collect_step_types
+from gsd_core.settings import CORE_SECTIONS, RunSettings, bind_settings
 from gsd_core.views.next import describe_due, state_when_resumed
 from gsd_core.views.status import SCHEMA_VERSION
 
@@ -25,19 +27,39 @@ async def plan_json(request: RunRequest, *, new: bool) -> dict[str, Any]:
     """Return how the run would start, as JSON data; *new*: it would create the repository first."""
     state = request.last_run.state if request.last_run else State()
     planning = Planning() if new else await read_project(request.root, Git(request.root))
-    now = state_when_resumed(attrs.evolve(state, options=request.options), snapshot_of(planning))
+    types = collect_step_types(request.hooks)
+    snapshot = Snapshot() if new else await _snapshot(request, types, state, planning)
+    now = state_when_resumed(attrs.evolve(state, options=request.options), snapshot)
     now = attrs.evolve(now, asked={**now.asked, **request.asked})
+    titles = {one.kind: one.title for _, one in types.types}
     return {
         "schema_version": SCHEMA_VERSION,
         "project": str(request.root),
         "new_folder": new,
         "idea": request.idea and {"name": request.idea.name, "sha256": request.idea.sha256},
         "due": [
-            {**_due_json(work), "why": describe_due(work, now, planning, before=state)} for work in due(now)
+            {**_due_json(work), "why": describe_due(work, now, planning, before=state, titles=titles)}
+            for work in due(now)
         ],
         "plugins": [{"name": i.name, "status": i.status, "reason": i.reason} for i in request.plugins],
         "settings": list(_settings_json(request)),
     }
+
+
+async def _snapshot(request: RunRequest, types: StepTypes, state: State, planning: Planning) -> Snapshot:
+    """Return the files as they are now, with the steps of plugins that are due."""
+    idea = kept_idea(request.root) or request.idea
+    with bind_settings(request.settings.values):
+        return await full_snapshot(
+            state,
+            planning,
+            root=request.root,
+            git=Git(request.root),
+            settings=request.settings.of(RunSettings),
+            idea=idea.text if idea else "",
+            types=types,
+            hooks=request.hooks,
+        )
 
 
 def _due_json(work: Due) -> dict[str, str]:

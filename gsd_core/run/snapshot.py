@@ -17,7 +17,8 @@ from gsd_core.git import Git
 from gsd_core.hookspecs import ProjectInfo, gsd_write_config
 from gsd_core.journal.codec import unstructure
 from gsd_core.machine.due import starts_milestone
-from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot
+from gsd_core.machine.obsolete import why_obsolete
+from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot, State
 from gsd_core.model.step import StepSituation
 from gsd_core.planning.codebase import read_codebase
 from gsd_core.planning.handoff import read_handoff
@@ -26,9 +27,10 @@ from gsd_core.planning.survey import flaws, read_planning
 from gsd_core.planning.workstreams import PLANNING
 from gsd_core.plugins.calling import Hooks
 from gsd_core.sanitize import redact, sanitize
+from gsd_core.settings import RunSettings
 
 from .runtime import Run
-from .step_types import completed_steps, with_due_steps
+from .step_types import StepTypes, completed_steps, with_due_steps
 
 log = logging.getLogger(__name__)
 
@@ -55,36 +57,64 @@ async def observe(run: Run) -> None:
         if flaw not in flaws(run.planning.phases):  # once, not after every step
             log.warning("%s", sanitize(flaw, multiline=False))
     run.planning = evolve(planning, config=merge_config(run.proposals, planning.config))
-    files = () if run.planning.phases else await run.git.files(MAX_FILES)
-    snapshot = with_due_steps(
-        snapshot_of(run.planning),
-        run.step_types,
-        lambda phase: _situation(run, phase, files),
-        run.hooks,
+    snapshot = await full_snapshot(
+        run.state,
         run.planning,
+        root=run.root,
+        git=run.git,
+        settings=run.settings,
+        idea=run.idea.text if run.idea else "",
+        types=run.step_types,
+        hooks=run.hooks,
     )
     if snapshot != run.state.seen:
         run.record("project.observed", unstructure(snapshot))
 
 
-def _situation(run: Run, phase: PhaseView | None, files: tuple[str, ...]) -> StepSituation:
-    return StepSituation(
-        project=run.root,
-        planning=run.planning,
-        phase=phase,
-        files=files,
-        completed=completed_steps(run.state, phase.number if phase else ""),
-        depth=run.settings.depth,
-        idea=run.idea.text if run.idea else "",
-        audit=run.settings.audit,
-        close=run.settings.close_milestone or _makes_room(run),
-        workflow=run.settings.workflow,
-    )
+async def full_snapshot(
+    state: State,
+    planning: Planning,
+    *,
+    root: Path,
+    git: Git,
+    settings: RunSettings,
+    idea: str,
+    types: StepTypes,
+    hooks: Hooks,
+) -> Snapshot:
+    """Return what the machine needs to know, with the steps of plugins that are due according to them.
+
+    Raises ``ConfigError`` if a plugin cannot say whether its step is due.
+    """
+    files = () if planning.phases or not types.types else await git.files(MAX_FILES)
+    # The milestone has to be closed if the run was started for the next one.
+    makes_room = starts_milestone(state) and planning.milestone != state.milestone
+
+    def situation(phase: PhaseView | None) -> StepSituation:
+        return StepSituation(
+            project=root,
+            planning=planning,
+            phase=phase,
+            files=files,
+            completed=completed_steps(state, phase.number if phase else ""),
+            depth=settings.depth,
+            idea=idea,
+            audit=settings.audit,
+            close=settings.close_milestone or makes_room,
+            workflow=settings.workflow,
+        )
+
+    return with_due_steps(snapshot_of(planning), types, situation, hooks, planning)
 
 
-def _makes_room(run: Run) -> bool:
-    """Whether the milestone has to be closed because the run was started for the next one."""
-    return starts_milestone(run.state) and run.planning.milestone != run.state.milestone
+def drop_obsolete(run: Run) -> None:
+    """Withdraw questions that need no answer any more, and steps that were asked for and cannot be done."""
+    for key, record in run.state.inquiries.items():
+        if record.open and (why := why_obsolete(run.state, record.inquiry.step)):
+            run.record("question.withdrawn", {"key": key, "reason": why}, step=record.inquiry.step)
+    for step in run.state.asked:
+        if why := why_obsolete(run.state, step):
+            run.record("step.withdrawn", {"reason": why}, step=step)
 
 
 async def read_project(root: Path, git: Git, folder: str = PLANNING) -> Planning:
