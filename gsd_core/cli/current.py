@@ -13,6 +13,7 @@ from pathlib import Path
 import attrs
 import click
 
+from gsd_core.errors import ConfigError
 from gsd_core.git import Git
 from gsd_core.machine.state import Options, Snapshot, State
 from gsd_core.planning.model import Planning
@@ -21,9 +22,10 @@ from gsd_core.planning.workstreams import PLANNING
 from gsd_core.run.preflight import kept_idea
 from gsd_core.run.snapshot import full_snapshot, read_project, snapshot_of
 from gsd_core.run.step_types import StepTypes, collect_step_types
-from gsd_core.settings import Layer, RunSettings, bind_settings
+from gsd_core.settings import Layer, RunSettings, bind_settings, resolve
 
-from .options import parse_phases
+from .options import classes_of, parse_phases
+from .output import warn
 from .plugin_loading import Loaded, loaded_plugins
 from .project import ProjectState
 from .project_settings import run_settings, settings_without_run
@@ -88,7 +90,13 @@ def _snapshot(
     root: Path,
 ) -> Snapshot:
     idea = kept_idea(root)
-    with bind_settings(settings_without_run(loaded, root, typed).values):
+    try:
+        values = settings_without_run(loaded, root, typed).values
+    except ConfigError as error:
+        # A run would refuse them; what is due can be shown all the same.
+        warn([f"the settings of plugins are invalid, so their defaults count: {error}"])
+        values = resolve(classes_of(loaded), []).values
+    with bind_settings(values):
         return asyncio.run(
             full_snapshot(
                 state,

@@ -52,7 +52,7 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     if as_json:
         print_json(next_json(found))
         return
-    for line in next_lines(found, base_command(options)):
+    for line in next_lines(found, base_command(options), label=""):
         print_line(line)
     if not found.step and not name and planning.phases and all(phase.ticked for phase in planning.phases):
         print_line(f"archive the milestone with: {base_command(options)} milestone complete")
@@ -97,13 +97,13 @@ def next_in(current: Current, project: ProjectState, gsd: str, workstream: str =
     return attrs.evolve(found, command=resume_command(workstream) if found.step else "")
 
 
-def next_lines(found: Next, gsd: str) -> Iterator[Text]:
-    """Yield what is due, why, and the command for it."""
+def next_lines(found: Next, gsd: str, label: str = "next: ") -> Iterator[Text]:
+    """Yield what is due, why, and the command for it; *label* comes before the step."""
     if not found.step:
         yield styled(f"nothing is due: {one_line(found.reason, MAX_REASON)}")
         return
     about = styled(f": {one_line(found.reason, MAX_REASON)}")
-    yield styled("next: ").append_text(styled(found.step, "bold")).append_text(about)
+    yield styled(label).append_text(styled(found.step, "bold")).append_text(about)
     if found.question and found.reason.endswith("…"):
         yield styled(f"read the whole question with: {gsd} questions")
     yield styled(f"continue with: {found.command}")

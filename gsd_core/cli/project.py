@@ -207,9 +207,8 @@ def notes_of(root: Path, workstream: str = "") -> list[str]:
         notes.append(f"another tool waits for an answer: {first_line(question, MAX_NOTE)}")
     if handoff := read_handoff(root):
         where = ", ".join(filter(None, [f"phase {handoff.phase}" if handoff.phase else "", handoff.task]))
-        notes.append(
-            f"work was paused{f' in {where}' if where else ''} (read it in {', '.join(handoff.paths)})"
-        )
+        files = ", ".join(handoff.paths)
+        notes.append(f"work was paused{f' in {where}' if where else ''} (read it in {files})")
         said = [("before it continues", blocker) for blocker in handoff.blockers]
         said += [("noted", handoff.notes), ("to do next", handoff.next_action)]
         notes += [f"{label}: {first_line(text, MAX_NOTE)}" for label, text in said if text]

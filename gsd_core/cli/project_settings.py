@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def settings_without_run(loaded: Loaded, root: Path, typed: Layer | None = None) -> Settings:
-    """Return the settings of a run that would start now without flags; *typed* are those of an unfinished one.
+    """Return the settings of a run that would start now; *typed* are the flags of an unfinished one.
 
     Of the project's files only what *loaded* admits counts. Secrets among the values are redacted from now
     on. Raises ``ConfigError`` with all that is wrong.

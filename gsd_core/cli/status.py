@@ -37,9 +37,9 @@ STYLES = {"completed": "green", "in_progress": "cyan", "failed": "red", "skipped
 @json_flag
 @click.pass_context
 def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
-    """Show the run's phases, current step, open questions and cost, and what is due.
+    """Show the run's phases, current step, open questions and cost.
 
-    The phases are shown as their files are now.
+    Also what is due now. The phases are shown as their files are now.
     In a project with workstreams of gsd-core, also how far each of them is. A run is never in one of them.
     """
     from gsd_core.views.next import next_json

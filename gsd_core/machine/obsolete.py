@@ -1,7 +1,7 @@
 """What can no longer become due: steps of a milestone that was closed, or that nobody wants any more.
 
-Their open questions would otherwise be asked for ever, and steps that the user asked for would never leave the
-list. Only steps of plugins' kinds are judged: those of the core end with their phase.
+Otherwise their questions would stay open, and steps that the user asked for would never leave the list. Only
+steps of plugins' kinds are judged: those of the core end with their phase.
 """
 
 from __future__ import annotations

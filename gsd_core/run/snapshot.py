@@ -86,7 +86,8 @@ async def full_snapshot(
 
     Raises ``ConfigError`` if a plugin cannot say whether its step is due.
     """
-    files = () if planning.phases or not types.types else await git.files(MAX_FILES)
+    is_needed = types.types and not planning.phases and await git.is_repository()
+    files = await git.files(MAX_FILES) if is_needed else ()
     # The milestone has to be closed if the run was started for the next one.
     makes_room = starts_milestone(state) and planning.milestone != state.milestone
 
