@@ -76,6 +76,8 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
 
 def _current(ctx: click.Context, project: ProjectState, options: GlobalOptions) -> tuple[Status, Next | None]:
     """Return the status, and what is due; if the files cannot be read, the status as the run saw them."""
+    import attrs
+
     from gsd_core.errors import GsdError
 
     about = (project.state, project.history, project.holder, project.pending_answers)
@@ -95,7 +97,9 @@ def _current(ctx: click.Context, project: ProjectState, options: GlobalOptions) 
         warn([f"what is due cannot be found out: {error}" + (f" ({error.hint})" if error.hint else "")])
         return status_of(*about), None
     warn(current.missing)
-    state = current.state if project.state.lifecycle is None else project.state
+    state = project.state
+    if state.lifecycle is None:
+        state = attrs.evolve(state, options=current.state.options)
     status = status_of(state, *about[1:], snapshot=current.snapshot, measure=measure)
     return status, due
 

@@ -63,7 +63,7 @@ class Status:
     *run_status* is that of the lifecycle; it is ``none`` if only single steps were asked for so far, the last
     of which ended as *single* says. *interrupted*: the process that worked on the *current* step is gone.
     *measure* is how far the milestone is; if none is in progress, *idle* says why. *waits_for* is what has to
-    happen next; empty if nothing. *sandbox* is the one that the last process used; if it is empty, *unconfined*
+    happen next; empty if nothing. *sandbox* is the one that the last process used; if empty, *unconfined*
     says why. *assumed* are the checks that a person had to do and a policy answered, each with
     its step. *not_notified* are the services that the last notification to
     them did not reach. *pending_answers* are the ids of questions that are answered, but no run has taken
