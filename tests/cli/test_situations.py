@@ -27,7 +27,8 @@ PLANNED: dict[str, str | bytes] = {
 }
 EXECUTED = PLANNED | {"phases/01-core/01-01-SUMMARY.md": "done", "phases/01-core/01-02-SUMMARY.md": "done"}
 VERIFIED = EXECUTED | {"phases/01-core/01-VERIFICATION.md": "---\nstatus: passed\n---\n"}
-COMPLETE = {**VERIFIED, "ROADMAP.md": "- [x] **Phase 1: Core** - a\n### Phase 1: Core\n"}
+DONE_ROADMAP = "- [x] **Phase 1: Core** - a\n### Phase 1: Core\n"
+COMPLETE = {**VERIFIED, "ROADMAP.md": DONE_ROADMAP}
 CLOSED = {"PROJECT.md": "# Night Bus\n", "ROADMAP.md": "## ✅ v1.0 Night\n"}
 LISTED = Question(id="q-1", text="Which of these?\n\n- a bus\n- a tram\n", options=(Option(label="Bus"),))
 CLOSE = Question(id="q-2", text="Close v1.0?", options=(Option(label="Close it"),))
@@ -141,7 +142,7 @@ SITUATIONS: dict[str, Situation] = {
     "failed": (PLANNED, failed, False, "failed", STEP, [], 0, 0),
     "complete": (COMPLETE, finished, False, "done", None, [], 1, 2),
     "phase added": (
-        {**COMPLETE, "ROADMAP.md": COMPLETE["ROADMAP.md"] + "### Phase 2: More\n"},
+        {**COMPLETE, "ROADMAP.md": f"{DONE_ROADMAP}### Phase 2: More\n"},
         *(finished, False, "done", "2/discuss", [], 1, 2),
     ),
     "close no longer wanted": (COMPLETE, closing, False, "blocked", None, [], 1, 2),
