@@ -139,14 +139,15 @@ def _with_plugins_steps(
             began.setdefault(record.id.kind, []).append(record)
     places = {step.kind: step.before for step in phase.due}
     kinds = [kind for kind in began if kind not in CORE_KINDS]
-    found = dict(steps)
+    found: dict[str, Progress] = dict(steps)
     for kind in dict.fromkeys([*kinds, *places]):
         records = began.get(kind, [])
         before = places.get(kind) or _followed_by(records, began)
         progress = _plugins_progress(records, is_due=kind in places)
         names = list(found)
         at = names.index(before) if before in names else len(names)
-        found = {name: {**found, kind: progress}[name] for name in [*names[:at], kind, *names[at:]]}
+        with_kind: dict[str, Progress] = {**found, kind: progress}
+        found = {name: with_kind[name] for name in [*names[:at], kind, *names[at:]]}
     return found
 
 
