@@ -151,7 +151,11 @@ FACTS: dict[str, tuple[str, str]] = {
     ),
     "question.asked": ("an inquiry was asked", "inquiry, occasion, gaps, error"),
     "question.answered": ("a question was answered", "answer"),
-    "question.withdrawn": ("an inquiry no longer counts; it is asked again if it is still due", "key"),
+    "question.withdrawn": (
+        "an inquiry no longer counts; it is asked again if it is still due. *reason* is there if its step "
+        "can no longer become due",
+        "key, reason",
+    ),
     "answer.refused": ("an answer from the inbox is invalid", "answer, reason"),
     "timer.set": ("the step continues at a later time", "until, why"),
     "timer.fired": ("that time has come", ""),
@@ -162,6 +166,7 @@ FACTS: dict[str, tuple[str, str]] = {
     ),
     "branch.switched": ("the run works on that branch from now on", "branch, from, start"),
     "step.asked": ("the user asked for a step", "text"),
+    "step.withdrawn": ("a step that the user asked for can no longer be done", "reason"),
     "notice.begun": ("a notification is about to be sent; recorded so that it is sent once", "key, type"),
     "notice.sent": (
         "it was sent, or not: *ok* and *failed* are plugins, *deliveries* has the result for each service",

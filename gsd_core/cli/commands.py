@@ -103,7 +103,20 @@ COMMANDS: Mapping[str, CommandEntry] = {
 
 LOAD_PLUGINS = (
     *("run", "resume", "discuss", "plan", "execute", "verify", "debug", "quick", "map", "exec"),
-    *("gaps", "doctor", "settings", "bug-report", "trust", "plugins", "milestone"),
+    *(
+        "status",
+        "next",
+        "progress",
+        "questions",
+        "pause",
+        "gaps",
+        "doctor",
+        "settings",
+        "bug-report",
+        "trust",
+        "plugins",
+        "milestone",
+    ),
 )
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
 

@@ -9,14 +9,15 @@ import attrs
 
 from gsd_core.git import Git
 from gsd_core.machine.due import Due, End, Start, due
-from gsd_core.machine.state import State
+from gsd_core.machine.state import Snapshot, State
 from gsd_core.planning.model import Planning
 from gsd_core.plugins.loading import collect_settings
+from gsd_core.run.preflight import kept_idea
 from gsd_core.run.runtime import RunRequest
-from gsd_core.run.snapshot import MAX_FILES, read_project, situation, snapshot_of
-from gsd_core.run.step_types import StepTypes, collect_step_types, with_due_steps
+from gsd_core.run.snapshot import full_snapshot, read_project
+from gsd_core.run.step_types import StepTypes, collect_step_types
 from gsd_core.sanitize import one_line
-from gsd_core.settings import CORE_SECTIONS, RunSettings
+from gsd_core.settings import CORE_SECTIONS, RunSettings, bind_settings
 from gsd_core.views.next import describe_due, state_when_resumed
 from gsd_core.views.sentences import describe_work, what_follows
 from gsd_core.views.status import SCHEMA_VERSION
@@ -31,7 +32,13 @@ async def plan_json(request: RunRequest, *, new: bool) -> dict[str, Any]:
     state = request.last_run.state if request.last_run else State()
     planning = Planning() if new else await read_project(request.root, Git(request.root))
     types = collect_step_types(request.hooks)
-    now = await _state_at_start(request, state, planning, types, new=new)
+    snapshot = Snapshot() if new else await _snapshot(request, types, state, planning)
+    now = attrs.evolve(
+        state_when_resumed(state, snapshot),
+        options=request.options,
+        asked={**state.asked, **request.asked},
+        requested=tuple(request.asked),
+    )
     titles = {one.kind: one.title for _, one in types.types}
     work = due(now)
     return {
@@ -43,7 +50,7 @@ async def plan_json(request: RunRequest, *, new: bool) -> dict[str, Any]:
             {
                 **_due_json(one),
                 "does": describe_work(one, now, titles),
-                "why": describe_due(one, now, planning, before=state),
+                "why": describe_due(one, now, planning, before=state, titles=titles),
             }
             for one in work
         ],
@@ -54,25 +61,20 @@ async def plan_json(request: RunRequest, *, new: bool) -> dict[str, Any]:
     }
 
 
-async def _state_at_start(
-    request: RunRequest, state: State, planning: Planning, types: StepTypes, *, new: bool
-) -> State:
-    """Return the state with which the run would decide what to do first."""
-    settings: RunSettings = request.settings.of(RunSettings)
-    files = () if new or planning.phases else await Git(request.root).files(MAX_FILES)
-    snapshot = with_due_steps(
-        snapshot_of(planning),
-        types,
-        lambda phase: situation(request.root, planning, phase, state, settings, request.idea, files),
-        request.hooks,
-        planning,
-    )
-    return attrs.evolve(
-        state_when_resumed(state, snapshot),
-        options=request.options,
-        asked={**state.asked, **request.asked},
-        requested=tuple(request.asked),
-    )
+async def _snapshot(request: RunRequest, types: StepTypes, state: State, planning: Planning) -> Snapshot:
+    """Return the files as they are now, with the steps of plugins that are due."""
+    idea = kept_idea(request.root) or request.idea
+    with bind_settings(request.settings.values):
+        return await full_snapshot(
+            state,
+            planning,
+            root=request.root,
+            git=Git(request.root),
+            settings=request.settings.of(RunSettings),
+            idea=idea.text if idea else "",
+            types=types,
+            hooks=request.hooks,
+        )
 
 
 def _due_json(work: Due) -> dict[str, str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
+from rich.text import Text
 
 from gsd_core.sanitize import one_line
 
@@ -16,12 +17,10 @@ from .output import json_flag, print_json, print_line, styled, warn
 from .workstream import choose_workstream, workstream_option
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gsd_core.machine.state import Options
     from gsd_core.planning.model import Planning
     from gsd_core.views.next import Next
 
+    from .current import Current
     from .project import ProjectState
 
 MAX_REASON = 400
@@ -48,77 +47,63 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     root = planned_root(options, run=project.state.run)
     name, _ = choose_workstream(root, workstream)
     warn(notes_of(root, name))
-    planning, found = find_next(project, root, base_command(options), name)
+    planning, found = find_next(ctx, project, base_command(options), name)
     warn(flaws(planning.phases))
     if as_json:
         print_json(next_json(found))
         return
-    if not found.step:
-        print_line(f"nothing is due: {one_line(found.reason, MAX_REASON)}")
-        if not name and planning.phases and all(phase.ticked for phase in planning.phases):
-            print_line(f"archive the milestone with: {base_command(options)} milestone complete")
-        return
-    print_line(styled(found.step, "bold").append_text(styled(f": {one_line(found.reason, MAX_REASON)}")))
-    print_line(f"continue with: {found.command}")
+    for line in next_lines(found, base_command(options), label=""):
+        print_line(line)
+    if not found.step and not name and planning.phases and all(phase.ticked for phase in planning.phases):
+        print_line(f"archive the milestone with: {base_command(options)} milestone complete")
     if len(found.ready) > 1:
         print_line(f"ready: {', '.join(found.ready)}")
 
 
-def find_next(project: ProjectState, root: Path, gsd: str, workstream: str = "") -> tuple[Planning, Next]:
+def find_next(
+    ctx: click.Context, project: ProjectState, gsd: str, workstream: str = ""
+) -> tuple[Planning, Next]:
     """Return the planning files and what is due; *gsd* is how to call gsd for the project.
 
     With a *workstream*, they are its own. The run is not: it is about ``.planning`` itself.
     """
+    from gsd_core.planning.workstreams import planning_folder
+
+    from .current import read_current
+
+    current = read_current(ctx, project, planning_folder(project.root, workstream))
+    warn(current.missing)
+    return current.planning, next_in(current, project, gsd, workstream)
+
+
+def next_in(current: Current, project: ProjectState, gsd: str, workstream: str = "") -> Next:
+    """Return what is due in the *current* project."""
     import attrs
 
-    from gsd_core.machine.state import State
-    from gsd_core.planning.workstreams import planning_folder, resume_command
-    from gsd_core.run.snapshot import snapshot_of
+    from gsd_core.planning.workstreams import resume_command
     from gsd_core.views.next import next_of
 
-    planning = asyncio.run(_read(root, planning_folder(root, workstream)))
-    if workstream:
-        found = next_of(State(options=_options(root, planning)), planning, snapshot_of(planning), gsd=gsd)
-        return planning, attrs.evolve(found, command=resume_command(workstream) if found.step else "")
-    state = project.state
-    # A finished run says nothing about what is due now; its options were for what it did.
-    if state.lifecycle is None or state.closed == "done":
-        options = _options(root, planning)
-        state = attrs.evolve(state, options=options, lifecycle=options)
     found = next_of(
-        state,
-        planning,
-        snapshot_of(planning),
-        holder=project.holder,
+        current.state,
+        current.planning,
+        current.snapshot,
+        holder=None if workstream else project.holder,
         pending_answers=project.pending_answers,
         gsd=gsd,
+        titles=current.titles,
     )
-    return planning, found
+    if not workstream:
+        return found
+    return attrs.evolve(found, command=resume_command(workstream) if found.step else "")
 
 
-async def _read(root: Path, folder: str) -> Planning:
-    from gsd_core.git import Git
-    from gsd_core.planning.survey import read_planning
-    from gsd_core.run.snapshot import read_project
-
-    git = Git(root)
-    if await git.is_repository():
-        return await read_project(root, git, folder)
-    return read_planning(root, folder)
-
-
-def _options(root: Path, planning: Planning) -> Options:
-    """Return the options that a run would have, from the settings files and the environment."""
-    from gsd_core.machine.state import Options
-
-    from .options import parse_phases
-    from .project_settings import run_settings
-
-    run = run_settings(root, planning.config)
-    known = [phase.number for phase in planning.phases]
-    return Options(
-        phases=parse_phases(run.only or run.phases, known),
-        skip_verify=run.skip_verify,
-        skip_discuss=run.skip_discuss,
-        gap_rounds=run.gap_rounds,
-    )
+def next_lines(found: Next, gsd: str, label: str = "next: ") -> Iterator[Text]:
+    """Yield what is due, why, and the command for it; *label* comes before the step."""
+    if not found.step:
+        yield styled(f"nothing is due: {one_line(found.reason, MAX_REASON)}")
+        return
+    about = styled(f": {one_line(found.reason, MAX_REASON)}")
+    yield styled(label).append_text(styled(found.step, "bold")).append_text(about)
+    if found.question and found.reason.endswith("…"):
+        yield styled(f"read the whole question with: {gsd} questions")
+    yield styled(f"continue with: {found.command}")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from gsd_core.planning.handoff import Pause
 
+    from .project import ProjectState
+
 WAIT_SECONDS = 120.0
 """How long a run may take to cancel its step."""
 POLL_SECONDS = 0.1
@@ -38,7 +40,8 @@ POLL_SECONDS = 0.1
 def command(ctx: click.Context, text: tuple[str, ...], now: bool, as_json: bool) -> None:
     """Pause the active run, if any, after its step, and write a handoff: where the work is, and TEXT.
 
-    A step that waits for an answer is not waited for: the question is asked again later.
+    A step that waits for an answer is not waited for: the question is asked again later. Without TEXT, the
+    note of an earlier pause stays.
     The handoff is .planning/HANDOFF.json and .continue-here.md in the phase's folder, as GSD writes them.
     The next plan or execution gets it as context, with gsd or with GSD's own commands.
     """
@@ -63,7 +66,7 @@ def command(ctx: click.Context, text: tuple[str, ...], now: bool, as_json: bool)
         _stop(root, holder, options, now=now)
     with ProjectLock(directory):
         docs = run_settings(root, read_config(root)).commit_docs
-        pause = _pause(options, root, safe_text(" ".join(text)))
+        pause = _pause(ctx, options, root, safe_text(" ".join(text)))
         done = sum(bool(task.commit) for task in pause.tasks)
         where = pause.directory.rpartition("/")[2] or "project"
         subject = f"wip: {where} paused" + (f" at {done}/{len(pause.tasks)}" if pause.tasks else "")
@@ -92,7 +95,6 @@ def command(ctx: click.Context, text: tuple[str, ...], now: bool, as_json: bool)
 def _stop(root: Path, holder: Holder, options: GlobalOptions, *, now: bool) -> None:
     """Ask the active run to end, after its current step unless *now*, and wait until it has."""
     from gsd_core.journal.inbox import put
-    from gsd_core.views.status import current_step
 
     from .project import holder_of, journal_path, load
 
@@ -103,10 +105,7 @@ def _stop(root: Path, holder: Holder, options: GlobalOptions, *, now: bool) -> N
         data, key = ({}, f"stop {process}") if now else ({"after": "step"}, f"pause {process}")
         put(path, "stop", data, by=getpass.getuser(), key=key)
     if not now:
-        step = current_step(load(options).state)
-        waits = f"waiting until the run (pid {holder.pid}) has finished {step.id if step else 'its step'}"
-        hint = with_global_options("gsd pause --now cancels the step", options)
-        click.echo(f"{waits}; {hint}", err=True)
+        _say_what_is_waited_for(load(options), holder, options)
     latest = time.monotonic() + WAIT_SECONDS
     while (found := holder_of(root)) and (found.pid, found.since) == (holder.pid, holder.since):
         if now and time.monotonic() > latest:
@@ -115,7 +114,26 @@ def _stop(root: Path, holder: Holder, options: GlobalOptions, *, now: bool) -> N
         time.sleep(POLL_SECONDS)
 
 
-def _pause(options: GlobalOptions, root: Path, notes: str) -> Pause:
+def _say_what_is_waited_for(project: ProjectState, holder: Holder, options: GlobalOptions) -> None:
+    """Say on stderr what the pause waits for: the end of the step, unless it waits for a person itself."""
+    from gsd_core.views.status import current_step, open_questions
+
+    step = current_step(project.state)
+    waiting = [
+        asked.question.id
+        for asked in open_questions(project.state)
+        if step and asked.step == str(step.id) and asked.question.id not in project.pending_answers
+    ]
+    if step and waiting:
+        text = f"{step.id} waits for an answer to {', '.join(waiting)}; the run (pid {holder.pid}) pauses now"
+        click.echo(f"{text}, and asks again when it is resumed", err=True)
+        return
+    waits = f"waiting until the run (pid {holder.pid}) has finished {step.id if step else 'its step'}"
+    hint = with_global_options("gsd pause --now cancels the step", options)
+    click.echo(f"{waits}; {hint}", err=True)
+
+
+def _pause(ctx: click.Context, options: GlobalOptions, root: Path, notes: str) -> Pause:
     from gsd_core.git import Git
     from gsd_core.model.ids import EXECUTE, StepId
     from gsd_core.planning.handoff import Pause, TaskState, read_handoff
@@ -126,7 +144,7 @@ def _pause(options: GlobalOptions, root: Path, notes: str) -> Pause:
 
     # Whoever reads this does so later and from anywhere: this process is not running then.
     project = attrs.evolve(load(options), holder=None)
-    planning, found = find_next(project, root, "gsd")
+    planning, found = find_next(ctx, project, "gsd")
     earlier = read_handoff(root)
     step = StepId.parse(found.step) if found.step else None
     phase = planning.phase(step.phase) if step else None
@@ -150,8 +168,13 @@ def _pause(options: GlobalOptions, root: Path, notes: str) -> Pause:
             if plan
         ),
         next_action=f"{what}; continue with: {found.command}" if found.command else what,
-        notes=notes or (earlier.notes if earlier else ""),
-        questions=tuple(asked.question.text for asked in open_questions(project.state)),
+        # Another tool, or a repository, may have written the earlier note.
+        notes=notes or (safe_text(earlier.notes) if earlier else ""),
+        questions=tuple(
+            asked.question.text
+            for asked in open_questions(project.state)
+            if asked.question.id not in project.pending_answers
+        ),
         uncommitted=tuple(asyncio.run(Git(root).changed())),
         at=now().isoformat(timespec="seconds"),
     )

@@ -48,13 +48,13 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     root = planned_root(options, run=project.state.run)
     name, folder = choose_workstream(root, workstream)
     warn(notes_of(root, name))
-    planning, due = find_next(project, root, base_command(options), name)
+    planning, due = find_next(ctx, project, base_command(options), name)
     order = asyncio.run(_order(root, folder, planning))
     found = progress_of(survey(root, folder), planning, order, pending_todos(root), due)
     if as_json:
         print_json(progress_json(found))
         return
-    for line in _lines(found):
+    for line in _lines(found, base_command(options)):
         print_line(line)
 
 
@@ -67,14 +67,12 @@ async def _order(root: Path, folder: str, planning: Planning) -> dict[str, int]:
     return await git.order(f"{folder}/phases")
 
 
-def _lines(found: ProjectProgress) -> Iterator[str | Text]:
+def _lines(found: ProjectProgress, gsd: str) -> Iterator[str | Text]:
+    from .next import next_lines
+
     milestone = f", {found.survey.current}" if found.survey.current else ""
     yield styled(f"{one_line(found.name, 80) or 'project'}{milestone}", "bold")
-    done = 10 if found.percent >= 100 else found.percent // 10
-    bar = "#" * done + "-" * (10 - done)
-    phases = f"{found.complete} of {counted(len(found.phases), 'phase')} complete"
-    plans = f"{found.plans} of the {counted(found.all_plans, 'plan')} written so far executed"
-    yield f"  [{bar}] {found.percent}%  ({plans}; {phases})"
+    yield f"  {found.measure}"
     for phase in found.phases:
         done_plans = f", {phase.summaries}/{counted(phase.plans, 'plan')}" if phase.plans else ""
         status = "complete" if phase.complete else phase.status.replace("no_directory", "not started")
@@ -88,8 +86,4 @@ def _lines(found: ProjectProgress) -> Iterator[str | Text]:
     if found.todos:
         titles = "; ".join(one_line(todo.title, 60) for todo in found.todos[:SHOWN])
         yield f"{counted(len(found.todos), 'pending todo')}: {titles}"
-    if found.next.step:
-        yield f"next: {found.next.step}: {one_line(found.next.reason, 200)}"
-        yield f"continue with: {found.next.command}"
-    else:
-        yield f"nothing is due: {one_line(found.next.reason, 200)}"
+    yield from next_lines(found.next, gsd)

@@ -16,6 +16,7 @@ from gsd_core.journal.lock import owner
 from gsd_core.journal.store import Journal, damage_reported
 from gsd_core.machine.state import State
 from gsd_core.run.last_run import LastRun, read_last_run
+from gsd_core.sanitize import first_line
 from gsd_core.settings import journals_folder
 from gsd_core.trust import KnownJournals
 from gsd_core.views.status import History, Holder, fold_history
@@ -23,6 +24,7 @@ from gsd_core.views.status import History, Holder, fold_history
 from .global_options import GlobalOptions
 
 JOURNAL = "journal.db"
+MAX_NOTE = 300
 OWN_FILES = frozenset({".gsd", "gsd.toml", ".planning"})
 """What gsd itself reads or writes in a project's folder."""
 IGNORED_FILES = frozenset({".DS_Store", "Thumbs.db", "desktop.ini", ".idea", ".vscode", ".directory"})
@@ -202,12 +204,13 @@ def notes_of(root: Path, workstream: str = "") -> list[str]:
     if name := workstream or active_workstream(root):
         notes.append(f"this is the workstream {name!r}; a run of gsd works on .planning itself only")
     if question := waiting_for(root, planning_folder(root, name)):
-        notes.append(f"another tool waits for an answer: {question}")
+        notes.append(f"another tool waits for an answer: {first_line(question, MAX_NOTE)}")
     if handoff := read_handoff(root):
         where = ", ".join(filter(None, [f"phase {handoff.phase}" if handoff.phase else "", handoff.task]))
-        notes.append(f"work was paused{f' in {where}' if where else ''} ({', '.join(handoff.paths)})")
-        notes += [f"before it continues: {blocker}" for blocker in handoff.blockers]
-        notes += [f"noted: {handoff.notes}"] if handoff.notes else []
-        notes += [f"to do next: {handoff.next_action}"] if handoff.next_action else []
+        files = ", ".join(handoff.paths)
+        notes.append(f"work was paused{f' in {where}' if where else ''} (read it in {files})")
+        said = [("before it continues", blocker) for blocker in handoff.blockers]
+        said += [("noted", handoff.notes), ("to do next", handoff.next_action)]
+        notes += [f"{label}: {first_line(text, MAX_NOTE)}" for label, text in said if text]
         notes += handoff.flaws
     return notes

@@ -246,7 +246,7 @@ def check_run(options: GlobalOptions) -> Iterator[Check]:
         found = f"run {status.run} was interrupted"
         yield Check(section="project", name="run", state="warning", found=found, fix="gsd resume")
     else:
-        found = f"run {status.run}: {status.run_status}" if status.run else "no run so far"
+        found = f"run {status.run}: {status.run_status}" if status.run_status != "none" else "no run so far"
         yield Check(section="project", name="run", state="ok", found=found)
 
 

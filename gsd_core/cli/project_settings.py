@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gsd_core.settings import RunSettings, Settings
+    from gsd_core.settings import Layer, RunSettings, Settings
 
     from .plugin_loading import Loaded
 
 
-def settings_without_run(loaded: Loaded, root: Path) -> Settings:
-    """Return the settings of a run that would start now without flags.
+def settings_without_run(loaded: Loaded, root: Path, typed: Layer | None = None) -> Settings:
+    """Return the settings of a run that would start now; *typed* are the flags of an unfinished one.
 
     Of the project's files only what *loaded* admits counts. Secrets among the values are redacted from now
     on. Raises ``ConfigError`` with all that is wrong.
@@ -29,6 +29,7 @@ def settings_without_run(loaded: Loaded, root: Path) -> Settings:
     classes = classes_of(loaded)
     layers = [
         environment_layer(classes, os.environ),
+        *([typed] if typed else []),
         *project_layers(loaded, root),
         toml_layer(user_config(), str(user_config())),
     ]
@@ -56,8 +57,11 @@ def settings_that_count(loaded: Loaded, root: Path) -> tuple[Loaded, Settings, t
     return loaded, settings, tuple(ignored)
 
 
-def run_settings(root: Path, config: Mapping[str, Any]) -> RunSettings:
-    """Return the section ``run`` from the environment, the settings files and GSD's *config*."""
+def run_settings(root: Path, config: Mapping[str, Any], typed: Layer | None = None) -> RunSettings:
+    """Return the section ``run`` from the environment, the settings files and GSD's *config*.
+
+    *typed* are the flags of an unfinished run.
+    """
     from gsd_core.settings import (
         Layer,
         RunSettings,
@@ -77,8 +81,8 @@ def run_settings(root: Path, config: Mapping[str, Any]) -> RunSettings:
     layers = [
         environment_layer(classes, os.environ),
         *(
-            Layer(origin=layer.origin, sections={"run": layer.sections.get("run", {})})
-            for layer in (files[0], planning_layer(config), files[1])
+            Layer(origin=layer.origin, sections={"run": layer.sections.get("run", {})}, strict=layer.strict)
+            for layer in (*([typed] if typed else []), files[0], planning_layer(config), files[1])
         ),
     ]
     found: RunSettings = resolve(classes, layers).of(RunSettings)

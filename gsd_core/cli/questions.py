@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
@@ -15,6 +16,11 @@ from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command
 from .output import json_flag, print_json, print_line, styled
 
+if TYPE_CHECKING:
+    from gsd_core.machine.state import State
+
+    from .project import ProjectState
+
 
 @click.command("questions", cls=Command)
 @global_options
@@ -26,7 +32,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
     options = global_options_of(ctx)
     project = load(options)
-    questions = open_questions(project.state)
+    questions = open_questions(_state_now(ctx, project))
     if as_json:
         data = [question_json(asked, project.pending_answers, base_command(options)) for asked in questions]
         print_json({"schema_version": SCHEMA_VERSION, "run": project.state.run or None, "questions": data})
@@ -39,6 +45,22 @@ def command(ctx: click.Context, as_json: bool) -> None:
         if asked.question.id in project.pending_answers:
             print_line(with_global_options("answered; continue the run with: gsd resume", options))
         print_line()
+
+
+def _state_now(ctx: click.Context, project: ProjectState) -> State:
+    """Return the run's state with the files as they are now: a question may need no answer any more."""
+    import attrs
+
+    from gsd_core.errors import GsdError
+
+    if project.holder or not open_questions(project.state) or not (project.root / ".planning").is_dir():
+        return project.state
+    from .current import read_current
+
+    try:
+        return attrs.evolve(project.state, seen=read_current(ctx, project).snapshot)
+    except GsdError:
+        return project.state  # the next run reports it; the questions are readable without it
 
 
 def _lines(asked: Asked, options: GlobalOptions) -> Iterator[str | Text]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
 
+from gsd_core.exit_codes import ExitCode
 from gsd_core.model.question import answer_command
-from gsd_core.sanitize import one_line
-from gsd_core.views.phases import PhaseRow, percent
+from gsd_core.sanitize import first_line, one_line
+from gsd_core.views.phases import PhaseRow
 from gsd_core.views.status import RESUME, Status, cost_json, status_json, status_of, step_status
 
 from .commands import base_command, with_global_options
@@ -18,6 +20,11 @@ from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command
 from .output import can_show, counted, json_flag, print_json, print_line, styled, warn
 from .workstream import choose_workstream, workstream_option
+
+if TYPE_CHECKING:
+    from gsd_core.views.next import Next
+
+    from .project import ProjectState
 
 SIGNS = {"completed": "✓", "in_progress": "▸", "failed": "✗", "skipped": "-", "pending": "·"}
 ASCII_SIGNS = {"completed": "+", "in_progress": ">", "failed": "x", "skipped": "-", "pending": "."}
@@ -32,8 +39,11 @@ STYLES = {"completed": "green", "in_progress": "cyan", "failed": "red", "skipped
 def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     """Show the run's phases, current step, open questions and cost.
 
+    Also what is due now. The phases are shown as their files are now.
     In a project with workstreams of gsd-core, also how far each of them is. A run is never in one of them.
     """
+    from gsd_core.views.next import next_json
+
     from .project import load, notes_of
 
     options = global_options_of(ctx)
@@ -41,7 +51,7 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     name, _ = choose_workstream(project.root, workstream)
     warn(notes_of(project.root, name))
     streams = _workstreams(project.root, only=workstream.strip())
-    status = status_of(project.state, project.history, project.holder, project.pending_answers)
+    status, due = _current(ctx, project, options)
     if as_json:
         listed = [
             {
@@ -53,14 +63,45 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
             }
             for one, phases, complete, error in streams
         ]
-        print_json({**status_json(status, base_command(options)), "workstreams": listed})
+        found = {"next": next_json(due) if due else None, "workstreams": listed}
+        print_json({**status_json(status, base_command(options)), **found})
         return
-    for line in _lines(status, options):
+    for line in _lines(status, due, options):
         print_line(line)
     for one, phases, complete, error in streams:
         mark = " (active)" if one == name else ""
         state = one_line(error, 200) or f"{complete} of {counted(phases, 'phase')} complete"
         print_line(f"workstream {one}{mark}: {state}")
+
+
+def _current(ctx: click.Context, project: ProjectState, options: GlobalOptions) -> tuple[Status, Next | None]:
+    """Return the status, and what is due; if the files cannot be read, the status as the run saw them."""
+    import attrs
+
+    from gsd_core.errors import GsdError
+
+    about = (project.state, project.history, project.holder, project.pending_answers)
+    if not (project.root / ".planning").is_dir():
+        return status_of(*about), None
+    from gsd_core.planning.survey import survey
+    from gsd_core.views.phases import measure_of
+
+    from .current import read_current
+    from .next import next_in
+
+    try:
+        current = read_current(ctx, project)
+        measure = measure_of(survey(project.root).phases())
+        due = next_in(current, project, base_command(options))
+    except GsdError as error:
+        warn([f"what is due cannot be found out: {error}" + (f" ({error.hint})" if error.hint else "")])
+        return status_of(*about), None
+    warn(current.missing)
+    state = project.state
+    if state.lifecycle is None:
+        state = attrs.evolve(state, options=current.state.options)
+    status = status_of(state, *about[1:], snapshot=current.snapshot, measure=measure)
+    return status, due
 
 
 def _workstreams(root: Path, *, only: str) -> list[tuple[str, int, int, str]]:
@@ -80,44 +121,85 @@ def _workstreams(root: Path, *, only: str) -> list[tuple[str, int, int, str]]:
     return found
 
 
-def _lines(status: Status, options: GlobalOptions) -> Iterator[str | Text]:
+def _lines(status: Status, due: Next | None, options: GlobalOptions) -> Iterator[str | Text]:
     if status.run_status == "none":
-        yield with_global_options("no run yet in this project; start one with: gsd run IDEA", options)
-        return
-    idea = f" of {status.idea}" if status.idea else ""
-    exit_code = "" if status.exit is None else f", exit code {status.exit}"
-    about = f"  run {status.run}{idea}{exit_code}, {percent(status.phases)}% done"
-    yield styled(status.run_status, "bold").append_text(styled(about))
-    if status.reason:
-        from gsd_core.run.notes import with_notes  # slow to import, and `--help` does not need it
-
-        yield f"  {with_global_options(one_line(with_notes(status.reason, status.notes), 700), options)}"
+        start = "" if due else "; start one with: gsd run IDEA"
+        yield with_global_options(f"no run yet in this project{start}", options)
+    else:
+        yield from _run_lines(status, options)
+    if status.single:
+        about = one_line(status.single.reason, 200)
+        yield f"  last single step: {status.single.outcome}, exit code {status.single.exit}: {about}"
     if status.holder:
         yield f"  active process: pid {status.holder.pid} on {status.holder.host} since {status.holder.since}"
-    sandbox = status.sandbox or f"none ({one_line(status.unconfined, 200)})".removesuffix(" ()")
-    yield f"  sandbox: {sandbox}"
+    if status.run_status != "none":
+        yield _sandbox_line(status)
+    if status.idle:
+        yield f"  {one_line(status.idle, 200)}"
+    if status.measure.phases:
+        yield f"  {status.measure}"
     yield from _phase_lines(status)
+    yield from _step_lines(status)
+    for step_id, assumed in status.assumed:
+        yield f"assumed, nobody looked ({step_id}): {first_line(assumed.text, 120)}"
+    for service in status.not_notified:
+        times = counted(service.count, "notification")
+        yield f"not notified: {one_line(service.service, 120)}: {one_line(service.reason, 200)} ({times})"
+    yield from _question_lines(status, options)
+    if status.run:
+        yield _cost_line(status)
+    yield from _last_lines(status, due, options)
+
+
+def _run_lines(status: Status, options: GlobalOptions) -> Iterator[str | Text]:
+    idea = f" of {status.idea}" if status.idea else ""
+    exit_code = "" if status.exit is None else f", exit code {status.exit}"
+    yield styled(status.run_status, "bold").append_text(styled(f"  run {status.run}{idea}{exit_code}"))
+    if not status.reason:
+        return
+    from gsd_core.run.notes import with_notes  # slow to import, and `--help` does not need it
+
+    reason = status.reason
+    if status.exit == ExitCode.QUESTION:
+        # The commands that follow in it are those for another folder, or another question.
+        reason = reason.partition(": ")[0]
+    yield f"  {with_global_options(one_line(with_notes(reason, status.notes), 700), options)}"
+
+
+def _sandbox_line(status: Status) -> str:
+    sandbox = status.sandbox or f"none ({one_line(status.unconfined, 200)})".removesuffix(" ()")
+    return f"  sandbox: {sandbox}"
+
+
+def _step_lines(status: Status) -> Iterator[str]:
     if step := status.current:
         until = f" until {step.until.isoformat(timespec='seconds')}" if step.until else ""
         yield f"step {step.id}: {step_status(status)}{until}, attempt {step.attempt}"
         if step.until and step.failure:
             yield f"  because of: {one_line(step.failure.message, 200)}"
-    for step_id, assumed in status.assumed:
-        yield f"assumed, nobody looked ({step_id}): {one_line(assumed.text, 120)}"
-    for service in status.not_notified:
-        times = counted(service.count, "notification")
-        yield f"not notified: {one_line(service.service, 120)}: {one_line(service.reason, 200)} ({times})"
+
+
+def _question_lines(status: Status, options: GlobalOptions) -> Iterator[str]:
     for asked in status.questions:
-        yield f"? {one_line(asked.question.text, 120)}"
+        text = first_line(asked.question.text, 120)
+        yield f"? {text}"
+        if text.endswith("…"):
+            yield f"  read all of it with: {base_command(options)} questions"
         if asked.question.id in status.pending_answers:
             yield with_global_options(f"  answered; continue the run with: {RESUME}", options)
         else:
             yield f"  answer with: {answer_command(asked.question, base_command(options))}"
-    yield _cost_line(status)
-    if status.waits_for == RESUME:
-        yield with_global_options(f"continue with: {RESUME}", options)
-    elif status.waits_for:
-        yield f"waiting for {status.waits_for}"
+
+
+def _last_lines(status: Status, due: Next | None, options: GlobalOptions) -> Iterator[str | Text]:
+    """Yield what the project waits for: a person, the step that is running, or a command."""
+    from .next import next_lines
+
+    if status.waits_for and (status.waits_for != RESUME or due is None):
+        resume = with_global_options(f"continue with: {RESUME}", options)
+        yield resume if status.waits_for == RESUME else f"waiting for {status.waits_for}"
+    elif due and not status.holder:
+        yield from next_lines(due, base_command(options))
 
 
 def _phase_lines(status: Status) -> Iterator[Text]:
@@ -135,10 +217,11 @@ def _details(row: PhaseRow, signs: dict[str, str]) -> str:
         return "  (not in range)"
     if row.status in ("completed", "pending"):
         return ""
+    doubted = ", marked as complete in ROADMAP.md" if row.doubted else ""
     steps = " ".join(f"{name} {signs[status]}" for name, status in row.steps.items())
     plans = f", {row.plans_done}/{counted(row.plans, 'plan')}" if row.plans else ""
     rounds = f", gap round {row.gap_rounds}" if row.gap_rounds else ""
-    return f"  ({steps}{plans}{rounds})"
+    return f"  ({steps}{plans}{rounds}{doubted})"
 
 
 def _cost_line(status: Status) -> str:

@@ -48,6 +48,7 @@ from gsd_core.model.ids import COMPLETE, DISCUSS, EXECUTE, INIT, PLAN, VERIFY, S
 from gsd_core.model.question import Inquiry
 
 from .claims import is_believed, is_executed, is_stale, is_verified, standing
+from .obsolete import MILESTONE_STEPS, why_obsolete
 from .state import (
     LOST_IN_A_ROW,
     Allowance,
@@ -66,9 +67,6 @@ END = "end"
 
 CLOSE = "close"
 """The kind of the step that archives a milestone; after it, a project without phases is as it should be."""
-
-OF_THE_MILESTONE = ("audit", CLOSE)
-"""Steps about a milestone as a whole."""
 
 REPEATS = 3
 """If a step that was completed this often is due once more, a human is asked.
@@ -183,12 +181,14 @@ def _is_urgent(state: State, step: str) -> bool:
     """
     if state.options.only_asked:
         return step in state.requested
-    return StepId.parse(step).kind not in OF_THE_MILESTONE
+    return StepId.parse(step).kind not in MILESTONE_STEPS
 
 
 def _failed(state: State) -> Iterator[Due]:
     for step, record in state.steps.items():
         if record.id.phase in state.skipped or (state.options.only_asked and step not in state.requested):
+            continue
+        if why_obsolete(state, step):
             continue
         if record.status == "failed":
             yield Escalate(step=step, cause="failed", failure=record.failure, generation=record.generation)

@@ -79,6 +79,7 @@ def _run_opened(state: State, fact: Fact, structure: Structure) -> State:
         },
         closed=None,
         closed_before=_closing(state),
+        asked_end=state.asked_end if options.only_asked else None,
         exit=0,
         reason="",
         notes=(),
@@ -99,9 +100,9 @@ def _run_closed(state: State, fact: Fact, _: Structure) -> State:
         notes=tuple(fact.data.get("notes") or ()),
     )
     if state.options.only_asked:
-        # The lifecycle is where it was before.
-        end = state.closed_before or evolve(end, outcome="stopped")
-        state = evolve(state, options=state.lifecycle or Options())
+        # The lifecycle is where it was before, which may be nowhere.
+        state = evolve(state, asked_end=end, options=state.lifecycle or Options())
+        end = state.closed_before or Closing(outcome="stopped")
     return evolve(state, closed=end.outcome, exit=end.exit, reason=end.reason, notes=end.notes)
 
 
@@ -109,6 +110,8 @@ def _closing(state: State) -> Closing | None:
     """Return how the lifecycle was left; a process that only did what it was asked to changed nothing."""
     if state.closed is None:
         return state.closed_before if state.options.only_asked else None
+    if state.lifecycle is None:
+        return None
     return Closing(outcome=state.closed, exit=state.exit, reason=state.reason, notes=state.notes)
 
 
@@ -128,6 +131,10 @@ def _control_asked(state: State, fact: Fact, _: Structure) -> State:
 def _step_asked(state: State, fact: Fact, _: Structure) -> State:
     asked = {**state.asked, fact.step: fact.data.get("text", "")}
     return evolve(state, asked=asked, requested=(*state.requested, fact.step))
+
+
+def _step_withdrawn(state: State, fact: Fact, _: Structure) -> State:
+    return evolve(state, asked={step: text for step, text in state.asked.items() if step != fact.step})
 
 
 def _no_longer_asked(state: State, step: str) -> State:
@@ -363,6 +370,7 @@ _HANDLERS: dict[str, Fold] = {
     "project.observed": _project_observed,
     "control.asked": _control_asked,
     "step.asked": _step_asked,
+    "step.withdrawn": _step_withdrawn,
     "attempt.started": _attempt_started,
     "attempt.lost": _attempt_lost,
     "attempt.failed": _attempt_failed,

@@ -222,7 +222,8 @@ class State:
     words; *answered* are those done since the run was opened, *requested* those that this process was asked
     for. *lifecycle* are the options of
     the last process that did more than such steps, ``None`` if none has, and *closed_before* is how the last
-    of them before this one left the run. *seq* is the last fact that was folded.
+    of them before this one left the run. *asked_end* is how the last process ended that did only such steps,
+    ``None`` if the lifecycle continued since. *seq* is the last fact that was folded.
     """
 
     run: str = ""
@@ -255,7 +256,17 @@ class State:
     requested: tuple[str, ...] = ()
     lifecycle: Options | None = None
     closed_before: Closing | None = None
+    asked_end: Closing | None = None
     seq: int = 0
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the lifecycle was begun and is not done; steps that were asked for are no part of it."""
+        if self.lifecycle is None:
+            return False
+        if self.closed is None and self.options.only_asked and self.closed_before:
+            return self.closed_before.outcome != "done"
+        return self.closed != "done"
 
     def of(self, kind: str, phase: str) -> tuple[StepRecord, ...]:
         """Return the records of a phase's steps of one kind, by round."""

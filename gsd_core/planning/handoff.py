@@ -19,6 +19,7 @@ import attrs
 from gsd_core.errors import PlanningError
 from gsd_core.files import list_below, read_below
 from gsd_core.model.ids import normal_phase
+from gsd_core.sanitize import first_line
 
 from .frontmatter import read_frontmatter, scalar
 from .markdown import document, inline, paragraphs, prose, read_text
@@ -28,7 +29,7 @@ HANDOFF = ".planning/HANDOFF.json"
 CONTINUE = ".continue-here.md"
 WAITING = (".gsd/WAITING.json", ".planning/WAITING.json")
 MAX_BYTES = 200_000
-MAX_SHOWN = 300
+MAX_QUESTION = 200
 _PARTS = ("current_state", "completed_work", "remaining_work", "decisions_made", "blockers", "context")
 _NUMBER = re.compile(r"\d+[A-Za-z]?(?:\.\d+)*")
 
@@ -39,7 +40,7 @@ class Handoff:
 
     *phase* is empty if they name none. *blockers* include what a human has to do first, and jobs that
     were running. *flaws* are files
-    that cannot be read as what they should be.
+    that cannot be read as what they should be. The texts are as they are in the files, with all their lines.
     """
 
     paths: tuple[str, ...]
@@ -110,8 +111,8 @@ def read_handoff(root: Path) -> Handoff | None:
         text="\n\n".join(texts),
         phase=normal_phase(number[0]) if number else "",
         task=f"task {task} of {total}" if isinstance(task, int) and isinstance(total, int) and total else "",
-        next_action=_shown(data.get("next_action")) or _shown(next_action),
-        notes=_shown(data.get("context_notes")),
+        next_action=_text(data.get("next_action")) or _text(next_action),
+        notes=_text(data.get("context_notes")),
         blockers=tuple(_blockers(data)),
         flaws=tuple(flaws),
     )
@@ -135,9 +136,8 @@ def _element(text: str, name: str) -> str:
     return match[1] if match else ""
 
 
-def _shown(value: object) -> str:
-    text = " ".join(value.split()) if isinstance(value, str) else ""
-    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
+def _text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""
 
 
 def _blockers(data: dict[str, Any]) -> Iterator[str]:
@@ -145,14 +145,14 @@ def _blockers(data: dict[str, Any]) -> Iterator[str]:
         items: object = data.get(key)
         for item in cast("list[object]", items)[:50] if isinstance(items, list) else ():
             said = cast("dict[str, object]", item).get(field) if isinstance(item, dict) else item
-            if text := _shown(said):
+            if text := _text(said):
                 yield text
     jobs: object = data.get("async_jobs")
     for job in cast("list[object]", jobs)[:50] if isinstance(jobs, list) else ():
         # GSD says to look at them first: what they make may be taken for missing work.
         about = cast("dict[str, object]", job) if isinstance(job, dict) else {}
-        if name := _shown(about.get("job_id")) or _shown(about.get("manifest")):
-            yield f"the job {name} was {_shown(about.get('status')) or 'started'}: look at its result"
+        if name := _text(about.get("job_id")) or _text(about.get("manifest")):
+            yield f"the job {name} was {_text(about.get('status')) or 'started'}: look at its result"
 
 
 def waiting_for(root: Path, folder: str = ".planning") -> str:
@@ -168,7 +168,7 @@ def waiting_for(root: Path, folder: str = ".planning") -> str:
         if isinstance(data, dict):
             found = cast("dict[str, object]", data)
             if found.get("status") == "waiting":
-                return _shown(found.get("question")) or "a decision"
+                return _text(found.get("question")) or "a decision"
     return ""
 
 
@@ -206,6 +206,12 @@ def render_handoff(pause: Pause) -> dict[str, str]:
     }
 
 
+def _asked(question: str) -> str:
+    """Return a question as an item of a list: its first line, and where the rest is."""
+    line = first_line(question, MAX_QUESTION)
+    return f"- {inline(line)}{' (read all of it with: gsd questions)' if line.endswith('…') else ''}"
+
+
 def _continue_here(pause: Pause, done: Sequence[TaskState], left: Sequence[TaskState]) -> str:
     about = f"plan {pause.plan} of phase {pause.phase}" if pause.plan else f"phase {pause.phase}"
     name = pause.directory.rpartition("/")[2] or pause.phase
@@ -217,7 +223,7 @@ def _continue_here(pause: Pause, done: Sequence[TaskState], left: Sequence[TaskS
         "completed_work": "\n".join(f"- Task {one.number}: {inline(one.name)} - Done" for one in done),
         "remaining_work": "\n".join(f"- Task {one.number}: {inline(one.name)}" for one in left),
         "decisions_made": "",
-        "blockers": "\n".join(f"- {inline(question)}" for question in pause.questions),
+        "blockers": "\n".join(map(_asked, pause.questions)),
         "context": paragraphs(pause.notes),
     }
     front = [

@@ -31,7 +31,7 @@ from .phase_edits import take_requests
 from .questions import POLL, ask, take_answers
 from .recovery import settle
 from .runtime import Run
-from .snapshot import note_edited_plans, observe
+from .snapshot import drop_obsolete, note_edited_plans, observe
 from .step import run_step
 
 
@@ -44,6 +44,7 @@ async def loop(run: Run) -> End:
         # the files on disk, not a remembered state, decide which postconditions hold.
         await observe(run)
         note_edited_plans(run)
+        drop_obsolete(run)
         item = due(run.state)[0]
         end: End | None = None
         match item:

@@ -31,7 +31,7 @@ def milestone_to_start(root: Path, idea: Idea | None, state: State, kept: Idea |
     planning = read_planning(root)
     if planning.idle:
         return next_version(root) if planning.idle.endswith(NONE_IN_PROGRESS) else ""
-    if not planning.phases or (state.run and state.closed != "done"):
+    if not planning.phases or state.unfinished:
         return ""
     complete = all(standing(state, phase) != "open" for phase in snapshot_of(planning).phases)
     return next_version(root) if complete else ""

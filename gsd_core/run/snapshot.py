@@ -17,8 +17,9 @@ from gsd_core.git import Git
 from gsd_core.hookspecs import ProjectInfo, gsd_write_config
 from gsd_core.journal.codec import unstructure
 from gsd_core.machine.due import starts_milestone
+from gsd_core.machine.obsolete import why_obsolete
 from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot, State
-from gsd_core.model.step import Idea, StepSituation
+from gsd_core.model.step import StepSituation
 from gsd_core.planning.codebase import read_codebase
 from gsd_core.planning.handoff import read_handoff
 from gsd_core.planning.model import PhaseView, Planning
@@ -29,7 +30,7 @@ from gsd_core.sanitize import redact, sanitize
 from gsd_core.settings import RunSettings
 
 from .runtime import Run
-from .step_types import completed_steps, with_due_steps
+from .step_types import StepTypes, completed_steps, with_due_steps
 
 log = logging.getLogger(__name__)
 
@@ -56,46 +57,65 @@ async def observe(run: Run) -> None:
         if flaw not in flaws(run.planning.phases):  # once, not after every step
             log.warning("%s", sanitize(flaw, multiline=False))
     run.planning = evolve(planning, config=merge_config(run.proposals, planning.config))
-    files = () if run.planning.phases else await run.git.files(MAX_FILES)
-    snapshot = with_due_steps(
-        snapshot_of(run.planning),
-        run.step_types,
-        lambda phase: _situation(run, phase, files),
-        run.hooks,
+    snapshot = await full_snapshot(
+        run.state,
         run.planning,
+        root=run.root,
+        git=run.git,
+        settings=run.settings,
+        idea=run.idea.text if run.idea else "",
+        types=run.step_types,
+        hooks=run.hooks,
     )
     if snapshot != run.state.seen:
         run.record("project.observed", unstructure(snapshot))
 
 
-def _situation(run: Run, phase: PhaseView | None, files: tuple[str, ...]) -> StepSituation:
-    return situation(run.root, run.planning, phase, run.state, run.settings, run.idea, files)
-
-
-def situation(
-    root: Path,
-    planning: Planning,
-    phase: PhaseView | None,
+async def full_snapshot(
     state: State,
+    planning: Planning,
+    *,
+    root: Path,
+    git: Git,
     settings: RunSettings,
-    idea: Idea | None,
-    files: tuple[str, ...],
-) -> StepSituation:
-    """Return what plugins are told when they are asked whether their steps are due."""
-    # A run that was started for the next milestone closes the one before it.
+    idea: str,
+    types: StepTypes,
+    hooks: Hooks,
+) -> Snapshot:
+    """Return what the machine needs to know, with the steps of plugins that are due according to them.
+
+    Raises ``ConfigError`` if a plugin cannot say whether its step is due.
+    """
+    is_needed = types.types and not planning.phases and await git.is_repository()
+    files = await git.files(MAX_FILES) if is_needed else ()
+    # The milestone has to be closed if the run was started for the next one.
     makes_room = starts_milestone(state) and planning.milestone != state.milestone
-    return StepSituation(
-        project=root,
-        planning=planning,
-        phase=phase,
-        files=files,
-        completed=completed_steps(state, phase.number if phase else ""),
-        depth=settings.depth,
-        idea=idea.text if idea else "",
-        audit=settings.audit,
-        close=settings.close_milestone or makes_room,
-        workflow=settings.workflow,
-    )
+
+    def situation(phase: PhaseView | None) -> StepSituation:
+        return StepSituation(
+            project=root,
+            planning=planning,
+            phase=phase,
+            files=files,
+            completed=completed_steps(state, phase.number if phase else ""),
+            depth=settings.depth,
+            idea=idea,
+            audit=settings.audit,
+            close=settings.close_milestone or makes_room,
+            workflow=settings.workflow,
+        )
+
+    return with_due_steps(snapshot_of(planning), types, situation, hooks, planning)
+
+
+def drop_obsolete(run: Run) -> None:
+    """Withdraw questions that need no answer any more, and steps that were asked for and cannot be done."""
+    for key, record in run.state.inquiries.items():
+        if record.open and (why := why_obsolete(run.state, record.inquiry.step)):
+            run.record("question.withdrawn", {"key": key, "reason": why}, step=record.inquiry.step)
+    for step in run.state.asked:
+        if why := why_obsolete(run.state, step):
+            run.record("step.withdrawn", {"reason": why}, step=step)
 
 
 async def read_project(root: Path, git: Git, folder: str = PLANNING) -> Planning:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from .known import register_secrets as register_secrets
 from .redaction import REDACTED as REDACTED
 from .redaction import find_secrets as find_secrets
+from .redaction import first_line as first_line
 from .redaction import one_line as one_line
 from .redaction import redact as redact
 from .redaction import redact_data as redact_data

@@ -81,6 +81,13 @@ def one_line(text: str, width: int) -> str:
     return line[: width - 1] + "…" if width > 0 else ""
 
 
+def first_line(text: str, width: int) -> str:
+    """Return the first line of *text* as :func:`one_line` does; it ends with "…" if that is not all."""
+    lines = [line for line in safe_text(text).splitlines() if line.strip()]
+    first = one_line(lines[0], width) if lines else ""
+    return f"{first} …" if len(lines) > 1 and not first.endswith("…") else first
+
+
 MIN_SECRET = 16
 """A shorter key of JSON data is a name."""
 

@@ -252,4 +252,5 @@ _SUMMARIES: dict[str, Callable[[Data], str]] = {
     "control.asked": _control,
     "branch.switched": lambda data: f"{data['branch']} (before: {data['from'] or 'detached HEAD'})",
     "step.asked": lambda data: str(data["text"]),
+    "step.withdrawn": lambda data: str(data["reason"]),
 }

@@ -7,13 +7,14 @@ planning files alone.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import attrs
 
-from gsd_core.machine.claims import is_stale
+from gsd_core.machine.claims import claims_at_opening, is_stale
 from gsd_core.machine.due import (
     ApplyResult,
     AskAgain,
@@ -29,12 +30,14 @@ from gsd_core.machine.due import (
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import Options, PhaseSnapshot, Snapshot, State, StepRecord
 from gsd_core.model.counts import counted
-from gsd_core.model.ids import INIT, StepId
+from gsd_core.model.ids import CORE_KINDS, INIT, StepId
 from gsd_core.model.question import Question, answer_command
 from gsd_core.planning.model import PhaseView, Planning
+from gsd_core.sanitize import first_line
 
 from .status import RESUME, SCHEMA_VERSION, Holder, current_step, open_questions
 
+MAX_QUESTION = 200
 _SCORE = re.compile(r"(\d+)\s*/\s*(\d+)")
 
 
@@ -42,12 +45,14 @@ _SCORE = re.compile(r"(\d+)\s*/\s*(\d+)")
 class Next:
     """The step that is due, by its id in the journal; *step* is empty if nothing is.
 
-    *reason* says why, *command* what to type. *ready* are the steps that could begin now, *step* first.
+    *reason* says why, *command* what to type. *question* is the id of the one that the step waits for; of its
+    text *reason* has the first line. *ready* are the steps that could begin now, *step* first.
     """
 
     step: str = ""
     reason: str = ""
     command: str = ""
+    question: str = ""
     ready: tuple[str, ...] = ()
 
 
@@ -59,17 +64,21 @@ def next_of(
     holder: Holder | None = None,
     pending_answers: frozenset[str] = frozenset(),
     gsd: str = "gsd",
+    titles: Mapping[str, str] | None = None,
 ) -> Next:
     """Return what is due in a project whose last run has *state*, and whose files are *planning* now.
 
-    *holder* is the process that runs in the project; *gsd* is how to call gsd for the project.
+    *holder* is the process that runs in the project; *gsd* is how to call gsd for the project. *titles*
+    describe the kinds of steps that plugins add.
     """
     active = current_step(state) if holder else None
     if holder and active and not _open_question(state, str(active.id), pending_answers):
         name = str(active.id)
         reason = f"it is running now (pid {holder.pid} on {holder.host})"
         return Next(step=name, reason=reason, command=f"{gsd} status", ready=(name,))
-    now = state_when_resumed(state, snapshot)
+    # A process that works does not start over what failed: a person may have been asked about that.
+    works = holder is not None and state.closed is None
+    now = attrs.evolve(state, seen=snapshot) if works else state_when_resumed(state, snapshot)
     work = due(now)
     first = work[0]
     if isinstance(first, End):
@@ -77,10 +86,18 @@ def next_of(
     step = str(first.step)
     if first.step == StepId(kind=INIT) and not state.idea and isinstance(first, Start):
         return Next(step=step, reason="the project has no idea yet", command=f"{gsd} run IDEA")
-    reason, command = describe_due(first, now, planning, before=state), _command(state, first, gsd)
-    if question := _open_question(state, step, pending_answers):
-        reason, command = f"it waits for an answer: {question.text}", answer_command(question, gsd)
-    return Next(step=step, reason=reason, command=command, ready=_ready(now, work))
+    reason = describe_due(first, now, planning, before=state, titles=titles)
+    command = f"{gsd} status" if holder else _command(state, first, gsd)
+    question = _open_question(now, step, pending_answers)
+    if question:
+        reason, command = _waits_for(question), answer_command(question, gsd)
+    return Next(
+        step=step,
+        reason=reason,
+        command=command,
+        question=question.id if question else "",
+        ready=_ready(now, work),
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -99,17 +116,20 @@ class _Opened:
 
 def state_when_resumed(state: State, snapshot: Snapshot) -> State:
     """Return *state* with the files as they are now, and as the next process of the run would have it."""
-    state = attrs.evolve(state, seen=snapshot)
     if not state.run:
-        return state
+        return attrs.evolve(state, seen=snapshot)
+    interrupted = any(record.status == "running" for record in state.steps.values())
     opened: Any = _Opened(
         run=state.run,
         epoch=state.epoch + 1,
         at=state.last_at,
         seq=state.seq,
-        data={"options": state.lifecycle or Options()},
+        data={
+            "options": state.lifecycle or Options(),
+            "claims": claims_at_opening(state, snapshot, interrupted=interrupted),
+        },
     )
-    return fold(state, [opened], lambda value, _: value)
+    return fold(attrs.evolve(state, seen=snapshot), [opened], lambda value, _: value)
 
 
 def _open_question(state: State, step: str, pending_answers: frozenset[str]) -> Question | None:
@@ -135,12 +155,43 @@ def _ready(state: State, work: Sequence[Due]) -> tuple[str, ...]:
 
 
 def _command(state: State, work: Due, gsd: str) -> str:
-    """Return the command that does *work*: the unfinished run continues, else a run of that phase begins."""
-    if state.run and state.closed != "done":
+    """Return the command that does *work*: the unfinished run continues, else a run of that phase begins.
+
+    A step that the user asked for is asked for once more: ``gsd resume`` would do more than that.
+    """
+    step = _id_of(work)
+    if (words := state.asked.get(str(step))) is not None and (again := _again(step, words)):
+        return f"{gsd} {again}"
+    if state.run and (state.unfinished or str(step) in state.asked):
         return RESUME.replace("gsd", gsd, 1)
-    number = _id_of(work).phase
+    number = step.phase
     # Only a number can be given to --phases: 2-01 is a range there.
     return f"{gsd} run --phases {number}" if re.fullmatch(r"[\d.]+[A-Z]?", number) else f"{gsd} run"
+
+
+def _again(step: StepId, words: str) -> str:
+    """Return the command that asks for *step* again, without ``gsd``; empty if it cannot be typed."""
+    if len(words) > MAX_QUESTION or not words.isprintable():
+        return ""
+    full = "--full " if words.startswith("--full ") else ""
+    quoted = shlex.quote(words.removeprefix("--full "))
+    match step.kind:
+        case "plan":
+            return f"plan {step.phase}{' --gaps' if step.round else ''}"
+        case "discuss" | "execute" | "verify":
+            return f"{step.kind} {step.phase}"
+        case "survey":
+            return "map"
+        case "audit":
+            return "milestone audit"
+        case "close":
+            return "milestone complete"
+        case "quick":
+            return f"quick {full}{quoted}"
+        case "debug":
+            return f"debug {quoted}"
+        case _:
+            return ""
 
 
 def _id_of(work: Due) -> StepId:
@@ -154,11 +205,16 @@ def _phase(state: State, work: Due) -> PhaseSnapshot | None:
 
 
 def describe_due(
-    work: Due, state: State, planning: Planning | None = None, *, before: State | None = None
+    work: Due,
+    state: State,
+    planning: Planning | None = None,
+    *,
+    before: State | None = None,
+    titles: Mapping[str, str] | None = None,
 ) -> str:
     """Return in plain words why *work* is due; *before* is the run's state when its last process ended.
 
-    *planning* adds details that the state does not have.
+    *planning* adds details that the state does not have, and *titles* those of plugins' kinds of steps.
     """
     step = "" if isinstance(work, End) else str(work.step)
     record = (before or state).steps.get(step)
@@ -170,14 +226,18 @@ def describe_due(
         case Settle():
             return f"attempt {work.attempt} was interrupted"
         case AskAgain():
-            return f"it waits for an answer: {work.inquiry.questions[0].text}"
+            return _waits_for(work.inquiry.questions[0])
         case Wait():
             return f"it failed for now, and is tried again at {work.until.isoformat(timespec='seconds')}"
         case Escalate():
             return _describe_escalation(work)
         case Start():
             again = _describe_earlier_attempt(record)
-            return "; ".join(filter(None, [again, _describe_start(work, state, planning)]))
+            return "; ".join(filter(None, [again, _describe_start(work, state, planning, titles or {})]))
+
+
+def _waits_for(question: Question) -> str:
+    return f"it waits for an answer: {first_line(question.text, MAX_QUESTION)}"
 
 
 def _describe_earlier_attempt(record: StepRecord | None) -> str:
@@ -199,15 +259,21 @@ def _describe_escalation(work: Escalate) -> str:
             return f"{counted(len(work.gaps), 'gap')} left after the last round, and a person decides"
 
 
-def _describe_start(work: Start, state: State, planning: Planning | None) -> str:
-    phase = state.seen.phase(work.step.phase) if state.seen else None
+def _describe_start(work: Start, state: State, planning: Planning | None, titles: Mapping[str, str]) -> str:
+    kind = work.step.kind
     if (words := state.asked.get(str(work.step))) is not None:
+        if str(work.step) not in state.requested:
+            return "you asked for it, and it is not done"
         about = words.removeprefix("--full ")
         return f"you asked for it: {about}" if about else "you asked for it"
+    if kind not in CORE_KINDS:
+        title = titles.get(kind, "")
+        return f"a plugin's step is due: {title}" if title else f"the step {kind} of a plugin is due"
+    phase = state.seen.phase(work.step.phase) if state.seen else None
     if phase is None:
         return _describe_start_without_phase(work, state)
     view = planning.phase(phase.number) if planning else None
-    match work.step.kind:
+    match kind:
         case "discuss":
             return "no decisions are recorded yet, and no plan exists"
         case "plan":
@@ -220,8 +286,7 @@ def _describe_start(work: Start, state: State, planning: Planning | None) -> str
         case "complete":
             skipped = state.options.skip_verify and phase.verdict != "passed"
             return "all plans are executed, and verification is skipped" if skipped else "verification passed"
-        case kind:
-            return f"{kind} is due"
+    return f"{kind} is due"
 
 
 def _describe_start_without_phase(work: Start, state: State) -> str:
@@ -269,5 +334,6 @@ def next_json(found: Next) -> dict[str, Any]:
         "plan": (step.detail or None) if step else None,
         "reason": found.reason,
         "command": found.command or None,
+        "question": found.question or None,
         "ready": list(found.ready),
     }

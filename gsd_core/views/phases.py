@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import attrs
 
 from gsd_core.machine.claims import is_stale, standing
 from gsd_core.machine.due import in_range
-from gsd_core.machine.state import PhaseSnapshot, State, StepRecord, gap_rounds
-from gsd_core.model.ids import phase_order
+from gsd_core.machine.state import PhaseSnapshot, Snapshot, State, StepRecord, gap_rounds
+from gsd_core.model.ids import CORE_KINDS, phase_order
+
+if TYPE_CHECKING:
+    from gsd_core.planning.survey import Surveyed
 
 Progress: TypeAlias = Literal["pending", "in_progress", "completed", "failed", "skipped"]
 StepName: TypeAlias = Literal["discuss", "plan", "execute", "verify"]
@@ -19,24 +22,83 @@ STEPS: tuple[StepName, ...] = ("discuss", "plan", "execute", "verify")
 
 
 @attrs.frozen(kw_only=True)
+class Measure:
+    """How far a milestone is, by its files: its *phases*, those that ROADMAP.md marks as *complete*, its
+    written *plans*, and those that are *executed*."""
+
+    phases: int = 0
+    complete: int = 0
+    plans: int = 0
+    executed: int = 0
+
+    @property
+    def percent(self) -> int:
+        """How many percent of the written plans are executed, as GSD counts; 0 without plans."""
+        return 100 * self.executed // self.plans if self.plans else 0
+
+    def __str__(self) -> str:
+        plans = f"{self.executed} of {_counted(self.plans, 'written plan')} executed"
+        done = f"{self.complete} of {_counted(self.phases, 'phase')} complete"
+        return f"{done}; {plans if self.plans else 'no plan written yet'}"
+
+
+def measure_of(phases: Iterable[Surveyed]) -> Measure:
+    """Return how far these phases of a roadmap are."""
+    found = tuple(phases)
+    return Measure(
+        phases=len(found),
+        complete=sum(phase.complete for phase in found),
+        plans=sum(phase.plans for phase in found),
+        # A phase may have summaries of plans that were superseded since.
+        executed=sum(min(phase.summaries, phase.plans) for phase in found),
+    )
+
+
+def measure_of_snapshot(snapshot: Snapshot | None) -> Measure:
+    """Return the same as :func:`measure_of` for the files as a run observed them."""
+    phases = snapshot.phases if snapshot else ()
+    plans = [plan for phase in phases for plan in phase.plans if plan.on_disk]
+    return Measure(
+        phases=len(phases),
+        complete=sum(phase.ticked for phase in phases),
+        plans=len(plans),
+        executed=sum(plan.summary for plan in plans),
+    )
+
+
+def measure_json(measure: Measure) -> dict[str, Any]:
+    """Return *measure* as JSON data."""
+    return {
+        "percent": measure.percent,
+        "plans": {"total": measure.plans, "done": measure.executed},
+        "phases_total": measure.phases,
+        "phases_complete": measure.complete,
+    }
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+@attrs.frozen(kw_only=True)
 class PhaseRow:
-    """The progress of one phase; *wanted*: it is in the range that the user asked for."""
+    """The progress of one phase; *wanted*: it is in the range that the user asked for.
+
+    *steps* has the core's steps, and those of plugins that are due or that the run has begun, in the order in
+    which they come. *doubted*: ROADMAP.md marks the phase as complete, but the run has more to do for it.
+    """
 
     number: str
     name: str
     status: Progress
-    steps: Mapping[StepName, Progress]
+    steps: Mapping[str, Progress]
     gap_rounds: int = 0
     plans: int = 0
     plans_done: int = 0
     started_at: datetime | None = None
     completed_at: datetime | None = None
     wanted: bool = True
-
-    @property
-    def done(self) -> int:
-        """The number of steps that need no more work, including skipped ones."""
-        return sum(status in ("completed", "skipped") for status in self.steps.values())
+    doubted: bool = False
 
 
 def phase_rows(state: State) -> tuple[PhaseRow, ...]:
@@ -45,15 +107,10 @@ def phase_rows(state: State) -> tuple[PhaseRow, ...]:
     return tuple(_row(state, phase) for phase in sorted(phases, key=lambda p: phase_order(p.number)))
 
 
-def percent(rows: tuple[PhaseRow, ...]) -> int:
-    """Return how many percent of the wanted phases' steps are done, counting skipped steps as done."""
-    wanted = [row for row in rows if row.wanted]
-    return 100 * sum(row.done for row in wanted) // (len(wanted) * len(STEPS)) if wanted else 0
-
-
 def _row(state: State, phase: PhaseSnapshot) -> PhaseRow:
     records = [r for r in state.steps.values() if r.id.phase == phase.number]
-    steps: dict[StepName, Progress] = {name: _step_progress(state, phase, name) for name in STEPS}
+    steps: dict[str, Progress] = {name: _step_progress(state, phase, name) for name in STEPS}
+    steps = _with_plugins_steps(state, phase, steps)
     started = [r.started_at for r in records if r.started_at]
     ended = [r.ended_at for r in records if r.ended_at]
     status = _phase_progress(state, phase, records, steps)
@@ -68,11 +125,62 @@ def _row(state: State, phase: PhaseSnapshot) -> PhaseRow:
         started_at=min(started, default=None),
         completed_at=max(ended, default=None) if status == "completed" else None,
         wanted=in_range(state, phase.number),
+        doubted=phase.ticked and status != "completed",
     )
 
 
+def _with_plugins_steps(
+    state: State, phase: PhaseSnapshot, steps: Mapping[str, Progress]
+) -> dict[str, Progress]:
+    """Return the steps with those of plugins' kinds, each before the step that it comes before."""
+    began: dict[str, list[StepRecord]] = {}
+    for record in state.steps.values():
+        if record.id.phase == phase.number:
+            began.setdefault(record.id.kind, []).append(record)
+    places = {step.kind: step.before for step in phase.due}
+    kinds = [kind for kind in began if kind not in CORE_KINDS]
+    found: dict[str, Progress] = dict(steps)
+    for kind in dict.fromkeys([*kinds, *places]):
+        records = began.get(kind, [])
+        before = places.get(kind) or _followed_by(records, began)
+        progress = _plugins_progress(records, is_due=kind in places)
+        names = list(found)
+        at = names.index(before) if before in names else len(names)
+        with_kind: dict[str, Progress] = {**found, kind: progress}
+        found = {name: with_kind[name] for name in [*names[:at], kind, *names[at:]]}
+    return found
+
+
+def _followed_by(records: Sequence[StepRecord], began: Mapping[str, Sequence[StepRecord]]) -> str:
+    """Return the step of the core that began first after these; empty if none has."""
+    first = min((record.started_at for record in records if record.started_at), default=None)
+    later = {
+        name: min(times)
+        for name in STEPS
+        if (times := [r.started_at for r in began.get(name, ()) if r.started_at])
+        and first is not None
+        and min(times) > first
+    }
+    return min(later, key=lambda name: later[name], default="")
+
+
+def _plugins_progress(records: Sequence[StepRecord], *, is_due: bool) -> Progress:
+    last = max(records, key=lambda record: (record.id.round, record.id.detail), default=None)
+    match last.status if last else "":
+        case "failed":
+            return "failed"
+        case "running" | "parked" | "result":
+            return "in_progress"
+        case "completed" if not is_due:
+            return "completed"
+        case "skipped" if not is_due:
+            return "skipped"
+        case _:
+            return "pending"
+
+
 def _phase_progress(
-    state: State, phase: PhaseSnapshot, records: list[StepRecord], steps: Mapping[StepName, Progress]
+    state: State, phase: PhaseSnapshot, records: list[StepRecord], steps: Mapping[str, Progress]
 ) -> Progress:
     if phase.ticked and standing(state, phase) != "open":
         return "completed"

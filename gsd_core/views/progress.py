@@ -17,6 +17,7 @@ from gsd_core.planning.survey import Survey, Surveyed
 from gsd_core.planning.todos import Todo
 
 from .next import Next, next_json
+from .phases import Measure, measure_json, measure_of
 from .planning import phases_json
 from .status import SCHEMA_VERSION
 
@@ -39,30 +40,18 @@ class Summary:
 class ProjectProgress:
     """The progress of the milestone in progress, or of the last one.
 
-    *plans* of *all_plans* are executed; *percent* is their share, as in GSD. *recent* are the last executed
-    plans, the latest first.
+    *recent* are the last executed plans, the latest first.
     """
 
     name: str
     survey: Survey
     phases: tuple[Surveyed, ...]
-    plans: int
-    all_plans: int
+    measure: Measure
     recent: tuple[Summary, ...]
     decisions: tuple[str, ...]
     blockers: tuple[str, ...]
     todos: tuple[Todo, ...]
     next: Next
-
-    @property
-    def percent(self) -> int:
-        """How many percent of the plans are executed; 0 without plans."""
-        return 100 * self.plans // self.all_plans if self.all_plans else 0
-
-    @property
-    def complete(self) -> int:
-        """How many phases the roadmap marks as complete."""
-        return sum(phase.complete for phase in self.phases)
 
 
 def progress_of(
@@ -75,9 +64,7 @@ def progress_of(
         name=planning.name,
         survey=survey,
         phases=phases,
-        # A phase may have summaries of plans that were superseded since.
-        plans=sum(min(phase.summaries, phase.plans) for phase in phases),
-        all_plans=sum(phase.plans for phase in phases),
+        measure=measure_of(phases),
         recent=_recent(survey, planning, order),
         decisions=_items(state, ("decisions", "key decisions", "decisions made")),
         blockers=_items(state, ("blockers/concerns", "blockers", "concerns")),
@@ -119,9 +106,7 @@ def progress_json(progress: ProjectProgress) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "project": progress.name or None,
         "milestone": progress.survey.current or None,
-        "percent": progress.percent,
-        "plans": {"total": progress.all_plans, "done": progress.plans},
-        "phases_complete": progress.complete,
+        **measure_json(progress.measure),
         "phases": listed["phases"],
         "recent": [attrs.asdict(summary) for summary in progress.recent],
         "decisions": list(progress.decisions),

@@ -23,7 +23,7 @@ from gsd_core.model.ids import StepId
 from gsd_core.sanitize import safe_data
 
 from .log import log_line
-from .phases import percent, phase_rows
+from .phases import measure_of_snapshot, phase_rows
 from .status import (
     SCHEMA_VERSION,
     FailureRecord,
@@ -110,7 +110,7 @@ def state_file(state: State, history: History) -> dict[str, Any]:
         "status": file_status(state),
         "current_phase": current.id.phase if current and current.id.phase else in_progress,
         "current_step": str(current.id) if current else None,
-        "progress": percent(rows),
+        "progress": measure_of_snapshot(state.seen).percent,
         "phases": [{**phase_json(row), "commits": list(history.commits.get(row.number, ()))} for row in rows],
         "pending_questions": [question_json(asked) for asked in open_questions(state)],
         "error_history": [_error_json(error) for error in history.errors[-MAX_ERRORS:]],

@@ -12,11 +12,14 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from gsd_core.machine.due import Wait, due
+from gsd_core.machine.obsolete import why_obsolete
 from gsd_core.machine.state import (
+    Closing,
     Fact,
     Failure,
     QuestionRecord,
     RunOutcome,
+    Snapshot,
     State,
     StepRecord,
     assumed_checks,
@@ -25,7 +28,7 @@ from gsd_core.model.ids import StepId
 from gsd_core.model.question import Asked, Question, answer_command
 from gsd_core.model.usage import Usage
 
-from .phases import PhaseRow, percent, phase_rows
+from .phases import Measure, PhaseRow, measure_json, measure_of_snapshot, phase_rows
 
 Structure: TypeAlias = Callable[[Any, type[Any]], Any]
 RunStatus: TypeAlias = Literal["none", "running", "interrupted"] | RunOutcome
@@ -57,9 +60,11 @@ class FailingService:
 class Status:
     """A run at a glance.
 
-    *interrupted*: the process that worked on the *current* step is gone. *waits_for* is what has to happen
-    next; empty if nothing. *sandbox* is the one that the last process used; if it is empty, *unconfined* says
-    why. *assumed* are the checks that a person had to do and a policy answered, each with
+    *run_status* is that of the lifecycle; it is ``none`` if only single steps were asked for so far, the last
+    of which ended as *single* says. *interrupted*: the process that worked on the *current* step is gone.
+    *measure* is how far the milestone is; if none is in progress, *idle* says why. *waits_for* is what has to
+    happen next; empty if nothing. *sandbox* is the one that the last process used; if empty, *unconfined*
+    says why. *assumed* are the checks that a person had to do and a policy answered, each with
     its step. *not_notified* are the services that the last notification to
     them did not reach. *pending_answers* are the ids of questions that are answered, but no run has taken
     the answers yet.
@@ -77,6 +82,9 @@ class Status:
     started_at: datetime | None = None
     last_at: datetime | None = None
     holder: Holder | None = None
+    single: Closing | None = None
+    measure: Measure = attrs.field(factory=Measure)
+    idle: str = ""
     phases: tuple[PhaseRow, ...] = ()
     current: StepRecord | None = None
     interrupted: bool = False
@@ -90,12 +98,34 @@ class Status:
 
 
 def status_of(
-    state: State, history: History, holder: Holder | None, pending_answers: frozenset[str] = frozenset()
+    state: State,
+    history: History,
+    holder: Holder | None,
+    pending_answers: frozenset[str] = frozenset(),
+    *,
+    snapshot: Snapshot | None = None,
+    measure: Measure | None = None,
 ) -> Status:
-    """Return the status of the run in *state*; *holder* is the process that has the project's lock."""
+    """Return the status of the run in *state*; *holder* is the process that has the project's lock.
+
+    *snapshot* and *measure* are those of the files as they are now; by default what the run saw last counts.
+    """
+    if snapshot:
+        # A process that works has its own view of what it may believe; the next one would look again.
+        claims = state.claims if holder and state.closed is None else None
+        state = attrs.evolve(state, seen=snapshot, claims=claims)
+    seen = state.seen or Snapshot()
+    about_phases: dict[str, Any] = {
+        "holder": holder,
+        "phases": phase_rows(state),
+        "measure": measure or measure_of_snapshot(seen),
+        "idle": seen.idle,
+    }
     if not state.run:
-        return Status(holder=holder)
+        return Status(**about_phases)
     run_status: RunStatus = state.closed or ("running" if holder else "interrupted")
+    if state.closed and state.lifecycle is None:
+        run_status = "none"
     questions = open_questions(state)
     unanswered = [asked for asked in questions if asked.question.id not in pending_answers]
     return Status(
@@ -105,13 +135,13 @@ def status_of(
         agent=", ".join(history.agents),
         sandbox=history.sandbox,
         unconfined=history.unconfined,
-        exit=None if state.closed is None else state.exit,
+        exit=None if state.closed is None or run_status == "none" else state.exit,
         reason=state.reason,
         notes=state.notes,
         started_at=state.started_at,
         last_at=state.last_at,
-        holder=holder,
-        phases=phase_rows(state),
+        single=state.asked_end,
+        **about_phases,
         current=current_step(state),
         interrupted=holder is None,
         questions=questions,
@@ -134,12 +164,16 @@ def step_status(status: Status) -> str:
 def current_step(state: State) -> StepRecord | None:
     """Return the step in progress; of several the one that is furthest from waiting."""
     progress = {"waiting": 0, "parked": 1, "result": 2, "running": 3}
-    unfinished = [record for record in state.steps.values() if record.status in progress]
+    unfinished = [
+        record
+        for step, record in state.steps.items()
+        if record.status in progress and not why_obsolete(state, step)
+    ]
     return max(unfinished, key=lambda record: progress[record.status], default=None)
 
 
 def open_questions(state: State) -> tuple[Asked, ...]:
-    """Return the questions without an answer, oldest first."""
+    """Return the questions without an answer, oldest first; without those that need none any more."""
     return tuple(
         Asked(
             question=question,
@@ -150,7 +184,7 @@ def open_questions(state: State) -> tuple[Asked, ...]:
             occasion=record.key,
         )
         for record in state.inquiries.values()
-        if record.open
+        if record.open and not why_obsolete(state, record.inquiry.step)
         for question in record.inquiry.questions
         if question.id not in record.answers
     )
@@ -166,11 +200,11 @@ def find_question(state: State, question_id: str) -> tuple[QuestionRecord, Quest
 
 
 def _waits_for(state: State, run_status: RunStatus, unanswered: Sequence[Asked]) -> str:
-    if run_status == "done":
-        return ""
     if unanswered:
         more = f" (and {len(unanswered) - 1} more)" if len(unanswered) > 1 else ""
         return f"an answer to {unanswered[0].question.id}{more}"
+    if run_status in ("done", "none"):
+        return ""
     if run_status != "running":
         return RESUME
     timers = [work.until for work in due(state) if isinstance(work, Wait)]
@@ -304,7 +338,10 @@ def status_json(status: Status, gsd: str = "gsd") -> dict[str, Any]:
         "last_at": time_json(status.last_at),
         "waits_for": status.waits_for or None,
         "owner": attrs.asdict(status.holder) if status.holder else None,
-        "progress": percent(status.phases),
+        "progress": status.measure.percent,
+        **measure_json(status.measure),
+        "idle": status.idle or None,
+        "single_steps": _single_json(status.single),
         "current_step": _step_json(status),
         "phases": [phase_json(row) for row in status.phases],
         "assumed": {
@@ -374,6 +411,10 @@ def cost_json(usage: Usage, calls: int) -> Mapping[str, Any]:
     tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
     dollars = None if usage.dollars is None else str(usage.dollars)
     return {"dollars": dollars, "tokens": tokens, "calls": calls, "basis": usage.basis}
+
+
+def _single_json(end: Closing | None) -> dict[str, Any] | None:
+    return {"outcome": end.outcome, "exit": end.exit, "reason": end.reason} if end else None
 
 
 def _step_json(status: Status) -> dict[str, Any] | None:

@@ -66,6 +66,7 @@ def test_the_json_has_exactly_these_fields(tmp_path: Path) -> None:
         "plan": None,
         "reason": "gaps found: 1 of 9",
         "command": f"gsd -C {tmp_path} run --phases 2",
+        "question": None,
         "ready": ["2/plan/r1", "5/execute/05-02", "5/execute/05-03"],
     }
 
@@ -150,6 +151,7 @@ def test_with_nothing_due_the_step_is_null_and_the_reason_says_why(
         "plan": None,
         "reason": reason,
         "command": None,
+        "question": None,
         "ready": [],
     }
     is_complete = reason == "1 phase complete"

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from gsd_core import Question
+from gsd_core.journal.lock import ProjectLock
 from gsd_core.planning.handoff import read_handoff, waiting_for
-from tests.cli.bench import EVIL, Bench, call
+from tests.cli.bench import DATABASE, EVIL, Bench, call
 from tests.peer.reader import ask_gsd, needs_gsd
 from tests.planning.trees import make_project, plan_text
 
@@ -191,3 +193,55 @@ def test_links_and_pipes_in_place_of_a_handoff_are_not_read(root: Path) -> None:
 
 def test_a_pause_needs_a_project(tmp_path: Path) -> None:
     assert "no project here" in call("pause", "-C", tmp_path).stderr
+
+
+def test_an_earlier_note_stays_whole_and_cannot_control_the_terminal(root: Path) -> None:
+    note = f"{'long ' * 100}end{EVIL}"
+    (root / ".planning/HANDOFF.json").write_text(json.dumps({"phase": "1", "context_notes": note}))
+
+    assert call("pause", "-C", root).exit_code == 0
+
+    kept = json.loads((root / ".planning/HANDOFF.json").read_text())["context_notes"]
+    assert kept.startswith("long " * 100 + "end")
+    assert "\x1b" not in kept
+    shown = [line for line in call("status", "-C", root).stderr.splitlines() if "noted:" in line]
+    assert len(shown) == 1
+    assert len(shown[0]) < 350
+    assert shown[0].endswith("…")
+
+
+def test_a_question_of_several_lines_is_a_task_for_a_person_with_its_first_line(bench: Bench) -> None:
+    make_project(bench.root, FILES)
+    bench.start()
+    lines = Question(id="q-1", text="Which of these?\n- a bus\n- a tram", options=DATABASE.options)
+    bench.ask(lines, step="1/execute/01-01")
+
+    assert call("pause", "-C", bench.root).exit_code == 0
+
+    text = (bench.root / ".planning/phases/01-core/.continue-here.md").read_text()
+    assert "- Which of these? … (read all of it with: gsd questions)" in text
+    assert "a tram" not in text
+    shown = call("next", "-C", bench.root).stderr
+    assert "before it continues: Which of these? …" in shown
+
+
+def test_a_pause_names_the_question_that_the_run_waits_for(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_project(bench.root, FILES)
+    bench.start()
+    bench.work()
+    bench.ask()
+    lock = ProjectLock(bench.root / ".git" / "gsd")
+    lock.__enter__()
+
+    def ends(_: float) -> None:
+        lock.__exit__(None, None, None)
+
+    monkeypatch.setattr("time.sleep", ends)
+    result = call("pause", "-C", bench.root)
+
+    assert result.exit_code == 0, result.stderr
+    assert "2/execute/02-02 waits for an answer to q-1" in result.stderr
+    assert "finished" not in result.stderr
+    assert [item["kind"] for item in bench.inbox()] == ["stop"]

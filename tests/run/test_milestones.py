@@ -12,12 +12,15 @@ from attrs import define, evolve
 
 from gsd_core.errors import IdeaError, ProjectError
 from gsd_core.exit_codes import ExitCode
-from gsd_core.machine.state import Options
+from gsd_core.journal.store import Journal
+from gsd_core.machine.state import Options, State
 from gsd_core.planning.audit import read_audit
 from gsd_core.planning.frontmatter import Value, as_maps
 from gsd_core.planning.requirements import parse_requirements
 from gsd_core.planning.survey import read_planning, survey
 from gsd_core.run import RunEnd, RunRequest
+from gsd_core.run.last_run import read_last_run
+from gsd_core.views.status import current_step, open_questions
 from gsd_plugins.rehearsal import FakeAgent, Scenario
 from tests.peer.reader import ask_gsd, needs_gsd
 
@@ -442,3 +445,51 @@ def test_gsd_reads_a_closed_milestone_and_the_one_after_it(project: Path) -> Non
     ]
     assert [(phase["number"], phase["disk_status"]) for phase in found["phases"]] == [("2", "no_directory")]
     assert ask_gsd(project, "state", "json")["milestone"] == "v1.1"
+
+
+# What is no longer needed
+
+
+def with_open_item(root: Path) -> None:
+    (root / ".planning/todos/pending").mkdir(parents=True)
+    commit(root, "todos/pending/2026-01-01-docs.md", "---\ntitle: Write the docs\n---\n")
+
+
+def state_of(root: Path) -> State:
+    with Journal.open(h.journal(root), clock=h.now, writable=False) as journal:
+        return read_last_run(journal).state
+
+
+def test_the_question_of_a_milestone_is_withdrawn_once_nobody_wants_it_closed(project: Path) -> None:
+    with_open_item(project)
+    closing = {"close_milestone": True}
+    end = h.do(h.request(project, h.one_phase(), yes=False, run=closing))
+    assert (end.outcome, end.exit) == ("blocked", ExitCode.QUESTION)
+    assert [asked.step for asked in open_questions(state_of(project))] == ["close/v1.0"]
+
+    end = h.do(h.request(project, h.one_phase(), yes=False))
+
+    assert last_gaps(end) == ("done", 0)
+    [withdrawn] = h.facts(project, "question.withdrawn")
+    assert (withdrawn.step, withdrawn.data["reason"]) == ("close/v1.0", "close is no longer due")
+    state = state_of(project)
+    assert (open_questions(state), current_step(state)) == ((), None)
+
+    end = h.do(h.request(project, h.one_phase(), yes=False, run=closing))
+    assert end.outcome == "blocked", "with the setting on again, the question is asked again"
+    assert [asked.step for asked in open_questions(state_of(project))] == ["close/v1.0"]
+
+
+def test_an_audit_that_was_asked_for_is_dropped_once_its_milestone_is_closed(project: Path) -> None:
+    run = state_of(project).run
+    with Journal.open(h.journal(project), clock=h.now) as journal:
+        journal.raise_epoch(run)
+        journal.append("step.asked", {"text": "gsd milestone audit"}, run=run, step="audit/v1.0")
+    assert list(state_of(project).asked) == ["audit/v1.0"]
+
+    end = h.do(asked(project, CLOSE))
+
+    assert last_gaps(end) == ("done", 0)
+    [dropped] = h.facts(project, "step.withdrawn")
+    assert (dropped.step, dropped.data["reason"]) == ("audit/v1.0", "milestone v1.0 is no longer in progress")
+    assert not state_of(project).asked

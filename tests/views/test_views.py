@@ -14,7 +14,7 @@ from gsd_core.journal.schema import Record
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import Options, PhaseSnapshot, PlanSnapshot, Snapshot, State
 from gsd_core.views.log import log_line, parse_since
-from gsd_core.views.phases import PhaseRow, percent, phase_rows
+from gsd_core.views.phases import PhaseRow, measure_of_snapshot, phase_rows
 from gsd_core.views.state_file import file_status, state_file
 from gsd_core.views.status import History, fold_history
 
@@ -149,20 +149,23 @@ def test_each_outcome_has_a_status(outcome: str, status: str) -> None:
     assert file_status(facts.state) == status
 
 
-def test_a_phase_without_verification_reaches_100_percent() -> None:
+def test_a_phase_without_verification_has_no_step_left() -> None:
     options = Options(skip_verify=True, skip_discuss=True)
     facts = _open_run(options).observe(PhaseSnapshot(number="1", plans=_plans(True, True)))
 
     row = _row(facts)
 
     assert (row.steps["discuss"], row.steps["verify"]) == ("skipped", "skipped")
-    assert percent((row,)) == 100
+    assert (
+        str(measure_of_snapshot(facts.state.seen)) == "0 of 1 phase complete; 2 of 2 written plans executed"
+    )
 
 
 def test_a_ticked_phase_is_completed_whatever_its_files() -> None:
     row = _row(_open_run().observe(PhaseSnapshot(number="1", ticked=True)))
 
-    assert (row.status, row.done) == ("completed", 4)
+    assert row.status == "completed"
+    assert set(row.steps.values()) == {"skipped"}
 
 
 def test_with_gaps_the_verification_is_in_progress() -> None:
@@ -190,14 +193,16 @@ def test_a_failed_step_makes_its_phase_failed() -> None:
     assert (row.status, row.steps["plan"]) == ("failed", "failed")
 
 
-def test_phases_outside_the_chosen_range_do_not_count() -> None:
+def test_phases_outside_the_chosen_range_are_not_wanted() -> None:
     facts = _open_run(Options(phases=("1",), skip_verify=True, skip_discuss=True))
     facts.observe(PhaseSnapshot(number="1", plans=_plans(True)), PhaseSnapshot(number="2"))
 
     rows = phase_rows(facts.state)
 
     assert [row.wanted for row in rows] == [True, False]
-    assert percent(rows) == 100
+    assert (
+        str(measure_of_snapshot(facts.state.seen)) == "0 of 2 phases complete; 1 of 1 written plan executed"
+    )
 
 
 def test_phases_are_ordered_by_each_part_of_their_number() -> None:

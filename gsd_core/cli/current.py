@@ -1,0 +1,139 @@
+"""A project as it is now: its files, and the steps that are due, also according to its plugins.
+
+For the commands that only show something. They ask the plugins that a run would load, so that they name the
+step that a run would start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+import attrs
+import click
+
+from gsd_core.errors import ConfigError
+from gsd_core.git import Git
+from gsd_core.machine.state import Options, Snapshot, State
+from gsd_core.planning.model import Planning
+from gsd_core.planning.survey import read_planning
+from gsd_core.planning.workstreams import PLANNING
+from gsd_core.run.preflight import kept_idea
+from gsd_core.run.snapshot import full_snapshot, read_project, snapshot_of
+from gsd_core.run.step_types import StepTypes, collect_step_types
+from gsd_core.settings import Layer, RunSettings, bind_settings, resolve
+
+from .options import classes_of, parse_phases
+from .output import warn
+from .plugin_loading import Loaded, loaded_plugins
+from .project import ProjectState
+from .project_settings import run_settings, settings_without_run
+
+
+@attrs.frozen(kw_only=True)
+class Current:
+    """The *planning* files now, the *snapshot* of them, and the run's *state*.
+
+    The options of *state* are those of the unfinished run, else those that a new one would have. *titles*
+    describe the kinds of steps that plugins add. *missing* are plugins that were not asked, and why.
+    """
+
+    planning: Planning
+    snapshot: Snapshot
+    state: State
+    titles: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    missing: tuple[str, ...] = ()
+
+
+def read_current(ctx: click.Context, project: ProjectState, folder: str = PLANNING) -> Current:
+    """Return the project as it is now; *folder* is ``.planning``, or that of a workstream.
+
+    Of a workstream only the files count: no run works in it. Raises ``ConfigError`` for invalid settings, or
+    if a plugin cannot say whether its step is due.
+    """
+    root = project.root
+    planning = asyncio.run(_read(root, folder))
+    if folder != PLANNING:
+        options = _options(run_settings(root, planning.config), planning)
+        return Current(planning=planning, snapshot=snapshot_of(planning), state=State(options=options))
+    state = project.state
+    typed = Layer(
+        origin="the run so far",
+        sections=project.history.typed if state.unfinished else {},
+        strict=False,
+    )
+    settings = run_settings(root, planning.config, typed)
+    if not state.unfinished:
+        # A finished run says nothing about what is due now; its options were for what it did.
+        options = _options(settings, planning)
+        state = attrs.evolve(state, options=options, lifecycle=options)
+    loaded = loaded_plugins(ctx, with_trusted_ones=True)
+    types = collect_step_types(loaded.hooks)
+    snapshot = _snapshot(loaded, types, state, planning, settings, typed, root)
+    return Current(
+        planning=planning,
+        snapshot=snapshot,
+        state=state,
+        titles={one.kind: one.title for _, one in types.types},
+        missing=tuple(_missing(loaded)),
+    )
+
+
+def _snapshot(
+    loaded: Loaded,
+    types: StepTypes,
+    state: State,
+    planning: Planning,
+    settings: RunSettings,
+    typed: Layer,
+    root: Path,
+) -> Snapshot:
+    idea = kept_idea(root)
+    try:
+        values = settings_without_run(loaded, root, typed).values
+    except ConfigError as error:
+        # A run would refuse them; what is due can be shown all the same.
+        warn([f"the settings of plugins are invalid, so their defaults count: {error}"])
+        values = resolve(classes_of(loaded), []).values
+    with bind_settings(values):
+        return asyncio.run(
+            full_snapshot(
+                state,
+                planning,
+                root=root,
+                git=Git(root),
+                settings=settings,
+                idea=idea.text if idea else "",
+                types=types,
+                hooks=loaded.hooks,
+            )
+        )
+
+
+def _missing(loaded: Loaded) -> list[str]:
+    found: list[str] = []
+    for info in loaded.infos:
+        if info.status == "untrusted":
+            found.append(f"plugin {info.name!r} is not trusted (see gsd trust), so its steps are not shown")
+        elif info.status == "broken":
+            found.append(f"plugin {info.name!r} was not loaded, so its steps are not shown: {info.reason}")
+    return found
+
+
+async def _read(root: Path, folder: str) -> Planning:
+    git = Git(root)
+    if await git.is_repository():
+        return await read_project(root, git, folder)
+    return read_planning(root, folder)
+
+
+def _options(run: RunSettings, planning: Planning) -> Options:
+    """Return the options that a run would have, from the settings files and the environment."""
+    known = [phase.number for phase in planning.phases]
+    return Options(
+        phases=parse_phases(run.only or run.phases, known),
+        skip_verify=run.skip_verify,
+        skip_discuss=run.skip_discuss,
+        gap_rounds=run.gap_rounds,
+    )
