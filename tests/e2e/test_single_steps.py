@@ -9,7 +9,7 @@ from tests.e2e.project import EXAMPLE, FAKE, REHEARSAL, Project, defects, gate, 
 from tests.run.harness import git, trailed
 
 ALONE = {
-    ("verify", "1"): ("1/verify", ".planning/phases/01-entries/01-VERIFICATION.md"),
+    ("verify", "1"): ("1/verify", ".planning/phases/01-greetings/01-VERIFICATION.md"),
     ("discuss", "2", "the exit codes"): ("2/discuss", ".planning/phases/02-command-line/02-CONTEXT.md"),
     ("quick", "Add", "a note"): ("quick/001-add-a-note", ".planning/quick/001-add-a-note/001-SUMMARY.md"),
     ("quick", "--full", "Add more"): (
