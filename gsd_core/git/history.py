@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -51,6 +51,27 @@ def trailed(git: Command, run: str | None = None) -> tuple[TrailedCommit, ...]:
         if RUN in trailers and run in (None, trailers[RUN])
     ]
     return tuple(reversed(found))
+
+
+def made_by_others(git: Command, runs: Collection[str]) -> tuple[TrailedCommit, ...]:
+    """Return the commits below the project's folder that none of *runs* made, oldest first.
+
+    Those that change nothing but ``.planning`` are left out.
+    """
+    out = _read_log(
+        git,
+        "-z",
+        "--no-show-signature",
+        f"--format=%H%x01%(trailers:key={RUN},valueonly,separator=%x2C)%x01%s",
+        "--",
+        ".",
+        ":(exclude).planning",
+    )
+    commits = [commit.split("\x01", 2) for commit in filter(None, out.split("\0"))]
+    others = [(sha, run.strip(), subject) for sha, run, subject in commits if run.strip() not in runs]
+    return tuple(
+        TrailedCommit(sha=sha, run=run, step="", subject=subject) for sha, run, subject in reversed(others)
+    )
 
 
 def project_trailer(git: Command) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 It builds a small working project: a program that greets, with Python's standard library, tests run by
 ``python3 -m unittest``, one to three phases, and names taken from the idea. The agent
-``rehearsal`` plays it over a Messages API, :class:`~gsd_plugins.rehearsal.fake.FakeAgent` without any process.
+``rehearsal`` plays it over a Messages API, and :class:`~gsd_plugins.rehearsal.fake.FakeAgent` without any
+process.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from .plans import (
     quick_plan,
     unplanned_phase,
 )
-from .product import Product
+from .product import FileEdit, Product
 
 _ASKED_ID = re.compile(
     r"^- (\d[\w.]*(?:(?:-\d+)?:T|:C)\d+|[A-Z][A-Z0-9_]*(?:-[A-Z0-9_]+)*-\d+[a-z]?): ", re.MULTILINE
@@ -260,6 +261,11 @@ class Scenario:
         if number == 1 and (not plans or unplanned.tasks[0].files[-1] in about):
             return unplanned.tasks
         return plans[number - 1].tasks if number <= len(plans) else self._gap_plan(about).tasks
+
+    def edits(self) -> tuple[FileEdit, ...]:
+        """Return the edits of all phases, in order, as far as they are known before gaps are found."""
+        plans = [plan for n in range(1, self.phase_count + 1) for plan in self._plans().for_phase(str(n))]
+        return tuple(edit for plan in plans for task in plan.tasks for edit in task.edits)
 
     def user_question(self) -> Question:
         """Return the question that a task with ``asks`` needs an answer to."""
