@@ -15,7 +15,6 @@ from gsd_core.sanitize import one_line
 from gsd_core.settings import RunSettings, Settings
 
 from .options import value_of
-from .output import counted
 from .project import REHEARSAL_AGENTS, foreign_files, needs_repository, open_journal
 
 HERE = "--here"
@@ -39,9 +38,8 @@ def why_not_here(root: Path, idea: Path | None, settings: Settings) -> str:
         git = Git(root)
         found = asyncio.run(git.call(partial(made_by_others, git.command, rehearsals)))
         if found:
-            subject = one_line(found[0].subject, MAX_SUBJECT)
-            more = f" and {counted(len(found) - 1, 'other')}" if len(found) > 1 else ""
-            return f"{str(root)!r} has commits that no rehearsal made: {found[0].sha[:9]} {subject!r}{more}"
+            subject = one_line(found.subject, MAX_SUBJECT)
+            return f"{str(root)!r} has commits that no rehearsal made, such as {found.sha[:9]} {subject!r}"
     files = [name for name in foreign_files(root, idea) if name != ".git"]
     if files and not rehearsals:
         more = ", …" if len(files) > MAX_FILES_SHOWN else ""

@@ -53,10 +53,10 @@ def trailed(git: Command, run: str | None = None) -> tuple[TrailedCommit, ...]:
     return tuple(reversed(found))
 
 
-def made_by_others(git: Command, runs: Collection[str]) -> tuple[TrailedCommit, ...]:
-    """Return the commits below the project's folder that none of *runs* made, oldest first.
+def made_by_others(git: Command, runs: Collection[str]) -> TrailedCommit | None:
+    """Return the first commit in the project's folder that none of *runs* made, if there is one.
 
-    Those that change nothing but ``.planning`` are left out.
+    One that changes nothing but ``.planning`` does not count.
     """
     out = _read_log(
         git,
@@ -65,13 +65,13 @@ def made_by_others(git: Command, runs: Collection[str]) -> tuple[TrailedCommit, 
         f"--format=%H%x01%(trailers:key={RUN},valueonly,separator=%x2C)%x01%s",
         "--",
         ".",
-        ":(exclude).planning",
     )
-    commits = [commit.split("\x01", 2) for commit in filter(None, out.split("\0"))]
-    others = [(sha, run.strip(), subject) for sha, run, subject in commits if run.strip() not in runs]
-    return tuple(
-        TrailedCommit(sha=sha, run=run, step="", subject=subject) for sha, run, subject in reversed(others)
-    )
+    for commit in reversed([*filter(None, out.split("\0"))]):
+        sha, run, subject = commit.split("\x01", 2)
+        paths = paths_of(git, sha) if run.strip() not in runs else ()
+        if any(not path.startswith(".planning/") for path in paths):
+            return TrailedCommit(sha=sha, run=run.strip(), step="", subject=subject)
+    return None
 
 
 def project_trailer(git: Command) -> dict[str, str]:

@@ -46,7 +46,7 @@ def test_single_steps_leave_a_parked_run_where_it_is_and_survive_a_kill(project:
     for command, (step, file) in ALONE.items():
         head = git(project.root, "rev-parse", "HEAD").strip()
         # One of them with the real command-line client, which has to leave the run's agent as it was.
-        agent = REHEARSAL if "debug" in command else FAKE[:2]
+        agent = (*REHEARSAL, "--here") if "debug" in command else FAKE[:2]
         ended = project.gsd(*command, *agent, "--yes")
 
         assert (ended.exit, ended.out) == (0, ""), f"{command}: {ended.err}"
