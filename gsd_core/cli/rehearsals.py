@@ -1,6 +1,6 @@
-"""Where a rehearsal may run: not in a project with work of its own, unless its user says so.
+"""Where a rehearsal may run: not among other work, unless the user says so.
 
-A rehearsal writes and commits a scripted program, which nobody wants among their own work by mistake.
+A rehearsal writes and commits a scripted program, which nobody wants in their work by mistake.
 """
 
 from __future__ import annotations

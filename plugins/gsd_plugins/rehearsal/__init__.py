@@ -60,7 +60,7 @@ NOT_THE_IDEA = f"{SCRIPTED}, and the code does not do what the idea says"
 
 @attrs.frozen(kw_only=True)
 class _Rehearsal:
-    """The rehearsal of one run: what does its tasks, by which scenario, and which files are its own."""
+    """The rehearsal of one run: the agent, the scenario that it plays, and the files that it made."""
 
     agent: RehearsalServer | FakeAgent
     scenario: Scenario

@@ -39,7 +39,7 @@ class OwnFiles:
             raise Permanent(
                 f"the rehearsal's script writes files that exist and that it did not make: "
                 f"{', '.join(map(repr, others[:MAX_NAMED]))}{more}",
-                hint="nothing was overwritten; rehearse in a folder of its own, with gsd demo or -C DIR",
+                hint="nothing was overwritten; rehearse in a new folder, with gsd demo or -C DIR",
             )
 
     def claim(self, edits: Iterable[FileEdit]) -> None:
