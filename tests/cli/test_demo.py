@@ -58,7 +58,7 @@ def test_the_demo_builds_what_it_says_in_its_own_repository_and_tells_what_is_re
     before = git(project.root, "rev-parse", "HEAD") if git(project.root, "branch", "--list").strip() else ""
     project.environment = {"GSD_REHEARSAL_CLI": "false"}
 
-    done = project.gsd("demo", "project/try me", "--yes")
+    done = project.gsd("demo", "try me", "--yes")
     folder = project.root / "try me"
     commands = [line.strip() for line in done.out.splitlines() if line.startswith("  python3 -m greeter ")]
     tried = [
