@@ -15,11 +15,20 @@ from gsd_core import __version__
 from .commands import COMMAND_GROUPS, COMMANDS
 from .global_options import GlobalOptions, global_options
 from .help import CONTEXT_SETTINGS, Group
-from .streams import finish_output
+from .streams import finish_output, is_at_terminal
 
 
 class Gsd(Group):
     """A group that imports a subcommand when it is used, and asks plugins for one that is not built in."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse *args*; without any, lead a person at a terminal on, and show the help to others."""
+        if not args and not ctx.resilient_parsing and is_at_terminal():
+            from .guide import lead_on
+
+            lead_on(ctx)
+            ctx.exit(0)
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the built-in subcommands; listing those of plugins would import all plugins."""

@@ -21,6 +21,9 @@ class CommandEntry(NamedTuple):
 # import the commands; a test compares them.
 COMMAND_GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
     "Run": {
+        "demo": CommandEntry(
+            "demo", "Try gsd in a new folder, without an account: a rehearsal with a scripted model."
+        ),
         "run": CommandEntry("run", "Turn IDEA (a text file, or - for stdin) into verified, committed code."),
         "resume": CommandEntry("resume", "Resume the unfinished run."),
         "pause": CommandEntry(
@@ -120,7 +123,8 @@ LOAD_PLUGINS = (
 )
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
 
-_MENTION = re.compile(rf"\bgsd ({'|'.join(COMMANDS)})\b")
+# The demo has a folder of its own.
+_MENTION = re.compile(rf"\bgsd ({'|'.join(name for name in COMMANDS if name != 'demo')})\b")
 
 
 def base_command(options: GlobalOptions) -> str:

@@ -88,6 +88,7 @@ from .project_trust import (
     remember,
     require_sandbox,
 )
+from .rehearsals import HINT, why_not_here
 from .single_steps import EXEC
 from .step_results import result_lines
 from .streams import background_output
@@ -186,7 +187,12 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
     if milestone:
         _confirm_milestone(options, loaded, settings, milestone)
 
+    refused = why_not_here(root, options.idea, settings)
+    if refused and not options.dry_run:
+        raise ProjectError(refused, hint=HINT)
+
     if options.dry_run:
+        warn([f"a rehearsal would not start here: {refused}"] if refused else [])
         if milestone:
             warn([f"this starts milestone {milestone}, in a run of its own"])
             request = attrs.evolve(request, last_run=LastRun(state=State(milestone=milestone)))

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from .global_options import global_options, global_options_of
 from .options import StartCommand, classes_of, typed_settings
 from .plugin_loading import loaded_plugins
+from .streams import is_at_terminal
 from .workstream import refuse_run, workstream_option
 
 IDEA = click.Path(path_type=Path, allow_dash=True)
@@ -51,7 +53,18 @@ def command(ctx: click.Context, /, idea: Path | None, **given: Any) -> None:
     Resumes the project's unfinished run if there is one. IDEA is required only for a project without a
     roadmap.
     """
+    if idea is None and is_at_terminal() and not _typed(ctx):
+        from .guide import has_project, lead_on
+
+        if not has_project(global_options_of(ctx)):
+            lead_on(ctx)
+            return
     start(ctx, idea, resume=False, given=given)
+
+
+def _typed(ctx: click.Context) -> bool:
+    """Whether the command line has any option of the command: then nobody wants to be asked for one."""
+    return any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in ctx.params)
 
 
 def start(

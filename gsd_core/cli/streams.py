@@ -200,3 +200,8 @@ class BackgroundStream(io.TextIOBase):
             self._size = max(0, self._size - len(text))
             self._progress += 1
             self._changed.notify_all()
+
+
+def is_at_terminal() -> bool:
+    """Whether a person can be asked: standard input, output and error are terminals."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -51,6 +51,27 @@ def trailed(git: Command, run: str | None = None) -> tuple[TrailedCommit, ...]:
         if RUN in trailers and run in (None, trailers[RUN])
     ]
     return tuple(reversed(found))
+
+
+def made_by_others(git: Command, runs: Collection[str]) -> TrailedCommit | None:
+    """Return the first commit in the project's folder that none of *runs* made, if there is one.
+
+    One that changes nothing but ``.planning`` does not count.
+    """
+    out = _read_log(
+        git,
+        "-z",
+        "--no-show-signature",
+        f"--format=%H%x01%(trailers:key={RUN},valueonly,separator=%x2C)%x01%s",
+        "--",
+        ".",
+    )
+    for commit in reversed([*filter(None, out.split("\0"))]):
+        sha, run, subject = commit.split("\x01", 2)
+        paths = paths_of(git, sha) if run.strip() not in runs else ()
+        if any(not path.startswith(".planning/") for path in paths):
+            return TrailedCommit(sha=sha, run=run.strip(), step="", subject=subject)
+    return None
 
 
 def project_trailer(git: Command) -> dict[str, str]:

@@ -112,7 +112,8 @@ class AgentResult:
     *ended* says how the call ended: ``turns`` and ``dollars`` are limits, ``lost`` is set by the core
     if the process ended during the call. The core sets *uses*: the tools that were used in this
     conversation, in order. It also sets *sent_back*: how many earlier answers of the call were sent back, in
-    this process or before a restart.
+    this process or before a restart. *note* is what the last line of the run has to say about the agent: a
+    clause without a full stop.
     """
 
     text: str = ""
@@ -123,6 +124,7 @@ class AgentResult:
     ended: Ended = "done"
     uses: tuple[ToolRecord, ...] = ()
     sent_back: int = 0
+    note: str = ""
 
 
 @attrs.frozen(kw_only=True)

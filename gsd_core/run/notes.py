@@ -13,11 +13,12 @@ from collections.abc import Iterable, Sequence
 from gsd_core.machine.claims import unverified
 from gsd_core.machine.state import State
 from gsd_core.model.counts import counted
-from gsd_core.sanitize import safe_text
+from gsd_core.sanitize import one_line, safe_text
 
 from .runtime import Run
 
 MAX_NAMED = 5
+MAX_NOTE = 200
 
 
 def notes_of(run: Run) -> tuple[str, ...]:
@@ -44,6 +45,7 @@ def notes_of(run: Run) -> tuple[str, ...]:
     switched = [fact.data for fact in run.journal.events(run=run.id, kinds=["branch.switched"])]
     branches = [switched[0]["from"], *(data["branch"] for data in switched)] if switched else []
     return (
+        *_from_agents(run),
         *_claimed(run.state),
         *_edited(run.state),
         *_not_loaded(missing),
@@ -51,6 +53,13 @@ def notes_of(run: Run) -> tuple[str, ...]:
         *_deferred([*deferred]),
         *_unmerged(branches),
     )
+
+
+def _from_agents(run: Run) -> Iterable[str]:
+    """Say what the agents' results have to say about the run, each thing once."""
+    closed = run.journal.events(run=run.id, kinds=["agent.closed"])
+    notes = [one_line(str((fact.data.get("value") or {}).get("note") or ""), MAX_NOTE) for fact in closed]
+    return dict.fromkeys(filter(None, notes))
 
 
 def with_notes(reason: str, notes: Sequence[str]) -> str:

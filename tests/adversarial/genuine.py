@@ -10,7 +10,7 @@ from pathlib import Path
 from gsd_core.planning.survey import read_planning
 from tests.run.harness import facts, git
 
-PLAN = ".planning/phases/01-entries/01-01-PLAN.md"
+PLAN = ".planning/phases/01-greetings/01-01-PLAN.md"
 
 
 def problems(root: Path, copy: Path) -> Iterator[str]:

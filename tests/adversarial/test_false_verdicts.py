@@ -27,7 +27,7 @@ from tests.run import harness as h
 pytestmark = pytest.mark.slow
 
 NO_REPAIRS = Options(gap_rounds=0)
-CHECK = "python3 -m unittest -q tests.test_entries"
+CHECK = "python3 -m unittest -q tests.test_guests"
 
 
 # A verifier that cites what it did not do
@@ -52,7 +52,7 @@ async def a_file_that_it_did_not_read(task: AgentTask, host: AgentHost) -> list[
 
 
 async def a_file_of_which_it_read_another(task: AgentTask, host: AgentHost) -> list[dict[str, Any]]:
-    await read(task, host, "tests/test_entries.py")
+    await read(task, host, "tests/test_guests.py")
     return [lines("README.md")]
 
 
@@ -239,13 +239,13 @@ FOREIGN: dict[str, tuple[str, str | Change]] = {
     "a whole roadmap": ("discuss", ".planning/ROADMAP.md"),
     "a roadmap in another case": ("discuss", ".planning/Roadmap.md"),
     "a configuration": ("plan", ".planning/config.json"),
-    "a verdict of its own phase": ("execute", ".planning/phases/01-entries/01-VERIFICATION.md"),
+    "a verdict of its own phase": ("execute", ".planning/phases/01-greetings/01-VERIFICATION.md"),
     "a verdict of another phase": ("verify", f"{OTHERS}/02-VERIFICATION.md"),
     "a plan of another phase": ("plan", f"{OTHERS}/02-01-PLAN.md"),
     "a summary of another phase": ("execute", f"{OTHERS}/02-01-SUMMARY.md"),
-    "a summary before its time": ("plan", ".planning/phases/01-entries/01-01-SUMMARY.md"),
-    "another plan": ("execute", ".planning/phases/01-entries/01-02-PLAN.md"),
-    "a plan that was verified": ("verify", ".planning/phases/01-entries/01-01-PLAN.md"),
+    "a summary before its time": ("plan", ".planning/phases/01-greetings/01-01-SUMMARY.md"),
+    "another plan": ("execute", ".planning/phases/01-greetings/01-02-PLAN.md"),
+    "a plan that was verified": ("verify", ".planning/phases/01-greetings/01-01-PLAN.md"),
     "the archive": ("complete", ".planning/milestones/v1.0-ROADMAP.md"),
     "a tick of its own phase": ("execute", TickPhase(phase="1", date="2026-01-01")),
     "a tick of another phase": ("complete", TickPhase(phase="2", date="2026-01-01")),

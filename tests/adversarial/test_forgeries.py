@@ -66,7 +66,7 @@ def tick_all_boxes(task: AgentTask) -> None:
 def write_summary(task: AgentTask) -> None:
     write(
         (task.tree / PLAN).with_name("01-01-SUMMARY.md"),
-        "---\nphase: 01-entries\nplan: 01\n---\n# Summary\n\nEverything is done. Self-Check: PASSED\n",
+        "---\nphase: 01-greetings\nplan: 01\n---\n# Summary\n\nEverything is done. Self-Check: PASSED\n",
     )
 
 
@@ -74,7 +74,7 @@ def write_verification(task: AgentTask) -> None:
     write_summary(task)
     write(
         (task.tree / PLAN).with_name("01-VERIFICATION.md"),
-        "---\nphase: 01-entries\nstatus: passed\nscore: 9/9 must-haves verified\n---\n# Verified\n",
+        "---\nphase: 01-greetings\nstatus: passed\nscore: 9/9 must-haves verified\n---\n# Verified\n",
     )
 
 
@@ -124,7 +124,7 @@ def nest_a_repository(task: AgentTask) -> None:
 def read_package(task: AgentTask) -> str:
     """Return the folder of the package that the plan promises."""
     plan = next(p for phase in read_planning(task.tree).phases for p in phase.plans)
-    return next(path.partition("/")[0] for path in plan.files_modified if path.endswith("entries.py"))
+    return next(path.partition("/")[0] for path in plan.files_modified if path.endswith("guests.py"))
 
 
 def switch_the_branch(task: AgentTask) -> None:

@@ -25,7 +25,7 @@ IDEA = (
     "# Greeter\n\nA small program that greets people by name.\n\n- It greets.\n- It lists, newest first.\n"
     "- It saves.\n- It says how many lines it skipped.\n- It has a README.\n"
 )
-TESTS = "python3 -m unittest -q tests.test_entries"
+TESTS = "python3 -m unittest -q tests.test_guests"
 
 
 def scenario() -> Scenario:
@@ -170,7 +170,7 @@ class Weak:
                     await h.write(task, host, edit.path, text)
             for path, text in self.files.items():
                 write(task.tree / path, text)
-            note = "Added tests/test_entries.py with 12 tests; all of them pass."
+            note = "Added tests/test_guests.py with 12 tests; all of them pass."
             await host.call("task_done", {"task": number, "files": [*self.files], "note": note})
         return AgentResult(
             value={"summary": "12 tests pass.", "deviations": [], "decisions": [], "issues": []}
@@ -187,13 +187,13 @@ class A(unittest.TestCase):
 """
 WEAK: dict[str, Weak] = {
     "a wrapper that always succeeds": Weak("sh check.sh", {"check.sh": "#!/bin/sh\nexit 0\n"}),
-    "tests that were deleted": Weak(TESTS, {"tests/test_entries.py": "", "tests/test_listing.py": ""}),
+    "tests that were deleted": Weak(TESTS, {"tests/test_guests.py": "", "tests/test_greetings.py": ""}),
     "tests that are all skipped": Weak(
         TESTS,
-        {f"tests/test_{name}.py": SKIPPED for name in ("entries", "listing")},
+        {f"tests/test_{name}.py": SKIPPED for name in ("guests", "greetings")},
     ),
     "tests that are claimed and not written": Weak(
-        "python3 -c 'import greeter.entries'", without="tests/test_"
+        "python3 -c 'import greeter.guests'", without="tests/test_"
     ),
 }
 

@@ -13,7 +13,7 @@ from gsd_core.machine.state import Options
 from tests.cli.bench import call
 from tests.run import harness as h
 
-VERDICT = "---\nphase: 01-entries\nverified: 2026-01-02\nstatus: {}\nscore: 1/2\n---\n\n# Verification\n"
+VERDICT = "---\nphase: 01-greetings\nverified: 2026-01-02\nstatus: {}\nscore: 1/2\n---\n\n# Verification\n"
 
 
 @pytest.fixture(scope="module")

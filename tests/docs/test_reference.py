@@ -142,9 +142,9 @@ def test_a_run_records_and_publishes_only_documented_data(tmp_path: Path) -> Non
 
     folder = root / ".planning"
     written = [str(path.relative_to(root)) for path in folder.rglob("*") if path.is_file()]
-    assert ".planning/phases/01-entries/01-02-SUMMARY.md" in written
+    assert ".planning/phases/01-greetings/01-02-SUMMARY.md" in written
     assert [path for path in written if not is_documented(path)] == []
-    assert not is_documented(".planning/phases/01-entries/notes.md")
+    assert not is_documented(".planning/phases/01-greetings/notes.md")
 
 
 REGEXES = {"NAME": r"[\w.-]+", "NNN": r"\d+", "NN": r"[\d.]+", "MM": r"\d+", "X.Y": r"\d+\.\d+"}

@@ -56,7 +56,7 @@ def texts(project: Project, pattern: str) -> str:
 
 # What shows that the scenario has happened, and not only that the exit code is right.
 EVIDENCE: Mapping[str, Callable[[Project, Done], bool]] = {
-    "success": lambda project, done: "Which bullet" in done.err and failures(project) == [],
+    "success": lambda project, done: "How should each" in done.err and failures(project) == [],
     "transient-errors": lambda project, _: (
         sorted(failures(project)) == ["1/execute/01-01", "1/plan", "1/verify", "init"]
     ),
@@ -70,7 +70,7 @@ EVIDENCE: Mapping[str, Callable[[Project, Done], bool]] = {
         [fact.step for fact in project.facts("step.completed") if "/verify" in fact.step]
         == ["1/verify", "1/verify/r1", "1/verify/r2"]
     ),
-    "unanswered-question": lambda project, done: "Where are the entries kept?" in done.err,
+    "unanswered-question": lambda project, done: "Where are the guests kept?" in done.err,
     "budget": lambda project, done: (
         "of the $0.50 budget is spent" in done.err
         and Decimal(project.json("status")["cost"]["dollars"]) == Decimal("0.40")

@@ -9,7 +9,7 @@ from tests.e2e.project import EXAMPLE, FAKE, REHEARSAL, Project, defects, gate, 
 from tests.run.harness import git, trailed
 
 ALONE = {
-    ("verify", "1"): ("1/verify", ".planning/phases/01-entries/01-VERIFICATION.md"),
+    ("verify", "1"): ("1/verify", ".planning/phases/01-greetings/01-VERIFICATION.md"),
     ("discuss", "2", "the exit codes"): ("2/discuss", ".planning/phases/02-command-line/02-CONTEXT.md"),
     ("quick", "Add", "a note"): ("quick/001-add-a-note", ".planning/quick/001-add-a-note/001-SUMMARY.md"),
     ("quick", "--full", "Add more"): (
@@ -54,7 +54,7 @@ def test_single_steps_leave_a_parked_run_where_it_is_and_survive_a_kill(project:
     for command, (step, file) in ALONE.items():
         head = git(project.root, "rev-parse", "HEAD").strip()
         # One of them with the real command-line client, which has to leave the run's agent as it was.
-        agent = REHEARSAL if "debug" in command else FAKE[:2]
+        agent = (*REHEARSAL, "--here") if "debug" in command else FAKE[:2]
         ended = project.gsd(*command, *agent, "--yes")
 
         assert (ended.exit, ended.out) == (0, ""), f"{command}: {ended.err}"

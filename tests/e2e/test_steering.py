@@ -12,7 +12,7 @@ from tests.run.harness import git
 pytestmark = pytest.mark.slow
 
 RUN = ("run", EXAMPLE, *FAKE)
-QUESTION = "Which bullet should each entry in the list start with?"
+QUESTION = "How should each greeting end?"
 RESUME = ("resume", *FAKE[:2])
 
 
@@ -22,9 +22,9 @@ def asking(project: Project) -> None:
     project.environment = no_problems(QUESTION="1")
 
 
-def bullet(project: Project) -> str:
-    """Return the lines of the project's code with the chosen bullet."""
-    return git(project.root, "grep", "-h", "BULLET = ", "HEAD")
+def ending(project: Project) -> str:
+    """Return the lines of the project's code with the chosen ending."""
+    return git(project.root, "grep", "-h", "ENDING = ", "HEAD")
 
 
 AGENTS = [pytest.param(FAKE, id="fake"), pytest.param(REHEARSAL, id="rehearsal", marks=pytest.mark.slow)]
@@ -45,7 +45,7 @@ def test_a_question_without_a_human_ends_the_run_and_its_answer_finishes_it(
     assert question["text"] == QUESTION
     assert answered.exit == 0, answered.err
     assert done.exit == 0, done.err
-    assert 'BULLET = "-"' in bullet(project)
+    assert 'ENDING = "."' in ending(project)
     assert len(project.facts("question.asked")) == 1
     assert list(defects(project)) == []
 
@@ -53,21 +53,21 @@ def test_a_question_without_a_human_ends_the_run_and_its_answer_finishes_it(
 def test_answers_come_from_a_file(project: Project) -> None:
     asking(project)
     answers = project.base / "answers.json"
-    answers.write_text(json.dumps({QUESTION: "Arrow"}))
+    answers.write_text(json.dumps({QUESTION: "Smile"}))
     done = project.gsd(*RUN, "--no-input", "--answers", answers)
 
     assert done.exit == 0, done.err
-    assert 'BULLET = "->"' in bullet(project)
+    assert 'ENDING = " :)"' in ending(project)
     assert list(defects(project)) == []
 
 
 def test_answers_come_from_standard_input(project: Project) -> None:
     asking(project)
-    answer = json.dumps({"question": QUESTION, "chosen": ["Dash"]}).encode() + b"\n"
+    answer = json.dumps({"question": QUESTION, "chosen": ["Period"]}).encode() + b"\n"
     done = project.gsd(*RUN, "--answers", "-", stdin=answer)
 
     assert done.exit == 0, done.err
-    assert 'BULLET = "-"' in bullet(project)
+    assert 'ENDING = "."' in ending(project)
 
 
 def test_a_run_that_waits_takes_an_answer_from_another_process(project: Project) -> None:
@@ -75,7 +75,7 @@ def test_a_run_that_waits_takes_an_answer_from_another_process(project: Project)
     started = project.start(*RUN, "--no-input", GSD_WAIT_FOR_ANSWERS="2m")
     assert started.until(lambda: project.facts("question.asked"))
     (question,) = project.json("questions")["questions"]
-    answered = project.gsd("answer", question["id"], "Star")
+    answered = project.gsd("answer", question["id"], "Exclamation mark")
     done = started.wait()
 
     assert f"pid {started.pid}" in answered.out

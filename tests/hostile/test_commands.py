@@ -185,8 +185,8 @@ def test_a_trusted_filter_runs_until_it_changes(scene: Scene) -> None:
 
     assert (refused.exit, done.exit) == (2, 0), done.err
     assert "filter.rot.smudge = tr A-Za-z N-ZA-Mn-za-m (.git/config)" in refused.err
-    assert "vzcbeg havggrfg" in git(scene.at.root, "show", "HEAD:tests/test_entries.py")
-    assert "import unittest" in (scene.at.root / "tests" / "test_entries.py").read_text()
+    assert "vzcbeg havggrfg" in git(scene.at.root, "show", "HEAD:tests/test_guests.py")
+    assert "import unittest" in (scene.at.root / "tests" / "test_guests.py").read_text()
     assert scene.project.json("trust", "--show")["trusted"] is True
     scene.at.config("filter.rot.clean", "tr b-z B-Z")
     assert scene.project.json("trust", "--show")["trusted"] is False

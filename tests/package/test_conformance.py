@@ -76,8 +76,8 @@ def step(tree: Path) -> StepRequest:
 
 def phase(tree: Path) -> PhaseView:
     plans = (Plan(id="01-01", phase="1", summary="S.md"),)
-    folder = ".planning/phases/01-entries"
-    return PhaseView(number="1", name="Entries", project=tree, plans=plans, directory=folder)
+    folder = ".planning/phases/01-greetings"
+    return PhaseView(number="1", name="Greetings", project=tree, plans=plans, directory=folder)
 
 
 def run_info(tree: Path) -> RunInfo:

@@ -43,7 +43,7 @@ class TaskHost:
     tree: Path
     scenario: Scenario
     plan: str
-    answer: Answer = field(factory=lambda: choose("Star"))
+    answer: Answer = field(factory=lambda: choose("Exclamation mark"))
     replies: list[str] = field(factory=list[str])
     done: list[int] = field(factory=list[int])
 

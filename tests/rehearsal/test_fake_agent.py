@@ -85,8 +85,8 @@ def test_the_user_s_answer_is_in_the_code_and_in_the_decisions(tmp_path: Path) -
     result = play(FakeAgent(SCENARIO), task(tmp_path), host)
 
     assert len(host.questions) == 1
-    assert 'BULLET = "=>"' in (tmp_path / "ledger/listing.py").read_text()
-    assert result.value["decisions"] == ["Entries are listed with the bullet =>"]
+    assert 'ENDING = "=>"' in (tmp_path / "ledger/greetings.py").read_text()
+    assert result.value["decisions"] == ["Greetings end with =>"]
 
 
 def test_a_denied_file_is_not_written(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_it_asks_for_confirmation_when_a_policy_requires_it(tmp_path: Path) -> N
     host = host_of(task_host)
     host.confirms = lambda use, reason: Allow()
     host.policy = lambda use: (
-        Ask(reason="new file") if use.input["file_path"].endswith("listing.py") else Allow()
+        Ask(reason="new file") if use.input["file_path"].endswith("greetings.py") else Allow()
     )
 
     play(FakeAgent(SCENARIO), task(tmp_path), host)
@@ -167,7 +167,7 @@ def test_it_can_be_restarted_after_any_activity(tmp_path: Path) -> None:
 
     assert task_host.done == [1, 2]
     assert len(results) > 1
-    assert {str(result.value) for result in results} == {str(SCENARIO.summary("01-01", "Star"))}
+    assert {str(result.value) for result in results} == {str(SCENARIO.summary("01-01", "Exclamation mark"))}
 
 
 def test_usage_is_reported_for_each_turn_and_adds_up(tmp_path: Path) -> None:

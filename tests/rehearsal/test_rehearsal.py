@@ -96,7 +96,7 @@ def test_a_plan_is_killed_between_its_tasks_and_resumed(project: Path) -> None:
     assert result.value == scenario.summary("01-01", scenario.user_question().options[2].label)
     assert task_host.done == [1, 2]
     assert [question.text for question in host.questions] == [scenario.user_question().text]
-    assert f'BULLET = "{scenario.product.bullets[2][1]}"' in (project / "ledger/listing.py").read_text()
+    assert f'ENDING = "{scenario.product.endings[2][1]}"' in (project / "ledger/greetings.py").read_text()
     assert "529" in " ".join(activity.text for activity in activities(host, "retry"))
 
 

@@ -123,7 +123,7 @@ def test_the_user_s_answer_is_in_the_code(tmp_path: Path) -> None:
     said = player.play()
 
     assert names([*said]).count("AskUserQuestion") == 1
-    assert 'BULLET = "a \\"quoted\\","' in (tmp_path / "ledger/listing.py").read_text()
+    assert 'ENDING = "a \\"quoted\\","' in (tmp_path / "ledger/greetings.py").read_text()
 
 
 def test_without_the_tool_to_ask_the_recommended_option_is_used(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_without_the_tool_to_ask_the_recommended_option_is_used(tmp_path: Path) 
 
     player.play()
 
-    assert f'BULLET = "{SCENARIO.product.bullets[0][1]}"' in (tmp_path / "ledger/listing.py").read_text()
+    assert f'ENDING = "{SCENARIO.product.endings[0][1]}"' in (tmp_path / "ledger/greetings.py").read_text()
 
 
 def test_exactly_one_request_is_refused_as_overloaded(tmp_path: Path) -> None:

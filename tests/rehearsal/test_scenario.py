@@ -121,11 +121,9 @@ def test_the_package_shadows_no_module_or_keyword(idea: str) -> None:
 
 
 def test_the_names_come_from_the_idea() -> None:
-    product = Scenario(
-        "# Flat ledger: who owes whom\n\nRent, rent and heating. Who paid the heating?"
-    ).product
+    product = Scenario("# Flat ledger: who owes whom\n\nRent and heating.").product
 
-    assert (product.package, product.topics[:2]) == ("flat_ledger", ("rent", "heating"))
+    assert (product.title, product.package) == ("Flat ledger: who owes whom", "flat_ledger")
 
 
 @pytest.mark.parametrize("phases", [1, 2, 3])
@@ -257,18 +255,18 @@ def test_the_plans_serve_what_a_person_added_to_the_phase_and_not_what_was_remov
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("answer", "bullet"),
-    [("Dash", "-"), ("Arrow (Recommended)", "->"), (">>", ">>"), ('"\\\n☃' + "x" * 99, '"\\ ☃xxxxxxxx')],
+    ("answer", "ending"),
+    [("Period", "."), ("Smile (Recommended)", " :)"), (">>", ">>"), ('"\\\n☃' + "x" * 99, '"\\ ☃xxxxxxxx')],
 )
-def test_the_product_prints_the_chosen_bullet(answer: str, bullet: str, tmp_path: Path) -> None:
+def test_the_product_prints_the_chosen_ending(answer: str, ending: str, tmp_path: Path) -> None:
     scenario = Scenario(IDEAS[0], phases=2)
     build(scenario, tmp_path, answer)
-    package, topic = scenario.product.package, scenario.product.topics[0]
+    package = scenario.product.package
 
-    run(f"python3 -m {package} add '{topic}: milk'", tmp_path)
+    run(f"python3 -m {package} greet 'french: Ada'", tmp_path)
     listed = run(f"python3 -X utf8 -m {package} list", tmp_path)
 
-    assert f"{bullet} {topic}: milk\n" == listed.stdout
+    assert f"Bonjour, Ada{ending}\n" == listed.stdout
 
 
 def test_only_the_first_option_is_recommended() -> None:
@@ -349,11 +347,45 @@ def test_an_unsupported_number_of_phases_is_rejected() -> None:
         Scenario("", phases=4)
 
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def example(name: str) -> str:
+    return (EXAMPLES / f"{name}.md").read_text("utf-8")
+
+
 @pytest.mark.parametrize("name", ["greeter", "habits", "ledger"])
-def test_the_examples_have_their_own_name_and_topics(name: str) -> None:
-    example = Path(__file__).parents[2] / "examples" / f"{name}.md"
+def test_the_examples_have_their_own_name(name: str) -> None:
+    assert Scenario(example(name)).product.package == name
 
-    product = Scenario(example.read_text("utf-8")).product
 
-    assert product.package == name
-    assert not {"note", "task", "event", name} & set(product.topics)
+def test_the_script_does_what_the_example_greeter_says_and_says_so_for_every_other_idea(
+    tmp_path: Path,
+) -> None:
+    asked = {name: Scenario(example(name), gap=False) for name in ("greeter", "habits")}
+    for name, scenario in asked.items():
+        (tmp_path / name).mkdir()
+        build(scenario, tmp_path / name)
+    readmes = {name: (tmp_path / name / "README.md").read_text("utf-8") for name in asked}
+
+    assert {name: scenario.product.as_asked for name, scenario in asked.items()} == {
+        "greeter": True,
+        "habits": False,
+    }
+    assert "rehearsal" not in readmes["greeter"] + asked["greeter"].roadmap()["summary"]
+    assert "not the one that IDEA.md asks for" in readmes["habits"]
+    assert "not the one that the idea asks for" in asked["habits"].roadmap()["summary"]
+
+
+@pytest.mark.parametrize("phases", [1, 2, 3])
+def test_each_statement_of_the_example_greeter_becomes_what_it_says(phases: int) -> None:
+    statements = {one.id: one.text for one in split_statements(example("greeter"))}
+    roadmap = parse_answer(RoadmapAnswer, Scenario(example("greeter"), phases=phases).roadmap())
+    known = [*roadmap.requirements, *roadmap.later]
+    became = {one.id: [statements[name] for name in one.statements] for one in known}
+
+    assert validate_roadmap(roadmap, 8, split_statements(example("greeter"))) == ()
+    assert "period" in became["CORE-02"][1]
+    assert "total" in became["REPORT-01"][0]
+    assert "README" in became["DOC-01"][0]
+    assert "web page" in statements[roadmap.out_of_scope[0].statements[0]]

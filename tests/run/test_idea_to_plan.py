@@ -139,6 +139,6 @@ def test_the_second_phase_is_planned_with_the_files_and_notes_of_the_first(tmp_p
     h.do(h.request(root, agent, given=h.idea(IDEA)))
     prompt = agent.of("planner")[-1].prompt
 
-    assert f"\n{scenario.product.path('entries')}\n" in prompt
-    assert "01-01 decided: Entries are listed with the bullet" in prompt
+    assert f"\n{scenario.product.path('guests')}\n" in prompt
+    assert "01-01 decided: Greetings end with" in prompt
     assert re.search(r"^Installed programs.*\bpython3\b", prompt, re.MULTILINE)

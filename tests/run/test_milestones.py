@@ -174,7 +174,7 @@ def tree(root: Path) -> dict[str, str]:
 
 
 def test_closing_archives_the_milestone_and_tags_it(project: Path) -> None:
-    (project / ".planning/phases/01-entries/shot.png").write_bytes(b"\x89PNG\xff\x00")
+    (project / ".planning/phases/01-greetings/shot.png").write_bytes(b"\x89PNG\xff\x00")
     h.git(project, "add", "-A")
     h.git(project, "commit", "-qm", "a picture")
     roadmap, files = planning_file(project, "ROADMAP.md"), set(tree_paths(project))
@@ -196,7 +196,7 @@ def test_closing_archives_the_milestone_and_tags_it(project: Path) -> None:
     archived = parse_requirements(planning_file(project, "milestones/v1.0-REQUIREMENTS.md"))
     assert [one.id for one in archived if one.done] == ["CORE-01", "CORE-02", "DOC-01"]
     assert "## v1.0 Greeter (Shipped: " in planning_file(project, "MILESTONES.md")
-    assert "- ✓ User can list all entries — v1.0" in planning_file(project, "PROJECT.md")
+    assert "- ✓ User can see a greeting for each guest — v1.0" in planning_file(project, "PROJECT.md")
     assert "Awaiting next milestone" in planning_file(project, "STATE.md")
     found = survey(project)
     assert [(m.version, m.shipped) for m in found.milestones] == [("v1.0", True)]
@@ -294,7 +294,7 @@ def test_uncommitted_changes_are_refused_and_something_in_the_way_is_named(proje
         h.do(asked(project, CLOSE))
     (project / ".planning/REQUIREMENTS.md").write_text(text)
 
-    blocker = project / ".planning/milestones/v1.0-phases/01-entries"
+    blocker = project / ".planning/milestones/v1.0-phases/01-greetings"
     blocker.mkdir(parents=True)
     end = h.do(asked(project, CLOSE))
     assert "is in the way" in end.reason

@@ -28,7 +28,7 @@ from . import harness as h
 pytestmark = pytest.mark.slow
 
 ANYTHING: Any = 42
-LABEL = Scenario(h.IDEA, phases=1).product.bullets[0][0]
+LABEL = Scenario(h.IDEA, phases=1).product.endings[0][0]
 SHORT_LIMITS = {"limits": {"detector": 2, "idle": 4, "hard": 4}, "retry": {"attempts": 1}}
 
 
@@ -83,7 +83,7 @@ def bad(hook: str, behave: Callable[[], Any]) -> object:
 
 
 def do(root: Path, run: dict[str, Any] | None = None, **plugins: Any) -> RunEnd:
-    agent, human = h.one_phase(question=True), ScriptedHuman({"bullet": LABEL})
+    agent, human = h.one_phase(question=True), ScriptedHuman({"ending": LABEL})
     asked = h.request(
         root, agent, given=h.idea(), run=run, sections=SHORT_LIMITS, yes=False, zz_human=human, **plugins
     )

@@ -126,7 +126,7 @@ def test_the_gaps_it_finds_are_planned_executed_and_verified(tmp_path: Path) -> 
         assert set(step.phase.changed) == set("\n".join(shown).split())
         assert set(step.phase.changed) <= step.phase.history.files
         assert ("LICENSE" in step.phase.changed) == (step.round == 1)
-    verdicts = h.git(root, "log", "--format=%s", "--", ".planning/phases/01-entries/01-VERIFICATION.md")
+    verdicts = h.git(root, "log", "--format=%s", "--", ".planning/phases/01-greetings/01-VERIFICATION.md")
     assert verdicts.splitlines() == ["docs(01): verify phase", "docs: review", "docs(01): verify phase"]
     assert (root / "LICENSE").exists()
 

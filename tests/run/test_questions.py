@@ -66,13 +66,13 @@ def test_an_answer_given_between_two_runs_is_in_the_code_and_nothing_is_asked_tw
     root = h.repository(tmp_path / "project")
     h.do(h.request(root, asking(), given=h.idea(), yes=False))
     [question] = h.asked(root)
-    label, bullet = SCENARIO.product.bullets[2]
+    label, ending = SCENARIO.product.endings[2]
     h.answer(root, question, label)
 
     end = h.do(h.request(root, asking(), yes=False))
 
     assert (end.outcome, h.asked(root)) == ("done", [question])
-    assert f'BULLET = "{bullet}"' in code(root)
+    assert f'ENDING = "{ending}"' in code(root)
     [answered] = h.facts(root, "question.answered")
     assert (answered.data["answer"]["via"], answered.data["answer"]["by"]) == ("inbox", "tester")
 
@@ -82,7 +82,7 @@ def test_an_answer_that_no_run_has_taken_yet_can_be_replaced(tmp_path: Path) -> 
     root = h.repository(tmp_path / "project")
     h.do(h.request(root, asking(), given=h.idea(), yes=False))
     [question] = h.asked(root)
-    (first, _), (second, bullet) = SCENARIO.product.bullets[1:3]
+    (first, _), (second, ending) = SCENARIO.product.endings[1:3]
     h.answer(root, question, first)
     h.answer(root, question, second)
     h.answer(root, question, "Purple")
@@ -90,7 +90,7 @@ def test_an_answer_that_no_run_has_taken_yet_can_be_replaced(tmp_path: Path) -> 
     end = h.do(h.request(root, asking(), yes=False))
 
     assert end.outcome == "done"
-    assert f'BULLET = "{bullet}"' in code(root)
+    assert f'ENDING = "{ending}"' in code(root)
     [answered] = h.facts(root, "question.answered")
     assert answered.data["answer"]["chosen"] == [second]
     [refused] = h.facts(root, "answer.refused")
@@ -126,12 +126,12 @@ class Hanging:
 @pytest.mark.slow
 def test_an_answer_through_the_inbox_beats_a_plugin_that_hangs(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
-    hanging = Hanging(root, label=SCENARIO.product.bullets[1][0])
+    hanging = Hanging(root, label=SCENARIO.product.endings[1][0])
 
     end = h.do(h.request(root, asking(), given=h.idea(), yes=False, hanging=hanging))
 
     assert (end.outcome, hanging.cancelled) == ("done", 1)
-    assert f'BULLET = "{SCENARIO.product.bullets[1][1]}"' in code(root)
+    assert f'ENDING = "{SCENARIO.product.endings[1][1]}"' in code(root)
 
 
 @pytest.mark.slow
@@ -139,7 +139,7 @@ def test_an_agent_that_waits_too_long_is_ended_and_resumed_with_the_answer(
     tmp_path: Path,
 ) -> None:
     root = h.repository(tmp_path / "project")
-    agent, human = asking(), Slow(SCENARIO.product.bullets[1][0])
+    agent, human = asking(), Slow(SCENARIO.product.endings[1][0])
 
     end = h.do(
         h.request(
@@ -219,7 +219,7 @@ def test_a_refused_answer_of_a_plugin_is_named_and_another_wins(tmp_path: Path) 
         return [Answer(question=inquiry.questions[0].id, chosen=("Purple",))]
 
     bad = h.plugin(gsd_answer, nonsense, tryfirst=True)
-    good = ScriptedHuman({"bullet": SCENARIO.product.bullets[1][0]})
+    good = ScriptedHuman({"ending": SCENARIO.product.endings[1][0]})
 
     end = h.do(h.request(root, asking(), given=h.idea(), yes=False, bad=bad, good=good))
 
@@ -227,7 +227,7 @@ def test_a_refused_answer_of_a_plugin_is_named_and_another_wins(tmp_path: Path) 
     assert end.outcome == "done"
     assert failed.data["plugin"] == "bad"
     assert "no option 'Purple'" in failed.data["error"]
-    assert f'BULLET = "{SCENARIO.product.bullets[1][1]}"' in code(root)
+    assert f'ENDING = "{SCENARIO.product.endings[1][1]}"' in code(root)
 
 
 @pytest.mark.slow

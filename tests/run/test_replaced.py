@@ -60,7 +60,7 @@ class Other:
 
     async def answer(self, inquiry: Inquiry) -> Sequence[Answer] | None:
         self.calls.append("answer")
-        return await ScriptedHuman({"bullet": "Star"}).answer(inquiry)
+        return await ScriptedHuman({"ending": "Exclamation mark"}).answer(inquiry)
 
     async def event(self, event: Event) -> None:
         self.calls.append("event")

@@ -22,7 +22,7 @@ from .test_crash import Crash, Fuse, with_crash
 
 pytestmark = pytest.mark.slow
 
-PHASE = ".planning/phases/01-entries"
+PHASE = ".planning/phases/01-greetings"
 PLAN = f"{PHASE}/01-01-PLAN.md"
 SUMMARY = f"{PHASE}/01-01-SUMMARY.md"
 WEAK = "test -d .git"

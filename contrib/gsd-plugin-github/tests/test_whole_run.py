@@ -46,8 +46,8 @@ def test_an_issue_becomes_a_pull_request_with_an_answer_from_a_comment(tmp_path:
             text=True,
         )
         try:
-            hub.asked("Which bullet")
-            hub.comment("Dash", user=EVE)
+            hub.asked("How should each")
+            hub.comment("Period", user=EVE)
             hub.comment("what does that mean?")
             hub.comment("2")
             output, _ = process.communicate(timeout=90)
@@ -62,7 +62,9 @@ def test_an_issue_becomes_a_pull_request_with_an_answer_from_a_comment(tmp_path:
         assert pull["body"].startswith("Closes #7.")
         assert "status: passed" in pull["body"]
         clone = tmp_path / "r-issues" / "issue-7"
-        assert "Star" in git("log", "-p", "gsd/issue-7", folder=hub.repository) + str(hub.comments)
+        assert "Exclamation mark" in git("log", "-p", "gsd/issue-7", folder=hub.repository) + str(
+            hub.comments
+        )
         assert "Answered by @ada" in str(hub.comments)
         assert "eve" not in [c["user"]["login"] for c in hub.comments if "refused" in c["body"]]
         assert hub.issue["labels"] == []

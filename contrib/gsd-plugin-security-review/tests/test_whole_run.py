@@ -106,13 +106,13 @@ def test_a_finding_is_closed_and_a_kill_repeats_no_review(tmp_path: Path) -> Non
 
     versions = run("git", "log", "--format=%H", "--", ".planning/phases/*/01-SECURITY.md").split()
     [last, first] = [
-        run("git", "show", f"{sha}:.planning/phases/01-entries/01-SECURITY.md") for sha in versions
+        run("git", "show", f"{sha}:.planning/phases/01-greetings/01-SECURITY.md") for sha in versions
     ]
     assert "status: issues_found\n" in first
     assert "findings: 1\nblocking: 1\nunproven: 1\n" in first
     assert "status: clean\n" in last
     assert "- `NOTES.md`" in last, "what the gap round changed is reviewed as well"
-    verdict = run("git", "show", f"{versions[1]}:.planning/phases/01-entries/01-VERIFICATION.md")
+    verdict = run("git", "show", f"{versions[1]}:.planning/phases/01-greetings/01-VERIFICATION.md")
     assert 'about: "security:README.md:CWE-1059"' in verdict
     assert "found_by: security_review" in verdict
     assert "No input is evaluated" not in verdict

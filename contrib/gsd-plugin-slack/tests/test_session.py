@@ -246,7 +246,7 @@ def test_a_message_that_somebody_deleted_is_posted_again(slack: SlackStandIn) ->
         assert await in_thread(lambda: slack.click(slack.question("Again"), "gsd_choose_0"))
         assert await task
         slack.messages.clear()
-        await plugin.on_event(event("phase.started", number="1", name="Entries"))
+        await plugin.on_event(event("phase.started", number="1", name="Greetings"))
         await plugin.on_event(event("step.started", kind="plan"))
         await plugin.notify(a_notice())
 

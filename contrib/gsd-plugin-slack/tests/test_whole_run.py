@@ -44,7 +44,7 @@ class Project:
         }
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start gsd."""
+        """Exclamation markt gsd."""
         plugins = ("-p", NAME, "-p", "gsd_plugins.rehearsal.fake")
         command = [sys.executable, "-m", "gsd_core", "-C", "project", *arguments, *plugins]
         return subprocess.Popen(
@@ -70,7 +70,7 @@ def test_a_run_is_killed_while_it_asks_and_gets_its_answer_in_slack_when_resumed
         project = Project(tmp_path, slack)
         first = project.start("run", "idea.md", "--no-input", "--agent", "fake", "--sandbox", "off")
         try:
-            slack.question("Which bullet")
+            slack.question("How should each")
         finally:
             first.kill()
             first.communicate(timeout=10)
@@ -79,7 +79,7 @@ def test_a_run_is_killed_while_it_asks_and_gets_its_answer_in_slack_when_resumed
         second = project.start("resume", "--no-input")
         try:
             slack.wait_for(lambda: "Resumed" in str(slack.messages), "the resumed run in the thread")
-            asked = slack.question("Which bullet")
+            asked = slack.question("How should each")
             assert slack.click(asked, "gsd_choose_1", user=EVE)
             slack.wait_for(lambda: slack.told, "a refusal of somebody who may not answer")
             assert is_open(slack.question())
@@ -92,7 +92,7 @@ def test_a_run_is_killed_while_it_asks_and_gets_its_answer_in_slack_when_resumed
         [question] = slack.questions()
         assert {message["thread_ts"] for message in slack.messages} == {"", root["ts"]}
         assert "Status: Complete" in text_of(root)
-        assert "Answered by ada (U0ADA) in Slack: Star" in text_of(question)
+        assert "Answered by ada (U0ADA) in Slack: Exclamation mark" in text_of(question)
         assert not is_open(question)
         shown = "\n".join(text_of(message) for message in slack.messages)
         assert "Task 01-01/1 committed" in shown

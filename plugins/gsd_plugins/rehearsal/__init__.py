@@ -24,6 +24,7 @@ from gsd_core import (
     ConfigError,
     Permanent,
     RunInfo,
+    StepId,
     implements,
     setting,
     settings_of,
@@ -32,17 +33,42 @@ from gsd_core.hookspecs import gsd_lifespan, gsd_run_agent, gsd_settings
 
 from .active_rules import ActiveRules
 from .fake import FakeAgent
+from .own_files import OwnFiles
+from .product import own_idea
 from .scenario import Scenario
 from .scenario_file import ScenarioFile, read_scenario
 
 if TYPE_CHECKING:
     from .server import RehearsalServer
 
-__all__ = ["FakeAgent", "RehearsalSettings", "Scenario", "lifespan", "run_agent", "settings"]
+__all__ = [
+    "FakeAgent",
+    "RehearsalSettings",
+    "Scenario",
+    "example_idea",
+    "lifespan",
+    "run_agent",
+    "settings",
+    "what_is_scripted",
+]
 
-_agents: dict[str, RehearsalServer | FakeAgent] = {}
-"""What does the tasks of the runs in this process, by the run's id."""
 _log = logging.getLogger(__name__)
+SCRIPTED = "this was a rehearsal: the model's answers came from a script"
+NOT_THE_IDEA = f"{SCRIPTED}, and the code does not do what the idea says"
+"""What the last line of a run says about a rehearsal."""
+
+
+@attrs.frozen(kw_only=True)
+class _Rehearsal:
+    """The rehearsal of one run: the agent, the scenario that it plays, and the files that it made."""
+
+    agent: RehearsalServer | FakeAgent
+    scenario: Scenario
+    files: OwnFiles
+
+
+_rehearsals: dict[str, _Rehearsal] = {}
+"""The rehearsals of the runs in this process, by the run's id."""
 
 
 @attrs.frozen(kw_only=True)
@@ -56,6 +82,12 @@ class RehearsalSettings:
     script: str = setting("", flag="--script", help="rehearse what this scenario file says")
     cli: bool = setting(True, help="whether the real Claude Code takes part in a rehearsal", harmless=True)
     phases: int = setting(0, help="number of phases in the roadmap", harmless=True)
+    here: bool = setting(
+        False,
+        flag="--here",
+        help="rehearse even in a repository with work of its own",
+        consent=True,
+    )
     question: bool = setting(True, help="whether the model asks its question", harmless=True)
     gap: bool = setting(True, help="whether the model leaves a gap", harmless=True)
     overloaded: bool = setting(
@@ -107,7 +139,7 @@ def lifespan(run: RunInfo) -> Iterable[AbstractAsyncContextManager[object]]:
 @asynccontextmanager
 async def _serve(run: RunInfo) -> AsyncGenerator[None]:
     # Imported late: http.server takes longer to import than everything else that `gsd --help` needs.
-    from .server import RehearsalServer, rehearsal_folder
+    from .server import RehearsalServer, record_of_files, rehearsal_folder
 
     chosen = settings_of(RehearsalSettings)
     if chosen.script and "rehearsal" not in run.agent.split(", "):
@@ -121,12 +153,19 @@ async def _serve(run: RunInfo) -> AsyncGenerator[None]:
     rules = ActiveRules(
         rules=chosen.file.rules if chosen.file else (), file=folder / "rules.json" if folder else None
     )
+    if "rehearsal" in run.agent.split(", ") and not scenario.product.as_asked:
+        _log.warning(
+            "this is a rehearsal: it plays a script, which builds a small program that greets, and does not "
+            "build what the idea says"
+        )
+    files = OwnFiles(project=run.project, record=await asyncio.to_thread(record_of_files, run))
     async with RehearsalServer.open(run, scenario, rules) as server:
-        _agents[run.id] = server if chosen.cli else FakeAgent(scenario, rules=rules)
+        agent = server if chosen.cli else FakeAgent(scenario, rules=rules)
+        _rehearsals[run.id] = _Rehearsal(agent=agent, scenario=scenario, files=files)
         try:
             yield
         finally:
-            del _agents[run.id]
+            del _rehearsals[run.id]
             for rule in rules.unused():
                 _log.warning(
                     "%s of %s has not applied: check its `when`; the run may also not have come that far",
@@ -135,17 +174,48 @@ async def _serve(run: RunInfo) -> AsyncGenerator[None]:
                 )
 
 
+def example_idea() -> str:
+    """Return the idea whose program the script builds, for ``gsd demo``."""
+    return own_idea()
+
+
+def what_is_scripted() -> tuple[str, str]:
+    """Return two lines for ``gsd demo``: what is scripted in a rehearsal, and what is real."""
+    cli = settings_of(RehearsalSettings).cli
+    scripted = "the model's words" if cli else "the model's words, and the agent: rehearsal.cli is off"
+    real = "git and its commits, the plans' checks, the sandbox where one works, the verification"
+    return (
+        f"scripted: {scripted}; no account, no request to a model, no cost",
+        f"real:     {'Claude Code, ' if cli else ''}{real}",
+    )
+
+
 @implements(gsd_run_agent)
 async def run_agent(task: AgentTask, host: AgentHost) -> AgentResult | None:
     """Do *task* with the answers of the scenario, by Claude Code or without it."""
     from gsd_plugins.claude import run_claude
 
-    agent = _agents.get(task.run)
-    if agent is None:
+    rehearsal = _rehearsals.get(task.run)
+    if rehearsal is None:
         raise Permanent(
             f"no rehearsal server for run {task.run!r}",
             hint="enter the lifespan of the plugin for this run before running a task",
         )
+    await asyncio.to_thread(_keep_files_of_others, rehearsal, task)
+    agent = rehearsal.agent
     if isinstance(agent, FakeAgent):
-        return await agent.run_agent(task, host)
-    return await run_claude(task, host, env=await agent.environment(task))
+        result = await agent.run_agent(task, host)
+    else:
+        result = await run_claude(task, host, env=await agent.environment(task))
+    note = SCRIPTED if rehearsal.scenario.product.as_asked else NOT_THE_IDEA
+    return attrs.evolve(result, note=note) if result else None
+
+
+def _keep_files_of_others(rehearsal: _Rehearsal, task: AgentTask) -> None:
+    """Raise ``Permanent`` before a file is overwritten that no rehearsal made: at the start if possible."""
+    scenario, files = rehearsal.scenario, attrs.evolve(rehearsal.files, project=task.tree)
+    if task.role == "roadmapper":
+        files.check(scenario.edits())
+    elif task.role == "executor":
+        plan = StepId.parse(task.step).detail
+        files.claim(edit for one in scenario.tasks(plan, about=task.prompt) for edit in one.edits)

@@ -98,14 +98,14 @@ class ScriptedPlans:
     """The plans for *product* in a roadmap of *phases* phases.
 
     *usage*: whether the task that writes README.md includes the planned section on usage.
-    *asks*: whether the first plan asks for the bullet; *bullet* is the one that listings start with.
-    *tdd*: whether the parsing of entries is a test-driven plan of its own.
+    *asks*: whether the first plan asks for the ending; *ending* is the one that greetings end with.
+    *tdd*: whether the parsing of guests is a test-driven plan of its own.
     """
 
     product: Product
     phases: int
     usage: bool = True
-    bullet: str = "-"
+    ending: str = "."
     asks: bool = True
     tdd: bool = False
 
@@ -116,76 +116,79 @@ class ScriptedPlans:
 
     def for_phase(self, number: str) -> tuple[ScriptedPlan, ...]:
         """Return the first round's plans of a phase; empty if it is not in the scenario's roadmap."""
-        entries = self._parsing_and_listing()
+        greetings = self._parsing_and_greeting()
         storage = () if self.phases == 1 else (self._storage(),)
         plans = {
-            "1": (*(self._test_first(entries) if self.tdd else (entries,)), *storage),
+            "1": (*(self._test_first(greetings) if self.tdd else (greetings,)), *storage),
             "2": (self._command_line(),),
             "3": (self._report(),),
         }
         return plans[number] if number in [*plans][: self.phases] else ()
 
-    def _parsing_and_listing(self) -> ScriptedPlan:
+    def _parsing_and_greeting(self) -> ScriptedPlan:
         p, alone = self.product, self.phases == 1
         write_readme = " Write README.md: an overview, `## Usage` with an example, `## Development`."
         parsing = ScriptedTask(
-            name="Parse entries from lines of text",
+            name="Parse guests from lines of text",
             edits=(
                 p.gitignore(),
                 p.module("__init__"),
-                p.module("entries"),
+                p.module("guests"),
                 FileEdit(path="tests/__init__.py", content=f'"""Tests of {p.package}."""\n'),
-                p.test("entries"),
+                p.test("guests"),
             ),
-            action=f"Create the package `{p.package}`. In {p.path('entries')} write `Entry` (topic, text), "
-            "`parse`, which rejects a line that is not `topic: text`, and `count`. "
-            f"The topics are {', '.join(p.topics)}. Add tests, and ignore Python's bytecode in .gitignore.",
-            check="python3 -m unittest -q tests.test_entries",
+            action=f"Create the package `{p.package}`. In {p.path('guests')} write `Guest` (language, name), "
+            "`parse`, which rejects a line that is not `language: name`, and `count`. "
+            "The languages are English, French and Spanish. Add tests, "
+            "and ignore Python's bytecode in .gitignore.",
+            check="python3 -m unittest -q tests.test_guests",
             done="Valid lines are parsed, invalid ones are rejected with a reason, and the tests pass",
         )
-        listing = ScriptedTask(
-            name="List entries with a bullet",
-            edits=(p.listing(self.bullet), p.test("listing"), *((self._readme(),) if alone else ())),
-            action=f"In {p.path('listing')} write `BULLET` and `listing(entries)`, which returns one line "
-            "for each entry, starting with the bullet. Ask which bullet to use. "
-            f"Test the bullet and the empty list.{write_readme if alone else ''}",
-            check="python3 -m unittest -q tests.test_entries tests.test_listing",
-            done="Each entry is listed with the bullet, and the tests pass",
+        greeting = ScriptedTask(
+            name="Greet guests in their language",
+            edits=(p.greetings(self.ending), p.test("greetings"), *((self._readme(),) if alone else ())),
+            action=f"In {p.path('greetings')} write `ENDING` and `greetings(guests)`, which returns one line "
+            "for each guest in their language, with the ending. Ask how a greeting is to end. "
+            f"Test the words, the ending and the empty list.{write_readme if alone else ''}",
+            check="python3 -m unittest -q tests.test_guests tests.test_greetings",
+            done="Each guest is greeted with the chosen ending, and the tests pass",
             asks=self.asks,
         )
         return ScriptedPlan(
-            name="Parsing and listing",
-            objective="Parse entries from lines of text, count them by topic and list them",
+            name="Parsing and greeting",
+            objective="Parse guests from lines of text, count them by language and greet them",
             requirements=("CORE-01", "CORE-02", *(("DOC-01",) if alone else ())),
             truths={
-                "A line `topic: text` is parsed into an entry and formatted as the same line": (
+                "A line `language: name` is parsed into a guest and formatted as the same line": (
                     "CORE-01",
                     "01:C1",
                 ),
-                "A line without a topic or with an unknown one is rejected with a reason": (
+                "A line without a language or with an unknown one is rejected with a reason": (
                     "CORE-01",
                     "01:C1",
                 ),
-                "The list has one line for each entry, starting with the chosen bullet": (
+                "Each guest is greeted in their language, with the chosen ending": (
                     "CORE-02",
                     "01:C2",
                 ),
                 **({README_TRUTH: ("DOC-01",)} if alone else {}),
             },
             artifacts=(
-                _artifact(
-                    p.path("entries"), "parsing and counting", min_lines=20, exports=["parse", "count"]
-                ),
-                _artifact(p.path("listing"), "the list of entries", contains="BULLET", exports=["listing"]),
+                _artifact(p.path("guests"), "parsing and counting", min_lines=20, exports=["parse", "count"]),
+                _artifact(p.path("greetings"), "the greetings", contains="ENDING", exports=["greetings"]),
                 *((README,) if alone else ()),
             ),
-            links=(_link("tests/test_listing.py", p.path("listing"), "import", f"from {p.package}.listing"),),
-            tasks=(parsing, listing),
+            links=(
+                _link(
+                    "tests/test_greetings.py", p.path("greetings"), "import", f"from {p.package}.greetings"
+                ),
+            ),
+            tasks=(parsing, greeting),
         )
 
     def _test_first(self, both: ScriptedPlan) -> tuple[ScriptedPlan, ScriptedPlan]:
-        """Return the parsing as a test-driven plan, and the listing as one that builds on it."""
-        parsing, listing = both.tasks
+        """Return the parsing as a test-driven plan, and the greetings as one that builds on it."""
+        parsing, greeting = both.tasks
         tests = tuple(edit for edit in parsing.edits if edit.path.startswith("tests/"))
         code = tuple(edit for edit in parsing.edits if edit not in tests)
         cycle = (
@@ -196,36 +199,36 @@ class ScriptedPlans:
         own = dict([*both.truths.items()][:2])
         first = attrs.evolve(
             both,
-            name="Parsing entries",
-            objective="Parse entries from lines of text, and count them by topic",
+            name="Parsing guests",
+            objective="Parse guests from lines of text, and count them by language",
             requirements=("CORE-01",),
             truths=own,
             artifacts=both.artifacts[:1],
             links=(),
             tasks=cycle,
-            behavior="`topic: text` is an entry; a line without a topic, or with an unknown one, is rejected",
+            behavior="`language: name` is a guest; a line without a language, or an unknown one, is rejected",
         )
         second = attrs.evolve(
             both,
-            name="Listing",
-            objective="List entries with a bullet",
+            name="Greeting",
+            objective="Greet guests in their language",
             depends_on=(1,),
             requirements=tuple(name for name in both.requirements if name != "CORE-01"),
             truths={text: serves for text, serves in both.truths.items() if text not in own},
             artifacts=both.artifacts[1:],
-            tasks=(listing,),
+            tasks=(greeting,),
         )
         return first, second
 
     def _storage(self) -> ScriptedPlan:
         p = self.product
         store = ScriptedTask(
-            name="Store entries in a file",
+            name="Store guests in a file",
             edits=(p.module("store"), p.test("store")),
-            action=f"In {p.path('store')} write `load(path)` and `save(path, entries)`: one line for each "
-            "entry, in UTF-8. A missing file has no entries. Test both.",
+            action=f"In {p.path('store')} write `load(path)` and `save(path, guests)`: one line for each "
+            "guest, in UTF-8. A missing file has no guests. Test both.",
             check="python3 -m unittest -q tests.test_store",
-            done="Saved entries can be loaded, and the tests pass",
+            done="Saved guests can be loaded, and the tests pass",
         )
         # The check does not look for "## Usage": that is how the scenario's gap gets past its task.
         readme = ScriptedTask(
@@ -238,18 +241,18 @@ class ScriptedPlans:
         )
         return ScriptedPlan(
             name="Storage and README",
-            objective="Store entries between uses, and document how",
+            objective="Store guests between uses, and document how",
             depends_on=(2,) if self.tdd else (1,),
             requirements=("STORE-01", "DOC-01"),
             truths={
-                "Entries are unchanged after they are saved and loaded": ("STORE-01",),
+                "Guests are unchanged after they are saved and loaded": ("STORE-01",),
                 README_TRUTH: ("DOC-01",),
             },
             artifacts=(
                 _artifact(p.path("store"), "loading and saving", min_lines=10, exports=["load", "save"]),
                 README,
             ),
-            links=(_link(p.path("store"), p.path("entries"), "parse", r"from \.entries import parse"),),
+            links=(_link(p.path("store"), p.path("guests"), "parse", r"from \.guests import parse"),),
             tasks=(store, readme),
         )
 
@@ -259,20 +262,20 @@ class ScriptedPlans:
     def _command_line(self) -> ScriptedPlan:
         p = self.product
         commands = ScriptedTask(
-            name="Add and list entries from the command line",
+            name="Greet guests from the command line",
             edits=(p.module("cli"), p.module("__main__"), p.test("cli")),
-            action=f"In {p.path('cli')} write `main(arguments)` with the commands add and list and "
+            action=f"In {p.path('cli')} write `main(arguments)` with the commands greet and list and "
             f"the option --file; `python3 -m {p.package}` runs it. "
             "An invalid line is an error on stderr and exit code 1. Add tests.",
             check="python3 -m unittest -q tests.test_cli",
-            done="An added entry is listed, an invalid line is rejected, and the tests pass",
+            done="A guest is greeted and listed, an invalid line is rejected, and the tests pass",
         )
         manual = ScriptedTask(
             name="Document the commands in the README",
             edits=(p.readme_with("commands"),),
             action="Add `## Command line` to README.md, before `## Development`, "
             "with an example of each command.",
-            check=f'grep -q "python3 -m {p.package} add" README.md && python3 -m unittest -q',
+            check=f'grep -q "python3 -m {p.package} greet" README.md && python3 -m unittest -q',
             done="README.md documents the commands",
         )
         return ScriptedPlan(
@@ -280,7 +283,10 @@ class ScriptedPlans:
             objective=f"Use {p.title} without writing Python",
             requirements=("CLI-01", "CLI-02"),
             truths={
-                f"`python3 -m {p.package} add` stores an entry and `list` shows it": ("CLI-01", "02:C1"),
+                f"`python3 -m {p.package} greet` greets and stores a guest, and `list` shows it": (
+                    "CLI-01",
+                    "02:C1",
+                ),
                 "An invalid line exits with code 1 and is not stored": ("CLI-02", "02:C2"),
             },
             artifacts=(
@@ -297,12 +303,12 @@ class ScriptedPlans:
     def _report(self) -> ScriptedPlan:
         p = self.product
         table = ScriptedTask(
-            name="Count entries by topic in a report",
+            name="Count guests by language in a report",
             edits=(p.module("report"), p.test("report")),
-            action=f"In {p.path('report')} write `report(entries)`: one line for each topic with its count, "
-            "then the total, with aligned numbers. Add tests.",
+            action=f"In {p.path('report')} write `report(guests)`: one line for each language with its "
+            "count, then the total, with aligned numbers. Add tests.",
             check="python3 -m unittest -q tests.test_report",
-            done="The report has every topic and the total, and the tests pass",
+            done="The report has every language and the total, and the tests pass",
         )
         command = ScriptedTask(
             name="Add the report command",
@@ -313,11 +319,11 @@ class ScriptedPlans:
             done="The command prints the report, and its tests pass",
         )
         return ScriptedPlan(
-            name="Topic report",
-            objective="Show at a glance how many entries there are",
+            name="Language report",
+            objective="Show at a glance how many guests there are",
             requirements=("REPORT-01",),
             truths={
-                f"`python3 -m {p.package} report` prints one line for each topic, and the total": (
+                f"`python3 -m {p.package} report` prints one line for each language, and the total": (
                     "REPORT-01",
                     "03:C1",
                     "03:C2",
@@ -402,17 +408,17 @@ def unplanned_phase(product: Product, phase: str, requirements: tuple[str, ...] 
     edit = product.search(phase)
     module = edit.path.removesuffix(".py").replace("/", ".")
     task = ScriptedTask(
-        name="Search entries by word",
+        name="Search guests by word",
         edits=(product.gitignore(), edit),
-        action=f"In {edit.path} write `containing(entries, word)`.",
+        action=f"In {edit.path} write `containing(guests, word)`.",
         check=f'python3 -c \'from {module} import containing; assert containing(["One"], "one")\'',
-        done="Entries that contain a word are found",
+        done="Guests whose line contains a word are found",
     )
     return ScriptedPlan(
         name="Search",
         objective=task.done,
         requirements=requirements,
-        truths={"A search finds the entries that contain a word, ignoring case": requirements},
+        truths={"A search finds the guests whose line contains a word, ignoring case": requirements},
         artifacts=(_artifact(edit.path, "the search", exports=["containing"]),),
         tasks=(task,),
     )

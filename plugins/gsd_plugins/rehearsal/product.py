@@ -1,6 +1,7 @@
-"""The product that a rehearsal builds: a small Python program whose names come from the idea.
+"""The product that a rehearsal builds: a small Python program that greets, whatever the idea is.
 
-The files are in ``templates/``; :class:`Product` fills in the names.
+The files are in ``templates/``; :class:`Product` fills in the names, which come from the idea. The idea of
+``examples/greeter.md`` is there, too: its program is the one that is built.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import random
 import re
 import sys
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
@@ -19,8 +19,14 @@ from string import Template
 
 import attrs
 
-_SAMPLES = ("the first one", "paid for lunch", "call back on Monday", "two of three", "asked for by Ada")
-_BULLETS = (("Dash", "-"), ("Star", "*"), ("Arrow", "->"))
+_SAMPLES = ("Ada", "Grace", "Alan", "Edsger", "Margaret")
+_ENDINGS = (("Period", "."), ("Exclamation mark", "!"), ("Smile", " :)"))
+_WORDS = {"english": "Hello", "french": "Bonjour", "spanish": "Hola"}
+SCRIPTED = """
+A rehearsal of GSD wrote this program from its script.
+It always writes this one, and not the one that IDEA.md asks for.
+"""
+"""What the README of the product says if the idea asks for another program."""
 
 
 @attrs.frozen(kw_only=True)
@@ -57,14 +63,15 @@ class FileEdit:
 class Product:
     """The names of the product, derived from an idea and a seed.
 
-    *bullets* are the options (label, bullet) of the scenario's question, the recommended one first.
+    *endings* are the options (label, ending) of the scenario's question, the recommended one first.
+    *as_asked*: whether the idea asks for this program.
     """
 
     title: str
     package: str
-    topics: tuple[str, ...]
     sample: str
-    bullets: tuple[tuple[str, str], ...] = _BULLETS
+    endings: tuple[tuple[str, str], ...] = _ENDINGS
+    as_asked: bool = False
 
     @classmethod
     def from_idea(cls, idea: str, seed: int) -> Product:
@@ -74,9 +81,9 @@ class Product:
         return cls(
             title=title,
             package=package_of(title),
-            topics=topics_of(idea),
             sample=rng.choice(_SAMPLES),
-            bullets=tuple(rng.sample(_BULLETS, len(_BULLETS))),
+            endings=tuple(rng.sample(_ENDINGS, len(_ENDINGS))),
+            as_asked=idea.split() == own_idea().split(),
         )
 
     def path(self, module: str) -> str:
@@ -91,9 +98,9 @@ class Product:
         """Return the edit that writes a test module."""
         return FileEdit(path=f"tests/test_{name}.py", content=self._render(f"test_{name}.py"))
 
-    def listing(self, bullet: str) -> FileEdit:
-        """Return the edit that writes the module that lists entries with *bullet*."""
-        return self.module("listing", bullet=json.dumps(bullet, ensure_ascii=False))
+    def greetings(self, ending: str) -> FileEdit:
+        """Return the edit that writes the module whose greetings end with *ending*."""
+        return self.module("greetings", ending=json.dumps(ending, ensure_ascii=False))
 
     def search(self, phase: str) -> FileEdit:
         """Return the edit that writes a module for a phase that the scenario did not plan."""
@@ -106,7 +113,7 @@ class Product:
             ("from .store import", "from .report import report\nfrom .store import"),
             (
                 "COMMANDS = {",
-                'def summarize(path, line):\n    """Report on all entries."""\n'
+                'def summarize(path, line):\n    """Report on all guests."""\n'
                 "    return report(load(path))\n\n\nCOMMANDS = {",
             ),
             ('    "list": show,\n', '    "report": summarize,\n    "list": show,\n'),
@@ -132,57 +139,57 @@ class Product:
         """Return the edit that keeps Python's bytecode out of git."""
         return FileEdit(path=".gitignore", content="__pycache__/\n", append=True)
 
-    def bullet_for(self, answer: str) -> str:
-        """Return the bullet that *answer* chose: an option's, or the first characters of free text."""
-        chosen = [bullet for label, bullet in self.bullets if answer.startswith(label)]
+    def ending_for(self, answer: str) -> str:
+        """Return the ending that *answer* chose: an option's, or the first characters of free text."""
+        chosen = [ending for label, ending in self.endings if answer.startswith(label)]
         own = "".join(filter(str.isprintable, " ".join(answer.split())))[:12].strip()
-        return next(iter(chosen), own or self.bullets[0][1])
+        return next(iter(chosen), own or self.endings[0][1])
 
     def _join(self, sections: Iterable[str]) -> str:
         return "".join(f"{self._render(f'{section}.md')}\n" for section in sections)
 
     def _render(self, template: str, **values: str) -> str:
-        *others, last = self.topics
+        *others, last = _WORDS
         return _template(template).substitute(
             package=self.package,
             title=self.title,
             heading=heading_of(self.title),
-            topics=f"({', '.join(map(json.dumps, self.topics))})",
-            listed=f"{', '.join(others)} and {last}",
-            first=self.topics[0],
+            words=json.dumps(_WORDS),
+            languages=f"({', '.join(map(json.dumps, _WORDS))})",
+            listed=f"{', '.join(map(str.title, others))} and {last.title()}",
+            first=others[0],
             last=last,
+            scripted="" if self.as_asked else SCRIPTED,
             sample=self.sample,
             **values,
         )
 
 
 @cache
+def own_idea() -> str:
+    """Return the idea of the program that is built; ``examples/greeter.md`` is the same."""
+    return _text("greeter.md")
+
+
+def _text(name: str) -> str:
+    return (files("gsd_plugins.rehearsal") / "templates" / f"{name}.txt").read_text(encoding="utf-8")
+
+
+@cache
 def _template(name: str) -> Template:
     # The suffix keeps linters, type checkers and pytest away from files that are not Python yet.
-    source = files("gsd_plugins.rehearsal") / "templates" / f"{name}.txt"
-    return Template(source.read_text(encoding="utf-8"))
+    return Template(_text(name))
 
 
 _LENGTH = 20_000
 """Characters of an idea that are read: an idea may be a whole book."""
 
-_STOP_WORDS = """
-about above after again also always another based because been before being below between both build
-built called cannot case could does done each either else even every file first fixme from give given
-goal goals hack have having here idea into just keep kept know last like line lines list made make many
-more most must name need needs never none nonsense once only other over part placeholder project second
-shall should simple since small some stub such sure text than that their them then there these they thing
-things this those through todo tool under used user users uses using very want wants well were what when
-where which while will with within without word words work would write years your
-"""
 _SHORT_WORDS = "a an and app are as at be by can for if in is it its my no not of on or our so the to we you"
-_STOP = frozenset(_STOP_WORDS.split())
 _SHORT = frozenset(_SHORT_WORDS.split())
 _RESERVED = frozenset(
     {"build", "conftest", "dist", "docs", "examples", "placeholder", "setup", "src", "test", "tests", "venv"}
 )
 _UNFINISHED = re.compile(r"todo|fixme|tbd|xxx|placeholder|soon|implemented|stub|lorem", re.IGNORECASE)
-_DEFAULT_TOPICS = ("note", "task", "event")
 
 
 def title_of(idea: str) -> str:
@@ -222,18 +229,3 @@ def _ascii_words(text: str) -> list[str]:
 def heading_of(title: str) -> str:
     """Return *title*, or the package's name if a gap detector could take the title for unfinished work."""
     return package_of(title) if _UNFINISHED.search(title) else title
-
-
-def topics_of(idea: str) -> tuple[str, ...]:
-    """Return the idea's three most frequent words; those in its title only if there are no others."""
-    counts = Counter(
-        word
-        for word in _ascii_words(idea[:_LENGTH])
-        if word.isalpha() and 4 <= len(word) <= 12 and word not in _STOP
-    )
-    in_title = set(_ascii_words(title_of(idea)))
-    ranked = sorted((word for word, _ in counts.most_common()), key=lambda word: word in in_title)
-    singular: dict[str, str] = {}  # "expense" and "expenses" are one topic
-    for word in [*ranked, *_DEFAULT_TOPICS]:
-        singular.setdefault(word.removesuffix("s"), word)
-    return tuple(singular.values())[:3]

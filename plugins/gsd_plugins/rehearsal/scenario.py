@@ -1,8 +1,9 @@
 """A scenario: what a model would answer in every step of a run, for any idea, as data.
 
-It builds a small working project: Python's standard library, tests run by ``python3 -m unittest``,
-one to three phases, names taken from the idea. The agent ``rehearsal`` plays it over a Messages API,
-:class:`~gsd_plugins.rehearsal.fake.FakeAgent` without any process.
+It builds a small working project: a program that greets, with Python's standard library, tests run by
+``python3 -m unittest``, one to three phases, and names taken from the idea. The agent
+``rehearsal`` plays it over a Messages API, and :class:`~gsd_plugins.rehearsal.fake.FakeAgent` without any
+process.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from .plans import (
     quick_plan,
     unplanned_phase,
 )
-from .product import Product
+from .product import FileEdit, Product
 
 _ASKED_ID = re.compile(
     r"^- (\d[\w.]*(?:(?:-\d+)?:T|:C)\d+|[A-Z][A-Z0-9_]*(?:-[A-Z0-9_]+)*-\d+[a-z]?): ", re.MULTILINE
@@ -54,14 +55,21 @@ _FIRST_FILE = re.compile(r"^Modules\n- .*?: .*?, such as ([^,\n]+)", re.MULTILIN
 _TEST_COMMAND = re.compile(r"^- test command: (.+?)(?: \(from .*\))?$", re.MULTILINE)
 """The parts of a mapper's prompt."""
 _REQUIREMENTS = {
-    "CORE-01": ("Core", "User can write an entry as `topic: text`; any other line is rejected"),
-    "CORE-02": ("Core", "User can list all entries"),
+    "CORE-01": ("Core", "User can write a guest as `language: name`; any other line is rejected"),
+    "CORE-02": ("Core", "User can see a greeting for each guest"),
     "DOC-01": ("Documentation", "User can find usage instructions in the README"),
-    "STORE-01": ("Storage", "User can load entries that were saved earlier"),
-    "CLI-01": ("Command line", "User can add and list entries from the command line"),
+    "STORE-01": ("Storage", "User can load guests that were saved earlier"),
+    "CLI-01": ("Command line", "User can greet a guest and list all greetings from the command line"),
     "CLI-02": ("Command line", "User gets a clear error message for an invalid line"),
-    "REPORT-01": ("Report", "User can see how many entries each topic has"),
+    "REPORT-01": ("Report", "User can see how many guests each language has"),
 }
+
+_OWN_STATEMENTS = (
+    *("context", "CORE-01", "CORE-01", "CORE-02", "STORE-01", "CLI-01", "CLI-02", "REPORT-01"),
+    *("CORE-02", "library", "web", "DOC-01"),
+)
+"""What the statements of the scenario's own idea become, in order."""
+SCRIPTED_NOTE = "This is a rehearsal: its script writes this program, and not the one that the idea asks for."
 
 
 @attrs.frozen(slots=False)  # cached_property needs a __dict__
@@ -69,10 +77,10 @@ class Scenario:
     """A model's answers for *idea_text*; the same text and *seed* always give the same answers.
 
     *phases*: 1, 2 or 3; ``None`` is 2 or 3, depending on the seed. One phase is one plan of two tasks.
-    *question*: the first plan asks which bullet to list entries with, and the code uses the answer.
+    *question*: the first plan asks how greetings end, and the code uses the answer.
     *gap*: README.md lacks its usage, which its task's check does not notice; a gap round adds it.
     *discuss*: two questions are asked before each phase is planned.
-    *tdd*: the first plan is test-driven, and lists are a plan of their own.
+    *tdd*: the first plan is test-driven, and greetings are a plan of their own.
     *overloaded*: one request of :attr:`overloaded_step` is refused because the API is overloaded.
     """
 
@@ -107,30 +115,45 @@ class Scenario:
         taken for background, and the others are given to the requirements in turn.
         """
         title, phases = self.product.title, self._phases()
+        about_product = f"{title} greets guests by name in English, French and Spanish."
+        if not self.product.as_asked:
+            about_product += f" {SCRIPTED_NOTE}"
         found = _STATEMENTS.findall(about)
         count = int(found[-1]) if found else len(split_statements(self.idea_text))
         names = [name for phase in phases for name in phase["requirements"]]
         ids = [f"S{number}" for number in range(1, count + 1)]
         context, used = (ids[:1], ids[1:]) if count > len(names) else ([], ids)
+        own = self.product.as_asked and count == len(_OWN_STATEMENTS)
+        stated = {name: used[number :: len(names)] for number, name in enumerate(names)}
+        if own:
+            stated = {name: _stated(name) for name in _REQUIREMENTS}
+            context = _stated("context")
         return {
             "name": title,
-            "summary": f"{title} stores entries about {', '.join(self.product.topics)} as plain text, one "
-            "per line. It is a terminal program for one person and needs only Python.",
-            "core_value": "Every entry can be read back exactly as it was written.",
-            "requirements": [
-                _requirement(name, *_REQUIREMENTS[name], used[number :: len(names)])
-                for number, name in enumerate(names)
+            "summary": f"{about_product} It is a terminal program for one person and needs only Python.",
+            "core_value": "Every guest is greeted by name in their own language.",
+            "requirements": [_requirement(name, *_REQUIREMENTS[name], stated[name]) for name in names],
+            "later": [
+                _requirement("SHARE-01", "Sharing", "User can merge the guests of two desks", []),
+                *(
+                    _requirement(name, *_REQUIREMENTS[name], stated[name])
+                    for name in [*stated]
+                    if name not in names
+                ),
             ],
-            "later": [_requirement("SHARE-01", "Sharing", "User can merge the entries of two people", [])],
             "out_of_scope": [
-                {"feature": "Web page", "reason": "a terminal is enough for one person", "statements": []}
+                {
+                    "feature": "Web page",
+                    "reason": "a terminal is enough for one person",
+                    "statements": _stated("web") if own else [],
+                }
             ],
             "constraints": [
                 {
                     "type": "Technology",
                     "what": "Python's standard library only",
                     "why": "nothing to install",
-                    "statements": [],
+                    "statements": _stated("library") if own else [],
                 }
             ],
             "context": context,
@@ -148,7 +171,7 @@ class Scenario:
             {"label": "Skip it", "description": "and say at the end how many were skipped"},
         ]
         asked = [
-            ("Order", "In which order are entries listed?", "Lists are read from the top.", options),
+            ("Order", "In which order are guests listed?", "Lists are read from the top.", options),
             ("Errors", "What happens to a line that is not valid?", "Typing errors are common.", limits),
         ]
         return {
@@ -233,27 +256,32 @@ class Scenario:
         if is_quick(plan):
             return quick_plan(plan).tasks
         phase, number = _phase_of(plan), int(plan.rpartition("-")[2])
-        plans = self._plans(self.product.bullet_for(answer)).for_phase(phase)
+        plans = self._plans(self.product.ending_for(answer)).for_phase(phase)
         unplanned = unplanned_phase(self.product, phase)
         if number == 1 and (not plans or unplanned.tasks[0].files[-1] in about):
             return unplanned.tasks
         return plans[number - 1].tasks if number <= len(plans) else self._gap_plan(about).tasks
 
+    def edits(self) -> tuple[FileEdit, ...]:
+        """Return the edits of all phases, in order, as far as they are known before gaps are found."""
+        plans = [plan for n in range(1, self.phase_count + 1) for plan in self._plans().for_phase(str(n))]
+        return tuple(edit for plan in plans for task in plan.tasks for edit in task.edits)
+
     def user_question(self) -> Question:
         """Return the question that a task with ``asks`` needs an answer to."""
-        (label, bullet), *others = self.product.bullets
-        first = Option(label=f"{label} (Recommended)", description=f"{bullet} topic: text", recommended=True)
-        rest = [Option(label=label, description=f"{bullet} topic: text") for label, bullet in others]
+        (label, ending), *others = self.product.endings
+        first = Option(label=f"{label} (Recommended)", description=f"Hello, Ada{ending}", recommended=True)
+        rest = [Option(label=label, description=f"Hello, Ada{ending}") for label, ending in others]
         return Question(
-            text="Which bullet should each entry in the list start with?",
-            header="Bullet",
+            text="How should each greeting end?",
+            header="Ending",
             options=(first, *rest),
         )
 
     def summary(self, plan: str, answer: str = "", issues: Iterable[str] = ()) -> Json:
         """Return the answer to a plan's ``execute``."""
         asked = any(task.asks for task in self.tasks(plan))
-        decision = f"Entries are listed with the bullet {self.product.bullet_for(answer)}"
+        decision = f"Greetings end with {self.product.ending_for(answer)}"
         return {
             "summary": f"Done and tested: {self.tasks(plan)[-1].done}",
             "deviations": [],
@@ -342,12 +370,12 @@ class Scenario:
     def _gap_plan(self, about: str) -> ScriptedPlan:
         return gap_plan(self.product, self._plans().usage_section, about)
 
-    def _plans(self, bullet: str = "-") -> ScriptedPlans:
+    def _plans(self, ending: str = ".") -> ScriptedPlans:
         return ScriptedPlans(
             product=self.product,
             phases=self.phase_count,
             usage=not self.gap,
-            bullet=bullet,
+            ending=ending,
             asks=self.question,
             tdd=self.tdd,
         )
@@ -358,34 +386,39 @@ class Scenario:
         core = ["CORE-01", "CORE-02", *(["STORE-01"] if stored else []), "DOC-01"]
         phases: list[Json] = [
             {
-                "name": "Entries",
-                "goal": f"Entries can be {'parsed, listed and stored' if stored else 'parsed and listed'}",
+                "name": "Greetings",
+                "goal": f"Guests can be {'parsed, greeted and stored' if stored else 'parsed and greeted'}",
                 "requirements": core,
                 "criteria": [
-                    "A line `topic: text` becomes an entry, and an invalid line is rejected with a reason",
-                    "The list shows every entry, starting with a bullet",
+                    "A line `language: name` becomes a guest, and an invalid line is rejected with a reason",
+                    "Each guest is greeted by name, in their language",
                 ],
             },
             {
                 "name": "Command line",
-                "goal": f"`python3 -m {self.product.package}` adds and lists entries",
+                "goal": f"`python3 -m {self.product.package}` greets and lists guests",
                 "requirements": ["CLI-01", "CLI-02"],
                 "criteria": [
-                    "An entry added by one command is listed by the next",
+                    "A guest who was greeted by one command is listed by the next",
                     "An invalid line exits with code 1 and an error message",
                 ],
             },
             {
                 "name": "Report",
-                "goal": "A report shows how many entries there are",
+                "goal": "A report shows how many guests there are",
                 "requirements": ["REPORT-01"],
-                "criteria": ["The report has one line for each topic", "The last line is the total"],
+                "criteria": ["The report has one line for each language", "The last line is the total"],
             },
         ]
         return [
             {**phase, "depends_on": [str(number)] if number else []}
             for number, phase in enumerate(phases[: self.phase_count])
         ]
+
+
+def _stated(name: str) -> list[str]:
+    """Return the statements of the scenario's own idea that become *name*."""
+    return [f"S{number}" for number, became in enumerate(_OWN_STATEMENTS, 1) if became == name]
 
 
 def _requirement(name: str, category: str, text: str, statements: list[str]) -> Json:

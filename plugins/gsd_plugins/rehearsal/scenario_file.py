@@ -32,9 +32,9 @@ class ScenarioFile:
 
     description: str = key("what the file is for", "")
     phases: int = key("number of phases in the roadmap: 1, 2 or 3", 1)
-    question: bool = key("whether the first plan asks which bullet a list has", False)
+    question: bool = key("whether the first plan asks how greetings end", False)
     gap: bool = key("whether README.md lacks its usage; the first gap round adds it", False)
-    tdd: bool = key("whether the parsing of entries is a test-driven plan", False)
+    tdd: bool = key("whether the parsing of guests is a test-driven plan", False)
     rules: tuple[Rule, ...] = ()
 
     def __attrs_post_init__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import subprocess
 from collections.abc import AsyncGenerator, Mapping
@@ -99,6 +100,19 @@ def rehearsal_folder(run: RunInfo) -> Path | None:
     """Return the folder for what a rehearsal of *run* keeps; ``None`` without a repository."""
     common = _git_common_dir(run.project)
     return common / "gsd" / "rehearsal" / run.id if common else None
+
+
+def record_of_files(run: RunInfo) -> Path | None:
+    """Return the file that lists what rehearsals made in the project of *run*; ``None`` without a repository.
+
+    The projects of a repository share its git directory, so each has a file of its own.
+    """
+    common = _git_common_dir(run.project)
+    if common is None:
+        return None
+    below = os.path.relpath(run.project.resolve(), common.parent)
+    name = hashlib.sha256(os.fsencode(below)).hexdigest()[:16]
+    return common / "gsd" / "rehearsal" / f"files-{name}.json"
 
 
 def _git_common_dir(project: Path) -> Path | None:

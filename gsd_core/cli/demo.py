@@ -1,0 +1,130 @@
+"""``gsd demo``: a rehearsal of the example idea in a folder of its own, with an account of what is real."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gsd_core.errors import ConfigError, ProjectError
+
+from .commands import base_command
+from .global_options import global_options, global_options_of
+from .help import Command
+from .output import print_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .global_options import GlobalOptions
+
+IDEA = "greeter.md"
+
+
+@click.command("demo", cls=Command)
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
+@global_options
+@click.option("--yes", is_flag=True, help="take the recommended answer instead of asking")
+@click.pass_context
+def command(ctx: click.Context, folder: Path | None, yes: bool) -> None:
+    """Try gsd in a new folder, without an account: a rehearsal with a scripted model.
+
+    It builds a small program from an example idea, in DIR or in a new temporary folder, with a question, a
+    gap that verification finds, and the plan that closes it. DIR must be empty or not exist yet. At the end
+    it prints how to try the program, and how to run an idea of your own.
+    """
+    from .caller import refuse_agents
+    from .plugin_loading import bound_settings, loaded_plugins
+
+    options = global_options_of(ctx)
+    if folder and options.directory_given:
+        raise click.UsageError("DIR and -C name the same folder: pass only one of them", ctx)
+    refuse_agents("start a demo")
+    loaded = loaded_plugins(ctx)
+    rehearsal: Any = loaded.manager.get_plugin("rehearsal")
+    if rehearsal is None:
+        raise ConfigError(
+            "the demo needs the plugin 'rehearsal', which is not loaded", hint="leave out -p no:rehearsal"
+        )
+    with bound_settings(loaded):
+        account = [f"  {line}" for line in rehearsal.what_is_scripted()]
+    given = options.directory if options.directory_given else folder
+    root = _new_project(given, rehearsal.example_idea())
+    options.directory, options.directory_given = root, True
+    print_line(f"This is a demo in {root}. It takes a minute or two.")
+    for line in account:
+        print_line(line)
+    print_line("You can stop it at any time with Ctrl-C, and continue with the command that is printed then.")
+    print_line()
+    code = _rehearse(ctx, root, yes=yes)
+    for line in _after(root, options, account, code):
+        print_line(line)
+    ctx.exit(code)
+
+
+def _new_project(given: Path | None, idea: str) -> Path:
+    """Return the folder of the demo with its own repository, new or empty before; *idea* is written to it."""
+    from gsd_core.git import Git
+
+    from .project import REHEARSAL_AGENTS, REHEARSAL_IDENTITY, make_repository
+
+    try:
+        root = (given or Path(mkdtemp(prefix="gsd-demo-"))).resolve()
+        if root.exists() and (not root.is_dir() or any(root.iterdir())):
+            what = "contains files" if root.is_dir() else "is not a folder"
+            raise ProjectError(f"{str(root)!r} {what}", hint="name a folder that is empty or does not exist")
+        # A repository of its own, even inside another one: the demo commits nothing there.
+        make_repository(root, REHEARSAL_AGENTS)
+        if asyncio.run(Git(root).identity()) is None:
+            # Only the repository around it knows the user.
+            asyncio.run(Git(root).identify(*REHEARSAL_IDENTITY))
+        (root / IDEA).write_text(idea, encoding="utf-8")
+    except OSError as error:
+        where = error.filename or given or "the temporary folder"
+        raise ProjectError(
+            f"cannot create the demo's folder: {where}: {error.strerror}", hint="name a folder: gsd demo DIR"
+        ) from error
+    return root
+
+
+def _rehearse(ctx: click.Context, root: Path, *, yes: bool) -> int:
+    """Run the rehearsal as ``gsd run`` would, and return its exit code."""
+    from .project import REHEARSAL_AGENTS
+    from .run import command as run
+
+    arguments = [str(root / IDEA), "--agent", *REHEARSAL_AGENTS, *(["--yes"] if yes else [])]
+    with run.make_context("run", arguments, parent=ctx.find_root()) as inner:
+        try:
+            run.invoke(inner)
+        except click.exceptions.Exit as end:
+            return end.exit_code
+    return 0
+
+
+def _after(root: Path, options: GlobalOptions, account: Sequence[str], code: int) -> Sequence[str]:
+    """Return what to try after the demo."""
+    folder, gsd = shlex.quote(str(root)), base_command(options)
+    if code:
+        return ["", f"The demo has not finished. It is in {root}; remove it with: rm -rf {folder}"]
+    return [
+        "",
+        "That was a demo.",
+        *account,
+        "",
+        "Try what was built:",
+        f"  cd {folder}",
+        '  python3 -m greeter greet "french: Ada"',
+        "  python3 -m greeter list",
+        "  python3 -m greeter report",
+        "  python3 -m unittest",
+        "See how it was built:",
+        f"  git -C {folder} log --oneline",
+        f"  {gsd} requirements",
+        "Run an idea of your own, in a new folder; this needs an account (see: gsd doctor):",
+        "  gsd run IDEA.md -C NEW-FOLDER --max-budget-usd 20",
+        f"Remove the demo: rm -rf {folder}",
+    ]

@@ -1,0 +1,84 @@
+"""``gsd demo``: a rehearsal in a folder of its own, and what it says about itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gsd_plugins.rehearsal import example_idea
+from tests.cli.bench import call
+from tests.e2e.project import Project
+from tests.run.harness import git
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_the_idea_of_the_demo_is_the_example() -> None:
+    assert example_idea() == (EXAMPLES / "greeter.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("kind", ["file", "folder with a file", "link to a folder with a file"])
+def test_a_demo_never_uses_a_folder_with_anything_in_it(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / ".hidden").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "link").symlink_to(folder)
+    chosen = {"file": "file", "folder with a file": "folder", "link to a folder with a file": "link"}[kind]
+
+    result = call("demo", tmp_path / chosen)
+
+    assert result.exit_code == 2
+    assert "name a folder that is empty or does not exist" in result.stderr
+    assert [path.name for path in folder.iterdir()] == [".hidden"]
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_demo_needs_one_folder_and_its_plugin(tmp_path: Path) -> None:
+    two = call("-C", tmp_path / "one", "demo", tmp_path / "two")
+    without = call("demo", tmp_path / "new", "-p", "no:rehearsal")
+    impossible = call("demo", tmp_path / ("x" * 300))
+
+    assert (two.exit_code, without.exit_code, impossible.exit_code) == (2, 2, 2)
+    assert "pass only one of them" in two.stderr
+    assert "leave out -p no:rehearsal" in without.stderr
+    assert "cannot create the demo's folder" in impossible.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_demo_builds_what_it_says_in_its_own_repository_and_tells_what_is_real(tmp_path: Path) -> None:
+    project = Project(tmp_path / "base")
+    project.base.mkdir()
+    project.create()
+    (project.root / "notes.txt").write_text("mine")
+    before = git(project.root, "rev-parse", "HEAD") if git(project.root, "branch", "--list").strip() else ""
+    project.environment = {"GSD_REHEARSAL_CLI": "false"}
+
+    done = project.gsd("demo", "try me", "--yes")
+    folder = project.root / "try me"
+    commands = [line.strip() for line in done.out.splitlines() if line.startswith("  python3 -m greeter ")]
+    tried = [
+        subprocess.run(line, shell=True, cwd=folder, capture_output=True, text=True, check=True).stdout
+        for line in commands
+    ]
+
+    assert done.exit == 0, done.err
+    assert done.out.count("scripted: the model's words, and the agent: rehearsal.cli is off") == 2
+    assert done.out.count("no account, no request to a model, no cost") == 2
+    assert f"cd '{folder}'" in done.out
+    assert "this was a rehearsal: the model's answers came from a script" in done.err.splitlines()[-1]
+    assert "does not build" not in done.err
+    assert len(commands) == 3
+    assert tried[0].startswith("Bonjour, Ada")
+    assert tried[1] == tried[0]
+    assert "french     1" in tried[2]
+    subprocess.run([sys.executable, "-m", "unittest", "-q"], cwd=folder, capture_output=True, check=True)
+    # The repository around it has no commit of the demo.
+    if before:
+        assert git(project.root, "rev-parse", "HEAD") == before
+    assert not (project.root / ".git" / "gsd").exists()
+    assert call("demo", folder).exit_code == 2
