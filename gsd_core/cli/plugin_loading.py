@@ -149,9 +149,15 @@ def check_loaded(loaded: Loaded) -> None:
 
 def findings_of(hooks: Hooks, settings: Settings, root: Path, plugins: Sequence[str]) -> Collected[Finding]:
     """Return what the checks of these *plugins* find (``gsd_doctor``); no other plugin is asked."""
+    chosen = hooks_of_only(hooks, plugins)
+    # In the project, which may have what a plugin needs, such as commands for its agent.
+    with bind_settings(settings.values), chdir(root if root.is_dir() else Path.cwd()):
+        return chosen.collect(gsd_doctor, lambda finding: str(id(finding)))
+
+
+def hooks_of_only(hooks: Hooks, plugins: Sequence[str]) -> Hooks:
+    """Return the hooks of these *plugins*; no other plugin is asked."""
     manager = build_manager()
     for name in dict.fromkeys(plugins):
         manager.register(hooks.manager.get_plugin(name), name=name)
-    # In the project, which may have what a plugin needs, such as commands for its agent.
-    with bind_settings(settings.values), chdir(root if root.is_dir() else Path.cwd()):
-        return attrs.evolve(hooks, manager=manager).collect(gsd_doctor, lambda finding: str(id(finding)))
+    return attrs.evolve(hooks, manager=manager)

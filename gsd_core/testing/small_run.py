@@ -301,7 +301,8 @@ def _verify(step: StepRequest) -> StepResult:
     """Report the detectors' gaps; everything that they say nothing about holds."""
     assert step.phase is not None
     report = step.report or GapReport()
-    known = {one.about for one in (*report.gaps, *report.evidence, *report.human)}
+    known = {gap.about for gap in report.gaps} | {one.about for one in report.evidence}
+    known |= {check.about for check in report.human}
     executed = [plan for plan in step.phase.plans if plan.summary]
     left = [one for one in required_of(step.phase, executed) if known.isdisjoint(one.ids)]
     holds = [Evidence(about=one.ids[0], holds=True, proof="scripted", by="small") for one in left]
