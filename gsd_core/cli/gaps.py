@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     "--only",
     multiple=True,
     metavar="NAME",
-    help="ask only this detector, and show only its gaps (repeatable)",
+    help="ask this detector only, and show its gaps (repeatable)",
 )
 @click.option("--watch", "watches", is_flag=True, help="repeat this after each change, until Ctrl-C")
 @click.option("--read-only", is_flag=True, help="show only the verdict on disk; run no detector")

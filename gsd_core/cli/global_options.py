@@ -55,6 +55,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         type=click.Path(path_type=Path),
         metavar="DIR",
         expose_value=False,
+        is_eager=True,  # before --help, which shows the commands of these plugins
         callback=_set_directory,
         help="project folder (default: the current folder)",
     ),
@@ -64,6 +65,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         multiple=True,
         metavar="NAME",
         expose_value=False,
+        is_eager=True,  # before --help, which shows the commands of these plugins
         callback=_add_plugins,
         help="also load this plugin; no:NAME leaves one out (repeatable)",
     ),
@@ -74,6 +76,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         type=click.Path(path_type=Path),
         metavar="DIR",
         expose_value=False,
+        is_eager=True,  # before --help, which shows the commands of these plugins
         callback=_add_plugin_dirs,
         help="load the plugins in this folder (repeatable)",
     ),
