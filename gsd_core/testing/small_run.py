@@ -264,7 +264,13 @@ def _request(
             ("workspace", gsd_workspace),
         )
     }
-    run = {**chosen, "sandbox": "off", "audit": False, "gap_rounds": 0, **sections.get("run", {})}
+    run: dict[str, Any] = {
+        **chosen,
+        "sandbox": "off",
+        "audit": False,
+        "gap_rounds": 0,
+        **sections.get("run", {}),
+    }
     layer = Layer(origin="the test", sections={**sections, "run": run})
     found = resolve((*CORE_SECTIONS, *collect_settings(hooks)), [layer])
     overridden = {type(value): value for value in settings}

@@ -63,8 +63,10 @@ class Target:
     @property
     def check_settings(self) -> Mapping[str, Any]:
         """The settings with which the plugin is checked: the table ``tool.gsd.check`` of its package."""
-        tool = _read_pyproject(self.folder).get("tool", {}) if self.folder else {}
-        table = tool.get("gsd", {}).get("check", {})
+        if not self.folder:
+            return {}
+        pyproject = _read_pyproject(self.folder)
+        table: Mapping[str, Any] = pyproject.get("tool", {}).get("gsd", {}).get("check", {})
         # As TOML has dates, which JSON does not.
         return {str(key): str(value) if isinstance(value, date) else value for key, value in table.items()}
 
