@@ -20,12 +20,13 @@ import click
 import gsd_core
 from docs.tables import ACTIVITY, EVENTS, FACTS, OWN_FILES, PLANNING_FILES
 from gsd_core import errors, hookspecs
+from gsd_core.api import PROVISIONAL
 from gsd_core.cli.app import gsd
 from gsd_core.cli.commands import COMMANDS
 from gsd_core.cli.options import classes_of
 from gsd_core.cli.plugin_loading import LOADED, Loaded, load_plugins
 from gsd_core.exit_codes import EXIT_CODE_MEANINGS
-from gsd_core.hook_markers import mode_of
+from gsd_core.hook_markers import Stability, mode_of, stability_of
 from gsd_core.journal.schema import SCHEMA, TABLES
 from gsd_core.planning.config_keys import KEYS, Status
 from gsd_core.plugins.discovery import Choice
@@ -61,7 +62,7 @@ def built_in() -> Loaded:
 
 # Hooks and values, for authors of plugins.
 
-_PART = re.compile(r"^(Mode|When|Return|Calling|Failure|Since): ", re.M)
+_PART = re.compile(r"^(Mode|Level|When|Return|Calling|Failure|Since): ", re.M)
 
 
 def _hooks() -> Iterator[str]:
@@ -75,6 +76,7 @@ def _hooks() -> Iterator[str]:
         "[Values](values.md) describes the arguments and results; the "
         "[architecture](../explanation/architecture.md#calling-modes) describes the calling modes.",
     )
+    yield _LEVELS
     loaded = built_in()
     for name in hook_names():
         spec = getattr(hookspecs, name)
@@ -86,6 +88,27 @@ def _hooks() -> Iterator[str]:
         yield from _documented(spec)
         yield f"Built-in plugins that implement it: {', '.join(users) or 'none'}."
         yield ""
+
+
+def _level(stability: Stability) -> str:
+    return f"{stability.level}, {stability.instead}" if stability.instead else stability.level
+
+
+_LEVELS = """\
+## Levels
+
+Each hook and each [value](values.md) has a level, which says what a plugin may rely on.
+
+| level | what it means |
+|---|---|
+| stable | only additions; whatever else is to change is deprecated first |
+| provisional | it may change in any minor release, and the changelog says how |
+| deprecated | it works for at least two more minor releases; each start warns of plugins that use it |
+
+An addition is a new hook, a new value, or a new field with a default.
+`gsd_core.planning` and `gsd_core.testing` are provisional as a whole.
+All other modules may change without notice.
+"""
 
 
 def hook_names() -> tuple[str, ...]:
@@ -108,7 +131,10 @@ def _parameters(spec: Any) -> str:
 def _documented(spec: Any) -> Iterator[str]:
     text, _, example = (inspect.getdoc(spec) or "").partition("Example::")
     mode = mode_of(spec).replace("_", " ")
-    text = text.replace("When: ", f"Mode: [{mode}](../explanation/architecture.md#calling-modes)\nWhen: ", 1)
+    text = text.replace("When: ", f"Level: [{_level(stability_of(spec))}](#levels)\nWhen: ", 1)
+    text = text.replace(
+        "Level: ", f"Mode: [{mode}](../explanation/architecture.md#calling-modes)\nLevel: ", 1
+    )
     for paragraph in text.strip().split("\n\n"):
         yield _PART.sub(r"- **\1**: ", _marked(paragraph))
         yield ""
@@ -121,15 +147,32 @@ def _values() -> Iterator[str]:
         "Values",
         "The arguments and results of hooks; all of them can be imported from `gsd_core`.",
         "Every value is frozen and takes keyword arguments only; use `attrs.evolve` to get a changed copy.",
+        "[Types with a fixed set of values](#types-with-a-fixed-set-of-values) are at the end.",
     )
     for name in sorted(gsd_core.__all__):
         found = getattr(gsd_core, name)
         if inspect.isclass(found) and not issubclass(found, Exception):
             yield f"## {name}"
             yield ""
+            yield f"Level: [{'provisional' if name in PROVISIONAL else 'stable'}](hooks.md#levels)."
+            yield ""
             yield _marked(inspect.getdoc(found) or "")
             yield ""
             yield from _fields(found) if attrs.has(found) else _methods(found)
+    yield "## Types with a fixed set of values"
+    yield ""
+    yield "| type | level | values |"
+    yield "|---|---|---|"
+    for name in sorted(gsd_core.__all__):
+        found = getattr(gsd_core, name)
+        if get_origin(found) is not None:
+            level = "provisional" if name in PROVISIONAL else "stable"
+            values = ", ".join(f"`{_alias_part(part)}`" for part in get_args(found))
+            yield f"| `{name}` | {level} | {values} |"
+
+
+def _alias_part(part: Any) -> str:
+    return str(part.__name__ if inspect.isclass(part) else part)
 
 
 def _fields(kind: type[Any]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from .errors import (
 )
 from .files import FileRefused, read_below, read_start
 from .hook_markers import hookimpl, implements
-from .hookspecs import ConfigValue, Finding, ProjectInfo, RunInfo
+from .hookspecs import CommandOptions, ConfigValue, Finding, ProjectInfo, RunInfo
 from .model.agent import (
     Activity,
     AgentFunction,
@@ -98,6 +98,19 @@ from .protected_paths import PROTECTED_NAMES, fold_name, is_secret_name, protect
 from .sanitize import redact, redact_data, safe_text
 from .settings import at_most, bind_settings, convert_value, lower_only, setting, settings_of, state_folder
 
+PROVISIONAL = frozenset(
+    {
+        *("AgentFunction", "AgentHost", "AgentResult", "AgentTask", "Activity", "Conversation", "Ended"),
+        *("Limits", "Role", "ToolRecord"),
+        *("StepHost", "StepSituation", "StepType", "CompletedStep", "Found", "FileMove", "Tag"),
+        *("DeferredTask", "ReplacedBecause", "ReplacedCheck", "TaskCommit"),
+        *("ConfinedProcess", "Place", "SandboxUnavailable", "SandboxedCommand"),
+        *("AddDecisions", "AddPhase", "AddQuickTask", "Change", "ListPlans", "MapRequirement"),
+        *("SetPosition", "TickPhase", "TickPlan"),
+    }
+)
+"""The public names that may change in any minor release; see :data:`gsd_core.hook_markers.Level`."""
+
 __all__ = [
     "EVENT_NAMES",
     "PROTECTED_NAMES",
@@ -117,6 +130,7 @@ __all__ = [
     "BadArtifact",
     "Change",
     "CheckResult",
+    "CommandOptions",
     "CompletedStep",
     "ConfigError",
     "ConfigValue",

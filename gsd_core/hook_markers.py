@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 
+import attrs
 import pluggy
 
 PROJECT = "gsd"
@@ -17,7 +18,7 @@ R = TypeVar("R")
 S = TypeVar("S")
 F = TypeVar("F", bound=Callable[..., Any])
 
-_MODE = f"{PROJECT}_mode"
+_MODE, _STABILITY = f"{PROJECT}_mode", f"{PROJECT}_stability"
 _hookspec = pluggy.HookspecMarker(PROJECT)
 
 hookimpl = pluggy.HookimplMarker(PROJECT)
@@ -30,14 +31,42 @@ some versions of GSD have.
 """
 
 
-def hookspec(*, mode: Mode) -> Callable[[F], F]:
-    """Mark a function as the specification of a hook that the core calls in that *mode*."""
+Level: TypeAlias = Literal["provisional", "stable", "deprecated"]
+"""What a plugin may rely on.
+
+``stable``: it changes only by additions, unless it was deprecated for at least two minor releases before.
+``provisional``: it may change in any minor release; the changelog says how. ``deprecated``: it still works,
+a plugin that uses it is warned about, and it is going to be removed.
+"""
+
+
+@attrs.frozen(kw_only=True)
+class Stability:
+    """The *level* of a hook; *instead* says what to use in place of a deprecated one, and until when."""
+
+    level: Level = "stable"
+    instead: str = ""
+
+
+def hookspec(*, mode: Mode, level: Level = "stable", instead: str = "") -> Callable[[F], F]:
+    """Mark a function as the specification of a hook that the core calls in that *mode*.
+
+    Plugins that implement a hook of the *level* ``deprecated`` are reported, with the text *instead*.
+    """
+    if (level == "deprecated") != bool(instead):
+        raise ValueError("a deprecated hook, and no other, says what to use instead")
 
     def mark(function: F) -> F:
         setattr(function, _MODE, mode)
+        setattr(function, _STABILITY, Stability(level=level, instead=instead))
         return _hookspec(function)
 
     return mark
+
+
+def stability_of(spec: Callable[..., Any]) -> Stability:
+    """Return what a plugin may rely on about the hook *spec*."""
+    return cast("Stability", getattr(spec, _STABILITY))
 
 
 def mode_of(spec: Callable[..., Any]) -> Mode:

@@ -50,6 +50,18 @@ class Finding:
 
 
 @attrs.frozen(kw_only=True)
+class CommandOptions:
+    """What every subcommand gets, also one of a plugin, which reads it with ``settings_of(CommandOptions)``.
+
+    *project* is the folder that ``-C`` names, else the current one. *as_json*: ``--json`` was given, so
+    standard output is for one JSON document.
+    """
+
+    project: Path = attrs.field(factory=Path)
+    as_json: bool = False
+
+
+@attrs.frozen(kw_only=True)
 class RunInfo:
     """A run as plugins see it when it starts: its id, the project's root, and how it was started.
 
@@ -85,7 +97,8 @@ def gsd_cli_commands() -> Iterable[click.Command]:
 
     When: only when the subcommand is not built in.
     Return: click commands; two plugins cannot contribute the same name. In a command, ``settings_of``
-    returns what the environment and the user's own file set, without the project's files.
+    returns what the environment and the user's own file set, without the project's files. Each command gets
+    ``-C``, ``-p``, ``--plugins-dir`` and ``--json`` unless it has them: ``settings_of(CommandOptions)``.
     Failure: the plugin is skipped and reported.
     Since: 0.1.
 
@@ -177,7 +190,7 @@ def gsd_write_config(project: ProjectInfo) -> Iterable[ConfigValue]:
     return ()
 
 
-@hookspec(mode="collect")
+@hookspec(mode="collect", level="provisional")
 def gsd_steps() -> Iterable[StepType]:
     """Add kinds of steps to the lifecycle: where they come, when they are due, what they may write.
 
@@ -186,7 +199,7 @@ def gsd_steps() -> Iterable[StepType]:
     Calling: ``StepType.due`` is called each time the project is observed.
     Failure: the plugin's kinds are skipped, and the plugin is reported; a *due* that fails ends the run with
     exit code 2, because a step that might be needed must not be left out.
-    Since: 0.1, provisional.
+    Since: 0.1.
 
     The plugin that adds a kind is asked first to execute its steps, with ``gsd_execute_step``. Gaps that a
     step finds are returned as ``Found``: the phase is then planned again for them.
@@ -228,7 +241,7 @@ async def gsd_wrap_step(step: StepRequest, call_next: RunStep) -> StepResult:
     return await call_next(step)
 
 
-@hookspec(mode="pick")
+@hookspec(mode="pick", level="provisional")
 async def gsd_workspace(step: StepRequest) -> AbstractAsyncContextManager[Path] | None:
     """Provide the folder that a step works in.
 
@@ -237,7 +250,7 @@ async def gsd_workspace(step: StepRequest) -> AbstractAsyncContextManager[Path] 
     plugin listed.
     Calling: in the order of the setting ``run.workspace``.
     Failure: the error names the plugin and fails the attempt.
-    Since: 0.1, provisional.
+    Since: 0.1.
 
     Example::
 
@@ -292,7 +305,7 @@ async def gsd_find_gaps(phase: PhaseView) -> Sequence[Gap] | GapReport | None:
     return ()
 
 
-@hookspec(mode="pick")
+@hookspec(mode="pick", level="provisional")
 async def gsd_execute_step(step: StepRequest, host: StepHost) -> StepResult | None:
     """Turn a step into files, changes and an outcome.
 
@@ -300,7 +313,7 @@ async def gsd_execute_step(step: StepRequest, host: StepHost) -> StepResult | No
     Return: the result, which the core applies; ``None`` leaves the step to the next plugin listed.
     Calling: in the order of the setting ``run.execute``.
     Failure: ``Transient`` is retried; anything else fails the step and names the plugin.
-    Since: 0.1, provisional.
+    Since: 0.1.
 
     Do not do I/O yourself: read ``step.planning``, use *host*, return files. In ``.planning/``, a step may
     only return files of its phase: a PLAN from plan, a SUMMARY from execute, a VERIFICATION from verify;
@@ -336,7 +349,7 @@ async def gsd_check_budget(spend: Spend) -> Stop | Pause | None:
     return None
 
 
-@hookspec(mode="pick")
+@hookspec(mode="pick", level="provisional")
 async def gsd_run_agent(task: AgentTask, host: AgentHost) -> AgentResult | None:
     """Have a model do a task.
 
@@ -344,7 +357,7 @@ async def gsd_run_agent(task: AgentTask, host: AgentHost) -> AgentResult | None:
     Return: text or value with the usage of this call; ``None`` leaves the task to the next plugin listed.
     Calling: in the order of the setting ``run.agent``.
     Failure: as ``gsd_execute_step``. When cancelled, end your processes within 5 s.
-    Since: 0.1, provisional.
+    Since: 0.1.
 
     Ask ``host.permit`` before every use of a tool, report each turn with ``host.progress``, and pass
     ``host.environment`` to every process: those that still run when the call ends are ended.
@@ -357,7 +370,7 @@ async def gsd_run_agent(task: AgentTask, host: AgentHost) -> AgentResult | None:
     """
 
 
-@hookspec(mode="pick")
+@hookspec(mode="pick", level="provisional")
 async def gsd_sandbox(process: ConfinedProcess) -> SandboxedCommand | SandboxUnavailable | None:
     """Return the command line that starts a process confined to what it may see and change.
 
@@ -367,7 +380,7 @@ async def gsd_sandbox(process: ConfinedProcess) -> SandboxedCommand | SandboxUna
     machine; ``None`` if it is not meant for it.
     Calling: in the order of the setting ``run.sandboxes``; the first that works is used for the whole run.
     Failure: the process is not started, and the error names the plugin.
-    Since: 0.1, provisional.
+    Since: 0.1.
 
     All processes that the confined one starts have to end with it.
 
@@ -467,6 +480,7 @@ async def gsd_notify(notice: Notice) -> Sequence[Delivery] | None:
 
 __all__ = [
     "PROJECT",
+    "CommandOptions",
     "ConfigValue",
     "Finding",
     "Mark",

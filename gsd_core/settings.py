@@ -284,10 +284,14 @@ class Layer:
 
 @attrs.frozen(kw_only=True)
 class Settings:
-    """The values by class, and the origin of each value that is not a default (``run.model``)."""
+    """The values by class, and the origin of each value that is not a default (``run.model``).
+
+    *unused* are the sections of plugins that are not loaded, each with where it is.
+    """
 
     values: Mapping[type, object]
     origins: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    unused: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
     def of(self, kind: type[Any]) -> Any:
         """Return the value of a settings class."""
@@ -426,7 +430,7 @@ def resolve(
 ) -> Settings:
     """Merge *layers*, the strongest first, into instances of the settings *classes* (section, class).
 
-    *tolerated* are sections of plugins that are installed but not loaded. Raises ``ConfigError`` with
+    *tolerated* are sections of plugins that are not loaded, installed or not. Raises ``ConfigError`` with
     every unknown key, every value of a wrong type, and every class that rejects its values.
     """
     known, problems = _fields(classes)
@@ -463,7 +467,13 @@ def resolve(
     if problems:
         lines = problems if len(problems) == 1 else [f"{len(problems)} settings are invalid", *problems]
         raise ConfigError("\n  ".join(lines), hint="the settings reference lists every key and its type")
-    return Settings(values=instances, origins=origins)
+    unused = {
+        section: layer.origin
+        for layer in reversed(layers)
+        for section in layer.sections
+        if section in tolerated and section not in known
+    }
+    return Settings(values=instances, origins=origins, unused=unused)
 
 
 def _fields(

@@ -6,6 +6,7 @@ import importlib
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
 from typing import Any
 
 import click
@@ -13,7 +14,7 @@ import click
 from gsd_core import __version__
 
 from .commands import COMMAND_GROUPS, COMMANDS
-from .global_options import GlobalOptions, global_options
+from .global_options import GlobalOptions, global_options, global_options_of
 from .help import CONTEXT_SETTINGS, Group
 from .streams import finish_output, is_at_terminal
 
@@ -42,24 +43,32 @@ class Gsd(Group):
             return command
         from difflib import get_close_matches
 
-        from .plugin_loading import bound_settings, loaded_plugins, plugin_commands
+        from .plugin_commands import plugin_commands, with_common_options
+        from .plugin_loading import bound_settings, loaded_plugins
 
         loaded = loaded_plugins(ctx)
         contributed = plugin_commands(loaded)
         if cmd_name in contributed:
             ctx.with_resource(bound_settings(loaded))
-            return contributed[cmd_name]
+            return with_common_options(contributed[cmd_name], loaded)
         close = get_close_matches(cmd_name, [*COMMANDS, *contributed], 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise click.UsageError(f"no command {cmd_name!r}{hint}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the built-in subcommands by group, without importing them."""
+        """Write the built-in subcommands by group, without importing them, then those of plugins, if any."""
         # One width for all groups, so that the summaries are in one column.
         width = max(map(len, COMMANDS))
         for heading, entries in COMMAND_GROUPS.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), entry.summary) for name, entry in entries.items()])
+        options = global_options_of(ctx)
+        if entry_points(group="gsd") or options.plugins or options.plugin_dirs:
+            from .plugin_commands import summaries
+
+            if found := summaries(options):
+                with formatter.section("From plugins"):
+                    formatter.write_dl([(name.ljust(width), text) for name, text in found.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand."""

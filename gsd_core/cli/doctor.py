@@ -149,7 +149,7 @@ def _settled(loaded: Loaded, root: Path, checks: list[Check]) -> tuple[Loaded, S
     except Exception as error:
         checks.append(_problem("security", "trust", error))
     if settings:
-        checks += check_settings(settings)
+        checks += check_settings(loaded, settings)
     return loaded, settings
 
 

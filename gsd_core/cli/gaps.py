@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import attrs
 import click
@@ -18,6 +20,7 @@ from .output import json_flag, print_json, print_line, styled
 if TYPE_CHECKING:
     from gsd_core.model.gap import GapReport
     from gsd_core.planning.model import PhaseView
+    from gsd_core.plugins.calling import Hooks
     from gsd_core.views.planning import PhaseGaps
 
     from .launch import RunOptions
@@ -28,6 +31,13 @@ if TYPE_CHECKING:
 @click.command("gaps", cls=Command)
 @global_options
 @click.argument("phase")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="NAME",
+    help="ask this detector only, and show its gaps (repeatable)",
+)
+@click.option("--watch", "watches", is_flag=True, help="repeat this after each change, until Ctrl-C")
 @click.option("--read-only", is_flag=True, help="show only the verdict on disk; run no detector")
 @click.option(
     "--run-checks", is_flag=True, help="first run the commands of executed plans, as the policies permit"
@@ -36,13 +46,23 @@ if TYPE_CHECKING:
 @json_flag
 @click.pass_context
 def command(
-    ctx: click.Context, phase: str, read_only: bool, run_checks: bool, trust: bool, as_json: bool
+    ctx: click.Context,
+    phase: str,
+    only: tuple[str, ...],
+    watches: bool,
+    read_only: bool,
+    run_checks: bool,
+    trust: bool,
+    as_json: bool,
 ) -> None:
     """Show the gaps of PHASE.
 
     They come from the phase's VERIFICATION.md and from the gap detectors, which check the current files.
     Nothing is written. The plans' commands run only with --run-checks; if a policy wants a human to
     decide, you are asked at the terminal, and without a terminal the command does not run.
+
+    To write a detector, leave --only NAME --watch running: each time you save the detector or a file of the
+    project, it shows what that detector finds now.
     """
     from gsd_core.planning.survey import survey
     from gsd_core.settings import COMMAND_LINE, Layer
@@ -54,6 +74,11 @@ def command(
 
     if read_only and run_checks:
         raise click.UsageError("--read-only and --run-checks cannot be combined", ctx)
+    if read_only and only:
+        raise click.UsageError("--read-only and --only cannot be combined", ctx)
+    if watches and run_checks:
+        # The commands change files, which would start them again and again.
+        raise click.UsageError("--watch and --run-checks cannot be combined", ctx)
     root = planned_root(global_options_of(ctx))
     options = RunOptions(
         global_options=attrs.evolve(global_options_of(ctx), directory=root),
@@ -64,7 +89,10 @@ def command(
     if not read_only:
         loaded = loaded_plugins(ctx, options.global_options, with_trusted_ones=True)
         admitted = _admit(loaded, options, run_checks=run_checks, trust_now=trust)
-    found = asyncio.run(_find_gaps(options, admitted, view, run_checks=run_checks))
+        _check_names(only, admitted.loaded.hooks)
+    if watches:
+        _watch(options, admitted, phase, only=only, read_only=read_only, as_json=as_json)
+    found = asyncio.run(_find_gaps(options, admitted, view, run_checks=run_checks, only=only))
     if not as_json:
         _show(view, found)
         return
@@ -99,17 +127,82 @@ def _admit(loaded: Loaded, options: RunOptions, *, run_checks: bool, trust_now: 
     return _Admitted(admit(loaded, trust), trust)
 
 
+def _check_names(only: Sequence[str], hooks: Hooks) -> None:
+    """Raise ``click.UsageError`` if a plugin that ``--only`` names is not a loaded detector."""
+    from gsd_core.hookspecs import gsd_find_gaps
+    from gsd_core.plugins.validation import nearest
+
+    known = hooks.plugins_of(gsd_find_gaps)
+    for name in only:
+        if name not in known:
+            close = nearest(name, known) or f"; detectors: {', '.join(sorted(known)) or 'none'}"
+            raise click.UsageError(f"--only {name}: no detector {name!r} is loaded{close}")
+
+
+def _watch(
+    options: RunOptions,
+    admitted: _Admitted | None,
+    phase: str,
+    *,
+    only: Sequence[str],
+    read_only: bool,
+    as_json: bool,
+) -> NoReturn:
+    """Show the gaps again whenever a file of the project, or of one of the plugins, changes."""
+    from .watching import watch
+
+    chosen = options.global_options
+    arguments = ["-C", str(options.root)]
+    arguments += [word for name in chosen.plugins for word in ("-p", name)]
+    arguments += [word for folder in chosen.plugin_dirs for word in ("--plugins-dir", str(folder))]
+    arguments += ["gaps", *(word for name in only for word in ("--only", name))]
+    arguments += [*(["--read-only"] if read_only else []), *(["--json"] if as_json else []), "--", phase]
+    loaded = admitted.loaded if admitted else None
+    # Built-in plugins are not edited, and the project's own are among its files.
+    names = [info.name for info in loaded.infos if info.source != "default"] if loaded else []
+    plugins = [loaded.manager.get_plugin(name) for name in names] if loaded else []
+    watch(arguments, options.root, [path for plugin in plugins for path in _sources_of(plugin)])
+    raise AssertionError("watching ends with Ctrl-C")
+
+
+def _sources_of(plugin: object) -> Iterator[Path]:
+    """Yield the Python files of a plugin: its module, and the rest of its package."""
+    file = getattr(plugin, "__file__", None)
+    if file is None:
+        file = getattr(sys.modules.get(type(plugin).__module__), "__file__", None)
+    if file:
+        path = Path(file)
+        yield from path.parent.rglob("*.py") if path.name == "__init__.py" else [path]
+
+
 async def _find_gaps(
-    options: RunOptions, admitted: _Admitted | None, phase: PhaseView, *, run_checks: bool
+    options: RunOptions,
+    admitted: _Admitted | None,
+    phase: PhaseView,
+    *,
+    run_checks: bool,
+    only: Sequence[str] = (),
 ) -> PhaseGaps:
-    """Return the gaps of *phase*; without *admitted* plugins only those on disk."""
+    """Return the gaps of *phase*; without *admitted* plugins only those on disk.
+
+    With *only*, these are the gaps that those detectors find now.
+    """
     from gsd_core.model.gap import GapReport
     from gsd_core.run.verification import unique, with_verdict
     from gsd_core.views.planning import PhaseGaps, verdict_status
 
     phase = await with_verdict(phase)
     verdict = phase.verdict
-    report = await _detect(options, admitted, phase, run_checks=run_checks) if admitted else GapReport()
+    report = GapReport()
+    if admitted:
+        report = await _detect(options, admitted, phase, run_checks=run_checks, only=only)
+    if only:
+        return PhaseGaps(
+            status=verdict_status(verdict),
+            gaps=tuple(gap for gap in report.gaps if gap.found_by in only),
+            human=report.human,
+            failed=report.failed_detectors,
+        )
     return PhaseGaps(
         status=verdict_status(verdict),
         gaps=unique([*(verdict.gaps if verdict else ()), *report.gaps]),
@@ -119,7 +212,7 @@ async def _find_gaps(
 
 
 async def _detect(
-    options: RunOptions, admitted: _Admitted, phase: PhaseView, *, run_checks: bool
+    options: RunOptions, admitted: _Admitted, phase: PhaseView, *, run_checks: bool, only: Sequence[str]
 ) -> GapReport:
     from gsd_core.planning.requirements import read_requirements
     from gsd_core.run.sandbox import choose_sandbox, warning_about
@@ -127,6 +220,7 @@ async def _detect(
     from gsd_core.settings import LimitSettings, RunSettings, bind_settings
 
     from .launch import build_settings
+    from .plugin_loading import hooks_of_only
     from .project import holder_of, load
     from .project_trust import require_sandbox
 
@@ -147,7 +241,7 @@ async def _detect(
             gate = InteractiveGate(hooks=loaded.hooks, sandbox=sandbox, confirm=_confirm, step=step)
         try:
             found = await examine(
-                loaded.hooks,
+                hooks_of_only(loaded.hooks, only) if only else loaded.hooks,
                 settings.of(LimitSettings),
                 phase,
                 gate,

@@ -59,6 +59,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         type=click.Path(path_type=Path),
         metavar="DIR",
         expose_value=False,
+        is_eager=True,  # before --help, which shows the commands of these plugins
         callback=_set_directory,
         help="project folder (default: the current folder)",
     ),
@@ -68,6 +69,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         multiple=True,
         metavar="NAME",
         expose_value=False,
+        is_eager=True,  # before --help, which shows the commands of these plugins
         callback=_add_plugins,
         help="also load this plugin; no:NAME leaves one out (repeatable)",
     ),
@@ -78,6 +80,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         type=click.Path(path_type=Path),
         metavar="DIR",
         expose_value=False,
+        is_eager=True,  # before --help, which shows the commands of these plugins
         callback=_add_plugin_dirs,
         help="load the plugins in this folder (repeatable)",
     ),

@@ -62,7 +62,7 @@ from .dry_run import plan_json, show_plan
 from .global_options import GlobalOptions
 from .options import classes_of, origin_of, parse_phases, value_of
 from .output import counted, print_json, warn
-from .plugin_loading import Loaded, check_loaded, findings_of
+from .plugin_loading import Loaded, check_loaded, findings_of, tolerated_sections, unused_sections
 from .project import (
     ProjectState,
     foreign_files,
@@ -173,6 +173,7 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
     settings = require_sandbox(build_settings(options, loaded, previous), trust)
 
     check_loaded(loaded)
+    warn(unused_sections(loaded, settings))
     if str(options.idea) == "-" and value_of(settings, "--answers") == "-":
         raise ConfigError(
             "standard input cannot be both the idea and the answers", hint="put one of them into a file"
@@ -310,8 +311,7 @@ def build_settings(options: RunOptions, loaded: Loaded, previous: ProjectState |
         *project_layers(loaded, options.root),
         toml_layer(user_config(), str(user_config())),
     ]
-    not_loaded = [info.name for info in loaded.infos if info.status != "active"]
-    settings = resolve(classes, layers, tolerated=not_loaded)
+    settings = resolve(classes, layers, tolerated=tolerated_sections(loaded))
     register_secrets(settings.secrets())
     return settings
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import chdir, contextmanager
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import attrs
 import click
 
 from gsd_core.errors import ConfigError, GsdError
-from gsd_core.hookspecs import Finding, gsd_cli_commands, gsd_doctor
+from gsd_core.hookspecs import CommandOptions, Finding, gsd_doctor
 from gsd_core.plugins.calling import Collected, Hooks
 from gsd_core.plugins.discovery import Choice
 from gsd_core.plugins.loading import PluginInfo, Registry, build_manager, load, settings_failures
@@ -97,22 +97,19 @@ def with_trusted(loaded: Loaded, hashes: frozenset[str]) -> Loaded:
         loaded.choice, named=(), directories=(), defaults=(), allowed=frozenset(added), strict=False
     )
     found = {
-        i.name: i for i in load(loaded.manager, only, hashes) if i.name in added and i.status != "blocked"
+        i.name: i
+        for i in load(loaded.manager, only, hashes, present=loaded.infos)
+        if i.name in added and i.status != "blocked"
     }
     infos = tuple(found.get(i.name, i) if i.status == "untrusted" else i for i in loaded.infos)
     return attrs.evolve(loaded, infos=infos)
 
 
-def plugin_commands(loaded: Loaded) -> Mapping[str, click.Command]:
-    """Return the subcommands that plugins contribute, by name."""
-    found = loaded.hooks.collect(gsd_cli_commands, lambda command: command.name or "")
-    return {command.name or "": command for _, command in found.items}
-
-
 @contextmanager
-def bound_settings(loaded: Loaded) -> Generator[None]:
+def bound_settings(loaded: Loaded, options: CommandOptions | None = None) -> Generator[None]:
     """Bind the settings for a plugin's own command: from the environment and the user's own file.
 
+    *options* are what ``settings_of(CommandOptions)`` returns.
     The project's files do not count: whether they are trusted is decided when a run starts.
     """
     from gsd_core.sanitize import register_secrets
@@ -122,11 +119,35 @@ def bound_settings(loaded: Loaded) -> Generator[None]:
 
     classes = classes_of(loaded)
     layers = [environment_layer(classes, os.environ), toml_layer(user_config(), str(user_config()))]
-    not_loaded = [info.name for info in loaded.infos if info.status != "active"]
-    settings = resolve(classes, layers, tolerated=not_loaded)
+    settings = resolve(classes, layers, tolerated=tolerated_sections(loaded))
     register_secrets(settings.secrets())
-    with bind_settings(settings.values):
+    with bind_settings({**settings.values, **({CommandOptions: options} if options else {})}):
         yield
+
+
+def tolerated_sections(loaded: Loaded) -> list[str]:
+    """Return the sections that the settings may have without effect.
+
+    They belong to plugins that are found but not loaded, or that are known and not installed.
+    """
+    from gsd_core.plugins.index import known_plugins
+
+    found = {info.name: info.status for info in loaded.infos}
+    not_loaded = [name for name, status in found.items() if status != "active"]
+    return [*not_loaded, *(known.name for known in known_plugins() if known.name not in found)]
+
+
+def unused_sections(loaded: Loaded, settings: Settings) -> Iterator[str]:
+    """Say which sections have no effect because their plugin is not installed, with its package."""
+    from gsd_core.plugins.index import packages_by_name
+
+    packages, found = packages_by_name(), {info.name for info in loaded.infos}
+    for section, origin in settings.unused.items():
+        if section in packages and section not in found:
+            yield (
+                f"{origin}: the section [{section}] has no effect, because its plugin is not installed; "
+                f"it is in the package {packages[section]} (gsd plugins install {section})"
+            )
 
 
 def check_loaded(loaded: Loaded) -> None:
@@ -140,6 +161,9 @@ def check_loaded(loaded: Loaded) -> None:
         if info.status == "broken" and not info.needed:
             about = safe_text(f"plugin {info.name!r} was not loaded: {info.reason}", multiline=False)
             click.echo(f"warning: {about}", err=True)
+        for note in info.notes:
+            about = safe_text(f"plugin {info.name!r}: {note}", multiline=False)
+            click.echo(f"warning: {about}", err=True)
     if problems:
         listed = "; ".join(f"plugin {name!r} cannot be used: {why}" for name, why in problems.items())
         options = " ".join(f"-p no:{name}" for name in problems)
@@ -149,9 +173,15 @@ def check_loaded(loaded: Loaded) -> None:
 
 def findings_of(hooks: Hooks, settings: Settings, root: Path, plugins: Sequence[str]) -> Collected[Finding]:
     """Return what the checks of these *plugins* find (``gsd_doctor``); no other plugin is asked."""
+    chosen = hooks_of_only(hooks, plugins)
+    # In the project, which may have what a plugin needs, such as commands for its agent.
+    with bind_settings(settings.values), chdir(root if root.is_dir() else Path.cwd()):
+        return chosen.collect(gsd_doctor, lambda finding: str(id(finding)))
+
+
+def hooks_of_only(hooks: Hooks, plugins: Sequence[str]) -> Hooks:
+    """Return the hooks of these *plugins*; no other plugin is asked."""
     manager = build_manager()
     for name in dict.fromkeys(plugins):
         manager.register(hooks.manager.get_plugin(name), name=name)
-    # In the project, which may have what a plugin needs, such as commands for its agent.
-    with bind_settings(settings.values), chdir(root if root.is_dir() else Path.cwd()):
-        return attrs.evolve(hooks, manager=manager).collect(gsd_doctor, lambda finding: str(id(finding)))
+    return attrs.evolve(hooks, manager=manager)

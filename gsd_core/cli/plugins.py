@@ -1,25 +1,30 @@
-"""``gsd plugins``: list plugins, create a package for a new one (``new``), and check one (``check``)."""
+"""``gsd plugins``: list plugins, install them, create a package for a new one, and check one."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 import click
 from rich.table import Table
 
+from gsd_core.errors import GsdError
 from gsd_core.plugins.loading import PluginInfo
+from gsd_core.sanitize import one_line, safe_text
 from gsd_core.views.status import SCHEMA_VERSION
 
-from .global_options import global_options, global_options_of
+from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command, Group
 from .output import console, json_flag, print_json, print_line, styled
+from .plugin_packages import install, list_known, outdated, uninstall
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from gsd_core.testing.check import RuleResult, Target
+
+Failures: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
+"""The hook and the error of each failure, by plugin."""
 
 PLUGIN_STYLES = {"active": "green", "blocked": "dim", "broken": "red", "untrusted": "yellow"}
 RULE_STYLES = {"holds": "green", "broken": "red", "skipped": "dim"}
@@ -31,10 +36,10 @@ RULE_STYLES = {"holds": "green", "broken": "red", "skipped": "dim"}
 @json_flag
 @click.pass_context
 def command(ctx: click.Context, hook: str, as_json: bool) -> None:
-    """List plugins, create a new one, or check one.
+    """List plugins, install them, create a new one, or check one.
 
-    Plugins in the project's .gsd/plugins folder are listed without importing them, so their hooks are not
-    shown.
+    A plugin that failed in the last run of this project is listed with its errors. Plugins in the project's
+    .gsd/plugins folder are listed without importing them, so their hooks are not shown.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -44,10 +49,17 @@ def command(ctx: click.Context, hook: str, as_json: bool) -> None:
 
         name = full_hook(hook)
         infos = [info for info in infos if name in info.hooks]
+    failures = _last_failures(global_options_of(ctx))
     if as_json:
-        print_json({"schema_version": SCHEMA_VERSION, "plugins": [_info_data(info) for info in infos]})
-    else:
-        console().print(_info_table(infos))
+        rows = [_info_data(info, failures.get(info.name, ())) for info in infos]
+        print_json({"schema_version": SCHEMA_VERSION, "plugins": rows})
+        return
+    console().print(_info_table(infos))
+    for info in infos:
+        for note in info.notes:
+            print_line(styled(f"{info.name}: {note}", "yellow"))
+        for hook, error in failures.get(info.name, ()):
+            print_line(styled(f"{info.name} failed in the last run ({hook}): {one_line(error, 300)}", "red"))
 
 
 @click.command("new", cls=Command)
@@ -103,6 +115,10 @@ def check(ctx: click.Context, target: str, run_agent: bool, as_json: bool) -> No
 
 command.add_command(new)
 command.add_command(check)
+command.add_command(list_known)
+command.add_command(install)
+command.add_command(uninstall)
+command.add_command(outdated)
 
 
 def _load_infos(ctx: click.Context) -> list[PluginInfo]:
@@ -121,9 +137,33 @@ def _load_infos(ctx: click.Context) -> list[PluginInfo]:
     ]
 
 
-def _info_data(info: PluginInfo) -> dict[str, object]:
+def _last_failures(options: GlobalOptions) -> Failures:
+    """Return what failed in the project's last run, by plugin; nothing without a project or a journal."""
+    from gsd_core.git import data_directory
+
+    failures: dict[str, list[tuple[str, str]]] = {}
+    root = options.directory.resolve()
+    try:
+        # Without a run, nothing has to be imported to read it.
+        directory = data_directory(root)
+        if directory is None or not (directory / "journal.db").exists():
+            return {}
+        from gsd_core.run.last_run import plugin_failures
+
+        from .project import open_journal
+
+        with open_journal(root) as journal:
+            for plugin, hook, error in plugin_failures(journal):
+                failures.setdefault(plugin, []).append((hook, error))
+    except (GsdError, OSError):
+        return {}  # the list of plugins does not depend on a project
+    return failures
+
+
+def _info_data(info: PluginInfo, failures: Sequence[tuple[str, str]]) -> dict[str, object]:
     return {
         "name": info.name,
+        "about": info.about or None,
         "source": info.source,
         "status": info.status,
         "reason": info.reason or None,
@@ -132,6 +172,8 @@ def _info_data(info: PluginInfo) -> dict[str, object]:
         "sha256": info.sha256 or None,
         "path": info.path or None,
         "hooks": list(info.hooks),
+        "notes": list(info.notes),
+        "last_failures": [{"hook": hook, "error": safe_text(error)} for hook, error in failures],
     }
 
 

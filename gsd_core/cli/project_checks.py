@@ -21,7 +21,7 @@ from gsd_core.journal.lock import owner
 from gsd_core.planning.health import SURVEYED, check_health, overall_status
 from gsd_core.plugins.loading import settings_failures
 from gsd_core.processes import start_time
-from gsd_core.run.last_run import read_last_run
+from gsd_core.run.last_run import plugin_failures
 from gsd_core.run.leftovers import find_leftovers, leftover_processes, unowned_files
 from gsd_core.run.places import remove_empty
 from gsd_core.run.private_home import empty_home
@@ -35,7 +35,7 @@ from gsd_core.views.status import status_of
 from .global_options import GlobalOptions
 from .health import check_journal
 from .output import counted
-from .plugin_loading import Loaded, findings_of
+from .plugin_loading import Loaded, findings_of, unused_sections
 from .project import holder_of, load, open_journal
 from .project_trust import ProjectTrust
 from .variables import unread_variables
@@ -80,18 +80,13 @@ def check_plugins(loaded: Loaded) -> Iterator[Check]:
 def check_last_failures(root: Path) -> Iterator[Check]:
     """Yield the plugins that failed in the last run."""
     with open_journal(root) as journal:
-        facts = read_last_run(journal).facts
-    failures = {
-        (str(fact.data.get("plugin")), str(fact.data.get("hook"))): fact.data
-        for fact in facts
-        if fact.kind == "plugin.failed"
-    }
-    for (plugin, hook), data in failures.items():
+        failures = plugin_failures(journal)
+    for plugin, hook, error in failures:
         yield Check(
             section="plugins",
             name=f"last run: {plugin}",
             state="warning",
-            found=one_line(f"{hook} failed: {data.get('error', '')}", MAX_FOUND),
+            found=one_line(f"{hook} failed: {error}", MAX_FOUND),
             fix=f"gsd plugins check {shlex.quote(plugin)}",
         )
 
@@ -139,13 +134,15 @@ def check_agents(loaded: Loaded, settings: Settings, root: Path) -> Iterator[Che
         yield Check(section="agent", name=name, state="ok", found="chosen; it has no check of its own")
 
 
-def check_settings(settings: Settings) -> Iterator[Check]:
-    """Yield the settings that are not defaults, by their origins."""
+def check_settings(loaded: Loaded, settings: Settings) -> Iterator[Check]:
+    """Yield the settings that are not defaults, by their origins, and those that have no effect."""
     origins: dict[str, list[str]] = {}
     for name, origin in settings.origins.items():
         origins.setdefault(origin, []).append(name)
     found = "; ".join(f"{origin}: {', '.join(names)}" for origin, names in origins.items())
     yield Check(section="settings", name="settings", state="ok", found=found or "all are defaults")
+    for line in unused_sections(loaded, settings):
+        yield Check(section="settings", name="unused", state="warning", found=line, fix="gsd plugins list")
 
 
 def check_variables(loaded: Loaded) -> Iterator[Check]:

@@ -24,6 +24,7 @@ def settings_without_run(loaded: Loaded, root: Path, typed: Layer | None = None)
     from gsd_core.settings import environment_layer, resolve, toml_layer, user_config
 
     from .options import classes_of
+    from .plugin_loading import tolerated_sections
     from .project_trust import project_layers
 
     classes = classes_of(loaded)
@@ -33,9 +34,7 @@ def settings_without_run(loaded: Loaded, root: Path, typed: Layer | None = None)
         *project_layers(loaded, root),
         toml_layer(user_config(), str(user_config())),
     ]
-    settings = resolve(
-        classes, layers, tolerated=[info.name for info in loaded.infos if info.status != "active"]
-    )
+    settings = resolve(classes, layers, tolerated=tolerated_sections(loaded))
     register_secrets(settings.secrets())
     return settings
 

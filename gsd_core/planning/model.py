@@ -202,8 +202,8 @@ class PhaseView:
     *context* and *research* are the texts of the files, empty if they do not exist. *checks* are the
     current results of the commands of all executed plans (only in verify; the core runs them). *ticked*
     is the phase's checkbox in ROADMAP.md. *history* is ``None`` if the project is not in a repository.
-    *commits* are the full ids of the commits of executed plans, by plan (only in verify, and in steps of
-    plugins' own kinds), *changed* the paths that these commits changed (only in steps of plugins' own kinds).
+    *commits* are the full ids of the commits of executed plans, by plan, *changed* the paths that these
+    commits changed (both for detectors, in verify, and in steps of plugins' own kinds).
     """
 
     number: str
@@ -225,6 +225,17 @@ class PhaseView:
     history: History | None = None
     commits: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
     changed: tuple[str, ...] = ()
+
+    @property
+    def changed_files(self) -> tuple[str, ...]:
+        """The files that the phase's work changed, and that still exist; sorted.
+
+        Those of the commits of its executed plans, and those that are not committed yet, without those in
+        ``.planning/``. For a detector that looks at the phase's work only, and not at the whole project.
+        """
+        uncommitted = self.history.changed if self.history else ()
+        found = {path for path in (*self.changed, *uncommitted) if not path.startswith(".planning/")}
+        return tuple(sorted(path for path in found if (self.project / path).is_file()))
 
 
 @attrs.frozen(kw_only=True)

@@ -91,9 +91,14 @@ def may_decide(candidate: Candidate) -> bool:
 
     Its source decides: it implements such a hook only if it names it. If the source is not found, it may.
     """
+    return source_names(candidate, *DECIDING_HOOKS)
+
+
+def source_names(candidate: Candidate, *names: bytes) -> bool:
+    """Whether a plugin's source contains one of these *names*; if there is no source, it may."""
     try:
         files = list(_source_files(candidate))
-        return not files or any(name in file.read_bytes() for file in files for name in DECIDING_HOOKS)
+        return not files or any(name in file.read_bytes() for file in files for name in names)
     except (OSError, ImportError, ValueError):
         return True
 

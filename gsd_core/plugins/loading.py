@@ -8,7 +8,7 @@ plugins with the same name the first is loaded; a built-in one can be blocked to
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -23,7 +23,8 @@ from .calling import Hooks
 from .discovery import ENTRY_POINT_GROUP, Choice, discover
 from .importing import Candidate, Source, import_candidate, may_decide, read_candidate
 from .isolation import Fault, describe_exception, may_be_ctrl_c
-from .validation import hooks_of, validate_plugin
+from .requirements import requirements_of, unmet
+from .validation import deprecations, hooks_of, validate_plugin
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,8 @@ class PluginInfo:
 
     *needed*: it is broken, and a run does not start without it unless the user says so. Such are detectors
     and policies, and the plugins that the user named or that belong to the project. *from_project*: it is in
-    the project's ``.gsd/plugins``.
+    the project's ``.gsd/plugins``. *about* is the first line of its docstring, *notes* are what its author
+    should know, such as a hook that is deprecated.
     """
 
     name: str
@@ -50,6 +52,8 @@ class PluginInfo:
     path: str = ""
     needed: bool = False
     from_project: bool = False
+    about: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class Registry(pluggy.PluginManager):
@@ -70,17 +74,22 @@ def build_manager() -> Registry:
 
 
 def load(
-    manager: Registry, choice: Choice | None = None, trusted: Collection[str] = ()
+    manager: Registry,
+    choice: Choice | None = None,
+    trusted: Collection[str] = (),
+    present: Collection[PluginInfo] = (),
 ) -> tuple[PluginInfo, ...]:
     """Register the plugins that can be loaded, and describe all of them.
 
     A file of the project is imported only if its SHA-256, in hex, is among *trusted*. A blocked
-    plugin is not imported.
+    plugin is not imported. *present* are plugins that *manager* has already: others may require them.
     """
     choice = choice or Choice()
     infos: list[PluginInfo] = []
-    for candidate in discover(choice, manager.installed()):
+    candidates = discover(choice, manager.installed())
+    for candidate in candidates:
         infos.append(_load_one(manager, candidate, choice, trusted, infos))
+    _drop_unmet(manager, candidates, infos, present)
     broken = [info for info in infos if info.status == "broken"]
     if choice.strict and broken:
         raise ConfigError("; ".join(f"plugin {info.name!r} is broken: {info.reason}" for info in broken))
@@ -115,7 +124,42 @@ def _load_one(
     if problem := validate_plugin(manager, plugin):
         manager.unregister(plugin)
         return _broken(info, candidate, problem)
-    return attrs.evolve(info, hooks=hooks_of(manager, plugin))
+    hooks = hooks_of(manager, plugin)
+    return attrs.evolve(info, hooks=hooks, about=_about(plugin), notes=deprecations(hooks))
+
+
+def _about(plugin: object) -> str:
+    """Return the first line of a plugin's docstring."""
+    text = getattr(plugin, "__doc__", None)
+    return text.strip().partition("\n")[0] if isinstance(text, str) else ""
+
+
+def _drop_unmet(
+    manager: Registry,
+    candidates: Sequence[Candidate],
+    infos: list[PluginInfo],
+    present: Collection[PluginInfo],
+) -> None:
+    """Remove the plugins whose requirements are not met, until all are: one may be required by another."""
+    changed = True
+    while changed:
+        changed = False
+        everything = [*(info for info in present if info.name not in {i.name for i in infos}), *infos]
+        active = {info.name: info.version for info in everything if info.status == "active"}
+        reasons = {info.name: f"{info.status}: {info.reason}" for info in everything if info.reason}
+        for index, (candidate, info) in enumerate(zip(candidates, infos, strict=True)):
+            if info.status != "active":
+                continue
+            plugin = manager.get_plugin(info.name)
+            try:
+                problem = unmet(requirements_of(plugin), active, reasons)
+            except TypeError as error:
+                problem = str(error)
+            if problem:
+                manager.unregister(plugin)
+                infos[index] = attrs.evolve(_broken(info, candidate, problem), hooks=())
+                changed = True
+                break
 
 
 def _describe(candidate: Candidate) -> PluginInfo:

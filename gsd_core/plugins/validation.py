@@ -17,6 +17,7 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 import pluggy
 
 from gsd_core import hookspecs
+from gsd_core.hook_markers import stability_of
 from gsd_core.journal.codec import structure, unstructure
 
 from .isolation import describe_exception
@@ -36,6 +37,16 @@ def validate_plugin(manager: pluggy.PluginManager, plugin: object) -> str:
 def hooks_of(manager: pluggy.PluginManager, plugin: object) -> tuple[str, ...]:
     """Return the names of the hooks that the registered *plugin* implements."""
     return tuple(sorted(caller.name for caller in manager.get_hookcallers(plugin) or ()))
+
+
+def deprecations(hooks: Sequence[str]) -> tuple[str, ...]:
+    """Say which of these hooks are deprecated, and what to use instead."""
+    specs = [(name, stability_of(getattr(hookspecs, name))) for name in hooks if hasattr(hookspecs, name)]
+    return tuple(
+        f"the hook {name} is deprecated: {stability.instead}"
+        for name, stability in specs
+        if stability.level == "deprecated"
+    )
 
 
 def nearest(name: str, known: tuple[str, ...]) -> str:

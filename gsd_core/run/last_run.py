@@ -50,3 +50,14 @@ def read_last_run(journal: Journal) -> LastRun:
     facts = tuple(journal.events(run=runs[-1], facts_only=True)) if runs else ()
     with damage_reported(journal.path):
         return LastRun(state=fold(State(), facts, structure), facts=facts, seq=seq)
+
+
+def plugin_failures(journal: Journal) -> tuple[tuple[str, str, str], ...]:
+    """Return the plugin, the hook and the last error of each failure in the run that was started last."""
+    runs = [record.run for record in journal.events(kinds=["run.started"])]
+    failed = journal.events(run=runs[-1], kinds=["plugin.failed"]) if runs else ()
+    errors = {
+        (str(fact.data.get("plugin")), str(fact.data.get("hook"))): str(fact.data.get("error", ""))
+        for fact in failed
+    }
+    return tuple((plugin, hook, error) for (plugin, hook), error in errors.items())

@@ -155,8 +155,10 @@ async def _request(run: Run, start: Start) -> StepRequest:
     planning = with_notes(run.planning, run.root) if works_on_code else run.planning
     phase = planning.phase(step.phase) if step.phase else None
     code = get(run.planning.config, "project_code", "")
-    if phase and not phase.directory and re.fullmatch(r"[A-Z][A-Z0-9_.]*", code):
-        folder = f".planning/phases/{code}-{padded(phase.number)}-{slug(phase.name)}"
+    if phase and not phase.directory:
+        # The folder that the phase is going to have, so that no executor has to invent one.
+        prefix = f"{code}-" if re.fullmatch(r"[A-Z][A-Z0-9_.]*", str(code)) else ""
+        folder = f".planning/phases/{prefix}{padded(phase.number)}-{slug(phase.name)}"
         phase = attrs.evolve(phase, directory=folder)
     plan = next((p for p in phase.plans if p.id == step.detail), None) if phase else made_plan(run, str(step))
     report = GapReport(gaps=phase.verdict.gaps) if start.for_gaps and phase and phase.verdict else None

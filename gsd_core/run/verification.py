@@ -83,7 +83,7 @@ async def detect(run: Run, step: StepRequest, gate: StepGate) -> StepRequest:
     """Return the verify step with the results of the plans' commands and the report of the detectors."""
     assert step.phase is not None, "a verify step has a phase"
     git = Git(step.tree, environment={"GSD_RUN": run.id}, trusted=run.request.programs)
-    phase = evolve(step.phase, project=step.tree, commits=await phase_commits(git, step.phase))
+    phase = await _with_commits(git, evolve(step.phase, project=step.tree))
     checks = await check_plans(gate, phase, run.limits.check, git)
     phase = evolve(phase, checks=with_results_before(run, checks.results))
     # After the checks, because they may change files.
@@ -98,9 +98,15 @@ async def with_committed_work(run: Run, step: StepRequest) -> StepRequest:
     if step.phase is None:
         return step
     git = Git(step.tree, environment={"GSD_RUN": run.id}, trusted=run.request.programs)
-    phase = evolve(step.phase, project=step.tree, commits=await phase_commits(git, step.phase))
-    paths = {path for ids in phase.commits.values() for sha in ids for path in await git.paths_of(sha)}
-    return evolve(step, phase=await with_history(git, evolve(phase, changed=tuple(sorted(paths)))))
+    phase = await _with_commits(git, evolve(step.phase, project=step.tree))
+    return evolve(step, phase=await with_history(git, phase))
+
+
+async def _with_commits(git: Git, phase: PhaseView) -> PhaseView:
+    """Return the phase with the commits of its executed plans, and the paths that they changed."""
+    commits = await phase_commits(git, phase)
+    paths = {path for ids in commits.values() for sha in ids for path in await git.paths_of(sha)}
+    return evolve(phase, commits=commits, changed=tuple(sorted(paths)))
 
 
 @frozen(kw_only=True)
@@ -126,6 +132,7 @@ async def examine(
     """
     git = Git(phase.project, trusted=programs)
     checks = PlanChecks()
+    phase = await _with_commits(git, phase)
     if gate:
         checks = await check_plans(gate, phase, limits.check, git)
         phase = evolve(phase, checks=checks.results)

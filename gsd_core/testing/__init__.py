@@ -22,6 +22,7 @@ from .samples import (
     an_event,
     an_inquiry,
 )
+from .small_run import SmallRun, run_small
 
 __all__ = [
     "FakeAgentHost",
@@ -29,6 +30,7 @@ __all__ = [
     "FakeHost",
     "RecordingNotifier",
     "ScriptedHuman",
+    "SmallRun",
     "a_notice",
     "a_phase",
     "a_plan",
@@ -45,4 +47,5 @@ __all__ = [
     "an_inquiry",
     "make_hooks",
     "make_manager",
+    "run_small",
 ]

@@ -295,12 +295,14 @@ def check_doctor(plugin: object) -> tuple[Finding, ...]:
 class Invocation:
     """Calls one asynchronous hook of a plugin in various ways, each in a new event loop.
 
-    *limit* is the time limit of the hook. Each method raises ``AssertionError`` if a task is left behind.
+    *limit* is the time limit of the hook. *tick* is called again and again while a call by :meth:`once` does
+    not block the event loop. Each method raises ``AssertionError`` if a task is left behind.
     """
 
     plugin: object
     spec: Callable[..., Any]
     limit: timedelta = LIMIT
+    tick: Callable[[], None] = lambda: None
 
     def once(self, *args: object) -> tuple[Outcome[Any], float, float]:
         """Call it once; return the outcome, its seconds, and how many of them it blocked the loop at most."""
@@ -338,6 +340,7 @@ class Invocation:
 
         async def tick() -> None:
             while True:
+                self.tick()
                 await asyncio.sleep(0.01)
                 ticks.append(clock())
 

@@ -7,6 +7,8 @@ import the types of the fixtures from here too, which is why pytest must not try
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,10 +23,12 @@ from gsd_core.settings import bind_settings
 from .fakes import FakeAgentHost, FakeClock, FakeHost
 from .registry import make_hooks
 from .samples import a_phase
+from .small_run import SmallRun, run_small
 
 MakeHooks: TypeAlias = Callable[..., Hooks]
 MakePhase: TypeAlias = Callable[..., PhaseView]
 UseSettings: TypeAlias = Callable[..., None]
+RunSmall: TypeAlias = Callable[..., SmallRun]
 
 
 @pytest.fixture
@@ -75,3 +79,23 @@ def gsd_use_settings() -> Generator[UseSettings]:
             stack.enter_context(bind_settings(dict(bound)))
 
         yield use
+
+
+@pytest.fixture
+def gsd_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunSmall:
+    """Return ``gsd_run(plugin, …)``: a whole run of a small project in ``tmp_path``, without Claude Code.
+
+    Its arguments are those of :func:`gsd_core.testing.run_small`. The user's own settings of gsd and git have
+    no effect, and the list of the user's journals stays as it is.
+    """
+    for name in [name for name in os.environ if name.startswith("GSD_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GSD_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    runs = itertools.count(1)
+
+    def run(*plugins: object, **options: Any) -> SmallRun:
+        return run_small(tmp_path / f"run-{next(runs)}", *plugins, **options)
+
+    return run

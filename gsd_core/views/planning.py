@@ -127,6 +127,7 @@ def gaps_json(found: PhaseGaps) -> dict[str, Any]:
         "gaps": [
             {
                 "truth": gap.truth,
+                "about": gap.about or None,
                 "status": gap.status,
                 "reason": gap.reason,
                 "artifacts": [{"path": artifact.path, "issue": artifact.issue} for artifact in gap.artifacts],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from gsd_core.plugins.discovery import DEFAULT_PLUGINS
 from gsd_core.testing.check import RULES
-from tests.authorkit.bad import BAD, HEAD, NOTIFY
+from tests.authorkit.bad import BAD, HEAD, NOTIFY, notifying
 from tests.cli.bench import call
 
 PACKAGED = {"declared", "entry-point", "packaged", "tested"}
@@ -168,3 +169,57 @@ def test_an_agent_is_called_only_if_asked_for(tmp_path: Path) -> None:
 
     assert checked(path)[0] == 0
     assert "names-errors" in broken(checked(path, "--run-agent")[1])
+
+
+ANSWERS = """
+@frozen(kw_only=True)
+class ShownSettings:
+    '''Settings.'''
+
+    answer: str = setting("")
+
+
+@implements(gsd_settings)
+def settings() -> Iterable[type]:
+    '''Settings.'''
+    yield ShownSettings
+
+
+@implements(gsd_answer)
+async def answer(inquiry: Inquiry) -> Sequence[Answer] | None:
+    '''Answer as the settings say.'''
+    text = settings_of(ShownSettings).answer
+    return [Answer(question=q.id, text=text) for q in inquiry.questions] if text else None
+"""
+
+
+def test_a_plugin_that_declines_everything_is_named_and_the_package_can_give_it_settings(
+    tmp_path: Path,
+) -> None:
+    project = (
+        '[project]\nname = "gsd-plugin-bare"\nversion = "1"\n[project.entry-points.gsd]\nshown = "bare"\n'
+    )
+    folder = package(tmp_path / "bare", project)
+    module = folder / "src" / "bare" / "__init__.py"
+    module.write_text(HEAD.replace("setting\n", "setting, settings_of\n", 1) + ANSWERS, encoding="utf-8")
+
+    _, rules = checked(folder)
+    assert rules["returns"]["reason"] == "declined everything: gsd_answer"
+    (folder / "pyproject.toml").write_text(project + '[tool.gsd.check]\nanswer = "yes"\n')
+    _, rules = checked(folder)
+    assert (rules["returns"]["status"], rules["returns"]["reason"]) == ("holds", None)
+    (folder / "pyproject.toml").write_text(project + "[tool.gsd.check]\nanswr = 1\n")
+    _, rules = checked(folder)
+    assert any("unknown key shown.answr" in problem for problem in rules["settings"]["problems"])
+
+
+@pytest.mark.slow
+def test_a_plugin_that_never_returns_is_ended_after_fifteen_seconds(tmp_path: Path) -> None:
+    began = time.monotonic()
+    code, rules = checked(write(tmp_path / "stuck.py", notifying("time.sleep(10_000)")))
+
+    assert time.monotonic() - began < 60
+    assert code == 1
+    assert any("gsd_notify: blocked the process for 15 s" in p for p in broken(rules)["does-not-block"])
+    waits = "time.sleep(4)\n" + NOTIFY
+    assert "waiting" in broken(checked(write(tmp_path / "waits.py", waits))[1])["cheap-import"][0]

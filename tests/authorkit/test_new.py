@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
 import sys
@@ -18,6 +20,8 @@ from gsd_core.plugins.validation import HOOKS, hooks_of
 from gsd_core.testing import make_manager
 from gsd_core.testing.new import NewPackage, examples, plugin_name, write_package
 from tests.cli.bench import call
+
+IDEA = "# Greeter\n\nA small program that greets people by name.\n"
 
 
 def name_of(hook: str) -> str:
@@ -82,6 +86,8 @@ def test_every_file_is_written_and_named(tmp_path: Path) -> None:
     folder = tmp_path / "gsd-plugin-license-check"
     assert result.exit_code == 0, result.stderr
     assert {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} == {
+        ".github/workflows/ci.yml",
+        ".github/workflows/release.yml",
         ".gitignore",
         "README.md",
         "pyproject.toml",
@@ -204,3 +210,34 @@ def pyright(folder: Path) -> str:
         f'{{"include": [{listed}], "extraPaths": [{", ".join(paths)}], "typeCheckingMode": "strict"}}'
     )
     return run(folder, "pyright", "--pythonpath", sys.executable, "-p", str(folder))
+
+
+@pytest.mark.slow
+def test_every_package_works_in_a_rehearsal(packages: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "idea.md").write_text(IDEA)
+    project = tmp_path / "project"
+    paths = [str(folder / "src") for folder in packages]
+    modules = [path.name for folder in packages for path in (folder / "src").glob("gsd_plugin_*")]
+    identity = {f"GIT_{role}_{key}": "t@x" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
+    environment = {
+        **os.environ,
+        **identity,
+        "PYTHONPATH": os.pathsep.join([*paths, *sys.path]),
+        "GSD_STATE_DIR": str(tmp_path / "state"),
+        "GSD_CONFIG": str(tmp_path / "none.toml"),
+        "GSD_FAKE_PHASES": "1",
+    }
+
+    def gsd(*words: str) -> subprocess.CompletedProcess[str]:
+        plugins = [word for name in modules for word in ("-p", name)]
+        command = [sys.executable, "-m", "gsd_core", "-C", str(project), *plugins, *words]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+
+    ran = gsd("run", "idea.md", "-p", "gsd_plugins.rehearsal.fake", "--agent", "fake", "--yes")
+    found = {plugin["name"]: plugin for plugin in json.loads(gsd("plugins", "--json").stdout)["plugins"]}
+
+    assert ran.returncode == 0, ran.stderr
+    assert {found[name]["status"] for name in modules} == {"active"}
+    assert [(name, one["last_failures"]) for name, one in found.items() if one["last_failures"]] == []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,7 @@ gaps:
 """
 ON_DISK = {
     "truth": "It works",
+    "about": None,
     "status": "partial",
     "reason": "half of it is missing",
     "artifacts": [{"path": "a.py", "issue": "a stub"}],
@@ -239,3 +242,44 @@ def test_gaps_works_without_a_git_repository(tmp_path: Path) -> None:
     make_project(tmp_path, {"phases/01-a/01-01-PLAN.md": plan_text(frontmatter=MUST_HAVES)})
 
     assert json_of("gaps", "1", "-C", tmp_path)["status"] == "missing"
+
+
+def test_only_one_detector_is_asked_and_shown(root: Path, tmp_path: Path) -> None:
+    write_verdict(root, "gaps_found")
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    found = "return [Gap(truth='Mine', reason=', '.join(phase.changed_files), about='mine.txt')]"
+    (plugins / "mine.py").write_text(DETECTOR.format(body=found))
+    (plugins / "other.py").write_text(DETECTOR.format(body="raise RuntimeError('asked')"))
+
+    shown = json_of("--plugins-dir", plugins, "gaps", "1", "-C", root, "--only", "mine")
+
+    assert [(gap["truth"], gap["about"], gap["found_by"]) for gap in shown["gaps"]] == [
+        ("Mine", "mine.txt", "mine")
+    ]
+    assert shown["complete"]
+    wrong = call("--plugins-dir", plugins, "gaps", "1", "-C", root, "--only", "mein")
+    assert (wrong.exit_code, "did you mean 'mine'?" in wrong.stderr) == (2, True)
+    assert call("gaps", "1", "-C", root, "--watch", "--run-checks").exit_code == 2
+
+
+@pytest.mark.slow
+def test_a_watched_detector_is_asked_again_after_each_change(root: Path, tmp_path: Path) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    detector = plugins / "mine.py"
+    detector.write_text(DETECTOR.format(body="return [Gap(truth='First', reason='a')]"))
+    command = [sys.executable, "-m", "gsd_core", "--plugins-dir", str(plugins), "-C", str(root)]
+    with subprocess.Popen(
+        [*command, "gaps", "1", "--only", "mine", "--watch"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        seen = iter(process.stdout.readline, "")
+        assert any("failed: First" in line for line in seen)
+        detector.write_text(DETECTOR.format(body="return [Gap(truth='Second', reason='b')]"))
+        assert any("changed: mine.py" in line for line in seen)
+        assert any("failed: Second" in line for line in seen)
+        (root / "new.txt").write_text("x")
+        assert any("changed: new.txt" in line for line in seen)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130

@@ -49,6 +49,7 @@ VIEWS_USE = {*LAYERS["values"], *LAYERS["files"], "machine", "journal", "plannin
 LIBRARIES: dict[str, set[str]] = {
     "click": {"cli", "testing"},
     "rich": {"cli"},
+    "packaging": {"cli", "plugins"},
     "pluggy": {"hook_markers", "hookspecs", "plugins"},
     "apsw": {"journal"},
     "filelock": {"journal"},

@@ -14,7 +14,7 @@ import attrs
 from gsd_core.errors import UserError
 
 from . import static_checks
-from .rules import RULES, Rule
+from .rules import RULES, Findings, Rule
 from .runner import run_plugin
 from .target import Target, find_target
 
@@ -27,7 +27,7 @@ Status: TypeAlias = Literal["holds", "broken", "skipped"]
 
 @attrs.frozen(kw_only=True)
 class RuleResult:
-    """The result for one rule: *problems* if it is broken, a *reason* if it was not checked."""
+    """The result for one rule: *problems* if it is broken, a *reason* if little or nothing was checked."""
 
     rule: Rule
     status: Status
@@ -60,10 +60,20 @@ def check_plugin(
         if problems:
             results.append(RuleResult(rule=rule, status="broken", problems=tuple(problems)))
         elif checked:
-            results.append(RuleResult(rule=rule, status="holds"))
+            note = _declined(findings) if rule.id == "returns" else ""
+            results.append(RuleResult(rule=rule, status="holds", reason=note))
         else:
             results.append(RuleResult(rule=rule, status="skipped", reason=reason))
     return tuple(results)
+
+
+def _declined(findings: Findings) -> str:
+    """Say which hooks have declined each call, so that little of them was checked."""
+    hooks = [hook for hook, answered in findings.answered.items() if not answered and hook not in _NO_RESULT]
+    return f"declined everything: {', '.join(hooks)}" if hooks else ""
+
+
+_NO_RESULT = {"gsd_on_event", "gsd_notify", "gsd_find_gaps"}
 
 
 def _static_problems(target: Target, hooks: Sequence[str]) -> Mapping[str, Sequence[str] | None]:

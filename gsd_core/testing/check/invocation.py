@@ -8,7 +8,9 @@ the plugin.
 from __future__ import annotations
 
 import inspect
+import os
 import pickle
+import signal
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -19,21 +21,23 @@ from typing import Any, TypeAlias
 import attrs
 
 from gsd_core import hookspecs
-from gsd_core.errors import Permanent, PluginError
+from gsd_core.errors import GsdError, Permanent, PluginError
 from gsd_core.model.event import EVENT_NAMES
 from gsd_core.model.gap import Gap, GapReport
 from gsd_core.model.sandbox import ConfinedProcess, Place
 from gsd_core.model.step import StepRequest, StepResult, StepSituation
 from gsd_core.planning.model import Planning
 from gsd_core.plugins.call_group import Outcome
+from gsd_core.plugins.loading import collect_settings
 from gsd_core.plugins.validation import hooks_of
+from gsd_core.settings import Layer, bind_settings, resolve
 from gsd_core.testing import conformance, samples
 from gsd_core.testing.conformance import Invocation
 from gsd_core.testing.fakes import FakeAgentHost, FakeHost, Turn
-from gsd_core.testing.registry import make_manager
+from gsd_core.testing.registry import make_hooks, make_manager
 
 from .rules import Findings
-from .runner import Request
+from .runner import MAX_PAUSE, Request
 from .side_effects import captured_stdout, changed, files_in, leftovers, module_variables, process_state
 
 Arguments: TypeAlias = tuple[Any, ...]
@@ -53,10 +57,10 @@ def call_hooks(
     module: str = request.module or getattr(plugin, "__name__", "")
     samples.write_files(project, FILES)
     variables, files = module_variables(module), files_in(project, home)
-    with captured_stdout() as printed:
+    with captured_stdout() as printed, bind_settings(_settings(plugin, request, findings)):
         for hook in findings.hooks:
             findings.begin(hook)
-            with _watched_files(hook, findings, project, home, files):
+            with _watched_files(hook, findings, project, home, files), _no_long_pause(hook, findings):
                 _call_hook(plugin, hook, request, findings)
     # The hooks are done: if the process ends from here on, no hook is the cause.
     findings.begin("end")
@@ -66,6 +70,45 @@ def call_hooks(
     shared = changed(state_before_import, process_state())
     findings.add("hands-off", [f"the plugin changed {name}" for name in shared])
     findings.add("leaves-nothing", [f"{name} is still running" for name in leftovers()])
+
+
+def _settings(plugin: object, request: Request, findings: Findings) -> dict[type, object]:
+    """Return the plugin's settings with the values that its package gives for the check."""
+    if not request.settings:
+        return {}
+    try:
+        classes = collect_settings(make_hooks(**{request.name: plugin}))
+        layer = Layer(origin="pyproject.toml [tool.gsd.check]", sections={request.name: request.settings})
+        return dict(resolve(classes, [layer]).values)
+    except GsdError as error:
+        findings.add("settings", [str(error)])
+        return {}
+
+
+@contextmanager
+def _no_long_pause(hook: str, findings: Findings) -> Generator[None]:
+    """End the process if *hook* keeps it from going on for long; what was found before is saved."""
+
+    def stop(*_: object) -> None:
+        rule = "does-not-block" if inspect.iscoroutinefunction(getattr(hookspecs, hook)) else "prompt"
+        findings.add(
+            rule, [f"{hook}: blocked the process for {MAX_PAUSE:g} s; the hooks after it were not called"]
+        )
+        findings.begin("end")
+        os._exit(0)
+
+    before = signal.signal(signal.SIGALRM, stop)
+    restart_pause()
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def restart_pause() -> None:
+    """Begin a new pause: the process goes on."""
+    signal.setitimer(signal.ITIMER_REAL, MAX_PAUSE)
 
 
 @contextmanager
@@ -94,7 +137,8 @@ def _call_hook(plugin: object, hook: str, request: Request, findings: Findings) 
         return
     own = _own_steps(plugin, Path(request.project)) if hook == "gsd_execute_step" else []
     for case in [*cases(hook, Path(request.project)), *own]:
-        invocation = Invocation(plugin=plugin, spec=spec, limit=case.limit)
+        restart_pause()
+        invocation = Invocation(plugin=plugin, spec=spec, limit=case.limit, tick=restart_pause)
         if not CaseCheck(hook=hook, case=case, invocation=invocation, findings=findings).run():
             return  # every further case would take just as long
 
@@ -191,12 +235,17 @@ class CaseCheck:
 
     def _call(self) -> tuple[Outcome[Any], float, float]:
         try:
-            return self.invocation.once(*self.case.arguments())
+            called = self.invocation.once(*self.case.arguments())
+            took_part = called[0].value is not None or called[0].error is not None
+            self.findings.answered[self.hook] = self.findings.answered.get(self.hook, False) or took_part
+            return called
         except AssertionError as error:
             self._add("leaves-nothing", [str(error)])
             return Outcome(plugin=""), 0.0, 0.0
 
     def _check(self, rule: str, call: Callable[..., None]) -> None:
+        # A call may wait for its limit here, which blocks nothing.
+        signal.setitimer(signal.ITIMER_REAL, 0)
         try:
             call(*self.case.arguments())
         except AssertionError as error:

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -28,6 +29,9 @@ from .side_effects import AuditHook, captured_stdout, process_state
 from .target import Target
 
 MAX_IMPORT_SECONDS = 0.5
+MAX_IMPORT_WAIT = 2.0
+MAX_PAUSE = 15.0
+"""Seconds for which the plugin may keep the process from going on: longer, and it blocks the event loop."""
 HEAVY_LIBRARIES = frozenset(
     [
         "aiohttp",
@@ -74,6 +78,7 @@ class Request:
     findings: str
     commands: list[str]
     run_agent: bool
+    settings: dict[str, Any] = attrs.field(factory=dict[str, Any])
 
 
 def run_plugin(target: Target, commands: list[str], *, run_agent: bool, seconds: float) -> Findings:
@@ -94,6 +99,7 @@ def run_plugin(target: Target, commands: list[str], *, run_agent: bool, seconds:
             findings=str(saved),
             commands=commands,
             run_agent=run_agent,
+            settings=dict(target.check_settings),
         )
         rule, how = _run_process(request, seconds)
         findings = Findings.load(saved)
@@ -167,6 +173,7 @@ def _import_plugin(request: Request, findings: Findings) -> object:
     """Import the plugin and record the rules about importing; return ``None`` if that fails."""
     findings.begin("imports")
     audit, loaded, start = AuditHook(), set(sys.modules), time.process_time()
+    began = time.monotonic()
     sys.addaudithook(audit)
     try:
         with captured_stdout() as printed, audit.listen():
@@ -181,7 +188,12 @@ def _import_plugin(request: Request, findings: Findings) -> object:
         return None
     seconds = time.process_time() - start
     findings.add("imports")
-    findings.add("cheap-import", [f"took {seconds:.2f} s"] if seconds > MAX_IMPORT_SECONDS else [])
+    # A module that waits uses no CPU time; a busy machine makes every import last longer.
+    waited = time.monotonic() - began
+    findings.seconds["import"] = waited
+    slow = [f"took {seconds:.2f} s"] if seconds > MAX_IMPORT_SECONDS else []
+    slow += [f"took {waited:.1f} s, most of it waiting"] if waited > MAX_IMPORT_WAIT + 10 * seconds else []
+    findings.add("cheap-import", slow)
     heavy = sorted({name.split(".")[0] for name in set(sys.modules) - loaded} & HEAVY_LIBRARIES)
     findings.add("light-import", [f"loads {name}" for name in heavy])
     findings.add("quiet-import", [*audit.events[:5], *(f"printed {text!r}" for text in printed)])

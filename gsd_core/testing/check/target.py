@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import tomllib
 from collections.abc import Mapping
+from datetime import date
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -58,6 +59,16 @@ class Target:
             return {}
         table: Mapping[str, Any] = _read_pyproject(self.folder).get("project", {})
         return table
+
+    @property
+    def check_settings(self) -> Mapping[str, Any]:
+        """The settings with which the plugin is checked: the table ``tool.gsd.check`` of its package."""
+        if not self.folder:
+            return {}
+        pyproject = _read_pyproject(self.folder)
+        table: Mapping[str, Any] = pyproject.get("tool", {}).get("gsd", {}).get("check", {})
+        # As TOML has dates, which JSON does not.
+        return {str(key): str(value) if isinstance(value, date) else value for key, value in table.items()}
 
     @property
     def entry_points(self) -> Mapping[str, str]:

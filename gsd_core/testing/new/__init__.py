@@ -74,6 +74,10 @@ class NewPackage:
             "pyproject.toml": pyproject.substitute(summary=summary).replace('"gsd-core"', dependencies),
             "README.md": readme.substitute(summary=summary, details=details.strip(), hook=self.hook),
             ".gitignore": _GITIGNORE,
+            **{
+                f".github/workflows/{name}": Template(_read(f"template/{name}")).substitute()
+                for name in ("ci.yml", "release.yml")
+            },
             f"src/{self.module}/__init__.py": code,
             f"src/{self.module}/py.typed": "",
             "tests/conftest.py": _CONFTEST,

@@ -1,0 +1,252 @@
+"""``gsd plugins list``, ``install``, ``uninstall`` and ``outdated``: packages with plugins.
+
+They only call the tool that manages the environment in which gsd runs: pipx, uv or pip.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Literal, TypeAlias, cast
+
+import attrs
+import click
+
+from gsd_core.errors import UserError
+from gsd_core.plugins.discovery import ENTRY_POINT_GROUP
+from gsd_core.plugins.index import known_plugins, packages_by_name
+from gsd_core.plugins.validation import nearest
+from gsd_core.views.status import SCHEMA_VERSION
+
+from .caller import refuse_agents
+from .help import Command
+from .output import json_flag, print_json, print_line, print_table
+
+Tool: TypeAlias = Literal["pipx", "uv", "pip"]
+
+CORE_PACKAGE = "gsd-core"
+
+
+@attrs.frozen(kw_only=True)
+class Installer:
+    """The tool that manages the environment, and its *command*, to which a subcommand is appended."""
+
+    tool: Tool
+    command: tuple[str, ...]
+
+    def install(self, packages: Sequence[str], options: Sequence[str]) -> tuple[str, ...]:
+        """Return the command line that installs or upgrades *packages*."""
+        if self.tool == "pipx":
+            pip = ("--pip-args", " ".join(options)) if options else ()
+            return (*self.command, "inject", *pip, CORE_PACKAGE, *packages)
+        return (*self.command, "install", "--upgrade", *options, *self._python, *packages)
+
+    def uninstall(self, packages: Sequence[str]) -> tuple[str, ...]:
+        """Return the command line that removes *packages*."""
+        if self.tool == "pipx":
+            return (*self.command, "uninject", CORE_PACKAGE, *packages)
+        sure = ("--yes",) if self.tool == "pip" else ()
+        return (*self.command, "uninstall", *sure, *self._python, *packages)
+
+    def outdated(self, options: Sequence[str]) -> tuple[str, ...]:
+        """Return the command line that lists outdated packages as JSON."""
+        if self.tool == "pipx":
+            pip = (*self.command, "runpip", CORE_PACKAGE)
+            return (*pip, "list", "--outdated", "--format", "json", *options)
+        return (*self.command, "list", "--outdated", "--format", "json", *options, *self._python)
+
+    @property
+    def _python(self) -> tuple[str, ...]:
+        return ("--python", sys.executable) if self.tool == "uv" else ()
+
+
+def find_installer(prefix: Path | None = None) -> Installer:
+    """Return the tool that made the environment at *prefix*, by default this one; raise ``UserError``."""
+    root = prefix or Path(sys.prefix)
+    if (root / "pipx_metadata.json").exists() and (pipx := shutil.which("pipx")):
+        return Installer(tool="pipx", command=(pipx,))
+    if (root / "uv-receipt.toml").exists():
+        message = "gsd is installed as a tool of uv, which installs all packages of a tool together"
+        raise UserError(message, hint=f"uv tool install {CORE_PACKAGE} --with PACKAGE")
+    uv = shutil.which("uv")
+    if uv and _made_by_uv(root):
+        return Installer(tool="uv", command=(uv, "pip"))
+    if importlib.util.find_spec("pip"):
+        return Installer(tool="pip", command=(sys.executable, "-m", "pip", "--disable-pip-version-check"))
+    if uv:
+        return Installer(tool="uv", command=(uv, "pip"))
+    raise UserError(
+        f"neither pip nor uv can install packages for {sys.executable}",
+        hint="python -m ensurepip, or install uv",
+    )
+
+
+def _made_by_uv(root: Path) -> bool:
+    try:
+        text = (root / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return re.search(r"^uv = ", text, re.M) is not None
+
+
+_SOURCES = (
+    click.option("--no-index", is_flag=True, help="use no package index, only --find-links"),
+    click.option("--find-links", multiple=True, metavar="DIR", help="folder with packages (repeatable)"),
+)
+
+
+def _options(no_index: bool, find_links: Sequence[str]) -> list[str]:
+    links = [word for link in find_links for word in ("--find-links", link)]
+    return [*(["--no-index"] if no_index else []), *links]
+
+
+@click.command("list", cls=Command)
+@json_flag
+def list_known(as_json: bool) -> None:
+    """List the known plugins that can be installed.
+
+    The list is part of gsd; nothing is downloaded. gsd plugins lists the plugins that are there.
+    """
+    versions = _installed()
+    rows = [(known, versions.get(_normal(known.package), "")) for known in known_plugins()]
+    if as_json:
+        data = [
+            {
+                "name": known.name,
+                "package": known.package,
+                "about": known.about,
+                "hooks": [f"gsd_{hook}" for hook in known.hooks],
+                "installed": version or None,
+            }
+            for known, version in rows
+        ]
+        print_json({"schema_version": SCHEMA_VERSION, "plugins": data})
+        return
+    table = [(known.name, known.package, version or "-", known.about) for known, version in rows]
+    print_table(("plugin", "package", "installed", "about"), table, {})
+
+
+@click.command("install", cls=Command)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@_SOURCES[0]
+@_SOURCES[1]
+def install(names: tuple[str, ...], no_index: bool, find_links: tuple[str, ...]) -> None:
+    """Install or upgrade packages with plugins.
+
+    NAME is a known plugin (see gsd plugins list), a package, a requirement such as gsd-plugin-x>=1.2, a wheel
+    or a folder. The tool that manages the environment of gsd does it: pipx, uv or pip. A plugin is code that
+    runs with your rights, so install only what you trust.
+    """
+    refuse_agents("install plugins")
+    before = set(_plugins())
+    packages = [_package(name) for name in names]
+    _run(find_installer().install(packages, _options(no_index, find_links)), f"install {', '.join(names)}")
+    added = sorted(set(_plugins()) - before)
+    if added:
+        print_line(f"Installed: {', '.join(name for name, _ in added)}. See: gsd plugins")
+    else:
+        print_line("Done. No new plugin was added; gsd plugins lists those that are there.")
+
+
+@click.command("uninstall", cls=Command)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+def uninstall(names: tuple[str, ...]) -> None:
+    """Uninstall the packages of plugins.
+
+    NAME is the name of a plugin, or of its package. All plugins of the package are removed with it.
+    """
+    refuse_agents("uninstall plugins")
+    installed = _plugins()
+    packages = {_normal(package) for _, package in installed}
+    found: list[str] = []
+    for name in names:
+        known = next((package for plugin, package in installed if plugin == name), "")
+        package = known or (name if _normal(name) in packages else "")
+        if not package:
+            close = nearest(name, tuple(sorted({plugin for plugin, _ in installed})))
+            hint = "gsd plugins lists the plugins; those that are built in, and files, have no package"
+            raise UserError(f"no package with a plugin {name!r} is installed{close}", hint=hint)
+        found.append(package)
+    _run(find_installer().uninstall(list(dict.fromkeys(found))), f"uninstall {', '.join(names)}")
+    print_line(f"Uninstalled: {', '.join(dict.fromkeys(found))}")
+
+
+@click.command("outdated", cls=Command)
+@_SOURCES[0]
+@_SOURCES[1]
+@json_flag
+def outdated(no_index: bool, find_links: tuple[str, ...], as_json: bool) -> None:
+    """List the installed packages with plugins that have a newer version."""
+    command = find_installer().outdated(_options(no_index, find_links))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        problem = done.stderr.strip().rpartition("\n")[2]
+        raise UserError(f"cannot look for newer versions: {problem}", hint="check the network connection")
+    packages = {_normal(package) for _, package in _plugins()}
+    rows = cast("list[dict[str, str]]", json.loads(done.stdout or "[]"))
+    found = [row for row in rows if _normal(row["name"]) in packages]
+    if as_json:
+        data = [
+            {"package": row["name"], "version": row["version"], "latest": row.get("latest_version")}
+            for row in found
+        ]
+        print_json({"schema_version": SCHEMA_VERSION, "outdated": data})
+    elif found:
+        table = [(row["name"], row["version"], row.get("latest_version", "")) for row in found]
+        print_table(("package", "installed", "latest"), table, {})
+    else:
+        print_line("all packages with plugins are up to date")
+
+
+def _package(name: str) -> str:
+    """Return what the installer gets for *name*; raise ``UserError`` if it cannot mean a package."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    known = packages_by_name().get(name.replace("-", "_"))
+    if known:
+        return known
+    # An absolute path cannot be taken for an option.
+    if name and Path(name).exists() and (Path(name).is_dir() or Path(name).suffix == ".whl"):
+        return str(Path(name).resolve())
+    try:
+        Requirement(name)
+    except InvalidRequirement as error:
+        hint = "give a known plugin (gsd plugins list), a package, a wheel, or a folder"
+        raise UserError(f"{name!r} is not a package: {error}", hint=hint) from error
+    return name
+
+
+def _run(command: Sequence[str], what: str) -> None:
+    """Run the installer with its own output; raise ``UserError`` if it fails."""
+    # Its messages are for people, and standard output is for data.
+    done = subprocess.run(command, stdout=sys.stderr, check=False)
+    if done.returncode:
+        raise UserError(
+            f"cannot {what}: {Path(command[0]).name} exited with code {done.returncode}",
+            hint="its messages above say why",
+        )
+
+
+def _plugins() -> list[tuple[str, str]]:
+    """Return the installed plugins, each with its package."""
+    importlib.invalidate_caches()
+    points = entry_points(group=ENTRY_POINT_GROUP)
+    return [(point.name, point.dist.name) for point in points if point.dist]
+
+
+def _installed() -> dict[str, str]:
+    """Return the versions of the packages with plugins, by normalized name."""
+    points = entry_points(group=ENTRY_POINT_GROUP)
+    return {_normal(point.dist.name): point.dist.version for point in points if point.dist}
+
+
+def _normal(name: str) -> str:
+    """Return a package's name as PEP 503 normalizes it."""
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,0 +1,36 @@
+"""The known plugins: packages that can be installed. The list is a file beside this one."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class KnownPlugin:
+    """A plugin that can be installed: its *name* in GSD, its *package*, what it is *about*, its *hooks*."""
+
+    name: str
+    package: str
+    about: str
+    hooks: tuple[str, ...]
+
+
+@cache
+def known_plugins() -> tuple[KnownPlugin, ...]:
+    """Return the plugins of the list, by name."""
+    text = files("gsd_core.plugins").joinpath("index.toml").read_text(encoding="utf-8")
+    return tuple(
+        KnownPlugin(
+            name=entry["name"], package=entry["package"], about=entry["about"], hooks=tuple(entry["hooks"])
+        )
+        for entry in tomllib.loads(text)["plugin"]
+    )
+
+
+def packages_by_name() -> dict[str, str]:
+    """Return the package of each known plugin."""
+    return {plugin.name: plugin.package for plugin in known_plugins()}

@@ -1,0 +1,343 @@
+"""A whole run in this process, with an author's plugins and small stand-ins for everything else.
+
+It is the real engine: the journal, git, the guard and the calls of the plugins are those of ``gsd run``. What
+is replaced is slow or costs money: the steps are those of a scripted executor, and the agent writes files.
+There is no Claude Code, no network and no sandbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from gsd_core.errors import ConfigError, Permanent
+from gsd_core.hook_markers import implements
+from gsd_core.hookspecs import (
+    RunInfo,
+    gsd_answer,
+    gsd_execute_step,
+    gsd_on_event,
+    gsd_permit_tool,
+    gsd_run_agent,
+    gsd_workspace,
+)
+from gsd_core.machine.state import Options, RunOutcome
+from gsd_core.model.agent import AgentHost, AgentResult, AgentTask, Allow, Permission, ToolUse
+from gsd_core.model.event import Event
+from gsd_core.model.gap import Evidence, GapReport
+from gsd_core.model.question import Inquiry
+from gsd_core.model.step import FileWrite, StepHost, StepRequest, StepResult, Verified
+from gsd_core.planning.changes import TickPhase
+from gsd_core.planning.must_haves import required_of
+from gsd_core.planning.verification import render_verification
+from gsd_core.plugins.calling import Hooks
+from gsd_core.plugins.loading import collect_settings
+from gsd_core.run import RunRequest, run_project
+from gsd_core.settings import CORE_SECTIONS, Layer, resolve
+
+from .fakes import ScriptedHuman
+from .registry import make_hooks
+from .samples import a_question, write_files
+
+FILES: Mapping[str, str] = {"app.py": "def add(a: int, b: int) -> int:\n    return a + b\n"}
+"""What the agent of a small run writes, unless a test says otherwise."""
+
+_ROADMAP = """\
+# Roadmap: Small
+
+## Phases
+
+- [ ] **Phase 1: One** - The first thing works
+
+## Phase Details
+
+### Phase 1: One
+**Goal**: The first thing works
+**Depends on**: Nothing (first phase)
+**Success Criteria** (what must be TRUE):
+  1. the first thing works
+**Plans**: 1 plan
+
+Plans:
+- [ ] 01-01: Build it
+"""
+_STATE = """\
+# Project State
+
+## Current Position
+
+Phase: 1 of 1 (One)
+Plan: 0 of 1 in current phase
+Status: Ready to plan
+Last activity: 2030-01-01
+
+Progress: [░░░░░░░░░░] 0%
+"""
+_PROJECT = "# Small\n\n## What This Is\n\nA small project for tests.\n\n## Core Value\n\nIt works.\n"
+
+
+@attrs.frozen(kw_only=True)
+class SmallRun:
+    """How a small run ended, and what it did, in order.
+
+    *exit* is the exit code, *reason* says why it ended. *files* are the texts of the project's files by path,
+    without git's own. *calls* are the tasks that went to the scripted agent, *steps* the requests that the
+    scripted executor got, *questions* the inquiries that the scripted human saw. *subjects* are the first
+    lines of the commits, the oldest first.
+    """
+
+    exit: int
+    outcome: RunOutcome
+    reason: str
+    root: Path
+    events: tuple[Event, ...] = ()
+    files: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    calls: tuple[AgentTask, ...] = ()
+    steps: tuple[StepRequest, ...] = ()
+    questions: tuple[Inquiry, ...] = ()
+    subjects: tuple[str, ...] = ()
+
+    def named(self, name: str) -> tuple[Event, ...]:
+        """Return the events with that name, such as ``step.completed``."""
+        return tuple(event for event in self.events if event.name == name)
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What the plugins' failures say, each with the plugin and the hook."""
+        return tuple(
+            f"{event.data['plugin']} ({event.data['hook']}): {event.data['error']}"
+            for event in self.named("plugin.failed")
+        )
+
+
+@attrs.define(eq=False)
+class SmallWork:
+    """A plugin that plans, executes, verifies and completes the one phase of a small run, and its agent.
+
+    The agent writes *writes*, asks about each file whether it may, and runs no command.
+    """
+
+    writes: Mapping[str, str]
+    steps: list[StepRequest] = attrs.field(factory=list[StepRequest], init=False)
+    calls: list[AgentTask] = attrs.field(factory=list[AgentTask], init=False)
+    events: list[Event] = attrs.field(factory=list[Event], init=False)
+
+    @implements(gsd_execute_step, trylast=True)
+    async def execute_step(self, step: StepRequest, host: StepHost) -> StepResult | None:
+        """Do one of the phase's steps."""
+        self.steps.append(step)
+        folder = step.phase.directory if step.phase else ""
+        number = "-".join(["01", f"{1 + len(step.phase.plans if step.phase else ()):02}"])
+        match step.kind:
+            case "discuss":
+                question = a_question("Which database?", "SQLite", "PostgreSQL")
+                [answer] = await host.ask(Inquiry(step=step.id, questions=(question,), reason="it is open"))
+                chosen = ", ".join(answer.chosen) or answer.text
+                text = f"# Phase 1: One - Context\n\n## Implementation Decisions\n\n- Database: {chosen}\n"
+                return _result("docs(01): capture phase context", f"{folder}/01-CONTEXT.md", text)
+            case "plan":
+                return _result(
+                    "docs(01): plan phase", f"{folder}/{number}-PLAN.md", _plan(number, self.writes)
+                )
+            case "execute":
+                return await self._execute(step, host)
+            case "verify":
+                return _verify(step)
+            case "complete":
+                tick = TickPhase(phase="1", date=step.now.date().isoformat())
+                return StepResult(subject="docs(phase-01): complete phase execution", changes=(tick,))
+            case _:
+                return None
+
+    async def _execute(self, step: StepRequest, host: StepHost) -> StepResult:
+        assert step.plan is not None
+        assert step.phase is not None
+        task = AgentTask(
+            step=step.id, role="executor", prompt="Write the files.", tree=step.tree, run=step.run
+        )
+        await host.run_agent("execute", task)
+        for one in step.plan.tasks:
+            commit = await host.commit_task(one, f"feat({step.plan.id}): {one.name}", one.files)
+            if commit.problem:
+                raise Permanent(f"task {one.number} of plan {step.plan.id}: {commit.problem}")
+        text = f"---\nphase: 01-one\nplan: {step.detail[-2:]}\n---\n\n# Summary\n\nIt is built.\n"
+        return _result(
+            f"docs({step.plan.id}): complete plan", f"{step.phase.directory}/{step.plan.id}-SUMMARY.md", text
+        )
+
+    @implements(gsd_run_agent, trylast=True)
+    async def run_agent(self, task: AgentTask, host: AgentHost) -> AgentResult | None:
+        """Write the files that the policies permit."""
+        self.calls.append(task)
+        for path, text in self.writes.items():
+            file = task.tree / path
+            use = ToolUse(
+                step=task.step,
+                name="Write",
+                input={"file_path": str(file), "content": text},
+                asked_by="agent",
+                tree=task.tree,
+            )
+            if isinstance(await host.permit(use), Allow):
+                write_files(task.tree, {path: text})
+        return AgentResult(text="done", value={})
+
+    @implements(gsd_workspace, trylast=True)
+    async def workspace(self, step: StepRequest) -> AbstractAsyncContextManager[Path] | None:
+        """Work in the project's own folder."""
+        return nullcontext(step.project)
+
+    @implements(gsd_permit_tool)
+    async def permit(self, use: ToolUse) -> Permission | None:
+        """Permit everything: a policy of the test that denies or asks is stronger."""
+        return Allow()
+
+    @implements(gsd_on_event)
+    async def observe(self, event: Event) -> None:
+        """Keep the event."""
+        self.events.append(event)
+
+
+def run_small(
+    root: Path,
+    *plugins: object,
+    files: Mapping[str, str] | None = None,
+    writes: Mapping[str, str] = FILES,
+    answers: Mapping[str, str | Sequence[str]] | None = None,
+    settings: Sequence[object] = (),
+    sections: Mapping[str, Mapping[str, Any]] | None = None,
+    **named: object,
+) -> SmallRun:
+    """Run a project of one phase in *root*, a new folder, with *plugins*; return how it ended.
+
+    *plugins* are modules, or objects with marked methods; *named* gives them their names. The project begins
+    with *files* and a roadmap; the agent writes *writes*. The human gives *answers*, by a part of the
+    question (``database``) or of its header; without them, the recommended ones, unless a plugin answers.
+    *settings* are instances of settings classes, and win over *sections*, settings as in ``gsd.toml``.
+    Raises ``ConfigError`` for an invalid plugin or setting.
+    """
+    _make_project(root, files or {})
+    work, human = SmallWork(dict(writes)), ScriptedHuman(answers or {"": "SQLite"})
+    given = make_hooks(*plugins, **named)
+    stand_ins: dict[str, object] = {"small": work}
+    if answers is not None or not given.plugins_of(gsd_answer):
+        stand_ins["human"] = human
+    if taken := set(stand_ins) & {name for name, _ in given.manager.list_name_plugin()}:
+        raise ConfigError(f"the name {min(taken)!r} belongs to the small run", hint="give the plugin another")
+    # The stand-ins come first: so the plugins of the test are called before them.
+    hooks = make_hooks(**stand_ins, **dict(given.manager.list_name_plugin()))
+    end = asyncio.run(run_project(_request(root, hooks, given, settings, sections or {})))
+    return SmallRun(
+        exit=end.exit,
+        outcome=end.outcome,
+        reason=end.reason,
+        root=root,
+        events=tuple(work.events),
+        files=_texts(root),
+        calls=tuple(work.calls),
+        steps=tuple(work.steps),
+        questions=tuple(Inquiry(step="", questions=(one,)) for one in human.asked),
+        subjects=tuple(_git(root, "log", "--reverse", "--format=%s").splitlines()),
+    )
+
+
+def _request(
+    root: Path,
+    hooks: Hooks,
+    given: Hooks,
+    settings: Sequence[object],
+    sections: Mapping[str, Mapping[str, Any]],
+) -> RunRequest:
+    """Return the run; plugins of the test that do part of the work are asked before the stand-ins."""
+    chosen: dict[str, Any] = {
+        key: [*given.plugins_of(spec), "small"]
+        for key, spec in (
+            ("agent", gsd_run_agent),
+            ("execute", gsd_execute_step),
+            ("workspace", gsd_workspace),
+        )
+    }
+    run: dict[str, Any] = {
+        **chosen,
+        "sandbox": "off",
+        "audit": False,
+        "gap_rounds": 0,
+        **sections.get("run", {}),
+    }
+    layer = Layer(origin="the test", sections={**sections, "run": run})
+    found = resolve((*CORE_SECTIONS, *collect_settings(hooks)), [layer])
+    overridden = {type(value): value for value in settings}
+    return RunRequest(
+        root=root,
+        idea=None,
+        resume=True,
+        settings=attrs.evolve(found, values={**found.values, **overridden}),
+        hooks=hooks,
+        plugins=(),
+        info=RunInfo(id="", project=root, no_input=True, agent="small"),
+        options=Options(gap_rounds=run["gap_rounds"]),
+        clock=lambda: datetime.now(UTC),
+    )
+
+
+def _result(subject: str, path: str, text: str) -> StepResult:
+    return StepResult(subject=subject, files=(FileWrite(path=path, text=text),))
+
+
+def _plan(number: str, writes: Mapping[str, str]) -> str:
+    listed = ", ".join(writes)
+    return (
+        f"---\nphase: 01-one\nplan: {number[-2:]}\ntype: execute\nwave: 1\ndepends_on: []\n"
+        f"files_modified: [{listed}]\nautonomous: true\n"
+        "must_haves:\n  truths: [the first thing works]\n---\n\n"
+        '<objective>Build it</objective>\n\n<tasks>\n<task type="auto">\n'
+        f"  <name>Build it</name>\n  <files>{listed}</files>\n  <action>Build it.</action>\n"
+        "  <done>It is built</done>\n</task>\n</tasks>\n"
+    )
+
+
+def _verify(step: StepRequest) -> StepResult:
+    """Report the detectors' gaps; everything that they say nothing about holds."""
+    assert step.phase is not None
+    report = step.report or GapReport()
+    known = {gap.about for gap in report.gaps} | {one.about for one in report.evidence}
+    known |= {check.about for check in report.human}
+    executed = [plan for plan in step.phase.plans if plan.summary]
+    left = [one for one in required_of(step.phase, executed) if known.isdisjoint(one.ids)]
+    holds = [Evidence(about=one.ids[0], holds=True, proof="scripted", by="small") for one in left]
+    report = attrs.evolve(report, evidence=(*report.evidence, *holds))
+    text = render_verification(step.phase, report, now=step.now, previous=step.phase.verdict)
+    file = FileWrite(path=f"{step.phase.directory}/01-VERIFICATION.md", text=text)
+    return StepResult(subject="docs(01): verify phase", outcome=Verified(report=report), files=(file,))
+
+
+def _make_project(root: Path, files: Mapping[str, str]) -> None:
+    """Make a repository with a roadmap and *files*, committed."""
+    planning = {"PROJECT.md": _PROJECT, "ROADMAP.md": _ROADMAP, "STATE.md": _STATE}
+    root.mkdir(parents=True, exist_ok=True)
+    write_files(root, {**{f".planning/{name}": text for name, text in planning.items()}, **files})
+    _git(root, "init", "-q", "-b", "main", "--template=")
+    with (root / ".git" / "config").open("a", encoding="utf-8") as file:
+        file.write("[user]\n\tname = Test\n\temail = test@localhost\n[commit]\n\tgpgSign = false\n")
+    _git(root, "add", "-A")
+    _git(root, "commit", "-q", "-m", "docs: initialize the project")
+
+
+def _git(root: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+def _texts(root: Path) -> dict[str, str]:
+    paths = sorted(path for path in root.rglob("*") if path.is_file() and ".git" not in path.parts)
+    return {
+        path.relative_to(root).as_posix(): path.read_text(encoding="utf-8", errors="replace")
+        for path in paths
+    }

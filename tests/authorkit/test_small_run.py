@@ -1,0 +1,145 @@
+"""``gsd_run``: a whole run with a plugin, as in an author's own tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import pytest
+
+from gsd_core import (
+    Answer,
+    Deny,
+    Event,
+    Gap,
+    Inquiry,
+    Permission,
+    PhaseView,
+    RunStep,
+    StepRequest,
+    StepResult,
+    ToolUse,
+    implements,
+    setting,
+    settings_of,
+)
+from gsd_core.errors import ConfigError
+from gsd_core.hookspecs import (
+    gsd_answer,
+    gsd_find_gaps,
+    gsd_on_event,
+    gsd_permit_tool,
+    gsd_settings,
+    gsd_wrap_step,
+)
+from gsd_core.testing.pytest_plugin import RunSmall
+
+pytest_plugins = ["gsd_core.testing.pytest_plugin"]
+
+
+@attrs.frozen(kw_only=True)
+class Needs:
+    """The settings of the plugin below."""
+
+    path: str = setting("LICENSE")
+
+
+@attrs.define(eq=False)
+class License:
+    """A detector that wants a file, an observer, and a wrapper."""
+
+    events: list[str] = attrs.field(factory=list[str])
+    kinds: list[str] = attrs.field(factory=list[str])
+    changed: list[tuple[str, ...]] = attrs.field(factory=list[tuple[str, ...]])
+
+    @implements(gsd_settings)
+    def settings(self) -> Sequence[type]:
+        return [Needs]
+
+    @implements(gsd_find_gaps)
+    async def find(self, phase: PhaseView) -> Sequence[Gap]:
+        path = settings_of(Needs).path
+        if (phase.project / path).exists():
+            return []
+        return [Gap(truth=f"There is {path}", reason="it is missing", about=path)]
+
+    @implements(gsd_on_event)
+    async def observe(self, event: Event) -> None:
+        self.events.append(event.name)
+
+    @implements(gsd_wrap_step)
+    async def wrap(self, step: StepRequest, call_next: RunStep) -> StepResult:
+        self.kinds.append(step.kind)
+        return await call_next(step)
+
+
+class Refuses:
+    """A policy that lets nobody write Python."""
+
+    @implements(gsd_permit_tool)
+    async def permit(self, use: ToolUse) -> Permission | None:
+        return Deny(reason="no Python") if str(use.input.get("file_path")).endswith(".py") else None
+
+
+class Chooses:
+    """An answerer."""
+
+    @implements(gsd_answer)
+    async def answer(self, inquiry: Inquiry) -> Sequence[Answer] | None:
+        return [Answer(question=one.id, chosen=("PostgreSQL",)) for one in inquiry.questions]
+
+
+class Fails:
+    """An observer that fails."""
+
+    @implements(gsd_on_event)
+    async def observe(self, event: Event) -> None:
+        raise ValueError("not my day")
+
+
+def test_a_run_passes_with_a_plugin_that_is_content(gsd_run: RunSmall) -> None:
+    plugin = License()
+
+    ran = gsd_run(plugin, files={"LICENSE": "MIT\n"})
+
+    assert (ran.exit, ran.outcome, ran.failures) == (0, "done", ())
+    assert [step.kind for step in ran.steps] == ["discuss", "plan", "execute", "verify", "complete"]
+    assert plugin.kinds == [step.kind for step in ran.steps]
+    assert plugin.events == [event.name for event in ran.events]
+    assert [call.role for call in ran.calls] == ["executor"]
+    assert ran.files["app.py"].startswith("def add")
+    assert ran.subjects[-1] == "docs(phase-01): complete phase execution"
+    assert "SQLite" in ran.files[".planning/phases/01-one/01-CONTEXT.md"]
+
+
+def test_a_gap_of_the_plugin_keeps_the_phase_from_passing(gsd_run: RunSmall) -> None:
+    ran = gsd_run(mine=License())
+
+    assert (ran.exit, ran.outcome) == (6, "gaps")
+    assert "There is LICENSE" in ran.files[".planning/phases/01-one/01-VERIFICATION.md"]
+
+
+def test_settings_come_as_values_or_as_in_a_file(gsd_run: RunSmall) -> None:
+    by_value = gsd_run(mine=License(), settings=[Needs(path="app.py")])
+    by_name = gsd_run(mine=License(), sections={"mine": {"path": "app.py"}})
+
+    assert (by_value.exit, by_name.exit) == (0, 0)
+    with pytest.raises(ConfigError, match=r"mine\.pth"):
+        gsd_run(mine=License(), sections={"mine": {"pth": "app.py"}})
+
+
+def test_a_policy_an_answerer_and_a_failing_observer_have_their_effects(gsd_run: RunSmall) -> None:
+    ran = gsd_run(Refuses(), Chooses(), Fails(), writes={"app.py": "x = 1\n", "notes.txt": "hello\n"})
+
+    assert ran.files["notes.txt"] == "hello\n"
+    assert "app.py" not in ran.files
+    assert "PostgreSQL" in ran.files[".planning/phases/01-one/01-CONTEXT.md"]
+    assert ran.questions == ()
+    assert any("Fails" in failure and "not my day" in failure for failure in ran.failures)
+
+
+def test_each_step_of_a_phase_knows_the_folder_before_it_exists(gsd_run: RunSmall) -> None:
+    ran = gsd_run()
+
+    folders = {step.phase.directory for step in ran.steps if step.phase}
+    assert (len(ran.steps), folders) == (5, {".planning/phases/01-one"})
