@@ -23,6 +23,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
     "Run": {
         "run": CommandEntry("run", "Turn IDEA (a text file, or - for stdin) into verified, committed code."),
         "resume": CommandEntry("resume", "Resume the unfinished run."),
+        "watch": CommandEntry("watch", "Watch the run that another process works on, or wait for one."),
         "pause": CommandEntry(
             "pause",
             "Pause the active run, if any, after its step, and write a handoff: where the work is, and TEXT.",
@@ -103,7 +104,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
 
 LOAD_PLUGINS = (
     *("run", "resume", "discuss", "plan", "execute", "verify", "debug", "quick", "map", "exec"),
-    *("gaps", "doctor", "settings", "bug-report", "trust", "plugins", "milestone"),
+    *("gaps", "doctor", "settings", "bug-report", "trust", "plugins", "milestone", "watch"),
 )
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
 

@@ -90,7 +90,7 @@ class LiveState:
         return "completed" if kind in phase.finished or phase.state == "completed" else "pending"
 
     def task_position(self, step: StepRow) -> tuple[int, int, str]:
-        """Return the number of the task that *step* works on, how many there are, and its name; else zeros."""
+        """Return the number of the task that *step* works on, how many there are, and its name."""
         row = self.phases.get(step.phase)
         plan = row.plans.get(step.plan) if row else None
         if plan is None or not plan.tasks:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TextIO
 
+import attrs
 from rich.cells import cell_len
 from rich.text import Text
 
@@ -60,9 +61,11 @@ class LiveView(LineOutput):
 
     def cap(self, dollars: Decimal | None) -> None:
         """Show the cost against the most that the run may cost."""
-        from attrs import evolve
+        self.state = attrs.evolve(self.state, cap=dollars)
 
-        self.state = evolve(self.state, cap=dollars)
+    def wait(self) -> None:
+        """Say that no run is active, until an event says otherwise."""
+        self.state = attrs.evolve(self.state, ended="waiting for one to start")
 
     def refresh(self) -> None:
         """Redraw the view."""

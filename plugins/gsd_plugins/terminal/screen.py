@@ -51,7 +51,7 @@ class BottomBlock:
         return Size(columns or 80, rows or 24)
 
     def draw(self, lines: Sequence[Text], cursor: tuple[int, int] | None = None) -> None:
-        """Replace the block; each line is cut to the width. *cursor* is a row and a column; else it is hidden."""
+        """Replace the block; each line is cut to the width. *cursor* is a row and a column, or hidden."""
         size = self.size()
         # The last column stays free: some terminals wrap a line that fills it.
         cut = [_cut(line, max(size.columns - 1, 1)) for line in lines[-max(size.rows - 1, 1) :]]

@@ -62,6 +62,7 @@ class TerminalSession:
     _left_open: set[str] = attrs.field(factory=set[str], init=False)
     _prompt_shown: _PromptOnScreen | None = attrs.field(default=None, init=False)
     _hidden: bool = attrs.field(default=False, init=False)
+    _taken_at: float = attrs.field(default=float("-inf"), init=False)
 
     @asynccontextmanager
     async def open(
@@ -108,6 +109,8 @@ class TerminalSession:
             keys = WATCH_KEYS if run.watching else RUN_KEYS
             view = LiveView(self._err, level, self.clock, run.command, keys)
             view.cap(self._cap)
+            if run.watching:
+                view.wait()
             return view
         return LineOutput(self._err, level)
 
@@ -118,7 +121,7 @@ class TerminalSession:
         """Leave the terminal in order when the process is suspended, and redraw when it returns."""
         handlers = {
             signal.SIGTSTP: self._suspend,
-            signal.SIGCONT: self._continued,
+            signal.SIGCONT: self._returned,
             signal.SIGWINCH: self._redraw,
         }
         loop = asyncio.get_running_loop()
@@ -142,7 +145,6 @@ class TerminalSession:
         loop.remove_signal_handler(signal.SIGTSTP)
         os.kill(os.getpid(), signal.SIGTSTP)
         loop.add_signal_handler(signal.SIGTSTP, self._suspend)
-        self._continued()
 
     def _leave_terminal(self) -> None:
         from .screen import BottomBlock
@@ -157,6 +159,11 @@ class TerminalSession:
             self._keyboard.close()
         self._hidden = True
 
+    def _returned(self) -> None:
+        """Redraw after SIGCONT; a process that was stopped by force has not left the terminal before."""
+        if self._hidden or asyncio.get_running_loop().time() - self._taken_at > 1:
+            self._continued()
+
     def _continued(self) -> None:
         """Take the terminal again, unless the process runs in the background now."""
         if self._output is None or not self._is_foreground():
@@ -168,7 +175,7 @@ class TerminalSession:
             self._prompt_shown.begin()
         else:
             self._output.show()
-        self._hidden = False
+        self._hidden, self._taken_at = False, asyncio.get_running_loop().time()
 
     def _redraw(self) -> None:
         if self._prompt_shown and not self._hidden:
@@ -235,6 +242,8 @@ class TerminalSession:
     def _lines(self, event: Event, run: RunInfo) -> list[Line]:
         if event.name == "question.asked" and self._can_ask():
             return []  # the prompt shows the question in full
+        if event.name == "run.closed":
+            return _end_lines(event) if run.watching else []  # its own process prints it at the end
         lines = lines_of(event, run.command)
         if event.name == "question.answered" and self._answered_elsewhere(event):
             return [Line("answer", "answered elsewhere", style="yellow"), *lines]
@@ -420,6 +429,12 @@ class _PromptOnScreen:
         self.draw()
         if self.menu.outcome != "open":
             self.finished.set_result(self.menu)
+
+
+def _end_lines(event: Event) -> list[Line]:
+    outcome, reason = (str(event.data.get(key) or "") for key in ("outcome", "reason"))
+    style = "bold green" if outcome == "done" else "yellow"
+    return [Line("run", f"{outcome}: {reason}".rstrip(": "), Level.QUIET, style)]
 
 
 def _read_roadmap(project: Path) -> tuple[PhaseView, ...]:
