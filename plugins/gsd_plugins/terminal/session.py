@@ -168,14 +168,17 @@ class TerminalSession:
         """Take the terminal again, unless the process runs in the background now."""
         if self._output is None or not self._is_foreground():
             return
-        if self._keyboard:
+        if self._keyboard and self._reads_keys():
             self._keyboard.close()
             self._keyboard.open()
+        self._output.show()
         if self._prompt_shown:
             self._prompt_shown.begin()
-        else:
-            self._output.show()
         self._hidden, self._taken_at = False, asyncio.get_running_loop().time()
+
+    def _reads_keys(self) -> bool:
+        """Whether single keys are read now; the pages of a long permission are left with Enter, by line."""
+        return self._prompt_shown is not None or not self._asking.locked()
 
     def _redraw(self) -> None:
         if self._prompt_shown and not self._hidden:
@@ -201,7 +204,7 @@ class TerminalSession:
                 elif self._hidden:
                     self._continued()
                 else:
-                    if self._keyboard:
+                    if self._keyboard and self._reads_keys():
                         self._keyboard.open()
                     self._output.refresh()
                 await asyncio.sleep(REFRESH_SECONDS)
