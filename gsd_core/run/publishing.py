@@ -55,6 +55,7 @@ class Publisher:
         """Publish a fact; *state* is the state that it led to."""
         for event in events_of(state, fact):
             if event.name == "run.opened" and event.data["resumed"]:
+                # Subscribers see only this process's events, and what a run has cost is a sum over all.
                 so_far = work_so_far(self.run.journal.events(run=fact.run, facts_only=True), fact.seq)
                 event = attrs.evolve(event, data={**event.data, "so_far": so_far})
             self.publish(event)

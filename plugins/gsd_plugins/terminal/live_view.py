@@ -248,7 +248,7 @@ def _status_line(
     else:
         line = Text(duration_text(state.elapsed(now)))
         calls = f"{state.calls} agent call{'' if state.calls == 1 else 's'}" if state.calls else ""
-        tokens = f"{tokens_text(state.tokens)} tokens" if state.calls else ""
+        tokens = f"{tokens_text(state.tokens)} tokens" if state.tokens else ""
         parts = [(1, cost_text(state)), (4, tokens), (6, calls), (3, _plain(state.model))]
     parts += [(2 if number == 0 else 5, f"{key} {what}") for number, (key, what) in enumerate(keys)]
     separator = f" {glyphs['bar']} "

@@ -38,7 +38,8 @@ def question_lines(inquiry: Inquiry, question: Question, glyphs: Mapping[str, st
     title = visible(question.header) or TITLES.get(inquiry.kind, "question")
     about = ", ".join(part for part in (inquiry.kind, inquiry.step, question.id) if part)
     yield []
-    yield [(f"{glyphs['question']} {title}", "bold yellow"), (f"  ({visible(about)})", "dim")]
+    # Colored text is hard to read in some themes, so only the sign has a color.
+    yield [(f"{glyphs['question']} ", "bold yellow"), (title, "bold"), (f"  ({visible(about)})", "dim")]
     yield [(visible(question.text), "bold")]
     if inquiry.reason:
         yield [(f"reason: {visible(inquiry.reason)}", "")]
