@@ -123,7 +123,7 @@ def test_a_resumed_run_says_what_its_earlier_processes_did(tmp_path: Path) -> No
     stopped = h.do(h.request(root, asked, given=h.idea(), yes=False, watcher=watcher))
     spent = watcher.of("cost.changed")
 
-    h.do(h.request(root, asked, resume=True, watcher=watcher))
+    h.do(h.request(root, asked, watcher=watcher))
 
     first, second = watcher.of("run.opened")
     so_far = second.data["so_far"]

@@ -329,7 +329,7 @@ def test_several_steps_at_once_have_a_line_each() -> None:
 
 
 def test_a_resumed_run_counts_on() -> None:
-    so_far = {"seconds": 3600.0, "dollars": "1.50", "tokens": 2000, "calls": 3, "tasks": {}}
+    so_far: dict[str, Any] = {"seconds": 3600.0, "dollars": "1.50", "tokens": 2000, "calls": 3, "tasks": {}}
     opened = event("run.opened", resumed=True, so_far=so_far)
     more = event("cost.changed", dollars="0.25", tokens=500, calls=1)
 

@@ -90,13 +90,16 @@ class LiveState:
         return "completed" if kind in phase.finished or phase.state == "completed" else "pending"
 
     def task_position(self, step: StepRow) -> tuple[int, int, str]:
-        """Return the number of the task that *step* works on, how many there are, and its name."""
+        """Return the number of the task that *step* works on, how many there are, and its name.
+
+        The number is larger than the last one's if all are done; without tasks, both are 0.
+        """
         row = self.phases.get(step.phase)
         plan = row.plans.get(step.plan) if row else None
         if plan is None or not plan.tasks:
             return 0, 0, ""
-        number = min(len(self.tasks.get(step.id, ())) + 1, len(plan.tasks))
-        return number, len(plan.tasks), plan.tasks[number - 1]
+        number, count = len(self.tasks.get(step.id, ())) + 1, len(plan.tasks)
+        return number, count, plan.tasks[number - 1] if number <= count else ""
 
 
 def after_event(state: LiveState, event: Event) -> LiveState:

@@ -215,7 +215,9 @@ def _step_lines(
     number, count, name = state.task_position(step)
     line = Text(f"{glyphs['step']} ", style="cyan", end="").append(_plain(step.id), "bold")
     line.append(f"  {elapsed_text(step.since, now)}", "dim")
-    if number:
+    if number > count:
+        line.append(f"  {count} of {count} tasks done")
+    elif number:
         line.append(f"  task {number} of {count}")
         line.append(f": {_plain(name)}" if width >= SPELLED_OUT else "", "dim")
     activity = _plain(step.activity)
