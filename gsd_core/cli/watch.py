@@ -83,7 +83,7 @@ def _viewer(loaded: Loaded, options: GlobalOptions) -> tuple[Hooks, Settings]:
         run = RunOptions(global_options=options, flags=empty, resume=True)
         settings = build_settings(run, loaded, load(options))
     except GsdError as error:
-        # A run that goes on can be watched, whatever is wrong with a file now.
+        # An active run can be watched even if a settings file is invalid by now.
         warn([f"the settings do not count: {error}"])
         settings = resolve(classes_of(loaded), [])
     return attrs.evolve(loaded.hooks, manager=manager), settings

@@ -27,8 +27,8 @@ class Watcher:
     """A ``gsd watch`` whose output is read line by line."""
 
     process: subprocess.Popen[str]
-    lines: queue.Queue[str] = field(factory=queue.Queue)
-    seen: list[str] = field(factory=list)
+    lines: queue.Queue[str] = field(factory=queue.Queue[str])
+    seen: list[str] = field(factory=list[str])
 
     def until(self, words: str) -> str:
         """Return the next line that contains *words*."""

@@ -168,7 +168,8 @@ def _opened(state: LiveState, event: Event) -> LiveState:
     state = attrs.evolve(state, opened=event.at, worked=worked, steps={}, ended="")
     if not so_far:
         return state
-    tasks = {str(step): frozenset(map(str, done)) for step, done in (so_far.get("tasks") or {}).items()}
+    finished: Mapping[str, Iterable[str]] = so_far.get("tasks") or {}
+    tasks = {step: frozenset(done) for step, done in finished.items()}
     return attrs.evolve(
         state,
         worked=timedelta(seconds=float(so_far.get("seconds") or 0)),

@@ -254,7 +254,8 @@ def _status_line(
         parts = [(1, cost_text(state)), (4, tokens), (6, calls), (3, _plain(state.model))]
     parts += [(2 if number == 0 else 5, f"{key} {what}") for number, (key, what) in enumerate(keys)]
     separator = f" {glyphs['bar']} "
-    left, used = [], line.cell_len
+    left: list[tuple[int, str]] = []
+    used = line.cell_len
     for rank, text in sorted(((rank, text) for rank, text in parts if text), key=lambda part: part[0]):
         if used + cell_len(separator + text) <= width - 1:
             left.append((rank, text))

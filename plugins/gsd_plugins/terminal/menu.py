@@ -1,4 +1,4 @@
-"""A question as a menu: arrow keys choose, Space marks, and what is typed is an answer of one's own.
+"""A question as a menu: arrow keys choose, Space marks, and what is typed is the user's own answer.
 
 The menu is a value that changes with each key; :mod:`.session` draws it and reads the keys.
 """

@@ -189,7 +189,7 @@ class TerminalSession:
     def _is_foreground(self) -> bool:
         try:
             return os.tcgetpgrp(self._err.fileno()) == os.getpgrp()
-        except (AttributeError, OSError, ValueError):  # no terminal of ours: nothing to keep away from
+        except (AttributeError, OSError, ValueError):  # not our terminal, so there is no background
             return True
 
     async def _refresh(self) -> None:
