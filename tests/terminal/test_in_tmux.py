@@ -71,8 +71,12 @@ def tmux(tmp_path: Path) -> Generator[Tmux]:
 
 
 def views(screen: list[str]) -> int:
-    """Return how often the last line of the view is on the screen, whole or in parts."""
+    """Return how often the last line of the view is on the screen."""
     return sum("Ctrl-C stop" in line or "│ Ctrl-C" in line for line in screen)
+
+
+def steps(screen: list[str]) -> int:
+    return sum(line.startswith("▸ 1/plan") for line in screen)
 
 
 def prompts(screen: list[str]) -> int:
@@ -84,15 +88,13 @@ def test_resizing_and_suspending_leave_no_debris_and_keep_the_draft(tmux: Tmux, 
     pid, answer = tmux.socket.with_name("pid"), tmux.socket.with_name("answer")
     tmux.start(columns, 24)
     tmux.type(shlex.join([sys.executable, str(SHOWING), str(pid), str(answer)]), "Enter")
-    screen = tmux.until(lambda screen: views(screen) == 1 and pid.exists())
-    assert any(line.startswith("▸ 1/plan") for line in screen)
+    tmux.until(lambda screen: pid.exists() and (views(screen), steps(screen)) == (1, 1))
 
     # What is typed while nothing is asked does not appear.
     tmux.type("typed-too-early", "Enter")
     for other in (33, 100, 60, columns):
         tmux.resize(other)
-        screen = tmux.until(lambda screen: views(screen) == 1)
-        assert sum(line.startswith("▸ 1/plan") for line in screen) == 1
+        screen = tmux.until(lambda screen: (views(screen), steps(screen)) == (1, 1))
     assert not any("typed-too-early" in line for line in screen)
 
     tmux.type("C-z")
