@@ -5,8 +5,9 @@ from __future__ import annotations
 EVENTS: dict[str, tuple[str, str]] = {
     "run.started": ("a new run begins; sent once per run", "idea, sha256"),
     "run.opened": (
-        "a process starts working on the run: at its start and at each resume",
-        "pid, version, agent, sandbox, resumed",
+        "a process starts working on the run: at its start and at each resume; *so_far* is what earlier "
+        "processes did: `seconds`, `dollars`, `tokens`, `calls`, `basis`, and the finished `tasks` by step",
+        "pid, version, agent, sandbox, resumed, so_far",
     ),
     "run.closed": ("the process stops working on the run", "outcome, exit, reason, notes, dollars, commits"),
     "phase.started": ("the first step of a phase begins", "number, name"),

@@ -66,7 +66,9 @@ class RunInfo:
     """A run as plugins see it when it starts: its id, the project's root, and how it was started.
 
     *interactive*: a terminal is available for questions. *yes* and *no_input* are the flags. *command* is
-    how to call gsd for this project in hints for the user: ``gsd`` or ``gsd -C DIR``.
+    how to call gsd for this project in hints for the user: ``gsd`` or ``gsd -C DIR``. *plain*: nothing may be
+    redrawn on the terminal. *watching*: another process works on the run, and this one only shows it; events
+    before *past* happened earlier, and are not to be announced.
     """
 
     id: str
@@ -80,6 +82,9 @@ class RunInfo:
     idea: str = ""
     seed: int | None = None
     command: str = "gsd"
+    plain: bool = False
+    watching: bool = False
+    past: int = 0
 
 
 @attrs.frozen(kw_only=True)

@@ -48,12 +48,14 @@ def setting(
     default: Any,
     *,
     flag: str = "",
+    short: str = "",
     help: str = "",  # noqa: A002 - click's own word
     harmless: bool | Harmless = False,
     consent: bool = False,
     secret: bool = False,
 ) -> Any:
-    """Declare a field of a settings class: its *default*, and its *flag* on ``gsd run``, if any.
+    """Declare a field of a settings class: its *default*, and its *flag* on ``gsd run``, if any, which may
+    have a *short* form such as ``-y``.
 
     *default* may be a callable; it is called for each instance. A flag takes a value of the field's
     type; the flag of a tuple may be repeated. *harmless*: a project's own ``gsd.toml`` may set it although
@@ -62,7 +64,8 @@ def setting(
     value is redacted wherever text leaves a run, and is not stored: a process that resumes the run has to be
     given it again.
     """
-    metadata = {"flag": flag, "help": help, "harmless": harmless, "consent": consent, "secret": secret}
+    metadata: dict[str, Any] = {"flag": flag, "short": short, "help": help, "harmless": harmless}
+    metadata |= {"consent": consent, "secret": secret}
     if callable(default):
         return attrs.field(factory=default, metadata=metadata)
     return attrs.field(default=default, metadata=metadata)

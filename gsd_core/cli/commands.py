@@ -26,6 +26,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         ),
         "run": CommandEntry("run", "Turn IDEA (a text file, or - for stdin) into verified, committed code."),
         "resume": CommandEntry("resume", "Resume the unfinished run."),
+        "watch": CommandEntry("watch", "Watch the run that another process works on, or wait for one."),
         "pause": CommandEntry(
             "pause",
             "Pause the active run, if any, after its step, and write a handoff: where the work is, and TEXT.",
@@ -106,20 +107,8 @@ COMMANDS: Mapping[str, CommandEntry] = {
 
 LOAD_PLUGINS = (
     *("run", "resume", "discuss", "plan", "execute", "verify", "debug", "quick", "map", "exec"),
-    *(
-        "status",
-        "next",
-        "progress",
-        "questions",
-        "pause",
-        "gaps",
-        "doctor",
-        "settings",
-        "bug-report",
-        "trust",
-        "plugins",
-        "milestone",
-    ),
+    *("status", "next", "progress", "questions", "pause", "watch"),
+    *("gaps", "doctor", "settings", "bug-report", "trust", "plugins", "milestone"),
 )
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
 

@@ -1,7 +1,8 @@
-"""The options that can be given before or after the subcommand: ``-C``, ``-p`` and ``--plugins-dir``."""
+"""The options that can be given before or after the subcommand: see :data:`_OPTIONS`."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ class GlobalOptions:
     directory_given: bool = False
     plugins: tuple[str, ...] = ()
     plugin_dirs: tuple[Path, ...] = ()
+    plain: bool = False
 
 
 def global_options_of(ctx: click.Context) -> GlobalOptions:
@@ -50,6 +52,19 @@ def _add_plugins(ctx: click.Context, _: click.Parameter, value: tuple[str, ...])
 
 def _add_plugin_dirs(ctx: click.Context, _: click.Parameter, value: tuple[Path, ...]) -> None:
     global_options_of(ctx).plugin_dirs += value
+
+
+def _set_plain(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        global_options_of(ctx).plain = True
+        _set_no_color(ctx, _, True)
+
+
+def _set_no_color(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        # All output looks at this variable, that of the programs that gsd starts too.
+        os.environ["NO_COLOR"] = "1"
+        ctx.color = False
 
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
@@ -83,5 +98,19 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         is_eager=True,  # before --help, which shows the commands of these plugins
         callback=_add_plugin_dirs,
         help="load the plugins in this folder (repeatable)",
+    ),
+    click.option(
+        "--no-color",
+        is_flag=True,
+        expose_value=False,
+        callback=_set_no_color,
+        help="print without colors, as if NO_COLOR were set",
+    ),
+    click.option(
+        "--plain",
+        is_flag=True,
+        expose_value=False,
+        callback=_set_plain,
+        help="print lines only: no colors, no live view, no menus",
     ),
 )

@@ -25,7 +25,7 @@ STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 @click.command("health", cls=Command)
 @global_options
 @click.option("--repair", is_flag=True, help="show each possible repair as a diff, and ask before writing it")
-@click.option("--yes", is_flag=True, help="with --repair: write without asking")
+@click.option("-y", "--yes", is_flag=True, help="with --repair: write without asking")
 @json_flag
 @click.pass_context
 def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:

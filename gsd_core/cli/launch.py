@@ -288,6 +288,7 @@ def _build_request(
             agent=", ".join(settings.of(RunSettings).agent),
             seed=options.seed,
             command=base_command(options.global_options),
+            plain=options.global_options.plain,
         ),
         options=attrs.evolve(_machine_options(options.root, settings), only_asked=bool(options.asked)),
         asked=options.asked,

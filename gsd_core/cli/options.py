@@ -121,7 +121,10 @@ _METAVARS: Mapping[str, str] = {"urls": "URL", "answers": "FILE|-", "phases": "R
 
 def _option(section: str, attribute: attrs.Attribute[Any]) -> click.Option:
     kind = attribute.type
-    names = [attribute.metadata["flag"], _parameter_name(section, attribute)]
+    metadata = attribute.metadata
+    names = [metadata["flag"], _parameter_name(section, attribute)]
+    if short := metadata.get("short"):
+        names.insert(0, short)
     # click must not fill in a default, because a flag that was not given must not override anything.
     more: dict[str, Any] = {"help": _help(attribute), "expose_value": True, "default": None}
     if kind is bool:

@@ -23,7 +23,19 @@ def start_options(command: Any) -> Any:
     """Add the options of a command that starts a run, as far as they are not settings."""
     for option in reversed(_OPTIONS):
         command = option(command)
-    return workstream_option(command)
+    return workstream_option(verbosity_options(command))
+
+
+def verbosity_options(command: Any) -> Any:
+    """Add ``-v`` and ``-q`` to a command that shows a run."""
+    for option in reversed(_VERBOSITY):
+        command = option(command)
+    return command
+
+
+def verbosity_of(given: Mapping[str, Any]) -> int:
+    """Return how much more to show than usual; -1 for less."""
+    return -1 if given["quiet"] else int(given["verbose"])
 
 
 _OPTIONS = (
@@ -31,14 +43,21 @@ _OPTIONS = (
         "--trust", is_flag=True, help="trust the project's own plugins, settings and commands as they are now"
     ),
     click.option("--no-input", is_flag=True, help="never ask at this terminal"),
-    click.option("--dry-run", is_flag=True, help="say what would happen, a sentence per step; write nothing"),
+    click.option(
+        "-n", "--dry-run", is_flag=True, help="say what would happen, a sentence per step; write nothing"
+    ),
     click.option(
         "--seed", type=int, default=None, metavar="N", help="random seed, for agents that support one"
     ),
     click.option("--output-format", type=OUTPUTS, default="text", help="format of stdout (default: text)"),
     click.option("--bg", is_flag=True, help="run in the background, as a session (see gsd ps)"),
-    click.option("-v", "--verbose", count=True, help="show more (repeatable)"),
-    click.option("-q", "--quiet", is_flag=True, help="show only questions, errors and the summary"),
+)
+
+_VERBOSITY = (
+    click.option(
+        "-v", "--verbose", count=True, help="also show what agents do; -vv: all tool calls and texts"
+    ),
+    click.option("-q", "--quiet", is_flag=True, help="show only questions, errors and the last line"),
 )
 
 
@@ -91,7 +110,7 @@ def start(
         trust=given["trust"],
         no_input=given["no_input"],
         output=given["output_format"],
-        verbosity=-1 if given["quiet"] else given["verbose"],
+        verbosity=verbosity_of(given),
         seed=given["seed"],
         dry_run=given["dry_run"],
         background=given["bg"],

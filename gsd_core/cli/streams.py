@@ -156,6 +156,16 @@ class BackgroundStream(io.TextIOBase):
     def flush(self) -> None:
         """Do nothing: the thread writes everything as soon as it can."""
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether the reader is gone, so that nothing more can be written."""
+        return self._broken
+
+    def drain(self, seconds: float) -> None:
+        """Wait until what was written so far is out, at most so many *seconds*."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._size or self._broken, seconds)
+
     def finish(self) -> None:
         """Wait until all is written, as long as the reader takes something every few seconds."""
         with self._changed:

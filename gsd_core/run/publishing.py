@@ -5,10 +5,12 @@ The run does not wait for either, except for a bounded time at its end.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
+import attrs
 from attrs import define
 
 from gsd_core.hookspecs import gsd_on_event
@@ -18,6 +20,7 @@ from gsd_core.machine.state import State, inquiry_key
 from gsd_core.model.event import Event, EventName
 from gsd_core.model.ids import StepId
 from gsd_core.model.question import Answer, Inquiry
+from gsd_core.model.usage import Usage
 
 from .notifications import notice_of
 from .notifying import SEND_LIMIT, STOPPED_LIMIT, Notifier
@@ -51,6 +54,10 @@ class Publisher:
     def publish_fact(self, state: State, fact: Record) -> None:
         """Publish a fact; *state* is the state that it led to."""
         for event in events_of(state, fact):
+            if event.name == "run.opened" and event.data["resumed"]:
+                # Subscribers see only this process's events, and what a run has cost is a sum over all.
+                so_far = work_so_far(self.run.journal.events(run=fact.run, facts_only=True), fact.seq)
+                event = attrs.evolve(event, data={**event.data, "so_far": so_far})
             self.publish(event)
             self.notify(state, event)
         if fact.kind == "question.asked":
@@ -66,6 +73,34 @@ def events_of(state: State, fact: Record) -> Iterator[Event]:
     """Yield the public events of a fact; most facts have none. *state* is the state that it led to."""
     for name, data in _translate(state, fact):
         yield Event(seq=fact.seq, name=name, at=fact.at, run=fact.run, step=fact.step, data=data)
+
+
+def work_so_far(facts: Iterable[Record], until: int) -> dict[str, Any]:
+    """Return what the run used and did before the fact *until*: seconds, cost, finished tasks by step.
+
+    Pauses between its processes do not count. A process that was killed worked until its last fact.
+    """
+    worked = timedelta(0)
+    opened: datetime | None = None
+    last: datetime | None = None
+    total, calls = Usage(), 0
+    tasks: dict[str, list[str]] = {}
+    for fact in facts:
+        if fact.kind == "run.opened" or fact.seq >= until:
+            worked += max(last - opened, timedelta(0)) if opened and last else timedelta(0)
+            opened = fact.at
+        if fact.seq >= until:
+            break
+        last = fact.at
+        if fact.kind == "run.closed":
+            worked += max(fact.at - opened, timedelta(0)) if opened else timedelta(0)
+            opened = None
+        elif fact.kind == "agent.closed":
+            total, calls = total + structure(fact.data["usage"], Usage), calls + 1
+        elif fact.kind == "task.committed":
+            tasks.setdefault(fact.step, []).append(str(fact.data["task"]))
+    used = _cost(unstructure(total))
+    return {"seconds": worked.total_seconds(), **used, "calls": calls, "tasks": tasks}
 
 
 def _translate(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import termios
 import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from types import FrameType
+from typing import Any
 
 from attrs import define, field
 
@@ -27,6 +29,8 @@ SHOW_CURSOR = b"\r\x1b[?25h"
 class Stopper:
     """The handler of :data:`SIGNALS`; *received* is the first signal's number, 0 if there was none.
 
+    *terminal* is the mode of the terminal before the run, if there is one: single keys are read without echo.
+
     It is installed with ``signal.signal`` and not with ``loop.add_signal_handler``: the event loop
     calls its handlers only between callbacks, so a plugin that blocks the loop would also delay the stop.
     """
@@ -34,6 +38,7 @@ class Stopper:
     run: str
     loop: asyncio.AbstractEventLoop
     task: asyncio.Task[object]
+    terminal: list[Any] | None = None
     received: int = 0
     at: float = field(default=float("-inf"))
 
@@ -57,6 +62,9 @@ class Stopper:
         with suppress(OSError):
             if os.isatty(STDERR):
                 os.write(STDERR, SHOW_CURSOR)
+        if self.terminal is not None:
+            with suppress(OSError, termios.error):
+                termios.tcsetattr(STDERR, termios.TCSANOW, self.terminal)
         os._exit(128 + number)
 
 
@@ -72,7 +80,7 @@ def stopping(run: str) -> Generator[Stopper | None]:
     if threading.current_thread() is not threading.main_thread():
         yield None
         return
-    stopper = Stopper(run, asyncio.get_running_loop(), task)
+    stopper = Stopper(run, asyncio.get_running_loop(), task, _terminal_mode())
     before: dict[signal.Signals, Callable[..., object] | int | None] = {}
     for number in SIGNALS:
         if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
@@ -83,3 +91,9 @@ def stopping(run: str) -> Generator[Stopper | None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _terminal_mode() -> list[Any] | None:
+    with suppress(OSError, termios.error):
+        return termios.tcgetattr(STDERR)
+    return None

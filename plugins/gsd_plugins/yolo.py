@@ -40,7 +40,7 @@ class YoloSettings:
     """Whether to answer questions with the recommended option."""
 
     yes: bool = setting(
-        False, flag="--yes", help="answer questions with the recommended option", consent=True
+        False, flag="--yes", short="-y", help="answer questions with the recommended option", consent=True
     )
 
 

@@ -203,3 +203,27 @@ def test_gsd_alone_shows_the_help_and_no_error() -> None:
 
     assert done.stdout.startswith("Usage: gsd")
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("option", ["--no-color", "--plain"])
+@pytest.mark.parametrize("before", [True, False])
+def test_colors_can_be_switched_off_before_and_after_the_command(
+    option: str, before: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    # The option sets the variable, and this restores it afterwards.
+    monkeypatch.setenv("NO_COLOR", "")
+    colored = call("plugins", "-C", tmp_path)
+
+    plain = call(option, "plugins", "-C", tmp_path) if before else call("plugins", "-C", tmp_path, option)
+
+    assert "\x1b[" in colored.stdout
+    assert plain.exit_code == 0
+    assert "\x1b[" not in plain.stdout
+
+
+def test_yes_and_dry_run_have_short_forms() -> None:
+    shown = call("run", "--help").stdout
+
+    assert "-y, --yes" in shown
+    assert "-n, --dry-run" in shown

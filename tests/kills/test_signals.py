@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import termios
 import time
 
 import pytest
@@ -152,8 +153,11 @@ def test_control_c_twice_at_a_terminal_ends_a_blocked_run_and_shows_the_cursor(p
         time.sleep(0.3)
         screen.type("\x03")
         code = screen.ended()
+        mode = termios.tcgetattr(screen.terminal)[3]
 
     assert code == 130
+    assert mode & termios.ECHO
+    assert mode & termios.ICANON
     assert screen.seen.endswith("\x1b[?25h")
 
 

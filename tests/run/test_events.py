@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from attrs import define, field
 
 from gsd_core import Event, Gap, Permanent, PhaseView, RunStep, StepRequest, StepResult, implements
 from gsd_core.hookspecs import gsd_find_gaps, gsd_on_event, gsd_wrap_step
+from gsd_core.journal.schema import Record
 from gsd_core.machine.state import Options, State
 from gsd_core.run.notifications import notice_of
+from gsd_core.run.publishing import work_so_far
 from gsd_core.testing import RecordingNotifier, ScriptedHuman
 
 from . import harness as h
@@ -113,3 +115,38 @@ def test_the_notice_of_a_crash_lists_the_restarted_steps() -> None:
     # An error ended the earlier process; that this one continues is not one.
     assert (notice.title, notice.level) == ("demo: resumed after a crash", "warning")
     assert "Restarting plan 01-01." in notice.body
+
+
+def test_a_resumed_run_says_what_its_earlier_processes_did(tmp_path: Path) -> None:
+    root, watcher = h.repository(tmp_path / "project"), Watcher()
+    asked = h.one_phase(question=True)
+    stopped = h.do(h.request(root, asked, given=h.idea(), yes=False, watcher=watcher))
+    spent = watcher.of("cost.changed")
+
+    h.do(h.request(root, asked, watcher=watcher))
+
+    first, second = watcher.of("run.opened")
+    so_far = second.data["so_far"]
+    assert stopped.outcome == "blocked"
+    assert "so_far" not in first.data
+    assert so_far["calls"] == len(spent) > 0
+    assert so_far["tokens"] == sum(event.data["tokens"] for event in spent)
+    assert so_far["seconds"] >= 0
+
+
+def test_the_time_between_processes_does_not_count_and_that_of_a_killed_one_does() -> None:
+    def fact(seconds: int, kind: str, step: str = "", **data: object) -> Record:
+        at = datetime(2026, 1, 2, tzinfo=UTC) + timedelta(seconds=seconds)
+        return Record(seq=seconds, run="r-1", epoch=1, at=at, kind=kind, v=1, step=step, attempt=1, data=data)
+
+    facts = [
+        fact(1, "run.opened"),
+        fact(11, "run.closed"),
+        fact(1000, "run.opened"),
+        fact(1005, "task.committed", "1/execute/01-01", task="01-01/1"),
+        fact(9000, "run.opened"),
+    ]
+
+    assert work_so_far(facts, 9000)["seconds"] == 10 + 5
+    assert work_so_far(facts, 9000)["tasks"] == {"1/execute/01-01": ["01-01/1"]}
+    assert work_so_far(facts, 1000)["seconds"] == 10

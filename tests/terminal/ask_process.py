@@ -1,7 +1,7 @@
 """A process that asks one question at its terminal, and prints the result as JSON.
 
 The answer is read from the keyboard; SIGUSR1 means that the question was answered elsewhere.
-The first argument may be ``permission`` or ``no-input``.
+The first argument may be ``permission``, ``no-input`` or ``plain``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import signal
 import sys
 import termios
 from pathlib import Path
+
+import attrs
 
 from gsd_core import Inquiry, Option, Question, RunInfo
 from gsd_plugins.terminal.session import TerminalSession
@@ -35,6 +37,7 @@ PERMISSION = Inquiry(
 async def main(mode: str) -> None:
     """Ask, and print the answer."""
     run = RunInfo(id="r-1", project=Path("/nowhere"), interactive=True, no_input=mode == "no-input")
+    run = attrs.evolve(run, plain=mode == "plain")
     before = termios.tcgetattr(0)
     inquiry = PERMISSION if mode == "permission" else Inquiry(step="1/plan", questions=(DATABASE,))
     async with TerminalSession().open(run) as session:

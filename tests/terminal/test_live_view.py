@@ -8,10 +8,11 @@ from io import StringIO
 import pytest
 
 from gsd_plugins.terminal.lines import Level
-from gsd_plugins.terminal.live_view import LiveState, LiveView
+from gsd_plugins.terminal.live_state import LiveState, StepRow
+from gsd_plugins.terminal.live_view import LiveView
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
-UP = "\x1b[1A"
+UP = "\x1b[3A"
 
 
 class Terminal(StringIO):
@@ -23,8 +24,10 @@ def test_what_was_written_while_the_view_was_removed_is_not_erased(monkeypatch: 
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()
     view = LiveView(stream, Level.LOG, lambda: NOW)
-    view.state = LiveState(step="1/plan", questions={"q-1": "Which?", "q-2": "Why?"})
+    questions = {"q-1": "Which?", "q-2": "Why?"}
+    view.state = LiveState(steps={"1/plan": StepRow(id="1/plan")}, questions=questions)
     view.refresh()
+    view.state = LiveState(steps={"1/plan": StepRow(id="1/plan", activity="thinks")}, questions=questions)
     view.refresh()
     assert UP in stream.getvalue(), "it redraws its own lines"
 

@@ -46,6 +46,17 @@ def test_what_is_typed_is_the_answer(typed: str, words: str) -> None:
     assert result == {"words": [words], "same": True}
 
 
+def test_a_plain_terminal_gets_a_numbered_list_and_nothing_is_redrawn() -> None:
+    with on_a_terminal(ASKING, "plain", NO_COLOR="1") as screen:
+        shown = screen.until("> ")
+        screen.type("2\n")
+        rest = screen.until("}")
+
+    assert "Press Enter for: SQLite" in shown
+    assert "\x1b" not in shown + rest
+    assert json_after(rest[rest.index("RESULT") :]) == {"words": ["PostgreSQL"], "same": True}
+
+
 def test_an_invalid_answer_is_asked_for_again() -> None:
     with on_a_terminal(ASKING, "permission") as screen:
         screen.until("> ")

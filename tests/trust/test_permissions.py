@@ -172,7 +172,7 @@ def test_the_terminal_takes_an_answer_only_after_it_showed_a_permission_to_its_e
         second = screen.until("Press Enter to see more.")
         screen.until("> ")
         screen.type("\n")
-        third = screen.until("Press Enter for: Deny")
+        third = screen.until("Esc: later")
         screen.until("> ")
         screen.type("1\n")
         result = screen.until("]")

@@ -14,6 +14,7 @@ import attrs
 
 from gsd_core import Answer, Delivery, Event, Inquiry, Notice, RunInfo, implements, settings_of
 from gsd_core.hookspecs import gsd_answer, gsd_lifespan, gsd_notify, gsd_on_event, gsd_settings
+from gsd_plugins.budget import BudgetSettings
 
 from .session import TerminalSession
 
@@ -39,7 +40,7 @@ def settings() -> Iterable[type]:
 @implements(gsd_lifespan)
 def lifespan(run: RunInfo) -> Iterable[AbstractAsyncContextManager[object]]:
     """Use the terminal for as long as *run* lasts."""
-    yield settings_of(TerminalSettings).session.open(run)
+    yield settings_of(TerminalSettings).session.open(run, cap=settings_of(BudgetSettings).max_usd)
 
 
 @implements(gsd_on_event)

@@ -32,6 +32,12 @@ class Level(IntEnum):
     NORMAL = 1
     LOG = 2
     VERBOSE = 3
+    DEBUG = 4
+
+
+def level_of(verbosity: int) -> Level:
+    """Return the level for a number of ``-v``; negative for ``-q``."""
+    return (Level.LOG, Level.VERBOSE, Level.DEBUG)[min(verbosity, 2)] if verbosity >= 0 else Level.QUIET
 
 
 @attrs.frozen
@@ -103,8 +109,7 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
         case "gap.found":
             return _gap_lines(data)
         case "agent.activity":
-            text = activity_text(event)
-            return [Line("", text, Level.VERBOSE, "dim")] if text else []
+            return _activity_lines(event)
         case "plugin.failed":
             text = f"plugin {data['plugin']} failed in {data['hook']}: {data['error']}"
             return [Line("failed", text, style="yellow")]
@@ -115,6 +120,22 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
             return [_recovery_line(data)]
         case _:
             return []
+
+
+def _activity_lines(event: Event) -> list[Line]:
+    """Return what the agent does in words; what it says, and what its tools return, only in detail."""
+    text = activity_text(event)
+    if not text:
+        return []
+    kind, tool = event.data.get("kind"), str(event.data.get("tool") or "")
+    if kind in ("start", "retry") or (tool and kind != "result"):
+        lines = [Line("", text, Level.VERBOSE, "dim")]
+        arguments = str(event.data.get("text") or "")
+        # The words leave out arguments that are data.
+        return (
+            [*lines, Line("", f"  {tool}: {arguments}", Level.DEBUG, "dim")] if tool and arguments else lines
+        )
+    return [Line("", text, Level.DEBUG, "dim")]
 
 
 def _listed(paths: Iterable[str]) -> str:
@@ -173,6 +194,10 @@ _GLYPHS = {
     "failed": ("✗", "x"),
     "question": ("?", "?"),
     "answer": ("→", "="),
+    "bar": ("│", "|"),
+    "pointer": ("❯", "*"),
+    "checked": ("◉", "[x]"),
+    "unchecked": ("○", "[ ]"),
 }
 UNICODE: Mapping[str, str] = {name: glyph for name, (glyph, _) in _GLYPHS.items()}
 ASCII: Mapping[str, str] = {name: glyph for name, (_, glyph) in _GLYPHS.items()}

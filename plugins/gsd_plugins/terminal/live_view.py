@@ -2,148 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Literal, TextIO, TypeAlias
+from typing import TextIO
 
 import attrs
-from rich.console import Console, ConsoleOptions, Group, RenderResult
-from rich.live import Live
+from rich.cells import cell_len
 from rich.text import Text
 
-from gsd_core import Event, PhaseView, counted
+from gsd_core import Event, PhaseView
 
-from .activity import activity_text
 from .lines import Level, Line, visible
+from .live_state import STEPS, LiveState, PhaseRow, StepRow, after_event, with_roadmap
 from .output import LineOutput
+from .screen import BottomBlock
 
-PhaseState: TypeAlias = Literal["pending", "in_progress", "completed", "skipped"]
-
-PHASE_STYLES = {"completed": "green", "in_progress": "cyan", "skipped": "yellow", "pending": "dim"}
-OTHER_LINES = 6
-"""Lines that do not show phases, and some space for the scroll-back above the view."""
+MAX_LINES = 8
+"""The view never takes more lines than this, and at most half of a low terminal."""
 MAX_QUESTIONS = 2
-
-
-@attrs.frozen(kw_only=True)
-class PhaseRow:
-    """One phase of the roadmap."""
-
-    number: str
-    name: str = ""
-    state: PhaseState = "pending"
-
-
-@attrs.frozen(kw_only=True)
-class LiveState:
-    """What the view shows of a run.
-
-    *command* is how the user calls gsd. *step* has been running since *since*. *dollars* is ``None``
-    while no cost is known. *questions* are the open ones, their texts by id.
-    """
-
-    command: str = "gsd"
-    phases: Mapping[str, PhaseRow] = attrs.field(factory=dict[str, PhaseRow])
-    step: str = ""
-    since: datetime | None = None
-    activity: str = ""
-    dollars: Decimal | None = None
-    tokens: int = 0
-    calls: int = 0
-    questions: Mapping[str, str] = attrs.field(factory=dict[str, str])
-
-
-def after_event(state: LiveState, event: Event) -> LiveState:
-    """Return the state after *event*."""
-    data = event.data
-    match event.name:
-        case "phase.started":
-            return _with_phase(state, event, "in_progress")
-        case "phase.completed":
-            return _with_phase(state, event, "completed")
-        case "phase.skipped":
-            return _with_phase(state, event, "skipped")
-        case "step.started":
-            return attrs.evolve(state, step=event.step, since=event.at, activity="")
-        case "step.waiting":
-            # The view counts from now on, and the line above it says until when.
-            return attrs.evolve(
-                state, step=event.step, since=event.at, activity=f"waiting: {data.get('why') or ''}"
-            )
-        case "step.completed" | "step.failed" | "step.skipped" if event.step == state.step:
-            return attrs.evolve(state, step="", since=None, activity="")
-        # What the agent does stays until it does something else: the result is for the agent.
-        case "agent.activity" if data.get("kind") != "result":
-            return attrs.evolve(state, activity=activity_text(event) or state.activity)
-        case "cost.changed":
-            dollars = state.dollars
-            if data.get("dollars") is not None:
-                dollars = (dollars or Decimal(0)) + Decimal(str(data["dollars"]))
-            tokens = state.tokens + int(data.get("tokens") or 0)
-            calls = state.calls + int(data.get("calls") or 0)
-            return attrs.evolve(state, dollars=dollars, tokens=tokens, calls=calls)
-        case "question.asked":
-            asked = {str(q["id"]): str(q.get("header") or q["text"]) for q in data["inquiry"]["questions"]}
-            return attrs.evolve(state, questions={**state.questions, **asked})
-        case "question.answered":
-            left = {key: text for key, text in state.questions.items() if key != data["question"]}
-            return attrs.evolve(state, questions=left)
-        case _:
-            return state
-
-
-def _with_phase(state: LiveState, event: Event, phase_state: PhaseState) -> LiveState:
-    number = str(event.data["number"])
-    known = state.phases.get(number, PhaseRow(number=number))
-    row = attrs.evolve(known, name=str(event.data.get("name") or known.name), state=phase_state)
-    return attrs.evolve(state, phases={**state.phases, number: row})
-
-
-def with_roadmap(state: LiveState, phases: Iterable[PhaseView]) -> LiveState:
-    """Return the state with the phases of the roadmap; states known from events take precedence."""
-    rows: dict[str, PhaseRow] = {}
-    for phase in phases:
-        phase_state: PhaseState = "completed" if phase.ticked else "pending"
-        if known := state.phases.get(phase.number):
-            phase_state = known.state
-        rows[phase.number] = PhaseRow(number=phase.number, name=phase.name, state=phase_state)
-    return attrs.evolve(state, phases=rows | {n: row for n, row in state.phases.items() if n not in rows})
+WIDE = 100
+"""From this width on, a step and what its agent does share a line."""
+SPELLED_OUT = 64
+"""From this width on, the names of a phase's steps are shown, not only their signs."""
+PHASE_STYLES = {"completed": "green", "in_progress": "cyan", "skipped": "yellow", "pending": "dim"}
 
 
 class LiveView(LineOutput):
     """Prints lines, and below them a view of the state that is redrawn in place.
 
-    rich's own refresh thread is off: the session refreshes the view from the event loop.
+    The session refreshes it from the event loop. *keys* are the keys that work, with what they do.
     """
 
-    wraps_lines = True
-
     def __init__(
-        self, stream: TextIO, level: Level, clock: Callable[[], datetime], command: str = "gsd"
+        self,
+        stream: TextIO,
+        level: Level,
+        clock: Callable[[], datetime],
+        command: str = "gsd",
+        keys: Sequence[tuple[str, str]] = (),
     ) -> None:
         super().__init__(stream, level)
         self.state = LiveState(command=command)
+        self._keys = keys
         self._stream = stream
         self._clock = clock
-        self._live = self._start()
-
-    def _start(self) -> Live:
-        live = Live(
-            self,
-            console=self.console,
-            auto_refresh=False,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-            vertical_overflow="crop",
-        )
-        live.start()
-        return live
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield Group(*render(self.state, self.glyphs, console.size.height, self._clock()))
+        self.block = BottomBlock(stream, self.console)
+        self._shown = True
 
     def event(self, event: Event) -> None:
         """Update the state."""
@@ -153,10 +59,21 @@ class LiveView(LineOutput):
         """Show the phases of the roadmap."""
         self.state = with_roadmap(self.state, phases)
 
+    def cap(self, dollars: Decimal | None) -> None:
+        """Show the cost against the most that the run may cost."""
+        self.state = attrs.evolve(self.state, cap=dollars)
+
+    def wait(self) -> None:
+        """Say that no run is active, until an event says otherwise."""
+        self.state = attrs.evolve(self.state, ended="waiting for one to start")
+
     def refresh(self) -> None:
         """Redraw the view."""
-        if self._live.is_started:
-            self._live.refresh()
+        if self._shown and self._held_back is None:
+            size = self.block.size()
+            self.block.draw(
+                render(self.state, self.glyphs, size.columns, size.rows, self._clock(), self._keys)
+            )
 
     def line(self, line: Line) -> None:
         """Print a line above the view, unless the view shows the same."""
@@ -168,61 +85,213 @@ class LiveView(LineOutput):
         self._stream.write("\a")
         self._stream.flush()
 
+    def hide(self) -> None:
+        """Remove the view, for example because the terminal is about to belong to another process."""
+        self.block.remove()
+        self._shown = False
+
+    def show(self) -> None:
+        """Show the view again, below whatever was written since."""
+        self._shown = True
+        self.block.forget()
+        self.refresh()
+
     @contextmanager
     def paused(self) -> Generator[None]:
         """Remove the view, and show it again when the context ends."""
-        self._live.stop()
-        try:
-            with super().paused():
-                yield
-        finally:
-            # A new Live: the old one would erase as many lines as it had drawn, and in their place
-            # there is now the prompt.
-            self._live = self._start()
+        self.block.remove()
+        with super().paused():
+            yield
+        self.block.forget()
 
     def close(self) -> None:
         """Remove the view and show the cursor."""
-        self._live.stop()
+        self.hide()
+
+    def _print(self, prefix: str, text: str, style: str) -> None:
+        """Print a line between the view's lines, wrapped between words and indented below its sign."""
+        self.block.remove()
+        width = self.block.size().columns
+        indent = cell_len(prefix)
+        if not prefix.strip() or width < 2 * indent:
+            prefix, indent, text = "", 0, prefix + text
+        body = Text(text, style=style)
+        rows = body.wrap(self.console, max(width - indent - 1, 10))
+        for number, row in enumerate(rows):
+            row.rstrip()
+            lead = Text(prefix if number == 0 else " " * indent, style=style)
+            self.console.print(lead.append_text(row), soft_wrap=True)
 
 
-def render(state: LiveState, glyphs: Mapping[str, str], height: int, now: datetime | None) -> Iterator[Text]:
-    """Yield the lines of the view for a terminal with *height* lines; each is cut to its width."""
-    yield from _phase_lines(list(state.phases.values()), glyphs, max(height - OTHER_LINES, 1))
-    if state.step:
-        step = _cut(f"{glyphs['step']} {state.step}  {elapsed_text(state.since, now)}  ", "bold cyan")
-        yield step.append_text(_cut(state.activity, "not bold dim"))
+def render(
+    state: LiveState,
+    glyphs: Mapping[str, str],
+    width: int,
+    height: int,
+    now: datetime,
+    keys: Sequence[tuple[str, str]] = (),
+) -> list[Text]:
+    """Return the lines of the view for a terminal of *width* columns and *height* rows.
+
+    What fits least matters least: of the phases those around the current one stay, then the steps.
+    """
+    room = max(min(MAX_LINES, height // 2), 2)
+    steps = [line for step in state.steps.values() for line in _step_lines(state, step, glyphs, width, now)]
+    questions = list(_question_lines(state, glyphs))
+    status = _status_line(state, glyphs, width, now, keys)
+    # At least the first line of a step, and one phase.
+    steps = _first(steps, max(room - 1 - len(questions) - 1, 1), len(state.steps))
+    left = room - 1 - len(steps) - len(questions)
+    phases = list(_phase_lines(state, glyphs, width, left)) if left > 0 else []
+    return [*phases, *steps, *questions[: max(room - 1 - len(steps), 0)], status]
+
+
+def _first(lines: list[Text], limit: int, steps: int) -> list[Text]:
+    if len(lines) <= limit:
+        return lines
+    if steps <= 1 or limit < 2:
+        return lines[:limit]
+    return [*lines[: limit - 1], Text(f"  and {steps - limit + 1} more steps", style="dim")]
+
+
+def _phase_lines(state: LiveState, glyphs: Mapping[str, str], width: int, limit: int) -> Iterator[Text]:
+    """Yield at most *limit* lines: the phases around the one in progress, and how many there are."""
+    phases = list(state.phases.values())
+    done = sum(phase.state in ("completed", "skipped") for phase in phases)
+    focus = next((n for n, phase in enumerate(phases) if phase.state == "in_progress"), done)
+    some = len(phases) > limit and limit > 1
+    shown = limit - 1 if some else limit
+    first = max(0, min(focus - (shown - 1) // 2, len(phases) - shown))
+    numbers = max((cell_len(phase.number) for phase in phases), default=0)
+    window = phases[first : first + shown]
+    names = max((cell_len(visible(phase.name)) for phase in window), default=0)
+    for phase in window:
+        yield _phase_line(state, phase, glyphs, width, numbers, names)
+    if some:
+        yield Text(f"  {done} of {len(phases)} phases complete", style="dim")
+
+
+def _phase_line(
+    state: LiveState, phase: PhaseRow, glyphs: Mapping[str, str], width: int, numbers: int, names: int
+) -> Text:
+    style = PHASE_STYLES[phase.state]
+    line = Text(f"{glyphs[phase.state]} ", style=style, end="")
+    name = _plain(phase.name)
+    line.append(f"{phase.number:<{numbers}}  {name}", "bold" if phase.state == "in_progress" else style)
+    if phase.state != "in_progress":
+        return line
+    board = _steps_of_phase(state, phase, glyphs, spelled_out=width >= SPELLED_OUT)
+    room = width - 1 - board.cell_len - 2
+    if room < 12 and width >= SPELLED_OUT:
+        board = _steps_of_phase(state, phase, glyphs, spelled_out=False)
+        room = width - 1 - board.cell_len - 2
+    line.truncate(room, overflow="ellipsis")
+    # The steps begin in one column, at most as far to the right as the longest name needs.
+    line.append(" " * max(2, min(numbers + 4 + names, room) - line.cell_len + 2))
+    return line.append_text(board)
+
+
+def _steps_of_phase(
+    state: LiveState, phase: PhaseRow, glyphs: Mapping[str, str], *, spelled_out: bool
+) -> Text:
+    board = Text()
+    done = sum(plan.done for plan in phase.plans.values())
+    for number, kind in enumerate(STEPS):
+        step_state = state.step_state(phase, kind)
+        style = PHASE_STYLES[step_state]
+        if not spelled_out:
+            board.append(glyphs[step_state], style)
+            continue
+        count = f" {done}/{len(phase.plans)}" if kind == "execute" and len(phase.plans) > 1 else ""
+        separator = "  " if number else ""
+        board.append(f"{separator}{glyphs[step_state]} {kind}{count}", style)
+    return board
+
+
+def _step_lines(
+    state: LiveState, step: StepRow, glyphs: Mapping[str, str], width: int, now: datetime
+) -> Iterator[Text]:
+    """Yield one line for a step, or two if it is the only one and the terminal is not wide."""
+    number, count, name = state.task_position(step)
+    line = Text(f"{glyphs['step']} ", style="cyan", end="").append(_plain(step.id), "bold")
+    line.append(f"  {elapsed_text(step.since, now)}", "dim")
+    if number > count:
+        line.append(f"  {count} of {count} tasks done")
+    elif number:
+        line.append(f"  task {number} of {count}")
+        line.append(f": {_plain(name)}" if width >= SPELLED_OUT else "", "dim")
+    activity = _plain(step.activity)
+    if width >= WIDE or len(state.steps) > 1:
+        yield line.append(f"  {glyphs['bar']} {activity}" if activity else "", "dim")
+        return
+    yield line
+    if activity:
+        yield Text(f"  {activity}", style="dim")
+
+
+def _question_lines(state: LiveState, glyphs: Mapping[str, str]) -> Iterator[Text]:
     for question, text in list(state.questions.items())[:MAX_QUESTIONS]:
-        yield _cut(f"{glyphs['question']} {text}  {state.command} answer {question}", "bold yellow")
-    yield _cut(cost_text(state), "dim")
+        line = Text(f"{glyphs['question']} ", style="bold yellow").append(f"{_plain(text)}  ", "bold")
+        yield line.append(f"{state.command} answer {question}")
 
 
-def _phase_lines(phases: list[PhaseRow], glyphs: Mapping[str, str], limit: int) -> Iterator[Text]:
-    """Yield at most *limit* phases, those around the one in progress, and how many there are."""
-    started = sum(phase.state != "pending" for phase in phases)
-    focus = next((n for n, phase in enumerate(phases) if phase.state == "in_progress"), started)
-    first = max(0, min(focus - limit // 2, len(phases) - limit))
-    for phase in phases[first : first + limit]:
-        yield _cut(f"{glyphs[phase.state]} {phase.number}  {phase.name}", PHASE_STYLES[phase.state])
-    if len(phases) > limit:
-        yield _cut(f"  {started} of {len(phases)} phases started or done", "dim")
+def _status_line(
+    state: LiveState,
+    glyphs: Mapping[str, str],
+    width: int,
+    now: datetime,
+    keys: Sequence[tuple[str, str]],
+) -> Text:
+    """Return time, cost, model and keys; what does not fit is left out, from the least important on."""
+    if not state.opened and state.ended:
+        line = Text(f"{glyphs['waiting']} no run is active", style="dim")
+        line.append(f" ({_plain(state.ended)})" if width >= SPELLED_OUT else "", "dim")
+        parts: list[tuple[int, str]] = [(1, cost_text(state))]
+    else:
+        line = Text(duration_text(state.elapsed(now)))
+        calls = f"{state.calls} agent call{'' if state.calls == 1 else 's'}" if state.calls else ""
+        tokens = f"{tokens_text(state.tokens)} tokens" if state.tokens else ""
+        parts = [(1, cost_text(state)), (4, tokens), (6, calls), (3, _plain(state.model))]
+    parts += [(2 if number == 0 else 5, f"{key} {what}") for number, (key, what) in enumerate(keys)]
+    separator = f" {glyphs['bar']} "
+    left: list[tuple[int, str]] = []
+    used = line.cell_len
+    for rank, text in sorted(((rank, text) for rank, text in parts if text), key=lambda part: part[0]):
+        if used + cell_len(separator + text) <= width - 1:
+            left.append((rank, text))
+            used += cell_len(separator + text)
+    for part in parts:
+        if part in left:
+            line.append(separator + part[1], "" if part[0] == 1 else "dim")
+    return line
 
 
-def _cut(text: str, style: str) -> Text:
-    one_line = visible(text).replace("\n", " ").replace("\t", " ")
-    return Text(one_line, style=style, no_wrap=True, overflow="ellipsis")
+def _plain(text: str) -> str:
+    return visible(text).replace("\n", " ").replace("\t", " ")
 
 
 def elapsed_text(since: datetime | None, now: datetime | None) -> str:
     """Return the time between two moments as ``m:ss`` or ``h:mm:ss``."""
-    if since is None or now is None:
-        return ""
-    minutes, seconds = divmod(max(int((now - since).total_seconds()), 0), 60)
+    return "" if since is None or now is None else duration_text(now - since)
+
+
+def duration_text(time: timedelta) -> str:
+    """Return a duration as ``m:ss`` or ``h:mm:ss``."""
+    minutes, seconds = divmod(max(int(time.total_seconds()), 0), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
 def cost_text(state: LiveState) -> str:
-    """Return what the run has used so far in this process."""
-    dollars = "" if state.dollars is None else f"${state.dollars:.2f}, "
-    tokens = f"{state.tokens / 1000:.1f}k" if state.tokens >= 1000 else str(state.tokens)
-    return f"{dollars}{tokens} tokens, {counted(state.calls, 'agent call')}"
+    """Return what the run has cost so far, and the most that it may cost."""
+    if state.dollars is None:
+        return f"unknown cost of ${state.cap:.2f}" if state.cap is not None and state.calls else ""
+    return f"${state.dollars:.2f}" + (f" of ${state.cap:.2f}" if state.cap is not None else "")
+
+
+def tokens_text(tokens: int) -> str:
+    """Return a number of tokens, such as ``950``, ``1.5k`` or ``2.3M``."""
+    for size, unit in ((1_000_000, "M"), (1000, "k")):
+        if tokens >= size:
+            return f"{tokens / size:.1f}{unit}"
+    return str(tokens)

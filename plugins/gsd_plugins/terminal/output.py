@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import TextIO
 
 from rich.console import Console
@@ -21,12 +22,10 @@ SCHEMA_VERSION = 1
 class LineOutput:
     """Prints lines up to a level, each unwrapped; the base class of the other outputs."""
 
-    wraps_lines = False
-
     def __init__(self, stream: TextIO, level: Level) -> None:
         self.console = console_on(stream)
         self.glyphs = glyphs_for(stream)
-        self._level = level
+        self.level = level
         self._held_back: list[Line] | None = None
 
     def event(self, event: Event) -> None:
@@ -35,8 +34,17 @@ class LineOutput:
     def roadmap(self, phases: Iterable[PhaseView]) -> None:
         """Process the phases of the roadmap; only the live view shows them."""
 
+    def cap(self, dollars: Decimal | None) -> None:
+        """Process the most that the run may cost; only the live view shows it."""
+
     def refresh(self) -> None:
         """Update what changes with time; only the live view does."""
+
+    def hide(self) -> None:
+        """Remove what is redrawn in place, and draw nothing until :meth:`show`; only the live view does."""
+
+    def show(self) -> None:
+        """Draw again; only the live view does."""
 
     def bell(self) -> None:
         """Ring the bell; only the live view does, because someone is watching it."""
@@ -46,14 +54,18 @@ class LineOutput:
 
     def line(self, line: Line) -> None:
         """Print a line, or hold it back while paused."""
-        if line.level > self._level:
+        if line.level > self.level:
             return
         if self._held_back is not None:
             self._held_back.append(line)
             return
         prefix = f"{self.glyphs[line.glyph]} " if line.glyph else "    "
-        text = prefix + visible(line.text).replace("\n", "\n    ").rstrip()
-        self.console.print(Text(text, style=line.style), soft_wrap=not self.wraps_lines)
+        self._print(prefix, visible(line.text).rstrip(), line.style)
+
+    def _print(self, prefix: str, text: str, style: str) -> None:
+        """Print *text*, which is safe, after *prefix*; here unwrapped, because programs may read it."""
+        indented = text.replace("\n", "\n    ")
+        self.console.print(Text(prefix + indented, style=style), soft_wrap=True)
 
     @contextmanager
     def paused(self) -> Generator[None]:
@@ -97,11 +109,13 @@ class JsonOutput(LineOutput):
         """Print nothing: every line repeats an event, which is written in full."""
 
 
-def print_styled(stream: TextIO, lines: Iterable[Segments]) -> None:
-    """Print lines that consist of texts with their styles."""
+def print_styled(stream: TextIO, lines: Iterable[Segments], width: int = 0) -> None:
+    """Print lines that consist of texts with their styles; with *width*, wrapped between words."""
     console = console_on(stream)
     for line in lines:
-        console.print(Text.assemble(*line), soft_wrap=True)
+        text = Text.assemble(*line)
+        for row in text.wrap(console, width - 1) if width > 1 and text else [text]:
+            console.print(row, soft_wrap=True)
 
 
 def console_on(stream: TextIO) -> Console:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import termios
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from typing import Protocol
 
 from gsd_core import Answer, Inquiry, Question, parse_typed_answer
 
+from .keyboard import Readable, can_read
 from .lines import Segments, visible
 
 MAX_LINE_BYTES = 65_536
@@ -24,13 +22,7 @@ TITLES = {"permission": "permission", "escalation": "needs your decision", "chec
 
 def prompt_lines(inquiry: Inquiry, question: Question, glyphs: Mapping[str, str]) -> Iterator[Segments]:
     """Yield the lines of the prompt; nothing is cut, so that no part of a command can hide."""
-    title = visible(question.header) or TITLES.get(inquiry.kind, "question")
-    about = ", ".join(part for part in (inquiry.kind, inquiry.step, question.id) if part)
-    yield []
-    yield [(f"{glyphs['question']} {title}", "bold yellow"), (f"  ({visible(about)})", "dim")]
-    yield [(visible(question.text), "bold")]
-    if inquiry.reason:
-        yield [(f"reason: {visible(inquiry.reason)}", "")]
+    yield from question_lines(inquiry, question, glyphs)
     for number, option in enumerate(question.options, 1):
         line = [(f"  {number}. {visible(option.label)}", "")]
         if option.recommended_note:
@@ -39,6 +31,18 @@ def prompt_lines(inquiry: Inquiry, question: Question, glyphs: Mapping[str, str]
             line.append((f"\n     {visible(option.description)}", "dim"))
         yield line
     yield [(_instructions(question), "dim")]
+
+
+def question_lines(inquiry: Inquiry, question: Question, glyphs: Mapping[str, str]) -> Iterator[Segments]:
+    """Yield the lines of the question itself, without its options."""
+    title = visible(question.header) or TITLES.get(inquiry.kind, "question")
+    about = ", ".join(part for part in (inquiry.kind, inquiry.step, question.id) if part)
+    yield []
+    # Colored text is hard to read in some themes, so only the sign has a color.
+    yield [(f"{glyphs['question']} ", "bold yellow"), (title, "bold"), (f"  ({visible(about)})", "dim")]
+    yield [(visible(question.text), "bold")]
+    if inquiry.reason:
+        yield [(f"reason: {visible(inquiry.reason)}", "")]
 
 
 def pages_of(lines: Iterable[Segments], width: int, height: int) -> Iterator[list[Segments]]:
@@ -85,47 +89,22 @@ def _instructions(question: Question) -> str:
         return "Type your answer."
     choice = "numbers or names separated by commas" if question.multiple else "a number or a name"
     own = ", or your own answer" if question.free_text else ""
-    recommended = ", ".join(_recommended(question))
+    recommended = ", ".join(recommended_labels(question))
     enter = f" Press Enter for: {visible(recommended)}" if recommended else ""
     return f"Type {choice}{own}.{enter}"
 
 
 def parse_line(question: Question, typed: str) -> Answer:
     """Return the answer, for an empty line the recommended options; raise ``UserError`` if it is invalid."""
-    if not typed.strip() and (recommended := _recommended(question)):
+    if not typed.strip() and (recommended := recommended_labels(question)):
         return Answer(question=question.id, chosen=recommended)
     return parse_typed_answer(question, typed)
 
 
-def _recommended(question: Question) -> tuple[str, ...]:
+def recommended_labels(question: Question) -> tuple[str, ...]:
+    """Return the options that an empty line chooses."""
     labels = tuple(option.label for option in question.options if option.recommended)
     return labels if question.multiple else labels[:1]
-
-
-class Readable(Protocol):
-    """Standard input, or a substitute."""
-
-    def fileno(self) -> int:
-        """Return the descriptor to read."""
-        ...
-
-    def isatty(self) -> bool:
-        """Whether it is a terminal."""
-        ...
-
-
-def can_read(stdin: Readable) -> bool:
-    """Whether *stdin* is a terminal and we are in its foreground: a background read stops the process."""
-    try:
-        return stdin.isatty() and os.tcgetpgrp(stdin.fileno()) == os.getpgrp()
-    except (AttributeError, OSError, ValueError):  # sys.stdin is None, or closed
-        return False
-
-
-def discard_typed(stdin: Readable) -> None:
-    """Discard what was typed and not yet read."""
-    with suppress(termios.error, OSError, ValueError):
-        termios.tcflush(stdin.fileno(), termios.TCIFLUSH)
 
 
 async def read_line(stdin: Readable) -> str | None:

@@ -1,7 +1,7 @@
 """The terminal of one run: shows its events, and asks its questions.
 
-``rich`` is imported by :mod:`.output` and :mod:`.live_view`, and those only when a run opens the
-terminal: every ``gsd`` command loads this plugin, and most of them show no run.
+``rich`` is imported by :mod:`.output`, :mod:`.live_view` and :mod:`.menu`, and those only when a run opens
+the terminal: every ``gsd`` command loads this plugin, and most of them show no run.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -20,17 +22,23 @@ import attrs
 
 from gsd_core import Answer, Event, Inquiry, Notice, PhaseView, PlanningError, Question, RunInfo, UserError
 
-from .lines import Level, Line, glyphs_for, lines_of, visible
-from .prompt import MORE, Readable, can_read, discard_typed, pages_of, parse_line, prompt_lines, read_line
+from .keyboard import Keyboard, Readable, can_read, discard_typed
+from .lines import Level, Line, Segments, glyphs_for, level_of, lines_of, visible
+from .prompt import MORE, pages_of, parse_line, prompt_lines, question_lines, read_line
 
 if TYPE_CHECKING:
+    from .menu import Menu
     from .output import LineOutput
+    from .screen import BottomBlock
 
 REFRESH_SECONDS = 0.25
 ASK_DELAY_SECONDS = 0.1
 """How long other channels (a policy, a file) may take to answer before the human is asked."""
 FREQUENT_EVENTS = ("agent.activity", "cost.changed")
 """Events that are shown at the next refresh: there may be hundreds per second."""
+RUN_KEYS = (("Ctrl-C", "stop"), ("v", "details"))
+WATCH_KEYS = (("q", "leave"), ("v", "details"))
+DETAILS = (Level.LOG, Level.VERBOSE, Level.DEBUG)
 
 
 def _now() -> datetime:
@@ -47,29 +55,48 @@ class TerminalSession:
     _output: LineOutput | None = attrs.field(default=None, init=False)
     _stdin: Readable = attrs.field(default=sys.stdin, init=False)
     _err: TextIO = attrs.field(default=sys.stderr, init=False)
+    _cap: Decimal | None = attrs.field(default=None, init=False)
+    _keyboard: Keyboard | None = attrs.field(default=None, init=False)
     _asking: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _prompted: set[str] = attrs.field(factory=set[str], init=False)
+    _left_open: set[str] = attrs.field(factory=set[str], init=False)
+    _prompt_shown: _PromptOnScreen | None = attrs.field(default=None, init=False)
+    _hidden: bool = attrs.field(default=False, init=False)
+    _taken_at: float = attrs.field(default=float("-inf"), init=False)
 
     @asynccontextmanager
     async def open(
         self,
         run: RunInfo,
         *,
+        cap: Decimal | None = None,
         out: TextIO | None = None,
         err: TextIO | None = None,
         stdin: Readable | None = None,
         environ: Mapping[str, str] = os.environ,
     ) -> AsyncGenerator[TerminalSession]:
-        """Use the streams until the context ends."""
-        self._run, self._err, self._stdin = run, err or sys.stderr, stdin or sys.stdin
+        """Use the streams until the context ends; *cap* is the most that the run may cost."""
+        # What a watcher shows is what was asked for, so it goes to stdout.
+        shown_on = sys.stdout if run.watching else sys.stderr
+        self._run, self._err, self._stdin, self._cap = run, err or shown_on, stdin or sys.stdin, cap
         self._output = self._choose_output(run, out or sys.stdout, environ)
-        refreshing = asyncio.create_task(self._refresh(), name="terminal:refresh")
-        try:
-            yield self
-        finally:
-            refreshing.cancel()
-            await asyncio.wait([refreshing])
-            self._output.close()
+        if self._is_interactive(run, environ) and run.output != "stream-json":
+            self._keyboard = Keyboard(self._stdin, self._pressed)
+        with self._terminal_signals():
+            refreshing = asyncio.create_task(self._refresh(), name="terminal:refresh")
+            try:
+                yield self
+            finally:
+                refreshing.cancel()
+                await asyncio.wait([refreshing])
+                if self._keyboard:
+                    self._keyboard.close()
+                self._output.close()
+
+    def _is_interactive(self, run: RunInfo, environ: Mapping[str, str]) -> bool:
+        """Whether lines can be redrawn and single keys be read."""
+        dumb = environ.get("TERM", "dumb") in ("dumb", "unknown", "")
+        return self._err.isatty() and not dumb and not run.plain
 
     def _choose_output(self, run: RunInfo, out: TextIO, environ: Mapping[str, str]) -> LineOutput:
         from .live_view import LiveView
@@ -77,40 +104,153 @@ class TerminalSession:
 
         if run.output == "stream-json":
             return JsonOutput(out, self._err)
-        level = Level.QUIET if run.verbosity < 0 else Level.VERBOSE if run.verbosity else Level.LOG
-        dumb = environ.get("TERM", "dumb") in ("dumb", "unknown", "")
-        if self._err.isatty() and run.verbosity >= 0 and not dumb:
-            return LiveView(self._err, level, self.clock, run.command)
+        level = level_of(run.verbosity)
+        if self._is_interactive(run, environ) and run.verbosity >= 0:
+            keys = WATCH_KEYS if run.watching else RUN_KEYS
+            view = LiveView(self._err, level, self.clock, run.command, keys)
+            view.cap(self._cap)
+            if run.watching:
+                view.wait()
+            return view
         return LineOutput(self._err, level)
+
+    # The terminal itself
+
+    @contextmanager
+    def _terminal_signals(self) -> Generator[None]:
+        """Leave the terminal in order when the process is suspended, and redraw when it returns."""
+        handlers = {
+            signal.SIGTSTP: self._suspend,
+            signal.SIGCONT: self._returned,
+            signal.SIGWINCH: self._redraw,
+        }
+        loop = asyncio.get_running_loop()
+        installed: list[signal.Signals] = []
+        if self._keyboard:
+            for number, handler in handlers.items():
+                # Outside the main thread there are no signals to handle.
+                with suppress(ValueError, RuntimeError):
+                    loop.add_signal_handler(number, handler)
+                    installed.append(number)
+        try:
+            yield
+        finally:
+            for number in installed:
+                loop.remove_signal_handler(number)
+
+    def _suspend(self) -> None:
+        """Give the terminal back as it was, and stop; the shell continues here with ``fg``."""
+        self._leave_terminal()
+        loop = asyncio.get_running_loop()
+        loop.remove_signal_handler(signal.SIGTSTP)
+        os.kill(os.getpid(), signal.SIGTSTP)
+        loop.add_signal_handler(signal.SIGTSTP, self._suspend)
+
+    def _leave_terminal(self) -> None:
+        from .screen import BottomBlock
+
+        if self._output is None:
+            return
+        if self._prompt_shown:
+            self._prompt_shown.block.remove()
+        self._output.hide()
+        BottomBlock(self._err, self._output.console).drain()
+        if self._keyboard:
+            self._keyboard.close()
+        self._hidden = True
+
+    def _returned(self) -> None:
+        """Redraw after SIGCONT; a process that was stopped by force has not left the terminal before."""
+        if self._hidden or asyncio.get_running_loop().time() - self._taken_at > 1:
+            self._continued()
+
+    def _continued(self) -> None:
+        """Take the terminal again, unless the process runs in the background now."""
+        if self._output is None or not self._is_foreground():
+            return
+        if self._keyboard and self._reads_keys():
+            self._keyboard.close()
+            self._keyboard.open()
+        self._output.show()
+        if self._prompt_shown:
+            self._prompt_shown.begin()
+        self._hidden, self._taken_at = False, asyncio.get_running_loop().time()
+
+    def _reads_keys(self) -> bool:
+        """Whether single keys are read now; the pages of a long permission are left with Enter, by line."""
+        return self._prompt_shown is not None or not self._asking.locked()
+
+    def _redraw(self) -> None:
+        if self._prompt_shown and not self._hidden:
+            self._prompt_shown.draw()
+        elif self._output:
+            self._output.refresh()
+
+    def _is_foreground(self) -> bool:
+        try:
+            return os.tcgetpgrp(self._err.fileno()) == os.getpgrp()
+        except (AttributeError, OSError, ValueError):  # not our terminal, so there is no background
+            return True
 
     async def _refresh(self) -> None:
         """Keep the elapsed time of the live view current, until the terminal is gone."""
         with suppress(OSError):
             while self._output:
+                if self._keyboard and not self._is_foreground():
+                    # In the background, for example after `bg`: the terminal belongs to the shell.
+                    if not self._hidden:
+                        self._output.hide()
+                        self._hidden = True
+                elif self._hidden:
+                    self._continued()
+                else:
+                    if self._keyboard and self._reads_keys():
+                        self._keyboard.open()
+                    self._output.refresh()
                 await asyncio.sleep(REFRESH_SECONDS)
+
+    def _pressed(self, keys: list[str]) -> None:
+        if self._prompt_shown:
+            self._prompt_shown.press(keys)
+            return
+        for key in keys:
+            if key == "q" and self._run and self._run.watching:
+                os.kill(os.getpid(), signal.SIGINT)
+            elif key == "v" and self._output and self._output.level in DETAILS:
+                level = DETAILS[(DETAILS.index(self._output.level) + 1) % len(DETAILS)]
+                self._output.level = level
+                words = {Level.LOG: "results", Level.VERBOSE: "also what the agent does"}
+                text = f"showing {words.get(level, 'all tool calls and texts')}"
+                self._output.line(Line("run", text, style="dim"))
                 self._output.refresh()
+
+    # Events
 
     async def show(self, event: Event) -> None:
         """Show an event."""
-        if self._output is None or self._run is None:
+        output, run = self._output, self._run
+        if output is None or run is None:
             return
-        self._output.event(event)
-        created = event.name == "step.completed" and event.data.get("kind") == "init"
-        if event.name == "run.opened" or created:
-            self._output.roadmap(await asyncio.to_thread(_read_roadmap, self._run.project))
+        output.event(event)
+        if event.seq < run.past:
+            return
+        # The files of a step are written when it is completed.
+        if event.name in ("run.opened", "step.completed", "run.closed") or event.seq == run.past:
+            output.roadmap(await asyncio.to_thread(_read_roadmap, run.project))
+        for line in self._lines(event, run):
+            output.line(line)
+        if event.name not in FREQUENT_EVENTS and not self._hidden:
+            output.refresh()
+
+    def _lines(self, event: Event, run: RunInfo) -> list[Line]:
         if event.name == "question.asked" and self._can_ask():
-            lines: list[Line] = []  # the prompt shows the question in full
-        elif event.name == "question.answered" and self._answered_elsewhere(event):
-            lines = [
-                Line("answer", "answered elsewhere", style="yellow"),
-                *lines_of(event, self._run.command),
-            ]
-        else:
-            lines = lines_of(event, self._run.command)
-        for line in lines:
-            self._output.line(line)
-        if event.name not in FREQUENT_EVENTS:
-            self._output.refresh()
+            return []  # the prompt shows the question in full
+        if event.name == "run.closed":
+            return _end_lines(event) if run.watching else []  # its own process prints it at the end
+        lines = lines_of(event, run.command)
+        if event.name == "question.answered" and self._answered_elsewhere(event):
+            return [Line("answer", "answered elsewhere", style="yellow"), *lines]
+        return lines
 
     def _answered_elsewhere(self, event: Event) -> bool:
         return event.data.get("question") in self._prompted and event.data.get("via") != "terminal"
@@ -125,38 +265,103 @@ class TerminalSession:
         if notice.type == "crash" and notice.level == "error":
             self._output.line(Line("failed", f"{notice.title}: {notice.body}", Level.QUIET, "bold red"))
 
+    # Questions
+
     async def ask(self, inquiry: Inquiry) -> Sequence[Answer] | None:
-        """Ask the first question of *inquiry*; ``None`` if no one can answer here, or input ends.
+        """Ask the first question of *inquiry*; ``None`` if nobody can answer here, or it is left open.
 
         One question at a time: each answer is recorded before the next question is shown.
         """
         if self._output is None or not self._can_ask():
             return None
+        question = inquiry.questions[0]
         await asyncio.sleep(self.ask_delay)
         async with self._asking:
+            if question.id in self._left_open:
+                return None
             with self._output.paused():
-                answer = await self._prompt(inquiry, inquiry.questions[0])
+                if self._keyboard and self._keyboard.open():
+                    answer = await self._choose(inquiry, question, self._keyboard)
+                else:
+                    answer = await self._prompt(inquiry, question)
         return [answer] if answer else None
 
     def _can_ask(self) -> bool:
         run = self._run
-        return run is not None and run.interactive and not run.no_input and can_read(self._stdin)
+        return run is not None and run.interactive and not run.no_input and self._has_reader()
+
+    def _has_reader(self) -> bool:
+        # While the process is suspended or in the background, the question waits for its return.
+        return can_read(self._stdin) or self._hidden
+
+    async def _choose(self, inquiry: Inquiry, question: Question, keyboard: Keyboard) -> Answer | None:
+        """Ask with a menu."""
+        from .menu import Menu
+
+        assert self._output is not None
+        self._prompted.add(question.id)
+        glyphs = glyphs_for(self._err)
+        lines = list(question_lines(inquiry, question, glyphs))
+        menu = Menu.of(question)
+        if inquiry.kind == "permission":
+            # What would scroll away must not be approved unseen.
+            width, height = shutil.get_terminal_size()
+            *before, lines = pages_of(lines, width, max(height - len(question.options) - 2, 4))
+            if before:
+                keyboard.close()
+                if not await self._show_pages(before):
+                    return None
+        # What was typed before the question was shown is not an answer to it.
+        discard_typed(self._stdin)
+        keyboard.open()
+        # A command is shown as it is, with all its spaces.
+        wrapped = inquiry.kind != "permission"
+        shown = _PromptOnScreen(self._err, self._output, lines, menu, glyphs, wrapped=wrapped)
+        self._prompt_shown = shown
+        try:
+            shown.begin()
+            menu = await shown.finished
+        except asyncio.CancelledError:
+            # Answered elsewhere: a half-typed line must not reach the next question, or the shell.
+            discard_typed(self._stdin)
+            raise
+        finally:
+            shown.block.remove()
+            self._prompt_shown = None
+        if menu.outcome in ("later", "ended"):
+            self._leave_open(question)
+        return menu.answer
+
+    def _leave_open(self, question: Question) -> None:
+        self._left_open.add(question.id)
+        assert self._output is not None
+        assert self._run is not None
+        text = f"left open; answer it later with: {self._run.command} answer {question.id} CHOICE"
+        self._output.line(Line("question", text, Level.QUIET, "yellow"))
+
+    async def _show_pages(self, pages: Iterable[list[Segments]]) -> bool:
+        """Show pages, each until Enter is pressed; false if input ends."""
+        from .output import print_styled
+
+        for page in pages:
+            print_styled(self._err, [*page, [(MORE, "dim")]])
+            if await self._read() is None:
+                return False
+            # An Enter too many must not decide about what is not shown yet.
+            discard_typed(self._stdin)
+        return True
 
     async def _prompt(self, inquiry: Inquiry, question: Question) -> Answer | None:
+        """Ask with lines of text, on a terminal that cannot redraw them."""
         from .output import print_styled
 
         self._prompted.add(question.id)
-        # What was typed before the question was shown is not an answer to it.
         discard_typed(self._stdin)
         lines = prompt_lines(inquiry, question, glyphs_for(self._err))
         if inquiry.kind == "permission":
             *before, last = pages_of(lines, *shutil.get_terminal_size())
-            for page in before:
-                print_styled(self._err, [*page, [(MORE, "dim")]])
-                if await self._read() is None:
-                    return None
-                # An Enter too many must not decide about what is not shown yet.
-                discard_typed(self._stdin)
+            if not await self._show_pages(before):
+                return None
             lines = iter(last)
         print_styled(self._err, lines)
         while (typed := await self._read()) is not None:
@@ -176,6 +381,63 @@ class TerminalSession:
             discard_typed(self._stdin)
             self._err.write("\n")
             raise
+
+
+class _PromptOnScreen:
+    """A menu on the screen: the question above, which stays, and the options below, which are redrawn."""
+
+    def __init__(
+        self,
+        stream: TextIO,
+        output: LineOutput,
+        question: Sequence[Segments],
+        menu: Menu,
+        glyphs: Mapping[str, str],
+        *,
+        wrapped: bool,
+    ) -> None:
+        from .screen import BottomBlock
+
+        self.block: BottomBlock = BottomBlock(stream, output.console)
+        self.menu = menu
+        self.finished: asyncio.Future[Menu] = asyncio.get_running_loop().create_future()
+        self._stream = stream
+        self._question = question
+        self._glyphs = glyphs
+        self._is_wrapped = wrapped
+
+    def begin(self) -> None:
+        """Print the question, and draw the options below it."""
+        from .output import print_styled
+
+        self.block.forget()
+        width = self.block.size().columns if self._is_wrapped else 0
+        print_styled(self._stream, self._question, width=width)
+        self.draw()
+
+    def draw(self) -> None:
+        """Draw the options and the draft as they are now."""
+        from .menu import render_menu
+
+        size = self.block.size()
+        lines, cursor = render_menu(self.menu, self._glyphs, size.columns, size.rows)
+        self.block.draw(lines, cursor)
+
+    def press(self, keys: Sequence[str]) -> None:
+        """Process keys that were pressed."""
+        if self.finished.done():
+            return
+        for key in keys:
+            self.menu = self.menu.press(key)
+        self.draw()
+        if self.menu.outcome != "open":
+            self.finished.set_result(self.menu)
+
+
+def _end_lines(event: Event) -> list[Line]:
+    outcome, reason = (str(event.data.get(key) or "") for key in ("outcome", "reason"))
+    style = "bold green" if outcome == "done" else "yellow"
+    return [Line("run", f"{outcome}: {reason}".rstrip(": "), Level.QUIET, style)]
 
 
 def _read_roadmap(project: Path) -> tuple[PhaseView, ...]:
