@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
 import logging
 import os
 import sys
@@ -19,8 +18,8 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import click
 
-from gsd_core.errors import CannotNotify, ConfigError, Credentials, GsdError, ProjectError, Untrusted
-from gsd_core.exit_codes import ExitCode, exit_code
+from gsd_core.errors import CannotNotify, ConfigError, Credentials, ProjectError, Untrusted
+from gsd_core.exit_codes import ExitCode
 from gsd_core.hookspecs import (
     Finding,
     RunInfo,
@@ -137,19 +136,6 @@ class RunOptions:
 
 def execute_run(options: RunOptions, loaded: Loaded) -> int:
     """Run, or show what a run would do, and return the exit code."""
-    try:
-        return _execute_run(options, loaded)
-    except GsdError as error:
-        if options.output == "json":
-            hint = with_global_options(error.hint, options.global_options)
-            about = {"kind": type(error).__name__, "message": safe_text(str(error)), "hint": hint}
-            click.echo(
-                json.dumps({"schema_version": SCHEMA_VERSION, "error": about, "exit": exit_code(error)})
-            )
-        raise
-
-
-def _execute_run(options: RunOptions, loaded: Loaded) -> int:
     root = options.root
     new = needs_repository(root)
     if new and options.asked:
