@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from attrs import frozen
@@ -36,6 +37,7 @@ def error_names() -> tuple[str, ...]:
     )
 
 
+@cache
 def messages() -> tuple[Message, ...]:
     """Return every message with a text of its own, sorted by class and text."""
     found: set[Message] = set()

@@ -31,6 +31,9 @@ NOT_PAGES = {"README.md": "index.md", "changelog.d": "project/changelog.md", "LI
 """What is linked and has no page of its own: the page that a link leads to instead."""
 
 _LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
+_LOADED = re.compile(
+    r"<(?:script|img|iframe|link rel=.(?:stylesheet|preload|icon))[^>]*\"(?:https?:)?//[^>]*>"
+)
 _INSIDE = {site: repository for repository, site in OUTSIDE.items()}
 
 
@@ -72,3 +75,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return before + posixpath.relpath(found, posixpath.dirname(site) or ".") + rest
 
     return _LINK.sub(adapted, markdown)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Refuse a page that a browser would have to load something for from another server."""
+    if found := _LOADED.search(output):
+        raise PluginError(f"{page.file.src_uri}: loads something from elsewhere: {found[0]}")
+    return output
