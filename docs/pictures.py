@@ -42,7 +42,6 @@ PICTURES = (
         name="run",
         args=("run", "examples/greeter.md", "--agent", "rehearsal", "-C", "demo", "--yes", "--phases", "1"),
     ),
-    Picture(name="status", args=("status", "-C", "demo")),
 )
 """In the order in which their commands run, in the same folder."""
 
