@@ -37,7 +37,7 @@ _LOADED = re.compile(
 _INSIDE = {site: repository for repository, site in OUTSIDE.items()}
 
 
-class GitHubLists(Extension):
+class GitHubLists(Extension):  # type: ignore[misc]  # Markdown has no types
     """Nested lists need two spaces, as on GitHub, and not four."""
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802
@@ -47,7 +47,7 @@ class GitHubLists(Extension):
 
 def on_config(config: MkDocsConfig) -> None:
     """Add the extension."""
-    config.markdown_extensions.append(GitHubLists())  # type: ignore[arg-type]  # mkdocs passes instances on
+    config.markdown_extensions.append(GitHubLists())
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:

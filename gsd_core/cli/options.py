@@ -25,7 +25,6 @@ from gsd_core.views.status import SCHEMA_VERSION
 from .commands import with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command
-from .output import print_json
 from .plugin_loading import Loaded, loaded_plugins
 
 SettingsClasses: TypeAlias = Sequence[tuple[str, type[Any]]]
@@ -53,6 +52,8 @@ class StartCommand(Command):
             return super().invoke(ctx)
         except GsdError as error:
             if ctx.params.get("output_format") == "json":
+                from .output import print_json  # imports rich, for which `--help` need not wait
+
                 print_json(_error_json(error, global_options_of(ctx)))
             raise
 

@@ -114,7 +114,7 @@ def _command(args: list[str], folder: str, theirs: tuple[int, ...], streams: str
     os.dup2(err, 2)
     os.closerange(3, 256)
     # As Python opens them when it starts.
-    sys.stdin = None if streams == "closed" else _text(0, "r", sys.stdin)  # type: ignore[assignment]
+    sys.stdin = None if streams == "closed" else _text(0, "r", sys.stdin)
     sys.stdout, sys.stderr = _text(1, "w", sys.stdout), _text(2, "w", sys.stderr)
     sys.argv = ["gsd", *args]
     os.chdir(folder)
