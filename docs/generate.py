@@ -6,6 +6,7 @@ A test does the same comparison, so a reference page cannot become outdated.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,7 @@ import attrs
 import click
 
 import gsd_core
+from docs.messages import error_names, messages
 from docs.tables import ACTIVITY, EVENTS, FACTS, OWN_FILES, PLANNING_FILES
 from gsd_core import errors, hookspecs
 from gsd_core.api import PROVISIONAL
@@ -25,12 +27,14 @@ from gsd_core.cli.app import gsd
 from gsd_core.cli.commands import COMMANDS
 from gsd_core.cli.options import classes_of
 from gsd_core.cli.plugin_loading import LOADED, Loaded, load_plugins
-from gsd_core.exit_codes import EXIT_CODE_MEANINGS
+from gsd_core.errors import GsdError
+from gsd_core.exit_codes import EXIT_CODE_MEANINGS, exit_code
 from gsd_core.hook_markers import Stability, mode_of, stability_of
 from gsd_core.journal.schema import SCHEMA, TABLES
 from gsd_core.planning.config_keys import KEYS, Status
 from gsd_core.plugins.discovery import Choice
 from gsd_core.settings import is_required
+from gsd_core.views.schemas import SCHEMAS, file_name, schema_of
 from gsd_plugins.rehearsal.effects import EFFECTS, When
 from gsd_plugins.rehearsal.scenario_file import ScenarioFile
 
@@ -49,10 +53,16 @@ def pages() -> Mapping[str, str]:
         "scenario-files.md": _scenario_files,
         "events.md": _events,
         "errors.md": _errors,
+        "exit-codes.md": _exit_codes,
+        "messages.md": _messages,
+        "json.md": _json,
         "journal.md": _journal,
         "files.md": _files,
     }
-    return {name: "\n".join([*maker()]).rstrip() + "\n" for name, maker in makers.items()}
+    made = {name: "\n".join([*maker()]).rstrip() + "\n" for name, maker in makers.items()}
+    return made | {
+        f"schemas/{file_name(name)}": json.dumps(schema_of(name), indent=2) + "\n" for name in SCHEMAS
+    }
 
 
 def built_in() -> Loaded:
@@ -493,7 +503,7 @@ A command that has done its work has no error, even if its exit code is not 0.
 
 def _errors() -> Iterator[str]:
     yield from _head(
-        "Errors and exit codes",
+        "Errors",
         "Errors are named after what the caller should do about them.",
         "Each has a `hint` with a way to fix it; the command line turns errors into text and exit codes.",
     )
@@ -501,15 +511,87 @@ def _errors() -> Iterator[str]:
     yield f"```text\n{inspect.cleandoc(tree)}\n```"
     yield ""
     yield from JSON_ERRORS
-    yield "## Exit codes"
+    yield "## Codes and messages"
     yield ""
-    yield "| code | meaning |"
-    yield "|---|---|"
-    yield from (f"| {int(code)} | {meaning} |" for code, meaning in EXIT_CODE_MEANINGS.items())
+    yield "[Exit codes](exit-codes.md) has the codes, [messages](messages.md) the texts, and"
+    yield "[troubleshoot](../how-to/troubleshoot.md) what to do."
+
+
+def _exit_codes() -> Iterator[str]:
+    yield from _head(
+        "Exit codes",
+        "These are the exit codes of `gsd run`, `gsd resume` and the commands that do one step.",
+        "Other commands end with 0 if they worked, with 1 if what they checked is not in order "
+        "(`gsd doctor`, `gsd health`, `gsd plugins check`), and with the code of the error otherwise.",
+    )
+    yield "| code | meaning | errors |"
+    yield "|---|---|---|"
+    for code, meaning in EXIT_CODE_MEANINGS.items():
+        kinds = [name for name in error_names() if _exit_code_of(name) == code]
+        yield f"| {int(code)} | {meaning} | {', '.join(f'`{name}`' for name in kinds)} |"
     yield ""
     yield "[What exit code 0 means](../explanation/exit-code-0.md) has the details and the limits."
     yield "If the code is not 0, the last lines of the output say what the run is waiting for."
     yield "`gsd resume` continues any unfinished run."
+    yield ""
+    yield "[Errors](errors.md) has the classes, and [run unattended](../how-to/run-unattended.md) says what a"
+    yield "supervisor does for each code."
+
+
+def _exit_code_of(name: str) -> int:
+    kind: type[GsdError] = getattr(errors, name)
+    return exit_code(kind.__new__(kind))
+
+
+def _messages() -> Iterator[str]:
+    yield from _head(
+        "Messages",
+        "The messages with which `gsd` ends, by the class of the error, each with its hint.",
+        "A `…` stands for a part that differs: a name, a path, the reason that a program gave.",
+        "[Troubleshoot](../how-to/troubleshoot.md) says for each class why it happens and what to do.",
+    )
+    found = messages()
+    for name in error_names():
+        listed = [message for message in found if message.kind == name]
+        if listed:
+            yield f"## {name}"
+            yield ""
+            yield f"{_marked(inspect.getdoc(getattr(errors, name)) or '').splitlines()[0]}"
+            yield f"Exit code {_exit_code_of(name)}; [what to do](../how-to/troubleshoot.md#{name.lower()})."
+            yield ""
+            yield "| message | hint |"
+            yield "|---|---|"
+            yield from (f"| {_code(message.text)} | {_code(message.hint)} |" for message in listed)
+            yield ""
+
+
+def _code(text: str) -> str:
+    """Return *text* as a cell in the font of code; text of that kind may itself contain backticks."""
+    text = _cell(" ".join(text.split()))
+    return f"`` {text} ``" if "`" in text else f"`{text}`" if text else ""
+
+
+def _json() -> Iterator[str]:
+    yield from _head(
+        "JSON output",
+        "What commands print with `--json`, `--output-format json` and `--output-format stream-json`, as "
+        "JSON Schema (draft 2020-12).",
+        "`gsd schema COMMAND` prints the same.",
+    )
+    yield "- Standard output has one object; with `gsd log --json` and `stream-json`, one on each line."
+    yield "- `schema_version` is increased when a field is removed or changes its meaning."
+    yield "- New fields may be added at any time: ignore those that you do not know."
+    yield "- Secrets are redacted, and everything but ASCII is escaped."
+    yield "- An error is a message on standard error and an exit code; only `--output-format json` prints an "
+    yield "  object with `error` as well."
+    yield ""
+    yield "| schema | of | fields |"
+    yield "|---|---|---|"
+    for name in SCHEMAS:
+        schema = schema_of(name)
+        names = [*schema["required"], *(f for one in schema.get("anyOf", ()) for f in one["required"])]
+        fields = ", ".join(f"`{field}`" for field in dict.fromkeys(names))
+        yield f"| [{name}](schemas/{file_name(name)}) | `{schema['title']}` | {fields} |"
 
 
 def _files() -> Iterator[str]:
@@ -599,8 +681,8 @@ def main() -> int:
     if "--check" in sys.argv[1:]:
         sys.stderr.writelines(f"outdated: docs/reference/{name}\n" for name in stale)
         return 1 if stale else 0
-    FOLDER.mkdir(exist_ok=True)
     for name in stale:
+        (FOLDER / name).parent.mkdir(exist_ok=True)
         (FOLDER / name).write_text(made[name], encoding="utf-8")
     return 0
 

@@ -92,6 +92,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
             "completion", "Print the script that completes commands and options in SHELL."
         ),
         "help": CommandEntry("topics", "Show the help of a command, or of a topic: environment, exit-codes."),
+        "schema": CommandEntry("schema", "Print the JSON Schema of what COMMAND prints with --json."),
         "version": CommandEntry("version", "Show the versions of gsd, Python, git and the libraries."),
         "bug-report": CommandEntry(
             "bug_report",

@@ -5,6 +5,8 @@ rich would draw boxes, but importing it takes longer than everything else that `
 
 from __future__ import annotations
 
+import os
+
 import click
 
 MAX_WIDTH = 100
@@ -16,11 +18,16 @@ class HelpFormatter(click.HelpFormatter):
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
         """Write the line with the command's arguments."""
-        super().write_usage(prog, args, click.style(prefix or "Usage:", bold=True) + " ")
+        super().write_usage(prog, args, _bold(prefix or "Usage:") + " ")
 
     def write_heading(self, heading: str) -> None:
         """Write a heading."""
-        self.write(f"{'':>{self.current_indent}}{click.style(f'{heading}:', bold=True)}\n")
+        self.write(f"{'':>{self.current_indent}}{_bold(f'{heading}:')}\n")
+
+
+def _bold(text: str) -> str:
+    """Return *text* in bold, unless the terminal says that it has no such thing."""
+    return text if os.environ.get("TERM") == "dumb" else click.style(text, bold=True)
 
 
 class HelpContext(click.Context):

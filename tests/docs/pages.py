@@ -9,7 +9,14 @@ from attrs import frozen
 
 from tests.package.source import ROOT
 
-WRITTEN = ("README.md", "CONTRIBUTING.md", "docs/tutorial", "docs/how-to", "docs/explanation")
+WRITTEN = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/index.md",
+    "docs/tutorial",
+    "docs/how-to",
+    "docs/explanation",
+)
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 
 

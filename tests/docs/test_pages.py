@@ -10,11 +10,15 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
+from ruamel.yaml import YAML
 
-from docs import generate
+from docs import generate, site_hooks
+from docs.messages import VARIES, error_names, messages
 from gsd_core import Gap, PhaseView
 from gsd_core.cli.app import gsd
 from gsd_core.cli.options import classes_of
@@ -54,7 +58,7 @@ def test_the_reference_shows_examples_that_compile() -> None:
         compile(example, "hooks.md", "exec")
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/how-to/write-a-gap-detector.md"])
+@pytest.mark.parametrize("page", ["docs/how-to/write-a-gap-detector.md"])
 def test_the_license_detector_finds_its_gap_as_one_file_in_a_project(page: str, tmp_path: Path) -> None:
     shown = [block.text for block in blocks("python") if block.page == page]
     [text] = [text for text in shown if "def license_is_there(phase)" in text]
@@ -144,10 +148,49 @@ def test_the_readme_has_two_commands_on_its_first_screen() -> None:
     assert "pytest" in lines[commands[1]]
 
 
-def test_the_readme_has_the_exit_codes_of_the_reference() -> None:
-    rows = re.findall(r"^\| (\d+) \| (.*) \|$", (ROOT / "README.md").read_text("utf-8"), re.M)
+def test_the_reference_has_every_exit_code() -> None:
+    rows = re.findall(r"^\| (\d+) \| (.*) \| .* \|$", generate.pages()["exit-codes.md"], re.M)
 
     assert {int(code): meaning for code, meaning in rows} == EXIT_CODE_MEANINGS
+
+
+def test_every_class_of_errors_has_a_section_that_says_what_to_do() -> None:
+    page = (ROOT / "docs" / "how-to" / "troubleshoot.md").read_text("utf-8")
+    sections = dict(re.findall(r"^### (\w+)\n\n(.*?)(?=^##|\Z)", page, re.M | re.S))
+
+    assert set(sections) == set(error_names())
+    assert all(text.strip() for text in sections.values())
+
+
+def test_the_reference_has_the_message_of_an_error_that_the_command_line_shows(tmp_path: Path) -> None:
+    shown = CliRunner().invoke(gsd, ["plans", "1", "-C", str(tmp_path / "absent")], prog_name="gsd")
+    texts = [message.text for message in messages()]
+    error = shown.stderr.splitlines()[0].removeprefix("error: ")
+
+    assert any(re.fullmatch(re.escape(text).replace(VARIES, ".*"), error) for text in texts), error
+    assert len(texts) > 100
+
+
+def test_the_site_has_every_page_in_its_navigation_and_each_once() -> None:
+    config = YAML(typ="rt").load((ROOT / "mkdocs.yml").read_text("utf-8"))  # pyright: ignore[reportUnknownMemberType]
+    listed = [*pages_in(config["nav"])]
+    written = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+
+    assert [*config["nav"][0]] == ["Home"]
+    assert [title for part in config["nav"][1:] for title in part] == PARTS
+    assert sorted(listed) == sorted(written | set(site_hooks.OUTSIDE.values()))
+
+
+PARTS = ["Tutorial", "How-to guides", "Reference", "Explanation"]
+
+
+def pages_in(nav: Any) -> Iterator[str]:
+    if isinstance(nav, str):
+        yield nav
+    elif isinstance(nav, dict):
+        yield from (page for part in nav.values() for page in pages_in(part))
+    else:
+        yield from (page for part in nav for page in pages_in(part))
 
 
 @pytest.mark.parametrize(

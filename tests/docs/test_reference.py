@@ -38,7 +38,9 @@ def test_a_page_matches_the_code(name: str) -> None:
 
 
 def test_there_is_no_other_page() -> None:
-    assert {path.name for path in generate.FOLDER.glob("*.md")} == set(PAGES)
+    written = {path for path in generate.FOLDER.rglob("*") if path.is_file()}
+
+    assert {path.relative_to(generate.FOLDER).as_posix() for path in written} == set(PAGES)
 
 
 @pytest.mark.parametrize("name", HOOKS)
