@@ -63,6 +63,10 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
             "cost",
             "Show the cost of the last run: dollars, tokens and agent calls, and what is left of the budget.",
         ),
+        "report": CommandEntry(
+            "report",
+            "Write a report about the last run: one HTML file without scripts that loads nothing.",
+        ),
         "phases": CommandEntry("phases", "List the phases of the current milestone."),
         "plans": CommandEntry("plans", "List the plans of PHASE."),
         "gaps": CommandEntry("gaps", "Show the gaps of PHASE."),
