@@ -43,6 +43,14 @@ def text(value: str) -> Html:
     return el("bdi", value)
 
 
+def prose(value: str) -> Html:
+    """Return *value* like :func:`text`, with what is between backticks as code."""
+    parts = value.split("`")
+    if len(parts) % 2 == 0:
+        return text(value)
+    return el("bdi", [el("code", part) if at % 2 else part for at, part in enumerate(parts)])
+
+
 def style(sheet: str) -> Html:
     """Return a style sheet of our own, unchanged, because a hash of it is in the page's policy."""
     if "</" in sheet:

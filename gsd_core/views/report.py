@@ -18,7 +18,7 @@ from gsd_core.sanitize import safe_text
 
 from .amounts import cost_text, counted, dollars_text, duration_text, tokens_of
 from .cost import Costs
-from .markup import Html, el, join, style, text
+from .markup import Html, el, join, prose, style, text
 from .phases import PhaseRow, phase_rows
 from .story import answered_by, step_words
 from .summary import Decision, RunSummary, StepDone
@@ -130,7 +130,8 @@ def _header(report: Report, title: str) -> Html:
 
 def _tiles(report: Report) -> Html:
     summary, rows = report.summary, phase_rows(report.state)
-    verified = sum(row.status == "Complete" for row in report.rows)
+    wanted = [row for row in report.rows if not _is_later(row)]
+    verified = sum(row.status == "Complete" for row in wanted)
     done = report.status == "done"
     outcome = f"exit code {report.state.exit}" if report.state.closed else ""
     finished = sum(row.status == "completed" for row in rows)
@@ -139,7 +140,7 @@ def _tiles(report: Report) -> Html:
     tiles = [
         ("State", _badge("✓" if done else "●", report.status, "good" if done else "warn"), outcome),
         ("Phases complete", f"{finished} of {len(rows)}", ""),
-        ("Requirements verified", f"{verified} of {len(report.rows)}", ""),
+        ("Requirements verified", f"{verified} of {len(wanted)}", ""),
         ("Time worked", duration_text(summary.worked), _elapsed(summary)),
         ("Cost", _amount(summary.costs), counted(tokens_of(summary.costs.usage), "token")),
         ("Commits", str(len(summary.commits)), ""),
@@ -200,19 +201,20 @@ def _matrix(report: Report) -> Section | None:
     for row in report.rows:
         statements = [words[name] for name in row.requirement.statements if name in words]
         sign, color = _VERDICTS.get(row.status, ("·", "quiet"))
+        verdict = f"later ({row.requirement.version})" if _is_later(row) else row.status
         rows.append(
             el(
                 "tr",
-                el("th", el("code", row.requirement.id), " ", text(row.requirement.text), scope="row"),
+                el("th", el("code", row.requirement.id), " ", prose(row.requirement.text), scope="row"),
                 _cell(heads[1], _list(el("q", text(one.text)) for one in statements)),
                 _cell(heads[2], join([el("code", plan) for plan in row.plans])),
                 _cell(heads[3], join([_commit_link(sha, shown) for sha in row.commits])),
                 _cell(heads[4], _list(_check(check.command, check.result) for check in row.checks)),
-                _cell(heads[5], _list(_evidence(one) for one in row.evidence)),
+                _cell(heads[5], _list(_evidence(names, one) for names, one in _merged(row.evidence))),
                 _cell(
                     heads[6],
-                    _badge(sign, row.status, color),
-                    el("p", text(row.reason), class_="small") if row.reason else "",
+                    _badge(sign, verdict, color),
+                    el("p", prose(row.reason), class_="small") if row.reason else "",
                 ),
             )
         )
@@ -223,6 +225,11 @@ def _matrix(report: Report) -> Section | None:
         class_="matrix",
     )
     return "evidence", "Evidence", [el("div", table, class_="scroll")]
+
+
+def _is_later(row: Trace) -> bool:
+    """Whether the requirement is for a later version, so that no phase has to deliver it."""
+    return not row.requirement.version.startswith("v1") and not row.phase
 
 
 def _cell(label: str, *content: Html | str | list[str | Html]) -> Html:
@@ -241,11 +248,20 @@ def _check(command: str, result: RecordedResult | None) -> Html:
     return el("span", el("span", sign, class_=color), " ", el("code", command), text(outcome))
 
 
-def _evidence(one: RecordedResult) -> Html:
+def _merged(evidence: Sequence[RecordedResult]) -> list[tuple[list[str], RecordedResult]]:
+    """Return each proof once, with all that it proves: a verifier often cites the same lines again."""
+    found: dict[tuple[str, str], tuple[list[str], RecordedResult]] = {}
+    for one in evidence:
+        names, _ = found.setdefault((one.status, one.proof), ([], one))
+        names.append(one.about)
+    return list(found.values())
+
+
+def _evidence(names: Sequence[str], one: RecordedResult) -> Html:
     sign, color = _EVIDENCE.get(one.status, ("✗", "bad"))
     word = "" if one.status == "holds" else f" ({one.status})"
-    about = el("code", one.about)
-    return el("span", el("span", sign, class_=color), " ", about, word, " ", text(one.proof), class_="small")
+    about = join([el("code", name) for name in names])
+    return el("span", el("span", sign, class_=color), " ", about, word, " ", prose(one.proof), class_="small")
 
 
 def _commit_link(sha: str, shown: set[str]) -> Html:
@@ -267,7 +283,7 @@ def _phases(report: Report) -> Section | None:
             el(
                 "div",
                 el("h3", f"{row.number}  ", text(row.name), " ", _badge(sign, status, color)),
-                el("p", text(goals.get(row.number, "")), class_="quiet") if goals.get(row.number) else "",
+                el("p", prose(goals.get(row.number, "")), class_="quiet") if goals.get(row.number) else "",
                 el("p", text(_phase_figures(row, steps)), class_="small"),
                 _list(_plan(plan.id, plan.name, bool(plan.summary)) for plan in _plans(report, row.number)),
                 class_="card",
@@ -435,7 +451,7 @@ def _gaps(report: Report) -> Section | None:
             el(
                 "div",
                 el("h3", text(gap.truth), " ", badge),
-                el("p", text(gap.reason)),
+                el("p", prose(gap.reason)),
                 el("p", text(when), class_="quiet small"),
                 class_="card",
             )
