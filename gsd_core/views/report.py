@@ -137,7 +137,7 @@ def _tiles(report: Report) -> Html:
     finished = sum(row.status == "completed" for row in rows)
     assumed = len(summary.assumed)
     answers = sum(one.answer is not None for one in summary.decisions)
-    tiles = [
+    tiles: list[tuple[str, str | Html, str]] = [
         ("State", _badge("✓" if done else "●", report.status, "good" if done else "warn"), outcome),
         ("Phases complete", f"{finished} of {len(rows)}", ""),
         ("Requirements verified", f"{verified} of {len(wanted)}", ""),
@@ -341,8 +341,9 @@ def _costs(report: Report) -> Section | None:
         return None
     paid = bool(report.summary.costs.usage.dollars)
     largest = max((_weight(step, paid) for step in steps), default=Decimal(0))
-    heads = (("Step", ""), ("Time", "number"), ("Calls", "number wide"), ("Tokens", "number wide"))
-    heads = (*heads, ("Cost", "number"), ("Share of the cost" if paid else "Share of the time", ""))
+    share = "Share of the cost" if paid else "Share of the time"
+    heads = [("Step", ""), ("Time", "number"), ("Calls", "number wide"), ("Tokens", "number wide")]
+    heads += [("Cost", "number"), (share, "")]
     rows: list[Html] = []
     for phase in dict.fromkeys(step.phase for step in steps):
         of_phase = [step for step in steps if step.phase == phase]

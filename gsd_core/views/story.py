@@ -378,7 +378,8 @@ def answered_by(answer: Data) -> str:
         case "file":
             return f"from {by or 'an answer file'}"
         case _:
-            return " through ".join(filter(None, [by or "a person", via]))
+            # The inbox is where `gsd answer` puts them.
+            return " through ".join(filter(None, [by or "a person", "gsd answer" if via == "inbox" else via]))
 
 
 _WORDS = {

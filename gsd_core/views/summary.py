@@ -231,7 +231,7 @@ def _note_gaps(gaps: dict[tuple[str, str], GapFound], fact: Fact) -> None:
     for (of, truth), gap in gaps.items():
         if of == phase and truth not in now and not gap.closed_in:
             gaps[of, truth] = attrs.evolve(gap, closed_in=fact.step)
-    for truth, gap in now.items():
+    for truth, data in now.items():
         known = gaps.get((phase, truth))
         gaps[phase, truth] = (
             attrs.evolve(known, closed_in="")
@@ -239,8 +239,8 @@ def _note_gaps(gaps: dict[tuple[str, str], GapFound], fact: Fact) -> None:
             else GapFound(
                 phase=phase,
                 truth=truth,
-                reason=str(gap.get("reason") or ""),
-                found_by=str(gap.get("found_by") or ""),
+                reason=str(data.get("reason") or ""),
+                found_by=str(data.get("found_by") or ""),
                 found_in=fact.step,
                 at=fact.at,
             )

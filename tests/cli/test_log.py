@@ -11,6 +11,7 @@ import subprocess
 import sys
 import termios
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,12 @@ def worked(bench: Bench) -> Bench:
     bench.fact("agent.opened", STEP, key="execute", role="executor", model="opus")
     bench.fact("agent.activity", STEP, key="execute", kind="tool", tool="mcp__gsd__task_done", text="task 1")
     check = {"command": "pytest -q", "exit": 0}
-    about = {"task": "02-02/1", "name": "Store notes", "commit": "abcdef0123456", "paths": ["a.py", "b.py"]}
+    about: dict[str, Any] = {
+        "task": "02-02/1",
+        "name": "Store notes",
+        "commit": "abcdef0123456",
+        "paths": ["a.py", "b.py"],
+    }
     bench.fact("task.committed", STEP, **about, check=check)
     bench.ask()
     chosen = {"chosen": ["SQLite"], "how": "policy", "by": "--yes", "via": "yolo"}
