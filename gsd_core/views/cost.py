@@ -58,8 +58,8 @@ def calls_of(facts: Iterable[Fact], structure: Structure) -> tuple[AgentCall, ..
         if fact.kind == "agent.opened":
             asked[place] = str(fact.data.get("model") or "")
         elif fact.kind == "agent.closed":
-            value: Any = fact.data.get("value")
-            named = str(value.get("model") or "") if isinstance(value, Mapping) else ""
+            value: Mapping[str, Any] = fact.data.get("value") or {}
+            named = str(value.get("model") or "")
             used = fact.data.get("usage")
             found.append(
                 AgentCall(

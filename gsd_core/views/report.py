@@ -70,7 +70,7 @@ class Report:
 
 def render_report(report: Report) -> str:
     """Return the page as text."""
-    sheet = files(__package__).joinpath("report.css").read_text("utf-8")
+    sheet = files("gsd_core.views").joinpath("report.css").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     title = report.planning.name or report.state.idea_name or "gsd"
@@ -402,7 +402,7 @@ def _bar(value: Decimal, largest: Decimal) -> Html:
 
 
 def _cost_remark(costs: Costs) -> Html | None:
-    parts = []
+    parts: list[str] = []
     if costs.estimated and costs.usage.dollars:
         parts.append(f"{counted(costs.estimated, 'call')} estimated from tokens and list prices.")
     if costs.unknown:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import attrs
 
@@ -88,6 +88,9 @@ class _Told:
     kind: Kind | None = None
 
 
+_Handler: TypeAlias = "Callable[[Narrator, Record], _Told | None]"
+
+
 @attrs.define
 class Narrator:
     """Turns records into entries; *usage* reads the usage of an agent call from its record."""
@@ -105,7 +108,7 @@ class Narrator:
 
         That includes records of other versions that cannot be understood.
         """
-        handler = _HANDLERS.get(record.kind)
+        handler = self._handlers.get(record.kind)
         if handler is None:
             return None
         try:
@@ -231,9 +234,11 @@ class Narrator:
 
     def _agent_closed(self, record: Record) -> _Told:
         data = record.data
-        began, opened = self._calls.pop((record.step, str(data["key"])), (None, {}))
-        value: Any = data.get("value")
-        model = (value.get("model") if isinstance(value, Mapping) else "") or opened.get("model") or ""
+        call = self._calls.pop((record.step, str(data["key"])), None)
+        began = call[0] if call else None
+        opened: Data = call[1] if call else {}
+        value: Data = data.get("value") or {}
+        model = value.get("model") or opened.get("model") or ""
         used = self.usage(data["usage"]) if data.get("usage") else Usage()
         self._spent[record.step] = self._spent.get(record.step, Usage()) + used
         about = [str(model)] if model else []
@@ -281,8 +286,10 @@ class Narrator:
     # Gaps, failures, changes
 
     def _result(self, record: Record) -> _Told | None:
-        outcome: Data = (record.data.get("result") or {}).get("outcome") or {}
-        gaps: Sequence[Data] = (outcome.get("report") or {}).get("gaps") or ()
+        result: Data = record.data.get("result") or {}
+        outcome: Data = result.get("outcome") or {}
+        report: Data = outcome.get("report") or {}
+        gaps: Sequence[Data] = report.get("gaps") or ()
         if not gaps:
             return None
         listed = [f"- {gap.get('truth')}: {gap.get('reason')}" for gap in gaps[:MAX_LISTED]]
@@ -345,6 +352,42 @@ class Narrator:
         parts = [f"notification ({about})", f"sent to {_listed(sent)}" if sent else ""]
         parts += [f"did not reach {_listed(failed)}" if failed else ""]
         return _Told(text=" ".join(filter(None, parts)), sign="failed" if failed else "note")
+
+    _handlers: ClassVar[Mapping[str, _Handler]] = {
+        "run.started": _run_started,
+        "run.opened": _run_opened,
+        "run.closed": _run_closed,
+        "recovered": _recovered,
+        "control.asked": _control,
+        "branch.switched": _branch,
+        "attempt.started": _attempt,
+        "attempt.failed": _error,
+        "attempt.lost": _lost,
+        "step.asked": lambda _, record: _Told(text=f"asked for: {record.data['text']}"),
+        "step.result": _result,
+        "step.completed": _completed,
+        "step.failed": _error,
+        "step.skipped": _skipped,
+        "landing.failed": _landing,
+        "timer.set": _timer,
+        "task.committed": _task,
+        "task.deferred": _deferred,
+        "check.replaced": _check_replaced,
+        "agent.opened": _agent_opened,
+        "agent.closed": _agent_closed,
+        "agent.activity": _activity,
+        "question.asked": _asked,
+        "question.answered": _answered,
+        "answer.refused": _refused,
+        "plugin.failed": _plugin,
+        "files.kept": _kept,
+        "files.left": _left,
+        "guard.found": _guard,
+        "plan.edited": lambda _, record: _Told(text=f"plan {record.data['plan']} was edited by hand"),
+        "phase.added": _phase_added,
+        "todo.edited": _todo,
+        "notice.sent": _notice,
+    }
 
 
 def kind_of(record: Record) -> Kind:
@@ -412,42 +455,3 @@ def _names(names: str | Sequence[str] | None) -> str:
 def _listed(names: Sequence[str]) -> str:
     more = [f"and {len(names) - MAX_LISTED} more"] if len(names) > MAX_LISTED else []
     return ", ".join([*map(str, names[:MAX_LISTED]), *more])
-
-
-_Handler: TypeAlias = Callable[[Narrator, Record], _Told | None]
-
-_HANDLERS: Mapping[str, _Handler] = {
-    "run.started": Narrator._run_started,
-    "run.opened": Narrator._run_opened,
-    "run.closed": Narrator._run_closed,
-    "recovered": Narrator._recovered,
-    "control.asked": Narrator._control,
-    "branch.switched": Narrator._branch,
-    "attempt.started": Narrator._attempt,
-    "attempt.failed": Narrator._error,
-    "attempt.lost": Narrator._lost,
-    "step.asked": lambda _, record: _Told(text=f"asked for: {record.data['text']}"),
-    "step.result": Narrator._result,
-    "step.completed": Narrator._completed,
-    "step.failed": Narrator._error,
-    "step.skipped": Narrator._skipped,
-    "landing.failed": Narrator._landing,
-    "timer.set": Narrator._timer,
-    "task.committed": Narrator._task,
-    "task.deferred": Narrator._deferred,
-    "check.replaced": Narrator._check_replaced,
-    "agent.opened": Narrator._agent_opened,
-    "agent.closed": Narrator._agent_closed,
-    "agent.activity": Narrator._activity,
-    "question.asked": Narrator._asked,
-    "question.answered": Narrator._answered,
-    "answer.refused": Narrator._refused,
-    "plugin.failed": Narrator._plugin,
-    "files.kept": Narrator._kept,
-    "files.left": Narrator._left,
-    "guard.found": Narrator._guard,
-    "plan.edited": lambda _, record: _Told(text=f"plan {record.data['plan']} was edited by hand"),
-    "phase.added": Narrator._phase_added,
-    "todo.edited": Narrator._todo,
-    "notice.sent": Narrator._notice,
-}
