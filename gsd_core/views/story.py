@@ -88,7 +88,8 @@ class _Told:
     kind: Kind | None = None
 
 
-_Handler: TypeAlias = "Callable[[Narrator, Record], _Told | None]"
+_Handler: TypeAlias = Callable[[Any, Record], _Told | None]
+"""A method of the narrator; not typed as one, because the table of them is inside its class."""
 
 
 @attrs.define
