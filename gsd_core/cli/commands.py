@@ -62,7 +62,15 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
             "progress",
             "Show where the project stands: phases, recent work, decisions, blockers, todos, what is next.",
         ),
-        "log": CommandEntry("log", "Show what was done, one line per record of the journal."),
+        "log": CommandEntry("log", "Show what was done, step by step."),
+        "cost": CommandEntry(
+            "cost",
+            "Show the cost of the last run: dollars, tokens and agent calls, and what is left of the budget.",
+        ),
+        "report": CommandEntry(
+            "report",
+            "Write a report about the last run: one HTML file without scripts that loads nothing.",
+        ),
         "phases": CommandEntry("phases", "List the phases of the current milestone."),
         "plans": CommandEntry("plans", "List the plans of PHASE."),
         "gaps": CommandEntry("gaps", "Show the gaps of PHASE."),
@@ -108,7 +116,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
 
 LOAD_PLUGINS = (
     *("run", "resume", "discuss", "plan", "execute", "verify", "debug", "quick", "map", "exec"),
-    *("status", "next", "progress", "questions", "pause", "watch"),
+    *("status", "next", "progress", "questions", "pause", "watch", "cost"),
     *("gaps", "doctor", "settings", "bug-report", "trust", "plugins", "milestone"),
 )
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""

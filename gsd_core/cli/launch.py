@@ -89,6 +89,7 @@ from .project_trust import (
     require_sandbox,
 )
 from .rehearsals import HINT, why_not_here
+from .run_end import read_finished, show_details
 from .single_steps import EXEC
 from .step_results import result_lines
 from .streams import background_output
@@ -218,7 +219,7 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
         if options.output == "text":
             for line in _results(root, end, options.asked):
                 click.echo(safe_text(line), err=True)
-        _show_end(end, options, _answers(root, end, options.asked))
+        _show_end(end, options, settings, _answers(root, end, options.asked))
     return end.exit
 
 
@@ -552,7 +553,7 @@ def _results(root: Path, end: RunEnd, asked: Mapping[str, str]) -> list[str]:
     return found
 
 
-def _show_end(end: RunEnd, options: RunOptions, answers: Mapping[str, str]) -> None:
+def _show_end(end: RunEnd, options: RunOptions, settings: Settings, answers: Mapping[str, str]) -> None:
     """Print the agents' answers, and how the run ended; ``stream-json`` has said so in its last event."""
     if options.output == "text" and end.exit == 0:
         for step, text in answers.items():
@@ -574,6 +575,10 @@ def _show_end(end: RunEnd, options: RunOptions, answers: Mapping[str, str]) -> N
             }
         )
     elif options.output == "text":
+        # A step that was asked for alone has only questions to add.
+        finished = read_finished(options.global_options) if not options.asked or end.exit else None
+        if finished:
+            show_details(finished, end, options.global_options, value_of(settings, "--max-budget-usd"))
         cost = f", ${end.dollars}" if end.dollars else ""
         reason = one_line(with_notes(one_line(end.reason, MAX_REASON), end.notes), 2 * MAX_REASON)
         reason = with_global_options(reason, options.global_options)

@@ -1,69 +1,317 @@
-"""``gsd log``: shows what was done, record by record."""
+"""``gsd log``: shows what was done, step by step."""
 
 from __future__ import annotations
 
 import json
+import sys
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import date, datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, TypeVar
 
+import attrs
 import click
+from rich.console import Console
+from rich.text import Text
+
+from gsd_core.errors import UserError
+from gsd_core.sanitize import one_line
 
 from .global_options import global_options, global_options_of
 from .help import Command
-from .output import json_flag, print_line
+from .output import ASCII_SIGNS, OutputConsole, can_show, console, json_flag, styled
+from .pager import paged
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gsd_core.journal.schema import Record
+    from gsd_core.views.story import Entry
+
+T = TypeVar("T")
 
 POLL_SECONDS = 0.25
+MAX_TEXT = 2000
+NARROW = 60
+"""Below this width, times have no seconds."""
+KINDS = (
+    *("run", "step", "task", "question", "gap", "failure", "agent", "activity", "notification", "change"),
+    "other",
+)
+SIGNS = {"done": "✓", "failed": "✗", "question": "?", "answer": "→", "wait": "…", "note": "·"}
+MORE_ASCII = {**ASCII_SIGNS, ord("→"): "=", ord("…"): "~"}
+STYLES = {
+    "done": "green",
+    "failed": "red",
+    "question": "bold",
+    "answer": "cyan",
+    "wait": "yellow",
+    "note": "",
+}
+
+
+@attrs.frozen(kw_only=True)
+class _Filter:
+    """What to show: each field that is not empty limits it."""
+
+    after: int = 0
+    since: datetime | None = None
+    phase: str = ""
+    step: str = ""
+    kinds: tuple[str, ...] = ()
+
+    def accepts(self, record: Record, kind: str) -> bool:
+        """Whether to show *record*; *kind* is what it is called among :data:`KINDS`."""
+        from gsd_core.views.status import phase_of
+
+        return (
+            record.seq > self.after
+            and (self.since is None or record.at >= self.since)
+            and (not self.phase or phase_of(record.step) == self.phase)
+            and (not self.step or _is_part(record.step, self.step))
+            and (not self.kinds or kind in self.kinds)
+        )
 
 
 @click.command("log", cls=Command)
 @global_options
-@click.option("--follow", "-f", is_flag=True, help="keep printing new records until the run ends")
+@click.option("--follow", "-f", is_flag=True, help="keep printing what is new until the run ends")
+@click.option("--phase", default="", metavar="PHASE", help="only this phase")
+@click.option(
+    "--step", default="", metavar="STEP", help="only this step, such as 1/plan, or these, such as verify"
+)
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="only these (repeatable)")
+@click.option(
+    "--since", default="", metavar="TIME", help="only what is newer than TIME, or a duration like 10m"
+)
 @click.option(
     "--after", type=click.IntRange(min=0), default=0, metavar="N", help="only records after number N"
 )
-@click.option("--since", default="", metavar="TIME", help="only records since TIME, or a duration like 10m")
+@click.option(
+    "-n", "count", type=click.IntRange(min=0), default=None, metavar="N", help="only the last N entries"
+)
+@click.option("--no-pager", is_flag=True, help="print everything at once, without a pager")
 @json_flag
 @click.pass_context
-def command(ctx: click.Context, follow: bool, after: int, since: str, as_json: bool) -> None:
-    """Show what was done, one line per record of the journal.
+def command(
+    ctx: click.Context,
+    follow: bool,
+    phase: str,
+    step: str,
+    kinds: tuple[str, ...],
+    since: str,
+    after: int,
+    count: int | None,
+    no_pager: bool,
+    as_json: bool,
+) -> None:
+    """Show what was done, step by step.
 
-    The journal contains all runs of the project. With --json each line is a JSON object. Each record has a
-    number, which you can pass to --after.
+    The log contains all runs of the project. At a terminal it is shown with a pager: GSD_PAGER, PAGER, or
+    less. What agents did in detail is shown only with --kind activity. With --json each line is a JSON
+    object, one for each record of the journal; records have numbers, which you can pass to --after.
     """
-    from gsd_core.sanitize import redact_data
-    from gsd_core.views.log import log_json, log_line, parse_since
+    from gsd_core.model.ids import normal_phase
+    from gsd_core.views.log import parse_since
 
     from .project import now, project_root
 
-    begin = parse_since(since, now()) if since else None
-    root = project_root(global_options_of(ctx))
-    for record in _follow(root, after) if follow else _records(root, after):
-        if begin is None or record.at >= begin:
-            click.echo(json.dumps(redact_data(log_json(record)))) if as_json else print_line(log_line(record))
+    wanted = _Filter(
+        after=after,
+        since=parse_since(since, now()) if since else None,
+        phase=normal_phase(phase),
+        step=_checked_step(step),
+        kinds=kinds,
+    )
+    journal = _Journal(root=project_root(global_options_of(ctx)), follow=follow, count=count)
+    with suppress(KeyboardInterrupt):
+        if as_json:
+            _print_json(journal, wanted)
+            return
+        with paged(wanted=not (no_pager or follow)) as stream:
+            _print_text(journal, wanted, _Printer(stream_console(stream)))
 
 
-def _records(root: Path, after: int) -> Iterator[Record]:
-    from .project import open_journal
+def stream_console(stream: IO[str]) -> Console:
+    """Return a console for stdout, or for the *stream* of a pager that shows it."""
+    own = console()
+    if stream is sys.stdout:
+        return own
+    width, colors = own.width, not own.no_color and own.is_terminal
+    return OutputConsole(
+        file=stream,
+        width=width,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        no_color=not colors,
+        force_terminal=True,
+        color_system="auto" if colors else None,
+    )
 
-    with open_journal(root) as journal:
-        yield from journal.events(after=after)
+
+def _is_part(step: str, wanted: str) -> bool:
+    """Whether *step* is *wanted* or below it, or of the kind *wanted*."""
+    from gsd_core.model.ids import StepId
+
+    with suppress(ValueError):
+        if StepId.parse(step).kind == wanted:
+            return True
+    return step == wanted or step.startswith(f"{wanted}/")
 
 
-def _follow(root: Path, after: int) -> Iterator[Record]:
-    """Yield the records that exist, then new ones until a run ends: the active one, or the next."""
-    for record in _records(root, after):
-        after = record.seq
-        yield record
-    while True:
-        for record in _records(root, after):
+def _checked_step(step: str) -> str:
+    from gsd_core.model.ids import StepId
+
+    if step:
+        try:
+            StepId.parse(step)
+        except ValueError as error:
+            hint = "name a step like 1/plan, 1/execute/01-02 or init, or a kind of steps like verify"
+            raise UserError(f"not a step: {step!r}", hint=hint) from error
+    return step
+
+
+def _print_json(journal: _Journal, wanted: _Filter) -> None:
+    from gsd_core.sanitize import redact_data
+    from gsd_core.views.log import log_json
+    from gsd_core.views.story import kind_of
+
+    def choose(record: Record) -> Record | None:
+        return record if wanted.accepts(record, kind_of(record)) else None
+
+    def show(record: Record) -> None:
+        click.echo(json.dumps(redact_data(log_json(record))))
+
+    journal.read(choose, show, after=wanted.after)
+
+
+def _print_text(journal: _Journal, wanted: _Filter, printer: _Printer) -> None:
+    from gsd_core.journal.codec import structure
+    from gsd_core.model.usage import Usage
+    from gsd_core.views.story import Narrator
+
+    narrator = Narrator(lambda data: structure(data, Usage))
+    # Details are shown on request: there are many more of them than of everything else.
+    detailed = "activity" in wanted.kinds
+
+    def choose(record: Record) -> Entry | None:
+        # All records, because an entry may need what came before the first one that is shown.
+        entry = narrator.entry(record)
+        return entry if entry and wanted.accepts(record, entry.kind) else None
+
+    journal.read(choose, printer.show, facts_only=not detailed)
+
+
+@attrs.frozen(kw_only=True)
+class _Journal:
+    """The project's journal; *count* limits what is shown of what exists, *follow* continues after that."""
+
+    root: Path
+    follow: bool
+    count: int | None
+
+    def read(
+        self,
+        choose: Callable[[Record], T | None],
+        show: Callable[[T], None],
+        *,
+        after: int = 0,
+        facts_only: bool = False,
+    ) -> None:
+        """Show what *choose* makes of the records after number *after*."""
+        last: deque[T] = deque(maxlen=self.count)
+        for record in self._records(after, facts_only):
             after = record.seq
-            yield record
-            if record.kind == "run.closed":
-                return
-        time.sleep(POLL_SECONDS)
+            item = choose(record)
+            if item is not None and self.count is None:
+                show(item)
+            elif item is not None:
+                last.append(item)
+        for item in last:
+            show(item)
+        while self.follow:
+            for record in self._records(after, facts_only):
+                after = record.seq
+                if (item := choose(record)) is not None:
+                    show(item)
+                # The active run, or the next one.
+                if record.kind == "run.closed":
+                    return
+            time.sleep(POLL_SECONDS)
+
+    def _records(self, after: int, facts_only: bool) -> Iterator[Record]:
+        from .project import open_journal
+
+        with open_journal(self.root) as journal:
+            yield from journal.events(after=after, facts_only=facts_only)
+
+
+@attrs.define
+class _Printer:
+    """Prints entries below the day, the run and the step that they belong to."""
+
+    console: Console
+    _day: date | None = attrs.field(default=None, init=False)
+    _run: str = attrs.field(default="", init=False)
+    _step: str = attrs.field(default="", init=False)
+
+    def show(self, entry: Entry) -> None:
+        """Print *entry*."""
+        at = entry.at.astimezone()
+        if at.date() != self._day or entry.run != self._run:
+            self._title(f"{at:%A, %d %B %Y}" if at.date() != self._day else "", entry)
+        if entry.step != self._step or (entry.heading and entry.step):
+            self._step_title(entry)
+        if entry.heading:
+            return
+        narrow = self.console.width < NARROW
+        time = f"{at:%H:%M}" if narrow else f"{at:%H:%M:%S}"
+        lead = Text.assemble(
+            "  ", (time, "dim"), "  ", (f"{self._sign(SIGNS[entry.sign])} ", STYLES[entry.sign])
+        )
+        style = STYLES[entry.sign] if entry.sign in ("failed", "question", "answer") else ""
+        if entry.kind in ("agent", "activity") and entry.sign == "note":
+            style = "dim"
+        self._wrapped(lead, styled(one_line(entry.text, MAX_TEXT), style))
+        for detail in entry.details:
+            self._wrapped(Text(" " * lead.cell_len), styled(one_line(detail, MAX_TEXT), "dim"))
+
+    def _title(self, day: str, entry: Entry) -> None:
+        name = entry.text if entry.heading and not entry.step else f"run {entry.run}"
+        first = self._day is None
+        self._day, self._run, self._step = entry.at.astimezone().date(), entry.run, ""
+        if not first:
+            self._print(Text())
+        title = ", ".join(filter(None, [one_line(day, 60), one_line(name, MAX_TEXT)]))
+        self._wrapped(Text(), styled(title, "bold underline"))
+
+    def _step_title(self, entry: Entry) -> None:
+        from gsd_core.views.story import step_words
+
+        self._step = entry.step
+        if not entry.step:
+            self._print(Text())
+            return
+        words = entry.text if entry.heading else step_words(entry.step)
+        self._print(Text())
+        title = styled(one_line(entry.step, 100), "bold")
+        self._wrapped(Text(), title.append_text(styled(f"  {one_line(words, MAX_TEXT)}", "dim")))
+
+    def _wrapped(self, lead: Text, text: Text) -> None:
+        """Print *text* behind *lead*; at a terminal, further lines begin below its first character."""
+        if not self.console.is_terminal:
+            self._print(Text.assemble(lead, text))
+            return
+        room = max(self.console.width - lead.cell_len, 10)
+        for line in text.wrap(self.console, room) or [Text()]:
+            line.rstrip()
+            self._print(Text.assemble(lead, line))
+            lead = Text(" " * lead.cell_len)
+
+    def _print(self, line: Text) -> None:
+        self.console.print(line, soft_wrap=True)
+
+    def _sign(self, sign: str) -> str:
+        return sign if can_show("".join(SIGNS.values())) else sign.translate(MORE_ASCII)

@@ -40,7 +40,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
     from .project import planned_root
 
-    rows = asyncio.run(_trace_all(planned_root(global_options_of(ctx))))
+    rows = asyncio.run(trace_all(planned_root(global_options_of(ctx))))
     if as_json:
         print_json(requirements_json(rows))
     elif not rows:
@@ -53,7 +53,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
                 print_line(styled(line, "red") if row.status in ("Error", "Blocked") else line)
 
 
-async def _trace_all(root: Path) -> tuple[Trace, ...]:
+async def trace_all(root: Path) -> tuple[Trace, ...]:
     """Return a row for each requirement of REQUIREMENTS.md, in the order of the file."""
     import attrs
 

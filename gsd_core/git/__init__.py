@@ -133,6 +133,7 @@ class Git:
     deleted_by = _in_thread(history.deleted_by)
     body_of = _in_thread(history.body_of)
     time_of = _in_thread(history.time_of)
+    patch_of = _in_thread(history.patch_of)
 
     read_refs = _in_thread(refs.read_refs)
     is_ancestor = _in_thread(refs.is_ancestor)

@@ -225,3 +225,19 @@ def existing_commits(git: Command, names: Iterable[str]) -> tuple[str, ...]:
     out = git("cat-file", "--batch-check", stdin="".join(f"{name}\n" for name in wanted))
     rows = [line.split(" ") for line in out.splitlines()]
     return tuple(dict.fromkeys(row[0] for row in rows if len(row) == 3 and row[1] == "commit"))
+
+
+def patch_of(git: Command, commit: str) -> str:
+    """Return what *commit* changed below the project's root, as a patch; no program formats it."""
+    return git(
+        "show",
+        "--no-show-signature",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-color",
+        "--relative",
+        "--format=",
+        "--patch",
+        commit,
+        "--",
+    )

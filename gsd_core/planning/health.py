@@ -331,7 +331,7 @@ def repairs(root: Path, issues: Iterable[HealthIssue], date: str) -> tuple[Repai
 def apply(root: Path, repair: Repair) -> None:
     """Write a repair, all of it or nothing; refuse if the file is no longer the one in the diff."""
     if _bytes(root, repair.path) != repair.before:
-        hint = "run gsd health --repair again"
+        hint = "run `gsd health --repair` again"
         raise PlanningError("has changed since the repair was proposed", path=repair.path, line=1, hint=hint)
     write_below(root, repair.path, repair.after.encode())
 

@@ -83,7 +83,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         executed = await execution.execute(attrs.evolve(step, phase=view), host)
     except Permanent as error:
         # The plan is not a file yet, so nobody can edit it.
-        hint = "run gsd resume to try it again, or answer Skip and ask for it in other words"
+        hint = "run `gsd resume` to try it again, or answer Skip and ask for it in other words"
         raise Permanent(str(error), hint=hint) from error
     summary = next(file.text for file in executed.files if file.path.endswith("-SUMMARY.md"))
     plan_text = next((file.text for file in executed.files if file.path == plan.path), plan.text)

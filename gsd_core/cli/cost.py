@@ -1,0 +1,143 @@
+"""``gsd cost``: shows what the agent calls of a run cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import click
+
+from gsd_core.sanitize import one_line
+
+from .global_options import global_options, global_options_of
+from .help import Command
+from .output import console, json_flag, print_json, print_line, print_table, styled
+
+if TYPE_CHECKING:
+    from gsd_core.views.cost import AgentCall, Costs, Grouping
+
+    from .project import ProjectState
+
+GROUPINGS = ("phase", "step", "model", "day")
+NARROW = 70
+"""Below this width, the columns that the sum of tokens consists of are left out."""
+
+
+@click.command("cost", cls=Command)
+@global_options
+@click.option(
+    "--by", type=click.Choice(GROUPINGS), default="phase", help="how to group the calls (default: phase)"
+)
+@click.option("--all", "all_runs", is_flag=True, help="all runs of the project, not only the last one")
+@json_flag
+@click.pass_context
+def command(ctx: click.Context, by: Grouping, all_runs: bool, as_json: bool) -> None:
+    """Show the cost of the last run: dollars, tokens and agent calls, and what is left of the budget.
+
+    The dollars are those that the agent reports. Where it reports none, they are estimated from the tokens
+    and the list prices, and marked as "about". With a subscription nothing is billed per call; the amounts
+    then say what the calls would cost at list prices. A call in progress is counted when it ends.
+    """
+    from gsd_core.journal.codec import structure
+    from gsd_core.journal.store import damage_reported
+    from gsd_core.views.cost import calls_of, report_json
+
+    from .project import load, open_journal
+
+    project = load(global_options_of(ctx))
+    last = project.state.run
+    with open_journal(project.root) as journal, damage_reported(journal.path):
+        kinds = ["run.started", "agent.opened", "agent.closed"]
+        facts = tuple(journal.events(run=None if all_runs else last, kinds=kinds)) if last else ()
+        calls = calls_of(facts, structure)
+    runs = [fact.run for fact in facts if fact.kind == "run.started"]
+    budget = _budget(ctx, project) if last else None
+    if as_json:
+        print_json(report_json(runs, calls, by, budget=budget))
+    elif not last:
+        print_line("no run yet in this project, so no cost")
+    else:
+        _show(runs, calls, by, budget)
+
+
+def _budget(ctx: click.Context, project: ProjectState) -> Decimal | None:
+    """Return the budget that a run has now: that of its flags, of the environment, or of the settings files.
+
+    ``None`` also if no loaded plugin has such a setting.
+    """
+    from gsd_core.settings import COMMAND_LINE, Layer
+
+    from .launch import RunOptions, build_settings
+    from .options import value_of
+    from .plugin_loading import loaded_plugins
+
+    loaded = loaded_plugins(ctx)
+    options = RunOptions(
+        global_options=global_options_of(ctx),
+        flags=Layer(origin=COMMAND_LINE, sections={}),
+        resume=True,
+    )
+    value = value_of(build_settings(options, loaded, project), "--max-budget-usd")
+    return value if isinstance(value, Decimal) else None
+
+
+def _show(runs: list[str], calls: tuple[AgentCall, ...], by: Grouping, budget: Decimal | None) -> None:
+    from gsd_core.views.amounts import counted, dollars_text
+    from gsd_core.views.cost import grouped, sum_of
+
+    total = sum_of(calls)
+    about = f"run {runs[0]}" if len(runs) == 1 else counted(len(runs), "run")
+    print_line(
+        styled(f"{_amount(total)}, {_tokens(total)} tokens, {counted(total.calls, 'agent call')}", "bold")
+    )
+    print_line(f"  {about}")
+    if budget is not None:
+        spent = sum_of(call for call in calls if call.run == runs[-1]).usage.dollars or Decimal(0)
+        left = max(budget - spent, Decimal(0))
+        print_line(f"  budget: {dollars_text(left)} left of {dollars_text(budget)} (--max-budget-usd)")
+    for line in _remarks(total):
+        print_line(f"  {line}")
+    if not calls:
+        return
+    wide = console().width >= NARROW
+    columns = [
+        by,
+        "cost",
+        "calls",
+        "tokens",
+        *(["input", "output", "cache read", "cache write"] if wide else []),
+    ]
+    rows = [[one_line(name, 60), *_cells(costs, wide)] for name, costs in grouped(calls, by)]
+    print_table(columns, [*rows, ["total", *_cells(total, wide)]], {"total": "bold"})
+
+
+def _cells(costs: Costs, wide: bool) -> list[str]:
+    usage = costs.usage
+    parts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
+    shown = [f"{part:,}" for part in parts] if wide else []
+    return [_amount(costs), f"{costs.calls:,}", _tokens(costs), *shown]
+
+
+def _tokens(costs: Costs) -> str:
+    from gsd_core.views.amounts import tokens_of
+
+    return f"{tokens_of(costs.usage):,}"
+
+
+def _amount(costs: Costs) -> str:
+    from gsd_core.views.amounts import dollars_text
+
+    if costs.usage.dollars is None:
+        return "unknown" if costs.calls else "$0"
+    sign = "about " if costs.estimated and costs.usage.dollars else ""
+    return f"{sign}{dollars_text(costs.usage.dollars)}{' + unknown' if costs.unknown else ''}"
+
+
+def _remarks(total: Costs) -> Iterator[str]:
+    from gsd_core.views.amounts import counted
+
+    if total.estimated and total.usage.dollars:
+        yield f"{counted(total.estimated, 'call')} estimated from tokens and list prices"
+    if total.unknown:
+        yield f"{counted(total.unknown, 'call')} of unknown cost not included in the dollars"

@@ -1,0 +1,49 @@
+"""Durations, costs and tokens in words, the same in every text that people read."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import ROUND_HALF_UP, Decimal
+
+from gsd_core.model.usage import Usage
+
+_CENT = Decimal("0.01")
+
+
+def duration_text(duration: timedelta) -> str:
+    """Return ``4.2 s``, ``3 min 07 s`` or ``2 h 05 min``; a negative duration (a clock was set) is 0 s."""
+    seconds = max(duration.total_seconds(), 0.0)
+    if seconds < 59.95:
+        return f"{seconds:.1f}".removesuffix(".0") + " s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min"
+
+
+def dollars_text(dollars: Decimal) -> str:
+    """Return an amount in cents, as ``$1.40``; a smaller one in full, as ``$0.0042``, and none as ``$0``."""
+    if not dollars:
+        return "$0"
+    if abs(dollars) < _CENT:
+        return f"${dollars.normalize():f}"
+    return f"${dollars.quantize(_CENT, ROUND_HALF_UP):,f}"
+
+
+def cost_text(usage: Usage) -> str:
+    """Return what *usage* cost; says so if it is an estimate or unknown."""
+    if usage.dollars is None:
+        return "unknown cost"
+    amount = dollars_text(usage.dollars)
+    return f"about {amount}" if usage.basis == "priced" and usage.dollars else amount
+
+
+def tokens_of(usage: Usage) -> int:
+    """Return all tokens of *usage*, those read from and written to a cache too."""
+    return usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+
+
+def counted(number: int, noun: str) -> str:
+    """Return ``1 commit`` or ``1,200 commits``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

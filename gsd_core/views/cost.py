@@ -1,0 +1,146 @@
+"""What a run's agent calls cost, in total and grouped, as values and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+from gsd_core.machine.state import Fact
+from gsd_core.model.ids import phase_order
+from gsd_core.model.usage import Usage
+
+from .amounts import tokens_of
+from .status import SCHEMA_VERSION, phase_of
+
+Grouping: TypeAlias = Literal["phase", "step", "model", "day"]
+Structure: TypeAlias = Callable[[Any, type[Any]], Any]
+
+NO_PHASE = "no phase"
+UNKNOWN_MODEL = "unknown model"
+
+
+@attrs.frozen(kw_only=True)
+class AgentCall:
+    """One agent call that ended; *model* is its full name if the agent reported it, else the one asked for.
+
+    *usage* is ``None`` if nothing is known about it.
+    """
+
+    run: str
+    at: datetime
+    step: str
+    model: str
+    usage: Usage | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Costs:
+    """The sum of several calls; *unknown* is how many of them have an unknown cost, *estimated* how many
+    were priced by the core from their tokens.
+    """
+
+    usage: Usage = attrs.field(factory=Usage)
+    calls: int = 0
+    unknown: int = 0
+    estimated: int = 0
+
+
+def calls_of(facts: Iterable[Fact], structure: Structure) -> tuple[AgentCall, ...]:
+    """Return the agent calls in *facts* that ended, oldest first."""
+    asked: dict[tuple[str, str, str], str] = {}
+    found: list[AgentCall] = []
+    for fact in facts:
+        place = fact.run, fact.step, str(fact.data.get("key") or "")
+        if fact.kind == "agent.opened":
+            asked[place] = str(fact.data.get("model") or "")
+        elif fact.kind == "agent.closed":
+            value: Mapping[str, Any] = fact.data.get("value") or {}
+            named = str(value.get("model") or "")
+            used = fact.data.get("usage")
+            found.append(
+                AgentCall(
+                    run=fact.run,
+                    at=fact.at,
+                    step=fact.step,
+                    model=named or asked.get(place, "") or UNKNOWN_MODEL,
+                    usage=structure(used, Usage) if used else None,
+                )
+            )
+    return tuple(found)
+
+
+def sum_of(calls: Iterable[AgentCall]) -> Costs:
+    """Return the sum of *calls*; its dollars are those of the calls whose cost is known."""
+    usage, count, unknown, estimated = Usage(), 0, 0, 0
+    for call in calls:
+        count += 1
+        used = call.usage or Usage()
+        usage += used
+        unknown += used.dollars is None
+        estimated += used.dollars is not None and used.basis == "priced"
+    return Costs(usage=usage, calls=count, unknown=unknown, estimated=estimated)
+
+
+def grouped(calls: Sequence[AgentCall], by: Grouping) -> tuple[tuple[str, Costs], ...]:
+    """Return the sums by phase, step, model or local day: phases in order, models by cost, others by time."""
+    groups: dict[str, list[AgentCall]] = {}
+    for call in calls:
+        groups.setdefault(_group(call, by), []).append(call)
+    rows = [(name, sum_of(group)) for name, group in groups.items()]
+    if by == "phase":
+        rows.sort(key=lambda row: (row[0] != NO_PHASE, phase_order(row[0])))
+    elif by == "model":
+        rows.sort(key=lambda row: (-(row[1].usage.dollars or Decimal(0)), -tokens_of(row[1].usage), row[0]))
+    return tuple(rows)
+
+
+def _group(call: AgentCall, by: Grouping) -> str:
+    match by:
+        case "phase":
+            return phase_of(call.step) or NO_PHASE
+        case "step":
+            return call.step or "no step"
+        case "model":
+            return call.model
+        case "day":
+            return f"{call.at.astimezone():%Y-%m-%d}"
+
+
+def costs_json(costs: Costs) -> dict[str, Any]:
+    """Return *costs* as JSON data; ``dollars`` is text, or null if the cost of no call is known."""
+    usage = costs.usage
+    return {
+        "dollars": None if usage.dollars is None else str(usage.dollars),
+        "calls": costs.calls,
+        "calls_of_unknown_cost": costs.unknown,
+        "estimated_calls": costs.estimated,
+        "turns": usage.turns,
+        "tokens": {
+            "total": tokens_of(usage),
+            "input": usage.input_tokens,
+            "output": usage.output_tokens,
+            "cache_read": usage.cache_read_tokens,
+            "cache_write": usage.cache_write_tokens,
+        },
+    }
+
+
+def report_json(
+    runs: Sequence[str], calls: Sequence[AgentCall], by: Grouping, *, budget: Decimal | None
+) -> dict[str, Any]:
+    """Return the costs of *runs* as JSON data; *budget* is that of the last of them."""
+    total = sum_of(calls)
+    spent = sum_of(call for call in calls if call.run == runs[-1]).usage.dollars if runs else None
+    left = None if budget is None else str(max(budget - (spent or Decimal(0)), Decimal(0)))
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "runs": list(runs),
+        "total": costs_json(total),
+        "budget": None if budget is None else {"dollars": str(budget), "left": left},
+        "by": by,
+        "groups": [{by: name, **costs_json(costs)} for name, costs in grouped(calls, by)],
+    }

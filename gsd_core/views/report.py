@@ -1,0 +1,531 @@
+"""The report of a run as one HTML page: no scripts, nothing loaded, every text escaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from importlib.resources import files
+
+import attrs
+
+from gsd_core.machine.state import State
+from gsd_core.planning.model import Planning
+from gsd_core.planning.traceability import RecordedResult, Trace
+from gsd_core.sanitize import safe_text
+
+from .amounts import cost_text, counted, dollars_text, duration_text, tokens_of
+from .cost import Costs
+from .markup import Html, el, join, prose, style, text
+from .phases import PhaseRow, phase_rows
+from .story import answered_by, step_words
+from .summary import Decision, RunSummary, StepDone
+
+MAX_PATCH_LINES = 400
+"""How many lines of one commit are shown; the number of the others follows."""
+
+_VERDICTS = {
+    "Complete": ("✓", "good"),
+    "In Progress": ("▸", "warn"),
+    "Blocked": ("✗", "bad"),
+    "Error": ("✗", "bad"),
+}
+_STATUS = {
+    "completed": ("✓", "good"),
+    "in_progress": ("▸", "warn"),
+    "running": ("▸", "warn"),
+    "waiting": ("…", "warn"),
+    "failed": ("✗", "bad"),
+    "cut off": ("✗", "bad"),
+}
+_EVIDENCE = {"holds": ("✓", "good"), "human": ("…", "warn"), "assumed": ("?", "warn"), "open": ("·", "")}
+
+
+@attrs.frozen(kw_only=True)
+class ReportedCommit:
+    """A commit of the run; *patch* is empty if it cannot be read any more."""
+
+    sha: str
+    subject: str
+    step: str
+    patch: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Report:
+    """All that the page shows. *about* are pairs of a name and a value, such as the agent's."""
+
+    planning: Planning
+    state: State
+    summary: RunSummary
+    rows: tuple[Trace, ...]
+    commits: tuple[ReportedCommit, ...]
+    written_at: datetime
+    version: str
+    status: str
+    about: tuple[tuple[str, str], ...] = ()
+
+
+def render_report(report: Report) -> str:
+    """Return the page as text."""
+    sheet = files("gsd_core.views").joinpath("report.css").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    title = report.planning.name or report.state.idea_name or "gsd"
+    sections = [
+        section
+        for section in (
+            _attention(report),
+            _matrix(report),
+            _phases(report),
+            _costs(report),
+            _decisions(report),
+            _gaps(report),
+            _commits(report),
+        )
+        if section
+    ]
+    links = [el("a", heading, href=f"#{name}") for name, heading, _ in sections]
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=policy),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="referrer", content="no-referrer"),
+        el("title", f"{title}: report"),
+        style(sheet),
+    )
+    parts = [el("section", el("h2", heading), *content, id=name) for name, heading, content in sections]
+    body = el(
+        "body", _header(report, title), el("nav", links, aria_label="Sections"), *parts, _footer(report)
+    )
+    return f"<!doctype html>\n{el('html', head, body, lang='en').markup}\n"
+
+
+Section = tuple[str, str, list[Html]]
+
+
+def _header(report: Report, title: str) -> Html:
+    planning, state = report.planning, report.state
+    milestone = (
+        " ".join(filter(None, [planning.milestone, planning.milestone_name])) if planning.phases else ""
+    )
+    began = f"{report.summary.started_at.astimezone():%d %B %Y, %H:%M}" if report.summary.started_at else ""
+    facts = [
+        f"from {state.idea_name}" if state.idea_name else "",
+        milestone,
+        f"began {began}" if began else "",
+    ]
+    facts += [f"{name} {value}" for name, value in report.about if value]
+    return el(
+        "header",
+        el("h1", text(title)),
+        el("p", text(planning.core_value)) if planning.core_value else "",
+        el("p", join([text(fact) for fact in facts if fact], " · "), class_="quiet"),
+        _tiles(report),
+    )
+
+
+def _tiles(report: Report) -> Html:
+    summary, rows = report.summary, phase_rows(report.state)
+    wanted = [row for row in report.rows if not _is_later(row)]
+    verified = sum(row.status == "Complete" for row in wanted)
+    done = report.status == "done"
+    outcome = f"exit code {report.state.exit}" if report.state.closed else ""
+    finished = sum(row.status == "completed" for row in rows)
+    assumed = len(summary.assumed)
+    answers = sum(one.answer is not None for one in summary.decisions)
+    tiles: list[tuple[str, str | Html, str]] = [
+        ("State", _badge("✓" if done else "●", report.status, "good" if done else "warn"), outcome),
+        ("Phases complete", f"{finished} of {len(rows)}", ""),
+        ("Requirements verified", f"{verified} of {len(wanted)}", ""),
+        ("Time worked", duration_text(summary.worked), _elapsed(summary)),
+        ("Cost", _amount(summary.costs), counted(tokens_of(summary.costs.usage), "token")),
+        ("Commits", str(len(summary.commits)), ""),
+        ("Questions answered", str(answers), f"{assumed} of them assumed" if assumed else ""),
+    ]
+    return el(
+        "dl",
+        [
+            el("div", el("dt", name), el("dd", value, el("div", more, class_="more") if more else ""))
+            for name, value, more in tiles
+        ],
+        class_="tiles",
+    )
+
+
+def _elapsed(summary: RunSummary) -> str:
+    if summary.processes < 2 or not summary.started_at or not summary.last_at:
+        return ""
+    return f"in {summary.processes} processes, over {duration_text(summary.last_at - summary.started_at)}"
+
+
+def _attention(report: Report) -> Section | None:
+    """Return what a reader should know before trusting the result."""
+    decisions = report.summary.decisions
+    items = [el("li", "Open question: ", text(one.text)) for one in decisions if one.answer is None]
+    for one in report.summary.assumed:
+        assert one.answer is not None
+        items.append(
+            el(
+                "li",
+                "Assumed, nobody looked: ",
+                text(one.text),
+                " → ",
+                text(one.answer.words),
+                f" ({one.step})",
+            )
+        )
+    items += [
+        el("li", text(f"{row.requirement.id} is not verified: {row.reason or row.status}"))
+        for row in report.rows
+        if row.status in ("Error", "Blocked") or row.reason
+    ]
+    items += [el("li", "Not covered by this run: ", text(note)) for note in report.state.notes]
+    if report.state.closed not in (None, "done"):
+        items.append(el("li", f"The run ended ({report.state.closed}): ", text(report.state.reason)))
+    if not items:
+        return None
+    return "attention", "Before you trust it", [el("div", el("ul", items), class_="card attention")]
+
+
+def _matrix(report: Report) -> Section | None:
+    if not report.rows:
+        return None
+    words = {one.id: one for one in report.planning.statements}
+    shown = {commit.sha for commit in report.commits}
+    heads = ("Requirement", "In the words of the idea", "Plans", "Commits", "Checks", "Evidence", "Verdict")
+    rows: list[Html] = []
+    for row in report.rows:
+        statements = [words[name] for name in row.requirement.statements if name in words]
+        sign, color = _VERDICTS.get(row.status, ("·", "quiet"))
+        verdict = f"later ({row.requirement.version})" if _is_later(row) else row.status
+        rows.append(
+            el(
+                "tr",
+                el("th", el("code", row.requirement.id), " ", prose(row.requirement.text), scope="row"),
+                _cell(heads[1], _list(el("q", text(one.text)) for one in statements)),
+                _cell(heads[2], join([el("code", plan) for plan in row.plans])),
+                _cell(heads[3], join([_commit_link(sha, shown) for sha in row.commits])),
+                _cell(heads[4], _list(_check(check.command, check.result) for check in row.checks)),
+                _cell(heads[5], _list(_evidence(names, one) for names, one in _merged(row.evidence))),
+                _cell(
+                    heads[6],
+                    _badge(sign, verdict, color),
+                    el("p", prose(row.reason), class_="small") if row.reason else "",
+                ),
+            )
+        )
+    table = el(
+        "table",
+        el("thead", el("tr", [el("th", name, scope="col") for name in heads])),
+        el("tbody", rows),
+        class_="matrix",
+    )
+    return "evidence", "Evidence", [el("div", table, class_="scroll")]
+
+
+def _is_later(row: Trace) -> bool:
+    """Whether the requirement is for a later version, so that no phase has to deliver it."""
+    return not row.requirement.version.startswith("v1") and not row.phase
+
+
+def _cell(label: str, *content: Html | str | list[str | Html]) -> Html:
+    filled = [part for part in content if part and (not isinstance(part, Html) or part.markup)]
+    return el("td", *filled, data_label=label if filled else None)
+
+
+def _list(items: Iterator[Html]) -> Html:
+    listed = [el("li", item) for item in items]
+    return el("ul", listed) if listed else Html("")
+
+
+def _check(command: str, result: RecordedResult | None) -> Html:
+    sign, color = _EVIDENCE.get(result.status, ("✗", "bad")) if result else ("·", "quiet")
+    outcome = f" {result.proof}" if result and result.proof else ("" if result else " not run yet")
+    return el("span", el("span", sign, class_=color), " ", el("code", command), text(outcome))
+
+
+def _merged(evidence: Sequence[RecordedResult]) -> list[tuple[list[str], RecordedResult]]:
+    """Return each proof once, with all that it proves: a verifier often cites the same lines again."""
+    found: dict[tuple[str, str], tuple[list[str], RecordedResult]] = {}
+    for one in evidence:
+        names, _ = found.setdefault((one.status, one.proof), ([], one))
+        names.append(one.about)
+    return list(found.values())
+
+
+def _evidence(names: Sequence[str], one: RecordedResult) -> Html:
+    sign, color = _EVIDENCE.get(one.status, ("✗", "bad"))
+    word = "" if one.status == "holds" else f" ({one.status})"
+    about = join([el("code", name) for name in names])
+    return el("span", el("span", sign, class_=color), " ", about, word, " ", prose(one.proof), class_="small")
+
+
+def _commit_link(sha: str, shown: set[str]) -> Html:
+    name = el("code", sha[:7])
+    return el("a", name, href=f"#c-{sha}") if sha in shown else name
+
+
+def _phases(report: Report) -> Section | None:
+    rows = phase_rows(report.state)
+    if not rows:
+        return None
+    goals = {phase.number: phase.goal for phase in report.planning.phases}
+    cards: list[Html] = []
+    for row in rows:
+        steps = [step for step in report.summary.steps if step.phase == row.number]
+        sign, color = _STATUS.get(row.status, ("·", "quiet"))
+        status = row.status.replace("_", " ") if row.wanted else "not in range"
+        cards.append(
+            el(
+                "div",
+                el("h3", f"{row.number}  ", text(row.name), " ", _badge(sign, status, color)),
+                el("p", prose(goals.get(row.number, "")), class_="quiet") if goals.get(row.number) else "",
+                el("p", text(_phase_figures(row, steps)), class_="small"),
+                _list(_plan(plan.id, plan.name, bool(plan.summary)) for plan in _plans(report, row.number)),
+                class_="card",
+            )
+        )
+    return "phases", "Phases", cards
+
+
+def _plans(report: Report, number: str) -> Sequence[_PlanLine]:
+    phase = report.planning.phase(number)
+    return (
+        [_PlanLine(plan.id, plan.name or plan.objective, plan.summary) for plan in phase.plans]
+        if phase
+        else []
+    )
+
+
+@attrs.frozen
+class _PlanLine:
+    id: str
+    name: str
+    summary: str
+
+
+def _plan(name: str, title: str, executed: bool) -> Html:
+    return el("span", el("code", name), " ", text(title), "" if executed else " (not executed)")
+
+
+def _phase_figures(row: PhaseRow, steps: Sequence[StepDone]) -> str:
+    costs = _total(steps)
+    parts = [f"{row.plans_done} of {counted(row.plans, 'plan')} executed"]
+    parts += [counted(row.gap_rounds, "gap round")] if row.gap_rounds else []
+    if steps:
+        parts.append(duration_text(sum((step.took for step in steps[1:]), steps[0].took)))
+        parts.append(_amount(costs))
+    return ", ".join(parts)
+
+
+def _total(steps: Sequence[StepDone]) -> Costs:
+    costs = Costs()
+    for step in steps:
+        costs = Costs(
+            usage=costs.usage + step.costs.usage,
+            calls=costs.calls + step.costs.calls,
+            unknown=costs.unknown + step.costs.unknown,
+            estimated=costs.estimated + step.costs.estimated,
+        )
+    return costs
+
+
+def _costs(report: Report) -> Section | None:
+    """Return time and cost of each step; the bars show the cost, or the time of a run that cost nothing."""
+    steps = report.summary.steps
+    if not steps:
+        return None
+    paid = bool(report.summary.costs.usage.dollars)
+    largest = max((_weight(step, paid) for step in steps), default=Decimal(0))
+    share = "Share of the cost" if paid else "Share of the time"
+    heads = [("Step", ""), ("Time", "number"), ("Calls", "number wide"), ("Tokens", "number wide")]
+    heads += [("Cost", "number"), (share, "")]
+    rows: list[Html] = []
+    for phase in dict.fromkeys(step.phase for step in steps):
+        of_phase = [step for step in steps if step.phase == phase]
+        name = _phase_name(report, phase) if phase else "Project"
+        rows.append(_cost_row(text(name), of_phase, None, class_="phase"))
+        for step in of_phase:
+            bar = _bar(_weight(step, paid), largest)
+            rows.append(_cost_row(_step_name(step), [step], bar))
+    rows.append(_cost_row(text("Total"), steps, None, class_="phase"))
+    table = el(
+        "table",
+        el("thead", el("tr", [el("th", name, scope="col", class_=kind or None) for name, kind in heads])),
+        el("tbody", rows),
+    )
+    remark = _cost_remark(report.summary.costs)
+    return "cost", "Time and cost", [el("div", table, class_="scroll"), *([remark] if remark else [])]
+
+
+def _cost_row(name: Html, steps: Sequence[StepDone], bar: Html | None, class_: str | None = None) -> Html:
+    costs = _total(steps)
+    took = sum((step.took for step in steps[1:]), steps[0].took)
+    return el(
+        "tr",
+        el("td", name),
+        el("td", duration_text(took), class_="number"),
+        el("td", f"{costs.calls:,}", class_="number wide"),
+        el("td", f"{tokens_of(costs.usage):,}", class_="number wide"),
+        el("td", _amount(costs), class_="number"),
+        el("td", bar or ""),
+        class_=class_,
+    )
+
+
+def _step_name(step: StepDone) -> Html:
+    about = step_words(step.id).partition(": ")
+    words = about[2] or about[0]
+    sign, color = _STATUS.get(step.status, ("·", "quiet"))
+    again = f" ({step.attempts} attempts)" if step.attempts > 1 else ""
+    return el("span", el("span", sign, class_=color), " ", text(f"{words}{again}"), " ", el("code", step.id))
+
+
+def _weight(step: StepDone, paid: bool) -> Decimal:
+    return (step.costs.usage.dollars or Decimal(0)) if paid else Decimal(str(step.took.total_seconds()))
+
+
+def _bar(value: Decimal, largest: Decimal) -> Html:
+    width = f"{(100 * value / largest if largest else Decimal(0)):.1f}"
+    return el(
+        "svg",
+        el("rect", width=width, height="8"),
+        class_="bar",
+        viewBox="0 0 100 8",
+        preserveAspectRatio="none",
+        aria_hidden="true",
+    )
+
+
+def _cost_remark(costs: Costs) -> Html | None:
+    parts: list[str] = []
+    if costs.estimated and costs.usage.dollars:
+        parts.append(f"{counted(costs.estimated, 'call')} estimated from tokens and list prices.")
+    if costs.unknown:
+        parts.append(f"{counted(costs.unknown, 'call')} of unknown cost not included in the dollars.")
+    return el("p", " ".join(parts), class_="quiet small") if parts else None
+
+
+def _decisions(report: Report) -> Section | None:
+    if not report.summary.decisions:
+        return None
+    return "questions", "Questions and answers", [_decision(one) for one in report.summary.decisions]
+
+
+def _decision(one: Decision) -> Html:
+    answer = one.answer
+    if answer is None:
+        outcome = el("p", _badge("…", "open", "warn"), f"  gsd answer {one.id}")
+    else:
+        who = answered_by(attrs.asdict(answer))
+        at = f", {answer.at.astimezone():%d %B %Y, %H:%M}" if answer.at else ""
+        sign = _badge("?", "assumed", "warn") if answer.is_assumption else _badge("✓", "answered", "good")
+        outcome = el("p", sign, " ", el("strong", text(answer.words)), " ", text(f"({who}{at})"))
+    options = f"options: {', '.join(one.options)}" if one.options else ""
+    asked = f"{one.asked_at.astimezone():%H:%M}"
+    about = [text(part) for part in (f"{one.step}, asked at {asked}", one.reason, options) if part]
+    return el(
+        "div",
+        el("h3", text(one.text)),
+        outcome,
+        el("p", join(about, " · "), class_="quiet small"),
+        class_="card",
+    )
+
+
+def _gaps(report: Report) -> Section | None:
+    if not report.summary.gaps:
+        return None
+    cards: list[Html] = []
+    for gap in report.summary.gaps:
+        closed = bool(gap.closed_in)
+        badge = _badge("✓", "closed", "good") if closed else _badge("✗", "open", "bad")
+        found = f"found by {gap.found_by or 'the verifier'} in {gap.found_in}"
+        when = f"{found}, {gap.at.astimezone():%d %B %Y, %H:%M}" + (
+            f"; closed in {gap.closed_in}" if closed else ""
+        )
+        cards.append(
+            el(
+                "div",
+                el("h3", text(gap.truth), " ", badge),
+                el("p", prose(gap.reason)),
+                el("p", text(when), class_="quiet small"),
+                class_="card",
+            )
+        )
+    return "gaps", "Gaps found and closed", cards
+
+
+def _commits(report: Report) -> Section | None:
+    if not report.commits:
+        return None
+    cards = [
+        el(
+            "details",
+            el(
+                "summary",
+                el("code", commit.sha[:7]),
+                " ",
+                text(commit.subject),
+                " ",
+                el("span", commit.step, class_="quiet small"),
+            ),
+            _patch(commit),
+            id=f"c-{commit.sha}",
+        )
+        for commit in report.commits
+    ]
+    return "commits", "Commits", cards
+
+
+def _patch(commit: ReportedCommit) -> Html:
+    if not commit.patch:
+        return el(
+            "p", "This commit changed nothing below the project's folder, or it cannot be read any more."
+        )
+    # Redacted as a whole: a private key has several lines.
+    lines = safe_text(commit.patch).split("\n")
+    shown = [_patch_line(line) for line in lines[:MAX_PATCH_LINES]]
+    if len(lines) > MAX_PATCH_LINES:
+        more = f"{len(lines) - MAX_PATCH_LINES:,} more lines: git show {commit.sha[:9]}"
+        shown.append(el("span", f"… {more}", class_="at"))
+    return el("pre", join(shown, "\n"), tabindex="0")
+
+
+_LINES: Mapping[str, str] = {"+": "add", "-": "del", "@": "at", "d": "at", "i": "at"}
+
+
+def _patch_line(line: str) -> Html:
+    return el("span", text(line), class_=_LINES.get(line[:1]))
+
+
+def _footer(report: Report) -> Html:
+    written = f"{report.written_at.astimezone():%d %B %Y, %H:%M}"
+    return el(
+        "footer",
+        el(
+            "p", f"Written by gsd {report.version} on {written}. This file runs no scripts and loads nothing."
+        ),
+        el("p", "What a verified requirement means: gsd's page “What exit code 0 means”."),
+    )
+
+
+def _phase_name(report: Report, number: str) -> str:
+    phase = report.planning.phase(number)
+    return f"Phase {number}: {phase.name}" if phase else f"Phase {number}"
+
+
+def _badge(sign: str, word: str, color: str) -> Html:
+    return el("span", f"{sign} {word}", class_=f"badge {color}".strip())
+
+
+def _amount(costs: Costs) -> str:
+    if not costs.calls:
+        return dollars_text(Decimal(0))
+    return cost_text(costs.usage) + (
+        " + unknown" if costs.unknown and costs.usage.dollars is not None else ""
+    )
