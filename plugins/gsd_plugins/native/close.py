@@ -28,6 +28,7 @@ from gsd_core.planning.milestone_close import (
     evolve_project,
     milestones_entry,
     shipped,
+    still_active,
 )
 from gsd_core.planning.open_items import open_items
 from gsd_core.planning.state import close_milestone
@@ -171,6 +172,7 @@ def _files(step: StepRequest, about: Shipped, found: Audit, left: Sequence[str])
     """Yield the archives first, then the files that continue."""
     documents = step.planning.documents
     met = [one.requirement for one in found.requirements if one.status == "satisfied"]
+    open_ = [one.requirement for one in found.requirements if one.status != "satisfied"]
     base = f"{ARCHIVE}/{about.version}"
     yield FileWrite(path=f"{base}-ROADMAP.md", text=documents["ROADMAP.md"])
     if text := documents.get("REQUIREMENTS.md"):
@@ -178,10 +180,11 @@ def _files(step: StepRequest, about: Shipped, found: Audit, left: Sequence[str])
     if not _is_current(step):
         text = render_audit(found, step.planning, audited=step.now.isoformat(timespec="seconds"))
         yield FileWrite(path=f"{base}-MILESTONE-AUDIT.md", text=text)
-    entry = milestones_entry(documents.get("MILESTONES.md", ""), about, gaps_in_words(found), left)
+    active = still_active(documents.get("PROJECT.md", ""), met, open_)
+    entry = milestones_entry(documents.get("MILESTONES.md", ""), about, gaps_in_words(found), left, active)
     yield FileWrite(path=".planning/MILESTONES.md", text=entry)
     if text := documents.get("PROJECT.md"):
-        yield FileWrite(path=".planning/PROJECT.md", text=evolve_project(text, about, met))
+        yield FileWrite(path=".planning/PROJECT.md", text=evolve_project(text, about, met, open_))
     if text := documents.get("STATE.md"):
         yield FileWrite(path=".planning/STATE.md", text=close_milestone(text, about.version, about.date))
     yield FileWrite(path=".planning/ROADMAP.md", text=collapse_roadmap(documents["ROADMAP.md"], about))
