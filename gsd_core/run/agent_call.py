@@ -52,7 +52,7 @@ from .callbacks import Callbacks
 from .guard import check_seal, found_before, guarded, record_confinement
 from .overlay import overlaid
 from .permission import POLICY_LIMIT, StepGate
-from .questions import ask
+from .questions import answered_checkpoints, ask
 from .runtime import Run
 from .sandbox import Confinement
 from .timeouts import AgentTimeouts
@@ -369,13 +369,16 @@ def _with_answers(call: AgentCall, task: AgentTask) -> str:
         )
     if task.conversation is None or not task.conversation.resume:
         return prompt
-    answered = [
-        f"- {question.text}\n  Answer: {record.answers[question.id].words}"
+    asked = [
+        (question, record.answers[question.id])
         for record in call.run.state.inquiries.values()
         if record.inquiry.step == call.step and record.key == call.key and not record.withdrawn
         for question in record.inquiry.questions
         if question.id in record.answers
     ]
+    # Those of checkpoints too: a function of the agent asks them, and ends with the agent.
+    asked += answered_checkpoints(call.run, call.step)
+    answered = [f"- {question.text}\n  Answer: {answer.words}" for question, answer in asked]
     if not answered:
         return prompt
     listed = "\n".join(answered)

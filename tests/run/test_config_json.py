@@ -58,7 +58,8 @@ def test_each_role_is_told_the_skills_that_its_agent_has(tmp_path: Path) -> None
     for folder in skills.values():
         (root / folder).mkdir(parents=True)
         (root / folder / "SKILL.md").write_text("# How to\n")
-    (root / "app.py").write_text("print('hello')\n")
+    for name in ("app", "lists", "store", "report", "words"):
+        (root / f"{name}.py").write_text("print('hello')\n")
     h.git(root, "add", ".")
     h.git(root, "commit", "-q", "-m", "code")
 
