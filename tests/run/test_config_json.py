@@ -78,7 +78,8 @@ def test_each_role_is_told_the_skills_that_its_agent_has(tmp_path: Path) -> None
     assert end.outcome == "done", end
     assert {task.role for task in agent.tasks} == set(agents)
     for role, name in agents.items():
-        named = {folder for folder in skills.values() if f"{folder}/SKILL.md" in agent.of(role)[0].prompt}
+        assigned = agent.of(role)[0].prompt.partition("Skills assigned to you")[2].partition("</")[0]
+        named = {folder for folder in skills.values() if f"{folder}/SKILL.md" in assigned}
         assert named == {f"skills/{name}"}, role
 
 

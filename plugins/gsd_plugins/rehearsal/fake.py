@@ -305,7 +305,9 @@ class _TaskRun:
                 return True
             if deferred := deferred_in(reply):
                 self.deferred |= deferred
-                break
+                # Not the reply: a summary's issues are quoted to executors of later plans.
+                self.issues.append(f"task {number} was not accepted, and the plan goes on without it")
+                return False
             lie = self.rules.take(Lie, self._moment, possible=lambda lie: lie.how == "unchanged")
         self.issues.append(f"task {number} was not accepted: {reply[:500]}")
         return False

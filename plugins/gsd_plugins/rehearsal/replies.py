@@ -258,7 +258,10 @@ class Execution:
             if any(map(is_accepted, replies)):
                 continue
             if number in self._deferred:
-                issues.extend(f"task {number} was deferred: {reply[:500]}" for reply in replies[-1:])
+                # Not the reply: a summary's issues are quoted to executors of later plans.
+                issues += (
+                    [f"task {number} was not accepted, and the plan goes on without it"] if replies else []
+                )
                 continue
             if len(replies) >= MAX_TRIES:
                 issues.append(f"task {number} was not accepted: {replies[-1][:500]}")
