@@ -287,9 +287,9 @@ def _tasks(plan: Plan) -> str:
     """Return the plan's tasks as elements; those of a test-driven cycle as the one that they come from."""
     parts = list(parts_of(plan.tasks))
     if plan.type == "tdd" and parts and all(len(part) == 3 for part in parts):
-        return "\n\n".join(_render_feature(feature_of(*part[:2])) for part in parts)
+        return "\n\n".join(_render_feature(feature_of(part[0], part[1])) for part in parts)
     found = [
-        _render_task(part[0], number) if len(part) == 1 else _render_cycle(*part[:2], number)
+        _render_task(part[0], number) if len(part) == 1 else _render_cycle(part[0], part[1], number)
         for number, part in enumerate(parts, start=1)
     ]
     return "\n\n".join(["<tasks>", *found, "</tasks>"])

@@ -508,6 +508,7 @@ def _record_opened(call: AgentCall, task: AgentTask) -> None:
         "role": task.role,
         "prompt_sha256": hashlib.sha256(task.prompt.encode("utf-8", "replace")).hexdigest(),
         "reserved": str(reserved) if reserved else None,
+        **({"owns_planning": True} if task.owns_planning else {}),
     }
     call.run.record("agent.opened", data, step=call.step, attempt=call.attempt)
 
