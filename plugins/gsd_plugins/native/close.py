@@ -66,6 +66,10 @@ step_type = StepType(
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
     """Archive the milestone; ask first if anything is open."""
     planning = with_notes(step.planning, step.project)
+    version = step.detail or planning.milestone
+    if not planning.phases and (step.project / f"{ARCHIVE}/{version}-ROADMAP.md").exists():
+        # Somebody else archived it after this step was interrupted.
+        return StepResult(subject="nothing to do: the milestone is archived already")
     _check(step)
     found = audit(planning, step.project)
     left = items_of(found, step)
