@@ -376,8 +376,10 @@ def _with_answers(call: AgentCall, task: AgentTask) -> str:
         for question in record.inquiry.questions
         if question.id in record.answers
     ]
-    # Those of checkpoints too: a function of the agent asks them, and ends with the agent.
-    asked += answered_checkpoints(call.run, call.step)
+    # Those of checkpoints too, if a function of the agent may have asked them: it ends with the agent. An
+    # executor that chose the conversation passes on the answers itself.
+    if task.functions and call.task.conversation is None:
+        asked += answered_checkpoints(call.run, call.step)
     answered = [f"- {question.text}\n  Answer: {answer.words}" for question, answer in asked]
     if not answered:
         return prompt
