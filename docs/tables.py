@@ -94,7 +94,10 @@ FACTS: dict[str, tuple[str, str]] = {
         "commit, subject, gaps, paths, plans, unchanged",
     ),
     "step.failed": ("the step failed permanently", "error"),
-    "agent.opened": ("an agent call begins", "key, conversation, model, role, prompt_sha256, reserved"),
+    "agent.opened": (
+        "an agent call begins",
+        "key, conversation, model, role, prompt_sha256, reserved, owns_planning",
+    ),
     "agent.process": ("the agent's process, to be ended if gsd is killed", "key, pid, start"),
     "agent.used": (
         "an agent of a read-only task used a tool; the next result of its conversation lists it as evidence",

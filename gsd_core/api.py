@@ -65,7 +65,7 @@ from .model.step import (
     TaskCommit,
     Verified,
 )
-from .model.usage import Pause, Spend, Stop, Usage
+from .model.usage import Cap, Pause, Spend, Stop, Usage
 from .planning.changes import (
     AddDecisions,
     AddPhase,
@@ -128,6 +128,7 @@ __all__ = [
     "Ask",
     "Asked",
     "BadArtifact",
+    "Cap",
     "Change",
     "CheckResult",
     "CommandOptions",

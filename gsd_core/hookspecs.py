@@ -23,7 +23,7 @@ from .model.question import Answer, Inquiry
 from .model.sandbox import ConfinedProcess, SandboxedCommand, SandboxUnavailable
 from .model.session import SessionHost
 from .model.step import RunStep, StepHost, StepRequest, StepResult, StepType
-from .model.usage import Pause, Spend, Stop
+from .model.usage import Cap, Pause, Spend, Stop
 from .planning.model import PhaseView
 
 if TYPE_CHECKING:
@@ -336,12 +336,14 @@ async def gsd_execute_step(step: StepRequest, host: StepHost) -> StepResult | No
 
 
 @hookspec(mode="fan_out")
-async def gsd_check_budget(spend: Spend) -> Stop | Pause | None:
+async def gsd_check_budget(spend: Spend) -> Stop | Pause | Cap | None:
     """Decide whether the run may continue to spend.
 
     When: before each agent call, and after each turn that reports its usage.
     Return: ``Stop(reason)`` ends the run (exit code 5), ``Pause(reason)`` asks a human, ``None`` allows.
-    Calling: at most 2 s for each plugin; Stop beats Pause.
+        ``Cap(dollars)`` allows too, and is the most that the next call may spend: the agent ends it there,
+        and the run with it (5). After a turn it has no effect.
+    Calling: at most 2 s for each plugin; Stop beats Pause, and the lowest cap counts.
     Failure: fails closed, as Stop.
     Since: 0.1.
 

@@ -177,11 +177,19 @@ def _is_urgent(state: State, step: str) -> bool:
     """Whether a step that was asked for comes before the lifecycle.
 
     A process for single steps does its own ones only: somebody who asks for an audit does not expect that
-    the milestone is closed. In a run, those for the whole milestone wait until its phases are complete.
+    the milestone is closed. In a run, those for the whole milestone wait until its phases are complete; one
+    that was interrupted may have archived the phases already.
     """
     if state.options.only_asked:
         return step in state.requested
-    return StepId.parse(step).kind not in MILESTONE_STEPS
+    found = StepId.parse(step)
+    return found.kind not in MILESTONE_STEPS or _was_interrupted_while_archiving(state, found)
+
+
+def _was_interrupted_while_archiving(state: State, step: StepId) -> bool:
+    record = state.steps.get(str(step))
+    idle = bool(state.seen and state.seen.idle and not state.seen.phases)
+    return idle and record is not None and record.attempt > 0 and record.status == "waiting"
 
 
 def _failed(state: State) -> Iterator[Due]:

@@ -15,7 +15,7 @@ from gsd_core.planning.model import PhaseView, Plan, Planning, Task
 from .agent import AgentResult, AgentTask
 from .checks import CheckResult, ReplacedBecause, ReplacedCheck
 from .gap import Gap, GapReport
-from .question import Answer, Inquiry
+from .question import Answer, Inquiry, Question
 
 Profile: TypeAlias = Literal["quality", "balanced", "budget", "adaptive", "inherit"]
 Depth: TypeAlias = Literal["quick", "standard", "comprehensive"]
@@ -62,7 +62,8 @@ class StepRequest:
     *left_behind* are the files that it left uncommitted. *replaced_checks* are the decisions about the
     plan's checks that earlier attempts recorded (:meth:`StepHost.replace_check`). *complete* are the numbers
     of the phases that count as complete, which a check mark in ROADMAP.md alone does not decide.
-    *deferred* are the plan's tasks that earlier attempts deferred (:meth:`StepHost.defer_task`).
+    *deferred* are the plan's tasks that earlier attempts deferred (:meth:`StepHost.defer_task`), and
+    *answered* the checkpoints' questions of earlier attempts (:meth:`StepHost.ask`) with their answers.
     *will_be_verified*: the run verifies the phase later, so that the step may leave gaps and checks to that.
     *skip_discuss*: the user wants no questions about the phase; a discuss step decides by itself.
     *detail* is the milestone's version, or the name of a step that the user asked for, with the user's words
@@ -97,6 +98,7 @@ class StepRequest:
     complete: tuple[str, ...] = ()
     skip_discuss: bool = False
     deferred: tuple[DeferredTask, ...] = ()
+    answered: tuple[tuple[Question, Answer], ...] = ()
     will_be_verified: bool = False
     retries: int = 0
     waited: timedelta = timedelta(0)

@@ -72,6 +72,17 @@ class Stop:
 
 
 @attrs.frozen(kw_only=True)
+class Cap:
+    """The decision of a budget policy to let the next call spend at most *dollars*.
+
+    The agent ends a call that has reached it. An agent learns what a turn has cost when the turn is over, so
+    the last turn can exceed it.
+    """
+
+    dollars: Decimal
+
+
+@attrs.frozen(kw_only=True)
 class Pause:
     """The decision of a budget policy to ask a human before spending more."""
 

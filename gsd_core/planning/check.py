@@ -21,6 +21,7 @@ from gsd_core.protected_paths import protected_part
 
 from .model import PhaseView, Plan, PlannedPhase, Requirement, Task
 from .must_haves import criteria_of, served_by
+from .plan_tasks import parts_of
 from .waves import cycle
 
 Severity: TypeAlias = Literal["blocker", "warning", "info"]
@@ -202,7 +203,8 @@ def _plan(plan: Plan, requirements: Sequence[str]) -> Iterator[Issue]:
 
 
 def _size(plan: Plan) -> Iterator[Issue]:
-    tasks, files = len(plan.tasks), len(_files(plan))
+    # The three tasks of a test-driven feature are one piece of work.
+    tasks, files = sum(1 for _ in parts_of(plan.tasks)), len(_files(plan))
     hint = "split the plan: two or three tasks each"
     if tasks == 0:
         yield _issue("task_completeness", "has no tasks", "add two or three tasks", plan=plan.id)
@@ -220,7 +222,8 @@ def _task(plan: Plan, task: Task) -> Iterator[Issue]:
     if task.type != "auto":
         return
     parts = {
-        "files": task.files,
+        # The executor names the file of a test that comes first.
+        "files": task.files or task.cycle == "red",
         "action": task.action,
         "verify or check": task.verify or task.check,
         "done": task.done,

@@ -107,6 +107,7 @@ _LEGACY: Mapping[str, tuple[str, ...]] = {
 """Older names of keys that are not honored."""
 
 _OF_HOST = "for a setup of Claude Code or another host, which is not used here"
+_NO_ROLE = "the agent's role does not exist here"
 _OF_COMMAND = "for a command that does not exist here"
 _REVIEWERS = "`/gsd:review` with other vendors' tools does not exist here"
 _SEARCH = "other vendors' search services are not used"
@@ -120,7 +121,7 @@ KEYS: tuple[ConfigKey, ...] = (
     _honored(
         "model_overrides.<agent>",
         str,
-        "the model of one agent: `gsd-planner`, `gsd-roadmapper`, `gsd-executor`, `gsd-verifier`",
+        "the model of one agent, by the names of `agent_skills.<agent>`",
     ),
     _honored(
         "models.<step>", str, f"the model of one kind of step ({', '.join(STEPS)}), after the overrides"
@@ -213,10 +214,29 @@ KEYS: tuple[ConfigKey, ...] = (
         "`mid-flight`; always at once if nothing verifies the phase",
     ),
     _honored("agent_skills", dict, "see `agent_skills.<agent>`"),
+    # Before the pattern below, which matches them too.
+    *_not_applicable(
+        _NO_ROLE,
+        "agent_skills.gsd-advisor-researcher",
+        "agent_skills.gsd-code-fixer",
+        "agent_skills.gsd-code-reviewer",
+        "agent_skills.gsd-doc-writer",
+        "agent_skills.gsd-eval-auditor",
+        "agent_skills.gsd-integration-checker",
+        "agent_skills.gsd-nyquist-auditor",
+        "agent_skills.gsd-project-researcher",
+        "agent_skills.gsd-research-synthesizer",
+        "agent_skills.gsd-security-auditor",
+        "agent_skills.gsd-ui-auditor",
+        "agent_skills.gsd-ui-checker",
+        "agent_skills.gsd-ui-researcher",
+    ),
     _honored(
         "agent_skills.<agent>",
         object,
-        "folders in the project with a SKILL.md that this agent is told to read, such as `gsd-executor`",
+        "folders in the project with a SKILL.md that this agent is told to read: `gsd-codebase-mapper`, "
+        "`gsd-roadmapper`, `gsd-assumptions-analyzer` (the discussion), `gsd-phase-researcher`, "
+        "`gsd-planner`, `gsd-plan-checker`, `gsd-executor`, `gsd-verifier`, `gsd-debugger`",
     ),
     _honored("project_code", str, "the prefix of new phase folders: `CK` gives `CK-01-name`"),
     _honored(

@@ -106,9 +106,16 @@ def archived_requirements(text: str, about: Shipped) -> str:
 
 
 def milestones_entry(
-    text: str, about: Shipped, known_gaps: Sequence[str] = (), open_items: Sequence[str] = ()
+    text: str,
+    about: Shipped,
+    known_gaps: Sequence[str] = (),
+    open_items: Sequence[str] = (),
+    active: Sequence[str] = (),
 ) -> str:
-    """Return MILESTONES.md with an entry for the milestone, the newest first; an entry that exists stays."""
+    """Return MILESTONES.md with an entry for the milestone, the newest first; an entry that exists stays.
+
+    *active* are the requirements of PROJECT.md that no met one is recognized in.
+    """
     heading = f"## {about.label} (Shipped: {about.date})"
     if any(line.startswith(f"## {about.version} ") for line in text.splitlines()):
         return text
@@ -126,6 +133,9 @@ def milestones_entry(
         parts.append(f"### Known Gaps\n\n{bullets(known_gaps)}")
     if open_items:
         parts.append(f"### Open Items\n\n{bullets(open_items)}")
+    if active:
+        why = "These stay active in PROJECT.md, because no requirement that was met has their id or words:"
+        parts.append(f"### Still Active\n\n{why}\n\n{bullets(active)}")
     entry = document([*parts, "---"])
     head = re.match(r"#[ \t][^\n]*\n+", text)
     if not text.strip():
@@ -241,10 +251,21 @@ def _sections(lines: Sequence[str], wanted: Callable[[str], bool]) -> Iterator[t
         yield start, next(later, len(lines))
 
 
-def evolve_project(text: str, about: Shipped, met: Sequence[Requirement]) -> str:
-    """Return PROJECT.md after the milestone: requirements that are *met* are validated."""
+def still_active(text: str, met: Sequence[Requirement], open_: Sequence[Requirement] = ()) -> tuple[str, ...]:
+    """Return what PROJECT.md lists as active and keeps so: no requirement that is *met* is the same."""
     lines = Lines.of(text)
-    validated = _take_met(lines, met)
+    _take_met(lines, met, open_)
+    section = section_lines(lines, "active")
+    found = (_BOX.match(lines[at]) for at in range(*section)) if section else ()
+    return tuple(inline(match[1]) for match in found if match and match[1].strip())
+
+
+def evolve_project(
+    text: str, about: Shipped, met: Sequence[Requirement], open_: Sequence[Requirement] = ()
+) -> str:
+    """Return PROJECT.md after the milestone: requirements that are *met* are validated, *open_* ones not."""
+    lines = Lines.of(text)
+    validated = _take_met(lines, met, open_)
     section = section_lines(lines, "validated")
     if section and validated:
         new = [f"- ✓ {one} — {about.version}" for one in validated]
@@ -262,20 +283,15 @@ def evolve_project(text: str, about: Shipped, met: Sequence[Requirement]) -> str
     return with_footer(edited, f"{about.date} after {about.version} milestone")
 
 
-def _take_met(lines: Lines, met: Sequence[Requirement]) -> list[str]:
+def _take_met(lines: Lines, met: Sequence[Requirement], open_: Sequence[Requirement]) -> list[str]:
     """Remove the active requirements that are met, and return their texts."""
     section = section_lines(lines, "active")
     if not section:
         return []
-    texts = {_words(one.text): one.text for one in met}
-    ids = {one.id: one.text for one in met}
     found: list[str] = []
     for at in range(section[1] - 1, section[0] - 1, -1):
         match = _BOX.match(lines[at])
-        if not match:
-            continue
-        named = re.match(r"\**([A-Z][A-Z0-9_-]*-\d+)\**:?", match[1])
-        if _words(prose(match[1])) in texts or (named and named[1] in ids):
+        if match and _is_met(match[1], met, open_):
             found.append(inline(match[1]))
             del lines.lines[at]
     left = section_lines(lines, "active")
@@ -283,6 +299,62 @@ def _take_met(lines: Lines, met: Sequence[Requirement]) -> list[str]:
         del lines.lines[left[0] : left[1]]
         lines.insert(left[0], ["", "(None — the next milestone defines them)", ""])
     return found[::-1]
+
+
+def _is_met(item: str, met: Sequence[Requirement], open_: Sequence[Requirement]) -> bool:
+    """Whether an active item is a requirement that is met: by the ids that it names, else by its words."""
+    known = {one.id for one in (*met, *open_)}
+    if named := known & {*re.findall(r"[A-Z][A-Z0-9_-]*-\d+", item)}:
+        return named <= {one.id for one in met}
+    text = prose(item)
+    of_met = max((_likeness(text, one.text) for one in met), default=0.0)
+    of_open = max((_likeness(text, one.text) for one in open_), default=0.0)
+    return of_met >= LIKE and of_met > of_open
+
+
+LIKE = 0.75
+"""How much of the longer of two texts, in words that matter, the shorter one has to contain."""
+_FILLERS = re.compile(
+    r"an?|the|of|to|in|into|on|onto|for|from|with|by|per|as|at|and|or|is|are|be|been|can|could|will|would"
+    r"|should|shall|must|may|its?|their|his|her|they|that|which|this|these|those"
+)
+_DECISIVE = re.compile(r"no|not|never|without|except|only|nor|non|.*[\d_].*")
+
+
+def _likeness(one: str, other: str) -> float:
+    """Return from 0 to 1 how alike two statements are; 0 if each has a word that the other has not.
+
+    The words are compared in their order, without endings and fillers. "as CSV" and "as PDF" are two
+    requirements, however many other words they share, and so are those that differ in a number or a negation.
+    """
+    if _words(one) == _words(other):
+        return 1.0
+    short, long = sorted((_stems(one), _stems(other)), key=len)
+    rest = iter(long)
+    extra = list[str]()
+    for stem in short:
+        for candidate in rest:
+            if candidate == stem:
+                break
+            extra.append(candidate)
+        else:
+            return 0.0
+    extra += rest
+    if not short or any(map(_DECISIVE.fullmatch, extra)):
+        return 0.0
+    return len(short) / len(long)
+
+
+def _stems(text: str) -> list[str]:
+    return [_stem(word) for word in _words(text).split() if not _FILLERS.fullmatch(word)]
+
+
+def _stem(word: str) -> str:
+    """Return an English word without the endings of plurals and verbs; a word of another language stays."""
+    for ending, instead in (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", "")):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
+            return f"{word.removesuffix(ending)}{instead}".rstrip("e")
+    return word.rstrip("e") if len(word) > 3 else word
 
 
 def _words(text: str) -> str:

@@ -94,7 +94,7 @@ class Task:
 
     A checkpoint has additional texts in *details* (``what-built``, ``how-to-verify``, ``decision``,
     ``options`` …), by the name of their element. *cycle* is set for the tasks that a ``<feature>`` of a
-    test-driven plan consists of: the check of a ``red`` one has to fail.
+    test-driven plan, or a ``<task tdd="true">``, consists of: the check of a ``red`` one has to fail.
     """
 
     number: int

@@ -7,9 +7,9 @@ keys ``phase``, ``plan``, ``type``, ``wave``, ``depends_on``, ``files_modified``
 01:C2``, or ``-`` for none). The body consists of elements:
 ``<objective>``, ``<context>``, ``<tasks>``, ``<verification>``, ``<success_criteria>`` and ``<output>``.
 A ``<task type="auto">`` contains ``<name>``, ``<files>``, ``<action>``, ``<verify>`` and ``<done>``; the
-other types are checkpoints, with additional elements. A plan of ``type: tdd`` has a ``<feature>`` in their
-place, with ``<name>``, ``<files>``, ``<behavior>`` and ``<implementation>``. :mod:`.plan_tasks` reads them,
-and the tasks of plans that have no such elements.
+other types are checkpoints, with additional elements. One with ``tdd="true"`` has a ``<behavior>`` as well.
+A plan of ``type: tdd`` has a ``<feature>`` in their place, with ``<name>``, ``<files>``, ``<behavior>`` and
+``<implementation>``. :mod:`.plan_tasks` reads them, and the tasks of plans that have no such elements.
 """
 
 from __future__ import annotations
@@ -37,7 +37,15 @@ from .frontmatter import (
 from .markdown import clean, escape, inline, named, without
 from .model import Artifact, KeyLink, MustHaves, Plan, Task, Truth
 from .numbers import TOKEN
-from .plan_tasks import HUMAN_CHECK, MAX_TASKS, TASK_PARTS, features_of, read_tasks, render_command
+from .plan_tasks import (
+    HUMAN_CHECK,
+    MAX_TASKS,
+    TASK_PARTS,
+    feature_of,
+    parts_of,
+    read_tasks,
+    render_command,
+)
 
 _NO_DEPENDENCY = ("none", "nothing", "n/a", "null", "-", "—", "[]")
 
@@ -219,19 +227,17 @@ def with_checks(plan: Plan, checks: Mapping[int, str]) -> str:
     at = len(text) - len(plan_body(plan))
     groups = [element.inside for element in named(text[at:], "tasks")] or [text[at:]]
     found = [task.inside for group in groups for task in named(group, "task")]
-    tasks = plan.tasks
-    if plan.tasks and plan.tasks[0].cycle:
-        # A feature is three tasks with one check.
+    if not found and plan.tasks and plan.tasks[0].cycle:
         found = [feature.inside for feature in named(text[at:], "feature")]
-        tasks = plan.tasks[::3]
-        checks = {number - (number - 1) % 3: check for number, check in checks.items()}
-    for task, inside in zip(tasks, found, strict=False):
+    for part, inside in zip(parts_of(plan.tasks), found, strict=False):
+        # The tasks of a cycle are one element, with one check.
+        check = next((checks[task.number] for task in part if task.number in checks), None)
         start = text.index(inside, at)
-        new = _with_check(inside, checks[task.number]) if task.number in checks else inside
+        new = inside if check is None else _with_check(inside, check)
         text, at = text[:start] + new + text[start + len(inside) :], start + len(new)
         if new != inside:
             # The list that render_plan writes repeats the checks.
-            listed, now = f"\n- [ ] `{task.check}`\n", f"\n- [ ] `{checks[task.number]}`\n"
+            listed, now = f"\n- [ ] `{part[0].check}`\n", f"\n- [ ] `{check}`\n"
             text = text[:at] + text[at:].replace(listed, now)
     mark = "\ufeff" if plan.text.startswith("\ufeff") else ""
     return mark + (text.replace("\n", "\r\n") if "\r\n" in plan.text else text)
@@ -278,27 +284,40 @@ def _must_haves_node(must_haves: MustHaves) -> Node:
 
 
 def _tasks(plan: Plan) -> str:
-    """Return the plan's tasks as elements; those of a test-driven cycle as the feature they come from."""
-    if plan.tasks and all(task.cycle for task in plan.tasks):
-        return "\n\n".join(map(_render_feature, features_of(plan.tasks)))
-    return "\n\n".join(["<tasks>", *map(_render_task, plan.tasks), "</tasks>"])
+    """Return the plan's tasks as elements; those of a test-driven cycle as the one that they come from."""
+    parts = list(parts_of(plan.tasks))
+    if plan.type == "tdd" and parts and all(len(part) == 3 for part in parts):
+        return "\n\n".join(_render_feature(feature_of(part[0], part[1])) for part in parts)
+    found = [
+        _render_task(part[0], number) if len(part) == 1 else _render_cycle(part[0], part[1], number)
+        for number, part in enumerate(parts, start=1)
+    ]
+    return "\n\n".join(["<tasks>", *found, "</tasks>"])
 
 
 def _render_feature(feature: Task) -> str:
     # GSD has no check here, only in <verification>; this one can be read and replaced without doubt.
-    parts = _task_parts(attrs.evolve(feature, number=0))
+    parts = _task_parts(feature, 0)
     return "\n".join(["<feature>", *(f"  {line}" for line in parts), "</feature>"])
 
 
-def _render_task(task: Task) -> str:
-    gate = ' gate="blocking"' if task.type.startswith("checkpoint") else ""
-    lines = [f'<task type="{task.type}"{gate}>', *(f"  {line}" for line in _task_parts(task)), "</task>"]
+def _render_cycle(red: Task, green: Task, number: int) -> str:
+    feature = feature_of(red, green)
+    details = {name: text for name, text in feature.details.items() if name != "implementation"}
+    task = attrs.evolve(feature, action=green.action, details=details)
+    lines = ['<task type="auto" tdd="true">', *(f"  {line}" for line in _task_parts(task, number)), "</task>"]
     return "\n".join(lines)
 
 
-def _task_parts(task: Task) -> Iterator[str]:
-    number = f"Task {task.number}: " if task.number else ""
-    yield _element("name", f"{number}{' '.join(clean(task.name).split())}")
+def _render_task(task: Task, number: int) -> str:
+    gate = ' gate="blocking"' if task.type.startswith("checkpoint") else ""
+    lines = [f'<task type="{task.type}"{gate}>', *(f"  {line}" for line in _task_parts(task, number))]
+    return "\n".join([*lines, "</task>"])
+
+
+def _task_parts(task: Task, number: int) -> Iterator[str]:
+    label = f"Task {number}: " if number else ""
+    yield _element("name", f"{label}{' '.join(clean(task.name).split())}")
     if task.files:
         # Readers split the list at its commas, so that a comma in a path has to be escaped.
         yield _element(

@@ -6,7 +6,7 @@ not be something that can be committed on its own. So a plan always has a task: 
 as executed before anything was done.
 
 A feature is three tasks, one for each commit of GSD's test-driven cycle (its ``references/tdd.md``): the
-failing test, the implementation, the cleanup.
+failing test, the implementation, the cleanup. So is a ``<task tdd="true">`` of any plan, if it adds behavior.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import PurePosixPath
 import attrs
 
 from .markdown import Element, dedented, elements, escape, named, prose, unescape, without
-from .model import Task, TaskType
+from .model import Cycle, Task, TaskType
 
 MAX_TASKS = 300
 MAX_NAME = 80
@@ -49,10 +49,26 @@ def read_tasks(body: str, *, name: str, files: Sequence[str], promises: Sequence
     ``<tasks>`` element, only its content counts: other parts may quote tasks.
     """
     groups = [element.inside for element in named(body, "tasks")] or [body]
-    found = islice((task for group in groups for task in named(group, "task")), MAX_TASKS + 1)
-    tasks = tuple(_task_of_element(number, element) for number, element in enumerate(found, start=1))
+    tasks: tuple[Task, ...] = ()
+    for element in islice((task for group in groups for task in named(group, "task")), MAX_TASKS + 1):
+        task = _task_of_element(len(tasks) + 1, element)
+        tasks += cycle_of(task, task.number) if _is_test_driven(task, element) else (task,)
     tasks = tasks or _task_sections("\n".join(groups)) or _features(body, files)
     return tasks or (_whole_plan(body, name, files, promises),)
+
+
+def _is_test_driven(task: Task, element: Element) -> bool:
+    """Whether tests come first: ``tdd="true"``, for a task that describes behavior and names a source file.
+
+    Those conditions are GSD's own (``task.is-behavior-adding``): documents, settings and tests are exempt.
+    """
+    if element.attributes.get("tdd", "").strip().lower() != "true" or task.type != "auto":
+        return False
+    sources = (path for path in task.files if not is_test_file(path) and not _NO_SOURCE.search(path.lower()))
+    return bool(task.details.get("behavior", "").strip()) and any(sources)
+
+
+_NO_SOURCE = re.compile(r"\.(?:md|json|ya?ml|toml|ini|cfg|conf|properties)$|(?:^|[\\/])\.env(?:\.[^/]*)?$")
 
 
 def _features(body: str, files: Sequence[str]) -> tuple[Task, ...]:
@@ -75,6 +91,7 @@ def _features(body: str, files: Sequence[str]) -> tuple[Task, ...]:
     return tuple(tasks)
 
 
+CYCLE: tuple[Cycle, ...] = ("red", "green", "refactor")
 RED, GREEN, REFACTOR = "Add failing tests for: ", "Implement: ", "Clean up: "
 """How the names of a feature's tasks begin; the rest is the feature's name."""
 
@@ -82,7 +99,8 @@ RED, GREEN, REFACTOR = "Add failing tests for: ", "Implement: ", "Clean up: "
 def cycle_of(feature: Task, number: int) -> tuple[Task, Task, Task]:
     """Return the tasks of a test-driven *feature*, from *number* on.
 
-    The feature's details are its ``behavior``, which the tests describe, and its ``implementation``.
+    The feature's details are its ``behavior``, which the tests describe, and its ``implementation``; others
+    belong to the implementation.
     """
     behavior = feature.details.get("behavior", "")
     how = feature.details.get("implementation", "") or feature.action
@@ -100,7 +118,10 @@ def cycle_of(feature: Task, number: int) -> tuple[Task, Task, Task]:
         details={"behavior": behavior} if behavior else {},
         cycle="red",
     )
-    details = {"implementation": how} if how else {}
+    others = {
+        name: text for name, text in feature.details.items() if name not in ("behavior", "implementation")
+    }
+    details = {**({"implementation": how} if how else {}), **others}
     green = attrs.evolve(
         red,
         number=number + 1,
@@ -122,15 +143,21 @@ def cycle_of(feature: Task, number: int) -> tuple[Task, Task, Task]:
     return red, green, refactor
 
 
-def features_of(tasks: Sequence[Task]) -> Iterator[Task]:
-    """Yield the features that *tasks* consist of: the reverse of :func:`cycle_of`."""
-    cycles = [task for task in tasks if task.cycle]
-    for red, green in zip(cycles[::3], cycles[1::3], strict=False):
-        details = {**red.details, **green.details}
-        name = red.name.removeprefix(RED)
-        yield attrs.evolve(
-            green, name=name, files=(*green.files, *red.files), action="", details=details, cycle=""
-        )
+def parts_of(tasks: Sequence[Task]) -> Iterator[tuple[Task, ...]]:
+    """Yield what is one element of a plan each: the three tasks of a cycle, or a single task."""
+    at = 0
+    while at < len(tasks):
+        # A cycle that a model's plan has broken up is not an element.
+        size = 3 if tuple(task.cycle for task in tasks[at : at + 3]) == CYCLE else 1
+        yield tuple(tasks[at : at + size])
+        at += size
+
+
+def feature_of(red: Task, green: Task) -> Task:
+    """Return the feature that the tasks of a cycle come from: the reverse of :func:`cycle_of`."""
+    details = {**red.details, **green.details}
+    name, files = red.name.removeprefix(RED), (*green.files, *red.files)
+    return attrs.evolve(green, name=name, files=files, action="", details=details, cycle="")
 
 
 def is_test_file(path: str) -> bool:

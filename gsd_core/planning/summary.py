@@ -144,7 +144,9 @@ def render_summary(
 
 
 def _readiness(undone: Sequence[str]) -> str:
-    return f"{len(undone)} tasks are not done, see above" if undone else "All tasks are done"
+    if not undone:
+        return "All tasks are done"
+    return f"{len(undone)} {'task is' if len(undone) == 1 else 'tasks are'} not done, see above"
 
 
 def _kinds_of_files(paths: Iterable[str]) -> list[str]:

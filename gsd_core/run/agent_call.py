@@ -42,7 +42,7 @@ from gsd_core.model.agent import (
 from gsd_core.model.checks import CheckResult
 from gsd_core.model.question import Answer, Inquiry, Option, Question
 from gsd_core.model.sandbox import Place, SandboxedCommand
-from gsd_core.model.usage import Pause, Stop, Usage
+from gsd_core.model.usage import Cap, Pause, Stop, Usage
 from gsd_core.plugins.isolation import in_core
 from gsd_core.plugins.validation import validate_storable
 from gsd_core.processes import end_marked, start_time
@@ -52,7 +52,7 @@ from .callbacks import Callbacks
 from .guard import check_seal, found_before, guarded, record_confinement
 from .overlay import overlaid
 from .permission import POLICY_LIMIT, StepGate
-from .questions import ask
+from .questions import answered_checkpoints, ask
 from .runtime import Run
 from .sandbox import Confinement
 from .timeouts import AgentTimeouts
@@ -369,13 +369,18 @@ def _with_answers(call: AgentCall, task: AgentTask) -> str:
         )
     if task.conversation is None or not task.conversation.resume:
         return prompt
-    answered = [
-        f"- {question.text}\n  Answer: {record.answers[question.id].words}"
+    asked = [
+        (question, record.answers[question.id])
         for record in call.run.state.inquiries.values()
         if record.inquiry.step == call.step and record.key == call.key and not record.withdrawn
         for question in record.inquiry.questions
         if question.id in record.answers
     ]
+    # Those of checkpoints too, if a function of the agent may have asked them: it ends with the agent. An
+    # executor that chose the conversation passes on the answers itself.
+    if task.functions and call.task.conversation is None:
+        asked += answered_checkpoints(call.run, call.step)
+    answered = [f"- {question.text}\n  Answer: {answer.words}" for question, answer in asked]
     if not answered:
         return prompt
     listed = "\n".join(answered)
@@ -384,8 +389,14 @@ def _with_answers(call: AgentCall, task: AgentTask) -> str:
 
 async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
     """Ask the agent once; its cost is recorded however the exchange ends."""
-    await _check_budget(call.run, call.step, task.limits.dollars)
+    cap = await _check_budget(call.run, call.step, task.limits.dollars)
+    if cap is not None and cap <= 0:
+        raise Exhausted("a budget policy lets the next call spend nothing", hint=_BUDGET_HINT)
+    # The reserve is the task's own limit: with the cap in it, every turn would seem to exceed the budget.
     _record_opened(call, task)
+    is_capped = cap is not None and (task.limits.dollars is None or cap < task.limits.dollars)
+    if is_capped:
+        task = attrs.evolve(task, limits=attrs.evolve(task.limits, dollars=cap))
     names = " or ".join(map(repr, call.run.settings.agent))
     # New ones for each exchange: an agent that ignores its cancellation may leave a pause behind.
     call.timeouts = AgentTimeouts(idle=task.limits.idle, hard=task.limits.hard, who=f"the agent {names}")
@@ -419,6 +430,8 @@ async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
     result = attrs.evolve(result, uses=tuple(call.tools))
     usage = result.usage if result.usage.turns else call.used
     _record_closed(call, result.ended, usage, result if result.ended == "done" else None)
+    if result.ended == "dollars" and is_capped:
+        raise Exhausted(f"the agent has used up the ${cap} that were left of the budget", hint=_BUDGET_HINT)
     if result.ended in ("turns", "dollars"):
         raise Permanent(f"the agent used up its {result.ended} before it was done")
     return result
@@ -456,11 +469,13 @@ async def _ask_agent(call: AgentCall, task: AgentTask) -> AgentResult:
     return attrs.evolve(outcome.value, value=safe_data(outcome.value.value, strict=True))
 
 
-async def _check_budget(run: Run, step: str, reserve: Decimal | None, running: Usage | None = None) -> None:
-    """Return if the run may spend more; raise ``Exhausted`` if not. ``Stop`` beats ``Pause``.
+async def _check_budget(
+    run: Run, step: str, reserve: Decimal | None, running: Usage | None = None
+) -> Decimal | None:
+    """Return the most that the next call may cost, if limited; raise ``Exhausted`` if the run may not go on.
 
-    *reserve* is what the next call may use, *running* is what the call under way has used. A policy that
-    fails stops the run: spending cannot be undone.
+    ``Stop`` beats ``Pause``. *reserve* is what the next call may use, *running* is what the call under way
+    has used. A policy that fails stops the run: spending cannot be undone.
     """
     spend = run.ledger.spend(run.id, step, reserve, running or Usage())
     outcomes = await run.hooks.fan_out(gsd_check_budget, POLICY_LIMIT, spend)
@@ -481,6 +496,9 @@ async def _check_budget(run: Run, step: str, reserve: Decimal | None, running: U
             [answer] = await ask(run, inquiry, step=step, key=f"budget {run.ledger.calls}")
             if answer.chosen != ("Continue",):
                 raise Exhausted(reason, hint=_BUDGET_HINT)
+    return min(
+        (outcome.value.dollars for outcome in outcomes if isinstance(outcome.value, Cap)), default=None
+    )
 
 
 def _record_opened(call: AgentCall, task: AgentTask) -> None:
@@ -492,6 +510,7 @@ def _record_opened(call: AgentCall, task: AgentTask) -> None:
         "role": task.role,
         "prompt_sha256": hashlib.sha256(task.prompt.encode("utf-8", "replace")).hexdigest(),
         "reserved": str(reserved) if reserved else None,
+        **({"owns_planning": True} if task.owns_planning else {}),
     }
     call.run.record("agent.opened", data, step=call.step, attempt=call.attempt)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from gsd_core.machine.claims import unverified
 from gsd_core.machine.state import State
 from gsd_core.model.counts import counted
+from gsd_core.model.ids import StepId
 from gsd_core.sanitize import one_line, safe_text
 
 from .runtime import Run
@@ -31,17 +32,6 @@ def notes_of(run: Run) -> tuple[str, ...]:
         for path in fact.data["paths"]
         if (run.root / path).exists()
     ]
-    deferred: dict[str, None] = {}
-    kinds = ["task.deferred", "task.committed", "attempt.failed"]
-    for fact in run.journal.events(run=run.id, kinds=kinds):
-        if fact.kind == "attempt.failed":
-            # The next attempt does them again.
-            plan = fact.step.rpartition("/")[2]
-            deferred = {name: None for name in deferred if not name.startswith(f"{plan}/")}
-        elif fact.kind == "task.deferred":
-            deferred[f"{fact.data['plan']}/{fact.data['task']}"] = None
-        else:
-            deferred.pop(fact.data["task"], None)
     switched = [fact.data for fact in run.journal.events(run=run.id, kinds=["branch.switched"])]
     branches = [switched[0]["from"], *(data["branch"] for data in switched)] if switched else []
     return (
@@ -50,7 +40,7 @@ def notes_of(run: Run) -> tuple[str, ...]:
         *_edited(run.state),
         *_not_loaded(missing),
         *_left(sorted(set(left))),
-        *_deferred([*deferred]),
+        *_deferred(_still_deferred(run)),
         *_unmerged(branches),
     )
 
@@ -60,6 +50,33 @@ def _from_agents(run: Run) -> Iterable[str]:
     closed = run.journal.events(run=run.id, kinds=["agent.closed"])
     notes = [one_line(str((fact.data.get("value") or {}).get("note") or ""), MAX_NOTE) for fact in closed]
     return dict.fromkeys(filter(None, notes))
+
+
+def _still_deferred(run: Run) -> list[str]:
+    """Return the tasks that were deferred and neither done later nor made up for by a gap round."""
+    deferred: dict[str, str] = {}
+    passed = set[str]()
+    kinds = ["task.deferred", "task.committed", "attempt.failed", "step.completed"]
+    for fact in run.journal.events(run=run.id, kinds=kinds):
+        step = StepId.parse(fact.step)
+        match fact.kind:
+            case "attempt.failed":
+                # The next attempt does them again.
+                plan = fact.step.rpartition("/")[2]
+                deferred = {name: of for name, of in deferred.items() if not name.startswith(f"{plan}/")}
+            case "task.deferred":
+                deferred[f"{fact.data['plan']}/{fact.data['task']}"] = step.phase
+                passed.discard(step.phase)
+            case "task.committed":
+                deferred.pop(fact.data["task"], None)
+            case _ if step.kind == "verify":
+                # It has run the checks of the deferred tasks as well.
+                (passed.discard if fact.data.get("gaps") else passed.add)(step.phase)
+            case _ if step.kind == "complete" and step.phase in passed:
+                deferred = {name: of for name, of in deferred.items() if of != step.phase}
+            case _:
+                pass
+    return [*deferred]
 
 
 def with_notes(reason: str, notes: Sequence[str]) -> str:

@@ -41,10 +41,13 @@ from gsd_core.settings import RunSettings
 from .delivery import is_within
 from .last_run import LastRun
 from .next_milestone import milestone_to_start
+from .places import PLANNING
 from .runtime import RunRequest
 
 LIMIT_BYTES = 400_000
 SHOWN_PATHS = 5
+UNFINISHED = ("running", "waiting", "parked", "failed", "result")
+"""The states of a step that an interruption leaves behind."""
 _BOM = b"\xef\xbb\xbf"
 _DESCRIBE = "describe what to build, for whom, and when it is done"
 
@@ -143,8 +146,7 @@ async def check_project(request: RunRequest, git: Git, last: LastRun) -> None:
         check_idea(request.root, request.idea, last.state, request.info.command)
     _check_phases(request, last.state)
     # After an interruption, the uncommitted changes are an agent's work. The run continues with them.
-    unfinished = ("running", "waiting", "parked", "failed", "result")
-    interrupted = any(record.status in unfinished for record in last.state.steps.values())
+    interrupted = any(record.status in UNFINISHED for record in last.state.steps.values())
     if settings.allow_dirty or interrupted:
         return
     if dirty := await git.dirty():
@@ -214,7 +216,15 @@ async def _check_branch(request: RunRequest, git: Git, last: LastRun) -> None:
 
 
 def _unwritten(last: LastRun) -> tuple[str, ...]:
-    """Return the paths that a recorded result moves or removes: a kill leaves them gone, not committed."""
+    """Return the paths that a recorded result moves or removes: a kill leaves them gone, not committed.
+
+    It is all of the planning if an agent that owns it was at work: a command of the user that archives a
+    milestone removes files before it commits that.
+    """
+    unfinished = {name for name, r in last.state.steps.items() if r.status in UNFINISHED}
+    calls = (fact for fact in last.facts if fact.kind == "agent.opened" and fact.step in unfinished)
+    if any(fact.data.get("owns_planning") for fact in calls):
+        return (PLANNING,)
     results = {r.result for r in last.state.steps.values() if r.status == "result"}
     found: list[str] = []
     for fact in last.facts:

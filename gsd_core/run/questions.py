@@ -65,6 +65,20 @@ async def ask(
     return tuple(_answer_to(run, question.id) for question in stamped.questions)
 
 
+def answered_checkpoints(run: Run, step: str) -> tuple[tuple[Question, Answer], ...]:
+    """Return the questions of the step's checkpoints that were answered, oldest first.
+
+    The agent that such a question was asked for may have ended before the answer was there.
+    """
+    return tuple(
+        (question, record.answers[question.id])
+        for record in run.state.inquiries.values()
+        if record.inquiry.step == step and record.inquiry.kind == "checkpoint" and not record.withdrawn
+        for question in record.inquiry.questions
+        if question.id in record.answers
+    )
+
+
 def _stamp(run: Run, inquiry: Inquiry, step: str, key: str) -> Inquiry:
     """Return the inquiry with ids, and with all texts sanitized and redacted: agents wrote them, people
     read them."""

@@ -83,7 +83,7 @@ from .deferral import defer_task, deferred_tasks
 from .guard import guarded
 from .ownership import foreign_parts
 from .permission import StepGate
-from .questions import ask
+from .questions import answered_checkpoints, ask
 from .runtime import Run
 from .snapshot import installed_programs, plan_digests
 from .task_checks import about_earlier_attempts, check_before, replace_check
@@ -234,7 +234,8 @@ async def _attempt(run: Run, step: StepRequest, start: Start) -> Attempt:
     about = await about_earlier_attempts(run, step) if is_retry else {}
     run.record("attempt.started", data, step=step.id, attempt=step.attempt)
     step = attrs.evolve(step, began=run.step(step.id).started_at, **about)
-    step = attrs.evolve(step, deferred=deferred_tasks(run, step))
+    answered = answered_checkpoints(run, step.id)
+    step = attrs.evolve(step, deferred=deferred_tasks(run, step), answered=answered)
 
     try:
         return await _execute(run, step, gate)

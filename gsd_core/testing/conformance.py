@@ -33,7 +33,7 @@ from gsd_core.model.question import Answer, Inquiry, refusal
 from gsd_core.model.sandbox import ConfinedProcess, SandboxedCommand, SandboxUnavailable
 from gsd_core.model.session import SessionHost
 from gsd_core.model.step import RunStep, StepHost, StepRequest, StepResult, StepSituation, StepType
-from gsd_core.model.usage import Pause, Spend, Stop
+from gsd_core.model.usage import Cap, Pause, Spend, Stop
 from gsd_core.planning.model import PhaseView
 from gsd_core.plugins.call_group import Outcome
 from gsd_core.plugins.calling import Hooks
@@ -178,9 +178,9 @@ def check_permit_tool(plugin: object, use: ToolUse) -> Permission | None:
     return permission
 
 
-def check_check_budget(plugin: object, spend: Spend) -> Stop | Pause | None:
+def check_check_budget(plugin: object, spend: Spend) -> Stop | Pause | Cap | None:
     """Check ``gsd_check_budget``."""
-    decision: Stop | Pause | None = _check_call(plugin, specs.gsd_check_budget, spend)
+    decision: Stop | Pause | Cap | None = _check_call(plugin, specs.gsd_check_budget, spend)
     return decision
 
 

@@ -6,8 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from gsd_core.planning.milestone_close import collapse_roadmap, milestones_entry, one_liner, shipped
-from gsd_core.planning.model import PlannedPhase
+from gsd_core.planning.milestone_close import (
+    Shipped,
+    collapse_roadmap,
+    evolve_project,
+    milestones_entry,
+    one_liner,
+    shipped,
+    still_active,
+)
+from gsd_core.planning.model import PlannedPhase, Requirement
 from gsd_core.planning.next_milestone import begin_milestone, next_phase_number, next_version
 from gsd_core.planning.open_items import open_items
 from gsd_core.planning.roadmap import parse_roadmap
@@ -142,3 +150,47 @@ def test_the_beginning_of_a_section_is_no_accomplishment() -> None:
     assert one_liner("# Summary\n\n**It greets**\n") == "It greets"
     assert one_liner("# Summary\n\n**Decisions:**\n\n## Done\n\n**It greets**\n") == "It greets"
     assert one_liner("# Summary\n\n**One-liner:** It greets\n\n## How\n\n**Roles:**\n") == "It greets"
+
+
+@pytest.mark.parametrize(
+    ("item", "is_validated"),
+    [
+        ("Users can list all of their entries", True),
+        ("User lists all entries", True),
+        ("**LIST-01**: Something else entirely", True),
+        ("Show everything (LIST-01)", True),
+        ("Export reports as CSV, UTF-8", True),
+        ("LIST-01 and LIST-02: lists", False),
+        ("LIST-02: User can list all entries", False),
+        ("User can list all tags", False),
+        ("User can not list all entries", False),
+        ("User can list all 5 entries", False),
+        ("Export reports as PDF", False),
+        ("Reports are exported with the names of their authors and dates", False),
+        ("Sort entries by name", False),
+        ("Überschriften", False),
+    ],
+)
+def test_an_active_item_is_validated_by_its_id_or_by_nearly_the_same_words(
+    item: str, is_validated: bool
+) -> None:
+    met = [
+        Requirement(id="LIST-01", text="User can list all entries"),
+        Requirement(id="CSV-01", text="Export the reports as CSV (UTF-8)"),
+        Requirement(id="SORT-01", text="Sort all entries by name"),
+    ]
+    unmet = [
+        Requirement(id="LIST-02", text="User can sort"),
+        Requirement(id="SORT-02", text="Sorts entries by name"),
+    ]
+    head = "# Tool\n\n## Requirements\n\n### Validated\n\n(None yet)\n\n### Active\n\n"
+    text = f"{head}- [ ] {item}\n\n## Context\n"
+    about = Shipped(version="v1.0", name="First", date=DATE, phases=())
+
+    evolved = evolve_project(text, about, met, unmet)
+
+    assert (f"— {about.version}" in evolved) is is_validated
+    assert (f"- [ ] {item}" in evolved) is not is_validated
+    left = still_active(text, met, unmet)
+    assert bool(left) is not is_validated
+    assert ("### Still Active" in milestones_entry("", about, active=left)) is not is_validated

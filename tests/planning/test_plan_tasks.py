@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gsd_core.planning.model import Plan, Task
 from gsd_core.planning.plan import parse_plan, render_plan, with_checks
-from gsd_core.planning.plan_tasks import read_command, render_command
+from gsd_core.planning.plan_tasks import HUMAN_CHECK, read_command, render_command
 from tests.planning.trees import plan_text
 
 PATH = ".planning/phases/01-core/01-02-PLAN.md"
@@ -83,6 +83,70 @@ def test_a_test_driven_plan_is_written_as_a_feature_and_read_as_the_same_plan() 
     assert (again.tasks, again.type) == (plan.tasks, "tdd")
     changed = parse_plan(with_checks(again, {2: "pytest -x"}), path=path, phase="1")
     assert {task.check for task in changed.tasks} == {"pytest -x"}
+
+
+MIXED = """
+<tasks>
+<task type="auto"><name>Task 1: Set up</name><files>setup.cfg</files><action>Write it</action>
+<verify><automated>test -f setup.cfg</automated></verify><done>There</done></task>
+<task type="auto" tdd="true">
+  <name>Task 2: Duration parser</name>
+  <files>src/duration.py, tests/test_duration.py</files>
+  <behavior>1h30m is 5400 seconds</behavior>
+  <action>One pass over the text</action>
+  <verify><human-check>Try it</human-check><automated>pytest tests/test_duration.py</automated></verify>
+  <done>It parses</done>
+</task>
+<task type="auto"><name>Task 3: Wire it</name><files>app.py</files><action>Call it</action>
+<verify><automated>./app 1h</automated></verify><done>Wired</done></task>
+</tasks>
+"""
+
+
+def test_a_test_driven_task_of_an_ordinary_plan_is_three_tasks_and_written_as_one() -> None:
+    path = ".planning/phases/01-x/01-01-PLAN.md"
+    plan = parse_plan(f"---\ntype: execute\n---\n{MIXED}", path=path, phase="1")
+    text = render_plan(plan)
+    again = parse_plan(text, path=path, phase="1")
+
+    assert [(task.number, task.cycle) for task in plan.tasks] == [
+        (1, ""),
+        (2, "red"),
+        (3, "green"),
+        (4, "refactor"),
+        (5, ""),
+    ]
+    _, red, green, _, _ = plan.tasks
+    assert (red.files, green.files) == (("tests/test_duration.py",), ("src/duration.py",))
+    assert (red.action, green.action) == ("1h30m is 5400 seconds", "One pass over the text")
+    assert [task.number for task in plan.tasks if HUMAN_CHECK in task.details] == [3]
+    assert text.count("<task ") == 3
+    assert text.count('tdd="true"') == 1
+    assert (again.tasks, again.type) == (plan.tasks, "execute")
+
+
+def test_a_replaced_check_of_a_test_driven_task_is_that_of_all_three() -> None:
+    path = ".planning/phases/01-x/01-01-PLAN.md"
+    plan = parse_plan(f"---\ntype: execute\n---\n{MIXED}", path=path, phase="1")
+    changed = parse_plan(with_checks(plan, {3: "pytest -x", 5: "./app 2h"}), path=path, phase="1")
+
+    assert [task.check for task in changed.tasks] == ["test -f setup.cfg", *["pytest -x"] * 3, "./app 2h"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('tdd="true"', 'tdd="false"'),
+        ('type="auto" tdd="true"', 'type="checkpoint:human-verify" tdd="true"'),
+        ("<behavior>1h30m is 5400 seconds</behavior>", "<behavior> </behavior>"),
+        ("src/duration.py, tests/test_duration.py", "tests/test_duration.py, docs/duration.md, .env.local"),
+    ],
+)
+def test_a_task_that_adds_no_behavior_is_not_test_driven(old: str, new: str) -> None:
+    assert old in MIXED
+    tasks = tasks_of(MIXED.replace(old, new))
+
+    assert [task.cycle for task in tasks] == ["", "", ""]
 
 
 @pytest.mark.parametrize(

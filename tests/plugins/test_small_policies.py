@@ -23,6 +23,7 @@ from gsd_core import (
     Spend,
     StepRequest,
     StepResult,
+    Stop,
     Transient,
     bind_settings,
 )
@@ -46,7 +47,7 @@ def stop_reason(limit: str | None, spent: Spend) -> str:
     limits = budget.BudgetSettings(max_usd=Decimal(limit) if limit else None)
     with bind_settings({budget.BudgetSettings: limits}):
         verdict = asyncio.run(budget.check_budget(spent))
-    return verdict.reason if verdict else ""
+    return verdict.reason if isinstance(verdict, Stop) else ""
 
 
 def test_without_a_budget_nothing_stops() -> None:

@@ -34,6 +34,7 @@ SMALLEST = {
     "usage limit": "resets_in = '2s'",
     "slow": "duration = 1",
     "question": "text = 'Which?'\noptions = ['a', 'b']",
+    "architecture": "text = 'Another store'",
     "tool": "input = { command = 'git push' }",
     "checkpoint": "text = 'Log in'",
 }

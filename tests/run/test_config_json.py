@@ -12,6 +12,7 @@ from attrs import evolve
 from gsd_core.errors import ConfigError, ProjectError
 from gsd_core.exit_codes import ExitCode
 from gsd_core.machine.state import Options
+from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.run import RunEnd
 from gsd_core.run.runtime import Effects
 
@@ -37,6 +38,49 @@ def steps_on(root: Path, revisions: str) -> set[str]:
     """Return the phases (``init`` for the project) whose steps have commits there."""
     form = "--format=%(trailers:key=GSD-Step,valueonly)"
     return {line.split("/")[0] for line in h.git(root, "log", form, revisions).split()}
+
+
+@pytest.mark.slow
+def test_each_role_is_told_the_skills_that_its_agent_has(tmp_path: Path) -> None:
+    agents = {
+        "codebase-mapper": "gsd-codebase-mapper",
+        "roadmapper": "gsd-roadmapper",
+        "discusser": "gsd-assumptions-analyzer",
+        "researcher": "gsd-phase-researcher",
+        "planner": "gsd-planner",
+        "checker": "gsd-plan-checker",
+        "executor": "gsd-executor",
+        "verifier": "gsd-verifier",
+        "debugger": "gsd-debugger",
+    }
+    skills = {name: f"skills/{name}" for name in agents.values()}
+    root = project(tmp_path, {"depth": "comprehensive", "agent_skills": skills})
+    for folder in skills.values():
+        (root / folder).mkdir(parents=True)
+        (root / folder / "SKILL.md").write_text("# How to\n")
+    for name in ("app", "lists", "store", "report", "words"):
+        (root / f"{name}.py").write_text("print('hello')\n")
+    h.git(root, "add", ".")
+    h.git(root, "commit", "-q", "-m", "code")
+
+    async def doubt(task: AgentTask, host: AgentHost) -> AgentResult | None:
+        if task.role != "verifier" or len(agent.of("verifier")) > 1:
+            return None
+        result = await agent.agent.run_agent(task, host)
+        assert result is not None
+        result.value["verdicts"][0] |= {"status": "fails", "reason": "the list is in any order"}
+        return result
+
+    # Its README lacks the usage, so that the gap round has something to do.
+    agent = h.Watched(h.one_phase(gap=True), doubt)
+    end = h.do(h.request(root, agent, given=h.idea(), run={"depth": "comprehensive"}))
+
+    assert end.outcome == "done", end
+    assert {task.role for task in agent.tasks} == set(agents)
+    for role, name in agents.items():
+        assigned = agent.of(role)[0].prompt.partition("Skills assigned to you")[2].partition("</")[0]
+        named = {folder for folder in skills.values() if f"{folder}/SKILL.md" in assigned}
+        assert named == {f"skills/{name}"}, role
 
 
 PLANNED: dict[str, Any] = {"gates": {"confirm_plan": True}}

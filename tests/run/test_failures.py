@@ -187,6 +187,24 @@ def test_a_budget_that_is_spent_ends_the_run_with_5(tmp_path: Path) -> None:
     assert "$0.001 of the $0.001 budget" in end.reason
 
 
+def test_what_is_left_of_a_budget_is_the_limit_of_each_call(tmp_path: Path) -> None:
+    async def ends_at_its_limit(task: AgentTask, host: AgentHost) -> AgentResult | None:
+        # As an agent that reports no turns, so that only itself can end in time.
+        used = Usage(turns=3, dollars=task.limits.dollars, basis="reported")
+        return AgentResult(ended="dollars", usage=used) if task.role == "executor" else None
+
+    root = h.repository(tmp_path / "project")
+    agent = h.Watched(h.one_phase(), ends_at_its_limit)
+
+    end = do(root, agent, sections={"budget": {"max_usd": "1"}})
+
+    spent = [Decimal(fact.data["usage"]["dollars"]) for fact in h.facts(root, "agent.closed")]
+    limits = [task.limits.dollars for task in agent.tasks]
+    assert limits == [1 - sum(spent[:calls]) for calls in range(len(spent))]
+    assert (end.outcome, end.exit, sum(spent)) == ("budget", 5, 1)
+    assert f"the ${limits[-1]} that were left of the budget" in end.reason
+
+
 async def pauses(spend: Spend) -> Stop | Pause | None:
     return Pause(reason="three calls") if spend.calls == 2 else None
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from gsd_core import CheckResult, Task
 from gsd_core.exit_codes import ExitCode
+from gsd_core.hookspecs import gsd_wrap_step
 from gsd_core.machine.state import Options
 from gsd_core.model.agent import AgentHost, AgentTask
+from gsd_core.model.step import RunStep, StepRequest, StepResult
 from gsd_core.planning.plan import parse_plan
 from gsd_core.run import RunEnd
 from gsd_core.run.task_checks import problem_of
 
 from . import harness as h
-from .test_task_checks import PLAN, SUMMARY, Scripted, do
+from .test_task_checks import PLAN, SUMMARY, Scripted, do, task
 
 CHECK = "python3 -B -m unittest -q test_add"
 TEST = "import unittest\n{}\n\nclass TestAdd(unittest.TestCase):\n    def test_add(self):\n        {}\n"
@@ -112,6 +116,54 @@ def test_a_weakened_test_is_refused_once_and_then_reported_as_a_deviation(
     # Although the agent did not name it: what is committed is what the check has run.
     assert ("[TDD] Task 2" in summary) is insists
     assert h.git(root, "show", "HEAD:test_add.py") == (WEAK if insists else GOOD)
+
+
+ORDINARY = f"""
+<tasks>
+<task type="auto"><name>Task 1: Notes</name><files>notes.txt</files><action>Write them</action>
+<verify><automated>test -s notes.txt</automated></verify><done>There</done></task>
+<task type="auto" tdd="true"><name>Task 2: Addition</name><files>add.py</files>
+<behavior>add(1, 2) is 3</behavior><action>A function add</action>
+<verify><automated>{CHECK}</automated></verify><done>The sum is right</done></task>
+</tasks>
+"""
+
+
+@pytest.mark.slow
+def test_a_test_driven_task_of_an_ordinary_plan_needs_tests_that_fail_first(tmp_path: Path) -> None:
+    """The plan is as GSD's own planner writes it."""
+    root = h.repository(tmp_path / "project")
+
+    async def with_task(step: StepRequest, call_next: RunStep) -> StepResult:
+        result = await call_next(step)
+        files = [
+            evolve(file, text=re.sub(r"<tasks>.*</tasks>", ORDINARY.strip(), file.text, flags=re.S))
+            if file.path == PLAN
+            else file
+            for file in result.files
+        ]
+        return evolve(result, files=tuple(files))
+
+    developer = Developer(
+        (1, {"notes.txt": "notes"}),
+        (2, {"add.py": CODE, "test_add.py": GOOD}),
+        (2, {"add.py": "", "test_add.py": GOOD}),
+        (3, {"add.py": CODE}),
+        (4, {}),
+    )
+    agent = Scripted([task("test -s notes.txt", files=("notes.txt",))], developer)
+    end = do(root, agent, options=Options(skip_verify=True), editor=h.plugin(gsd_wrap_step, with_task))
+
+    assert end.outcome == "done", (end, developer.replies)
+    assert "passes although the feature is not there yet" in developer.replies[1]
+    subjects = h.git(root, "log", "--reverse", "--format=%s", "--", "add.py", "test_add.py").splitlines()
+    assert [line.partition("(")[0] for line in subjects] == ["test", "feat"]
+    checks = [fact.data["check"]["exit"] for fact in h.facts(root, "task.committed")]
+    assert checks == [0, 1, 0, 0]
+    assert (
+        f"Task 2: `{CHECK}` failed with exit code 1 before the implementation" in (root / SUMMARY).read_text()
+    )
+    assert '<task type="auto" tdd="true">' in (root / PLAN).read_text()
 
 
 @pytest.mark.parametrize(

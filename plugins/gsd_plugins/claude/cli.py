@@ -113,7 +113,7 @@ def command_line(cli: Path, task: AgentTask, *, resume: bool) -> list[str]:
     if task.limits.turns is not None:
         command += ["--max-turns", str(task.limits.turns)]
     if task.limits.dollars is not None:
-        command += ["--max-budget-usd", str(task.limits.dollars)]
+        command += ["--max-budget-usd", f"{task.limits.dollars:f}"]
     if task.conversation:
         # --resume fails for an id that was never used, --session-id for one that was.
         command += [f"--{'resume' if resume else 'session-id'}={task.conversation.id}"]

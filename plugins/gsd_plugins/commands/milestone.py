@@ -218,7 +218,8 @@ def _as_observed(now: Planning, before: Planning) -> Planning:
 
 async def execute_close(step: StepRequest, host: StepHost) -> StepResult:
     """Have the milestone archived; ask first if anything is open, because the command may not."""
-    if not _still_open(step, step.planning):
+    # An attempt that was interrupted may have left the last things undone, such as the tag.
+    if step.attempt == 1 and not _still_open(step, step.planning):
         return StepResult(subject="nothing to do: the milestone is archived already")
     version, by, found = _version(step), "", None
     # After a kill the command may have begun: then its phases are in the archive, and look incomplete.

@@ -17,6 +17,8 @@ CANNOT = Option(label="Not possible", description="The plan has to do without it
 KEEP = Option(label="Keep to the plan", description="Do without this change.", recommended=True)
 MAX_MESSAGE = 1000
 MAX_OPTIONS = 4
+ARCHITECTURE, CHANGE = "Architecture", "Change the architecture?"
+"""The header of a question about the architecture, and how its text begins."""
 END_OF_PHASE = "end-of-phase"
 
 
@@ -86,12 +88,19 @@ def architecture_inquiry(step: StepRequest, plan: Plan, call: AskArchitecture) -
     labels = dict.fromkeys(" ".join(option.split()) for option in call.options)
     options = [Option(label=label) for label in labels if label and label != KEEP.label][:MAX_OPTIONS]
     question = Question(
-        text=_text("Change the architecture?", call.change[:MAX_MESSAGE]),
-        header="Architecture",
+        text=_text(CHANGE, call.change[:MAX_MESSAGE]),
+        header=ARCHITECTURE,
         options=(KEEP, *(options or [Option(label="Make the change")])),
     )
     reason = f"plan {plan.id} does not contain this change"
     return Inquiry(kind="checkpoint", step=step.id, questions=(question,), reason=reason)
+
+
+def ruling_of(question: Question, answer: Answer) -> str:
+    """Return what a person said about a change of the architecture, as a decision of the plan."""
+    change = question.text.removeprefix(CHANGE)
+    said = f"{answer.words} (nobody was asked)" if answer.is_assumption else answer.words
+    return f"[Rule 4] {' '.join(change.split())}: {said}"
 
 
 def is_postponed(step: StepRequest, task: Task) -> bool:

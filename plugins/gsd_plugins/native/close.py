@@ -28,6 +28,7 @@ from gsd_core.planning.milestone_close import (
     evolve_project,
     milestones_entry,
     shipped,
+    still_active,
 )
 from gsd_core.planning.open_items import open_items
 from gsd_core.planning.state import close_milestone
@@ -65,6 +66,10 @@ step_type = StepType(
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
     """Archive the milestone; ask first if anything is open."""
     planning = with_notes(step.planning, step.project)
+    version = step.detail or planning.milestone
+    if not planning.phases and (step.project / f"{ARCHIVE}/{version}-ROADMAP.md").exists():
+        # Somebody else archived it after this step was interrupted.
+        return StepResult(subject="nothing to do: the milestone is archived already")
     _check(step)
     found = audit(planning, step.project)
     left = items_of(found, step)
@@ -171,6 +176,7 @@ def _files(step: StepRequest, about: Shipped, found: Audit, left: Sequence[str])
     """Yield the archives first, then the files that continue."""
     documents = step.planning.documents
     met = [one.requirement for one in found.requirements if one.status == "satisfied"]
+    open_ = [one.requirement for one in found.requirements if one.status != "satisfied"]
     base = f"{ARCHIVE}/{about.version}"
     yield FileWrite(path=f"{base}-ROADMAP.md", text=documents["ROADMAP.md"])
     if text := documents.get("REQUIREMENTS.md"):
@@ -178,10 +184,11 @@ def _files(step: StepRequest, about: Shipped, found: Audit, left: Sequence[str])
     if not _is_current(step):
         text = render_audit(found, step.planning, audited=step.now.isoformat(timespec="seconds"))
         yield FileWrite(path=f"{base}-MILESTONE-AUDIT.md", text=text)
-    entry = milestones_entry(documents.get("MILESTONES.md", ""), about, gaps_in_words(found), left)
+    active = still_active(documents.get("PROJECT.md", ""), met, open_)
+    entry = milestones_entry(documents.get("MILESTONES.md", ""), about, gaps_in_words(found), left, active)
     yield FileWrite(path=".planning/MILESTONES.md", text=entry)
     if text := documents.get("PROJECT.md"):
-        yield FileWrite(path=".planning/PROJECT.md", text=evolve_project(text, about, met))
+        yield FileWrite(path=".planning/PROJECT.md", text=evolve_project(text, about, met, open_))
     if text := documents.get("STATE.md"):
         yield FileWrite(path=".planning/STATE.md", text=close_milestone(text, about.version, about.date))
     yield FileWrite(path=".planning/ROADMAP.md", text=collapse_roadmap(documents["ROADMAP.md"], about))

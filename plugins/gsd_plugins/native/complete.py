@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from gsd_core import MapRequirement, StepHost, StepRequest, StepResult, TickPhase, padded, phase_order
+from collections.abc import Iterator
+
+from gsd_core import (
+    FileWrite,
+    MapRequirement,
+    PhaseView,
+    PlanningError,
+    StepHost,
+    StepRequest,
+    StepResult,
+    TickPhase,
+    padded,
+    phase_order,
+)
+from gsd_core.planning.deferred import NAME, with_done
+from gsd_core.planning.markdown import read_text
 
 from .paths import date_of, phase_of, position
 
@@ -33,6 +48,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
             at=following,
         )
     return StepResult(
+        files=tuple(_closed_items(step, phase)),
         subject=f"docs(phase-{padded(phase.number)}): complete phase execution",
         changes=(
             *requirements,
@@ -41,3 +57,16 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
             TickPhase(phase=phase.number, date=date_of(step)),
         ),
     )
+
+
+def _closed_items(step: StepRequest, phase: PhaseView) -> Iterator[FileWrite]:
+    """Yield the phase's list of deferred items without the tasks that gap rounds made up for, if any."""
+    path = f"{phase.directory}/{NAME}"
+    if not phase.directory or not phase.verdict or phase.verdict.status != "passed":
+        return
+    try:
+        text = read_text(step.project, path) if (step.project / path).is_file() else ""
+    except PlanningError:
+        return  # somebody else's file that cannot be read stays as it is
+    if with_done(text) != text:
+        yield FileWrite(path=path, text=with_done(text))

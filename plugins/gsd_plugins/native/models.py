@@ -22,18 +22,21 @@ PROFILES: Mapping[Role, Mapping[Profile, str]] = {
 
 
 AGENTS: Mapping[Role, tuple[str, ...]] = {
-    "researcher": ("gsd-phase-researcher", "gsd-researcher"),
-    "surveyor": ("gsd-codebase-mapper",),
+    "phase-researcher": ("gsd-phase-researcher", "gsd-researcher"),
+    # Its work in GSD: what a phase leaves open, with the likely answers.
+    "discusser": ("gsd-assumptions-analyzer", "gsd-discusser"),
 }
-"""The names of GSD's agents in ``model_overrides``, for roles that are not called ``gsd-ROLE`` there."""
+"""The names of GSD's agents in ``model_overrides`` and ``agent_skills``, if not ``gsd-ROLE``."""
 STEPS: Mapping[Role, str] = {
     "planner": "planning",
     "roadmapper": "planning",
+    "discusser": "discuss",
     "executor": "execution",
     "debugger": "execution",
     "verifier": "verification",
-    "researcher": "research",
-    "surveyor": "research",
+    "plan-checker": "verification",
+    "phase-researcher": "research",
+    "codebase-mapper": "research",
 }
 """The key of ``models`` for each role, as in the agents' catalog of gsd-core 1.14."""
 

@@ -35,6 +35,7 @@ from .prompt_context import (
     section,
     system_prompt,
 )
+from .skills import agent_skills_section
 
 MAX_PLANS_TEXT = 80_000
 """Characters of the plans that the reviewer sees."""
@@ -67,6 +68,7 @@ async def review_plans(
             decisions_section(phase),
             existing_plans_section(step, phase),
             files_section(step, phase),
+            agent_skills_section(step, "plan-checker"),
         ),
         tools=("Read", "Glob", "Grep"),
         schema=PLAN_ISSUES,

@@ -24,6 +24,7 @@ from gsd_core.planning.plan_tasks import is_test_file
 from .answers import AskArchitecture, InvalidAnswer, NeedAuthentication, TaskDone, parse_answer
 from .check_revision import revise_check
 from .checkpoints import (
+    ARCHITECTURE,
     DONE,
     KEEP,
     architecture_inquiry,
@@ -31,6 +32,7 @@ from .checkpoints import (
     inquiry_for,
     is_postponed,
     is_satisfied,
+    ruling_of,
 )
 
 MAX_ATTEMPTS = 3
@@ -84,6 +86,9 @@ class TaskLog:
     def __attrs_post_init__(self) -> None:
         self.decisions.update({decision.task: decision for decision in self.step.replaced_checks})
         self.deferred.update({one.task: one for one in self.step.deferred})
+        # An agent whose question was answered after it had ended does not ask it again.
+        earlier = (ruling_of(*each) for each in self.step.answered if each[0].header == ARCHITECTURE)
+        self.rulings.extend(dict.fromkeys(earlier))
 
     async def look_ahead(self) -> None:
         """Run the check of the next task before anything is done for it; one that proves nothing is revised.
@@ -180,9 +185,11 @@ class TaskLog:
             return "Not valid: say in `change` what would change, and why the plan needs it."
         if len(self.rulings) >= MAX_RULINGS:
             return f"A person was asked {MAX_RULINGS} times already: keep to the plan, and use `issues`."
-        [answer] = await self.host.ask(architecture_inquiry(self.step, self.plan, call))
-        said = f"{answer.words} (nobody was asked)" if answer.is_assumption else answer.words
-        self.rulings.append(f"[Rule 4] {' '.join(call.change.split())}: {said}")
+        inquiry = architecture_inquiry(self.step, self.plan, call)
+        [answer] = await self.host.ask(inquiry)
+        ruling = ruling_of(inquiry.questions[0], answer)
+        if ruling not in self.rulings:
+            self.rulings.append(ruling)
         if answer.chosen == (KEEP.label,):
             return f"The human says: {answer.words}\nDo not make this change; do without it."
         return f"The human says: {answer.words}\nDo that, and nothing beyond it."

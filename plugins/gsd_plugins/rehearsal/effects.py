@@ -226,6 +226,16 @@ class UserQuestion:
 
 
 @attrs.frozen(kw_only=True)
+class Architecture:
+    """The executor asks whether the architecture may be changed, with `ask_architecture`."""
+
+    name: ClassVar[str] = "architecture"
+    times: ClassVar[int] = 1
+    text: str = key("the change, and why the plan needs it")
+    options: tuple[str, ...] = key("ways to make the change; without any, it is made or not", ())
+
+
+@attrs.frozen(kw_only=True)
 class WrongAnswer:
     """The model gives this answer instead of its own; by default one that does not match the schema."""
 
@@ -288,6 +298,7 @@ Effect: TypeAlias = (
     | Lie
     | StayingGap
     | UserQuestion
+    | Architecture
     | WrongAnswer
     | ToolRequest
     | Checkpoint
@@ -306,7 +317,7 @@ class Rule:
     times: int = attrs.field(validator=_at_least(0))
 
     def __attrs_post_init__(self) -> None:
-        if not self.times and isinstance(self.effect, ToolRequest | UserQuestion):
+        if not self.times and isinstance(self.effect, ToolRequest | UserQuestion | Architecture):
             raise ValueError(f"times: {self.effect.name!r} needs a number: the model would do nothing else")
 
     def __str__(self) -> str:

@@ -40,6 +40,7 @@ from gsd_plugins.claude import api_error
 from .active_rules import ActiveRules, moment_of
 from .effects import (
     ApiError,
+    Architecture,
     Checkpoint,
     Cost,
     Disconnect,
@@ -67,6 +68,7 @@ from .scenario import (
 )
 
 MAX_TRIES = 3
+ASK_ARCHITECTURE = "ask_architecture"
 
 
 def scenario_of(run: RunInfo) -> Scenario:
@@ -281,6 +283,12 @@ class _TaskRun:
         while wanted := self.rules.take(UserQuestion, self._moment, possible=lambda _: may_ask):
             await self._turn(Activity(kind="tool", tool="AskUserQuestion", text=wanted.text))
             await self.host.ask([wanted.question])
+        functions = {function.name for function in self.task.functions}
+        may_ask = ASK_ARCHITECTURE in functions
+        while change := self.rules.take(Architecture, self._moment, possible=lambda _: may_ask):
+            await self._turn(Activity(kind="tool", tool=ASK_ARCHITECTURE, text=change.text))
+            arguments = {"change": change.text, "options": list(change.options)}
+            await self.host.call(ASK_ARCHITECTURE, arguments)
 
     async def _do(self, number: int, task: ScriptedTask, lie: Lie | None) -> bool:
         """Do a task until it is accepted or was tried often enough; return whether it was accepted."""
@@ -297,7 +305,9 @@ class _TaskRun:
                 return True
             if deferred := deferred_in(reply):
                 self.deferred |= deferred
-                break
+                # Not the reply: a summary's issues are quoted to executors of later plans.
+                self.issues.append(f"task {number} was not accepted, and the plan goes on without it")
+                return False
             lie = self.rules.take(Lie, self._moment, possible=lambda lie: lie.how == "unchanged")
         self.issues.append(f"task {number} was not accepted: {reply[:500]}")
         return False

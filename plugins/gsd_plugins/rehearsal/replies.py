@@ -27,6 +27,7 @@ from .active_rules import ActiveRules, moment_of
 from .api import ApiRequest, Block, Blocks, Cut, Failure, Json, Reply, Text, ToolUseBlock, text_of
 from .effects import (
     ApiError,
+    Architecture,
     Checkpoint,
     Cost,
     Disconnect,
@@ -130,6 +131,10 @@ class Replies:
         asked = self.rules.take(UserQuestion, moment, possible=lambda _: bool(tool))
         if asked is not None:
             return [ask_user(asked.question)]
+        function = transcript.tool("ask_architecture")
+        change = self.rules.take(Architecture, moment, possible=lambda _: bool(function))
+        if change is not None:
+            return [_use(function, change=change.text, options=list(change.options))]
         if (wrong := self.rules.take(WrongAnswer, moment)) is not None:
             return [*_answer(transcript, wrong.value)]
         return ()
@@ -253,7 +258,10 @@ class Execution:
             if any(map(is_accepted, replies)):
                 continue
             if number in self._deferred:
-                issues.extend(f"task {number} was deferred: {reply[:500]}" for reply in replies[-1:])
+                # Not the reply: a summary's issues are quoted to executors of later plans.
+                issues += (
+                    [f"task {number} was not accepted, and the plan goes on without it"] if replies else []
+                )
                 continue
             if len(replies) >= MAX_TRIES:
                 issues.append(f"task {number} was not accepted: {replies[-1][:500]}")
