@@ -18,6 +18,8 @@ from gsd_core.hookspecs import gsd_cli_commands, gsd_on_event, gsd_session_host,
 if TYPE_CHECKING:
     import click
 
+    from .harness import Harness
+
 FOLLOWED = ("run.opened", "run.closed", "question.asked", "question.answered", "question.withdrawn")
 MEGABYTE = 1_000_000
 
@@ -85,3 +87,11 @@ async def follow_run(event: Event) -> None:
         from .state import record_event
 
         await asyncio.to_thread(record_event, session, event)
+
+
+def harness() -> Harness:
+    """Return a harness with the user's settings, for plugins that show or steer sessions."""
+    from .harness import Harness
+
+    chosen = settings_of(SessionsSettings)
+    return Harness(slots=chosen.slots, keep_bytes=chosen.keep_megabytes * MEGABYTE)

@@ -1,0 +1,244 @@
+"""The harness: all sessions and their projects as one process sees them, kept up to date, with a number for
+every change.
+
+MCP and the dashboard are built on it. It owns nothing: sessions live in their own processes, and what they
+did is in their projects' journals. So a harness that is killed and started again knows the same as before,
+and several of them (``gsd serve``, ``gsd mcp``) can work side by side.
+
+One task polls the registry and the journals. Neither takes a lock, and a journal that has nothing new costs
+one query.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from gsd_core import Answer, Event, GsdError, Session, SessionRequest, UserError
+from gsd_core.project import Project
+
+from . import host
+from .output import Chunk, end_of
+from .registry import ENDED, output_folder
+
+POLL_SECONDS = 0.08
+"""How often the journals are read. A question has to be on every screen within 250 ms."""
+KEPT_CHANGES = 50_000
+"""How many changes are kept for those who come back; older ones are in the journals."""
+
+
+@attrs.frozen(kw_only=True)
+class Change:
+    """Something that happened: to a session (*event* is ``None``), or in its project's run.
+
+    *number* counts up from 1 in this process, without gaps. *session* is the state of the session then.
+    *output* is the cursor after what the session has printed.
+    """
+
+    number: int
+    session: Session
+    event: Event | None = None
+    output: int = 0
+
+
+@attrs.define
+class _Watched:
+    """One session as the poll loop knows it."""
+
+    session: Session
+    project: Project
+    output: int = 0
+
+
+@attrs.define(kw_only=True)
+class Harness:
+    """Follows all sessions while its context is entered: ``async with Harness(slots=3, keep_bytes=…)``.
+
+    Methods that touch the disk are coroutines; they run in a thread, so that no reader waits for another.
+    """
+
+    slots: int = 3
+    keep_bytes: int = 64_000_000
+    poll_seconds: float = POLL_SECONDS
+    _watched: dict[str, _Watched] = attrs.field(factory=dict, init=False)
+    _projects: dict[Path, Project] = attrs.field(factory=dict, init=False)
+    _changes: deque[Change] = attrs.field(factory=lambda: deque(maxlen=KEPT_CHANGES), init=False)
+    _number: int = attrs.field(default=0, init=False)
+    _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+    _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+
+    async def __aenter__(self) -> Harness:
+        await self.refresh()
+        self._task = asyncio.create_task(self._follow(), name="harness")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        for project in self._projects.values():
+            project.close()
+
+    # Reading
+
+    @property
+    def number(self) -> int:
+        """The number of the last change; 0 before the first."""
+        return self._number
+
+    def sessions(self) -> Sequence[Session]:
+        """Return all sessions as of the last poll, oldest first."""
+        return [watched.session for watched in self._watched.values()]
+
+    def session(self, session: str) -> Session:
+        """Return one session as of the last poll; raise ``UserError`` if there is none."""
+        return self._find(session).session
+
+    async def status(self, session: str) -> dict[str, Any]:
+        """Return the status of the session's project, as ``gsd status --json`` prints it."""
+        return await asyncio.to_thread(self._find(session).project.status)
+
+    async def questions(self, session: str) -> Sequence[dict[str, Any]]:
+        """Return the open questions of the session's project, as ``gsd questions --json`` prints them.
+
+        They are those of the project's run: without a session in progress, an answer waits for the next run.
+        """
+        found: Sequence[dict[str, Any]] = (await self.status(session))["questions"]
+        return found
+
+    async def output(self, session: str, cursor: int = 0, limit: int = 1 << 20) -> Chunk:
+        """Return what the session printed from byte *cursor* on, at most *limit* bytes."""
+        return await asyncio.to_thread(host.output_of, session, cursor, limit)
+
+    def changes(self, after: int) -> tuple[Sequence[Change], bool]:
+        """Return the changes after number *after*, and whether some before them are not kept any more.
+
+        A number from the future is one of another harness: everything kept is returned, as incomplete.
+        """
+        first = self._changes[0].number if self._changes else self._number + 1
+        lost = after > self._number or after + 1 < first
+        return [change for change in self._changes if lost or change.number > after], lost
+
+    async def wait(self, after: int, seconds: float) -> int:
+        """Wait at most *seconds* for a change after number *after*, and return the last number."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._number <= after:
+                    await self._wake.wait()
+        return self._number
+
+    # Acting
+
+    async def start(self, arguments: Sequence[str], project: Path, *, folder: Path | None = None) -> Session:
+        """Start a session: *arguments* are those after ``gsd``, *folder* (the project) what they refer to."""
+        request = SessionRequest(arguments=tuple(arguments), folder=folder or project, project=project)
+        found = await asyncio.to_thread(
+            host.start_session, request, slots=self.slots, keep_bytes=self.keep_bytes
+        )
+        await self.refresh()
+        return found
+
+    async def stop(self, session: str) -> Session:
+        """Ask a session to stop."""
+        found = await asyncio.to_thread(host.stop_session, session)
+        await self.refresh()
+        return found
+
+    async def remove(self, session: str) -> None:
+        """Forget an ended session, and what it printed."""
+        await asyncio.to_thread(host.remove_session, session)
+        await self.refresh()
+
+    async def answer(self, session: str, question: str, words: str, *, by: str = "") -> Answer:
+        """Answer an open question of the session's project; the first answer that a run takes wins.
+
+        Raise ``UserError`` if it is answered already, naming who did, or if *words* are no valid answer.
+        """
+        await self.refresh()
+        project = self._find(session).project
+        found = await asyncio.to_thread(project.answer, question, words, by=by or getpass.getuser())
+        await self.refresh()
+        return found
+
+    async def send(self, session: str, data: bytes) -> None:
+        """Send keys to the session's terminal."""
+
+        def send() -> None:
+            with host.Control(session) as control:
+                control.send(data)
+
+        await asyncio.to_thread(send)
+
+    async def resize(self, session: str, columns: int, rows: int) -> None:
+        """Set the size of the session's terminal."""
+
+        def resize() -> None:
+            with host.Control(session) as control:
+                control.resize(columns, rows)
+
+        await asyncio.to_thread(resize)
+
+    # Following
+
+    async def refresh(self) -> None:
+        """Read what has changed now, without waiting for the next poll."""
+        async with self._lock:
+            found = await asyncio.to_thread(self._poll)
+        if found:
+            self._changes.extend(found)
+            self._number = found[-1].number
+            wake, self._wake = self._wake, asyncio.Event()
+            wake.set()
+
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(self.poll_seconds)
+            # A journal that is being moved away, a full disk: the next poll may succeed.
+            with suppress(GsdError, OSError):
+                await self.refresh()
+
+    def _poll(self) -> list[Change]:
+        """Return what has changed since the last poll, in the order in which it is published."""
+        number, found = self._number, []
+        sessions = {session.id: session for session in host.list_sessions()}
+        for gone in [key for key in self._watched if key not in sessions]:
+            del self._watched[gone]
+        for key, session in sessions.items():
+            watched = self._watched.get(key)
+            if watched is None:
+                project = self._projects.setdefault(session.project.resolve(), Project(session.project))
+                watched = self._watched[key] = _Watched(session=session, project=project)
+                is_new = True
+            else:
+                is_new = watched.session != session
+            if not is_new and watched.session.state in ENDED:
+                continue
+            output = end_of(output_folder(key))
+            if is_new or output != watched.output:
+                watched.session, watched.output = session, output
+                number += 1
+                found.append(Change(number=number, session=session, output=output))
+        owners = {watched.project.root: watched for watched in self._watched.values()}
+        for root, project in self._projects.items():
+            for event in project.poll():
+                if (owner := owners.get(root)) is None:
+                    continue
+                number += 1
+                found.append(Change(number=number, session=owner.session, event=event, output=owner.output))
+        return found
+
+    def _find(self, session: str) -> _Watched:
+        name = session.strip()
+        watched = self._watched.get(name) or self._watched.get(f"s{name}")
+        if watched is None:
+            raise UserError(f"no session {session!r}", hint="list the sessions with: gsd ps --all")
+        return watched
