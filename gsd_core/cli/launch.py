@@ -326,7 +326,12 @@ def _check_given(options: RunOptions, loaded: Loaded) -> None:
     """
     classes = classes_of(loaded)
     given = [options.flags, environment_layer(classes, os.environ)]
-    settings = resolve(classes, given)
+    try:
+        settings = resolve(classes, given)
+    except ConfigError:
+        if options.root.is_dir():
+            build_settings(options, loaded, None)  # raises for the files' mistakes as well
+        raise
     register_secrets(settings.secrets())
     warn(f"{name} is set, and no setting has this variable{more}" for name, more in unread_variables(loaded))
     _machine_options(options.root, settings, known=())

@@ -14,15 +14,11 @@ import attrs
 import click
 from click.core import ParameterSource
 
-from gsd_core.errors import ConfigError, GsdError
-from gsd_core.exit_codes import exit_code
+from gsd_core.errors import ConfigError
 from gsd_core.model.ids import normal_phase, phase_order
 from gsd_core.plugins.loading import collect_settings
-from gsd_core.sanitize import safe_text
 from gsd_core.settings import COMMAND_LINE, CORE_SECTIONS, Layer, Settings
-from gsd_core.views.status import SCHEMA_VERSION
 
-from .commands import with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command
 from .plugin_loading import Loaded, loaded_plugins
@@ -45,23 +41,6 @@ class StartCommand(Command):
         settings = setting_options(classes_of(loaded_plugins(ctx)))
         help_option = self.get_help_option(ctx)
         return [*self.params, *settings, *([help_option] if help_option else [])]
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Start the run; with JSON output, an error is printed as an object as well."""
-        try:
-            return super().invoke(ctx)
-        except GsdError as error:
-            if ctx.params.get("output_format") == "json":
-                from .output import print_json  # imports rich, for which `--help` need not wait
-
-                print_json(_error_json(error, global_options_of(ctx)))
-            raise
-
-
-def _error_json(error: GsdError, options: GlobalOptions) -> dict[str, Any]:
-    hint = with_global_options(error.hint, options)
-    about = {"kind": type(error).__name__, "message": safe_text(str(error)), "hint": hint}
-    return {"schema_version": SCHEMA_VERSION, "error": about, "exit": exit_code(error)}
 
 
 @click.command("ahead")

@@ -28,6 +28,7 @@ from gsd_core.machine.due import (
     startable_plans,
 )
 from gsd_core.machine.fold import fold
+from gsd_core.machine.obsolete import MILESTONE_STEPS
 from gsd_core.machine.state import Options, PhaseSnapshot, Snapshot, State, StepRecord
 from gsd_core.model.counts import counted
 from gsd_core.model.ids import CORE_KINDS, INIT, StepId
@@ -266,12 +267,12 @@ def _describe_start(work: Start, state: State, planning: Planning | None, titles
             return "you asked for it, and it is not done"
         about = words.removeprefix("--full ")
         return f"you asked for it: {about}" if about else "you asked for it"
-    if kind not in CORE_KINDS:
+    phase = state.seen.phase(work.step.phase) if state.seen else None
+    if phase is None and (why := _why_without_phase(work.step, state)):
+        return why
+    if phase is None or kind not in CORE_KINDS:
         title = titles.get(kind, "")
         return f"a plugin's step is due: {title}" if title else f"the step {kind} of a plugin is due"
-    phase = state.seen.phase(work.step.phase) if state.seen else None
-    if phase is None:
-        return _describe_start_without_phase(work, state)
     view = planning.phase(phase.number) if planning else None
     match kind:
         case "discuss":
@@ -289,13 +290,14 @@ def _describe_start(work: Start, state: State, planning: Planning | None, titles
     return f"{kind} is due"
 
 
-def _describe_start_without_phase(work: Start, state: State) -> str:
-    step = work.step
+def _why_without_phase(step: StepId, state: State) -> str:
     if step.kind == INIT:
         return "the project has no roadmap yet"
-    if state.seen and state.seen.phases:
-        return f"the phases of {step.detail or state.seen.milestone} are complete"
-    return "the project has code, and no roadmap yet" if step.kind == "survey" else f"{step.kind} is due"
+    if step.kind in MILESTONE_STEPS:
+        return f"the phases of {step.detail or state.milestone} are complete"
+    if step.kind == "survey" and not (state.seen and state.seen.phases):
+        return "the project has code, and no roadmap yet"
+    return ""
 
 
 def _describe_plan(work: Start, phase: PhaseSnapshot, view: PhaseView | None) -> str:

@@ -86,6 +86,15 @@ ANY: Schema = {}
 TEXTS = arr(TEXT)
 COUNTS = obj(total=NUMBER, done=NUMBER)
 
+COSTS = obj(
+    dollars=null(TEXT),
+    calls=NUMBER,
+    calls_of_unknown_cost=NUMBER,
+    estimated_calls=NUMBER,
+    turns=NUMBER,
+    tokens=obj(total=NUMBER, input=NUMBER, output=NUMBER, cache_read=NUMBER, cache_write=NUMBER),
+)
+
 NEXT = obj(
     **dict.fromkeys(("step", "kind", "phase", "plan", "command"), null(TEXT)), reason=TEXT, ready=TEXTS
 )
@@ -263,6 +272,14 @@ SCHEMAS: Mapping[str, Schema] = {
         next=NEXT,
     ),
     "log": RECORD,
+    "watch": RECORD,
+    "cost": obj(
+        runs=TEXTS,
+        total=COSTS,
+        budget=null(obj(dollars=TEXT, left=TEXT)),
+        by=TEXT,
+        groups=arr(COSTS),
+    ),
     "phases": obj(milestones=arr(obj(version=TEXT, name=TEXT, shipped=FLAG)), phases=arr(PHASE)),
     "plans": obj(
         plans=arr(
@@ -306,8 +323,13 @@ SCHEMAS: Mapping[str, Schema] = {
             obj(id=TEXT, status=TEXT, what=TEXT, why=TEXT, fix=TEXT, problems=TEXTS, reason=null(TEXT))
         ),
     ),
+    "plugins list": obj(
+        plugins=arr(obj(name=TEXT, package=TEXT, about=TEXT, hooks=TEXTS, installed=null(TEXT)))
+    ),
+    "plugins outdated": obj(outdated=arr(obj(package=TEXT, version=TEXT, latest=null(TEXT)))),
     "settings show": obj(settings=arr(obj(name=TEXT, value=ANY, origin=TEXT)), not_trusted=TEXTS),
     "settings set": obj(name=TEXT, value=ANY, path=TEXT),
+    "settings unset": obj(name=TEXT, path=TEXT),
     "doctor": obj(
         project=TEXT,
         state=values(CheckState),

@@ -38,6 +38,7 @@ class Case:
 
 
 CASES: Mapping[str, Case] = {
+    "demo": Case((".",), codes=(2,)),
     "run": Case((str(EXAMPLE), *DRY)),
     "resume": Case(DRY),
     "pause": Case(("before", "lunch"), changes=True),
@@ -56,6 +57,10 @@ CASES: Mapping[str, Case] = {
     "next": Case(),
     "progress": Case(),
     "log": Case(),
+    # Anywhere else it waits for a run.
+    "watch": Case(("-C", "absent"), codes=(2,)),
+    "cost": Case(),
+    "report": Case(("-o", "-")),
     "phases": Case(),
     "plans": Case(("1",)),
     "gaps": Case(("1", "--read-only")),
@@ -73,6 +78,11 @@ CASES: Mapping[str, Case] = {
     "plugins check": Case(("budget",), codes=(0, 1)),
     "plugins new": Case(("gsd-plugin-own", "--hook", "find_gaps"), changes=True),
     "settings show": Case(),
+    "plugins list": Case(),
+    "plugins install": Case(("--no-index", "not a name"), codes=(2,)),
+    "plugins uninstall": Case(("gsd-plugin-absent",), codes=(2,)),
+    "plugins outdated": Case(("--no-index",)),
+    "settings unset": Case(("run.depth",), codes=(0, 2), changes=True),
     "settings set": Case(("run.depth", "quick"), changes=True),
     "doctor": Case(("-p", "no:claude"), codes=(0, 1)),
     "health": Case(codes=(0, 1)),

@@ -24,7 +24,7 @@ IN_DEMO = GlobalOptions(
 @pytest.mark.parametrize(
     ("hint", "shown"),
     [
-        ("gsd status", "gsd -C 'my demo' status"),
+        ("gsd log", "gsd -C 'my demo' log"),
         (
             "run `gsd answer q-1 …`, then gsd stop",
             "run `gsd -C 'my demo' answer q-1 …`, then gsd -C 'my demo' stop",

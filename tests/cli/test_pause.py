@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -225,21 +227,23 @@ def test_a_question_of_several_lines_is_a_task_for_a_person_with_its_first_line(
     assert "before it continues: Which of these? …" in shown
 
 
-def test_a_pause_names_the_question_that_the_run_waits_for(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pause_names_the_question_that_the_run_waits_for(bench: Bench) -> None:
     make_project(bench.root, FILES)
     bench.start()
     bench.work()
     bench.ask()
     lock = ProjectLock(bench.root / ".git" / "gsd")
-    lock.__enter__()
+    lock.acquire()
 
-    def ends(_: float) -> None:
-        lock.__exit__(None, None, None)
+    def end_when_asked() -> None:
+        while not bench.inbox():
+            time.sleep(0.02)
+        lock.release()
 
-    monkeypatch.setattr("time.sleep", ends)
+    run = threading.Thread(target=end_when_asked)
+    run.start()
     result = call("pause", "-C", bench.root)
+    run.join()
 
     assert result.exit_code == 0, result.stderr
     assert "2/execute/02-02 waits for an answer to q-1" in result.stderr

@@ -118,7 +118,7 @@ def test_a_human_at_a_terminal_sees_the_run_and_answers(tmp_path: Path, idea: Pa
         screen.until("done: 1 phase complete")
         code = screen.ended()
 
-    assert "press enter" in prompt.lower()
+    assert "Enter answers" in prompt
     assert code == 0
 
 

@@ -43,6 +43,12 @@ def executed(root: Path) -> None:
         plan.with_name(plan.name.replace("PLAN", "SUMMARY")).write_text("# Done\n")
 
 
+def with_code(root: Path) -> None:
+    (root / "code.py").write_text("x = 1\n")
+    h.git(root, "add", "code.py")
+    h.git(root, "commit", "-qm", "code")
+
+
 def passed(root: Path) -> None:
     executed(root)
     (folder(root) / "01-VERIFICATION.md").write_text(VERDICT.format("passed"))
@@ -106,7 +112,7 @@ def test_a_folder_without_a_project_is_refused(tmp_path: Path) -> None:
             "first: do a small task outside of the roadmap (quick/001-add-a-note)",
         ),
         (["debug", "It hangs"], None, "(debug/it-hangs), because you asked for it: It hangs\n"),
-        (["map"], None, "first: describe the existing code (survey), because you asked for it\n"),
+        (["map"], with_code, "first: describe the existing code (survey), because you asked for it\n"),
         (["milestone", "audit"], None, "(audit/v1.0), because you asked for it"),
         (["exec", "hello"], None, "because you asked for it: hello\n"),
         (["run"], None, "first: execute plan 01-01 of phase 1, "),
@@ -138,7 +144,7 @@ def test_a_dry_run_of_a_new_idea_surveys_existing_code_first(tmp_path: Path) -> 
     h.git(root, "add", ".")
     (tmp_path / "idea.md").write_text("# A tool\n\nIt prints x.\n")
 
-    result = call("run", tmp_path / "idea.md", "-C", root, "--agent", "rehearsal", "--dry-run")
+    result = call("run", tmp_path / "idea.md", "-C", root, "--agent", "rehearsal", "--dry-run", "--here")
 
     assert "first: describe the existing code (survey), because the project has code" in result.stdout
     assert "then discuss, plan, execute, verify and complete each phase" in result.stdout

@@ -362,7 +362,7 @@ def test_a_dirty_tree_is_refused(bench: Bench, idea: Path) -> None:
     subprocess.run(["git", "commit", "-qm", "one"], cwd=bench.root, check=True)
     tracked.write_text("two\n")
 
-    result = call("run", idea, "-C", bench.root, "--agent", "rehearsal")
+    result = call("run", idea, "-C", bench.root, "--agent", "rehearsal", "--here")
 
     assert result.exit_code == 2
     assert "tracked files: code.py" in result.stderr

@@ -32,10 +32,13 @@ from gsd_core import (
     Question,
     RunInfo,
     SandboxedCommand,
+    Session,
+    SessionRequest,
     Spend,
     StepType,
     Stop,
     ToolUse,
+    UserError,
     hookspecs,
 )
 from gsd_core.hook_markers import Mode, mode_of
@@ -97,10 +100,22 @@ def cases() -> Iterable[tuple[str, Any, tuple[Any, ...]]]:
     yield "workspace", workspace, (STEP,)
     yield "on_event", always(None), (event(1),)
     yield "lifespan", lifespan, (RUN,)
+    yield "session_host", always(NoSessions()), ()
     yield "settings", lambda: [FakeClock], ()
     yield "cli_commands", lambda: [click.Command("x", help="does x")], ()
     yield "steps", lambda: [StepType(kind="review", before="complete", title="Review")], (a_situation(HERE),)
     yield "doctor", lambda: [Finding(name="git", ok=False, message="none", fix="install git")], ()
+
+
+class NoSessions:
+    def start(self, request: SessionRequest) -> Session:
+        raise UserError("no room")
+
+    def stop(self, session: str) -> Session:
+        raise UserError("no such session")
+
+    def list(self) -> list[Session]:
+        return []
 
 
 async def confines(process: ConfinedProcess) -> SandboxedCommand:
