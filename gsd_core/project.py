@@ -41,7 +41,7 @@ class Project:
         self.root = root.resolve()
         self._directory: Path | None = None
         self._journal: Journal | None = None
-        self._inode = 0
+        self._inode: int = 0
         self._seq = 0
         self._state = State()
         self._history = History()
@@ -136,7 +136,7 @@ class Project:
             return None
         path = folder / JOURNAL
         try:
-            inode = path.stat().st_ino
+            inode: int = path.stat().st_ino
         except FileNotFoundError:
             self.close()
             return None

@@ -153,8 +153,9 @@ def _file_to_change(ctx: click.Context, *, user: bool) -> tuple[Path, Path]:
 
 
 def _values(section: str, settings: Any) -> Iterator[tuple[str, Any]]:
-    for field in _fields(type(settings)):
-        value = getattr(settings, field.name)
+    kind: type[Any] = type(settings)
+    for field in _fields(kind):
+        value: Any = getattr(settings, field.name)
         is_hidden = field.metadata.get("secret") and value
         yield f"{section}.{field.name}", HIDDEN if is_hidden else _plain(value)
 

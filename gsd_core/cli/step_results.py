@@ -57,6 +57,8 @@ def _summary(step: StepId, path: str, text: str) -> Iterator[str]:
                 yield f"result: {prose(found[1])}"
         case "survey" if path.endswith("/CONCERNS.md"):
             yield f"concerns: {counted(len(_ITEM.findall(text)), 'item')} listed in {path}"
+        case _:
+            pass
 
 
 def _decisions(text: str) -> str:

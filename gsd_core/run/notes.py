@@ -8,7 +8,8 @@ itself: that verification was skipped, and the number of assumed checks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from gsd_core.machine.claims import unverified
 from gsd_core.machine.state import State
@@ -48,7 +49,8 @@ def notes_of(run: Run) -> tuple[str, ...]:
 def _from_agents(run: Run) -> Iterable[str]:
     """Say what the agents' results have to say about the run, each thing once."""
     closed = run.journal.events(run=run.id, kinds=["agent.closed"])
-    notes = [one_line(str((fact.data.get("value") or {}).get("note") or ""), MAX_NOTE) for fact in closed]
+    values: list[Mapping[str, Any]] = [fact.data.get("value") or {} for fact in closed]
+    notes = [one_line(str(value.get("note") or ""), MAX_NOTE) for value in values]
     return dict.fromkeys(filter(None, notes))
 
 

@@ -287,7 +287,8 @@ def _describe_start(work: Start, state: State, planning: Planning | None, titles
         case "complete":
             skipped = state.options.skip_verify and phase.verdict != "passed"
             return "all plans are executed, and verification is skipped" if skipped else "verification passed"
-    return f"{kind} is due"
+        case _:
+            return f"{kind} is due"
 
 
 def _why_without_phase(step: StepId, state: State) -> str:

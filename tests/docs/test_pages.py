@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import click
 import pytest
@@ -188,7 +188,7 @@ def pages_in(nav: Any) -> Iterator[str]:
     if isinstance(nav, str):
         yield nav
     elif isinstance(nav, dict):
-        yield from (page for part in nav.values() for page in pages_in(part))
+        yield from (page for part in cast("dict[str, Any]", nav).values() for page in pages_in(part))
     else:
         yield from (page for part in nav for page in pages_in(part))
 

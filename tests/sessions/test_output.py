@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,9 +19,9 @@ def test_nothing_was_printed_yet(tmp_path: Path) -> None:
 
 @given(st.lists(st.binary(min_size=1, max_size=40)), st.integers(1, 50), st.integers(1, 30))
 def test_every_byte_is_read_once_whatever_the_sizes(
-    tmp_path_factory: object, pieces: list[bytes], limit: int, segment: int
+    tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes], limit: int, segment: int
 ) -> None:
-    folder = tmp_path_factory.mktemp("out")  # type: ignore[attr-defined]
+    folder = tmp_path_factory.mktemp("out")
     writer = OutputWriter(folder, keep_bytes=10_000, segment_bytes=segment)
     for piece in pieces:
         writer.append(piece)

@@ -67,8 +67,8 @@ class Harness:
     slots: int = 3
     keep_bytes: int = 64_000_000
     poll_seconds: float = POLL_SECONDS
-    _watched: dict[str, _Watched] = attrs.field(factory=dict, init=False)
-    _projects: dict[Path, Project] = attrs.field(factory=dict, init=False)
+    _watched: dict[str, _Watched] = attrs.field(factory=dict[str, _Watched], init=False)
+    _projects: dict[Path, Project] = attrs.field(factory=dict[Path, Project], init=False)
     _changes: deque[Change] = attrs.field(factory=lambda: deque(maxlen=KEPT_CHANGES), init=False)
     _number: int = attrs.field(default=0, init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
@@ -208,7 +208,8 @@ class Harness:
 
     def _poll(self) -> list[Change]:
         """Return what has changed since the last poll, in the order in which it is published."""
-        number, found = self._number, []
+        number = self._number
+        found: list[Change] = []
         sessions = {session.id: session for session in host.list_sessions()}
         for gone in [key for key in self._watched if key not in sessions]:
             del self._watched[gone]

@@ -117,7 +117,7 @@ class Registry:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = folder / "registry.db"
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        self._connection = Connection(str(path))
+        self._connection: Any = Connection(str(path))
         self._connection.set_busy_timeout(BUSY_MILLISECONDS)
         self._rows("PRAGMA journal_mode=WAL")
         [(version,)] = self._rows("PRAGMA user_version")

@@ -114,7 +114,7 @@ class Runner:
         wake, waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK) if hasattr(os, "pipe2") else _pipe()
         signal.set_wakeup_fd(waker)
         for number in SIGNALS:
-            signal.signal(number, lambda *_: None)
+            signal.signal(number, _ignore)
         output = OutputWriter(folder, self.keep_bytes)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -291,6 +291,10 @@ class Orders:
                 order = json.loads(line)
                 found += [order] if isinstance(order, dict) else []
         return [*found, None] if len(self._rest) > MAX_LINE else found
+
+
+def _ignore(number: int, frame: object) -> None:
+    """Do nothing: the number of the signal is read from the pipe."""
 
 
 def _set_size(terminal: int, columns: int, rows: int) -> None:
