@@ -304,7 +304,9 @@ def _render_feature(feature: Task) -> str:
 def _render_cycle(red: Task, green: Task, number: int) -> str:
     feature = feature_of(red, green)
     details = {name: text for name, text in feature.details.items() if name != "implementation"}
-    task = attrs.evolve(feature, action=green.action, details=details)
+    # A task may say what it does in its behavior only.
+    action = green.action if "implementation" in green.details else ""
+    task = attrs.evolve(feature, action=action, details=details)
     lines = ['<task type="auto" tdd="true">', *(f"  {line}" for line in _task_parts(task, number)), "</task>"]
     return "\n".join(lines)
 

@@ -83,7 +83,7 @@ def bad(hook: str, behave: Callable[[], Any]) -> object:
 
 
 def do(root: Path, run: dict[str, Any] | None = None, **plugins: Any) -> RunEnd:
-    agent, human = h.one_phase(question=True), ScriptedHuman({"ending": LABEL})
+    agent, human = h.one_phase(question=True), ScriptedHuman({"greeting end": LABEL})
     asked = h.request(
         root, agent, given=h.idea(), run=run, sections=SHORT_LIMITS, yes=False, zz_human=human, **plugins
     )

@@ -154,7 +154,7 @@ class Raising:
 
 def test_the_result_for_each_service_is_recorded_and_the_end_has_a_summary(tmp_path: Path) -> None:
     root, services = h.repository(tmp_path / "project"), Services()
-    human = ScriptedHuman({"ending": "Period"})
+    human = ScriptedHuman({"greeting end": "Period"})
 
     end = h.do(
         h.request(root, h.one_phase(), given=h.idea(), services=services, raising=Raising(), human=human)

@@ -219,7 +219,7 @@ def test_a_refused_answer_of_a_plugin_is_named_and_another_wins(tmp_path: Path) 
         return [Answer(question=inquiry.questions[0].id, chosen=("Purple",))]
 
     bad = h.plugin(gsd_answer, nonsense, tryfirst=True)
-    good = ScriptedHuman({"ending": SCENARIO.product.endings[1][0]})
+    good = ScriptedHuman({"greeting end": SCENARIO.product.endings[1][0]})
 
     end = h.do(h.request(root, asking(), given=h.idea(), yes=False, bad=bad, good=good))
 

@@ -60,7 +60,7 @@ class Other:
 
     async def answer(self, inquiry: Inquiry) -> Sequence[Answer] | None:
         self.calls.append("answer")
-        return await ScriptedHuman({"ending": "Exclamation mark"}).answer(inquiry)
+        return await ScriptedHuman({"greeting end": "Exclamation mark"}).answer(inquiry)
 
     async def event(self, event: Event) -> None:
         self.calls.append("event")
