@@ -89,10 +89,16 @@ def types(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """Check that the reference matches the code, build the site, and run the code blocks of the pages."""
+    site(session)
+    session.run(*PYTEST, "tests/docs", *session.posargs)
+
+
+@nox.session
+def site(session: nox.Session) -> None:
+    """Check that the reference matches the code, and build the site; the quick tests run the code blocks."""
     session.run("python", "-m", "docs.generate", "--check")
     # The notice about the successor of the theme is no warning about our pages.
     session.run("python", "-m", "mkdocs", "build", "--quiet", "--strict", env={"NO_MKDOCS_2_WARNING": "1"})
-    session.run(*PYTEST, "tests/docs", *session.posargs)
 
 
 @nox.session

@@ -12,6 +12,7 @@ import signal
 import tempfile
 from pathlib import Path
 
+import pytest
 from coverage import Coverage
 from hypothesis import HealthCheck, settings
 
@@ -45,6 +46,24 @@ if "GSD_TESTS_FOLDER" not in os.environ:
 # Tests of Ctrl-C would then wait forever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+SAMPLED = 4
+"""From this many slow variants of one test on, CI runs every third; the others are marked as long."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave two of three variants of slow tests to ``nox -s long``: CI has 45 minutes on two cores."""
+    groups: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("long"):
+            groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for variants in groups.values():
+        # Sorted, because the order of the tests is random.
+        for number, item in enumerate(sorted(variants, key=lambda item: item.nodeid)):
+            if len(variants) >= SAMPLED and number % 3:
+                item.add_marker(pytest.mark.long)
 
 
 def pytest_sessionfinish() -> None:

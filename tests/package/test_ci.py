@@ -57,8 +57,9 @@ def test_the_local_ci_runs_every_session() -> None:
     assert listed is not None
     named = {*listed[1].split(), *re.findall(r"nox -s (\w+)", script)}
 
-    # The quick tests run by the README's command instead, and for the longest there is no time.
-    assert named == sessions() - {"tests", "long"}
+    # The quick tests, those of the documents among them, run by the README's command; for the longest there is
+    # no time.
+    assert named == sessions() - {"tests", "docs", "long"}
 
 
 def test_every_pre_commit_hook_runs_an_installed_tool() -> None:
