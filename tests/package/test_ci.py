@@ -57,8 +57,8 @@ def test_the_local_ci_runs_every_session() -> None:
     assert listed is not None
     named = {*listed[1].split(), *re.findall(r"nox -s (\w+)", script)}
 
-    # The quick tests, those of the documents among them, run by the README's command; for the longest there is
-    # no time.
+    # The README's command runs the quick tests, those of the documents among them; for the longest there
+    # is no time.
     assert named == sessions() - {"tests", "docs", "long"}
 
 
