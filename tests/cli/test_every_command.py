@@ -56,7 +56,8 @@ CASES: Mapping[str, Case] = {
     "status": Case(asking=True),
     "next": Case(),
     "progress": Case(),
-    "log": Case(),
+    # A pager would wait for a key.
+    "log": Case(("--no-pager",)),
     # Anywhere else it waits for a run.
     "watch": Case(("-C", "absent"), codes=(2,)),
     "cost": Case(),
