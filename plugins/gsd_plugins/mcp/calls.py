@@ -166,7 +166,7 @@ class Calls:
         }
 
     async def _judge(self, given: Mapping[str, Any]) -> Result:
-        """Answer a manual check: its recommended option says that it works, anything else that it does not."""
+        """Answer a manual check: its recommended option says that it works, all else that it does not."""
         session, wanted, note = given["session"], given.get("question"), given.get("note", "").strip()
         if wanted:
             status = await self.harness.status(session)

@@ -36,7 +36,7 @@ def make_server(harness: Harness) -> Server[Any]:
     """Return a server whose tools work with *harness*; raise ``ConfigError`` if the SDK is too old."""
     try:
         from mcp import MCPError, types
-        from mcp.server import Server, ServerRequestContext
+        from mcp.server import Server
     except ImportError as error:
         hint = "install a current version of the package mcp: pip install 'mcp>=2.3,<3'"
         raise ConfigError(f"the MCP server cannot be used: {error}", hint=hint) from error

@@ -71,7 +71,7 @@ async def run_gsd(arguments: Sequence[str], folder: Path) -> tuple[int, bytes, b
 def failure(said: bytes, code: int) -> UserError:
     """Return the error that a command has printed."""
     text = said.decode("utf-8", "replace").strip()
-    _, found, text = f"\n{text}".rpartition("\nerror: ")
+    _, _, text = f"\n{text}".rpartition("\nerror: ")
     message, _, hint = text.partition("\nhint: ")
     return UserError(message.strip()[-2000:] or f"gsd ended with exit code {code}", hint=hint.strip()[:1000])
 
