@@ -93,6 +93,8 @@ def test_claude_code_starts_a_session_answers_its_question_and_sees_its_end(
             "ANTHROPIC_API_KEY": "sk-test",
             "CLAUDE_CONFIG_DIR": str(tmp_path / "home" / "claude"),
             "DISABLE_AUTOUPDATER": "1",
+            # Otherwise the model would have to search for the tools first.
+            "ENABLE_TOOL_SEARCH": "false",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         }
         done = subprocess.run(
