@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 
 class Model:
-    """Starts a session, waits for its question, answers it, waits for the end; keeps what the tools returned."""
+    """Starts a session, waits for its question, answers it, waits for its end; keeps the tools' results."""
 
     def __init__(self, project: Path) -> None:
         self.project = project
@@ -64,10 +64,10 @@ class Model:
 def _result(request: ApiRequest) -> dict[str, Any]:
     """Return the result of the last tool call as the model sees it."""
     for message in reversed(request.messages):
-        content = message["content"]
-        for block in reversed(content if isinstance(content, list) else []):
+        blocks: list[dict[str, Any]] | str = message["content"]
+        for block in reversed(() if isinstance(blocks, str) else blocks):
             if block.get("type") == "tool_result":
-                said = block["content"]
+                said: list[dict[str, Any]] | str = block["content"]
                 text = said if isinstance(said, str) else "".join(part.get("text", "") for part in said)
                 found: dict[str, Any] = json.loads(text)
                 return found

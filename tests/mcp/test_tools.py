@@ -6,10 +6,11 @@ import asyncio
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from mcp import MCPError
+from mcp import Client, MCPError
 
 from gsd_core.project import Project
 from gsd_plugins.mcp import tools
@@ -39,7 +40,7 @@ def test_the_list_of_tools_costs_few_tokens_and_its_schemas_are_valid() -> None:
 
 def test_bad_calls_are_errors_with_a_hint_and_start_nothing(tmp_path: Path) -> None:
     folder = str(tmp_path)
-    cases = {
+    cases: dict[str, tuple[str, dict[str, Any]]] = {
         "required": ("gsd_start_session", {}),
         "--trust": ("gsd_start_session", {"project": folder, "--trust": True}),
         "not an absolute path": ("gsd_start_session", {"project": "demo"}),
@@ -109,7 +110,7 @@ def test_an_agent_of_a_run_cannot_steer(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
     async def called() -> list[str]:
         async with in_memory() as (client, _):
-            calls = {
+            calls: dict[str, dict[str, Any]] = {
                 "gsd_start_session": {"project": str(tmp_path), "command": "hello"},
                 "gsd_end_session": {"session": session},
                 "gsd_send_input": {"session": session, "text": "y"},
@@ -131,13 +132,13 @@ def test_a_session_is_followed_read_by_cursor_and_ended(tmp_path: Path) -> None:
         async with in_memory() as (client, _):
             told: list[float] = []
 
-            async def progress(done: float, total: float | None, message: str | None) -> None:
-                told.append(done)
+            async def report(progress: float, total: float | None, message: str | None) -> None:
+                told.append(progress)
 
             state = data(await client.call_tool("gsd_get_state", {"session": session}))
             assert (state["session"]["state"], state["run"]["status"]) == ("running", "none")
             waiting = {"session": session, "after": state["change"], "seconds": 1}
-            waited = data(await client.call_tool("gsd_wait_for_change", waiting, progress_callback=progress))
+            waited = data(await client.call_tool("gsd_wait_for_change", waiting, progress_callback=report))
             assert (waited["timed_out"], waited["changes"], told[0] < 1) == (True, [], True)
             typed = await client.call_tool("gsd_send_input", {"session": session, "text": "y"})
             assert "has not begun" in error(typed)
@@ -206,12 +207,12 @@ def test_a_question_is_answered_and_a_manual_check_judged(
     demo = tmp_path / "demo"
     session = begin(demo, "run", str(EXAMPLE), *FAKE).id
 
-    async def wait(client: object, session: str) -> None:
+    async def wait(client: Client, session: str) -> None:
         """Wait for a checkpoint or the end of *session*."""
         after = 0
         while True:
             given = {"session": session, "after": after, "until": "checkpoint", "seconds": 100}
-            found = data(await client.call_tool("gsd_wait_for_change", given))  # type: ignore[attr-defined]
+            found = data(await client.call_tool("gsd_wait_for_change", given))
             after = found["change"]
             if found["changes"][-1]["state"] != "running":
                 return

@@ -168,13 +168,13 @@ def test_several_clients_are_served_over_http(mounted: bool, tmp_path: Path) -> 
                     assert "no session" in error(await client.call_tool("gsd_get_state", {"session": "s99"}))
                 told = asyncio.Event()
 
-                async def progress(done: float, total: float | None, message: str | None) -> None:
+                async def report(progress: float, total: float | None, message: str | None) -> None:
                     told.set()
 
                 after = data(await first.call_tool("gsd_list_sessions", {}))["change"]
                 waiting = {"session": session, "after": after, "seconds": 100}
                 wait = asyncio.create_task(
-                    first.call_tool("gsd_wait_for_change", waiting, progress_callback=progress)
+                    first.call_tool("gsd_wait_for_change", waiting, progress_callback=report)
                 )
                 await told.wait()
                 # What happens while one client waits is seen by it, and by the other one.

@@ -15,9 +15,8 @@ from gsd_core.hookspecs import gsd_cli_commands
 if TYPE_CHECKING:
     import click
 
-    from gsd_plugins.sessions import Harness
-
     from .catalog import ToolSpec
+    from .harness import Harness
     from .http import HttpApp
 
 
@@ -34,7 +33,7 @@ def http_app(harness: Harness) -> HttpApp:
 
     It has no authentication and does not check the ``Host`` and ``Origin`` headers: whoever mounts it does.
     It starts by itself with the first request, and ends with the event loop; ``async with`` ends it earlier.
-    *harness* has to be entered as long as it is used.
+    *harness* is one of :func:`gsd_plugins.sessions.harness`, entered for as long as it is used.
     """
     from .http import HttpApp
 

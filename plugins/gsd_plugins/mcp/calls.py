@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from getpass import getuser
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import attrs
 
@@ -210,8 +210,8 @@ class Calls:
         seconds, with_output = float(given.get("seconds", 60)), given.get("output", False)
         only_checkpoints = given.get("until") == "checkpoint"
         after = given.get("after")
-        if after is None and wanted and (found := await self._what_is_due(wanted)):
-            return found
+        if after is None and wanted and (due := await self._what_is_due(wanted)):
+            return due
         number = self.harness.number if after is None else after
         known = self._known(number)
         began, reported = time.monotonic(), -PROGRESS_SECONDS
@@ -371,7 +371,8 @@ def _safe(data: Any) -> Any:
         text = safe_text(data)
         return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}… ({len(text) - MAX_TEXT} more)"
     if isinstance(data, Mapping):
-        return {safe_text(str(key), multiline=False): _safe(value) for key, value in data.items()}
+        found = cast("Mapping[str, Any]", data)
+        return {safe_text(str(key), multiline=False): _safe(value) for key, value in found.items()}
     if isinstance(data, list | tuple):
-        return [_safe(value) for value in data]
+        return [_safe(value) for value in cast("Sequence[Any]", data)]
     return data

@@ -135,8 +135,9 @@ def described() -> list[types.Tool]:
             description=tool.about,
             input_schema=tool.takes,
             output_schema=tool.returns,
+            # For a tool that only reads, the other hint means nothing.
             annotations=types.ToolAnnotations(
-                read_only_hint=tool.reads, **({} if tool.reads else {"destructive_hint": tool.ends})
+                read_only_hint=tool.reads, destructive_hint=None if tool.reads else tool.ends
             ),
         )
         for tool in TOOLS
@@ -146,9 +147,9 @@ def described() -> list[types.Tool]:
 def _validate(tool: str, given: Mapping[str, Any]) -> None:
     """Raise ``UserError`` that names the first argument that does not fit the schema."""
     from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match
 
-    found = best_match(Draft202012Validator(BY_NAME[tool].takes).iter_errors(given))
+    validator: Any = Draft202012Validator(BY_NAME[tool].takes)
+    found = next(validator.iter_errors(given), None)
     if found is None:
         return
     where = ".".join(map(str, found.absolute_path))
