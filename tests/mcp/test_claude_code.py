@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gsd_core.project import Project
 from gsd_plugins.claude.cli import find_cli
 from gsd_plugins.mcp.cli import server_command
 from gsd_plugins.rehearsal.api import ApiRequest, Blocks, MessagesApi, Text, ToolUseBlock
@@ -117,6 +118,10 @@ def test_claude_code_starts_a_session_answers_its_question_and_sees_its_end(
     assert {"gsd_get_checkpoint", "gsd_respond_checkpoint"} <= set(model.asked)
     ended = until("s1", lambda one: one.has_ended)
     assert (ended.exit, ended.project) == (0, tmp_path / "demo"), host.output_of("s1").data.decode()
+    project = Project(tmp_path / "demo")
+    [by] = [event.data["by"] for event in project.poll() if event.name == "question.answered"]
+    project.close()
+    assert by.endswith("through claude-code")
     state = model.results[-1]
     assert [phase["status"] for phase in state["phases"]] == ["completed"]
     # The idea is kept by the project, under a name that says what it is.

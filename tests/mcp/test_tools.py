@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,14 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp import Client, MCPError
 
+from gsd_core import ConfigError
 from gsd_core.project import Project
 from gsd_plugins.mcp import tools
+from gsd_plugins.mcp.catalog import MAX_OUTPUT_BYTES
 from gsd_plugins.mcp.screen import shown, whole
+from gsd_plugins.mcp.server import make_server
 from gsd_plugins.sessions import host
+from gsd_plugins.sessions.harness import Harness
 from gsd_plugins.sessions.registry import Registry, output_folder
 from tests.e2e.project import no_problems
 from tests.mcp.clients import EXAMPLE, FAKE, begin, begin_following, data, error, in_memory, until
@@ -51,7 +56,7 @@ def test_bad_calls_are_errors_with_a_hint_and_start_nothing(tmp_path: Path) -> N
         "phase: '-C/' is invalid": ("gsd_start_session", {"project": folder, "step": "plan", "phase": "-C/"}),
         "agent: '--yes' is invalid": ("gsd_start_session", {"project": folder, "agent": "--yes"}),
         "idea: not valid Unicode": ("gsd_start_session", {"project": folder, "idea": "\ud800"}),
-        "command: not a text": ("gsd_start_session", {"project": folder, "command": "a\0b"}),
+        "command: invalid": ("gsd_start_session", {"project": folder, "command": "a\0b"}),
         "no session 's7'": ("gsd_get_state", {"session": "s7"}),
         "no session 'nonsense": ("gsd_get_output", {"session": "nonsense\x1b[2J"}),
         "300": ("gsd_wait_for_change", {"seconds": 301}),
@@ -77,6 +82,15 @@ def test_bad_calls_are_errors_with_a_hint_and_start_nothing(tmp_path: Path) -> N
     assert host.list_sessions() == []
 
 
+def test_an_old_sdk_is_an_error_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+
+    with pytest.raises(ConfigError) as caught:
+        make_server(Harness())
+
+    assert "pip install 'mcp>=" in caught.value.hint
+
+
 def test_output_is_text_as_a_terminal_shows_it() -> None:
     frames = b"done 1\r\n\x1b[33mworking 1\x1b[0m\r\n\x1b[1A\x1b[2Kdone 2\r\n\x1b[Jworking\rW"
 
@@ -84,6 +98,7 @@ def test_output_is_text_as_a_terminal_shows_it() -> None:
     assert shown(b"\x1b]52;c;aGk=\x07a\x1b]8;;http://x\x1b\\b\x1b[9999999Cc\x1b[99999Ad").startswith("ab")
     assert "\u202e" not in shown("x\u202ey".encode())
     assert shown(b"\xffx\x00") == "x"
+    assert len(shown(b"\x1b[9999Cx\n" * 10_000)) <= MAX_OUTPUT_BYTES
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,12 @@ def test_nothing_but_json_rpc_is_on_standard_output(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_client_on_standard_streams_gets_tools_results_and_errors(tmp_path: Path) -> None:
+    untrusted = tmp_path / "untrusted"
+    (untrusted / ".gsd" / "plugins").mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", str(untrusted)], check=True)
+    planted = f"open({str(tmp_path / 'imported')!r}, 'w')"
+    (untrusted / ".gsd" / "plugins" / "theirs.py").write_text(planted)
+
     async def used() -> None:
         first, *rest = server_command()
         # The client of the SDK passes few variables on, and so does Claude Code for none that are named.
@@ -124,6 +130,15 @@ def test_a_client_on_standard_streams_gets_tools_results_and_errors(tmp_path: Pa
             here = {"project": str(tmp_path), "step": "plan", "phase": "2"}
             assert "no .planning folder" in error(await client.call_tool("gsd_start_session", here))
             assert not (tmp_path / "new").exists()
+            # Only a person may trust a project, so no session is started that would ask for it.
+            given = {"project": str(untrusted), "idea": "# Greeter\n\nIt greets.", "agent": "rehearsal"}
+            said = error(await client.call_tool("gsd_start_session", given))
+            assert "not trusted" in said
+            assert "hint: for your user, in a terminal: " in said
+            assert data(await client.call_tool("gsd_list_sessions", {"ended": True}))["sessions"] == []
+        assert not (tmp_path / "imported").exists()
+        [idea] = (Path(os.environ["GSD_STATE_DIR"]) / "mcp" / "ideas").glob("*/greeter.md")
+        assert idea.stat().st_mode & 0o777 == 0o600
 
     asyncio.run(used())
 

@@ -29,9 +29,9 @@ def commands() -> Iterable[click.Command]:
 
 
 def http_app(harness: Harness) -> HttpApp:
-    """Return an ASGI application that serves MCP over Streamable HTTP, at whatever path it is mounted.
+    """Return an ASGI application that serves MCP over Streamable HTTP, at any path.
 
-    It has no authentication and does not check the ``Host`` and ``Origin`` headers: whoever mounts it does.
+    It neither authenticates clients nor checks the ``Host`` and ``Origin`` headers: its caller has to.
     It starts by itself with the first request, and ends with the event loop; ``async with`` ends it earlier.
     *harness* is one of :func:`gsd_plugins.sessions.harness`, entered for as long as it is used.
     """

@@ -26,7 +26,7 @@ MAX_SESSIONS = 50
 MAX_CHANGES = 50
 MAX_PHASES = 100
 MAX_TEXT = 4_000
-"""How long a text in a result may be; questions and reasons quote what agents wrote."""
+"""The most characters of a string in a result; questions and reasons quote what agents wrote."""
 MAX_ABOUT = 300
 PROGRESS_SECONDS = 5.0
 ACTIVITY = ("agent.activity", "cost.changed")
@@ -327,7 +327,7 @@ def _is_open(question: Mapping[str, Any]) -> bool:
 
 
 def _is_check(question: Mapping[str, Any]) -> bool:
-    """Whether a person has to look at something, and nobody's answer may be assumed to be theirs."""
+    """Whether a person has to look at something."""
     return bool(question["inspection"])
 
 
@@ -361,7 +361,9 @@ def _change(change: Change) -> Result:
         if event.name == "question.asked":
             about = "\n".join(one["text"] for one in event.data["inquiry"]["questions"])
         found |= {"about": str(about)[:MAX_ABOUT]} if about else {}
-    elif session.reason:
+        return found
+    found["output"] = change.output
+    if session.reason:
         found["about"] = session.reason[:MAX_ABOUT]
     return found
 

@@ -52,7 +52,7 @@ def _takes(*required: str, **fields: Schema) -> Schema:
 
 
 def _returns(**fields: Schema) -> Schema:
-    """Return the schema of a result, in which all *fields* are present."""
+    """Return the schema of a result; all *fields* are always present."""
     return {"type": "object", "properties": fields, "required": [*fields]}
 
 

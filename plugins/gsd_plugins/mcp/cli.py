@@ -26,6 +26,10 @@ def mcp(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is None:
         import asyncio
 
+        if sys.stdin.isatty():
+            click.echo(
+                "this is a server for MCP clients; Ctrl-D ends it. For Claude Code: gsd mcp install", err=True
+            )
         # A thread waits for input and cannot be interrupted; there is nothing to lose here either.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         asyncio.run(_serve())
@@ -64,7 +68,7 @@ def install(only_print: bool, scope: str) -> None:
         return
     program = find_program("claude", Path.cwd())
     if program is None:
-        raise UserError("there is no program 'claude' on PATH", hint=f"where it is, run: {line}")
+        raise UserError("the program 'claude' is not on PATH", hint=f"where it is, run: {line}")
     code = subprocess.run([str(program), *words], check=False).returncode
     if code:
         raise UserError(f"claude mcp add failed with exit code {code}", hint=f"try it yourself: {line}")

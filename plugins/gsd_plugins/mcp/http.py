@@ -22,7 +22,7 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 @attrs.define
 class HttpApp:
-    """The application; its session manager runs in a task of its own, from the first request on.
+    """The application; its session manager runs in a separate task, from the first request on.
 
     Servers that mount it need not pass on the lifespan, which most frameworks do not do for what is mounted.
     No state is kept between requests, so that clients need not notice that the server was restarted.
@@ -31,6 +31,7 @@ class HttpApp:
     harness: Harness
     _manager: StreamableHTTPSessionManager | None = attrs.field(default=None, init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+    _ready: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request, or follow the lifespan of the server."""
@@ -62,14 +63,12 @@ class HttpApp:
             from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
             server = make_server(self.harness)
-            manager = self._manager = StreamableHTTPSessionManager(server, stateless=True)
-            is_ready = asyncio.Event()
-            self._task = asyncio.create_task(_run(manager, is_ready), name="mcp")
-            self._ready = is_ready
+            self._manager = StreamableHTTPSessionManager(server, stateless=True)
+            self._ready = asyncio.Event()
+            self._task = asyncio.create_task(_run(self._manager, self._ready), name="mcp")
+        manager = self._manager
         await self._ready.wait()
-        return self._manager
-
-    _ready: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+        return manager
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:

@@ -10,8 +10,9 @@ import re
 
 from gsd_core import safe_text
 
-MAX_COLUMN = 2_000
-"""A position beyond is not one that a terminal has; one sequence could fill the memory with spaces."""
+MAX_COLUMN = 300
+"""How far right a sequence moves: a few bytes could fill the memory with spaces."""
+MAX_TEXT = 100_000
 
 _PART = re.compile(
     r"""
@@ -58,7 +59,7 @@ def shown(data: bytes) -> str:
                 column = 0 if control == "\r" else max(0, column - 1)
         elif final := part["final"]:
             row, column = _moved(lines, row, column, final, part["arguments"])
-    return safe_text("\n".join("".join(line).rstrip() for line in lines))
+    return safe_text("\n".join("".join(line).rstrip() for line in lines)[-MAX_TEXT:])
 
 
 def _moved(lines: list[list[str]], row: int, column: int, final: str, arguments: str) -> tuple[int, int]:

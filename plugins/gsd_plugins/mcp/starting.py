@@ -73,7 +73,9 @@ def failure(said: bytes, code: int) -> UserError:
     text = said.decode("utf-8", "replace").strip()
     _, _, text = f"\n{text}".rpartition("\nerror: ")
     message, _, hint = text.partition("\nhint: ")
-    return UserError(message.strip()[-2000:] or f"gsd ended with exit code {code}", hint=hint.strip()[:1000])
+    # It names a command, and mostly one that a person should decide about.
+    hint = f"for your user, in a terminal: {hint.strip()[:1000]}" if hint else ""
+    return UserError(message.strip()[-2000:] or f"gsd ended with exit code {code}", hint=hint)
 
 
 def _project(given: str) -> Path:
@@ -103,7 +105,7 @@ def _arguments(
         return [step, *common, "--", _matching(_PHASES, given["phase"], "phase", "2 or 2.1")]
     if command := given.get("command"):
         if not _is_plain(command) or len(command) > MAX_COMMAND:
-            raise UserError(f"command: not a text of at most {MAX_COMMAND} characters")
+            raise UserError(f"command: invalid, or longer than {MAX_COMMAND} characters")
         return ["exec", *common, "--", command]
     if phases := given.get("phases"):
         common += ["--phases", _matching(_PHASES, phases, "phases", "1-3,5")]
@@ -145,7 +147,7 @@ def _stored(text: str, sessions: Iterable[Session]) -> Path:
     _remove_old(folder, sessions)
     heading = next((line.strip("# \t") for line in text.splitlines() if line.strip("# \t")), "")
     name = slug(heading[:60]) if re.search("[A-Za-z0-9]", heading[:60]) else "idea"
-    # The name tells what it is: it is kept as the name of the idea. The same text is the same file.
+    # The project keeps the file's name as the name of the idea. The same text is the same file.
     path = folder / f"{hashlib.sha256(data).hexdigest()[:16]}" / f"{name}.md"
     path.parent.mkdir(mode=0o700, exist_ok=True)
     draft = path.with_suffix(f".{os.getpid()}")
