@@ -35,6 +35,7 @@ from gsd_core.planning.config_keys import KEYS, Status
 from gsd_core.plugins.discovery import Choice
 from gsd_core.settings import is_required
 from gsd_core.views.schemas import SCHEMAS, file_name, schema_of
+from gsd_plugins.mcp import tools
 from gsd_plugins.rehearsal.effects import EFFECTS, When
 from gsd_plugins.rehearsal.scenario_file import ScenarioFile
 
@@ -58,6 +59,7 @@ def pages() -> Mapping[str, str]:
         "json.md": _json,
         "journal.md": _journal,
         "files.md": _files,
+        "mcp.md": _mcp,
     }
     made = {name: "\n".join([*maker()]).rstrip() + "\n" for name, maker in makers.items()}
     return made | {
@@ -621,6 +623,50 @@ def _written(files: Mapping[str, tuple[str, str]]) -> Iterator[str]:
 
 
 # Markdown.
+
+
+def _mcp() -> Iterator[str]:
+    yield from _head(
+        "MCP tools",
+        "What `gsd mcp` offers to MCP clients such as Claude Code.",
+        "See also: [steer sessions from Claude Code](../how-to/steer-sessions-from-claude-code.md).",
+        "A result is structured content, and the same JSON as text.",
+        "An error is a result with `isError`: a message, and mostly a line that begins with `hint:`.",
+        "`change` numbers count up in one server: pass one as `after` to `gsd_wait_for_change`.",
+    )
+    for tool in tools():
+        yield f"## {tool.name}"
+        yield ""
+        yield tool.about
+        yield ""
+        yield "| argument | type | |"
+        yield "|---|---|---|"
+        for name, schema in tool.takes["properties"].items():
+            required = "required; " if name in tool.takes.get("required", ()) else ""
+            yield f"| `{name}` | {_schema_type(schema)} | {required}{_cell(schema.get('description', ''))} |"
+        yield ""
+        yield f"Result: {', '.join(f'`{name}`' for name in tool.returns['properties'])}."
+        yield ""
+    yield "## Resources"
+    yield ""
+    yield "`gsd://sessions/SESSION/roadmap` and `gsd://sessions/SESSION/state` are the ROADMAP.md and the "
+    yield "STATE.md of the session's project."
+
+
+def _schema_type(schema: Mapping[str, Any]) -> str:
+    if values := schema.get("enum"):
+        return ", ".join(f"`{value}`" for value in values)
+    bounds = [f"{word} {schema[key]}" for key, word in _BOUNDS.items() if key in schema]
+    return ", ".join([schema["type"], *bounds])
+
+
+_BOUNDS = {
+    "minimum": "from",
+    "exclusiveMinimum": "above",
+    "maximum": "to",
+    "maxLength": "length to",
+    "default": "default",
+}
 
 
 def _head(title: str, *lines: str) -> Iterator[str]:

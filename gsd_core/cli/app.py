@@ -6,6 +6,7 @@ import importlib
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -46,11 +47,13 @@ class Gsd(Group):
         from .plugin_commands import plugin_commands, with_common_options
         from .plugin_loading import bound_settings, loaded_plugins
 
-        loaded = loaded_plugins(ctx)
-        contributed = plugin_commands(loaded)
-        if cmd_name in contributed:
-            ctx.with_resource(bound_settings(loaded))
-            return with_common_options(contributed[cmd_name], loaded)
+        # What plugins print while they are loaded must not be in the command's output.
+        with redirect_stdout(sys.stderr):
+            loaded = loaded_plugins(ctx)
+            contributed = plugin_commands(loaded)
+            if cmd_name in contributed:
+                ctx.with_resource(bound_settings(loaded))
+                return with_common_options(contributed[cmd_name], loaded)
         close = get_close_matches(cmd_name, [*COMMANDS, *contributed], 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise click.UsageError(f"no command {cmd_name!r}{hint}", ctx)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import chdir, contextmanager
+from contextlib import chdir, contextmanager, redirect_stdout
 from pathlib import Path
 
 import attrs
@@ -117,7 +118,8 @@ def bound_settings(loaded: Loaded, options: CommandOptions | None = None) -> Gen
 
     from .options import classes_of
 
-    classes = classes_of(loaded)
+    with redirect_stdout(sys.stderr):
+        classes = classes_of(loaded)
     layers = [environment_layer(classes, os.environ), toml_layer(user_config(), str(user_config()))]
     settings = resolve(classes, layers, tolerated=tolerated_sections(loaded))
     register_secrets(settings.secrets())

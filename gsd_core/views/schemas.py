@@ -131,6 +131,7 @@ QUESTION = obj(
     multiple=FLAG,
     free_text=FLAG,
     human_only=FLAG,
+    inspection=FLAG,
     asked_at=null(TIME),
     answer_given=FLAG,
     answer_with=TEXT,

@@ -400,6 +400,7 @@ def question_json(
         "multiple": question.multiple,
         "free_text": question.free_text,
         "human_only": question.human_only,
+        "inspection": question.inspection,
         "asked_at": time_json(asked.at),
         "answer_given": question.id in pending_answers,
         "answer_with": answer_command(question, gsd),

@@ -237,6 +237,7 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("terminal", "settings"): check_settings,
     ("must_haves", "find_gaps"): check_detector,
     ("history", "find_gaps"): check_detector,
+    ("mcp", "cli_commands"): lambda plugin, tree: kit.check_cli_commands(plugin),
     ("sessions", "cli_commands"): lambda plugin, tree: kit.check_cli_commands(plugin),
     ("sessions", "on_event"): check_on_event,
     ("sessions", "session_host"): lambda plugin, tree: kit.check_session_host(plugin),

@@ -1,0 +1,380 @@
+"""What each tool does, with the harness. Results are JSON data; errors are ``GsdError``."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from getpass import getuser
+from typing import Any, TypeAlias, cast
+
+import attrs
+
+from gsd_core import Session, UserError, redact, safe_text
+from gsd_core.project import why_not_a_person
+
+from .catalog import KEYS, OUTPUT_BYTES
+from .harness import Change, Harness
+from .screen import shown, whole
+from .starting import failure, run_gsd, start
+
+Result: TypeAlias = dict[str, Any]
+Progress: TypeAlias = Callable[[float, float, str], Awaitable[None]]
+_Known: TypeAlias = tuple[str, str, str, str]
+
+MAX_SESSIONS = 50
+MAX_CHANGES = 50
+MAX_PHASES = 100
+MAX_TEXT = 4_000
+"""The most characters of a string in a result; questions and reasons quote what agents wrote."""
+MAX_ABOUT = 300
+PROGRESS_SECONDS = 5.0
+ACTIVITY = ("agent.activity", "cost.changed")
+"""Events that do not end a wait: there are several of them each second."""
+_ABOUT = ("reason", "subject", "name", "question", "number", "why", "outcome")
+
+
+@attrs.frozen(kw_only=True)
+class Calls:
+    """The tools for one client; *client* is its name, for the record of who answered."""
+
+    harness: Harness
+    client: str = ""
+
+    async def call(self, name: str, given: Mapping[str, Any], progress: Progress) -> Result:
+        """Run the tool *name*; its texts are sanitized, redacted and bounded."""
+        # Another process may just have started the session, or answered the question.
+        await self.harness.refresh()
+        match name:
+            case "gsd_start_session":
+                found = await self._start(given)
+            case "gsd_list_sessions":
+                found = self._list(ended=given.get("ended", False))
+            case "gsd_end_session":
+                found = await self._end(given["session"])
+            case "gsd_get_output":
+                # Its text may be longer, and is made safe where it is made.
+                return await self._output(given)
+            case "gsd_get_state":
+                found = await self._state(given["session"])
+            case "gsd_get_checkpoint":
+                found = await self._questions(given["session"])
+            case "gsd_respond_checkpoint":
+                found = await self._answer(given["session"], given.get("question"), given["answer"])
+            case "gsd_mark_verified":
+                found = await self._judge(given)
+            case "gsd_wait_for_change":
+                found = await self._wait(given, progress)
+            case "gsd_send_input":
+                found = await self._send(given)
+            case "gsd_get_cost":
+                found = await self._cost(given["session"], given.get("by", "phase"))
+            case _:
+                raise UserError(f"no tool {name!r}")
+        result: Result = _safe(found)
+        return result
+
+    # Sessions
+
+    async def _start(self, given: Mapping[str, Any]) -> Result:
+        _refuse_agents("start a session")
+        session = await start(given, self.harness.sessions())
+        await self.harness.refresh()
+        return {"session": _row(self.harness.session(session)), "change": self.harness.number}
+
+    def _list(self, *, ended: bool) -> Result:
+        found = [one for one in reversed(self.harness.sessions()) if ended or not one.has_ended]
+        return {
+            "sessions": [_row(one) for one in found[:MAX_SESSIONS]],
+            "omitted": len(found[MAX_SESSIONS:]),
+            "change": self.harness.number,
+        }
+
+    async def _end(self, session: str) -> Result:
+        await self._refuse(session, "stop a session")
+        found = await self.harness.stop(session)
+        return {"session": _row(found), "change": self.harness.number}
+
+    async def _output(self, given: Mapping[str, Any]) -> Result:
+        found = self.harness.session(given["session"])
+        limit, raw = given.get("limit", OUTPUT_BYTES), given.get("raw", False)
+        chunk = await self.harness.output(found.id, given.get("since", -OUTPUT_BYTES), limit)
+        # What comes next may complete it; after the end of a session nothing comes.
+        is_full = len(chunk.data) >= limit
+        data = chunk.data if found.has_ended and not is_full else whole(chunk.data)
+        text = redact(data.decode("utf-8", "replace")) if raw else shown(data)
+        return {
+            "text": text,
+            "start": chunk.start,
+            "cursor": chunk.start + len(data),
+            "dropped": chunk.dropped,
+            "more": is_full,
+            "state": found.state,
+        }
+
+    async def _send(self, given: Mapping[str, Any]) -> Result:
+        session: str = given["session"]
+        await self._refuse(session, "type into a session")
+        # Before its run begins, its terminal asks for trust in the project: that is for a person.
+        if not self.harness.session(session).run:
+            raise UserError(
+                f"the run of session {session} has not begun; until then, only a person may type there",
+                hint=f"in a terminal: gsd attach {session}",
+            )
+        try:
+            data = (given.get("text", "") + KEYS.get(given.get("key", ""), "")).encode()
+        except UnicodeEncodeError as error:
+            raise UserError("text: not valid Unicode") from error
+        if not data:
+            raise UserError("nothing to send", hint="give text, key, or both")
+        await self.harness.send(session, data)
+        return {"sent": len(data), "change": self.harness.number}
+
+    # Their projects
+
+    async def _state(self, session: str) -> Result:
+        number = self.harness.number
+        status = await self.harness.status(session)
+        kept = ("status", "reason", "notes", "waits_for", "progress", "current_step", "idle", "cost")
+        return {
+            "session": _row(self.harness.session(session)),
+            "run": {
+                "id": status["run"],
+                **{name: status[name] for name in kept},
+                "assumed_checks": status["assumed"]["count"],
+            },
+            "phases": [_phase(phase) for phase in status["phases"][:MAX_PHASES]],
+            "questions": [_short(question) for question in status["questions"]],
+            "change": number,
+        }
+
+    async def _questions(self, session: str) -> Result:
+        number = self.harness.number
+        status = await self.harness.status(session)
+        return {"questions": [_question(question) for question in status["questions"]], "change": number}
+
+    async def _answer(self, session: str, question: str | None, words: str) -> Result:
+        chosen = question or (await self._only_question(session, _is_open, "question"))["id"]
+        answer = await self.harness.answer(session, chosen, words, by=self._by)
+        left = [one["id"] for one in (await self.harness.status(session))["questions"]]
+        return {
+            "question": chosen,
+            "answer": answer.words,
+            # Otherwise the run takes it when it looks next, or when it is resumed.
+            "taken": chosen not in left,
+            "change": self.harness.number,
+        }
+
+    async def _judge(self, given: Mapping[str, Any]) -> Result:
+        """Answer a manual check: its recommended option says that it works, all else that it does not."""
+        session, wanted, note = given["session"], given.get("question"), given.get("note", "").strip()
+        if wanted:
+            status = await self.harness.status(session)
+            asked = next((one for one in status["questions"] if one["id"] == wanted), None)
+            if asked and not _is_check(asked):
+                raise UserError(
+                    f"{wanted} is not a manual check ({asked['header'] or asked['kind']})",
+                    hint="answer it with gsd_respond_checkpoint",
+                )
+        else:
+            asked = await self._only_question(session, _is_check, "manual check")
+        if asked is None:
+            # It is answered or unknown: the harness raises, and says which.
+            return await self._answer(session, wanted, note or "works")
+        options: Sequence[Mapping[str, Any]] = asked["options"]
+        works = next((one for one in options if one["recommended"]), options[0] if options else None)
+        if given["passed"]:
+            if note:
+                raise UserError("note says what is wrong, but passed is true", hint="leave one of them out")
+            return await self._answer(session, asked["id"], works["label"] if works else "works")
+        # A note that names an option would be that option.
+        if _folded(note) in {_folded(one["label"]) for one in options} or note.replace(",", "").isdigit():
+            raise UserError("note: say in a sentence what is wrong")
+        broken = next((one["label"] for one in options if one is not works), "does not work")
+        return await self._answer(session, asked["id"], note or broken)
+
+    async def _cost(self, session: str, by: str) -> Result:
+        project = self.harness.session(session).project
+        if not project.is_dir():
+            raise UserError(f"the folder of the project is gone: {str(project)!r}")
+        code, out, err = await run_gsd(["cost", "-C", str(project), "--by", by, "--json"], project)
+        if code != 0:
+            raise failure(err, code)
+        data = json.loads(out)
+        return {name: data[name] for name in ("total", "groups", "budget")}
+
+    # Following
+
+    async def _wait(self, given: Mapping[str, Any], progress: Progress) -> Result:
+        wanted = self.harness.session(given["session"]).id if given.get("session") else ""
+        seconds, with_output = float(given.get("seconds", 60)), given.get("output", False)
+        only_checkpoints = given.get("until") == "checkpoint"
+        after = given.get("after")
+        if after is None and wanted and (due := await self._what_is_due(wanted)):
+            return due
+        number = self.harness.number if after is None else after
+        known = self._known(number)
+        began, reported = time.monotonic(), -PROGRESS_SECONDS
+        while True:
+            last = self.harness.number
+            changes, lost = self.harness.changes(number)
+            found = [
+                change
+                for change in changes
+                if (_is_news(change, known) or with_output) and wanted in ("", change.session.id)
+            ]
+            if only_checkpoints and not any(map(_needs_attention, found)):
+                found = []
+            passed = time.monotonic() - began
+            if found or lost or passed >= seconds:
+                return {
+                    "changes": [_change(change) for change in found[-MAX_CHANGES:]],
+                    "omitted": len(found[:-MAX_CHANGES]),
+                    "lost": lost,
+                    "timed_out": not found and not lost,
+                    "change": last,
+                }
+            if passed - reported >= PROGRESS_SECONDS:
+                reported = passed
+                await progress(passed, seconds, "nothing to report yet")
+            await self.harness.wait(last, min(PROGRESS_SECONDS, seconds - passed))
+            number = last
+
+    def _known(self, number: int) -> dict[str, _Known]:
+        """Return what was known of each session at change *number*: what differs from it is news."""
+        before, _ = self.harness.changes(0)
+        return {one.session.id: _known(one.session) for one in before if one.number <= number}
+
+    async def _what_is_due(self, session: str) -> Result | None:
+        """Return the state as a result if nothing will happen before the client acts."""
+        number = self.harness.number
+        found = self.harness.session(session)
+        if not found.has_ended:
+            status = await self.harness.status(session)
+            if found.state != "waiting_checkpoint" or not any(map(_is_open, status["questions"])):
+                return None
+        now = {"change": number, "session": found.id, "state": found.state, "checkpoint": found.checkpoint}
+        return {"changes": [now], "omitted": 0, "lost": False, "timed_out": False, "change": number}
+
+    # Shared
+
+    @property
+    def _by(self) -> str:
+        client = safe_text(self.client, multiline=False)[:60]
+        return f"{getuser()} through {client or 'MCP'}"
+
+    async def _refuse(self, session: str, what: str) -> None:
+        owner = (await self.harness.status(session))["owner"]
+        _refuse_agents(what, owner["pid"] if owner else None)
+
+    async def _only_question(self, session: str, fits: Callable[[Result], bool], name: str) -> Result:
+        """Return the only open question that *fits*; raise ``UserError`` if it is not the only one."""
+        found = [one for one in (await self.harness.status(session))["questions"] if fits(one)]
+        if len(found) == 1:
+            return dict(found[0])
+        if not found:
+            raise UserError(f"no {name} is open in session {session}")
+        listed = ", ".join(one["id"] for one in found)
+        raise UserError(f"{len(found)} are open: {listed}", hint=f"say which {name} with `question`")
+
+
+def _refuse_agents(what: str, run_pid: int | None = None) -> None:
+    if why := why_not_a_person(run_pid):
+        raise UserError(
+            f"only a person's client may {what}, and {why}",
+            hint="use it from your own session, not from a run",
+        )
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _row(session: Session) -> Result:
+    data = session.as_json()
+    kept = ("id", "state", "project", "command", "checkpoint", "reason", "run", "exit", "created_at")
+    return {name: data[name] for name in kept if data[name] not in (None, "")}
+
+
+def _phase(phase: Mapping[str, Any]) -> Result:
+    kept = ("number", "name", "status", "plans", "gap_rounds")
+    return {name: phase[name] for name in kept}
+
+
+def _short(question: Mapping[str, Any]) -> Result:
+    return {name: question[name] for name in ("id", "kind", "header", "answer_given")}
+
+
+def _question(question: Mapping[str, Any]) -> Result:
+    kept = (
+        "id",
+        "kind",
+        "step",
+        "header",
+        "text",
+        "reason",
+        "options",
+        "multiple",
+        "free_text",
+        "human_only",
+    )
+    found = {name: question[name] for name in (*kept, "answer_given")}
+    return {**found, "is_manual_check": _is_check(question)}
+
+
+def _is_open(question: Mapping[str, Any]) -> bool:
+    return not question["answer_given"]
+
+
+def _is_check(question: Mapping[str, Any]) -> bool:
+    """Whether a person has to look at something."""
+    return bool(question["inspection"])
+
+
+def _known(session: Session) -> _Known:
+    return session.state, session.checkpoint, session.run, session.reason
+
+
+def _is_news(change: Change, known: dict[str, _Known]) -> bool:
+    """Whether it is more than output or activity; *known* is updated."""
+    if change.event:
+        return change.event.name not in ACTIVITY
+    before, known[change.session.id] = known.get(change.session.id), _known(change.session)
+    return before != known[change.session.id]
+
+
+def _needs_attention(change: Change) -> bool:
+    if change.event:
+        return change.event.name in ("question.asked", "run.closed")
+    return change.session.has_ended or change.session.state == "waiting_checkpoint"
+
+
+def _change(change: Change) -> Result:
+    session = change.session
+    found: Result = {"change": change.number, "session": session.id, "state": session.state}
+    if session.checkpoint:
+        found["checkpoint"] = session.checkpoint
+    if event := change.event:
+        found |= {"event": event.name, "at": event.at.isoformat()}
+        found |= {"step": event.step} if event.step else {}
+        about = next((event.data[name] for name in _ABOUT if event.data.get(name)), "")
+        if event.name == "question.asked":
+            about = "\n".join(one["text"] for one in event.data["inquiry"]["questions"])
+        found |= {"about": str(about)[:MAX_ABOUT]} if about else {}
+        return found
+    found["output"] = change.output
+    if session.reason:
+        found["about"] = session.reason[:MAX_ABOUT]
+    return found
+
+
+def _safe(data: Any) -> Any:
+    if isinstance(data, str):
+        text = safe_text(data)
+        return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}… ({len(text) - MAX_TEXT} more)"
+    if isinstance(data, Mapping):
+        found = cast("Mapping[str, Any]", data)
+        return {safe_text(str(key), multiline=False): _safe(value) for key, value in found.items()}
+    if isinstance(data, list | tuple):
+        return [_safe(value) for value in cast("Sequence[Any]", data)]
+    return data

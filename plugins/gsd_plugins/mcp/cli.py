@@ -1,0 +1,83 @@
+"""``gsd mcp`` and ``gsd mcp install``."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from gsd_core import UserError, find_program
+
+NAME = "gsd"
+
+
+@click.group("mcp", invoke_without_command=True)
+@click.pass_context
+def mcp(ctx: click.Context) -> None:
+    """Serve MCP on standard input and output, for Claude Code and other clients.
+
+    Its tools start, watch, answer and stop sessions.
+    """
+    if ctx.invoked_subcommand is None:
+        import asyncio
+
+        if sys.stdin.isatty():
+            click.echo(
+                "this is a server for MCP clients; Ctrl-D ends it. For Claude Code: gsd mcp install", err=True
+            )
+        # A thread waits for input and cannot be interrupted; there is nothing to lose here either.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        asyncio.run(_serve())
+
+
+async def _serve() -> None:
+    from gsd_plugins.sessions import harness
+
+    from .server import make_server
+
+    async with harness() as sessions:
+        server = make_server(sessions)
+        from mcp.server.stdio import stdio_server
+
+        async with stdio_server() as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+        # The client reads JSON-RPC only: what anything prints at the exit goes to standard error, too.
+        sys.stdout.flush()
+        os.dup2(2, 1)
+
+
+@mcp.command()
+@click.option("--print", "only_print", is_flag=True, help="print the command instead of running it")
+@click.option(
+    "--scope",
+    type=click.Choice(["user", "local"]),
+    default="user",
+    help="in all projects, or only in this one (default: user)",
+)
+def install(only_print: bool, scope: str) -> None:
+    """Register the server with Claude Code: runs 'claude mcp add'."""
+    words = ["mcp", "add", "--scope", scope, NAME, "--", *server_command()]
+    line = shlex.join(["claude", *words])
+    if only_print:
+        click.echo(line)
+        return
+    program = find_program("claude", Path.cwd())
+    if program is None:
+        raise UserError("the program 'claude' is not on PATH", hint=f"where it is, run: {line}")
+    code = subprocess.run([str(program), *words], check=False).returncode
+    if code:
+        raise UserError(f"claude mcp add failed with exit code {code}", hint=f"try it yourself: {line}")
+
+
+def server_command() -> list[str]:
+    """Return the command that serves, with absolute paths: clients start it in any folder."""
+    script = Path(sys.executable).with_name("gsd")
+    if os.access(script, os.X_OK):
+        return [str(script), "mcp"]
+    # -P: a client starts it in a project's folder, which must not be a place for modules.
+    return [sys.executable, "-P", "-m", "gsd_core", "mcp"]

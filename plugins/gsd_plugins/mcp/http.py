@@ -1,0 +1,89 @@
+"""MCP over Streamable HTTP, as an application that can be mounted anywhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import attrs
+
+from .harness import Harness
+from .server import make_server
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+
+
+@attrs.define
+class HttpApp:
+    """The application; its session manager runs in a separate task, from the first request on.
+
+    Servers that mount it need not pass on the lifespan, which most frameworks do not do for what is mounted.
+    No state is kept between requests, so that clients need not notice that the server was restarted.
+    """
+
+    harness: Harness
+    _manager: StreamableHTTPSessionManager | None = attrs.field(default=None, init=False)
+    _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+    _ready: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer one request, or follow the lifespan of the server."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        manager = await self._started()
+        await manager.handle_request(scope, receive, send)
+
+    async def __aenter__(self) -> HttpApp:
+        await self._started()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End all requests; another one starts it again."""
+        task, self._task, self._manager = self._task, None, None
+        if task:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _started(self) -> StreamableHTTPSessionManager:
+        if self._manager is None:
+            from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+            server = make_server(self.harness)
+            self._manager = StreamableHTTPSessionManager(server, stateless=True)
+            self._ready = asyncio.Event()
+            self._task = asyncio.create_task(_run(self._manager, self._ready), name="mcp")
+        manager = self._manager
+        await self._ready.wait()
+        return manager
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await self._started()
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                await self.aclose()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+
+async def _run(manager: StreamableHTTPSessionManager, is_ready: asyncio.Event) -> None:
+    """Run the manager until the task is cancelled; it has to be entered and left by the same task."""
+    async with manager.run():
+        is_ready.set()
+        await asyncio.Event().wait()
