@@ -57,7 +57,10 @@ export function App({ onToken }: { onToken: (token: string) => void }): ReactEle
     return () => removeEventListener("keydown", leave);
   }, []);
   useTitle(route);
-  useEffect(() => main.current?.scrollTo(0, 0), [location.hash]);
+  useEffect(() => {
+    // scrollTo returns a promise in some browsers, and an effect may not.
+    void main.current?.scrollTo(0, 0);
+  }, [location.hash]);
 
   if (hub.link === "refused") return <Refused onToken={onToken} />;
   return (
