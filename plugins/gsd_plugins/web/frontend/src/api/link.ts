@@ -184,7 +184,8 @@ export class Link {
     if (!first || !last) return;
     const isComplete = this.number === null || first.number === this.number + 1;
     this.number = last.number;
-    this.options.events.changes(news);
+    // First, so that a log reads what is missing before it takes what came after it.
     if (!isComplete) this.options.events.resync();
+    this.options.events.changes(news);
   }
 }

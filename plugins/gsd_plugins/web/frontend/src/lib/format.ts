@@ -1,6 +1,7 @@
 /** Times, money and names as the page shows them. */
 
 export function duration(milliseconds: number): string {
+  if (milliseconds >= 0 && milliseconds < 9950) return `${(milliseconds / 1000).toFixed(1)} s`;
   const seconds = Math.max(0, Math.round(milliseconds / 1000));
   if (seconds < 60) return `${seconds} s`;
   const minutes = Math.floor(seconds / 60);
@@ -8,11 +9,6 @@ export function duration(milliseconds: number): string {
   const hours = Math.floor(minutes / 60);
   if (hours < 48) return `${hours} h ${pad(minutes % 60)} min`;
   return `${Math.floor(hours / 24)} days`;
-}
-
-export function clock(milliseconds: number): string {
-  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
-  return [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60].map(pad).join(":");
 }
 
 export function ago(milliseconds: number): string {
@@ -61,11 +57,6 @@ export function compact(number: number): string {
 
 export function folderName(path: string): string {
   return path.replace(/\/+$/, "").split("/").at(-1) || path;
-}
-
-/** "Greeter" for the idea greeter.md in any folder; without an idea, the folder's name. */
-export function projectName(project: string): string {
-  return folderName(project);
 }
 
 export function shortSha(sha: string): string {

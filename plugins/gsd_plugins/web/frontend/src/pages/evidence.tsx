@@ -70,7 +70,7 @@ export function EvidenceMatrix({ session, requirements, statements = [], isOnePh
                 {one.statements.length === 0 && <Missing what="no statement" />}
                 {one.statements.map((id) => (
                   <p key={id}>
-                    <span className="mono muted">{id}</span> {words.get(id)?.text}
+                    <span className="mono muted">{id}</span> <Inline text={words.get(id)?.text ?? ""} />
                   </p>
                 ))}
               </dd>

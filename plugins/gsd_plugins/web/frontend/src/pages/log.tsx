@@ -18,6 +18,9 @@ const PATTERNS: Record<Kind, RegExp> = {
   questions: /^\s*\?/,
 };
 
+/** Lines of the live view at the bottom of a terminal: as text, each redraw of it would be two more lines. */
+const REDRAW = /(^|│ )Ctrl-C stop( │|$)|^\s*▸ \S+ {2}\d+:\d\d/;
+
 const PAGE_BYTES = 1 << 19;
 const KEPT_LINES = 200_000;
 
@@ -80,7 +83,8 @@ class OutputText {
   }
 
   private append(text: string): void {
-    const parts = (this.partial + text).split(/\r\n|\n|\r/);
+    // A line that is written again from its start (a progress line) is one line: the last one counts.
+    const parts = (this.partial + text).split(/\r*\n/).map((line) => line.slice(line.lastIndexOf("\r", line.length - 2) + 1));
     const known = this.partial ? this.lines.slice(0, -1) : this.lines;
     this.partial = parts.pop() ?? "";
     this.lines = [...known, ...parts, ...(this.partial ? [this.partial] : [])].slice(-KEPT_LINES);
@@ -93,6 +97,7 @@ export function LogPage({ session }: { session: string }): ReactElement {
   const [output, setOutput] = useState<OutputText>();
   const [query, setQuery] = useState("");
   const [chosen, setChosen] = useState<ReadonlySet<Kind>>(new Set());
+  const [hasRedraws, setRedraws] = useState(false);
   const [isFollowing, setFollowing] = useState(true);
   const [target, setTarget] = useState<{ index: number }>();
   const lastError = useRef(-1);
@@ -116,9 +121,10 @@ export function LogPage({ session }: { session: string }): ReactElement {
       .map((text, index) => ({ text, number: index + 1 }))
       .filter(
         ({ text }) =>
+          (hasRedraws || !REDRAW.test(text)) &&
           (!wanted || text.toLowerCase().includes(wanted)) && (!kinds.length || kinds.some((pattern) => pattern.test(text))),
       );
-  }, [lines, version, query, chosen]);
+  }, [lines, version, query, chosen, hasRedraws]);
   const errors = useMemo(() => shown.filter(({ text }) => PATTERNS.errors.test(text)).length, [shown]);
 
   const jump = (): void => {
@@ -136,6 +142,9 @@ export function LogPage({ session }: { session: string }): ReactElement {
       <div className="stream-bar">
         <input type="search" placeholder="Search (/)" aria-label="search the log" value={query} onChange={(event) => setQuery(event.target.value)} />
         <Chips label="kind of line" options={KINDS.map((kind) => [kind, kind] as const)} chosen={chosen} onToggle={(kind) => setChosen(toggled(chosen, kind))} />
+        <button type="button" className="chip" aria-pressed={hasRedraws} onClick={() => setRedraws(!hasRedraws)} title="each redraw of the terminal's live view">
+          redraws
+        </button>
         <span className="push stream-actions">
           <button type="button" onClick={jump} disabled={!errors}>
             Next error

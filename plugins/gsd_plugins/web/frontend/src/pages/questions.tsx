@@ -4,11 +4,12 @@ import { useEffect, type ReactElement } from "react";
 
 import type { AnsweredQuestion, Question } from "../api/types";
 import { dateAndTime, folderName } from "../lib/format";
-import { runPath } from "../lib/route";
+import { questionPath, runPath } from "../lib/route";
 import { useHub, useResource } from "../state/hooks";
 import { Empty, Loaded } from "../ui/common";
 import { Markdown } from "../ui/markdown";
 import { QuestionCard } from "../ui/question";
+import { Icon } from "../ui/status";
 
 interface Asked {
   questions: Question[];
@@ -36,6 +37,32 @@ export function OpenQuestions({ session, limit = 20 }: { session?: string; limit
       ))}
       {questions.length > limit && <a href="#/q">All {questions.length} questions</a>}
     </section>
+  );
+}
+
+/** The questions that wait for a person, one line each, for the page that is about runs. */
+export function WaitingQuestions(): ReactElement | null {
+  const asked = useResource<Asked>("/questions");
+  const open = (asked.data?.questions ?? []).filter((one) => !one.answer_given);
+  if (!open.length) return null;
+  return (
+    <ul className="waiting" aria-label="open questions">
+      {open.slice(0, 5).map((one) => (
+        <li key={one.id}>
+          <a href={questionPath(one.id)} data-item="">
+            <Icon name="ask" className="tone-ask" />
+            <strong>{folderName(one.project ?? "")}</strong>
+            <span className="waiting-text">{one.text}</span>
+            <span>Answer</span>
+          </a>
+        </li>
+      ))}
+      {open.length > 5 && (
+        <li>
+          <a href="#/q">All {open.length} questions</a>
+        </li>
+      )}
+    </ul>
   );
 }
 

@@ -2,7 +2,7 @@
 
 import { lazy, Suspense, type ReactElement } from "react";
 
-import type { Phase, PhaseList, Session, Summary } from "../api/types";
+import type { Phase, PhaseList, Question, Session, Summary } from "../api/types";
 import { folderName, money, timeOfDay } from "../lib/format";
 import { RUN_TABS, runPath, type RunTab } from "../lib/route";
 import { useEventLog, useHub, useResource, useSession } from "../state/hooks";
@@ -17,7 +17,7 @@ import { HistoryPage } from "./history";
 import { LogPage } from "./log";
 import { PhasePage } from "./phase";
 import { AnsweredIn, OpenQuestions } from "./questions";
-import { isEnded } from "./runs";
+import { isEnded, whyItEnded } from "./runs";
 
 const TerminalPage = lazy(() => import("./terminal"));
 
@@ -122,8 +122,16 @@ function RunHead({ session }: { session: Session }): ReactElement {
         </span>
       </div>
       <Figures session={session} summary={summary} />
-      {(session.reason || (isEnded(session) && summary?.reason)) && (
-        <p className="run-reason">{session.reason || summary?.reason}</p>
+      {whyItEnded(session) && (
+        <p className="run-reason">
+          {whyItEnded(session)}
+          {session.state === "failed" && (
+            <>
+              {" "}
+              <a href={runPath(session.id, "log")}>Open the log</a>
+            </>
+          )}
+        </p>
       )}
     </header>
   );
@@ -208,6 +216,8 @@ function Overview({ session }: { session: Session }): ReactElement {
 /** What is going on at the moment: every step in progress, with what its agent did last. */
 function Now({ session }: { session: Session }): ReactElement | null {
   const log = useEventLog(session.id);
+  const asked = useResource<{ questions: Question[] }>("/questions");
+  const waiting = new Set(asked.data?.questions.filter((one) => one.project === session.project).map((one) => one.step));
   if (isEnded(session)) return null;
   const running = [...log.timeline.steps.values()].filter((step) => step.status === "running" || step.status === "waiting");
   if (!running.length) return null;
@@ -218,7 +228,7 @@ function Now({ session }: { session: Session }): ReactElement | null {
         const { tool = "", text = "", kind = "" } = (last?.data ?? {}) as Record<string, string>;
         return (
           <div key={step.id} className="now-step">
-            <StatusIcon state={step.status} />
+            <StatusIcon state={waiting.has(step.id) ? "parked" : step.status} />
             <strong>{step.id}</strong>
             <Elapsed from={step.startedAt} to={null} />
             <span className="now-activity">

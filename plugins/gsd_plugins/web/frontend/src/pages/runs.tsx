@@ -8,7 +8,7 @@ import { runPath } from "../lib/route";
 import { useHub } from "../state/hooks";
 import { Ago, Bar, Chips, Elapsed, Empty, Skeleton, toggled } from "../ui/common";
 import { Icon, Status } from "../ui/status";
-import { OpenQuestions } from "./questions";
+import { WaitingQuestions } from "./questions";
 
 const GROUPS = [
   ["active", "active"],
@@ -17,6 +17,13 @@ const GROUPS = [
 
 export function isEnded(session: Session): boolean {
   return ["completed", "failed", "stopped"].includes(session.state);
+}
+
+/** Why the session waits or ended. The summary is about the project's run, which a failed start does not change. */
+export function whyItEnded(session: Session): string {
+  if (session.reason) return session.reason;
+  if (session.state === "completed") return session.summary?.reason ?? "";
+  return session.state === "failed" ? `ended with exit code ${session.exit ?? "unknown"}; the log says why` : "";
 }
 
 export function RunsPage(): ReactElement {
@@ -28,7 +35,7 @@ export function RunsPage(): ReactElement {
   for (const session of sessions) counts[isEnded(session) ? "ended" : "active"] += 1;
   return (
     <>
-      <OpenQuestions limit={3} />
+      <WaitingQuestions />
       <div className="page-head">
         <h1>Runs</h1>
         {sessions.length > 3 && (
@@ -71,7 +78,7 @@ function RunRow({ session }: { session: Session }): ReactElement {
   const { summary } = session;
   const budget = summary?.budget ?? null;
   const steps = summary?.steps ?? [];
-  const reason = session.reason || (isEnded(session) ? summary?.reason : "") || "";
+  const reason = whyItEnded(session);
   return (
     <li>
       <a className="run-row" href={runPath(session.id)} data-item="">

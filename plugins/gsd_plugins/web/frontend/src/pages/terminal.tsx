@@ -11,6 +11,29 @@ import { isEnded } from "./runs";
 
 /** How much of the past is replayed, in bytes. */
 const REPLAY_BYTES = 262_144;
+/** Dark in both themes, as programs expect; each color is readable on the background. */
+const THEME = {
+  background: "#14171c",
+  foreground: "#d9dde3",
+  cursor: "#d9dde3",
+  selectionBackground: "#3a5a80",
+  black: "#5c6370",
+  red: "#ff8a80",
+  green: "#7fd88f",
+  yellow: "#e6c56a",
+  blue: "#82b1ff",
+  magenta: "#d7a1f9",
+  cyan: "#6fd3d8",
+  white: "#d9dde3",
+  brightBlack: "#9aa2ae",
+  brightRed: "#ffab9f",
+  brightGreen: "#a3ecae",
+  brightYellow: "#f5da8f",
+  brightBlue: "#a8c9ff",
+  brightMagenta: "#e6c1ff",
+  brightCyan: "#97e6e9",
+  brightWhite: "#ffffff",
+};
 const FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
 
 export default function TerminalPage({ session }: { session: Session }): ReactElement {
@@ -37,7 +60,7 @@ export default function TerminalPage({ session }: { session: Session }): ReactEl
       cursorBlink: false,
       convertEol: false,
       disableStdin: false,
-      theme: { background: "#14171c", foreground: "#d9dde3", cursor: "#d9dde3", selectionBackground: "#3a5a80" },
+      theme: THEME,
       // Links in what an agent printed are text.
       linkHandler: { activate: () => undefined },
     });

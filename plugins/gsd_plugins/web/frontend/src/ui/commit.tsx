@@ -12,7 +12,7 @@ export function CommitLink({ session, sha }: { session: string; sha: string }): 
   const [isOpen, setOpen] = useState(false);
   return (
     <>
-      <button type="button" className="link mono" onClick={() => setOpen(true)}>
+      <button type="button" className="link mono sha" onClick={() => setOpen(true)}>
         {shortSha(sha)}
       </button>
       {isOpen && <CommitPanel session={session} sha={sha} onClose={() => setOpen(false)} />}

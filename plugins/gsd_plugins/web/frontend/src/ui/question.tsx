@@ -56,7 +56,7 @@ export function QuestionCard({ question, session, project, isFirst }: Props): Re
         </span>
       </header>
       <Markdown text={question.text} />
-      {question.reason && <p className="muted">{question.reason}</p>}
+      {question.reason && !/^the agent of \S+ asks$/.test(question.reason) && <p className="muted">{question.reason}</p>}
       {isOpen ? (
         <AnswerForm question={question} card={card} isFirst={isFirst} canAnswer={hub.scope === "control"} onAnswer={answer} />
       ) : (

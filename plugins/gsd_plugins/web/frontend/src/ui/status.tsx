@@ -13,14 +13,14 @@ interface Look {
 const ICONS = {
   check: "M3.5 8.5l3 3 6-7",
   cross: "M4.5 4.5l7 7m0-7l-7 7",
-  dot: "M8 8h.01",
+  dot: "M8 4.2a3.8 3.8 0 1 1 0 7.6a3.8 3.8 0 1 1 0-7.6z",
   play: "M6 4.5l5.5 3.5L6 11.5z",
   ask: "M5.8 6a2.2 2.2 0 1 1 3.2 2c-.7.4-1 .8-1 1.4M8 12h.01",
   pause: "M6 4.5v7m4-7v7",
   skip: "M4.5 4.5L8.5 8l-4 3.5m4-7v7m3.5-7v7",
   stop: "M5 5h6v6H5z",
   warn: "M8 4v5m0 2.5h.01",
-  half: "M8 3.5a4.5 4.5 0 0 1 0 9z",
+  half: "M8 3.6a4.4 4.4 0 1 1 0 8.8a4.4 4.4 0 1 1 0-8.8zM8 5.2a2.8 2.8 0 0 1 0 5.6zM9 6v4",
 } as const;
 
 const LOOKS: Record<string, Look> = {
