@@ -188,7 +188,7 @@ function Spent(): ReactElement {
   const { sessions } = useHub();
   const byProject = new Map(sessions.map((session) => [session.project, Number(session.summary?.cost.dollars ?? 0)]));
   const total = [...byProject.values()].reduce((sum, dollars) => sum + dollars, 0);
-  return <span className="muted numeric rail-spent">{money(total)} in all runs listed</span>;
+  return <span className="muted numeric rail-spent">{money(total)} in total</span>;
 }
 
 function Connection(): ReactElement {

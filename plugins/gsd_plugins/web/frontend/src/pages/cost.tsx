@@ -1,6 +1,6 @@
 /** What a run costs: over time, and by phase, step, model or day. */
 
-import { useState, type ReactElement } from "react";
+import { useEffect, useRef, useState, type ReactElement } from "react";
 
 import type { CostReport } from "../api/types";
 import { compact, count, money, timeOfDay } from "../lib/format";
@@ -19,7 +19,7 @@ export function CostPage({ session }: { session: string }): ReactElement {
     <>
       <section>
         <h2>Over time</h2>
-        <CostChart points={log.timeline.cost} budget={budget} />
+        <SizedChart points={log.timeline.cost} budget={budget} />
       </section>
       <section>
         <div className="page-head">
@@ -100,13 +100,30 @@ function Numbers({ group }: { group: CostReport["total"] }): ReactElement {
   );
 }
 
-const WIDTH = 900;
 const HEIGHT = 180;
 const LEFT = 52;
 const BOTTOM = 22;
 
+/** Drawn in the size that it has, so that its words are as large as all others. */
+function SizedChart({ points, budget }: { points: CostPoint[]; budget: number }): ReactElement {
+  const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(900);
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const observer = new ResizeObserver(() => setWidth(Math.max(240, element.clientWidth)));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  return (
+    <div ref={box}>
+      <CostChart points={points} budget={budget} width={width} />
+    </div>
+  );
+}
+
 /** Cumulated dollars as steps, with the budget as a line. */
-export function CostChart({ points, budget }: { points: CostPoint[]; budget: number }): ReactElement {
+export function CostChart({ points, budget, width }: { points: CostPoint[]; budget: number; width: number }): ReactElement {
   const first = points[0];
   const last = points.at(-1);
   if (!first || !last) return <Empty title="No calls yet">Each call of an agent adds a point.</Empty>;
@@ -114,16 +131,16 @@ export function CostChart({ points, budget }: { points: CostPoint[]; budget: num
     return <Empty title="No cost so far">{count(points.length, "call")}, none of which was billed or has a known price.</Empty>;
   const most = Math.max(last.dollars, budget > 0 && budget < last.dollars * 3 ? budget : 0) * 1.08;
   const span = Math.max(1, last.at - first.at);
-  const x = (at: number): number => LEFT + ((at - first.at) / span) * (WIDTH - LEFT - 8);
+  const x = (at: number): number => LEFT + ((at - first.at) / span) * (width - LEFT - 8);
   const y = (dollars: number): number => HEIGHT - BOTTOM - (dollars / most) * (HEIGHT - BOTTOM - 10);
   const path = thinned(points).reduce((line, point) => `${line}H${x(point.at).toFixed(1)}V${y(point.dollars).toFixed(1)}`, `M${x(first.at)} ${y(0)}`);
   const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => (most / 1.08) * share);
   const label = `cost over time: ${money(last.dollars)} after ${count(points.length, "call")}`;
   return (
-    <svg className="chart" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={label}>
+    <svg className="chart" width={width} height={HEIGHT} viewBox={`0 0 ${width} ${HEIGHT}`} role="img" aria-label={label}>
       {ticks.map((tick) => (
         <g key={tick}>
-          <path className="grid" d={`M${LEFT} ${y(tick)}H${WIDTH - 8}`} />
+          <path className="grid" d={`M${LEFT} ${y(tick)}H${width - 8}`} />
           <text x={LEFT - 8} y={y(tick) + 4} textAnchor="end">
             {money(tick)}
           </text>
@@ -133,8 +150,8 @@ export function CostChart({ points, budget }: { points: CostPoint[]; budget: num
       <path className="chart-line" d={path} />
       {budget > 0 && budget <= most && (
         <>
-          <path className="chart-budget" d={`M${LEFT} ${y(budget)}H${WIDTH - 8}`} />
-          <text x={WIDTH - 8} y={y(budget) - 5} textAnchor="end">
+          <path className="chart-budget" d={`M${LEFT} ${y(budget)}H${width - 8}`} />
+          <text x={width - 8} y={y(budget) - 5} textAnchor="end">
             budget ${budget}
           </text>
         </>
@@ -142,7 +159,7 @@ export function CostChart({ points, budget }: { points: CostPoint[]; budget: num
       <text x={LEFT} y={HEIGHT - 5}>
         {timeOfDay(new Date(first.at).toISOString())}
       </text>
-      <text x={WIDTH - 8} y={HEIGHT - 5} textAnchor="end">
+      <text x={width - 8} y={HEIGHT - 5} textAnchor="end">
         {timeOfDay(new Date(last.at).toISOString())}
       </text>
     </svg>

@@ -2,7 +2,7 @@
 
 import { useState, type ReactElement } from "react";
 
-import type { DetailedPlan, Gap, PhaseDetail, StepDone } from "../api/types";
+import type { DetailedPlan, Gap, PhaseDetail, RequirementList, StepDone } from "../api/types";
 import { count, duration, money, timeOfDay } from "../lib/format";
 import { useResource } from "../state/hooks";
 import { Bar, Elapsed, Empty, Loaded } from "../ui/common";
@@ -22,6 +22,7 @@ export function PhasePage({ session, number }: { session: string; number: string
 function Details({ session, phase }: { session: string; phase: PhaseDetail }): ReactElement {
   const done = phase.plans.filter((plan) => plan.status === "completed").length;
   const { verification } = phase;
+  const idea = useResource<RequirementList>(`/sessions/${encodeURIComponent(session)}/requirements`);
   return (
     <>
       <div className="phase-head">
@@ -80,7 +81,7 @@ function Details({ session, phase }: { session: string; phase: PhaseDetail }): R
           <>
             <Score score={verification.score} />
             {phase.requirements_traced.length > 0 && (
-              <EvidenceMatrix session={session} requirements={phase.requirements_traced} isOnePhase />
+              <EvidenceMatrix session={session} requirements={phase.requirements_traced} statements={idea.data?.statements ?? []} isOnePhase />
             )}
             {verification.human.length > 0 && <HumanChecks checks={verification.human} />}
             <Document title="VERIFICATION.md" text={verification.text} />

@@ -2,7 +2,7 @@
 
 import { lazy, Suspense, type ReactElement } from "react";
 
-import type { Phase, PhaseList, Question, Session, Summary } from "../api/types";
+import type { Phase, PhaseList, Plan, Question, Session, Summary } from "../api/types";
 import { folderName, money, timeOfDay } from "../lib/format";
 import { RUN_TABS, runPath, type RunTab } from "../lib/route";
 import { useEventLog, useHub, useResource, useSession } from "../state/hooks";
@@ -304,10 +304,11 @@ function Graph({ session, phases }: { session: string; phases: Phase[] }): React
     offset.set(phase.number, wave);
     wave += Math.max(1, ...phase.plans.map((plan) => plan.wave));
   }
+  // A phase waits for all plans of the one before. One edge for that is enough: all of them hide the others.
   const lastOf = (number: string): string[] => {
     const own = phases.find((phase) => phase.number === number)?.plans ?? [];
-    const needed = new Set(own.flatMap((plan) => plan.depends_on));
-    return own.filter((plan) => !needed.has(plan.id)).map((plan) => plan.id);
+    const last = own.reduce<Plan | undefined>((best, plan) => (best && best.wave >= plan.wave ? best : plan), undefined);
+    return last ? [last.id] : [];
   };
   const nodes = plans.length
     ? phases.flatMap((phase) =>
