@@ -4,7 +4,7 @@ import { useCallback, useEffect, useRef, useState, type FormEvent, type ReactEle
 
 import type { Question } from "./api/types";
 import { tokenIn } from "./api/token";
-import { ago, duration, folderName, money } from "./lib/format";
+import { ago, folderName, money } from "./lib/format";
 import { isTyping, KEYS, moveFocus, useKeys } from "./lib/keys";
 import { go, RUN_TABS, runPath, useRoute, type Route } from "./lib/route";
 import { useHub, useNow, useResource } from "./state/hooks";
@@ -213,8 +213,7 @@ function Disconnected(): ReactElement | null {
       <span>
         {hub.isLoaded ? (
           <>
-            Disconnected for {duration(now - hub.lostAt)}. What you see is from {ago(now - hub.lostAt)}; the runs
-            continue.
+            Disconnected {ago(now - hub.lostAt)}. What is shown may be outdated; the runs continue.
           </>
         ) : (
           <>The server cannot be reached: {hub.startError?.message}.</>
@@ -262,7 +261,9 @@ export function Refused({ onToken }: { onToken: (token: string) => void }): Reac
       <p>This page needs the token of the running server. It changes each time that the server starts.</p>
       <form onSubmit={submit}>
         <label>
-          The address that <code>gsd serve</code> printed, or the token in it
+          <span>
+            The address that <code>gsd serve</code> printed, or the token in it
+          </span>
           <input name="token" type="password" autoComplete="off" required autoFocus />
         </label>
         <button type="submit" className="primary">
