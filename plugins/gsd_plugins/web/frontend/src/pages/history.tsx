@@ -1,4 +1,4 @@
-/** Every event of a run: searched, filtered by kind, followed while it goes on. */
+/** Every event of a run: searched, filtered by kind, followed live. */
 
 import { useMemo, useRef, useState, type ReactElement } from "react";
 

@@ -213,7 +213,7 @@ function Overview({ session }: { session: Session }): ReactElement {
   );
 }
 
-/** What is going on at the moment: every step in progress, with what its agent did last. */
+/** Every step in progress, with what its agent did last. */
 function Now({ session }: { session: Session }): ReactElement | null {
   const log = useEventLog(session.id);
   const asked = useResource<{ questions: Question[] }>("/questions");

@@ -42,7 +42,7 @@ const QUIET = new Set(["agent.activity", "notice.failed", "plugin.failed"]);
 
 export class Hub {
   link: LinkState = "connecting";
-  /** Since when there is no connection, in milliseconds; 0 if there is one. */
+  /** When the connection was lost, in milliseconds; 0 if there is one. */
   lostAt = 0;
   scope: Scope = "read";
   server: ServerInfo | undefined;

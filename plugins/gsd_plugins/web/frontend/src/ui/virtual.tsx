@@ -1,4 +1,4 @@
-/** A list of rows of one height, of which only the visible ones exist: 100,000 rows cost as much as 50. */
+/** A list of rows of one height that renders only the visible ones: 100,000 rows cost as much as 50. */
 
 import { useEffect, useLayoutEffect, useRef, useState, type ReactElement, type ReactNode } from "react";
 
