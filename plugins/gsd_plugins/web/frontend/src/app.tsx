@@ -1,0 +1,304 @@
+/** The frame of the page: rail, connection, notices, keys; and the page that the address names. */
+
+import { useCallback, useEffect, useRef, useState, type FormEvent, type ReactElement } from "react";
+
+import type { Question } from "./api/types";
+import { tokenIn } from "./api/token";
+import { ago, folderName, money } from "./lib/format";
+import { isTyping, KEYS, moveFocus, useKeys } from "./lib/keys";
+import { go, RUN_TABS, runPath, useRoute, type Route } from "./lib/route";
+import { useHub, useNow, useResource } from "./state/hooks";
+import { PluginsPage } from "./pages/plugins";
+import { QuestionsPage } from "./pages/questions";
+import { RunPage } from "./pages/run";
+import { isEnded, RunsPage } from "./pages/runs";
+import { StartPage } from "./pages/start";
+import { Empty, Panel } from "./ui/common";
+import { Icon, Status, StatusIcon } from "./ui/status";
+
+export function App({ onToken }: { onToken: (token: string) => void }): ReactElement {
+  const hub = useHub();
+  const route = useRoute();
+  const [hasHelp, setHelp] = useState(false);
+  const pending = useRef("");
+  const main = useRef<HTMLElement>(null);
+
+  const press = useCallback(
+    (key: string, event: KeyboardEvent): void => {
+      const first = pending.current;
+      pending.current = "";
+      if (first === "g") {
+        const target = { r: "#/", q: "#/q", p: "#/plugins", n: "#/new" }[key];
+        if (target) go(target);
+        return;
+      }
+      if (key === "g") pending.current = "g";
+      else if (key === "?") setHelp(true);
+      else if (key === "j" || key === "k") moveFocus(key === "j" ? 1 : -1);
+      else if (key === "t") toggleTheme();
+      else if (key === "/") {
+        const search = document.querySelector<HTMLInputElement>("main input[type=search]");
+        search?.focus();
+        if (search) event.preventDefault();
+      } else if ((key === "[" || key === "]") && route.page === "run") {
+        const now = RUN_TABS.findIndex((tab) => tab === route.tab);
+        const next = (Math.max(0, now) + (key === "]" ? 1 : RUN_TABS.length - 1)) % RUN_TABS.length;
+        go(runPath(route.session, RUN_TABS[next] ?? "overview"));
+      }
+    },
+    [route],
+  );
+  useKeys(press);
+  useEffect(() => {
+    const leave = (event: KeyboardEvent): void => {
+      if (event.key === "Escape" && isTyping(event.target)) (event.target as HTMLElement).blur();
+    };
+    addEventListener("keydown", leave);
+    return () => removeEventListener("keydown", leave);
+  }, []);
+  useTitle(route);
+  useEffect(() => {
+    // scrollTo returns a promise in some browsers, and an effect may not.
+    void main.current?.scrollTo(0, 0);
+  }, [location.hash]);
+
+  if (hub.link === "refused") return <Refused onToken={onToken} />;
+  return (
+    <div className="frame">
+      <a className="skip" href="#main" onClick={(event) => (event.preventDefault(), main.current?.focus())}>
+        Skip to the content
+      </a>
+      <Rail route={route} onHelp={() => setHelp(true)} />
+      <div className="content">
+        <Disconnected />
+        <main ref={main} id="main" tabIndex={-1}>
+          <div className={route.page === "run" && ["history", "log", "terminal"].includes(route.tab) ? "column fill" : "column"}>
+            <Page route={route} />
+          </div>
+        </main>
+      </div>
+      <Notices />
+      {hasHelp && (
+        <Panel title="Keys" onClose={() => setHelp(false)}>
+          <dl className="pairs keys">
+            {KEYS.map(([keys, what]) => (
+              <div key={keys}>
+                <dt>
+                  <kbd>{keys}</kbd>
+                </dt>
+                <dd>{what}</dd>
+              </div>
+            ))}
+          </dl>
+        </Panel>
+      )}
+    </div>
+  );
+}
+
+function Page({ route }: { route: Route }): ReactElement {
+  switch (route.page) {
+    case "runs":
+      return <RunsPage />;
+    case "new":
+      return <StartPage />;
+    case "questions":
+      return <QuestionsPage question={route.question} />;
+    case "plugins":
+      return <PluginsPage />;
+    case "run":
+      return <RunPage key={route.session} id={route.session} tab={route.tab} phase={route.phase} />;
+    case "unknown":
+      return (
+        <Empty title="No such page">
+          <a href="#/">All runs</a>
+        </Empty>
+      );
+  }
+}
+
+function Rail({ route, onHelp }: { route: Route; onHelp: () => void }): ReactElement {
+  const hub = useHub();
+  const asked = useResource<{ questions: Question[] }>("/questions");
+  const open = (asked.data?.questions ?? []).filter((question) => !question.answer_given);
+  const sessions = [...hub.sessions].reverse().sort((a, b) => Number(isEnded(a)) - Number(isEnded(b)));
+  const here = (page: Route["page"]): "page" | undefined => (route.page === page ? "page" : undefined);
+  return (
+    <nav className="rail" aria-label="main">
+      <div className="brand">
+        <strong>gsd</strong>
+        <Connection />
+      </div>
+      <ul className="rail-main">
+        <li>
+          <a href="#/" aria-current={here("runs")}>
+            <RailIcon d="M3 4h10M3 8h10M3 12h6" /> Runs
+          </a>
+        </li>
+        <li>
+          <a href="#/q" aria-current={here("questions")}>
+            <RailIcon d="M3 3.5h10v7H8l-3 2.5v-2.5H3z" /> Questions
+            {open.length > 0 && (
+              <span className="badge ask" aria-label={`${open.length} open`}>
+                {open.length}
+              </span>
+            )}
+          </a>
+        </li>
+        <li>
+          <a href="#/plugins" aria-current={here("plugins")}>
+            <RailIcon d="M6 2.5v3M10 2.5v3M4 5.5h8v2.5a4 4 0 0 1-8 0zM8 12v2" /> Plugins
+          </a>
+        </li>
+      </ul>
+      <ul className="rail-runs" aria-label="runs">
+        {sessions.slice(0, 30).map((session) => (
+          <li key={session.id}>
+            <a href={runPath(session.id)} aria-current={route.page === "run" && route.session === session.id ? "page" : undefined}>
+              <StatusIcon state={session.state} />
+              <span className="rail-name">{folderName(session.project)}</span>
+              <span className="muted numeric">{session.id}</span>
+            </a>
+          </li>
+        ))}
+      </ul>
+      <div className="rail-foot">
+        <Spent />
+        <button type="button" className="quiet" onClick={toggleTheme} aria-label="light or dark theme" title="theme (t)">
+          <RailIcon d="M8 2.5a5.5 5.5 0 1 0 5.5 5.5A4.2 4.2 0 0 1 8 2.5z" />
+        </button>
+        <button type="button" className="quiet" onClick={onHelp} aria-label="keys" title="keys (?)">
+          <kbd>?</kbd>
+        </button>
+      </div>
+    </nav>
+  );
+}
+
+function RailIcon({ d }: { d: string }): ReactElement {
+  return (
+    <svg className="icon rail-icon" viewBox="0 0 16 16" aria-hidden="true">
+      <path d={d} />
+    </svg>
+  );
+}
+
+/** The dollars of all listed runs, each project once, because its sessions share a journal. */
+function Spent(): ReactElement {
+  const { sessions } = useHub();
+  const byProject = new Map(sessions.map((session) => [session.project, Number(session.summary?.cost.dollars ?? 0)]));
+  const total = [...byProject.values()].reduce((sum, dollars) => sum + dollars, 0);
+  return <span className="muted numeric rail-spent">{money(total)} in total</span>;
+}
+
+function Connection(): ReactElement {
+  const hub = useHub();
+  const word = hub.link === "live" ? "connected" : hub.link === "lost" ? "disconnected" : "connecting";
+  const state = hub.link === "live" ? "completed" : hub.link === "lost" ? "failed" : "waiting";
+  return (
+    <span className="connection" role="status">
+      <Status state={state} word={word} />
+    </span>
+  );
+}
+
+function Disconnected(): ReactElement | null {
+  const hub = useHub();
+  const now = useNow();
+  // A short break is repaired before anybody has read the banner.
+  if (!hub.lostAt || now - hub.lostAt < 1500) return null;
+  return (
+    <div className="banner" role="alert">
+      <Icon name="warn" />
+      <span>
+        {hub.isLoaded ? (
+          <>
+            Disconnected {ago(now - hub.lostAt)}. What is shown may be outdated; the runs continue.
+          </>
+        ) : (
+          <>The server cannot be reached: {hub.startError?.message}.</>
+        )}
+      </span>
+      <button type="button" onClick={() => hub.reconnect()}>
+        Reconnect
+      </button>
+    </div>
+  );
+}
+
+function Notices(): ReactElement {
+  const hub = useHub();
+  return (
+    <div className="notices" role="status" aria-live="polite">
+      {hub.notices.map((notice) => (
+        <div key={notice.id} className={`notice ${notice.kind}`}>
+          <Icon name={notice.kind === "error" ? "warn" : "check"} className={notice.kind === "error" ? "tone-bad" : "tone-good"} />
+          <div>
+            <p>{notice.text}</p>
+            {notice.hint && <p className="muted">{notice.hint}</p>}
+          </div>
+          <button type="button" className="quiet" aria-label="dismiss" onClick={() => hub.dismiss(notice.id)}>
+            <Icon name="cross" />
+          </button>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** Without a valid token, there is nothing to show: ask for one. */
+export function Refused({ onToken }: { onToken: (token: string) => void }): ReactElement {
+  const [isWrong, setWrong] = useState(false);
+  const submit = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const token = tokenIn(String(new FormData(event.currentTarget).get("token") ?? ""));
+    setWrong(!token);
+    if (token) onToken(token);
+  };
+  return (
+    <main className="refused">
+      <h1>gsd</h1>
+      <p>This page needs the token of the running server. It changes each time that the server starts.</p>
+      <form onSubmit={submit}>
+        <label>
+          <span>
+            The address that <code>gsd serve</code> printed, or the token in it
+          </span>
+          <input name="token" type="password" autoComplete="off" required autoFocus />
+        </label>
+        <button type="submit" className="primary">
+          Open
+        </button>
+        {isWrong && <p role="alert">That is neither an address with a token nor a token.</p>}
+      </form>
+    </main>
+  );
+}
+
+function useTitle(route: Route): void {
+  const hub = useHub();
+  const asked = useResource<{ questions: Question[] }>("/questions");
+  const open = (asked.data?.questions ?? []).filter((question) => !question.answer_given).length;
+  const session = route.page === "run" ? hub.sessions.find((one) => one.id === route.session) : undefined;
+  const name = session ? folderName(session.project) : route.page === "questions" ? "Questions" : "Runs";
+  const title = `${open ? `(${open}) ` : ""}${name} · gsd`;
+  useEffect(() => {
+    document.title = title;
+  }, [title]);
+}
+
+const THEME_KEY = "gsd.theme";
+
+export function applyTheme(): void {
+  const theme = localStorage.getItem(THEME_KEY);
+  if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+}
+
+function toggleTheme(): void {
+  const root = document.documentElement;
+  const isDark = root.dataset.theme
+    ? root.dataset.theme === "dark"
+    : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = isDark ? "light" : "dark";
+  localStorage.setItem(THEME_KEY, root.dataset.theme);
+}

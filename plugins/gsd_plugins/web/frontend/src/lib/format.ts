@@ -1,0 +1,68 @@
+/** Times, money and names as the page shows them. */
+
+export function duration(milliseconds: number): string {
+  if (milliseconds >= 0 && milliseconds < 9950) return `${(milliseconds / 1000).toFixed(1)} s`;
+  const seconds = Math.max(0, Math.round(milliseconds / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${pad(seconds % 60)} s`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return `${hours} h ${pad(minutes % 60)} min`;
+  return `${Math.floor(hours / 24)} days`;
+}
+
+export function ago(milliseconds: number): string {
+  const seconds = Math.floor(Math.max(0, milliseconds) / 1000);
+  if (seconds < 5) return "just now";
+  if (seconds < 60) return `${seconds} s ago`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ago`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h ago` : `${Math.floor(hours / 24)} days ago`;
+}
+
+export function timeOfDay(iso: string | null | undefined): string {
+  if (!iso) return "";
+  const time = new Date(iso);
+  return Number.isNaN(time.getTime()) ? "" : time.toLocaleTimeString("en-GB");
+}
+
+export function dateAndTime(iso: string | null | undefined): string {
+  if (!iso) return "";
+  const time = new Date(iso);
+  if (Number.isNaN(time.getTime())) return "";
+  const isToday = time.toDateString() === new Date().toDateString();
+  const day = time.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+  const hour = time.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  return isToday ? hour : `${day}, ${hour}`;
+}
+
+/** Dollars; an unknown price is "–", never 0. */
+export function money(dollars: string | number | null | undefined, basis = ""): string {
+  if (dollars === null || dollars === undefined || dollars === "") return "–";
+  const value = Number(dollars);
+  if (!Number.isFinite(value)) return "–";
+  const about = basis === "priced" || basis === "estimated" ? "about " : "";
+  if (value === 0) return "$0";
+  return `${about}$${value < 0.01 ? value.toFixed(4) : value.toFixed(2)}`;
+}
+
+export function count(number: number, one: string, many = `${one}s`): string {
+  return `${number.toLocaleString("en-US")} ${number === 1 ? one : many}`;
+}
+
+export function compact(number: number): string {
+  return Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 }).format(number);
+}
+
+export function folderName(path: string): string {
+  return path.replace(/\/+$/, "").split("/").at(-1) || path;
+}
+
+export function shortSha(sha: string): string {
+  return sha.slice(0, 9);
+}
+
+function pad(number: number): string {
+  return String(number).padStart(2, "0");
+}

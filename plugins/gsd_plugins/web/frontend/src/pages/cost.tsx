@@ -1,0 +1,173 @@
+/** What a run costs: over time, and by phase, step, model or day. */
+
+import { useEffect, useRef, useState, type ReactElement } from "react";
+
+import type { CostReport } from "../api/types";
+import { compact, count, money, timeOfDay } from "../lib/format";
+import { useEventLog, useResource, useSession } from "../state/hooks";
+import { Empty, Loaded } from "../ui/common";
+import type { CostPoint } from "../state/timeline";
+
+const GROUPINGS = ["phase", "step", "model", "day"] as const;
+
+export function CostPage({ session }: { session: string }): ReactElement {
+  const [by, setBy] = useState<(typeof GROUPINGS)[number]>("phase");
+  const report = useResource<CostReport>(`/sessions/${encodeURIComponent(session)}/cost?by=${by}`);
+  const log = useEventLog(session);
+  const budget = Number(useSession(session)?.summary?.budget ?? 0);
+  return (
+    <>
+      <section>
+        <h2>Over time</h2>
+        <SizedChart points={log.timeline.cost} budget={budget} />
+      </section>
+      <section>
+        <div className="page-head">
+          <h2>By {by}</h2>
+          <div className="chips" role="group" aria-label="group by">
+            {GROUPINGS.map((name) => (
+              <button key={name} type="button" className="chip" aria-pressed={name === by} onClick={() => setBy(name)}>
+                {name}
+              </button>
+            ))}
+          </div>
+        </div>
+        <Loaded from={report} lines={5}>
+          {(data) => <CostTable report={data} />}
+        </Loaded>
+      </section>
+    </>
+  );
+}
+
+function CostTable({ report }: { report: CostReport }): ReactElement {
+  if (!report.groups.length) return <Empty title="No calls yet" />;
+  // Without prices, the bars compare tokens, and without those, calls.
+  const measures = [
+    (group: CostReport["total"]) => Number(group.dollars ?? 0),
+    (group: CostReport["total"]) => group.tokens.total,
+    (group: CostReport["total"]) => group.calls,
+  ];
+  const chosen = measures.findIndex((measure) => measure(report.total) > 0);
+  const measure = measures[Math.max(0, chosen)] ?? (() => 0);
+  const most = Math.max(...report.groups.map(measure), Number.MIN_VALUE);
+  return (
+    <div className="table-scroll" tabIndex={0} role="region" aria-label="cost">
+      <table>
+        <thead>
+          <tr>
+            <th>{report.by}</th>
+            <th className="share-head">{["Dollars", "Tokens", "Calls"][Math.max(0, chosen)]} compared</th>
+            <th className="right">Cost</th>
+            <th className="right">Calls</th>
+            <th className="right">Turns</th>
+            <th className="right">Tokens</th>
+            <th className="right">From cache</th>
+          </tr>
+        </thead>
+        <tbody>
+          {report.groups.map((group, index) => (
+            <tr key={index}>
+              <td>{String(group[report.by] ?? "") || "no phase"}</td>
+              <td className="share">
+                <span style={{ width: `${(measure(group) / most) * 100}%` }} />
+              </td>
+              <Numbers group={group} />
+            </tr>
+          ))}
+        </tbody>
+        <tfoot>
+          <tr>
+            <th>Total</th>
+            <td />
+            <Numbers group={report.total} />
+          </tr>
+        </tfoot>
+      </table>
+    </div>
+  );
+}
+
+function Numbers({ group }: { group: CostReport["total"] }): ReactElement {
+  return (
+    <>
+      <td className="numeric right">{money(group.dollars)}</td>
+      <td className="numeric right">{group.calls}</td>
+      <td className="numeric right">{group.turns}</td>
+      <td className="numeric right">{compact(group.tokens.total)}</td>
+      <td className="numeric right">{compact(group.tokens.cache_read)}</td>
+    </>
+  );
+}
+
+const HEIGHT = 180;
+const LEFT = 52;
+const BOTTOM = 22;
+
+/** Drawn in the size that it has, so that its words are as large as all others. */
+function SizedChart({ points, budget }: { points: CostPoint[]; budget: number }): ReactElement {
+  const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(900);
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const observer = new ResizeObserver(() => setWidth(Math.max(240, element.clientWidth)));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  return (
+    <div ref={box}>
+      <CostChart points={points} budget={budget} width={width} />
+    </div>
+  );
+}
+
+/** Cumulated dollars as steps, with the budget as a line. */
+export function CostChart({ points, budget, width }: { points: CostPoint[]; budget: number; width: number }): ReactElement {
+  const first = points[0];
+  const last = points.at(-1);
+  if (!first || !last) return <Empty title="No calls yet">Each call of an agent adds a point.</Empty>;
+  if (last.dollars === 0)
+    return <Empty title="No cost so far">{count(points.length, "call")}, none of which was billed or has a known price.</Empty>;
+  const most = Math.max(last.dollars, budget > 0 && budget < last.dollars * 3 ? budget : 0) * 1.08;
+  const span = Math.max(1, last.at - first.at);
+  const x = (at: number): number => LEFT + ((at - first.at) / span) * (width - LEFT - 8);
+  const y = (dollars: number): number => HEIGHT - BOTTOM - (dollars / most) * (HEIGHT - BOTTOM - 10);
+  const path = thinned(points).reduce((line, point) => `${line}H${x(point.at).toFixed(1)}V${y(point.dollars).toFixed(1)}`, `M${x(first.at)} ${y(0)}`);
+  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => (most / 1.08) * share);
+  const label = `cost over time: ${money(last.dollars)} after ${count(points.length, "call")}`;
+  return (
+    <svg className="chart" width={width} height={HEIGHT} viewBox={`0 0 ${width} ${HEIGHT}`} role="img" aria-label={label}>
+      {ticks.map((tick) => (
+        <g key={tick}>
+          <path className="grid" d={`M${LEFT} ${y(tick)}H${width - 8}`} />
+          <text x={LEFT - 8} y={y(tick) + 4} textAnchor="end">
+            {money(tick)}
+          </text>
+        </g>
+      ))}
+      <path className="chart-area" d={`${path}V${y(0)}Z`} />
+      <path className="chart-line" d={path} />
+      {budget > 0 && budget <= most && (
+        <>
+          <path className="chart-budget" d={`M${LEFT} ${y(budget)}H${width - 8}`} />
+          <text x={width - 8} y={y(budget) - 5} textAnchor="end">
+            budget ${budget}
+          </text>
+        </>
+      )}
+      <text x={LEFT} y={HEIGHT - 5}>
+        {timeOfDay(new Date(first.at).toISOString())}
+      </text>
+      <text x={width - 8} y={HEIGHT - 5} textAnchor="end">
+        {timeOfDay(new Date(last.at).toISOString())}
+      </text>
+    </svg>
+  );
+}
+
+/** A chart has 900 columns: more points than that cost time and show nothing. */
+function thinned(points: CostPoint[]): CostPoint[] {
+  const every = Math.ceil(points.length / 900);
+  return every <= 1 ? points : points.filter((_, index) => index % every === 0 || index === points.length - 1);
+}

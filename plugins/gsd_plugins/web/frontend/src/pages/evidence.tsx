@@ -1,0 +1,140 @@
+/** Why the result can be trusted: requirement, the idea's words, plans, commits, checks, verdict. */
+
+import { useState, type ReactElement } from "react";
+
+import type { Requirement, RequirementList } from "../api/types";
+import { runPath } from "../lib/route";
+import { useResource } from "../state/hooks";
+import { Chips, Empty, Loaded, toggled } from "../ui/common";
+import { CommitLink } from "../ui/commit";
+import { Inline } from "../ui/markdown";
+import { Proof } from "../ui/proof";
+import { lookOf, Status, StatusIcon } from "../ui/status";
+
+export function EvidencePage({ session }: { session: string }): ReactElement {
+  const found = useResource<RequirementList>(`/sessions/${encodeURIComponent(session)}/requirements`);
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  return (
+    <Loaded from={found} lines={8}>
+      {({ requirements, statements = [] }) => {
+        const states = [...new Set(requirements.map((one) => one.status))];
+        const counts = new Map(states.map((state) => [state, requirements.filter((one) => one.status === state).length]));
+        const shown = requirements.filter((one) => !chosen.size || chosen.has(one.status));
+        return requirements.length ? (
+          <>
+            <div className="page-head">
+              <h2>Requirements</h2>
+              <Chips
+                label="state"
+                options={states.map((state) => [state, lookOf(state).word, counts.get(state) ?? 0] as const)}
+                chosen={chosen}
+                onToggle={(state) => setChosen(toggled(chosen, state))}
+              />
+            </div>
+            <EvidenceMatrix session={session} requirements={shown} statements={statements} />
+          </>
+        ) : (
+          <Empty title="No requirements yet">They are written with the roadmap, from the statements of the idea.</Empty>
+        );
+      }}
+    </Loaded>
+  );
+}
+
+interface MatrixProps {
+  session: string;
+  requirements: Requirement[];
+  statements?: NonNullable<RequirementList["statements"]>;
+  /** Leave out the phase, because the page shows only one. */
+  isOnePhase?: boolean;
+}
+
+export function EvidenceMatrix({ session, requirements, statements = [], isOnePhase = false }: MatrixProps): ReactElement {
+  const words = new Map(statements.map((statement) => [statement.id, statement]));
+  return (
+    <ul className="matrix">
+      {requirements.map((one) => (
+        <li key={one.id} className="requirement" data-item="" tabIndex={-1}>
+          <header>
+            <span className="mono">{one.id}</span>
+            <span className="requirement-text">
+              <Inline text={one.text} />
+            </span>
+            <Status state={one.status} />
+          </header>
+          {one.reason && <p className="requirement-reason">{one.reason}</p>}
+          <dl className="chain">
+            <div>
+              <dt>Idea</dt>
+              <dd>
+                {one.statements.length === 0 && <Missing what="no statement" />}
+                {one.statements.map((id) => (
+                  <p key={id}>
+                    <span className="mono muted">{id}</span> <Inline text={words.get(id)?.text ?? ""} />
+                  </p>
+                ))}
+              </dd>
+            </div>
+            <div>
+              <dt>Plans</dt>
+              <dd>
+                {one.plans.length === 0 && <Missing what="no plan" />}
+                {one.phase && !isOnePhase && <p className="muted">phase {one.phase}</p>}
+                {one.plans.map((plan) => (
+                  <p key={plan}>
+                    <a className="mono" href={runPath(session, "phase", one.phase ?? plan.split("-")[0] ?? "")}>
+                      {plan}
+                    </a>
+                  </p>
+                ))}
+              </dd>
+            </div>
+            <div>
+              <dt>Commits</dt>
+              <dd>
+                {one.commits.length === 0 && <Missing what="no commit" />}
+                {one.commits.map((sha) => (
+                  <p key={sha}>
+                    <CommitLink session={session} sha={sha} />
+                  </p>
+                ))}
+              </dd>
+            </div>
+            <div>
+              <dt>Checks</dt>
+              <dd>
+                {one.checks.length === 0 && <Missing what="no check" />}
+                {one.checks.map((check) => (
+                  <p key={check.id} className="check">
+                    <StatusIcon state={check.status} />
+                    <span>
+                      <code>{check.command}</code> <span className="muted">{check.result}</span>
+                    </span>
+                  </p>
+                ))}
+              </dd>
+            </div>
+            <div>
+              <dt>Verdict</dt>
+              <dd>
+                {one.evidence.length === 0 && <Missing what="not verified" />}
+                {one.evidence.map((found) => (
+                  <p key={found.about} className="check">
+                    <StatusIcon state={found.status} />
+                    <span>
+                      <span className="mono muted">{found.about}</span> <Proof session={session} proof={found.proof} />
+                    </span>
+                  </p>
+                ))}
+              </dd>
+            </div>
+          </dl>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Missing({ what }: { what: string }): ReactElement {
+  return <p className="muted">{what}</p>;
+}

@@ -1,0 +1,279 @@
+/** One phase: its plans, summaries, verification with the evidence, gaps and commits. */
+
+import { useState, type ReactElement } from "react";
+
+import type { DetailedPlan, Gap, PhaseDetail, RequirementList, StepDone } from "../api/types";
+import { count, duration, money, timeOfDay } from "../lib/format";
+import { useResource } from "../state/hooks";
+import { Bar, Elapsed, Empty, Loaded } from "../ui/common";
+import { CommitLink, CommitList } from "../ui/commit";
+import { PlanGraph } from "../ui/graph";
+import { Inline, Markdown } from "../ui/markdown";
+import { Status, StatusIcon } from "../ui/status";
+import { EvidenceMatrix } from "./evidence";
+import { AnsweredIn } from "./questions";
+
+export function PhasePage({ session, number }: { session: string; number: string }): ReactElement {
+  const path = `/sessions/${encodeURIComponent(session)}/phases/${encodeURIComponent(number)}`;
+  const found = useResource<PhaseDetail>(path);
+  return <Loaded from={found} lines={10}>{(phase) => <Details session={session} phase={phase} />}</Loaded>;
+}
+
+function Details({ session, phase }: { session: string; phase: PhaseDetail }): ReactElement {
+  const done = phase.plans.filter((plan) => plan.status === "completed").length;
+  const { verification } = phase;
+  const idea = useResource<RequirementList>(`/sessions/${encodeURIComponent(session)}/requirements`);
+  return (
+    <>
+      <div className="phase-head">
+        <h2>
+          <span className="muted numeric">Phase {phase.number}</span> {phase.name}
+        </h2>
+        <Status state={phase.status} />
+        {phase.started_at && (
+          <span className="muted">
+            <Elapsed from={phase.started_at} to={phase.completed_at ?? (phase.status === "in_progress" ? null : phase.started_at)} />
+          </span>
+        )}
+      </div>
+      <p className="goal">
+        <Inline text={phase.goal} />
+      </p>
+      <div className="phase-steps wide">
+        {Object.entries(phase.steps).map(([kind, status]) => (
+          <span key={kind} className={`phase-step ${status}`}>
+            <StatusIcon state={status} /> {kind}
+          </span>
+        ))}
+      </div>
+      {verification?.gaps.length ? <Gaps gaps={verification.gaps} /> : null}
+      <section>
+        <h2>
+          Plans{" "}
+          <span className="muted numeric">
+            {done}/{phase.plans.length}
+          </span>
+        </h2>
+        {phase.plans.length > 1 && (
+          <PlanGraph
+            label={`plans of phase ${phase.number}`}
+            nodes={phase.plans.map((plan) => ({
+              id: plan.id,
+              title: plan.name,
+              status: plan.status,
+              dependsOn: plan.depends_on,
+              weight: plan.tasks.length,
+              wave: plan.wave,
+              href: `${location.hash.split("?")[0]}`,
+            }))}
+          />
+        )}
+        {phase.plans.length === 0 && <Empty title="No plans yet">The step plan writes them.</Empty>}
+        {phase.plans.map((plan) => (
+          <PlanDetails key={plan.id} session={session} plan={plan} />
+        ))}
+      </section>
+      <section>
+        <h2>
+          Verification <Status state={phase.verdict} />
+        </h2>
+        {verification ? (
+          <>
+            <Score score={verification.score} />
+            {phase.requirements_traced.length > 0 && (
+              <EvidenceMatrix session={session} requirements={phase.requirements_traced} statements={idea.data?.statements ?? []} isOnePhase />
+            )}
+            {verification.human.length > 0 && <HumanChecks checks={verification.human} />}
+            <Document title="VERIFICATION.md" text={verification.text} />
+          </>
+        ) : (
+          <p className="muted">Not verified yet.</p>
+        )}
+      </section>
+      {(phase.context || phase.research || phase.criteria.length > 0) && (
+        <section>
+          <h2>Context</h2>
+          {phase.criteria.length > 0 && (
+            <>
+              <h3>Success criteria</h3>
+              <ol>
+                {phase.criteria.map((text) => (
+                  <li key={text}>
+                    <Inline text={text} />
+                  </li>
+                ))}
+              </ol>
+            </>
+          )}
+          {phase.context && <Document title="CONTEXT.md" text={phase.context} />}
+          {phase.research && <Document title="RESEARCH.md" text={phase.research} />}
+        </section>
+      )}
+      {phase.history.length > 0 && (
+        <section>
+          <h2>Steps</h2>
+          <History session={session} steps={phase.history} />
+        </section>
+      )}
+      <section>
+        <h2>Commits</h2>
+        <CommitList session={session} commits={phase.commits} />
+      </section>
+      <AnsweredIn session={session} />
+    </>
+  );
+}
+
+function Score({ score }: { score: string }): ReactElement | null {
+  const [, have, all] = /(\d+)\/(\d+)/.exec(score) ?? [];
+  if (!all) return score ? <p>{score}</p> : null;
+  const share = (Number(have) / Math.max(1, Number(all))) * 100;
+  return (
+    <div className="score">
+      <span className="numeric">{score}</span>
+      <Bar value={share} label="verified must-haves" tone={share === 100 ? "good" : "warn"} />
+    </div>
+  );
+}
+
+function Gaps({ gaps }: { gaps: Gap[] }): ReactElement {
+  return (
+    <section className="gaps">
+      <h2>
+        <Status state="gaps_found" word={count(gaps.length, "gap")} />
+      </h2>
+      <ul>
+        {gaps.map((gap, index) => (
+          <li key={index}>
+            <p>
+              <strong>
+                <Inline text={gap.truth} />
+              </strong>
+            </p>
+            <p>
+              <Inline text={gap.reason} />
+            </p>
+            {gap.missing.length > 0 && <p className="muted">Missing: {gap.missing.join("; ")}</p>}
+            <p className="muted">
+              {[gap.about, gap.found_by && `found by ${gap.found_by}`].filter(Boolean).join(" · ")}
+            </p>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function PlanDetails({ session, plan }: { session: string; plan: DetailedPlan }): ReactElement {
+  const isOpen = plan.status === "in_progress" || plan.status === "failed";
+  return (
+    <details className="plan" open={isOpen} id={`plan-${plan.id}`}>
+      <summary data-item="">
+        <StatusIcon state={plan.status} />
+        <span className="mono">{plan.id}</span>
+        <strong>{plan.name}</strong>
+        {plan.gap_closure && <span className="badge">gap closure</span>}
+        <span className="muted push">
+          wave {plan.wave} · {plan.tasks.filter((task) => task.commit).length}/{count(plan.tasks.length, "task")}
+        </span>
+      </summary>
+      <div className="plan-body">
+        <p>
+          <Inline text={plan.objective} />
+        </p>
+        <ol className="tasks">
+          {plan.tasks.map((task) => (
+            <li key={task.number}>
+              <StatusIcon state={task.commit ? "completed" : "pending"} />
+              <span>{task.name}</span>
+              {task.commit && <CommitLink session={session} sha={task.commit} />}
+            </li>
+          ))}
+        </ol>
+        {plan.truths.length > 0 && (
+          <>
+            <h3>Must be true</h3>
+            <ul>
+              {plan.truths.map((truth) => (
+                <li key={truth.id}>
+                  <Inline text={truth.text} />{" "}
+                  <span className="muted mono">{[truth.id, [truth.serves].flat().join(", ")].filter(Boolean).join(" → ")}</span>
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
+        <p className="muted">
+          {plan.requirements.length > 0 && <>Requirements: {plan.requirements.join(", ")}. </>}
+          {plan.depends_on.length > 0 && <>After: {plan.depends_on.join(", ")}. </>}
+          Files: {plan.files_modified.join(", ") || "none listed"}.
+        </p>
+        {plan.summary && <Document title="SUMMARY.md" text={plan.summary} />}
+        {plan.text && <Document title="PLAN.md" text={plan.text} />}
+      </div>
+    </details>
+  );
+}
+
+function HumanChecks({ checks }: { checks: NonNullable<PhaseDetail["verification"]>["human"] }): ReactElement {
+  return (
+    <>
+      <h3>Checks by a person</h3>
+      <ul>
+        {checks.map((check) => (
+          <li key={check.test}>
+            <strong>{check.test}</strong> <Status state={check.result || "pending"} />
+            <p className="muted">Expected: {check.expected}</p>
+            {check.why && <p className="muted">Why a person: {check.why}</p>}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function History({ session, steps }: { session: string; steps: StepDone[] }): ReactElement {
+  return (
+    <div className="table-scroll" tabIndex={0} role="region" aria-label="steps">
+      <table>
+        <thead>
+          <tr>
+            <th>Step</th>
+            <th>State</th>
+            <th>Started</th>
+            <th className="right">Took</th>
+            <th className="right">Cost</th>
+            <th>Commit</th>
+          </tr>
+        </thead>
+        <tbody>
+          {steps.map((step) => (
+            <tr key={step.id}>
+              <td>{step.id}</td>
+              <td>
+                <Status state={step.status} />
+                {step.attempts > 1 && <span className="muted"> attempt {step.attempts}</span>}
+              </td>
+              <td className="numeric muted">{timeOfDay(step.started_at)}</td>
+              <td className="numeric right">{step.seconds === null ? "–" : duration(step.seconds * 1000)}</td>
+              <td className="numeric right">{money(step.cost?.dollars, step.cost?.basis)}</td>
+              <td>{step.commit && <CommitLink session={session} sha={step.commit} />}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** A planning file, rendered when it is opened. */
+function Document({ title, text }: { title: string; text: string }): ReactElement {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details className="document" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{title}</summary>
+      {isOpen && <Markdown text={text} />}
+    </details>
+  );
+}
+

@@ -1,0 +1,339 @@
+/** One run: its head with tabs, and the overview with phase board, plan graph and live activity. */
+
+import { lazy, Suspense, type ReactElement } from "react";
+
+import type { Phase, PhaseList, Plan, Question, Session, Summary } from "../api/types";
+import { folderName, money, timeOfDay } from "../lib/format";
+import { RUN_TABS, runPath, type RunTab } from "../lib/route";
+import { useEventLog, useHub, useResource, useSession } from "../state/hooks";
+import type { StepRow } from "../state/timeline";
+import { Ago, Bar, ConfirmButton, Elapsed, Empty, Loaded, Skeleton } from "../ui/common";
+import { PlanGraph } from "../ui/graph";
+import { Icon, Status, StatusIcon } from "../ui/status";
+import { StepTable } from "../ui/steps";
+import { CostPage } from "./cost";
+import { EvidencePage } from "./evidence";
+import { HistoryPage } from "./history";
+import { LogPage } from "./log";
+import { PhasePage } from "./phase";
+import { AnsweredIn, OpenQuestions } from "./questions";
+import { isEnded, whyItEnded } from "./runs";
+
+const TerminalPage = lazy(() => import("./terminal"));
+
+const TAB_NAMES: Record<(typeof RUN_TABS)[number], string> = {
+  overview: "Overview",
+  evidence: "Evidence",
+  history: "Events",
+  log: "Log",
+  terminal: "Terminal",
+  cost: "Cost",
+};
+
+export function RunPage({ id, tab, phase }: { id: string; tab: RunTab; phase: string }): ReactElement {
+  const hub = useHub();
+  const session = useSession(id);
+  if (!session)
+    return hub.isLoaded ? (
+      <Empty title={`No run ${id}`}>
+        It may have been removed. <a href="#/">All runs</a>
+      </Empty>
+    ) : (
+      <Skeleton lines={6} />
+    );
+  return (
+    <>
+      <RunHead session={session} />
+      <nav className="tabs" aria-label="views of the run">
+        {RUN_TABS.map((name) => (
+          <a key={name} href={runPath(id, name)} aria-current={name === tab || (name === "overview" && tab === "phase") ? "page" : undefined}>
+            {TAB_NAMES[name]}
+          </a>
+        ))}
+      </nav>
+      <RunView session={session} tab={tab} phase={phase} />
+    </>
+  );
+}
+
+function RunView({ session, tab, phase }: { session: Session; tab: RunTab; phase: string }): ReactElement {
+  switch (tab) {
+    case "phase":
+      return <PhasePage session={session.id} number={phase} />;
+    case "evidence":
+      return <EvidencePage session={session.id} />;
+    case "history":
+      return <HistoryPage session={session.id} />;
+    case "log":
+      return <LogPage session={session.id} />;
+    case "terminal":
+      return (
+        <Suspense fallback={<Skeleton lines={8} />}>
+          <TerminalPage session={session} />
+        </Suspense>
+      );
+    case "cost":
+      return <CostPage session={session.id} />;
+    case "overview":
+      return <Overview session={session} />;
+  }
+}
+
+function RunHead({ session }: { session: Session }): ReactElement {
+  const hub = useHub();
+  const summary = session.summary ?? null;
+  const path = `/sessions/${encodeURIComponent(session.id)}`;
+  const canControl = hub.scope === "control";
+  const stop = (): void => void hub.act(() => hub.client.post(`${path}/stop`, {}));
+  const resume = async (): Promise<void> => {
+    const body = { project: session.project, resume: true };
+    const started = await hub.act(() => hub.client.post<{ session: Session }>("/sessions", body));
+    if (started) location.hash = runPath(started.session.id);
+  };
+  const remove = async (): Promise<void> => {
+    const done = await hub.act(async () => {
+      await hub.client.remove(path);
+      return true;
+    });
+    if (done) location.hash = "#/";
+  };
+  const isRunnable = isEnded(session) && summary?.status !== "done";
+  return (
+    <header className="run-head">
+      <div className="run-title">
+        <h1>{folderName(session.project)}</h1>
+        <Status state={session.state} />
+        <span className="actions">
+          {!isEnded(session) && (
+            <ConfirmButton confirm="Stop the run?" onConfirm={stop} disabled={!canControl}>
+              Stop
+            </ConfirmButton>
+          )}
+          {isRunnable && (
+            <button type="button" className="primary" disabled={!canControl} onClick={() => void resume()}>
+              Resume
+            </button>
+          )}
+          {isEnded(session) && (
+            <ConfirmButton confirm="Remove from the list?" onConfirm={() => void remove()} disabled={!canControl}>
+              Remove
+            </ConfirmButton>
+          )}
+        </span>
+      </div>
+      <Figures session={session} summary={summary} />
+      {whyItEnded(session) && (
+        <p className="run-reason">
+          {whyItEnded(session)}
+          {session.state === "failed" && (
+            <>
+              {" "}
+              <a href={runPath(session.id, "log")}>Open the log</a>
+            </>
+          )}
+        </p>
+      )}
+    </header>
+  );
+}
+
+function Figures({ session, summary }: { session: Session; summary: Summary | null }): ReactElement {
+  const budget = Number(summary?.budget ?? 0);
+  const spent = Number(summary?.cost.dollars ?? 0);
+  const share = budget > 0 ? (spent / budget) * 100 : 0;
+  return (
+    <dl className="figures">
+      <div>
+        <dt>Elapsed</dt>
+        <dd>
+          <Elapsed from={session.started_at ?? session.created_at} to={session.ended_at} />
+        </dd>
+      </div>
+      <div className="wide">
+        <dt>Progress</dt>
+        <dd className="numeric">
+          {summary && summary.phases_total > 0
+            ? `${summary.phases_complete}/${summary.phases_total} phases, ${summary.plans.done}/${summary.plans.total} plans`
+            : "no phases yet"}
+        </dd>
+        {summary && summary.phases_total > 0 && <Bar value={summary.progress ?? 0} label="progress" />}
+      </div>
+      <div className="wide">
+        <dt>Cost</dt>
+        <dd className="numeric">
+          {money(summary?.cost.dollars, summary?.cost.basis)}
+          <span className="muted">{budget > 0 ? ` of $${summary?.budget} (${Math.round(share)} %)` : ", no budget set"}</span>
+        </dd>
+        {budget > 0 && <Bar value={share} label="budget used" tone={share >= 90 ? "bad" : share >= 70 ? "warn" : "accent"} />}
+      </div>
+      <div>
+        <dt>Last event</dt>
+        <dd>
+          <Ago at={summary?.last_at ?? session.updated_at} />
+        </dd>
+      </div>
+      <div className="run-id">
+        <dt>Session</dt>
+        <dd className="numeric">
+          {session.id}
+          {session.run && <span className="muted"> {session.run}</span>}
+        </dd>
+      </div>
+    </dl>
+  );
+}
+
+function Overview({ session }: { session: Session }): ReactElement {
+  const phases = useResource<PhaseList>(`/sessions/${encodeURIComponent(session.id)}/phases`);
+  const log = useEventLog(session.id);
+  const steps = [...log.timeline.steps.values()];
+  return (
+    <>
+      <OpenQuestions session={session.id} />
+      <Now session={session} />
+      <Loaded from={phases} lines={5}>
+        {(list) =>
+          list.phases.length ? (
+            <>
+              <PhaseBoard session={session.id} phases={list.phases} steps={steps} />
+              <Graph session={session.id} phases={list.phases} />
+            </>
+          ) : (
+            <Empty title="No roadmap yet">The first step of a run writes the roadmap from the idea.</Empty>
+          )
+        }
+      </Loaded>
+      <section>
+        <h2>Steps</h2>
+        {log.error && !log.isComplete ? <p className="stale">{log.error}</p> : null}
+        {log.isComplete || steps.length ? <StepTable session={session.id} steps={steps} /> : <Skeleton lines={4} />}
+      </section>
+      <AnsweredIn session={session.id} />
+    </>
+  );
+}
+
+/** Every step in progress, with what its agent did last. */
+function Now({ session }: { session: Session }): ReactElement | null {
+  const log = useEventLog(session.id);
+  const asked = useResource<{ questions: Question[] }>("/questions");
+  const waiting = new Set(asked.data?.questions.filter((one) => one.project === session.project).map((one) => one.step));
+  if (isEnded(session)) return null;
+  const running = [...log.timeline.steps.values()].filter((step) => step.status === "running" || step.status === "waiting");
+  if (!running.length) return null;
+  return (
+    <section className="now" aria-label="in progress">
+      {running.map((step) => {
+        const last = log.timeline.lastActivity.get(step.id);
+        const { tool = "", text = "", kind = "" } = (last?.data ?? {}) as Record<string, string>;
+        return (
+          <div key={step.id} className="now-step">
+            <StatusIcon state={waiting.has(step.id) ? "parked" : step.status} />
+            <strong>{step.id}</strong>
+            <Elapsed from={step.startedAt} to={null} />
+            <span className="now-activity">
+              {last ? (
+                <>
+                  <span className="muted numeric">{timeOfDay(last.at)}</span> {tool && <code>{tool}</code>} {text || kind}
+                </>
+              ) : (
+                <span className="muted">{step.note || "starting"}</span>
+              )}
+            </span>
+          </div>
+        );
+      })}
+    </section>
+  );
+}
+
+function PhaseBoard({ session, phases, steps }: { session: string; phases: Phase[]; steps: StepRow[] }): ReactElement {
+  return (
+    <section>
+      <h2>Phases</h2>
+      <ol className="board">
+        {phases.map((phase) => (
+          <li key={phase.number}>
+            <a className={`phase-card ${phase.status}`} href={runPath(session, "phase", phase.number)} data-item="">
+              <span className="phase-title">
+                <span className="numeric muted">{phase.number}</span>
+                <strong>{phase.name}</strong>
+                <StatusIcon state={phase.status} />
+              </span>
+              <span className="phase-steps">
+                {Object.entries(phase.steps).map(([kind, status]) => (
+                  <span key={kind} className={`phase-step ${status}`}>
+                    <StatusIcon state={status} /> {kind}
+                    {kind === "execute" && phase.plans.length > 0 && (
+                      <span className="numeric muted">
+                        {phase.plans.filter((plan) => plan.status === "completed").length}/{phase.plans.length}
+                      </span>
+                    )}
+                  </span>
+                ))}
+              </span>
+              <span className="phase-foot muted">
+                {phase.gap_rounds > 0 && (
+                  <span>
+                    <Icon name="warn" /> {phase.gap_rounds} gap {phase.gap_rounds === 1 ? "round" : "rounds"}
+                  </span>
+                )}
+                <span className="numeric">{cost(steps, phase.number)}</span>
+                {phase.started_at && <Elapsed from={phase.started_at} to={phase.completed_at ?? (phase.status === "in_progress" ? null : phase.started_at)} />}
+              </span>
+            </a>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function cost(steps: StepRow[], phase: string): string {
+  const own = steps.filter((step) => step.phase === phase);
+  return own.length ? money(own.reduce((sum, step) => sum + step.dollars, 0)) : "";
+}
+
+/** All plans of the phases that have any, otherwise the phases themselves. */
+function Graph({ session, phases }: { session: string; phases: Phase[] }): ReactElement | null {
+  const plans = phases.flatMap((phase) => phase.plans);
+  if (plans.length < 2 && phases.length < 2) return null;
+  const offset = new Map<string, number>();
+  let wave = 0;
+  for (const phase of phases) {
+    offset.set(phase.number, wave);
+    wave += Math.max(1, ...phase.plans.map((plan) => plan.wave));
+  }
+  // A phase waits for all plans of the one before. One edge for that is enough: all of them hide the others.
+  const lastOf = (number: string): string[] => {
+    const own = phases.find((phase) => phase.number === number)?.plans ?? [];
+    const last = own.reduce<Plan | undefined>((best, plan) => (best && best.wave >= plan.wave ? best : plan), undefined);
+    return last ? [last.id] : [];
+  };
+  const nodes = plans.length
+    ? phases.flatMap((phase) =>
+        phase.plans.map((plan) => ({
+          id: plan.id,
+          title: plan.name,
+          status: plan.status,
+          dependsOn: plan.depends_on.length ? plan.depends_on : phase.depends_on.flatMap(lastOf),
+          weight: plan.tasks.length,
+          wave: (offset.get(phase.number) ?? 0) + plan.wave,
+          href: runPath(session, "phase", phase.number),
+        })),
+      )
+    : phases.map((phase) => ({
+        id: phase.number,
+        title: phase.name,
+        status: phase.status,
+        dependsOn: phase.depends_on,
+        weight: 1,
+        href: runPath(session, "phase", phase.number),
+      }));
+  return (
+    <section>
+      <h2>{plans.length ? "Plans" : "Order of the phases"}</h2>
+      <PlanGraph nodes={nodes} label="graph of dependencies" />
+    </section>
+  );
+}

@@ -1,0 +1,114 @@
+/** Start a run: an idea as text or file, or the continuation of a project. */
+
+import { useState, type FormEvent, type ReactElement } from "react";
+
+import type { Session } from "../api/types";
+import { go, runPath } from "../lib/route";
+import { useHub } from "../state/hooks";
+
+const MODES = [
+  ["idea", "New idea", "Write the idea here."],
+  ["idea_file", "Idea file", "The idea is a file on the server's machine."],
+  ["resume", "Resume", "Continue the project's last run."],
+] as const;
+type Mode = (typeof MODES)[number][0];
+
+export function StartPage(): ReactElement {
+  const hub = useHub();
+  const [mode, setMode] = useState<Mode>("idea");
+  const [isSending, setSending] = useState(false);
+  const projects = [...new Set(hub.sessions.map((session) => session.project))];
+  const canStart = hub.scope === "control" && !isSending;
+
+  const submit = async (event: FormEvent<HTMLFormElement>): Promise<void> => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const given = (name: string): string => String(form.get(name) ?? "").trim();
+    const body: Record<string, unknown> = { project: given("project") };
+    if (mode === "resume") body.resume = true;
+    else body[mode] = mode === "idea" ? String(form.get("idea") ?? "") : given("idea_file");
+    for (const name of ["phases", "agent", "depth", "model", "budget"]) if (given(name)) body[name] = given(name);
+    setSending(true);
+    const started = await hub.act(() => hub.client.post<{ session: Session }>("/sessions", body));
+    setSending(false);
+    if (started) go(runPath(started.session.id));
+  };
+
+  return (
+    <>
+      <div className="page-head">
+        <h1>Start a run</h1>
+      </div>
+      <form className="start" onSubmit={(event) => void submit(event)}>
+        <div className="chips" role="group" aria-label="what to run">
+          {MODES.map(([value, word]) => (
+            <button key={value} type="button" className="chip" aria-pressed={mode === value} onClick={() => setMode(value)}>
+              {word}
+            </button>
+          ))}
+        </div>
+        <p className="muted">{MODES.find(([value]) => value === mode)?.[2]}</p>
+        <label>
+          Project folder
+          <input name="project" required pattern="/.*" title="an absolute path" placeholder="/home/you/project" list="projects" spellCheck={false} />
+        </label>
+        <datalist id="projects">
+          {projects.map((project) => (
+            <option key={project} value={project} />
+          ))}
+        </datalist>
+        {mode === "idea" && (
+          <label>
+            Idea
+            <textarea name="idea" required rows={10} maxLength={500_000} placeholder={"# Greeter\n\nA small terminal program that …"} />
+          </label>
+        )}
+        {mode === "idea_file" && (
+          <label>
+            Idea file
+            <input name="idea_file" required pattern="/.*" title="an absolute path" placeholder="/home/you/idea.md" spellCheck={false} />
+          </label>
+        )}
+        <details>
+          <summary>Options</summary>
+          <div className="fields">
+            <label>
+              Budget in dollars
+              <input name="budget" inputMode="decimal" pattern="\d+(\.\d+)?" placeholder="5" />
+            </label>
+            <label>
+              Phases
+              <input name="phases" placeholder="1-3" />
+            </label>
+            <label>
+              Agent
+              <input name="agent" placeholder="claude" spellCheck={false} />
+            </label>
+            <label>
+              Model
+              <input name="model" spellCheck={false} />
+            </label>
+            <label>
+              Depth
+              <select name="depth">
+                <option value="">as set</option>
+                <option>quick</option>
+                <option>standard</option>
+                <option>comprehensive</option>
+              </select>
+            </label>
+          </div>
+        </details>
+        <p className="muted">
+          Trust and consent (a project's own plugins, no sandbox, yes to all) can only be given in a terminal.
+        </p>
+        <div className="answer-row">
+          <button type="submit" className="primary" disabled={!canStart}>
+            {isSending ? "Starting …" : "Start"}
+          </button>
+          {hub.scope !== "control" && <span className="muted">This token may only watch.</span>}
+        </div>
+      </form>
+    </>
+  );
+}

@@ -1,0 +1,61 @@
+/** How views read the hub. */
+
+import { createContext, useCallback, useContext, useEffect, useState, useSyncExternalStore } from "react";
+
+import type { Session } from "../api/types";
+import type { EventLog } from "./eventlog";
+import type { Hub, Resource } from "./hub";
+
+export const HubContext = createContext<Hub | null>(null);
+
+/** The hub; the view renders again when the connection, the sessions or the notices change. */
+export function useHub(): Hub {
+  const hub = useContext(HubContext);
+  if (!hub) throw new Error("no hub above this component");
+  useSyncExternalStore(hub.subscribe, hub.version);
+  return hub;
+}
+
+export function useSession(id: string): Session | undefined {
+  return useHub().sessions.find((session) => session.id === id);
+}
+
+/** What GET *path* returns, kept up to date while the view is shown; empty path: nothing. */
+export function useResource<T>(path: string): Resource<T> {
+  const hub = useContext(HubContext);
+  if (!hub) throw new Error("no hub above this component");
+  const subscribe = useCallback((listener: () => void) => (path ? hub.watch(path, listener) : () => undefined), [hub, path]);
+  return useSyncExternalStore(subscribe, () => hub.resource<T>(path));
+}
+
+export function useEventLog(session: string): EventLog {
+  const hub = useContext(HubContext);
+  if (!hub) throw new Error("no hub above this component");
+  const log = hub.log(session);
+  const subscribe = useCallback((listener: () => void) => hub.watchLog(session, throttled(listener)), [hub, session]);
+  useSyncExternalStore(subscribe, () => log.version);
+  return log;
+}
+
+/** At most one render for each frame of the screen, however many events arrive. */
+function throttled(listener: () => void): () => void {
+  let isWaiting = false;
+  return () => {
+    if (isWaiting) return;
+    isWaiting = true;
+    requestAnimationFrame(() => {
+      isWaiting = false;
+      listener();
+    });
+  };
+}
+
+/** The time, in milliseconds, renewed every *every* milliseconds. */
+export function useNow(every = 1000): number {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), every);
+    return () => clearInterval(timer);
+  }, [every]);
+  return now;
+}

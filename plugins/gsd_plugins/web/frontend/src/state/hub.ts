@@ -1,0 +1,376 @@
+/** The state of the page: the connection, the sessions, and what was read about them. Views subscribe to it. */
+
+import { ApiError, Client } from "../api/client";
+import { Link, type LinkState } from "../api/link";
+import type { Change, Scope, ServerInfo, ServerMessage, Session, SessionList } from "../api/types";
+import { EventLog } from "./eventlog";
+
+export interface Resource<T> {
+  data: T | undefined;
+  error: ApiError | undefined;
+  /** When *data* was read, in milliseconds; 0 if it was not. */
+  at: number;
+  loading: boolean;
+}
+
+interface Entry {
+  /** Replaced, never changed: views compare what they got with what they have. */
+  value: Resource<unknown>;
+  users: number;
+  dirty: boolean;
+  timer: ReturnType<typeof setTimeout> | undefined;
+  listeners: Set<() => void>;
+}
+
+export interface Notice {
+  id: number;
+  kind: "error" | "info";
+  text: string;
+  hint: string;
+}
+
+type OutputListener = (chunk: NonNullable<ServerMessage["output"]>) => void;
+type TerminalListener = (chunk: NonNullable<ServerMessage["terminal"]>) => void;
+
+/** How long changes are collected before what they touch is read again, in milliseconds. */
+const SETTLE_MS = 150;
+/** At most this often while a run is busy; a question never waits for it. */
+const BUSY_MS = 900;
+const EMPTY: Resource<never> = { data: undefined, error: undefined, at: 0, loading: true };
+/** Events that change nothing but the log. */
+const QUIET = new Set(["agent.activity", "notice.failed", "plugin.failed"]);
+
+export class Hub {
+  link: LinkState = "connecting";
+  /** When the connection was lost, in milliseconds; 0 if there is one. */
+  lostAt = 0;
+  scope: Scope = "read";
+  server: ServerInfo | undefined;
+  sessions: Session[] = [];
+  isLoaded = false;
+  startError: ApiError | undefined;
+  notices: Notice[] = [];
+
+  readonly client: Client;
+  private readonly socket: Link;
+  private readonly listeners = new Set<() => void>();
+  private readonly entries = new Map<string, Entry>();
+  private readonly logs = new Map<string, EventLog>();
+  private readonly logListeners = new Map<string, Set<() => void>>();
+  private readonly outputs = new Map<string, Set<OutputListener>>();
+  private readonly terminals = new Map<string, Set<TerminalListener>>();
+  private sessionsTimer: ReturnType<typeof setTimeout> | undefined;
+  private startTimer: ReturnType<typeof setTimeout> | undefined;
+  private noticeNumber = 0;
+  private stamp = 0;
+
+  constructor(base: string, token: string, open?: (url: string, protocols: string[]) => WebSocket) {
+    this.client = new Client(base, token);
+    this.socket = new Link({
+      url: `${base.replace(/^http/, "ws")}/api/v1/ws`,
+      token,
+      isRefused: () => this.isRefused(),
+      ...(open ? { open } : {}),
+      events: {
+        state: (state) => this.setLink(state),
+        scope: (scope) => this.set(() => (this.scope = scope)),
+        changes: (changes) => this.take(changes),
+        resync: () => this.readEverything(),
+        output: (chunk) => this.outputs.get(chunk.session)?.forEach((listener) => listener(chunk)),
+        terminal: (chunk) => this.terminals.get(chunk.session)?.forEach((listener) => listener(chunk)),
+        refusal: (message, hint) => this.notify("error", message, hint),
+      },
+    });
+  }
+
+  async start(): Promise<void> {
+    try {
+      this.server = await this.client.get<ServerInfo>("/server");
+      const list = await this.client.get<SessionList>("/sessions");
+      this.scope = this.server.scope;
+      this.set(() => {
+        this.sessions = list.sessions;
+        this.isLoaded = true;
+        this.startError = undefined;
+      });
+      this.socket.start(list.epoch, list.number);
+    } catch (error) {
+      const failure = asApiError(error);
+      this.set(() => (this.startError = failure));
+      if (failure.status === 401 || failure.status === 403) this.setLink("refused");
+      else {
+        this.setLink("lost");
+        this.startTimer = setTimeout(() => void this.start(), 2000);
+      }
+    }
+  }
+
+  close(): void {
+    clearTimeout(this.startTimer);
+    clearTimeout(this.sessionsTimer);
+    for (const entry of this.entries.values()) clearTimeout(entry.timer);
+    this.socket.close();
+  }
+
+  reconnect(): void {
+    if (this.isLoaded) this.socket.retryNow();
+    else {
+      clearTimeout(this.startTimer);
+      void this.start();
+    }
+  }
+
+  // Subscriptions of views
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  /** Counts up with every change of the fields above. */
+  readonly version = (): number => this.stamp;
+
+  watch(path: string, listener: () => void): () => void {
+    const entry = this.entry(path);
+    entry.users += 1;
+    entry.listeners.add(listener);
+    if ((entry.dirty || entry.value.data === undefined) && !entry.value.loading) void this.read(path);
+    return () => {
+      entry.users -= 1;
+      entry.listeners.delete(listener);
+    };
+  }
+
+  resource<T>(path: string): Resource<T> {
+    return (this.entries.get(path)?.value ?? EMPTY) as Resource<T>;
+  }
+
+  log(session: string): EventLog {
+    let log = this.logs.get(session);
+    if (!log) {
+      const name = encodeURIComponent(session);
+      log = new EventLog(
+        (after, limit) => this.client.get(`/sessions/${name}/events?after=${after}&limit=${limit}`),
+        () => this.logListeners.get(session)?.forEach((listener) => listener()),
+      );
+      this.logs.set(session, log);
+      void log.load();
+    }
+    return log;
+  }
+
+  watchLog(session: string, listener: () => void): () => void {
+    const listeners = this.logListeners.get(session) ?? new Set();
+    this.logListeners.set(session, listeners.add(listener));
+    return () => listeners.delete(listener);
+  }
+
+  followOutput(session: string, listener: OutputListener): () => void {
+    return follow(this.outputs, session, listener, () => this.socket.followOutput(session));
+  }
+
+  followTerminal(session: string, cursor: number, listener: TerminalListener): () => void {
+    return follow(this.terminals, session, listener, () => this.socket.followTerminal(session, cursor));
+  }
+
+  sendInput(session: string, data: string): boolean {
+    return this.socket.send({ input: { session, data } });
+  }
+
+  resize(session: string, columns: number, rows: number): void {
+    this.socket.send({ resize: { session, columns, rows } });
+  }
+
+  // Actions
+
+  /** Do something on the server; a failure becomes a notice, and the result is undefined. */
+  async act<T>(what: () => Promise<T>, touched: string[] = []): Promise<T | undefined> {
+    try {
+      const result = await what();
+      for (const path of touched) this.touch(path, 0);
+      this.readSessionsSoon(0);
+      return result;
+    } catch (error) {
+      const failure = asApiError(error);
+      this.notify("error", failure.message, failure.hint);
+      for (const path of touched) this.touch(path, 0);
+      return undefined;
+    }
+  }
+
+  notify(kind: Notice["kind"], text: string, hint = ""): void {
+    const notice = { id: ++this.noticeNumber, kind, text, hint };
+    this.set(() => (this.notices = [...this.notices.slice(-3), notice]));
+    if (kind === "info") setTimeout(() => this.dismiss(notice.id), 6000);
+  }
+
+  dismiss(id: number): void {
+    this.set(() => (this.notices = this.notices.filter((notice) => notice.id !== id)));
+  }
+
+  // Changes
+
+  private take(changes: Change[]): void {
+    const events = new Map<string, Extract<Change, { event: unknown }>["event"][]>();
+    let isUrgent = false;
+    let isSummaryOld = false;
+    for (const change of changes) {
+      if ("event" in change) {
+        const known = events.get(change.session) ?? [];
+        known.push(change.event);
+        events.set(change.session, known);
+        isSummaryOld ||= !QUIET.has(change.event.name);
+        isUrgent ||= change.event.name.startsWith("question.");
+      } else {
+        isUrgent ||= this.takeSession(change.session, change.state);
+        isSummaryOld = true;
+      }
+    }
+    for (const [session, found] of events) {
+      this.projectLogs(session).forEach((log) => log.take(found));
+      if (found.some((event) => !QUIET.has(event.name))) this.touchSession(session, isUrgent ? 0 : BUSY_MS);
+    }
+    if (isSummaryOld) this.readSessionsSoon(isUrgent ? 0 : BUSY_MS);
+    this.set(() => undefined);
+  }
+
+  /** Update the row, and return whether its state is another one. */
+  private takeSession(id: string, state: Session | null): boolean {
+    const known = this.sessions.find((session) => session.id === id);
+    if (state === null) {
+      this.sessions = this.sessions.filter((session) => session.id !== id);
+      return true;
+    }
+    if (!known) this.sessions = [...this.sessions, { summary: null, ...state }];
+    else
+      this.sessions = this.sessions.map((session) =>
+        session.id === id ? { ...state, summary: state.summary ?? session.summary ?? null } : session,
+      );
+    const isOther = known?.state !== state.state;
+    if (isOther) this.touchSession(id, 0);
+    return isOther;
+  }
+
+  /** Events are sent for one session of a project; others of the same project show the same journal. */
+  private projectLogs(session: string): EventLog[] {
+    const project = this.sessions.find((one) => one.id === session)?.project;
+    const ids = project ? this.sessions.filter((one) => one.project === project).map((one) => one.id) : [session];
+    return ids.flatMap((id) => this.logs.get(id) ?? []);
+  }
+
+  private touchSession(session: string, delay: number): void {
+    const project = this.sessions.find((one) => one.id === session)?.project;
+    for (const path of this.entries.keys()) {
+      const owner = /^\/sessions\/([^/?]+)\//.exec(path)?.[1];
+      const isSame = owner && this.sessions.find((one) => one.id === owner)?.project === project;
+      if (path.startsWith("/questions") || owner === session || isSame) this.touch(path, delay);
+    }
+  }
+
+  /** Read *path* again if a view shows it, at the latest after *delay* milliseconds. */
+  private touch(path: string, delay: number): void {
+    const entry = this.entries.get(path);
+    if (!entry || /\/(files|commits\/)/.test(path)) return;
+    entry.dirty = true;
+    if (entry.users === 0) return;
+    if (delay === 0) clearTimeout(entry.timer);
+    else if (entry.timer) return;
+    entry.timer = setTimeout(() => void this.read(path), Math.max(delay, SETTLE_MS));
+  }
+
+  private async read(path: string): Promise<void> {
+    const entry = this.entry(path);
+    clearTimeout(entry.timer);
+    entry.timer = undefined;
+    if (entry.value.loading) {
+      entry.timer = setTimeout(() => void this.read(path), SETTLE_MS);
+      return;
+    }
+    entry.dirty = false;
+    const publish = (values: Partial<Resource<unknown>>): void => {
+      entry.value = { ...entry.value, ...values };
+      entry.listeners.forEach((listener) => listener());
+    };
+    publish({ loading: true });
+    try {
+      publish({ data: await this.client.get(path), error: undefined, at: Date.now(), loading: false });
+    } catch (error) {
+      const failure = asApiError(error);
+      entry.dirty = true;
+      publish({ error: failure, loading: false });
+      if (failure.status === 401) this.setLink("refused");
+    }
+  }
+
+  private readSessionsSoon(delay: number): void {
+    if (delay === 0) clearTimeout(this.sessionsTimer);
+    else if (this.sessionsTimer) return;
+    this.sessionsTimer = setTimeout(() => void this.readSessions(), Math.max(delay, SETTLE_MS));
+  }
+
+  private async readSessions(): Promise<void> {
+    this.sessionsTimer = undefined;
+    try {
+      const list = await this.client.get<SessionList>("/sessions");
+      this.set(() => (this.sessions = list.sessions));
+    } catch {
+      // The connection is lost: it says so itself, and everything is read again when it is back.
+    }
+  }
+
+  private readEverything(): void {
+    void this.readSessions();
+    for (const log of this.logs.values()) void log.load();
+    for (const path of this.entries.keys()) this.touch(path, 0);
+  }
+
+  private async isRefused(): Promise<boolean> {
+    try {
+      await this.client.get("/server");
+      return false;
+    } catch (error) {
+      return error instanceof ApiError && (error.status === 401 || error.status === 403);
+    }
+  }
+
+  private setLink(state: LinkState): void {
+    const wasLost = this.lostAt > 0;
+    this.set(() => {
+      this.link = state;
+      if (state === "live") this.lostAt = 0;
+      else if (state !== "connecting" && !wasLost) this.lostAt = Date.now();
+    });
+    if (state === "live" && wasLost) this.readEverything();
+  }
+
+  private entry(path: string): Entry {
+    let entry = this.entries.get(path);
+    if (!entry) {
+      const value = { ...EMPTY, loading: false };
+      entry = { value, users: 0, dirty: true, timer: undefined, listeners: new Set() };
+      this.entries.set(path, entry);
+    }
+    return entry;
+  }
+
+  private set(change: () => unknown): void {
+    change();
+    this.stamp += 1;
+    this.listeners.forEach((listener) => listener());
+  }
+}
+
+function follow<L>(all: Map<string, Set<L>>, session: string, listener: L, begin: () => () => void): () => void {
+  const listeners = all.get(session) ?? new Set<L>();
+  all.set(session, listeners.add(listener));
+  const end = begin();
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size === 0) end();
+  };
+}
+
+export function asApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  return new ApiError(0, "defect", error instanceof Error ? error.message : String(error));
+}

@@ -1,0 +1,191 @@
+/** Small parts that every page uses: loading, empty and failed states, the age of stale data, side panels. */
+
+import { useEffect, useRef, useState, type ReactElement, type ReactNode } from "react";
+
+import type { Resource } from "../state/hub";
+import { useHub, useNow } from "../state/hooks";
+import { ago } from "../lib/format";
+import { Icon } from "./status";
+
+export function Skeleton({ lines = 3 }: { lines?: number }): ReactElement {
+  return (
+    <div className="skeleton" role="status" aria-label="loading">
+      {Array.from({ length: lines }, (_, index) => (
+        <span key={index} />
+      ))}
+    </div>
+  );
+}
+
+export function Empty({ title, children }: { title: string; children?: ReactNode }): ReactElement {
+  return (
+    <div className="empty">
+      <p className="empty-title">{title}</p>
+      {children && <div>{children}</div>}
+    </div>
+  );
+}
+
+export function Problem({ title, hint, children }: { title: string; hint?: string; children?: ReactNode }): ReactElement {
+  return (
+    <div className="problem" role="alert">
+      <Icon name="warn" />
+      <div>
+        <p>{title}</p>
+        {hint && <p className="muted">{hint}</p>}
+        {children}
+      </div>
+    </div>
+  );
+}
+
+/** What was read, or why it cannot be shown: skeleton, error, or the view with its age if it is stale. */
+export function Loaded<T>({
+  from,
+  lines,
+  children,
+}: {
+  from: Resource<T>;
+  lines?: number;
+  children: (data: T) => ReactNode;
+}): ReactElement {
+  if (from.data !== undefined)
+    return (
+      <>
+        <Age of={from} />
+        {children(from.data)}
+      </>
+    );
+  if (from.error && !from.loading) return <Problem title={from.error.message} hint={from.error.hint} />;
+  return <Skeleton {...(lines === undefined ? {} : { lines })} />;
+}
+
+/** Says how old the data is, but only when it can be outdated. */
+function Age({ of }: { of: Resource<unknown> }): ReactElement | null {
+  const hub = useHub();
+  const now = useNow(5000);
+  const isCutOff = hub.lostAt > 0 && hub.link !== "live";
+  if (!isCutOff && !of.error) return null;
+  return (
+    <p className="stale">
+      <Icon name="warn" /> as of {ago(now - of.at)}
+      {of.error ? `: ${of.error.message}` : ""}
+    </p>
+  );
+}
+
+export function Elapsed({ from, to }: { from: string | null; to: string | null }): ReactElement {
+  const now = useNow();
+  if (!from) return <span className="numeric">–</span>;
+  const end = to ? Date.parse(to) : now;
+  const seconds = Math.max(0, Math.floor((end - Date.parse(from)) / 1000));
+  const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+  return (
+    <time className="numeric" dateTime={`PT${seconds}S`}>
+      {parts.map((part) => String(part).padStart(2, "0")).join(":")}
+    </time>
+  );
+}
+
+export function Ago({ at }: { at: string | null | undefined }): ReactElement | null {
+  const now = useNow(5000);
+  if (!at) return null;
+  return (
+    <time dateTime={at} title={at}>
+      {ago(now - Date.parse(at))}
+    </time>
+  );
+}
+
+export function Bar({ value, label, tone = "accent" }: { value: number; label: string; tone?: string }): ReactElement {
+  const percent = Math.max(0, Math.min(100, value));
+  return (
+    <div className="bar" role="progressbar" aria-valuenow={Math.round(percent)} aria-valuemin={0} aria-valuemax={100} aria-label={label}>
+      <span className={`bar-fill ${tone}`} style={{ width: `${percent}%` }} />
+    </div>
+  );
+}
+
+/** A button that asks once more before it acts; it forgets the first press after a while. */
+export function ConfirmButton({
+  children,
+  confirm,
+  onConfirm,
+  disabled = false,
+}: {
+  children: ReactNode;
+  confirm: string;
+  onConfirm: () => void;
+  disabled?: boolean;
+}): ReactElement {
+  const [isAsking, setAsking] = useState(false);
+  useEffect(() => {
+    if (!isAsking) return;
+    const timer = setTimeout(() => setAsking(false), 4000);
+    return () => clearTimeout(timer);
+  }, [isAsking]);
+  const press = (): void => {
+    if (isAsking) onConfirm();
+    setAsking(!isAsking);
+  };
+  return (
+    <button type="button" className={isAsking ? "danger solid" : "danger"} disabled={disabled} onClick={press}>
+      <span aria-live="polite">{isAsking ? confirm : children}</span>
+    </button>
+  );
+}
+
+/** Details beside the page; on a phone, above it. Esc closes it, and the focus returns to where it was. */
+export function Panel({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }): ReactElement {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const element = dialog.current;
+    if (element && !element.open) element.showModal();
+  }, []);
+  return (
+    <dialog
+      ref={dialog}
+      className="panel"
+      aria-label={title}
+      onClose={onClose}
+      onClick={(event) => event.target === dialog.current && dialog.current.close()}
+    >
+      <header>
+        <h2>{title}</h2>
+        <button type="button" className="quiet" onClick={() => dialog.current?.close()} aria-label="close">
+          <Icon name="cross" />
+        </button>
+      </header>
+      <div className="panel-body">{children}</div>
+    </dialog>
+  );
+}
+
+export function Chips<T extends string>({
+  label,
+  options,
+  chosen,
+  onToggle,
+}: {
+  label: string;
+  options: readonly (readonly [value: T, word: string, count?: number])[];
+  chosen: ReadonlySet<T>;
+  onToggle: (value: T) => void;
+}): ReactElement {
+  return (
+    <div className="chips" role="group" aria-label={label}>
+      {options.map(([value, word, number]) => (
+        <button key={value} type="button" className="chip" aria-pressed={chosen.has(value)} onClick={() => onToggle(value)}>
+          {word}
+          {number !== undefined && <span className="numeric muted">{number}</span>}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+export function toggled<T>(set: ReadonlySet<T>, value: T): Set<T> {
+  const next = new Set(set);
+  if (!next.delete(value)) next.add(value);
+  return next;
+}

@@ -1,0 +1,109 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+
+import { Hub } from "../src/state/hub";
+import { openSocket, TestServer, TOKEN } from "./server";
+
+let server: TestServer;
+let hub: Hub;
+
+beforeEach(async () => {
+  server = await new TestServer().start();
+  hub = new Hub(server.base, TOKEN, openSocket);
+});
+
+afterEach(async () => {
+  hub.close();
+  await server.stop();
+});
+
+const seen = (): number[] => hub.log("s1").events.map((event) => event.seq);
+const live = (): Promise<void> => vi.waitFor(() => expect(hub.link).toBe("live"));
+
+describe("the connection", () => {
+  it("continues after the last change that was seen, and misses nothing that happened meanwhile", async () => {
+    await hub.start();
+    await live();
+    server.publish("step.started", "init", { kind: "init" });
+    hub.log("s1");
+    await vi.waitFor(() => expect(seen()).toEqual([1]));
+    server.drop();
+    await vi.waitFor(() => expect(hub.lostAt).toBeGreaterThan(0));
+    server.publish("step.completed", "init");
+    server.publish("step.started", "1/plan", { kind: "plan" });
+    await vi.waitFor(() => expect(seen()).toEqual([1, 2, 3]), 5000);
+    expect(server.subscriptions.at(-1)).toMatchObject({ session: "*", after: 1, epoch: "e1" });
+    expect(hub.lostAt).toBe(0);
+  });
+
+  it("reads everything again when the server is another one", async () => {
+    await hub.start();
+    await live();
+    hub.log("s1");
+    server.publish("step.started", "init", { kind: "init" });
+    await vi.waitFor(() => expect(seen()).toEqual([1]));
+    server.epoch = "e2";
+    server.publish("step.completed", "init");
+    server.drop();
+    server.changes = [];
+    server.number = 0;
+    await vi.waitFor(() => expect(seen()).toEqual([1, 2]), 5000);
+  });
+
+  it("shows each event once, although it may arrive by both ways", async () => {
+    for (let number = 0; number < 300; number += 1) server.publish("agent.activity", "init", { text: String(number) });
+    await hub.start();
+    await live();
+    hub.log("s1");
+    for (let number = 300; number < 600; number += 1) server.publish("agent.activity", "init", { text: String(number) });
+    await vi.waitFor(() => expect(seen()).toHaveLength(600));
+    expect(new Set(seen()).size).toBe(600);
+    expect(seen()).toEqual([...seen()].sort((a, b) => a - b));
+  });
+
+  it("reads again what a missing number may have changed", async () => {
+    await hub.start();
+    await live();
+    hub.log("s1");
+    await vi.waitFor(() => expect(hub.log("s1").isComplete).toBe(true));
+    const lost = { seq: 1, name: "step.started", at: "", run: "r-1", step: "init", data: { kind: "init" } };
+    server.events.push(lost);
+    server.number += 1;
+    server.changes.push({ number: 99, session: "s9", state: null });
+    server.publish("step.completed", "init");
+    await vi.waitFor(() => expect(seen()).toEqual([1, 2]));
+  });
+
+  it("asks for a token if the server refuses it", async () => {
+    const other = new Hub(server.base, "wrong", openSocket);
+    await other.start();
+    expect(other.link).toBe("refused");
+    other.close();
+  });
+
+  it("says why an action failed", async () => {
+    await hub.start();
+    await hub.act(() => hub.client.post("/sessions/s1/nothing", {}));
+    expect(hub.notices.map((notice) => notice.text)).toEqual(["nothing here"]);
+  });
+});
+
+describe("the timeline", () => {
+  it("knows several steps in progress, their cost and how they ended", async () => {
+    server.publish("step.started", "1/execute/01-01", { kind: "execute", phase: "1", plan: "01-01", attempt: 1 });
+    server.publish("step.started", "1/execute/01-02", { kind: "execute", phase: "1", plan: "01-02", attempt: 1 });
+    server.publish("cost.changed", "1/execute/01-02", { dollars: "0.25" });
+    server.publish("step.completed", "1/execute/01-02", { subject: "done" });
+    await hub.start();
+    hub.log("s1");
+    await vi.waitFor(() => expect(seen()).toHaveLength(4));
+    const { steps, dollars } = hub.log("s1").timeline;
+    expect([...steps.values()].map((step) => [step.plan, step.status, step.dollars])).toEqual([
+      ["01-01", "running", 0],
+      ["01-02", "completed", 0.25],
+    ]);
+    expect(dollars).toBe(0.25);
+    server.publish("run.closed", "", { exit: 3 });
+    await live();
+    await vi.waitFor(() => expect(steps.get("1/execute/01-01")?.status).toBe("interrupted"));
+  });
+});

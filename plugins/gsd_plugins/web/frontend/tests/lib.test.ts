@@ -1,0 +1,119 @@
+import { describe, expect, it } from "vitest";
+
+import { takeToken, tokenIn } from "../src/api/token";
+import { piecesOf } from "../src/lib/evidence";
+import { duration, money } from "../src/lib/format";
+import { layoutGraph } from "../src/lib/graph";
+import { parseRoute, questionPath, runPath } from "../src/lib/route";
+import { filesOf } from "../src/ui/patch";
+
+describe("the token", () => {
+  const open = (hash: string): string => {
+    history.replaceState(null, "", `/${hash}`);
+    return takeToken(location, history, sessionStorage);
+  };
+
+  it("is taken from the fragment and removed from the address bar", () => {
+    sessionStorage.clear();
+    expect(open("#token=abc-DEF_1")).toBe("abc-DEF_1");
+    expect(location.href).not.toContain("abc");
+    expect(sessionStorage.getItem("gsd.token")).toBe("abc-DEF_1");
+  });
+
+  it("may come with a deep link, which stays", () => {
+    expect(open("#token=abc&/q/q-1")).toBe("abc");
+    expect(location.hash).toBe("#/q/q-1");
+    expect(open("#/q/q-2?token=xyz")).toBe("xyz");
+    expect(location.hash).toBe("#/q/q-2");
+  });
+
+  it("is kept for the tab when the address has none", () => {
+    expect(open("#/plugins")).toBe("xyz");
+    expect(location.hash).toBe("#/plugins");
+  });
+
+  it("is found in a pasted address or alone, and in nothing else", () => {
+    expect(tokenIn("http://127.0.0.1:3333/#token=abc")).toBe("abc");
+    expect(tokenIn(" abc ")).toBe("abc");
+    expect(tokenIn("two words")).toBe("");
+  });
+});
+
+describe("addresses", () => {
+  it("survive any id", () => {
+    expect(parseRoute(runPath("s1", "phase", "2.1/x"))).toEqual({ page: "run", session: "s1", tab: "phase", phase: "2.1/x" });
+    expect(parseRoute(questionPath("q-1"))).toEqual({ page: "questions", question: "q-1" });
+    expect(parseRoute("#/s/s1/nothing")).toEqual({ page: "unknown" });
+    expect(parseRoute("#/s/%E0%A4%A")).toMatchObject({ page: "run", session: "%E0%A4%A" });
+  });
+});
+
+describe("the plan graph", () => {
+  const node = (id: string, dependsOn: string[] = [], weight = 1, wave?: number) =>
+    wave === undefined ? { id, dependsOn, weight } : { id, dependsOn, weight, wave };
+
+  it("places a plan after everything that it depends on, and marks the longest chain of tasks", () => {
+    const layout = layoutGraph([node("c", ["a", "b"]), node("a"), node("b", [], 3), node("d", ["a"])]);
+    expect(layout.nodes.get("a")?.column).toBe(0);
+    expect(layout.nodes.get("c")?.column).toBe(1);
+    expect([...layout.critical].sort()).toEqual(["b", "c"]);
+    expect(layout.edges.filter((edge) => edge.isCritical)).toEqual([{ from: "b", to: "c", isCritical: true }]);
+  });
+
+  it("keeps waves, also without dependencies", () => {
+    const layout = layoutGraph([node("a", [], 1, 1), node("b", [], 1, 2)]);
+    expect(layout.nodes.get("b")?.column).toBe(1);
+    expect(layout.critical.size).toBe(0);
+  });
+
+  it("survives cycles and unknown dependencies", () => {
+    const layout = layoutGraph([node("a", ["b", "zz"]), node("b", ["a"]), node("c", ["c"])]);
+    expect(layout.nodes.size).toBe(3);
+    expect(layout.edges).toHaveLength(1);
+  });
+
+  it("lays out 200 plans", () => {
+    const plans = Array.from({ length: 200 }, (_, index) => node(`p${index}`, index >= 10 ? [`p${index - 10}`] : []));
+    const layout = layoutGraph(plans);
+    expect([layout.columns, layout.rows, layout.critical.size]).toEqual([20, 10, 20]);
+  });
+});
+
+describe("evidence", () => {
+  it("is split into citations and words", () => {
+    const proof = "src/a.py:3-7, `python3 -m unittest -q` (exit 0): it works at 12:30";
+    expect(piecesOf(proof)).toEqual([
+      { kind: "lines", path: "src/a.py", first: 3, last: 7, text: "src/a.py:3-7" },
+      { kind: "text", text: ", " },
+      { kind: "command", command: "python3 -m unittest -q", exit: 0, text: "`python3 -m unittest -q` (exit 0)" },
+      { kind: "text", text: ": it works at 12:30" },
+    ]);
+  });
+
+  it("loses no text", () => {
+    for (const proof of ["", "README.md:1: yes", "no citation", "a `b` (exit 1)c:2"])
+      expect(piecesOf(proof).map((piece) => piece.text).join("")).toBe(proof);
+  });
+});
+
+describe("patches", () => {
+  it("count added and removed lines, and not the header", () => {
+    const patch = "diff --git a/x b/x\nindex 1..2\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-old\n+new\n same\n";
+    expect(filesOf(patch)).toMatchObject([{ name: "x", added: 1, removed: 1 }]);
+  });
+});
+
+describe("amounts", () => {
+  it("tell an unknown price from none", () => {
+    expect([money(null), money("0"), money("1.2"), money("0.0012")]).toEqual(["–", "$0", "$1.20", "$0.0012"]);
+  });
+
+  it("have the unit that a person would use", () => {
+    expect([duration(2500), duration(59_000), duration(61_000), duration(3_660_000)]).toEqual([
+      "2.5 s",
+      "59 s",
+      "1 min 01 s",
+      "1 h 01 min",
+    ]);
+  });
+});
