@@ -30,9 +30,11 @@ MAX_SENTENCE = 400
 async def plan_json(request: RunRequest, *, new: bool) -> dict[str, Any]:
     """Return how the run would start, as JSON data; *new*: it would create the repository first."""
     state = request.last_run.state if request.last_run else State()
-    planning = Planning() if new else await read_project(request.root, Git(request.root))
+    # A new folder inside a repository is created by the run.
+    empty = new or not request.root.is_dir()
+    planning = Planning() if empty else await read_project(request.root, Git(request.root))
     types = collect_step_types(request.hooks)
-    snapshot = Snapshot() if new else await _snapshot(request, types, state, planning)
+    snapshot = Snapshot() if empty else await _snapshot(request, types, state, planning)
     now = attrs.evolve(
         state_when_resumed(state, snapshot),
         options=request.options,

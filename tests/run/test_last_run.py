@@ -1,4 +1,4 @@
-"""The journal is read once for each command, and once more only if another process wrote to it."""
+"""How often the whole journal of a run is read: for its state, for what it did so far, and for its summary."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def finished(root: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", ["run", "resume"])
-def test_a_command_reads_the_journal_once(
+def test_a_command_reads_the_journal_three_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full_reads: list[Path], command: str
 ) -> None:
     monkeypatch.setenv("GSD_CONFIG", str(tmp_path / "no-config.toml"))
@@ -50,16 +50,16 @@ def test_a_command_reads_the_journal_once(
     result = call(command, "-C", root, "-p", "gsd_plugins.rehearsal.fake", "--agent", "fake", "--no-input")
 
     assert result.exit_code == 0, result.stderr
-    assert full_reads == [h.journal(root)]
+    assert full_reads == [h.journal(root)] * 3
 
 
-def test_a_run_reads_the_journal_once_if_its_caller_has_not(tmp_path: Path, full_reads: list[Path]) -> None:
+def test_a_run_reads_the_journal_for_its_state_and_for_what_it_did_so_far(tmp_path: Path, full_reads: list[Path]) -> None:
     root = finished(tmp_path / "project")
     full_reads.clear()
 
     end = h.do(h.request(root, h.one_phase()))
 
-    assert (end.outcome, len(full_reads)) == ("done", 1)
+    assert (end.outcome, len(full_reads)) == ("done", 2)
 
 
 def test_what_another_process_wrote_before_the_lock_was_taken_is_read(
@@ -75,4 +75,4 @@ def test_what_another_process_wrote_before_the_lock_was_taken_is_read(
 
     end = h.do(evolve(h.request(root, agent), last_run=early))
 
-    assert (end.outcome, agent.tasks, len(full_reads)) == ("done", [], 1)
+    assert (end.outcome, agent.tasks, len(full_reads)) == ("done", [], 2)
