@@ -210,9 +210,10 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
         from .background import start_session
 
         names = settings.of(RunSettings).session_host
-        return start_session(
-            options.global_options, root, loaded.hooks, names, as_json=options.output != "text"
-        )
+        with bind_settings(settings.values):
+            return start_session(
+                options.global_options, root, loaded.hooks, names, as_json=options.output != "text"
+            )
     with background_output():
         with _warnings_on_stderr():
             end = asyncio.run(run_project(request))
