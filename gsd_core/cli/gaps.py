@@ -20,7 +20,6 @@ from .output import json_flag, print_json, print_line, styled
 if TYPE_CHECKING:
     from gsd_core.model.gap import GapReport
     from gsd_core.planning.model import PhaseView
-    from gsd_core.plugins.calling import Hooks
     from gsd_core.views.planning import PhaseGaps
 
     from .launch import RunOptions
@@ -149,9 +148,8 @@ def _check_names(only: Sequence[str], loaded: Loaded) -> None:
                 hint = "read it, then trust it with `gsd trust`, or pass --trust"
                 raise Untrusted(f"--only {name}: it is a file of the project, and not trusted", hint=hint)
             case "broken":
-                raise ConfigError(
-                    f"--only {name}: cannot be used: {infos[name].reason}", hint="see gsd plugins"
-                )
+                reason = infos[name].reason
+                raise ConfigError(f"--only {name}: cannot be used: {reason}", hint="see gsd plugins")
             case _:
                 close = nearest(name, known) or f"; detectors: {', '.join(sorted(known)) or 'none'}"
                 raise click.UsageError(f"--only {name}: no detector {name!r} is loaded{close}")

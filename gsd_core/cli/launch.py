@@ -47,6 +47,7 @@ from gsd_core.settings import (
     Layer,
     RunSettings,
     Settings,
+    bind_settings,
     environment_layer,
     resolve,
     toml_layer,

@@ -68,7 +68,10 @@ _COMMAND = (sys.executable, "-c", "from gsd_core.testing.check.runner import mai
 
 @attrs.frozen(kw_only=True)
 class Request:
-    """What the process is to check; *file*, *module* or its *attribute* is the plugin, *findings* the file for the results."""
+    """What the process is to check.
+
+    *file*, *module* or its *attribute* is the plugin, *findings* the file for the results.
+    """
 
     name: str
     module: str

@@ -24,8 +24,9 @@ class Target:
     """A plugin that has been found but not imported.
 
     *module* is its dotted name; a single *file* has none. *attribute* is the object in the module that is the
-    plugin, as in the entry point ``module:attribute``; empty if it is the module itself. *folder* has its ``pyproject.toml``, if that is
-    available; *path* must be on ``sys.path`` to import it. *distribution* is the package that it came with.
+    plugin, as in the entry point ``module:attribute``; empty if it is the module itself. *folder* has its
+    ``pyproject.toml``, if that is available; *path* must be on ``sys.path`` to import it. *distribution* is
+    the package that it came with.
     """
 
     name: str

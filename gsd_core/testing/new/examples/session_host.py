@@ -88,4 +88,4 @@ class Processes:
 async def processes() -> SessionHost | None:
     """Run sessions as plain processes."""
     output = settings_of(MyPluginSettings).output or tempfile.gettempdir()
-    return Processes(Path(output).expanduser())
+    return Processes(Path(output))
