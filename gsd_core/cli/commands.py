@@ -86,7 +86,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
     },
     "Set up and check": {
         "trust": CommandEntry("trust", "Trust the plugins, settings and commands that the project brings."),
-        "plugins": CommandEntry("plugins", "List plugins, create a new one, or check one."),
+        "plugins": CommandEntry("plugins", "List plugins, install them, create a new one, or check one."),
         "settings": CommandEntry("settings", "Show the settings and where they come from, or change one."),
         "doctor": CommandEntry(
             "doctor",
