@@ -121,14 +121,16 @@ def _is_busy(seen: str) -> bool:
 def _screen(shell: Shell, server: Sequence[str], shows: Callable[[str], bool]) -> str:
     """Return the screen with its colors once it *shows* what is wanted."""
     deadline = time.monotonic() + PATIENCE
+    seen = ""
     while time.monotonic() < deadline:
         done = subprocess.run(
             [*server, "capture-pane", "-p", "-e"], capture_output=True, text=True, check=True
         )
-        if shows(Text.from_ansi(done.stdout).plain):
+        seen = Text.from_ansi(done.stdout).plain
+        if shows(seen):
             return done.stdout.rstrip().replace(str(shell.folder), HOME)
         time.sleep(0.1)
-    raise TimeoutError(f"the terminal does not show it:\n{done.stdout}")
+    raise TimeoutError(f"the terminal does not show it:\n{seen}")
 
 
 def save(name: str, words: Sequence[str], output: str, *, rows: int = 40, last: int = 0) -> None:

@@ -43,7 +43,9 @@ class Processes:
 
     output: Path
     command: tuple[str, ...] = (sys.executable, "-m", "gsd_core")
-    _started: dict[str, tuple[Session, subprocess.Popen[bytes]]] = attrs.field(factory=dict, init=False)
+    _started: dict[str, tuple[Session, subprocess.Popen[bytes]]] = attrs.field(
+        factory=dict[str, tuple[Session, "subprocess.Popen[bytes]"]], init=False
+    )
 
     def start(self, request: SessionRequest) -> Session:
         """Start the command, with its output in a file."""
