@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .plugin_loading import Loaded
 
 FLAG = "--bg"
+BUILT_IN_HOST = "sessions"
+"""The plugin whose sessions are in the list of ``gsd ps``, and have a terminal to attach to."""
 
 
 def start_session(
@@ -33,7 +35,7 @@ def start_session(
     from .caller import refuse_agents
 
     refuse_agents("start a session")
-    host = find_host(hooks, names)
+    plugin, host = _pick_host(hooks, names)
     session = host.start(
         SessionRequest(arguments=_without_flag(options.arguments), folder=Path.cwd(), project=root)
     )
@@ -42,12 +44,21 @@ def start_session(
         return 0
     state = f"slot {session.slot}" if session.slot else session.reason or "queued"
     print_line(f"started session {session.id} ({state})")
-    print_line(f"watch it with: gsd attach {session.id}; stop it with: gsd stop {session.id}; all: gsd ps")
+    if plugin == BUILT_IN_HOST:
+        print_line(
+            f"watch it with: gsd attach {session.id}; stop it with: gsd stop {session.id}; all: gsd ps"
+        )
+    else:
+        print_line(f"run by the plugin {plugin}; stop it with: gsd stop {session.id}")
     return 0
 
 
 def find_host(hooks: Hooks, names: Sequence[str]) -> SessionHost:
     """Return the host that the setting ``run.session_host`` names; raise ``ConfigError`` if there is none."""
+    return _pick_host(hooks, names)[1]
+
+
+def _pick_host(hooks: Hooks, names: Sequence[str]) -> tuple[str, SessionHost]:
     outcome = asyncio.run(hooks.pick(gsd_session_host, tuple(names), object))
     if outcome is None or outcome.value is None:
         listed = ", ".join(names) or "none listed"
@@ -55,7 +66,7 @@ def find_host(hooks: Hooks, names: Sequence[str]) -> SessionHost:
     if not isinstance(outcome.value, SessionHost):
         what = f"returned {outcome.value!r:.200}, which is not a session host"
         raise PluginError(outcome.plugin, "gsd_session_host", what)
-    return outcome.value
+    return outcome.plugin, outcome.value
 
 
 def stop_session(loaded: Loaded, session: str) -> Session:

@@ -20,7 +20,6 @@ from .output import json_flag, print_json, print_line, styled
 if TYPE_CHECKING:
     from gsd_core.model.gap import GapReport
     from gsd_core.planning.model import PhaseView
-    from gsd_core.plugins.calling import Hooks
     from gsd_core.views.planning import PhaseGaps
 
     from .launch import RunOptions
@@ -42,7 +41,11 @@ if TYPE_CHECKING:
 @click.option(
     "--run-checks", is_flag=True, help="first run the commands of executed plans, as the policies permit"
 )
-@click.option("--trust", is_flag=True, help="trust the project's own plugins, settings and commands")
+@click.option(
+    "--trust",
+    is_flag=True,
+    help="trust the project's own plugins, settings and commands; with --watch, after each change as well",
+)
 @json_flag
 @click.pass_context
 def command(
@@ -62,7 +65,8 @@ def command(
     decide, you are asked at the terminal, and without a terminal the command does not run.
 
     To write a detector, leave --only NAME --watch running: each time you save the detector or a file of the
-    project, it shows what that detector finds now.
+    project, it shows what that detector finds now. A detector in the project's .gsd/plugins changes with each
+    edit, so add --trust.
     """
     from gsd_core.planning.survey import survey
     from gsd_core.settings import COMMAND_LINE, Layer
@@ -89,9 +93,10 @@ def command(
     if not read_only:
         loaded = loaded_plugins(ctx, options.global_options, with_trusted_ones=True)
         admitted = _admit(loaded, options, run_checks=run_checks, trust_now=trust)
-        _check_names(only, admitted.loaded.hooks)
+        _check_names(only, admitted.loaded)
     if watches:
-        _watch(options, admitted, phase, only=only, read_only=read_only, as_json=as_json)
+        flags = {"--read-only": read_only, "--trust": trust, "--json": as_json}
+        _watch(options, admitted, phase, only=only, flags=[name for name, given in flags.items() if given])
     found = asyncio.run(_find_gaps(options, admitted, view, run_checks=run_checks, only=only))
     if not as_json:
         _show(view, found)
@@ -127,16 +132,27 @@ def _admit(loaded: Loaded, options: RunOptions, *, run_checks: bool, trust_now: 
     return _Admitted(admit(loaded, trust), trust)
 
 
-def _check_names(only: Sequence[str], hooks: Hooks) -> None:
+def _check_names(only: Sequence[str], loaded: Loaded) -> None:
     """Raise ``click.UsageError`` if a plugin that ``--only`` names is not a loaded detector."""
+    from gsd_core.errors import ConfigError, Untrusted
     from gsd_core.hookspecs import gsd_find_gaps
     from gsd_core.plugins.validation import nearest
 
-    known = hooks.plugins_of(gsd_find_gaps)
+    known = loaded.hooks.plugins_of(gsd_find_gaps)
+    infos = {info.name: info for info in loaded.infos}
     for name in only:
-        if name not in known:
-            close = nearest(name, known) or f"; detectors: {', '.join(sorted(known)) or 'none'}"
-            raise click.UsageError(f"--only {name}: no detector {name!r} is loaded{close}")
+        if name in known:
+            continue
+        match infos[name].status if name in infos else "":
+            case "untrusted":
+                hint = "read it, then trust it with `gsd trust`, or pass --trust"
+                raise Untrusted(f"--only {name}: it is a file of the project, and not trusted", hint=hint)
+            case "broken":
+                reason = infos[name].reason
+                raise ConfigError(f"--only {name}: cannot be used: {reason}", hint="see gsd plugins")
+            case _:
+                close = nearest(name, known) or f"; detectors: {', '.join(sorted(known)) or 'none'}"
+                raise click.UsageError(f"--only {name}: no detector {name!r} is loaded{close}")
 
 
 def _watch(
@@ -145,8 +161,7 @@ def _watch(
     phase: str,
     *,
     only: Sequence[str],
-    read_only: bool,
-    as_json: bool,
+    flags: Sequence[str],
 ) -> NoReturn:
     """Show the gaps again whenever a file of the project, or of one of the plugins, changes."""
     from .watching import watch
@@ -156,7 +171,7 @@ def _watch(
     arguments += [word for name in chosen.plugins for word in ("-p", name)]
     arguments += [word for folder in chosen.plugin_dirs for word in ("--plugins-dir", str(folder))]
     arguments += ["gaps", *(word for name in only for word in ("--only", name))]
-    arguments += [*(["--read-only"] if read_only else []), *(["--json"] if as_json else []), "--", phase]
+    arguments += [*flags, "--", phase]
     loaded = admitted.loaded if admitted else None
     # Built-in plugins are not edited, and the project's own are among its files.
     names = [info.name for info in loaded.infos if info.source != "default"] if loaded else []

@@ -47,6 +47,7 @@ from gsd_core.settings import (
     Layer,
     RunSettings,
     Settings,
+    bind_settings,
     environment_layer,
     resolve,
     toml_layer,
@@ -210,9 +211,10 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
         from .background import start_session
 
         names = settings.of(RunSettings).session_host
-        return start_session(
-            options.global_options, root, loaded.hooks, names, as_json=options.output != "text"
-        )
+        with bind_settings(settings.values):
+            return start_session(
+                options.global_options, root, loaded.hooks, names, as_json=options.output != "text"
+            )
     with background_output():
         with _warnings_on_stderr():
             end = asyncio.run(run_project(request))

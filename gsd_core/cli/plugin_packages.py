@@ -202,7 +202,7 @@ def outdated(no_index: bool, find_links: tuple[str, ...], as_json: bool) -> None
         table = [(row["name"], row["version"], row.get("latest_version", "")) for row in found]
         print_table(("package", "installed", "latest"), table, {})
     else:
-        print_line("all packages with plugins are up to date")
+        print_line("no newer version of a package with plugins was found")
 
 
 def _package(name: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,7 +22,10 @@ from .output import console, json_flag, print_json, print_line, styled
 from .plugin_packages import install, list_known, outdated, uninstall
 
 if TYPE_CHECKING:
+    from gsd_core.settings import RunSettings
     from gsd_core.testing.check import RuleResult, Target
+
+    from .plugin_loading import Loaded
 
 Failures: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 """The hook and the error of each failure, by plugin."""
@@ -126,6 +130,7 @@ def _load_infos(ctx: click.Context) -> list[PluginInfo]:
     from .project_trust import examine
 
     loaded = loaded_plugins(ctx)
+    loaded = attrs.evolve(loaded, infos=_with_unlisted(loaded, global_options_of(ctx).directory.resolve()))
     if not any(info.status == "untrusted" for info in loaded.infos):
         return list(loaded.infos)
     trusted = examine(loaded, global_options_of(ctx).directory.resolve()).plugin_hashes
@@ -135,6 +140,49 @@ def _load_infos(ctx: click.Context) -> list[PluginInfo]:
         else info
         for info in loaded.infos
     ]
+
+
+SETTINGS_OF_HOOKS = {
+    "gsd_run_agent": "agent",
+    "gsd_execute_step": "execute",
+    "gsd_workspace": "workspace",
+    "gsd_sandbox": "sandboxes",
+    "gsd_session_host": "session_host",
+}
+"""The setting of the section ``run`` that lists which plugins are asked, by hook."""
+
+
+def _with_unlisted(loaded: Loaded, root: Path) -> tuple[PluginInfo, ...]:
+    """Return the plugins, with a note for those whose hook is called only if a setting lists them."""
+    from gsd_core.settings import RunSettings, environment_layer, resolve, toml_layer, user_config
+
+    from .options import classes_of
+    from .project_trust import project_layers
+
+    classes = classes_of(loaded)
+    try:
+        # Whether the project's files are trusted is decided at the start of a run.
+        files = project_layers(attrs.evolve(loaded, admitted=True), root)
+        user = toml_layer(user_config(), str(user_config()))
+        run = resolve(classes, [environment_layer(classes, os.environ), *files, user]).of(RunSettings)
+    except GsdError:
+        return loaded.infos  # the list of plugins does not depend on valid settings
+    return tuple(
+        attrs.evolve(info, notes=(*info.notes, *_unlisted(info, run)))
+        if info.status == "active" and info.source != "default"
+        else info
+        for info in loaded.infos
+    )
+
+
+def _unlisted(info: PluginInfo, run: RunSettings) -> Iterator[str]:
+    for hook, setting in SETTINGS_OF_HOOKS.items():
+        listed: Sequence[str] = getattr(run, setting)
+        # The steps that a plugin adds itself are its own to execute, without being listed.
+        own = hook == "gsd_execute_step" and "gsd_steps" in info.hooks
+        if hook in info.hooks and info.name not in listed and not own:
+            names = ", ".join(listed) or "none"
+            yield f"{hook} is called only if the setting run.{setting} lists the plugin (now: {names})"
 
 
 def _last_failures(options: GlobalOptions) -> Failures:

@@ -259,7 +259,7 @@ def test_a_package_is_installed_found_outdated_upgraded_and_removed(tmp_path: Pa
     old = gsd("outdated", *links, "--json")
     assert '"latest": "2.0"' in old.stdout, old.stderr
     assert gsd("install", "gsd-plugin-mine>=2", *links).returncode == 0
-    assert gsd("outdated", *links).stdout == "all packages with plugins are up to date\n"
+    assert gsd("outdated", *links).stdout == "no newer version of a package with plugins was found\n"
     missing = gsd("install", "gsd-plugin-missing", *links)
     assert (missing.returncode, "exited with code" in missing.stderr) == (2, True)
     removed = gsd("uninstall", "mine")

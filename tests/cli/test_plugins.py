@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import pytest
+
 from gsd_core.plugins.discovery import DEFAULT_PLUGINS
 from tests.cli.bench import Bench, call, said, trust_everything
 
@@ -109,3 +111,40 @@ def test_an_unknown_plugin_is_an_error() -> None:
 
     assert result.exit_code == 2
     assert "unknown plugin 'no-such-plugin'" in result.stderr
+
+
+WORKSPACE = """
+from gsd_core import StepType, implements
+from gsd_core.hookspecs import gsd_execute_step, gsd_steps, gsd_workspace
+
+@implements(gsd_workspace)
+async def here(step):
+    return None
+
+@implements(gsd_steps)
+def steps():
+    return ()
+
+@implements(gsd_execute_step)
+async def execute(step, host):
+    return None
+"""
+
+
+def test_a_plugin_that_no_setting_lists_has_a_note_that_names_the_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here.py").write_text(WORKSPACE)
+    args = ("--plugins-dir", tmp_path)
+
+    # It executes the steps that it adds without being listed.
+    assert _by_name(*args)["here"]["notes"] == [
+        "gsd_workspace is called only if the setting run.workspace lists the plugin (now: inplace)"
+    ]
+    assert "run.workspace lists the plugin" in call("plugins", "--plugins-dir", str(tmp_path)).stdout
+
+    monkeypatch.setenv("GSD_WORKSPACE", "here,inplace")
+    assert _by_name(*args)["here"]["notes"] == []
+
+    monkeypatch.setenv("GSD_IDLE", "not a duration")
+    assert _by_name(*args)["here"]["status"] == "active"

@@ -283,3 +283,35 @@ def test_a_watched_detector_is_asked_again_after_each_change(root: Path, tmp_pat
         assert any("changed: new.txt" in line for line in seen)
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
+
+
+def test_a_detector_that_is_not_loaded_is_named_with_the_reason(root: Path) -> None:
+    plugins = root / ".gsd" / "plugins"
+    plugins.mkdir(parents=True)
+    (plugins / "mine.py").write_text(DETECTOR.format(body="return []"))
+
+    untrusted = call("gaps", "1", "-C", root, "--only", "mine")
+    (plugins / "mine.py").write_text("def (")
+    broken = call("gaps", "1", "-C", root, "--only", "mine", "--trust")
+
+    assert (untrusted.exit_code, broken.exit_code) == (2, 2)
+    assert "not trusted" in untrusted.stderr
+    assert "or pass --trust" in untrusted.stderr
+    assert "SyntaxError" in broken.stderr
+
+
+@pytest.mark.slow
+def test_a_watched_detector_of_a_trusted_project_stays_trusted(root: Path) -> None:
+    plugins = root / ".gsd" / "plugins"
+    plugins.mkdir(parents=True)
+    detector = plugins / "mine.py"
+    detector.write_text(DETECTOR.format(body="return [Gap(truth='First', reason='a')]"))
+    command = [sys.executable, "-m", "gsd_core", "-C", str(root), "gaps", "1", "--only", "mine"]
+    with subprocess.Popen([*command, "--watch", "--trust"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        seen = iter(process.stdout.readline, "")
+        assert any("failed: First" in line for line in seen)
+        detector.write_text(DETECTOR.format(body="return [Gap(truth='Second', reason='b')]"))
+        assert any("failed: Second" in line for line in seen)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +68,14 @@ _COMMAND = (sys.executable, "-c", "from gsd_core.testing.check.runner import mai
 
 @attrs.frozen(kw_only=True)
 class Request:
-    """What the process is to check; *file* or *module* is the plugin, *findings* the file for the results."""
+    """What the process is to check.
+
+    *file*, *module* or its *attribute* is the plugin, *findings* the file for the results.
+    """
 
     name: str
     module: str
+    attribute: str
     file: str
     path: str
     project: str
@@ -92,6 +97,7 @@ def run_plugin(target: Target, commands: list[str], *, run_agent: bool, seconds:
         request = Request(
             name=target.name,
             module=target.module,
+            attribute=target.attribute,
             file=str(target.file or ""),
             path=str(target.path or ""),
             project=str(project),
@@ -175,6 +181,7 @@ def _import_plugin(request: Request, findings: Findings) -> object:
     audit, loaded, start = AuditHook(), set(sys.modules), time.process_time()
     began = time.monotonic()
     sys.addaudithook(audit)
+    plugin: object
     try:
         with captured_stdout() as printed, audit.listen():
             if request.file:
@@ -183,6 +190,8 @@ def _import_plugin(request: Request, findings: Findings) -> object:
                 plugin = import_candidate(candidate, path.read_bytes())
             else:
                 plugin = importlib.import_module(request.module)
+                if request.attribute:
+                    plugin = attrgetter(request.attribute)(plugin)
     except BaseException as error:
         findings.add("imports", [f"{type(error).__name__}: {error}"])
         return None

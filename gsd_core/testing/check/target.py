@@ -23,13 +23,16 @@ Kind: TypeAlias = Literal["built-in", "installed", "module", "file", "folder"]
 class Target:
     """A plugin that has been found but not imported.
 
-    *module* is its dotted name; a single *file* has none. *folder* has its ``pyproject.toml``, if that is
-    available; *path* must be on ``sys.path`` to import it. *distribution* is the package that it came with.
+    *module* is its dotted name; a single *file* has none. *attribute* is the object in the module that is the
+    plugin, as in the entry point ``module:attribute``; empty if it is the module itself. *folder* has its
+    ``pyproject.toml``, if that is available; *path* must be on ``sys.path`` to import it. *distribution* is
+    the package that it came with.
     """
 
     name: str
     kind: Kind
     module: str = ""
+    attribute: str = ""
     file: Path | None = None
     folder: Path | None = None
     path: Path | None = None
@@ -90,7 +93,13 @@ def find_target(text: str) -> Target:
         found = installed[text]
         if isinstance(found, EntryPoint):
             distribution = found.dist.name if found.dist else ""
-            target = Target(name=text, kind="installed", module=found.module, distribution=distribution)
+            target = Target(
+                name=text,
+                kind="installed",
+                module=found.module,
+                attribute=found.attr or "",
+                distribution=distribution,
+            )
         else:
             target = Target(name=text, kind="built-in", module=str(found), distribution="gsd-core")
     elif _is_module(text):
@@ -123,8 +132,9 @@ def _folder_target(folder: Path) -> Target:
     packages = [path.parent.name for base in (root, folder) for path in sorted(base.glob("*/__init__.py"))]
     if not declared and not packages:
         raise UserError(f"no package in {str(folder)!r}", hint="put it into src/ or next to pyproject.toml")
-    name, module = next(iter(declared.items())) if declared else (packages[0], packages[0])
-    return Target(name=name, kind="folder", module=module.partition(":")[0], folder=folder, path=root)
+    name, value = next(iter(declared.items())) if declared else (packages[0], packages[0])
+    module, _, attribute = value.partition(":")
+    return Target(name=name, kind="folder", module=module, attribute=attribute, folder=folder, path=root)
 
 
 def _entry_points(project: Mapping[str, Any]) -> Mapping[str, str]:

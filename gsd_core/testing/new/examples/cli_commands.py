@@ -1,16 +1,17 @@
 """A subcommand: `gsd my-plugin` prints how many plans of each phase are done.
 
+Every subcommand gets `-C` and `--json`; `settings_of(CommandOptions)` has their values.
 Plugins are only asked for commands when the subcommand is not built in.
 No two plugins may contribute the same name.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from pathlib import Path
 
 import click
-from gsd_core import PhaseView, implements
+from gsd_core import CommandOptions, PhaseView, implements, safe_text, settings_of
 from gsd_core.hookspecs import gsd_cli_commands
 from gsd_core.planning.survey import read_planning
 
@@ -22,17 +23,21 @@ def commands() -> Iterable[click.Command]:
 
 
 @click.command("my-plugin")
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
-def tally(folder: Path) -> None:
-    """Print how many plans of each phase are done, for the project in FOLDER."""
-    planning = read_planning(folder)
-    if not planning.phases:
+def tally() -> None:
+    """Print how many plans of each phase are done."""
+    options = settings_of(CommandOptions)
+    phases = read_planning(options.project).phases
+    if options.as_json:
+        rows = [{"phase": phase.number, "done": _done(phase), "plans": len(phase.plans)} for phase in phases]
+        click.echo(json.dumps({"phases": rows}))
+        return
+    for phase in phases:
+        # A name is text of the project: it may contain escape sequences.
+        click.echo(f"{phase.number} {safe_text(phase.name)}: {_done(phase)} of {len(phase.plans)}")
+    if not phases:
         click.echo("no phases")
-    for phase in planning.phases:
-        click.echo(_line(phase))
 
 
-def _line(phase: PhaseView) -> str:
+def _done(phase: PhaseView) -> int:
     # A plan has a summary once it has been executed.
-    done = sum(bool(plan.summary) for plan in phase.plans)
-    return f"{phase.number} {phase.name}: {done} of {len(phase.plans)}"
+    return sum(bool(plan.summary) for plan in phase.plans)

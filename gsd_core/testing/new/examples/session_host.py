@@ -26,9 +26,9 @@ from gsd_core.hookspecs import gsd_session_host, gsd_settings
 
 @attrs.frozen(kw_only=True)
 class MyPluginSettings:
-    """*output*: the folder for what sessions print."""
+    """*output*: the folder for what sessions print; if empty, the one for temporary files."""
 
-    output: str = setting(tempfile.gettempdir())
+    output: str = setting("")
 
 
 @implements(gsd_settings)
@@ -44,7 +44,7 @@ class Processes:
     output: Path
     command: tuple[str, ...] = (sys.executable, "-m", "gsd_core")
     _started: dict[str, tuple[Session, subprocess.Popen[bytes]]] = attrs.field(
-        factory=dict[str, tuple[Session, subprocess.Popen[bytes]]], init=False
+        factory=dict[str, tuple[Session, "subprocess.Popen[bytes]"]], init=False
     )
 
     def start(self, request: SessionRequest) -> Session:
@@ -89,4 +89,5 @@ class Processes:
 @implements(gsd_session_host)
 async def processes() -> SessionHost | None:
     """Run sessions as plain processes."""
-    return Processes(Path(settings_of(MyPluginSettings).output))
+    output = settings_of(MyPluginSettings).output or tempfile.gettempdir()
+    return Processes(Path(output))

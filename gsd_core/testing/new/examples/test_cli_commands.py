@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from click.testing import CliRunner
+from gsd_core import CommandOptions
 from gsd_core.testing.conformance import check_cli_commands
+from gsd_core.testing.pytest_plugin import UseSettings
 
 from . import cli_commands as plugin
 
@@ -25,18 +28,32 @@ ROADMAP = """\
 """
 
 
-def run(folder: Path) -> str:
+def run() -> str:
     """Return the output of the command."""
     [command] = check_cli_commands(plugin)
-    return CliRunner().invoke(command, [str(folder)], catch_exceptions=False).output
+    return CliRunner().invoke(command, catch_exceptions=False).output
 
 
-def test_each_phase_gets_a_line(tmp_path: Path) -> None:
-    (tmp_path / ".planning").mkdir()
-    (tmp_path / ".planning" / "ROADMAP.md").write_text(ROADMAP)
-
-    assert run(tmp_path) == "1 Core: 0 of 0\n"
+def make_roadmap(folder: Path) -> None:
+    (folder / ".planning").mkdir()
+    (folder / ".planning" / "ROADMAP.md").write_text(ROADMAP)
 
 
-def test_a_folder_without_a_roadmap_has_no_phases(tmp_path: Path) -> None:
-    assert run(tmp_path) == "no phases\n"
+def test_each_phase_gets_a_line(tmp_path: Path, gsd_use_settings: UseSettings) -> None:
+    make_roadmap(tmp_path)
+    gsd_use_settings(CommandOptions(project=tmp_path))
+
+    assert run() == "1 Core: 0 of 0\n"
+
+
+def test_programs_get_json(tmp_path: Path, gsd_use_settings: UseSettings) -> None:
+    make_roadmap(tmp_path)
+    gsd_use_settings(CommandOptions(project=tmp_path, as_json=True))
+
+    assert json.loads(run()) == {"phases": [{"phase": "1", "done": 0, "plans": 0}]}
+
+
+def test_a_folder_without_a_roadmap_has_no_phases(tmp_path: Path, gsd_use_settings: UseSettings) -> None:
+    gsd_use_settings(CommandOptions(project=tmp_path))
+
+    assert run() == "no phases\n"

@@ -7,13 +7,18 @@ from pathlib import Path
 
 import pytest
 from gsd_core import SessionRequest, UserError
-from gsd_core.testing.conformance import check_session_host
+from gsd_core.testing.conformance import check_session_host, check_settings
+from gsd_core.testing.pytest_plugin import UseSettings
 
 from . import session_host as plugin
 
 
-def test_the_hook_returns_a_host() -> None:
-    assert check_session_host(plugin) is not None
+def test_the_hook_returns_a_host(tmp_path: Path, gsd_use_settings: UseSettings) -> None:
+    gsd_use_settings(plugin.MyPluginSettings(output=str(tmp_path)))
+
+    assert check_settings(plugin) == (plugin.MyPluginSettings,)
+    assert isinstance(host := check_session_host(plugin), plugin.Processes)
+    assert host.output == tmp_path
 
 
 def test_a_session_is_started_and_stopped(tmp_path: Path) -> None:
