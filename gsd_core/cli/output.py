@@ -10,8 +10,9 @@ import json
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import click
 from rich import box
@@ -25,6 +26,8 @@ from gsd_core.sanitize import redact_data, safe_text
 F = TypeVar("F")
 
 PIPE_WIDTH = 160
+MAX_TEXT_WIDTH = 100
+"""Longer lines of text are tiring to read, however wide the terminal is."""
 ASCII_SIGNS = str.maketrans({"✓": "+", "✗": "x", "·": "."})
 
 
@@ -45,6 +48,19 @@ def print_json(data: Mapping[str, Any]) -> None:
 def print_line(line: str | Text = "") -> None:
     """Print one line, sanitized and redacted."""
     console().print(styled(line), soft_wrap=True)
+
+
+def wrapped(line: str, indent: str, stream: IO[str] | None) -> list[str]:
+    """Return *line* in the width of the terminal that *stream* is; where it is none, as one line.
+
+    For text, whose words a terminal would cut anywhere; not for command lines, which are copied.
+    """
+    if stream is None or not stream.isatty():
+        return [line]
+    width = max(min(shutil.get_terminal_size().columns, MAX_TEXT_WIDTH), 20)
+    return textwrap.wrap(
+        line, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    ) or [""]
 
 
 def warn(lines: Iterable[str]) -> None:
