@@ -66,7 +66,8 @@ def wrapped(line: str, indent: str, stream: IO[str] | None) -> list[str]:
 def warn(lines: Iterable[str]) -> None:
     """Print warnings on stderr, sanitized and redacted, so that stdout stays what was asked for."""
     for line in lines:
-        click.echo(f"warning: {safe_text(line, multiline=False)}", err=True)
+        for part in wrapped(f"warning: {safe_text(line, multiline=False)}", "  ", sys.stderr):
+            click.echo(part, err=True)
 
 
 def show_all(lines: Sequence[str]) -> bool:
