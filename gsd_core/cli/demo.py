@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+import sys
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from gsd_core.errors import ConfigError, ProjectError
 from .commands import base_command
 from .global_options import global_options, global_options_of
 from .help import Command
-from .output import print_line
+from .output import print_line, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,14 +57,31 @@ def command(ctx: click.Context, folder: Path | None, yes: bool) -> None:
     root = _new_project(given, rehearsal.example_idea())
     options.directory, options.directory_given = root, True
     print_line(f"This is a demo in {root}. It takes a minute or two.")
-    for line in account:
-        print_line(line)
-    print_line("You can stop it at any time with Ctrl-C, and continue with the command that is printed then.")
+    _print_text(account)
+    _print_text(
+        ["You can stop it at any time with Ctrl-C, and continue with the command that is printed then."]
+    )
     print_line()
     code = _rehearse(ctx, root, yes=yes)
-    for line in _after(root, options, account, code):
+    if code:
+        print_line()
+        print_line(f"The demo has not finished. It is in {root}; remove it with:")
+        print_line(f"  rm -rf {shlex.quote(str(root))}")
+        ctx.exit(code)
+    print_line()
+    print_line("That was a demo.")
+    _print_text(account)
+    for line in _after(root, options):
         print_line(line)
     ctx.exit(code)
+
+
+def _print_text(lines: Sequence[str]) -> None:
+    """Print text, with its words kept whole."""
+    for line in lines:
+        indent = " " * 12 if line.startswith(" ") else ""
+        for part in wrapped(line, indent, sys.stdout):
+            print_line(part)
 
 
 def _new_project(given: Path | None, idea: str) -> Path:
@@ -105,15 +123,10 @@ def _rehearse(ctx: click.Context, root: Path, *, yes: bool) -> int:
     return 0
 
 
-def _after(root: Path, options: GlobalOptions, account: Sequence[str], code: int) -> Sequence[str]:
+def _after(root: Path, options: GlobalOptions) -> Sequence[str]:
     """Return what to try after the demo."""
     folder, gsd = shlex.quote(str(root)), base_command(options)
-    if code:
-        return ["", f"The demo has not finished. It is in {root}; remove it with: rm -rf {folder}"]
     return [
-        "",
-        "That was a demo.",
-        *account,
         "",
         "Try what was built:",
         f"  cd {folder}",
@@ -124,7 +137,8 @@ def _after(root: Path, options: GlobalOptions, account: Sequence[str], code: int
         "See how it was built:",
         f"  git -C {folder} log --oneline",
         f"  {gsd} requirements",
-        "Run an idea of your own, in a new folder; this needs an account (see: gsd doctor):",
+        "Run an idea of your own in a new folder (needs an account; see: gsd doctor):",
         "  gsd run IDEA.md -C NEW-FOLDER --max-budget-usd 20",
-        f"Remove the demo: rm -rf {folder}",
+        "Remove the demo:",
+        f"  rm -rf {folder}",
     ]

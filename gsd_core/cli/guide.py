@@ -24,6 +24,7 @@ from gsd_core.sanitize import one_line, register_secrets, safe_text
 from .caller import refuse_agents
 from .commands import base_command
 from .global_options import GlobalOptions, global_options_of
+from .output import wrapped
 
 if TYPE_CHECKING:
     from gsd_core.settings import Settings
@@ -66,7 +67,9 @@ def lead_on(ctx: click.Context) -> None:
     options = global_options_of(ctx)
     said, choices = _situation(ctx, options)
     for line in said:
-        click.echo(safe_text(line))
+        indent = " " * (len(line) - len(line.lstrip()))
+        for part in wrapped(safe_text(line, multiline=False), indent, sys.stdout):
+            click.echo(part)
     if (choice := _choose(choices)) is None:
         return _leave(ctx)
     arguments = _asked_for(ctx, choice, options) if choice.asks else choice.arguments
@@ -107,6 +110,7 @@ def _situation(ctx: click.Context, options: GlobalOptions) -> tuple[list[str], l
         text = f"A run is active in {here} (pid {project.holder.pid} on {project.holder.host})."
         return [text], [
             Choice(text="Show its phases, current step and open questions", arguments=("status",)),
+            Choice(text="Watch it; q leaves, and the run continues", arguments=("watch",)),
             Choice(text="List its open questions", arguments=("questions",)),
             Choice(text="Ask it to stop", arguments=("stop",)),
         ]
@@ -132,7 +136,7 @@ def _without_project(ctx: click.Context, root: Path) -> tuple[list[str], list[Ch
     demo = Choice(text="Try gsd without an account: a demo in a new folder", arguments=("demo",))
     said = [f"There is no project in {one_line(str(root), MAX_LINE)!r} yet."]
     if problem := _why_no_agent(ctx, root):
-        said += [f"A run needs an agent that works: {problem}", "The demo works without one."]
+        said += [*problem, "The demo works without one."]
         return said, [demo, Choice(text="Check everything that a run needs", arguments=("doctor",))]
     ideas = _ideas(root)
     if ideas:
@@ -155,8 +159,8 @@ def _ideas(root: Path) -> list[str]:
     return [name for name in names if one_line(name, MAX_LINE) == name][:MAX_IDEAS]
 
 
-def _why_no_agent(ctx: click.Context, root: Path) -> str:
-    """Return why the agent of the settings cannot work, and what to do about it; empty if it can."""
+def _why_no_agent(ctx: click.Context, root: Path) -> list[str]:
+    """Return why the agent of the settings cannot work, and what to do about it; nothing if it can."""
     from .launch import check_agents, check_plugins
 
     loaded, settings = _settings(ctx, root)
@@ -166,8 +170,8 @@ def _why_no_agent(ctx: click.Context, root: Path) -> str:
     try:
         check_agents(loaded.hooks, settings, root)
     except Credentials as error:
-        return f"{error}\n  {error.hint}" if error.hint else str(error)
-    return ""
+        return [f"A run cannot start yet: {error}", *([f"  {error.hint}"] if error.hint else [])]
+    return []
 
 
 def _settings(ctx: click.Context, root: Path) -> tuple[Loaded, Settings]:

@@ -62,7 +62,7 @@ from .commands import base_command, with_global_options
 from .dry_run import plan_json, show_plan
 from .global_options import GlobalOptions
 from .options import classes_of, origin_of, parse_phases, value_of
-from .output import counted, print_json, warn
+from .output import counted, print_json, warn, wrapped
 from .plugin_loading import Loaded, check_loaded, findings_of, tolerated_sections, unused_sections
 from .project import (
     ProjectState,
@@ -185,14 +185,14 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
         check_agents(loaded.hooks, settings, root)
         check_notifiers(loaded.hooks, settings, root)
     request = _build_request(options, loaded, settings, idea, previous, trust)
+    # Before the user is asked to agree to something that would not happen anyway.
+    refused = why_not_here(root, options.idea, settings)
+    if refused and not options.dry_run:
+        raise ProjectError(refused, hint=HINT)
     if new:
         _confirm_repository(options, loaded, settings)
     if milestone:
         _confirm_milestone(options, loaded, settings, milestone)
-
-    refused = why_not_here(root, options.idea, settings)
-    if refused and not options.dry_run:
-        raise ProjectError(refused, hint=HINT)
 
     if options.dry_run:
         warn([f"a rehearsal would not start here: {refused}"] if refused else [])
@@ -589,10 +589,12 @@ def _show_end(end: RunEnd, options: RunOptions, settings: Settings, answers: Map
         cost = f", ${end.dollars}" if end.dollars else ""
         reason = one_line(with_notes(one_line(end.reason, MAX_REASON), end.notes), 2 * MAX_REASON)
         reason = with_global_options(reason, options.global_options)
-        click.echo(
-            f"{end.outcome}: {reason} ({counted(end.commits, 'commit')}{cost}, run {end.run})", err=True
-        )
+        last = f"{end.outcome}: {reason} ({counted(end.commits, 'commit')}{cost}, run {end.run})"
+        for line in wrapped(last, "  ", sys.stderr):
+            click.echo(line, err=True)
         hint = NEXT_STEPS.get(end.outcome)
+        if finished and end.exit == ExitCode.QUESTION and not options.asked:
+            hint = None  # the commands that answer and resume have just been listed
         if end.outcome == "blocked" and end.exit != ExitCode.QUESTION:
             hint = "fix this, or choose other phases, then run `gsd resume`"
         if hint and options.asked:

@@ -22,7 +22,7 @@ from gsd_core.sanitize import one_line
 
 from .global_options import global_options, global_options_of
 from .help import Command
-from .output import ASCII_SIGNS, OutputConsole, can_show, console, json_flag, styled
+from .output import ASCII_SIGNS, OutputConsole, can_show, console, json_flag, print_line, styled
 from .pager import paged
 
 if TYPE_CHECKING:
@@ -129,8 +129,14 @@ def command(
         if as_json:
             _print_json(journal, wanted)
             return
+        is_empty = False  # also if the reader closes the pager early
         with paged(wanted=not (no_pager or follow)) as stream:
-            _print_text(journal, wanted, _Printer(stream_console(stream)))
+            is_empty = _print_text(journal, wanted, _Printer(stream_console(stream)))
+        if is_empty and not follow:
+            is_filtered = wanted != _Filter() or count == 0
+            print_line(
+                "nothing in the log matches" if is_filtered else "no run yet in this project, so no log"
+            )
 
 
 def stream_console(stream: IO[str]) -> Console:
@@ -187,7 +193,8 @@ def _print_json(journal: _Journal, wanted: _Filter) -> None:
     journal.read(choose, show, after=wanted.after)
 
 
-def _print_text(journal: _Journal, wanted: _Filter, printer: _Printer) -> None:
+def _print_text(journal: _Journal, wanted: _Filter, printer: _Printer) -> bool:
+    """Print the entries that are *wanted*; return whether there was none."""
     from gsd_core.journal.codec import structure
     from gsd_core.model.usage import Usage
     from gsd_core.views.story import Narrator
@@ -202,6 +209,7 @@ def _print_text(journal: _Journal, wanted: _Filter, printer: _Printer) -> None:
         return entry if entry and wanted.accepts(record, entry.kind) else None
 
     journal.read(choose, printer.show, facts_only=not detailed)
+    return printer.is_unused
 
 
 @attrs.frozen(kw_only=True)
@@ -256,6 +264,11 @@ class _Printer:
     _day: date | None = attrs.field(default=None, init=False)
     _run: str = attrs.field(default="", init=False)
     _step: str = attrs.field(default="", init=False)
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether nothing was printed."""
+        return self._day is None
 
     def show(self, entry: Entry) -> None:
         """Print *entry*."""

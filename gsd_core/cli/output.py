@@ -10,8 +10,9 @@ import json
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import click
 from rich import box
@@ -25,6 +26,8 @@ from gsd_core.sanitize import redact_data, safe_text
 F = TypeVar("F")
 
 PIPE_WIDTH = 160
+MAX_TEXT_WIDTH = 100
+"""Longer lines of text are tiring to read, however wide the terminal is."""
 ASCII_SIGNS = str.maketrans({"✓": "+", "✗": "x", "·": "."})
 
 
@@ -47,10 +50,24 @@ def print_line(line: str | Text = "") -> None:
     console().print(styled(line), soft_wrap=True)
 
 
+def wrapped(line: str, indent: str, stream: IO[str] | None) -> list[str]:
+    """Return *line* in the width of the terminal that *stream* is; where it is none, as one line.
+
+    For text, whose words a terminal would cut anywhere; not for command lines, which are copied.
+    """
+    if stream is None or not stream.isatty():
+        return [line]
+    width = max(min(shutil.get_terminal_size().columns, MAX_TEXT_WIDTH), 20)
+    return textwrap.wrap(
+        line, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    ) or [""]
+
+
 def warn(lines: Iterable[str]) -> None:
     """Print warnings on stderr, sanitized and redacted, so that stdout stays what was asked for."""
     for line in lines:
-        click.echo(f"warning: {safe_text(line, multiline=False)}", err=True)
+        for part in wrapped(f"warning: {safe_text(line, multiline=False)}", "  ", sys.stderr):
+            click.echo(part, err=True)
 
 
 def show_all(lines: Sequence[str]) -> bool:

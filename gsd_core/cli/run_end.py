@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -18,6 +16,7 @@ from gsd_core.errors import GsdError
 from gsd_core.sanitize import one_line, safe_text
 
 from .commands import base_command, with_global_options
+from .output import wrapped
 
 if TYPE_CHECKING:
     from gsd_core.model.question import Asked
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from .global_options import GlobalOptions
     from .project import ProjectState
 
-MAX_WIDTH = 100
 MAX_TEXT = 300
 MAX_LISTED = 5
 
@@ -216,10 +214,4 @@ def _line(label: str, value: str) -> Iterator[str]:
 
 def _wrapped(line: str, indent: str) -> Iterator[str]:
     """Yield *line* in the width of the terminal; where stderr is none, as one line."""
-    if not sys.stderr.isatty():
-        yield line
-        return
-    width = max(min(shutil.get_terminal_size().columns, MAX_WIDTH), 20)
-    yield from textwrap.wrap(
-        line, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
-    )
+    yield from wrapped(line, indent, sys.stderr)

@@ -44,6 +44,7 @@ def show(ctx: click.Context, prefix: str, origin: bool, as_json: bool) -> None:
     from .plugin_loading import loaded_plugins
     from .project import project_root
     from .project_settings import settings_that_count
+    from .settings_file import unknown_setting
 
     root = project_root(global_options_of(ctx))
     loaded, settings, ignored = settings_that_count(loaded_plugins(ctx), root)
@@ -53,6 +54,8 @@ def show(ctx: click.Context, prefix: str, origin: bool, as_json: bool) -> None:
         for name, value in _values(section, settings.of(kind))
         if name.startswith(prefix)
     ]
+    if not rows:
+        raise unknown_setting(classes_of(loaded), prefix)
     if as_json:
         listed = [{"name": name, "value": value, "origin": source} for name, value, source in rows]
         print_json({"schema_version": SCHEMA_VERSION, "settings": listed, "not_trusted": list(ignored)})

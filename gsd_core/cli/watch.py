@@ -108,6 +108,9 @@ async def _watch(root: Path, options: GlobalOptions, hooks: Hooks, settings: Set
         asyncio.get_running_loop().add_signal_handler(number, leave, number)
     follower = _Follower(root, command=base_command(options))
     first, past = follower.begin()
+    if not first and not sys.stdout.isatty():
+        # The live view says so itself.
+        click.echo("waiting for a run; Ctrl-C leaves", err=True)
     info = RunInfo(
         id=follower.state.run,
         project=root,

@@ -103,6 +103,8 @@ def _read(path: Path, stdin: BinaryIO) -> bytes:
             return file.read(LIMIT_BYTES + 1)
     except FileNotFoundError as error:
         hint = "give a text file, or - for stdin"
+        if " " in str(path) and not path.suffix:
+            hint = "the idea itself goes into a text file, or to stdin: echo 'YOUR IDEA' | gsd run -"
         raise IdeaError(f"no idea document at {str(path)!r}", hint=hint) from error
     except IsADirectoryError as error:
         message = f"{str(path)!r} is a folder, not an idea document"

@@ -117,3 +117,16 @@ def test_nobody_else_is_asked_anything(tmp_path: Path) -> None:
     assert "error:" in run.stderr
     assert code == 2
     assert "Press Enter" not in shown
+
+
+def test_what_cannot_start_is_said_in_whole_words_on_a_narrow_terminal(tmp_path: Path) -> None:
+    narrow = {**environment(tmp_path, NO_LOGIN), "COLUMNS": "80"}
+    with on_a_terminal("gsd_core", "run", "-C", str(tmp_path / "new"), **narrow) as screen:
+        shown = answer(screen, CHOOSE, "q")
+        screen.ended()
+
+    assert "A run cannot start yet: agent 'claude' cannot work: Claude Code is not logged in" in " ".join(
+        shown.split()
+    )
+    # A path is not broken; everything else fits.
+    assert all(len(line) <= 80 or len(line.split()) == 1 for line in shown.splitlines())

@@ -203,3 +203,12 @@ def test_a_pager_that_is_closed_early_is_not_an_error(bench: Bench) -> None:
     code, _ = at_a_terminal(bench, columns=80, GSD_PAGER="true")
 
     assert code == 0
+
+
+def test_an_empty_log_says_why(bench: Bench) -> None:
+    before = log(bench)
+    worked(bench)
+
+    assert before == "no run yet in this project, so no log\n"
+    assert log(bench, "--phase", "77") == "nothing in the log matches\n"
+    assert log(bench, "--phase", "77", "--json") == ""

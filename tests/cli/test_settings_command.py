@@ -195,3 +195,12 @@ def test_the_versions_are_listed() -> None:
     assert set(data) == {"schema_version", "gsd", "python", "platform", "git", "libraries"}
     assert data["gsd"] == __version__
     assert data["git"][0].isdigit()
+
+
+def test_a_prefix_without_settings_is_an_error_that_suggests_one(bench: Bench) -> None:
+    result = call("settings", "show", "run.modle", "-C", bench.root)
+
+    assert result.exit_code == 2
+    assert "no setting 'run.modle'" in result.stderr
+    assert "run.model" in result.stderr.splitlines()[1]
+    assert call("settings", "show", "run.mod", "-C", bench.root).stdout.startswith("run.model = ")

@@ -76,7 +76,7 @@ def test_a_folder_with_other_files_does_not_become_a_repository_without_consent(
     (tmp_path / "thesis.tex").write_text("years of work")
     before = _files(tmp_path)
 
-    result = call("run", idea, "-C", tmp_path, "--agent", "rehearsal")
+    result = call("run", idea, "-C", tmp_path, "--agent", "rehearsal", "--here")
 
     assert result.exit_code == 2
     assert "is not a git repository and contains 1 other file: thesis.tex" in result.stderr
@@ -89,7 +89,7 @@ def test_a_human_at_a_terminal_is_asked_before_a_folder_becomes_a_repository(
     tmp_path: Path, idea: Path
 ) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
-    command = ("gsd_core", "run", str(idea), "-C", str(tmp_path), "--agent", "rehearsal")
+    command = ("gsd_core", "run", str(idea), "-C", str(tmp_path), "--agent", "rehearsal", "--here")
     with on_a_terminal(*command, NO_COLOR="1") as screen:
         shown = screen.until("[y/N]: ")
         screen.type("n\n")
@@ -99,6 +99,29 @@ def test_a_human_at_a_terminal_is_asked_before_a_folder_becomes_a_repository(
     assert "1 other file: thesis.tex" in shown.replace("\r\n", "")
     assert code == 2
     assert not (tmp_path / ".git").exists()
+
+
+def test_nobody_is_asked_to_agree_to_a_rehearsal_that_may_not_run_here(tmp_path: Path, idea: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    before = _files(tmp_path)
+    command = ("gsd_core", "run", str(idea), "-C", str(tmp_path), "--agent", "rehearsal")
+
+    with on_a_terminal(*command, NO_COLOR="1", COLUMNS="200") as screen:
+        code = screen.ended()
+
+    assert code == 2
+    assert "has files that no rehearsal made: thesis.tex" in screen.seen
+    assert "[y/N]" not in screen.seen
+    assert _files(tmp_path) == before
+
+
+def test_an_idea_in_words_is_answered_with_a_way_to_give_it(tmp_path: Path) -> None:
+    words = call("run", "build a todo app", "-C", tmp_path / "new")
+    name = call("run", "my idea.md", "-C", tmp_path / "new")
+
+    assert (words.exit_code, name.exit_code) == (2, 2)
+    assert "hint: the idea itself goes into a text file, or to stdin" in words.stderr
+    assert "hint: give a text file, or - for stdin" in name.stderr
 
 
 def test_a_file_of_the_project_cannot_consent_for_the_user(tmp_path: Path, idea: Path) -> None:

@@ -27,7 +27,10 @@ from gsd_core.plugins.discovery import Choice
 from gsd_core.plugins.loading import build_manager, load
 from gsd_core.testing import FakeAgentHost
 from gsd_plugins.rehearsal import FakeAgent, Scenario
+from gsd_plugins.rehearsal.api import Text
+from gsd_plugins.rehearsal.replies import Replies
 from tests.claude.harness import ObservedHost
+from tests.rehearsal.player import Player
 from tests.rehearsal.task_host import IDEAS, TaskHost, plan_ids
 
 SCENARIO = Scenario(IDEAS[0], phases=3, overloaded=False)
@@ -62,6 +65,16 @@ def test_every_role_has_an_answer(tmp_path: Path) -> None:
     assert plans == SCENARIO.plans("1")
     assert [truth["text"] for plan in gaps["plans"] for truth in plan["truths"]] == ["a"]
     assert [v["id"] for v in verdicts["verdicts"]] == ["01-01:T1", "01-02:T1"]
+
+
+def test_a_prompt_of_the_user_is_answered_by_both_agents_without_a_script(tmp_path: Path) -> None:
+    step = {"step": "exec/say-hi-53eae705", "role": "command", "prompt": "say hi"}
+    player = Player(Replies(SCENARIO), tmp_path, step["step"], step["role"], step["prompt"])
+
+    [said] = [block for block in player.play() if isinstance(block, Text)]
+
+    assert "no model has read the prompt" in said.text
+    assert play(FakeAgent(SCENARIO), task(tmp_path, **step)).text == said.text
 
 
 @pytest.mark.slow

@@ -59,6 +59,7 @@ from .plans import ScriptedTask
 from .product import FileEdit
 from .scenario import (
     LAST_RESORT,
+    NO_MODEL,
     Scenario,
     committed_before,
     deferred_in,
@@ -157,6 +158,8 @@ class _TaskRun:
         if self.task.role == "executor":
             self.number = self._next_after(0, len(self._tasks(step.detail)))
         await self._turn(Activity(kind="start"))
+        if self.task.role == "command" and step.kind == "exec":
+            return AgentResult(text=NO_MODEL, model="fake", usage=self.usage)
         value = await self._value(step)
         conversation = self.task.conversation.id if self.task.conversation else ""
         return AgentResult(value=value, conversation=conversation, model="fake", usage=self.usage)

@@ -46,6 +46,7 @@ from .plans import ScriptedTask
 from .product import FileEdit
 from .scenario import (
     LAST_RESORT,
+    NO_MODEL,
     Scenario,
     committed_before,
     deferred_in,
@@ -185,6 +186,8 @@ class Replies:
                 return _answer(transcript, self.scenario.review())
             case "codebase-mapper":
                 return _answer(transcript, self.scenario.codebase(transcript.prompts))
+            case "command" if step.kind == "exec":
+                return iter((Text(NO_MODEL),))
             case role:
                 raise ValueError(f"the scenario has no answer for the role {role!r}")
 

@@ -35,6 +35,8 @@ from .product import FileEdit, Product
 _ASKED_ID = re.compile(
     r"^- (\d[\w.]*(?:(?:-\d+)?:T|:C)\d+|[A-Z][A-Z0-9_]*(?:-[A-Z0-9_]+)*-\d+[a-z]?): ", re.MULTILINE
 )
+NO_MODEL = "This is a rehearsal: no model has read the prompt, so nothing was done."
+"""The answer to a prompt of the user's own, for which there is no script."""
 LAST_RESORT = "git rev-parse HEAD"
 """What a verifier runs and cites in a project that this scenario did not build."""
 _REQUIREMENT = re.compile(r"\b(?!UTF-|SHA-|ISO-|RFC-)[A-Z]+-\d+\b")
