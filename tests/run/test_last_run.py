@@ -1,4 +1,4 @@
-"""How often the whole journal of a run is read: for its state, for what it did so far, and for its summary."""
+"""How often the whole journal is read: for the state, for what was done so far, and for the summary."""
 
 from __future__ import annotations
 
