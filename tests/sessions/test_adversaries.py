@@ -405,10 +405,9 @@ def screen_of(arguments: list[str], *, columns: int) -> str:
     pid, terminal = pty.fork()
     if pid == 0:
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        os.environ["TERM"] = "xterm"
-        for name in ("COLUMNS", "LINES"):
-            os.environ.pop(name, None)
-        os.execv(sys.executable, [sys.executable, "-m", "gsd_core", *arguments])
+        # Readline sets COLUMNS behind the back of os.environ.
+        environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns)}
+        os.execve(sys.executable, [sys.executable, "-m", "gsd_core", *arguments], environment)
     found = b""
     try:
         while data := os.read(terminal, 4096):
