@@ -74,9 +74,9 @@ async def _follow(journals: list[Journal], questions: int) -> list[float]:
                 number = await harness.wait(number, 5)
                 for change in harness.changes(number - 1)[0]:
                     if change.event and change.event.name == "question.asked":
-                        for one in change.event.data["inquiry"]["questions"]:
-                            if began := asked.pop(str(one["id"]), None):
-                                delays.append((time.monotonic() - began) * 1000)
+                        names = [str(one["id"]) for one in change.event.data["inquiry"]["questions"]]
+                        now = time.monotonic()
+                        delays += [(now - asked.pop(one)) * 1000 for one in names if one in asked]
     return delays
 
 

@@ -138,9 +138,7 @@ def test_a_restarted_machine_is_recognized_and_no_process_is_touched(plugins: Pa
     psutil.wait_procs([psutil.Process(runner)] if psutil.pid_exists(runner) else [], timeout=30)
 
 
-def test_a_clock_that_is_set_does_not_lose_a_session(
-    plugins: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clock_that_is_set_does_not_lose_a_session(plugins: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session = probe(plugins, "wait")
     until(session, printed(session, b"ready"))
     # What psutil says about the start of a process follows the clock.
@@ -324,9 +322,7 @@ def test_many_sessions_share_few_slots_and_all_end(plugins: Path) -> None:
     assert began == sorted(began, key=str)
 
 
-def test_old_sessions_and_output_of_nobody_are_removed_at_the_next_start(
-    plugins: Path, state: Path
-) -> None:
+def test_old_sessions_and_output_of_nobody_are_removed_at_the_next_start(plugins: Path, state: Path) -> None:
     old = probe(plugins, "exit", 0)
     until(old, ended)
     orphan = state / "sessions" / "s77"

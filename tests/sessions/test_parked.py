@@ -70,9 +70,8 @@ def another(*arguments: str) -> str:
 
 
 def test_the_json_of_sessions_is_as_the_schemas_say(tmp_path: Path) -> None:
-    session = host.start_session(
-        SessionRequest(arguments=("version",), folder=tmp_path, project=tmp_path), slots=3, keep_bytes=1_000_000
-    ).id
+    request = SessionRequest(arguments=("version",), folder=tmp_path, project=tmp_path)
+    session = host.start_session(request, slots=3, keep_bytes=1_000_000).id
     until(session, ended)
 
     def printed(*arguments: str) -> Any:

@@ -85,7 +85,7 @@ def _replay_start(session: str) -> int:
 
 
 def _connect(session: str, control: host.Control, cursor: int) -> tuple[Literal["left", "ended"], int]:
-    """Pass bytes in both directions until the user leaves or the session's command ends; return the cursor."""
+    """Pass bytes in both directions until the user leaves or the command ends; return the cursor."""
     keys = sys.stdin.fileno()
     before = termios.tcgetattr(keys)
     resized = True

@@ -117,9 +117,8 @@ def rm(sessions: tuple[str, ...], ended: bool) -> None:
     if not sessions and not ended:
         raise click.UsageError("name a session, or use --ended")
     as_json = settings_of(CommandOptions).as_json
-    removed: list[str] = []
-    for name in dict.fromkeys(host.find_session(one).id for one in sessions):
-        removed.append(_remove(name, as_json=as_json))
+    names = dict.fromkeys(host.find_session(one).id for one in sessions)
+    removed = [_remove(name, as_json=as_json) for name in names]
     for session in host.list_sessions() if ended else ():
         if session.has_ended:
             try:

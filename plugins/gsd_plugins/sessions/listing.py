@@ -52,7 +52,8 @@ def _print_table(rows: Sequence[tuple[str, ...]], width: int) -> None:
 
 def _print_block(cells: tuple[str, ...], details: Sequence[str], width: int) -> None:
     name, state, _, since, _, project, command = cells
-    click.echo(f"{name} {_styled(state, state)} {_short(f'{since} {project}', width - len(name + state) - 2)}")
+    rest = _short(f"{since} {project}", width - len(name + state) - 2)
+    click.echo(f"{name} {_styled(state, state)} {rest}")
     click.echo(f"  {_short(command, width - 2)}")
     for line in details:
         click.echo(f"  {line}")
