@@ -92,19 +92,22 @@ def test_stop_by_name_for_a_running_and_a_queued_session(plugins: Path) -> None:
 
 def test_a_runner_killed_at_any_point_leaves_no_process_and_a_reason(plugins: Path) -> None:
     sessions = [probe(plugins, "wait", project=f"p{number}") for number in range(6)]
-    pids: list[int] = []
+    pids: dict[int, str] = {}
     for number, session in enumerate(sessions):
         time.sleep(0.08 * number)
         runner = psutil.Process(runner_of(session))
-        pids += [runner.pid, *(child.pid for child in runner.children(recursive=True))]
+        family = (runner.pid, *(child.pid for child in runner.children(recursive=True)))
+        pids |= {pid: start for pid in family if (start := process_start(pid))}
         runner.kill()
 
     lost = [until(session, ended) for session in sessions]
 
     assert {one.state for one in lost} == {"failed"}
     assert {one.reason for one in lost} == {"its process was killed; continue with: gsd resume --bg"}
-    left = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
-    assert not psutil.wait_procs([one for one in left if one.status() != psutil.STATUS_ZOMBIE], timeout=20)[1]
+    latest = time.monotonic() + 60
+    while left := [pid for pid, start in pids.items() if process_start(pid) == start]:
+        assert time.monotonic() < latest, left
+        time.sleep(0.05)
 
 
 def test_a_process_that_survived_its_runner_can_be_stopped(plugins: Path) -> None:
@@ -285,6 +288,17 @@ def test_a_long_paste_reaches_a_command_that_reads_slowly(plugins: Path) -> None
         until(session, ended)
 
     assert b"read 50000 bytes" in host.output_of(session, -2000).data
+
+
+def test_input_and_size_reach_the_terminal_of_a_session(plugins: Path) -> None:
+    session = probe(plugins, "size")
+    until(session, printed(session, b"ready"))
+    with host.Control(session) as control:
+        control.resize(91, 17)
+        until(session, printed(session, b"columns=91, lines=17"))
+        control.send(b"\x03")
+
+    assert until(session, ended).exit == 130
 
 
 def test_a_session_survives_the_terminal_that_started_it(plugins: Path, tmp_path: Path) -> None:
