@@ -92,7 +92,7 @@ from .planning.model import (
     Truth,
     Verdict,
 )
-from .processes import boot_id, start_time
+from .processes import boot_id, process_start, signal_process, start_time
 from .programs import find_program
 from .protected_paths import PROTECTED_NAMES, fold_name, is_secret_name, protected_part
 from .sanitize import redact, redact_data, safe_text
@@ -239,6 +239,7 @@ __all__ = [
     "padded",
     "parse_typed_answer",
     "phase_order",
+    "process_start",
     "protected_part",
     "read_below",
     "read_start",
@@ -248,6 +249,7 @@ __all__ = [
     "safe_text",
     "setting",
     "settings_of",
+    "signal_process",
     "slug",
     "start_time",
     "state_folder",

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -205,6 +206,48 @@ def start_time(pid: int) -> str | None:
         return None
 
 
+def process_start(pid: int) -> str:
+    """Return a text that tells the process *pid* from a later one with its id; empty if it does not run.
+
+    It means something until the machine is restarted (see :func:`boot_id`), and it stays the same when the
+    clock is set: :func:`start_time`, which is for people, is then another one.
+    """
+    if sys.platform != "linux":
+        return start_time(pid) or ""
+    try:
+        # proc(5): the name of the program in parentheses may contain anything; then state is the first
+        # field, and the start in clock ticks since the boot is the twentieth.
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in (b"Z", b"X") else fields[19].decode()
+
+
+def signal_process(pid: int, start: str, number: signal.Signals) -> bool:
+    """Send a signal to the process that :func:`process_start` was *start* of; return whether it was sent."""
+    if not pid or not start:
+        return False
+    try:
+        # A descriptor of a process keeps its id from becoming that of another one between check and signal.
+        held = os.pidfd_open(pid) if sys.platform == "linux" else -1
+    except OSError:
+        return False
+    try:
+        if process_start(pid) != start:
+            return False
+        if sys.platform == "linux":
+            signal.pidfd_send_signal(held, number)
+        else:
+            os.kill(pid, number)
+    except OSError:
+        return False
+    finally:
+        if held >= 0:
+            os.close(held)
+    return True
+
+
+@cache
 def boot_id() -> str:
     """Return an id of this boot of the machine; a process id means nothing after the next one."""
     if sys.platform == "linux":

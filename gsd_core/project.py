@@ -29,6 +29,7 @@ from gsd_core.model.question import Answer, Question, parse_typed_answer
 from gsd_core.processes import why_not_a_person as why_not_a_person
 from gsd_core.run.publishing import events_of
 from gsd_core.sanitize import redact_data
+from gsd_core.views.log import parse_since as parse_since
 from gsd_core.views.status import History, Holder, find_question, fold_history, status_json, status_of
 
 JOURNAL = "journal.db"

@@ -31,7 +31,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
             "pause",
             "Pause the active run, if any, after its step, and write a handoff: where the work is, and TEXT.",
         ),
-        "stop": CommandEntry("stop", "Ask the active run to stop."),
+        "stop": CommandEntry("stop", "Ask the active run to stop, or SESSION, wherever its project is."),
     },
     "Do one step alone": {
         "discuss": CommandEntry("discuss", "Ask what is open about PHASE, and record the decisions."),
@@ -116,7 +116,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
 
 LOAD_PLUGINS = (
     *("run", "resume", "discuss", "plan", "execute", "verify", "debug", "quick", "map", "exec"),
-    *("status", "next", "progress", "questions", "pause", "watch", "cost"),
+    *("status", "next", "progress", "questions", "pause", "stop", "watch", "cost"),
     *("gaps", "doctor", "settings", "bug-report", "trust", "plugins", "milestone"),
 )
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""

@@ -1,4 +1,4 @@
-"""``gsd stop``: asks the active run to stop, from any terminal."""
+"""``gsd stop``: asks the active run, or a session, to stop, from any terminal."""
 
 from __future__ import annotations
 
@@ -6,29 +6,56 @@ import getpass
 
 import click
 
+from gsd_core.sanitize import safe_text
 from gsd_core.views.status import SCHEMA_VERSION
 
 from .commands import with_global_options
-from .global_options import global_options, global_options_of
+from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command
 from .output import json_flag, print_json, print_line
 
 
 @click.command("stop", cls=Command)
+@click.argument("session", required=False, default="")
 @global_options
 @json_flag
 @click.pass_context
-def command(ctx: click.Context, as_json: bool) -> None:
-    """Ask the active run to stop.
+def command(ctx: click.Context, session: str, as_json: bool) -> None:
+    """Ask the active run to stop, or SESSION, wherever its project is.
 
-    It finishes what it is writing and then ends; continue it later with 'gsd resume'.
+    It finishes what it is writing and then ends; continue it later with 'gsd resume'. A session that waits in
+    the queue does not start. See 'gsd ps' for the sessions.
     """
+    if session:
+        _stop_session(ctx, session, as_json=as_json)
+    else:
+        _stop_run(global_options_of(ctx), as_json=as_json)
+
+
+def _stop_session(ctx: click.Context, name: str, *, as_json: bool) -> None:
+    from .background import stop_session
+    from .caller import refuse_agents
+    from .plugin_loading import loaded_plugins
+
+    refuse_agents("stop a session")
+    session = stop_session(loaded_plugins(ctx), name)
+    if as_json:
+        print_json({"schema_version": SCHEMA_VERSION, "session": session.as_json()})
+        return
+    project = safe_text(session.project.name, multiline=False)
+    print_line(
+        f"session {session.id} of {project} has not started and will not"
+        if session.state == "idle"
+        else f"asked session {session.id} of {project} to stop; watch it with: gsd logs -f {session.id}"
+    )
+
+
+def _stop_run(options: GlobalOptions, *, as_json: bool) -> None:
     from gsd_core.journal.inbox import put
 
     from .caller import refuse_agents
     from .project import holder_of, journal_path, project_root
 
-    options = global_options_of(ctx)
     root = project_root(options)
     holder = holder_of(root)
     refuse_agents("stop a run", run_pid=holder.pid if holder else None)

@@ -15,6 +15,7 @@ import attrs
 from gsd_core.machine.state import RunOutcome
 from gsd_core.model.event import EVENT_NAMES
 from gsd_core.model.gap import GapStatus
+from gsd_core.model.session import SessionState
 from gsd_core.planning.health import HealthStatus
 from gsd_core.planning.survey import DiskStatus
 
@@ -214,6 +215,24 @@ TODO = obj(id=TEXT, title=TEXT, area=TEXT, severity=null(TEXT), created=null(TEX
 HANDED_OVER = obj(asked={"const": True}, pid=NUMBER)
 """The active run does it after its current step."""
 PHASE_EDIT = obj(phase=TEXT, name=TEXT, folder=null(TEXT), commit=null(TEXT))
+SESSION = obj(
+    id=TEXT,
+    slot=null(NUMBER),
+    project=TEXT,
+    command=TEXTS,
+    state=values(SessionState),
+    checkpoint=null(TEXT),
+    reason=TEXT,
+    run=null(TEXT),
+    exit=null(NUMBER),
+    pid=null(NUMBER),
+    created_at=TIME,
+    started_at=null(TIME),
+    ended_at=null(TIME),
+    updated_at=TIME,
+)
+STARTED = obj(session=SESSION)
+"""What ``--bg`` prints."""
 END = obj(
     run=TEXT,
     outcome=values(RunOutcome),
@@ -244,7 +263,7 @@ def either(*schemas: Schema) -> Schema:
 
 
 SCHEMAS: Mapping[str, Schema] = {
-    "run": either(END, ERROR, DRY_RUN),
+    "run": either(END, ERROR, DRY_RUN, STARTED),
     "event": EVENT,
     "pause": obj(
         stopped=null(NUMBER),
@@ -254,7 +273,8 @@ SCHEMAS: Mapping[str, Schema] = {
         files=TEXTS,
         commit=null(TEXT),
     ),
-    "stop": obj(asked=FLAG, pid=null(NUMBER)),
+    "stop": either(obj(asked=FLAG, pid=null(NUMBER)), obj(session=SESSION)),
+    "ps": obj(sessions=arr(SESSION)),
     "questions": obj(run=null(TEXT), questions=arr(QUESTION)),
     "answer": obj(question=TEXT, words=TEXT, taken_by=null(NUMBER), replaced=FLAG),
     "status": STATUS,

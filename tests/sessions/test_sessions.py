@@ -149,23 +149,6 @@ def test_a_process_that_only_has_the_same_id_is_left_alone(tmp_path: Path) -> No
     psutil.wait_procs([psutil.Process(row.runner)] if psutil.pid_exists(row.runner) else [], timeout=30)
 
 
-def test_input_and_size_reach_the_terminal_of_a_session(tmp_path: Path) -> None:
-    folder = tmp_path / "p"
-    folder.mkdir()
-    subprocess.run(["git", "init", "-q", str(folder)], check=True)
-    (folder / "notes.txt").write_text("mine\n")
-    session = begin(folder, "log", "--follow")
-    until(session.id, lambda one: one.pid)
-    with host.Control(session.id) as control:
-        control.resize(91, 17)
-        control.send(b"\x03")
-
-    ended = until(session.id, lambda one: one.has_ended)
-
-    assert ended.exit == 130
-    assert b"^C" in host.output_of(session.id).data
-
-
 @pytest.mark.slow
 def test_a_run_in_the_background_waits_for_its_answer_and_takes_it(tmp_path: Path) -> None:
     idea = Path(__file__).parents[2] / "examples" / "greeter.md"

@@ -26,10 +26,20 @@ MEGABYTE = 1_000_000
 
 @attrs.frozen(kw_only=True)
 class SessionsSettings:
-    """*slots*: how many sessions run at once. *keep_megabytes*: how much output is kept of each."""
+    """*slots*: how many sessions run at once, at least 1; more wait. *plan_ahead*: how many phases may be
+    planned and not verified before a session plans another one. *keep_megabytes*: how much output is kept of
+    each session. *keep_days*: for how long a session that has ended is kept; 0 keeps it until ``gsd rm``.
+    """
 
     slots: int = setting(3)
+    plan_ahead: int = setting(1)
     keep_megabytes: int = setting(64)
+    keep_days: int = setting(30)
+
+    def __attrs_post_init__(self) -> None:
+        for name, least in (("slots", 1), ("plan_ahead", 0), ("keep_megabytes", 1), ("keep_days", 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}")
 
 
 @implements(gsd_settings)
@@ -52,12 +62,20 @@ class LocalHost:
 
     slots: int
     keep_bytes: int
+    plan_ahead: int = 1
+    keep_days: int = 0
 
     def start(self, request: SessionRequest) -> Session:
         """Start a session, or queue it if no slot is free."""
         from .host import start_session
 
-        return start_session(request, slots=self.slots, keep_bytes=self.keep_bytes)
+        return start_session(
+            request,
+            slots=self.slots,
+            keep_bytes=self.keep_bytes,
+            plan_ahead=self.plan_ahead,
+            keep_days=self.keep_days,
+        )
 
     def stop(self, session: str) -> Session:
         """Ask a session to stop."""
@@ -76,7 +94,7 @@ class LocalHost:
 async def local_host() -> SessionHost | None:
     """Run sessions on this machine."""
     chosen = settings_of(SessionsSettings)
-    return LocalHost(slots=chosen.slots, keep_bytes=chosen.keep_megabytes * MEGABYTE)
+    return LocalHost(**_options(chosen))
 
 
 @implements(gsd_on_event)
@@ -94,4 +112,13 @@ def harness() -> Harness:
     from .harness import Harness
 
     chosen = settings_of(SessionsSettings)
-    return Harness(slots=chosen.slots, keep_bytes=chosen.keep_megabytes * MEGABYTE)
+    return Harness(**_options(chosen))
+
+
+def _options(chosen: SessionsSettings) -> dict[str, int]:
+    return {
+        "slots": chosen.slots,
+        "keep_bytes": chosen.keep_megabytes * MEGABYTE,
+        "plan_ahead": chosen.plan_ahead,
+        "keep_days": chosen.keep_days,
+    }

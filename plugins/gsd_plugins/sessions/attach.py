@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import signal
 import sys
 import termios
+import time
 import tty
-from contextlib import suppress
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
 
 import click
 
-from gsd_core import UserError
+from gsd_core import Session, UserError, safe_text
 
 from . import host
 
 DETACH = b"\x1d"
 """Ctrl-], as in telnet: no program of ours uses it."""
 POLL_SECONDS = 0.05
+STATE_SECONDS = 0.3
 REPLAY_BYTES = 20_000
+READ_BYTES = 1 << 16
+"""How much is written before keys are looked at again: a flood must not keep the user from leaving."""
+RESTORE = b"\x1b[0m\x1b[?25h\x1b[?1049l\x1b[?2004l\x1b[?1000l\x1b[?1006l"
+"""Undoes what a program may have done to the terminal: colors, cursor, screen, pasting and mouse."""
 
 
 def attach_terminal(session: str) -> int:
@@ -28,56 +35,107 @@ def attach_terminal(session: str) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UserError("gsd attach needs a terminal", hint=f"use: gsd logs --follow {session}")
     found = host.find_session(session)
-    click.echo(f"session {found.id} of {found.project.name}; Ctrl-] leaves it running", err=True)
-    if found.has_ended or found.state == "idle":
+    project = safe_text(found.project.name, multiline=False)
+    click.echo(f"session {found.id} of {project}; Ctrl-] leaves it running", err=True)
+    if found.has_ended:
         raise UserError(
             f"session {found.id} is not running ({found.state})", hint=f"what it printed: gsd logs {found.id}"
         )
-    with host.Control(session) as control:
-        left = _connect(found.id, control)
-    end = host.find_session(session)
-    if left or not end.has_ended:
-        click.echo(f"\r\nleft session {found.id}; it keeps running: gsd attach {found.id}", err=True)
-        return 0
-    code = "" if end.exit is None else f", exit code {end.exit}"
-    click.echo(f"\r\nsession {found.id} {end.state}{code}", err=True)
-    return end.exit or 0
+    cursor = _replay_start(found.id)
+    while True:
+        found = _wait_for_terminal(found)
+        if found.has_ended:
+            break
+        try:
+            control = host.Control(found.id)
+        except UserError:
+            time.sleep(POLL_SECONDS)  # it ends at this moment
+            continue
+        with control:
+            end, cursor = _connect(found.id, control, cursor)
+        if end == "left":
+            click.echo(f"\nleft session {found.id}; it keeps running: gsd attach {found.id}", err=True)
+            return 0
+        found = host.find_session(found.id)
+    code = "" if found.exit is None else f", exit code {found.exit}"
+    reason = f": {safe_text(found.reason, multiline=False)}" if found.reason else ""
+    click.echo(f"\nsession {found.id} {found.state}{code}{reason}", err=True)
+    # A session whose process was lost has no exit code, and has not succeeded.
+    return found.exit if found.exit is not None else int(found.state != "completed")
 
 
-def _connect(session: str, control: host.Control) -> bool:
-    """Pass bytes in both directions; return true if the user left."""
+def _wait_for_terminal(session: Session) -> Session:
+    """Return *session* as soon as it has a terminal, or has ended; Ctrl-C leaves."""
+    said = ""
+    while not session.has_ended and not session.pid:
+        if session.reason != said:
+            said = session.reason
+            why = safe_text(said or session.state, multiline=False)
+            click.echo(f"session {session.id} has no terminal now: {why}", err=True)
+        time.sleep(STATE_SECONDS)
+        session = host.find_session(session.id)
+    return session
+
+
+def _replay_start(session: str) -> int:
+    """Return the cursor of a line's beginning near the end, so that no sequence of bytes is cut in two."""
+    end = host.output_of(session, -1).end
+    chunk = host.output_of(session, max(0, end - REPLAY_BYTES), REPLAY_BYTES)
+    return chunk.start if chunk.start == 0 else chunk.start + chunk.data.find(b"\n") + 1
+
+
+def _connect(session: str, control: host.Control, cursor: int) -> tuple[Literal["left", "ended"], int]:
+    """Pass bytes in both directions until the user leaves or the command ends; return the cursor."""
     keys = sys.stdin.fileno()
     before = termios.tcgetattr(keys)
     resized = True
+    checked = 0.0
+    ended = False
 
     def note_resize(*_: object) -> None:
         nonlocal resized
         resized = True
 
     handler = signal.signal(signal.SIGWINCH, note_resize)
-    cursor = max(0, host.output_of(session, -1).end - REPLAY_BYTES)
     tty.setraw(keys)
     try:
         while True:
-            if resized:
+            if time.monotonic() - checked > STATE_SECONDS:
+                now = host.find_session(session)
+                ended, checked = now.has_ended or not now.pid, time.monotonic()
+            if resized and not ended:
                 resized = False
-                size = shutil.get_terminal_size()
-                control.resize(size.columns, size.lines)
-            ended = host.find_session(session).has_ended
-            chunk = host.output_of(session, cursor)
+                # Not shutil's function: an exported COLUMNS says how wide the terminal was once.
+                size = os.get_terminal_size(sys.stdout.fileno())
+                ended = not _passed(partial(control.resize, size.columns, size.lines))
+            chunk = host.output_of(session, cursor, READ_BYTES)
             if chunk.data:
-                os.write(sys.stdout.fileno(), chunk.data)
+                _write(chunk.data)
                 cursor = chunk.end
-                continue
-            if ended:
-                return False
-            readable, _, _ = select.select([keys], [], [], POLL_SECONDS)
-            if readable:
-                typed = os.read(keys, 1024)
-                if DETACH in typed or not typed:
-                    return True
-                with suppress(OSError):
-                    control.send(typed)
+            elif ended:
+                return "ended", cursor
+            readable, _, _ = select.select([keys], [], [], 0 if chunk.data else POLL_SECONDS)
+            if readable and not ended:
+                typed, leave, _ = (read := os.read(keys, 1024)).partition(DETACH)
+                if typed:
+                    _passed(partial(control.send, typed))
+                if leave or not read:
+                    return "left", cursor
     finally:
+        _write(RESTORE)
         termios.tcsetattr(keys, termios.TCSADRAIN, before)
         signal.signal(signal.SIGWINCH, handler)
+
+
+def _passed(order: Callable[[], None]) -> bool:
+    """Give an order; return false if the session's terminal is gone, which its state will say."""
+    try:
+        order()
+    except UserError:
+        return False
+    return True
+
+
+def _write(data: bytes) -> None:
+    while data:
+        data = data[os.write(sys.stdout.fileno(), data) :]

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import codecs
 import json
-import shlex
 import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 import click
 
-from gsd_core import Session, safe_text
+from gsd_core import UserError, safe_text, settings_of
+from gsd_core.hookspecs import CommandOptions
 
 from . import host
-from .output import Chunk
+from .output import Chunk, cursor_at
+from .registry import output_folder
 
 POLL_SECONDS = 0.1
 SCHEMA_VERSION = 1
+MAX_LINE = 1 << 16
+"""How many characters without a line end are printed as a line."""
 
 
 @click.command("ps")
 @click.option("--all", "-a", "everything", is_flag=True, help="also sessions that have ended")
-@click.option("--json", "as_json", is_flag=True, help="print JSON")
+@click.option("--json", "as_json", is_flag=True, help="print JSON, with all sessions")
 def ps(everything: bool, as_json: bool) -> None:
     """List the sessions: runs in the background, of all projects."""
     found = host.list_sessions(everything=everything or as_json)
@@ -31,68 +34,70 @@ def ps(everything: bool, as_json: bool) -> None:
         data = {"schema_version": SCHEMA_VERSION, "sessions": [one.as_json() for one in found]}
         click.echo(json.dumps(data, indent=2))
         return
-    if not found:
-        click.echo(
-            "no sessions; start one with: gsd run IDEA --bg" if everything else "no sessions are active"
-        )
-        return
-    now = datetime.now(UTC)
-    rows: list[tuple[str, ...]] = [("session", "state", "slot", "since", "project", "command")]
-    rows += [_row(one, now) for one in found]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
-    for row in rows:
-        start = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
-        click.echo(f"{start}  {row[-1]}".rstrip())
-    for one in found:
-        if one.checkpoint:
-            where = shlex.quote(str(one.project))
-            click.echo(f"{one.id} waits for an answer: gsd -C {where} questions")
-        elif one.reason:
-            click.echo(f"{one.id}: {safe_text(one.reason, multiline=False)}")
+    from .listing import print_sessions
 
-
-def _row(one: Session, now: datetime) -> tuple[str, ...]:
-    began = one.ended or one.started or one.created
-    command = safe_text(shlex.join(one.command), multiline=False)
-    project = safe_text(one.project.name, multiline=False)
-    return (one.id, one.state, str(one.slot or "-"), _age(now - began), project, command)
-
-
-def _age(age: Any) -> str:
-    seconds = int(age.total_seconds())
-    if seconds < 60:
-        return f"{seconds}s"
-    if seconds < 3600:
-        return f"{seconds // 60}m"
-    return f"{seconds // 3600}h{seconds % 3600 // 60:02d}m"
+    if found:
+        print_sessions(found)
+    else:
+        nothing = "no sessions" if everything else "no sessions are active (ended ones: gsd ps --all)"
+        click.echo(f"{nothing}; start one with: gsd run IDEA --bg")
 
 
 @click.command("logs")
 @click.argument("session")
 @click.option("--follow", "-f", is_flag=True, help="keep printing until the session ends")
 @click.option("--cursor", type=int, default=0, metavar="N", help="from byte N on; negative: the last N bytes")
-def logs(session: str, follow: bool, cursor: int) -> None:
+@click.option("--since", default="", metavar="TIME", help="from TIME on, or from a duration like 10m ago")
+@click.option("--plain", is_flag=True, help="print text only, without colors and other escape sequences")
+def logs(session: str, follow: bool, cursor: int, since: str, plain: bool) -> None:
     """Print what SESSION printed, byte for byte."""
+    if since:
+        from gsd_core.project import parse_since
+
+        if cursor:
+            raise click.UsageError("--since and --cursor cannot be combined")
+        folder = output_folder(host.find_session(session).id)
+        cursor = cursor_at(folder, parse_since(since, datetime.now(UTC)))
+    chunks = _chunks(session, cursor, follow=follow)
+    if plain:
+        for text in _plain(chunks):
+            click.echo(text, nl=False)
+        return
     stream = sys.stdout.buffer
-    for chunk in _chunks(session, cursor, follow=follow):
-        if chunk.dropped:
-            click.echo(f"(the first {chunk.start} bytes are not kept any more)", err=True)
+    for chunk in chunks:
         stream.write(chunk.data)
         stream.flush()
 
 
 def _chunks(session: str, cursor: int, *, follow: bool) -> Iterator[Chunk]:
+    session = host.find_session(session).id
     while True:
         # First the state: what was printed before the end is read after it.
-        ended = host.find_session(session).has_ended
+        ended = not follow or host.find_session(session).has_ended
         chunk = host.output_of(session, cursor)
+        if chunk.dropped:
+            click.echo(f"(older output is not kept; this begins at byte {chunk.start})", err=True)
         if chunk.data:
             yield chunk
             cursor = chunk.end
-        elif not follow or ended:
+        elif ended:
             return
         else:
             time.sleep(POLL_SECONDS)
+
+
+def _plain(chunks: Iterator[Chunk]) -> Iterator[str]:
+    """Yield the text in *chunks* by lines, without what controls a terminal."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    rest = ""
+    for chunk in chunks:
+        *lines, rest = (rest + decoder.decode(chunk.data)).split("\n")
+        yield "".join(f"{safe_text(line.rstrip(chr(13)))}\n" for line in lines)
+        if len(rest) > MAX_LINE:
+            yield safe_text(rest)
+            rest = ""
+    if rest := rest + decoder.decode(b"", final=True):
+        yield f"{safe_text(rest.rstrip(chr(13)))}\n"
 
 
 @click.command("attach")
@@ -109,9 +114,25 @@ def attach(session: str) -> None:
 @click.option("--ended", is_flag=True, help="all sessions that have ended")
 def rm(sessions: tuple[str, ...], ended: bool) -> None:
     """Forget sessions that have ended, and what they printed; their projects are not touched."""
-    names = [*sessions, *(one.id for one in host.list_sessions() if ended and one.has_ended)]
-    if not names and not ended:
+    if not sessions and not ended:
         raise click.UsageError("name a session, or use --ended")
-    for name in dict.fromkeys(names):
-        host.remove_session(name)
-        click.echo(f"removed {name}")
+    as_json = settings_of(CommandOptions).as_json
+    names = dict.fromkeys(host.find_session(one).id for one in sessions)
+    removed = [_remove(name, as_json=as_json) for name in names]
+    for session in host.list_sessions() if ended else ():
+        if session.has_ended:
+            try:
+                removed.append(_remove(session.id, as_json=as_json))
+            except UserError:
+                continue  # another process was quicker
+    if as_json:
+        click.echo(json.dumps({"schema_version": SCHEMA_VERSION, "removed": removed}))
+    elif not removed:
+        click.echo("no session has ended")
+
+
+def _remove(session: str, *, as_json: bool) -> str:
+    host.remove_session(session)
+    if not as_json:
+        click.echo(f"removed {session}")
+    return session

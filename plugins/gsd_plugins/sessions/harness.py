@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -26,10 +27,13 @@ from gsd_core.project import Project
 
 from . import host
 from .output import Chunk, end_of
-from .registry import ENDED, output_folder
+from .queue import settle_lost
+from .registry import ENDED, Registry, output_folder
 
 POLL_SECONDS = 0.08
 """How often the journals are read. A question has to be on every screen within 250 ms."""
+SETTLE_SECONDS = 1.0
+"""How often it is checked whether the sessions' processes still run."""
 KEPT_CHANGES = 50_000
 """How many changes are kept for those who come back; older ones are in the journals."""
 
@@ -66,6 +70,8 @@ class Harness:
 
     slots: int = 3
     keep_bytes: int = 64_000_000
+    plan_ahead: int = 1
+    keep_days: int = 0
     poll_seconds: float = POLL_SECONDS
     _watched: dict[str, _Watched] = attrs.field(factory=dict[str, _Watched], init=False)
     _projects: dict[Path, Project] = attrs.field(factory=dict[Path, Project], init=False)
@@ -74,6 +80,10 @@ class Harness:
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+    _registry: Registry | None = attrs.field(default=None, init=False)
+    _sessions: dict[str, Session] = attrs.field(factory=dict[str, Session], init=False)
+    _version: int = attrs.field(default=-1, init=False)
+    _settled: float = attrs.field(default=0.0, init=False)
 
     async def __aenter__(self) -> Harness:
         await self.refresh()
@@ -85,8 +95,12 @@ class Harness:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
-        for project in self._projects.values():
-            project.close()
+        async with self._lock:
+            for project in self._projects.values():
+                project.close()
+            if self._registry:
+                self._registry.close()
+                self._registry = None
 
     # Reading
 
@@ -142,7 +156,12 @@ class Harness:
         """Start a session: *arguments* are those after ``gsd``, *folder* (the project) what they refer to."""
         request = SessionRequest(arguments=tuple(arguments), folder=folder or project, project=project)
         found = await asyncio.to_thread(
-            host.start_session, request, slots=self.slots, keep_bytes=self.keep_bytes
+            host.start_session,
+            request,
+            slots=self.slots,
+            keep_bytes=self.keep_bytes,
+            plan_ahead=self.plan_ahead,
+            keep_days=self.keep_days,
         )
         await self.refresh()
         return found
@@ -208,12 +227,8 @@ class Harness:
 
     def _poll(self) -> list[Change]:
         """Return what has changed since the last poll, in the order in which it is published."""
-        number = self._number
-        found: list[Change] = []
-        sessions = {session.id: session for session in host.list_sessions()}
-        for gone in [key for key in self._watched if key not in sessions]:
-            del self._watched[gone]
-        for key, session in sessions.items():
+        found: list[tuple[Session, Event | None, int]] = []
+        for key, session in self._read_sessions().items():
             watched = self._watched.get(key)
             if watched is None:
                 project = self._projects.setdefault(session.project.resolve(), Project(session.project))
@@ -226,16 +241,36 @@ class Harness:
             output = end_of(output_folder(key))
             if is_new or output != watched.output:
                 watched.session, watched.output = session, output
-                number += 1
-                found.append(Change(number=number, session=session, output=output))
+                found.append((session, None, output))
         owners = {watched.project.root: watched for watched in self._watched.values()}
-        for root, project in self._projects.items():
-            for event in project.poll():
-                if (owner := owners.get(root)) is None:
-                    continue
-                number += 1
-                found.append(Change(number=number, session=owner.session, event=event, output=owner.output))
-        return found
+        for root in [root for root in self._projects if root not in owners]:
+            self._projects.pop(root).close()
+        for root, owner in owners.items():
+            # A journal that is damaged or being moved away must not keep the others from being read.
+            with suppress(GsdError, OSError):
+                found += [(owner.session, event, owner.output) for event in self._projects[root].poll()]
+        return [
+            Change(number=number, session=session, event=event, output=output)
+            for number, (session, event, output) in enumerate(found, self._number + 1)
+        ]
+
+    def _read_sessions(self) -> dict[str, Session]:
+        """Return all sessions by id, and forget those that were removed."""
+        if self._registry is None or not self._registry.is_current():
+            if self._registry:
+                self._registry.close()
+            self._registry, self._version, self._settled = None, -1, 0.0
+            self._registry = Registry()
+        is_due = time.monotonic() - self._settled > SETTLE_SECONDS
+        if is_due:
+            settle_lost(self._registry)
+            self._settled = time.monotonic()
+        if is_due or self._version != self._registry.version():
+            self._version = self._registry.version()
+            self._sessions = {row.session.id: row.session for row in self._registry.all()}
+            for gone in [key for key in self._watched if key not in self._sessions]:
+                del self._watched[gone]
+        return self._sessions
 
     def _find(self, session: str) -> _Watched:
         name = session.strip()

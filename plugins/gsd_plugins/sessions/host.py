@@ -11,52 +11,76 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from gsd_core import Session, SessionRequest, UserError
+from gsd_core import Session, SessionRequest, UserError, signal_process, state_folder
 
 from .output import Chunk, read_output
 from .queue import settle_lost
-from .registry import ENDED, Registry, Row, is_process, output_folder
+from .registry import ENDED, Registry, RegistryError, Row, is_process, output_folder
 
 START_SECONDS = 15.0
 POLL_SECONDS = 0.02
+RUNNER_LOG = "runner.log"
 
 
-def start_session(request: SessionRequest, *, slots: int, keep_bytes: int) -> Session:
-    """Add a session and start its runner; return it as soon as the runner has taken over.
+def start_session(
+    request: SessionRequest, *, slots: int, keep_bytes: int, plan_ahead: int = 1, keep_days: int = 0
+) -> Session:
+    """Add a session and start its runner; return it as soon as it is known whether it starts or waits.
 
-    The runner inherits this process's environment: credentials are never written to disk.
+    The runner inherits this process's environment: credentials are never written to disk. Sessions that
+    ended more than *keep_days* ago are removed; 0 keeps them.
     """
     with Registry() as registry:
-        session = registry.add(project=request.project, folder=request.folder, command=request.arguments)
-        folder = output_folder(session.id)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "gsd_plugins.sessions.runner", session.id]
-        command += ["--slots", str(slots), "--keep", str(keep_bytes)]
-        with (folder / "runner.log").open("wb") as log:
-            try:
-                # The runner continues in a child of this process, which is nobody's child then.
-                subprocess.run(
-                    command,
-                    check=True,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    cwd="/",
-                    start_new_session=True,
-                )
-            except (OSError, subprocess.CalledProcessError) as error:
-                said = (folder / "runner.log").read_text("utf-8", "replace").strip().splitlines()
-                reason = f"cannot start its runner: {said[-1] if said else error}"
+        if keep_days:
+            remove_old(registry, timedelta(days=keep_days))
+        project = request.project.resolve()
+        session = registry.add(project=project, folder=request.folder.absolute(), command=request.arguments)
+        try:
+            _start_runner(session.id, slots=slots, keep_bytes=keep_bytes, plan_ahead=plan_ahead)
+        except (OSError, subprocess.CalledProcessError) as error:
+            said = _last_words(session.id) or getattr(error, "strerror", None) or str(error)
+            reason = f"cannot start its process: {said}"
+            with suppress(RegistryError):
                 registry.end(session.id, "failed", exit_code=None, reason=reason)
-                raise UserError(f"session {session.id}: {reason}") from error
+            raise UserError(f"session {session.id}: {reason}") from error
         latest = time.monotonic() + START_SECONDS
         while _is_undecided(registry.get(session.id)) and time.monotonic() < latest:
             time.sleep(POLL_SECONDS)
         return registry.get(session.id).session
+
+
+def _start_runner(session: str, **options: int) -> None:
+    folder = output_folder(session)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "gsd_plugins.sessions.runner", session]
+    command += ["--slots", str(options["slots"]), "--keep", str(options["keep_bytes"])]
+    command += ["--plan-ahead", str(options["plan_ahead"])]
+    with (folder / RUNNER_LOG).open("wb") as log:
+        # The runner continues in a child of this process, which is nobody's child then.
+        subprocess.run(
+            command,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            # A relative path would be another folder there.
+            env={**os.environ, "GSD_STATE_DIR": str(state_folder().absolute())},
+            start_new_session=True,
+        )
+
+
+def _last_words(session: str) -> str:
+    with suppress(OSError):
+        said = (output_folder(session) / RUNNER_LOG).read_text("utf-8", "replace").strip().splitlines()
+        return said[-1] if said else ""
+    return ""
 
 
 def _is_undecided(row: Row) -> bool:
@@ -79,17 +103,21 @@ def find_session(session: str) -> Session:
 
 
 def stop_session(session: str) -> Session:
-    """Ask a session to stop; it first finishes what it is writing."""
+    """Ask a session to stop; it first finishes what it is writing. One in the queue does not start."""
     with Registry() as registry:
         settle_lost(registry)
-        row = registry.get(session)
-        if row.session.state in ENDED:
-            raise UserError(f"session {row.session.id} has already ended ({row.session.state})")
-        registry.update(row.session.id, stop=1)
-        # By its runner, which knows its child; never by a stored process id alone.
-        if row.session.state != "idle" and is_process(row.runner, row.runner_started, row.boot):
-            with suppress(ProcessLookupError):
-                os.kill(row.runner, signal.SIGTERM)
+        with registry.transaction():
+            row = registry.get(session)
+            if row.session.has_ended:
+                raise UserError(f"session {row.session.id} has already ended ({row.session.state})")
+            registry.update(row.session.id, stop=1)
+        # By its runner, which knows its child. A process that survived its runner is signaled itself; in
+        # both cases only if it is the one that was recorded, and not a later one with its id.
+        target = (row.runner, row.runner_started)
+        if not is_process(*target, row.boot):
+            target = (row.session.pid, row.pid_started)
+        if is_process(*target, row.boot):
+            signal_process(*target, signal.SIGTERM)
         return registry.get(session).session
 
 
@@ -97,14 +125,37 @@ def remove_session(session: str) -> None:
     """Forget an ended session and what it printed; its project is not touched."""
     with Registry() as registry:
         settle_lost(registry)
-        row = registry.get(session)
-        if row.session.state not in ENDED:
-            raise UserError(
-                f"session {row.session.id} has not ended ({row.session.state})",
-                hint=f"stop it first: gsd stop {row.session.id}",
-            )
-        registry.remove(session)
+        with registry.transaction():
+            row = registry.get(session)
+            if not row.session.has_ended:
+                raise UserError(
+                    f"session {row.session.id} has not ended ({row.session.state})",
+                    hint=f"stop it first: gsd stop {row.session.id}",
+                )
+            registry.remove(session)
     shutil.rmtree(output_folder(row.session.id), ignore_errors=True)
+
+
+def remove_old(registry: Registry, age: timedelta) -> None:
+    """Remove the sessions that ended longer than *age* ago, and output that belongs to none."""
+    settle_lost(registry)
+    with registry.transaction():
+        rows = registry.all()
+        limit = datetime.now(UTC) - age
+        old = [row.session.id for row in rows if row.session.ended and row.session.ended < limit]
+        for session in old:
+            registry.remove(session)
+    known = {row.session.id for row in rows}
+    _remove_output([*old, *(name for name in registry.stored() if name not in known)], limit)
+
+
+def _remove_output(sessions: Iterable[str], limit: datetime) -> None:
+    for session in sessions:
+        folder = output_folder(session)
+        with suppress(OSError):
+            latest = max(entry.stat().st_mtime for entry in (folder, *folder.iterdir()))
+            if latest < limit.timestamp():
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def output_of(session: str, cursor: int = 0, limit: int = 1 << 20) -> Chunk:
@@ -124,11 +175,16 @@ class Control:
     def __init__(self, session: str) -> None:
         with Registry() as registry:
             row = registry.get(session)
+        nothing = f"session {row.session.id} has no terminal now ({row.session.state})"
         if not row.control or not Path(row.control).exists():
-            raise UserError(f"session {row.session.id} has no terminal now ({row.session.state})")
+            raise UserError(nothing)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(5)
-        self._socket.connect(row.control)
+        try:
+            self._socket.connect(row.control)
+        except OSError as error:
+            self._socket.close()
+            raise UserError(nothing) from error
 
     def __enter__(self) -> Control:
         return self
@@ -137,12 +193,17 @@ class Control:
         self._socket.close()
 
     def send(self, data: bytes) -> None:
-        """Send keys to the session's terminal."""
+        """Send keys to the session's terminal; raise ``UserError`` if it has none any more."""
         self._order({"input": base64.b64encode(data).decode()})
 
     def resize(self, columns: int, rows: int) -> None:
-        """Set the size of the session's terminal."""
+        """Set the size of the session's terminal; raise ``UserError`` if it has none any more."""
         self._order({"size": [columns, rows]})
 
     def _order(self, order: dict[str, Any]) -> None:
-        self._socket.sendall(json.dumps(order).encode() + b"\n")
+        try:
+            self._socket.sendall(json.dumps(order).encode() + b"\n")
+        except OSError as error:
+            raise UserError(
+                "the session's terminal is gone", hint="see how it ended: gsd ps --all"
+            ) from error

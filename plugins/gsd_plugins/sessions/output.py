@@ -9,7 +9,10 @@ Each file is named by the cursor of its first byte. One process writes, any numb
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 import attrs
@@ -17,6 +20,10 @@ import attrs
 SEGMENT_BYTES = 1 << 20
 """The size of one file, in bytes; output is dropped file by file."""
 SUFFIX = ".out"
+TIMES = "times"
+"""Lines with a time and the cursor then: seconds since 1970, and bytes."""
+STAMP_SECONDS = 5.0
+"""How exact these times are."""
 
 
 @attrs.frozen(kw_only=True)
@@ -43,12 +50,15 @@ class OutputWriter:
     _file: int = attrs.field(default=-1, init=False)
     _start: int = attrs.field(default=0, init=False)
     _end: int = attrs.field(default=0, init=False)
+    _stamped: float = attrs.field(default=float("-inf"), init=False)
 
     def append(self, data: bytes) -> None:
         """Write *data* at once; raise ``OSError`` if the disk is full."""
         while data:
             if self._file < 0 or self._end - self._start >= self.segment_bytes:
                 self._next_file()
+            if time.monotonic() - self._stamped > STAMP_SECONDS:
+                self._stamp()
             room = self.segment_bytes - (self._end - self._start)
             written = os.write(self._file, data[:room])
             self._end += written
@@ -59,6 +69,11 @@ class OutputWriter:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+    def _stamp(self) -> None:
+        self._stamped = time.monotonic()
+        with suppress(OSError), (self.folder / TIMES).open("ab") as file:
+            file.write(b"%d %d\n" % (time.time(), self._end))
 
     def _next_file(self) -> None:
         self.close()
@@ -93,6 +108,27 @@ def end_of(folder: Path) -> int:
     """Return the cursor after the last byte."""
     segments = _segments(folder)
     return segments[-1][0] + segments[-1][1] if segments else 0
+
+
+def cursor_at(folder: Path, moment: datetime) -> int:
+    """Return the cursor of what was printed at *moment*, or up to some seconds before it.
+
+    What was printed before and after a clock was set back counts as printed at both times.
+    """
+    found = 0
+    try:
+        lines = (folder / TIMES).read_bytes().splitlines()
+    except OSError:
+        return 0
+    for line in lines:
+        # The last line may be written at this moment.
+        with suppress(ValueError):
+            at, cursor = line.split()
+            if int(at) > moment.timestamp():
+                return found
+            found = int(cursor)
+    # The last piece of output may have been printed since its time was noted.
+    return found
 
 
 def _read(folder: Path, segments: list[tuple[int, int]], begin: int, limit: int) -> Iterator[bytes]:

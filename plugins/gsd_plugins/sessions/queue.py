@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from gsd_core import SessionState
+from gsd_core import SessionState, boot_id
 
+from .barriers import gate_of, phases_of, work_of
 from .registry import ACTIVE, Registry, Row
 
 NO_RUNNER = timedelta(minutes=1)
 """How long a session may be without a runner: whoever started it may have been killed in between."""
 
-LOST = "its process ended without a word: killed, or the machine was restarted"
+KILLED = "its process was killed; continue with: gsd resume --bg"
+RESTARTED = "the machine was restarted; continue with: gsd resume --bg"
+NEVER_STARTED = "whoever started it was killed before it had a process"
 
 
 def settle_lost(registry: Registry) -> list[str]:
@@ -27,12 +30,40 @@ def settle_lost(registry: Registry) -> list[str]:
     found: list[str] = []
     states: tuple[SessionState, ...] = ("idle", *ACTIVE)
     for row in registry.all(states):
-        if not row.runner and datetime.now(UTC) - row.session.created < NO_RUNNER:
-            continue  # it is being started
-        if not row.runner_lives and not row.process_lives:
-            registry.end(row.session.id, "failed", exit_code=None, reason=LOST)
-            found.append(row.session.id)
+        if reason := _why_lost(row):
+            with registry.transaction():
+                # It may have ended properly, or got its runner, since it was read.
+                if _why_lost(registry.get(row.session.id)):
+                    registry.end(row.session.id, "failed", exit_code=None, reason=reason)
+                    found.append(row.session.id)
     return found
+
+
+def _why_lost(row: Row) -> str:
+    if row.session.has_ended:
+        return ""
+    if not row.runner:
+        is_new = abs(datetime.now(UTC) - row.session.created) < NO_RUNNER
+        return "" if is_new else NEVER_STARTED
+    if row.runner_lives or row.process_lives:
+        return ""
+    return KILLED if row.boot == boot_id() else RESTARTED
+
+
+def gate(registry: Registry, row: Row, plan_ahead: int) -> str:
+    """Return what *row* waits for besides its turn, and store it in the registry."""
+    others = [
+        other
+        for other in registry.all(("idle", *ACTIVE))
+        if other.session.project == row.session.project and other.number != row.number
+    ]
+    # Reading the planning files takes some milliseconds; few sessions need them.
+    work = work_of(row.session.command)
+    matters = work.does == "plan" or (work.executes and work.range and others)
+    why = gate_of(row, others, phases_of(row.session.project), plan_ahead) if matters else ""
+    if why != row.gate:
+        registry.update(row.session.id, gate=why)
+    return why
 
 
 def take_slot(registry: Registry, session: str, slots: int) -> str:
@@ -41,23 +72,29 @@ def take_slot(registry: Registry, session: str, slots: int) -> str:
     Older sessions come first, but one that waits for another session of its project does not hold up those
     of other projects.
     """
+    # Hundreds of sessions may ask; most of them are told no without the lock.
+    if (used := registry.count_active()) >= slots:
+        return _all_used(used, slots)
     with registry.transaction():
-        settle_lost(registry)
-        active = registry.all(ACTIVE)
+        active = [row for row in registry.all(ACTIVE) if row.is_active]
         row = registry.get(session)
-        ahead = [other for other in registry.all(["idle"]) if other.number < row.number]
-        if why := _barrier(row, active, ahead):
+        ahead = [other for other in registry.all(["idle"]) if other.number < row.number and not other.gate]
+        if why := _turn(row, active, ahead):
             return why
         taken = {other.session.slot for other in active}
         free = [slot for slot in range(1, slots + 1) if slot not in taken]
-        ready = [other for other in ahead if not _barrier(other, active, [])]
+        ready = [other for other in ahead if not _turn(other, active, [])]
         if len(free) <= len(ready):
-            return f"a slot: {len(active)} of {slots} are in use"
+            return _all_used(len(active), slots) if not free else f"session {ready[0].session.id} to start"
         registry.update(session, state="running", slot=free[0], reason="")
         return ""
 
 
-def _barrier(row: Row, active: list[Row], ahead: list[Row]) -> str:
+def _all_used(used: int, slots: int) -> str:
+    return f"a slot: {used} of {slots} are in use"
+
+
+def _turn(row: Row, active: list[Row], ahead: list[Row]) -> str:
     """Return the session of the same project that *row* has to wait for; a project has one run at a time."""
     others = [other for other in (*active, *ahead) if other.session.project == row.session.project]
     return f"session {others[0].session.id} in the same project" if others else ""

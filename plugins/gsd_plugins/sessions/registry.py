@@ -18,17 +18,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast, get_args
 
+import apsw
 import attrs
 
 # Not the standard library's sqlite3: many processes write here, and its SQLite may be one with the WAL bug.
 from apsw import Connection
 
-from gsd_core import Session, SessionState, UserError, boot_id, start_time, state_folder
+from gsd_core import Session, SessionState, UserError, boot_id, process_start, state_folder
 
-SCHEMA = 1
+SCHEMA = 2
 BUSY_MILLISECONDS = 10_000
 ACTIVE: tuple[SessionState, ...] = ("running", "waiting_checkpoint")
-"""The states of a session that has a slot."""
+"""The states of a session that has a slot; one that waits for a person without a process has none."""
 ENDED: tuple[SessionState, ...] = ("completed", "failed", "stopped")
 
 TABLES = """
@@ -39,23 +40,27 @@ CREATE TABLE IF NOT EXISTS session(
     runner INTEGER NOT NULL DEFAULT 0, runner_started TEXT NOT NULL DEFAULT '',
     pid INTEGER NOT NULL DEFAULT 0, pid_started TEXT NOT NULL DEFAULT '', boot TEXT NOT NULL DEFAULT '',
     control TEXT NOT NULL DEFAULT '', stop INTEGER NOT NULL DEFAULT 0,
-    created TEXT NOT NULL, started TEXT, ended TEXT, updated TEXT NOT NULL
+    created TEXT NOT NULL, started TEXT, ended TEXT, updated TEXT NOT NULL, gate TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX IF NOT EXISTS session_state ON session(state);
 """
 
 COLUMNS = (
     "number, slot, project, folder, command, state, checkpoint, reason, run, exit, runner, runner_started, "
-    "pid, pid_started, boot, control, stop, created, started, ended, updated"
+    "pid, pid_started, boot, control, stop, created, started, ended, updated, gate"
 )
-NUMBER = re.compile(r"s?([1-9]\d{0,17})")
+UPGRADES = {1: "ALTER TABLE session ADD COLUMN gate TEXT NOT NULL DEFAULT ''"}
+"""What leads from a schema to the next one."""
+NUMBER = re.compile(r"s?([1-9]\d{0,17})", re.ASCII)
+STORED = re.compile(r"s[1-9]\d{0,17}", re.ASCII)
 
 
 @attrs.frozen(kw_only=True)
 class Row:
     """One session as it is stored; *session* is what the outside sees of it.
 
-    *runner* is the process that owns the session's terminal, *control* the socket that it listens on.
+    *runner* is the process that owns the session's terminal, *control* the socket that it listens on. *gate*
+    is what an idle session waits for besides its turn; until then others of its project may overtake it.
     """
 
     session: Session
@@ -66,6 +71,7 @@ class Row:
     boot: str
     control: str
     stop_asked: bool
+    gate: str = ""
 
     @property
     def number(self) -> int:
@@ -75,16 +81,17 @@ class Row:
     @property
     def runner_lives(self) -> bool:
         """Whether the process that owns the session still runs."""
-        return self.boot == boot_id() and start_time(self.runner) == self.runner_started
+        return is_process(self.runner, self.runner_started, self.boot)
 
     @property
     def process_lives(self) -> bool:
         """Whether the session's own process still runs."""
-        return (
-            bool(self.session.pid)
-            and self.boot == boot_id()
-            and start_time(self.session.pid) == self.pid_started
-        )
+        return is_process(self.session.pid, self.pid_started, self.boot)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it has a slot."""
+        return self.session.state in ACTIVE and self.session.slot > 0
 
 
 def sessions_folder() -> Path:
@@ -106,29 +113,59 @@ def number_of(session: str) -> int:
 
 def is_process(pid: int, started: str, boot: str) -> bool:
     """Whether the process *pid* is the one that was started then, and not a later one with its id."""
-    return bool(pid) and boot == boot_id() and start_time(pid) == started
+    return bool(pid and started) and boot == boot_id() and process_start(pid) == started
+
+
+class RegistryError(UserError):
+    """The registry cannot be read or written now: a full disk, a damaged file, missing rights."""
 
 
 class Registry:
     """The sessions of this user on this machine. Its methods block for as long as a disk takes."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        folder = folder or sessions_folder()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = folder / "registry.db"
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        self._connection: Any = Connection(str(path))
-        self._connection.set_busy_timeout(BUSY_MILLISECONDS)
-        self._rows("PRAGMA journal_mode=WAL")
-        [(version,)] = self._rows("PRAGMA user_version")
-        if version > SCHEMA:
+        self._folder = folder or sessions_folder()
+        self._path = self._folder / "registry.db"
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._inode = self._path.stat().st_ino
+            self._connection: Any = Connection(str(self._path))
+        except (OSError, apsw.Error) as error:
+            raise self._unusable(error) from error
+        try:
+            self._connection.set_busy_timeout(BUSY_MILLISECONDS)
+            self._prepare()
+        except BaseException:
             self.close()
+            raise
+
+    def _prepare(self) -> None:
+        """Create or upgrade the tables; in the normal case this only reads."""
+        if (version := self._schema()) == SCHEMA:
+            return
+        if version > SCHEMA:
             raise UserError(
-                f"{path} was written by a newer gsd (schema {version}, this one knows {SCHEMA})",
+                f"{self._path} was written by a newer gsd (schema {version}, this one knows {SCHEMA})",
                 hint="upgrade gsd-core",
             )
+        self._rows("PRAGMA journal_mode=WAL")
         with self.transaction():
-            self._rows(f"{TABLES}; PRAGMA user_version={SCHEMA}")
+            version = self._schema()  # another process may have been quicker
+            self._rows(TABLES)
+            for step in range(version or SCHEMA, SCHEMA):
+                self._rows(UPGRADES[step])
+            self._rows(f"PRAGMA user_version={SCHEMA}")
+
+    def _schema(self) -> int:
+        [(version,)] = self._rows("PRAGMA user_version")
+        return int(version)
+
+    def _unusable(self, error: Exception) -> RegistryError:
+        said = error.strerror if isinstance(error, OSError) else str(error)
+        damaged = isinstance(error, (apsw.NotADBError, apsw.CorruptError))
+        hint = "move it away: sessions that run register again" if damaged else "see its folder and the disk"
+        return RegistryError(f"cannot use the registry of sessions, {self._path}: {said}", hint=hint)
 
     def __enter__(self) -> Registry:
         return self
@@ -140,6 +177,13 @@ class Registry:
         """Close the connection."""
         self._connection.close()
 
+    def is_current(self) -> bool:
+        """Whether this is still the file that other processes open; it may have been deleted or replaced."""
+        try:
+            return self._path.stat().st_ino == self._inode
+        except OSError:
+            return False
+
     def version(self) -> int:
         """Return a number that changes when another process has changed the registry."""
         [(number,)] = self._rows("PRAGMA data_version")
@@ -149,12 +193,29 @@ class Registry:
         """Add an idle session; nothing is started."""
         with self.transaction():
             now = _now()
+            [(last,)] = self._rows("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'session'")
+            # A registry that was deleted forgets the ids, but not the output that is stored under them.
+            number = max([int(last), *(number_of(name) for name in self.stored())]) + 1
             self._rows(
-                "INSERT INTO session(project, folder, command, state, created, updated) "
-                "VALUES(?, ?, ?, ?, ?, ?)",
-                (str(project), str(folder), json.dumps([*command]), "idle", now, now),
+                "INSERT INTO session(number, project, folder, command, state, created, updated) "
+                "VALUES(?, ?, ?, ?, ?, ?, ?)",
+                (number, str(project), str(folder), json.dumps([*command]), "idle", now, now),
             )
-            return self.get(f"s{self._connection.last_insert_rowid()}").session
+            return self.get(f"s{number}").session
+
+    def stored(self) -> list[str]:
+        """Return the ids under which output is stored."""
+        try:
+            return [entry.name for entry in os.scandir(self._folder) if STORED.fullmatch(entry.name)]
+        except OSError:
+            return []
+
+    def copy_from(self, other: Registry, session: str) -> None:
+        """Add *session* as *other* knows it, if its id is free: the file of *other* has been deleted."""
+        query = f"SELECT {COLUMNS} FROM session WHERE number = ?"
+        for row in other._rows(query, (number_of(session),)):
+            places = ", ".join("?" * len(row))
+            self._rows(f"INSERT OR IGNORE INTO session({COLUMNS}) VALUES({places})", row)
 
     def get(self, session: str) -> Row:
         """Return one session; raise ``UserError`` if there is none with that id."""
@@ -170,6 +231,13 @@ class Registry:
         query = f"SELECT {COLUMNS} FROM session WHERE state IN ({places}) ORDER BY number"
         return [_row(row) for row in self._rows(query, marks)]
 
+    def count_active(self) -> int:
+        """Return how many slots are in use."""
+        places = ", ".join("?" * len(ACTIVE))
+        query = f"SELECT count(*) FROM session WHERE state IN ({places}) AND slot > 0"
+        [(number,)] = self._rows(query, ACTIVE)
+        return int(number)
+
     def update(self, session: str, **values: Any) -> None:
         """Set columns of a session; its ``updated`` is set too."""
         if "state" in values and values["state"] not in get_args(SessionState):
@@ -181,7 +249,14 @@ class Registry:
     def end(self, session: str, state: SessionState, *, exit_code: int | None, reason: str) -> None:
         """Record that a session has ended; its slot is free then."""
         self.update(
-            session, state=state, exit=exit_code, reason=reason, checkpoint="", ended=_now(), control=""
+            session,
+            state=state,
+            exit=exit_code,
+            reason=reason,
+            checkpoint="",
+            ended=_now(),
+            control="",
+            gate="",
         )
 
     def remove(self, session: str) -> None:
@@ -204,7 +279,10 @@ class Registry:
             raise
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return cast("list[tuple[Any, ...]]", list(self._connection.execute(query, tuple(values) or None)))
+        try:
+            return cast("list[tuple[Any, ...]]", list(self._connection.execute(query, tuple(values) or None)))
+        except apsw.Error as error:
+            raise self._unusable(error) from error
 
 
 def _now() -> str:
@@ -243,4 +321,5 @@ def _row(row: tuple[Any, ...]) -> Row:
         boot=values["boot"],
         control=values["control"],
         stop_asked=bool(values["stop"]),
+        gate=values["gate"],
     )

@@ -1,8 +1,8 @@
-"""The process that owns one session: ``python -m gsd_plugins.sessions.runner ID --slots N --keep BYTES``.
+"""The process that owns one session: ``python -m gsd_plugins.sessions.runner ID --slots N …``.
 
-It waits for a slot, starts the session's command in a terminal of its own, stores what it prints, passes on
-input and changes of the window's size, and records how it ended. It is no child of the command that started
-it, so that a session outlives the terminal, ``gsd serve``, and everything else that watches it.
+It waits for a slot, runs the session's command in a terminal of its own, and records how it ended. It is no
+child of the command that started it, so that a session outlives the terminal, ``gsd serve``, and everything
+else that watches it.
 
 If the runner is killed, the kernel closes the terminal, and the session's command ends as if its window had
 been closed: with SIGHUP, and everything recorded.
@@ -11,308 +11,223 @@ been closed: with SIGHUP, and everything recorded.
 from __future__ import annotations
 
 import argparse
-import base64
-import fcntl
-import json
 import os
-import pty
-import selectors
-import shutil
+import select
 import signal
-import socket
-import struct
 import sys
-import tempfile
-import termios
 import time
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 import attrs
 
-from gsd_core import SessionState, boot_id, start_time
+from gsd_core import GsdError, SessionState, UserError, boot_id, process_start
+from gsd_core.project import Project
 
-from .output import OutputWriter
-from .queue import take_slot
-from .registry import Registry, Row, output_folder
+from .own_row import OwnRow
+from .queue import gate, settle_lost, take_slot
+from .registry import Registry, RegistryError
+from .terminal import SIGNALS, SessionTerminal
 
 QUEUE_SECONDS = 0.3
-"""How often a waiting session asks whether it is its turn."""
-READ_BYTES = 1 << 16
-COLUMNS, ROWS = 120, 40
-"""The size of the terminal until somebody who watches it has another one."""
-KILL_SECONDS = 120.0
-"""How long a session that was asked to stop may take; a step that is being committed is finished first."""
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
-MAX_LINE = 1 << 20
+"""How often a waiting session looks whether something has changed."""
+SETTLE_SECONDS = 2.0
+"""How often it also looks for sessions whose processes are gone, and for phases that are verified now."""
+ANSWER_SECONDS = 0.5
+NOBODY_ANSWERED = 3
+"""The exit code of a command that has a question which nobody could answer."""
+HUNG_UP, INTERRUPTED, TERMINATED = 129, 130, 143
+READY = b"1"
 
 
 def main(arguments: list[str]) -> int:
-    """Run the session named on the command line to its end."""
+    """Run the session named on the command line to its end.
+
+    The process that was started ends as soon as the session has its runner, which is a child of it; so
+    whoever starts sessions need not wait for their ends, or leave zombies.
+    """
     parser = argparse.ArgumentParser(prog="gsd session runner")
     parser.add_argument("session")
     parser.add_argument("--slots", type=int, required=True)
     parser.add_argument("--keep", type=int, required=True)
+    parser.add_argument("--plan-ahead", type=int, default=1)
     options = parser.parse_args(arguments)
+    # Until somebody can take them. A signal that arrives while the runner starts would kill it otherwise.
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    waiting, ready = os.pipe()
     if os.fork():
-        os._exit(0)  # whoever starts sessions need not wait for their ends, or leave zombies
+        os.close(ready)
+        os._exit(0 if os.read(waiting, 1) == READY else 1)
+    os.close(waiting)
     with Registry() as registry:
-        # Signals are for the loop; until then they end the runner, and with it the session.
-        registry.update(
-            options.session, runner=os.getpid(), runner_started=start_time(os.getpid()) or "", boot=boot_id()
-        )
-        if not _wait_for_slot(registry, options.session, options.slots):
-            return 0
-        runner = Runner(registry=registry, session=options.session, keep_bytes=options.keep)
+        row = OwnRow(registry=registry, session=options.session)
+        with registry.transaction():
+            if row.read().session.has_ended:
+                raise UserError(f"session {options.session} has ended before it began")
+            mine = {"runner": os.getpid(), "runner_started": process_start(os.getpid()), "boot": boot_id()}
+            registry.update(options.session, **mine)
+        os.write(ready, READY)
+        os.close(ready)
+        runner = Runner(row=row, slots=options.slots, keep_bytes=options.keep, plan_ahead=options.plan_ahead)
         try:
-            return runner.run()
+            runner.run()
         except BaseException as error:
-            reason = f"its runner failed: {type(error).__name__}: {error}"
-            registry.end(options.session, "failed", exit_code=None, reason=reason)
+            row.end("failed", exit_code=None, reason=f"its runner failed: {type(error).__name__}: {error}")
             raise
+        finally:
+            row.registry.close()
+    return 0
 
 
-def _wait_for_slot(registry: Registry, session: str, slots: int) -> bool:
-    """Wait until the session has a slot; return false if it was stopped before."""
-    said = ""
-    while True:
-        row = registry.get(session)
-        if row.stop_asked:
-            registry.end(session, "stopped", exit_code=None, reason="stopped before it started")
-            return False
-        why = take_slot(registry, session, slots)
-        if not why:
-            return True
-        if why != said:
-            registry.update(session, reason=f"waits for {why}")
-            said = why
-        time.sleep(QUEUE_SECONDS)
+@attrs.define
+class Wakeup:
+    """Signals as something to wait for."""
+
+    descriptor: int
+
+    @classmethod
+    def install(cls) -> Wakeup:
+        """Take the signals of this process from now on."""
+        descriptor, waker = os.pipe()
+        for end in (descriptor, waker):
+            os.set_blocking(end, False)
+            os.set_inheritable(end, False)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        for number in SIGNALS:
+            signal.signal(number, lambda *_: None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        return cls(descriptor)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait at most *seconds*; return whether this process was asked to end."""
+        select.select([self.descriptor], [], [], seconds)
+        return self.was_asked_to_end()
+
+    def was_asked_to_end(self) -> bool:
+        """Return whether a signal to end has arrived since the last call."""
+        with suppress(BlockingIOError):
+            return any(number != signal.SIGCHLD for number in os.read(self.descriptor, 1000))
+        return False
 
 
 @attrs.define(kw_only=True)
 class Runner:
-    """One session's terminal, its output and its control socket."""
+    """A session from the queue to its end."""
 
-    registry: Registry
-    session: str
+    row: OwnRow
+    slots: int
     keep_bytes: int
-    _selector: selectors.BaseSelector = attrs.field(factory=selectors.DefaultSelector, init=False)
-    _master: int = attrs.field(default=-1, init=False)
-    _pid: int = attrs.field(default=0, init=False)
-    _status: int | None = attrs.field(default=None, init=False)
-    _stop_at: float = attrs.field(default=0.0, init=False)
-    _lost_output: str = attrs.field(default="", init=False)
+    plan_ahead: int
+    _wakeup: Wakeup = attrs.field(factory=Wakeup.install, init=False)
 
-    def run(self) -> int:
-        """Start the command and serve it until it has ended; return 0."""
-        row = self.registry.get(self.session)
-        folder = output_folder(self.session)
-        folder.mkdir(mode=0o700, exist_ok=True)
-        # Short: the path of a socket has at most 104 bytes on macOS, and the state folder's may be long.
-        sockets = tempfile.mkdtemp(prefix="gsd-s-")
-        wake, waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK) if hasattr(os, "pipe2") else _pipe()
-        signal.set_wakeup_fd(waker)
-        for number in SIGNALS:
-            signal.signal(number, _ignore)
-        output = OutputWriter(folder, self.keep_bytes)
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            path = str(Path(sockets) / "control")
-            listener.bind(path)
-            listener.listen(16)
-            listener.setblocking(False)
-            self._start(row)
-            self.registry.update(
-                self.session,
-                pid=self._pid,
-                pid_started=start_time(self._pid) or "",
-                started=_now(),
-                control=path,
-            )
-            self._selector.register(wake, selectors.EVENT_READ, ("signal", wake))
-            self._selector.register(listener, selectors.EVENT_READ, ("listener", listener))
-            self._selector.register(self._master, selectors.EVENT_READ, ("output", self._master))
-            self._serve(output)
-        finally:
-            listener.close()
-            output.close()
-            shutil.rmtree(sockets, ignore_errors=True)
-        self._record_end()
-        return 0
+    def run(self) -> None:
+        """Run the command; again, if it had to end because nobody could answer, once somebody has."""
+        while self._wait_for_slot():
+            terminal = SessionTerminal(row=self.row, wakeup=self._wakeup, keep_bytes=self.keep_bytes)
+            status = terminal.run()
+            if not self._is_parked(status):
+                self._record_end(status, terminal.lost_output)
+                return
+            if not self._wait_for_answer():
+                return
 
-    def _start(self, row: Row) -> None:
-        command = [sys.executable, "-m", "gsd_core", *row.session.command]
-        environment = {
-            **os.environ,
-            "GSD_SESSION": self.session,
-            "TERM": "xterm-256color",
-            "PYTHONUNBUFFERED": "1",
-        }
-        pid, master = pty.fork()
-        if pid == 0:
-            try:
-                for number in SIGNALS:
-                    signal.signal(number, signal.SIG_DFL)
-                os.chdir(row.folder)
-                os.execve(command[0], command, environment)
-            except BaseException as error:
-                os.write(2, f"cannot start: {error}\n".encode())
-            finally:
-                os._exit(127)
-        self._pid, self._master = pid, master
-        _set_size(master, COLUMNS, ROWS)
-        os.set_blocking(master, False)
-
-    def _serve(self, output: OutputWriter) -> None:
-        """Pass bytes in both directions until the command has ended and all its output is stored."""
-        while self._status is None or self._master >= 0:
-            # After its end, children that it left behind may hold the terminal open: nobody waits for them.
-            timeout = 0.2 if self._status is not None else (1.0 if self._stop_at else None)
-            events = self._selector.select(timeout)
-            for key, _ in events:
-                kind, what = key.data
-                if kind == "signal":
-                    self._take_signals(what)
-                elif kind == "output":
-                    self._take_output(output)
-                elif kind == "listener":
-                    self._accept(what)
-                else:
-                    self._take_orders(what)
-            self._reap()
-            if self._stop_at and time.monotonic() > self._stop_at and self._status is None:
-                os.kill(self._pid, signal.SIGKILL)
-            if self._status is not None and not events:
-                break
-
-    def _take_signals(self, wake: int) -> None:
-        with suppress(BlockingIOError):
-            numbers = os.read(wake, 100)
-            if any(number != signal.SIGCHLD for number in numbers):
+    def _wait_for_slot(self) -> bool:
+        """Wait until the session has a slot; return false if it was stopped before."""
+        version, checked = -1, 0.0
+        while True:
+            if self._is_stopped("stopped before it started"):
+                return False
+            registry = self.row.registry
+            with suppress(RegistryError):
+                due = time.monotonic() - checked > SETTLE_SECONDS
+                if due or version != registry.version():
+                    version, checked = registry.version(), time.monotonic() if due else checked
+                    if due:
+                        settle_lost(registry)
+                    why = self._try_to_start()
+                    if not why:
+                        return True
+                    self._say(f"waits for {why}")
+            if self._wakeup.wait(QUEUE_SECONDS):
                 self._stop()
 
-    def _take_output(self, output: OutputWriter) -> None:
-        try:
-            data = os.read(self._master, READ_BYTES)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""  # Linux raises EIO when the last process has closed the terminal
-        if not data:
-            self._selector.unregister(self._master)
-            os.close(self._master)
-            self._master = -1
-            return
-        try:
-            output.append(data)
-        except OSError as error:
-            # The session is worth more than its output, so it goes on.
-            self._lost_output = f"its output is incomplete: {error.strerror}"
+    def _try_to_start(self) -> str:
+        registry, row = self.row.registry, self.row.read()
+        return gate(registry, row, self.plan_ahead) or take_slot(registry, self.row.session, self.slots)
 
-    def _accept(self, listener: socket.socket) -> None:
-        with suppress(OSError):
-            connection, _ = listener.accept()
-            connection.settimeout(5)
-            self._selector.register(connection, selectors.EVENT_READ, ("orders", Orders(connection)))
-
-    def _take_orders(self, orders: Orders) -> None:
-        alive = True
-        for order in orders.read():
-            if order is None:
-                alive = False
-                break
-            self._obey(order)
-        if not alive:
-            self._selector.unregister(orders.connection)
-            orders.connection.close()
-
-    def _obey(self, order: dict[str, Any]) -> None:
-        """Do what a line of the control socket asks for; what cannot be understood is ignored."""
-        if isinstance(text := order.get("input"), str) and self._master >= 0:
-            with suppress(ValueError, OSError):
-                data = base64.b64decode(text, validate=True)
-                while data:
-                    data = data[os.write(self._master, data) :]
-        match order.get("size"):
-            case [int(columns), int(rows)] if (
-                1 <= columns <= 1000 and 1 <= rows <= 1000 and self._master >= 0
-            ):
-                _set_size(self._master, columns, rows)
-            case _:
-                pass
-        if order.get("stop") is True:
-            self._stop()
+    def _say(self, reason: str) -> None:
+        if self.row.read().session.reason != reason:
+            self.row.save(reason=reason)
 
     def _stop(self) -> None:
-        """Ask the command to end: like ``gsd stop``, it finishes what it is writing."""
-        if self._status is None:
-            self.registry.update(self.session, stop=1)
-            with suppress(ProcessLookupError):
-                os.kill(self._pid, signal.SIGTERM)
-            self._stop_at = self._stop_at or time.monotonic() + KILL_SECONDS
+        self.row.save(stop=1)
 
-    def _reap(self) -> None:
-        if self._status is None:
-            pid, status = os.waitpid(self._pid, os.WNOHANG)
-            self._status = os.waitstatus_to_exitcode(status) if pid else None
-
-    def _record_end(self) -> None:
-        assert self._status is not None
-        code = self._status if self._status >= 0 else 128 - self._status
-        row = self.registry.get(self.session)
-        state: SessionState = (
-            "completed" if code == 0 else "stopped" if row.stop_asked or code in (129, 130, 143) else "failed"
-        )
-        reason = f"killed by signal {-self._status}" if self._status < 0 else ""
-        said = "; ".join(filter(None, [reason or row.session.reason, self._lost_output]))
-        self.registry.end(self.session, state, exit_code=code, reason=said)
-
-
-@attrs.define
-class Orders:
-    """One connection to the control socket: JSON objects, one per line."""
-
-    connection: socket.socket
-    _rest: bytes = b""
-
-    def read(self) -> list[dict[str, Any] | None]:
-        """Return the complete lines that have arrived; ``None`` at the end of the connection."""
+    def _is_stopped(self, reason: str) -> bool:
+        """Return whether the session, which has no process, is to stop; then its end is recorded."""
+        self.row.check()
         try:
-            data = self.connection.recv(READ_BYTES)
-        except OSError:
-            data = b""
-        if not data:
-            return [None]
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        found: list[dict[str, Any] | None] = []
-        for line in lines:
-            with suppress(ValueError):
-                order = json.loads(line)
-                found += [order] if isinstance(order, dict) else []
-        return [*found, None] if len(self._rest) > MAX_LINE else found
+            found = self.row.read()
+        except RegistryError:
+            return False
+        if found.stop_asked:
+            self.row.end("stopped", exit_code=None, reason=reason)
+        return found.stop_asked
+
+    def _is_parked(self, status: int) -> bool:
+        """Whether the command ended because of an open question; then the slot is for another session."""
+        if status != NOBODY_ANSWERED or self.row.read().stop_asked:
+            return False
+        project = Project(self.row.read().session.project)
+        question = _open_question(project)
+        project.close()
+        if not question:
+            return False
+        self.row.save(
+            state="waiting_checkpoint",
+            slot=0,
+            pid=0,
+            pid_started="",
+            control="",
+            checkpoint=question,
+            reason="nobody could answer; it continues when the question is answered",
+        )
+        return True
+
+    def _wait_for_answer(self) -> bool:
+        """Wait until the open questions are answered, from wherever, and return true; or false at the end."""
+        project = Project(self.row.read().session.project)
+        try:
+            while not self._is_stopped("stopped while it waited for an answer"):
+                with suppress(GsdError, OSError):
+                    question = _open_question(project)
+                    status = project.status()
+                    if question and question != self.row.read().session.checkpoint:
+                        self.row.save(checkpoint=question)
+                    if not question and not status["owner"]:
+                        if status["status"] == "done":
+                            self.row.end("completed", exit_code=0, reason="continued by another process")
+                            return False
+                        self.row.save(state="idle", checkpoint="", reason="")
+                        return True
+                if self._wakeup.wait(ANSWER_SECONDS):
+                    self._stop()
+            return False
+        finally:
+            project.close()
+
+    def _record_end(self, status: int, lost_output: str) -> None:
+        code = status if status >= 0 else 128 - status
+        row = self.row.read()
+        asked = row.stop_asked or code in (HUNG_UP, INTERRUPTED, TERMINATED)
+        state: SessionState = "completed" if code == 0 else "stopped" if asked else "failed"
+        killed = "" if status >= 0 or asked else f"killed by signal {-status}"
+        said = "; ".join(filter(None, [killed or row.session.reason, lost_output]))
+        self.row.end(state, exit_code=code, reason=said)
 
 
-def _ignore(number: int, frame: object) -> None:
-    """Do nothing: the number of the signal is read from the pipe."""
-
-
-def _set_size(terminal: int, columns: int, rows: int) -> None:
-    with suppress(OSError):
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-
-def _pipe() -> tuple[int, int]:
-    wake, waker = os.pipe()
-    os.set_blocking(wake, False)
-    os.set_blocking(waker, False)
-    return wake, waker
-
-
-def _now() -> str:
-    from datetime import UTC, datetime
-
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+def _open_question(project: Project) -> str:
+    """Return the oldest question of the project's run that nobody has answered; empty if there is none."""
+    project.poll()
+    return next((str(one["id"]) for one in project.status()["questions"] if not one["answer_given"]), "")
 
 
 if __name__ == "__main__":

@@ -105,6 +105,9 @@ class TerminalSession:
         if run.output == "stream-json":
             return JsonOutput(out, self._err)
         level = level_of(run.verbosity)
+        if environ.get("GSD_SESSION") and run.verbosity >= 0:
+            # What a session prints is stored and read later, so nothing is redrawn, and nothing is left out.
+            return LineOutput(self._err, max(level, Level.VERBOSE))
         if self._is_interactive(run, environ) and run.verbosity >= 0:
             keys = WATCH_KEYS if run.watching else RUN_KEYS
             view = LiveView(self._err, level, self.clock, run.command, keys)

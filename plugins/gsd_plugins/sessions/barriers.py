@@ -1,0 +1,164 @@
+"""What a session of a project waits for besides its turn, so that sessions work on phases in a sound order.
+
+The verify gate: a session that executes or runs phases waits until the phases that they depend on are
+verified, if another session of the project is to do that. The plan-ahead limit: a session that plans a phase
+waits while too many phases before it are planned and not verified.
+
+Both have an exit. The gate opens when the phases are verified, or when no other session is left that would do
+it; the limit when phases are verified, whoever does that. Any session that waits can be stopped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from gsd_core import PlanningError, normal_phase, phase_order
+
+from .registry import Row
+
+VERBS = ("run", "resume", "plan", "execute", "verify")
+GLOBAL_OPTIONS = ("-C", "-p", "--plugins-dir")
+"""The options before the subcommand that take a value."""
+RANGES = ("--phases", "--only")
+PHASE = re.compile(r"[A-Za-z]*\d[\w.\-]*", re.ASCII)
+
+
+@attrs.frozen(kw_only=True)
+class Work:
+    """What a command does with which phases: a subcommand's name, and a range; empty means all phases."""
+
+    does: str = ""
+    range: str = ""
+
+    def covers(self, phase: str) -> bool:
+        """Whether *phase* is in the range."""
+        return not self.range or any(_is_between(phase, part) for part in self.range.split(","))
+
+    @property
+    def verifies(self) -> bool:
+        """Whether it verifies the phases in its range."""
+        return self.does in ("run", "resume", "verify")
+
+    @property
+    def executes(self) -> bool:
+        """Whether it executes the phases in its range."""
+        return self.does in ("run", "resume", "execute")
+
+
+@attrs.frozen(kw_only=True)
+class PhaseFacts:
+    """What the planning files say about a phase."""
+
+    depends_on: tuple[str, ...] = ()
+    planned: bool = False
+    verified: bool = False
+
+
+def work_of(arguments: Sequence[str]) -> Work:
+    """Return what the *arguments* after ``gsd`` do.
+
+    A phase that is misread makes a session wait for too much or too little; the command itself checks it.
+    """
+    words = [*arguments]
+    while words and words[0].startswith("-"):
+        del words[: 2 if words[0] in GLOBAL_OPTIONS else 1]
+    if not words or words[0] not in VERBS:
+        return Work()
+    verb, rest = words[0], words[1:]
+    if verb in ("run", "resume"):
+        return Work(does=verb, range=_range_in(rest))
+    # A number after an option may be its value, so one that is not comes first.
+    numbers = [(bool(i and rest[i - 1].startswith("-")), i) for i, w in enumerate(rest) if PHASE.fullmatch(w)]
+    return Work(does=verb, range=normal_phase(rest[min(numbers)[1]])) if numbers else Work(does=verb)
+
+
+def phases_of(project: Path) -> Mapping[str, PhaseFacts]:
+    """Return what is known about the project's phases, in order; nothing if its files cannot be read."""
+    # Most sessions begin at once, and need none of this.
+    from gsd_core.planning.survey import read_planning
+
+    try:
+        phases = read_planning(project).phases
+    except (PlanningError, OSError):
+        return {}
+    return {
+        phase.number: PhaseFacts(
+            depends_on=phase.depends_on,
+            planned=bool(phase.plans),
+            verified=phase.ticked
+            or bool(phase.verdict and phase.verdict.status == "passed" and not phase.verdict.stale),
+        )
+        for phase in phases
+    }
+
+
+def gate_of(row: Row, others: Sequence[Row], phases: Mapping[str, PhaseFacts], plan_ahead: int) -> str:
+    """Return what *row* waits for, given the *others* of its project that have not ended; empty: nothing."""
+    work = work_of(row.session.command)
+    if work.does == "plan":
+        return _plan_ahead(work, phases, plan_ahead)
+    for other in _providers(row, others, phases):
+        if not _waits_in_turn(other, row, others, phases):
+            phase = min(_provided(work, work_of(other.session.command), phases), key=phase_order)
+            return f"session {other.session.id}, which is to verify phase {phase}"
+    return ""
+
+
+def _plan_ahead(work: Work, phases: Mapping[str, PhaseFacts], limit: int) -> str:
+    before = [number for number in phases if phase_order(number) < phase_order(work.range or "0")]
+    waiting = [number for number in before if phases[number].planned and not phases[number].verified]
+    if len(waiting) <= limit:
+        return ""
+    return (
+        f"phase {waiting[0]} to be verified ({len(waiting)} are planned ahead, sessions.plan_ahead = {limit})"
+    )
+
+
+def _providers(row: Row, others: Sequence[Row], phases: Mapping[str, PhaseFacts]) -> list[Row]:
+    """Return the sessions that are to verify a phase which phases of *row* depend on."""
+    work = work_of(row.session.command)
+    return [other for other in others if _provided(work, work_of(other.session.command), phases)]
+
+
+def _provided(work: Work, other: Work, phases: Mapping[str, PhaseFacts]) -> set[str]:
+    if not (work.executes and other.verifies):
+        return set()
+    targets = {number for number in phases if work.covers(number)}
+    needed = {needed for number in targets for needed in phases[number].depends_on} - targets
+    return {n for n in needed if other.covers(n) and n in phases and not phases[n].verified}
+
+
+def _waits_in_turn(provider: Row, row: Row, others: Sequence[Row], phases: Mapping[str, PhaseFacts]) -> bool:
+    """Whether *provider* waits for *row* too, maybe through others: of such a circle the oldest begins."""
+    if provider.number < row.number:
+        return False
+    family = [*others, row]
+    seen: set[int] = set()
+    left = [provider]
+    while left:
+        one = left.pop()
+        if one.number == row.number:
+            return True
+        if one.number not in seen:
+            seen.add(one.number)
+            left += _providers(one, [other for other in family if other.number != one.number], phases)
+    return False
+
+
+def _range_in(words: Sequence[str]) -> str:
+    for index, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name in RANGES:
+            return value if equals else next(iter(words[index + 1 :]), "")
+    return ""
+
+
+def _is_between(phase: str, part: str) -> bool:
+    low, dash, high = (end.strip() for end in part.partition("-"))
+    if not low or (dash and not high):
+        return False
+    return phase_order(low) <= phase_order(phase) <= phase_order(high or low)

@@ -1,0 +1,117 @@
+"""The list of sessions for people: a table, or on a narrow terminal some lines for each."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+from gsd_core import GsdError, Session, safe_text
+from gsd_core.project import Project
+
+HEADINGS = ("session", "state", "slot", "since", "cost", "project", "command")
+NARROW = 80
+"""With fewer columns, a table would have no space for the command."""
+MAX_PROJECT = 20
+MAX_TEXT = 300
+STYLES: Mapping[str, str] = {"running": "green", "waiting": "yellow", "failed": "red"}
+
+
+def print_sessions(sessions: Sequence[Session]) -> None:
+    """Print *sessions*, then what those that wait or have failed need."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    now = datetime.now(UTC)
+    statuses = {one.id: {} if one.has_ended else _status_of(one) for one in sessions}
+    rows = [_cells(one, statuses[one.id], now) for one in sessions]
+    if width and width < NARROW:
+        for session, cells in zip(sessions, rows, strict=True):
+            _print_block(cells, _details(session, statuses[session.id]), width)
+        return
+    _print_table(rows, width)
+    for session in sessions:
+        # Not cut: they name commands to copy.
+        for line in _details(session, statuses[session.id]):
+            click.echo(f"{session.id} {line}")
+
+
+def _print_table(rows: Sequence[tuple[str, ...]], width: int) -> None:
+    table = [HEADINGS, *rows]
+    last = len(HEADINGS) - 1
+    widths = [max(len(row[column]) for row in table) for column in range(last)]
+    for row in table:
+        cells = [_styled(cell.ljust(w), cell) for cell, w in zip(row, widths, strict=False)]
+        left = width - sum(widths) - 2 * last if width else MAX_TEXT
+        click.echo(f"{'  '.join(cells)}  {_short(row[last], max(left, 8))}".rstrip())
+
+
+def _print_block(cells: tuple[str, ...], details: Sequence[str], width: int) -> None:
+    name, state, _, since, _, project, command = cells
+    rest = _short(f"{since} {project}", width - len(name + state) - 2)
+    click.echo(f"{name} {_styled(state, state)} {rest}")
+    click.echo(f"  {_short(command, width - 2)}")
+    for line in details:
+        click.echo(f"  {line}")
+
+
+def _cells(session: Session, status: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
+    began = session.ended or session.started or session.created
+    dollars = (status.get("cost") or {}).get("dollars")
+    return (
+        session.id,
+        "waiting" if session.state == "waiting_checkpoint" else session.state,
+        str(session.slot or "-"),
+        _age(now - began),
+        f"${dollars}" if dollars else "-",
+        _short(session.project.name, MAX_PROJECT),
+        _short(shlex.join(session.command), MAX_TEXT),
+    )
+
+
+def _details(session: Session, status: Mapping[str, Any]) -> list[str]:
+    """Return what *session* waits for or why it failed, and what to do about it."""
+    if session.checkpoint:
+        asked = [one for one in status.get("questions", ()) if one["id"] == session.checkpoint]
+        where = safe_text(shlex.quote(str(session.project)), multiline=False)
+        lines = [f"asks: {_short(str(one['text']), MAX_TEXT)}" for one in asked]
+        return [*lines, f"waits for an answer: gsd -C {where} questions"]
+    return [_short(session.reason, MAX_TEXT)] if session.reason else []
+
+
+def _status_of(session: Session) -> Mapping[str, Any]:
+    """Return the status of the project of *session*; nothing if it cannot be read."""
+    project = Project(session.project)
+    try:
+        project.poll()
+        return project.status()
+    except (GsdError, OSError):
+        return {}
+    finally:
+        project.close()
+
+
+def _short(text: str, width: int) -> str:
+    """Return *text*, which others wrote, on one line of at most *width* characters."""
+    line = " ".join(safe_text(text, multiline=False).split())
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def _styled(text: str, state: str) -> str:
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+    return text if plain or state not in STYLES else click.style(text, fg=STYLES[state])
+
+
+def _age(age: timedelta) -> str:
+    seconds = max(0, int(age.total_seconds()))
+    if seconds < 60:
+        return f"{seconds}s"
+    if seconds < 3600:
+        return f"{seconds // 60}m"
+    if seconds < 2 * 86400:
+        return f"{seconds // 3600}h{seconds % 3600 // 60:02d}m"
+    return f"{seconds // 86400}d"

@@ -1,0 +1,84 @@
+"""A session whose run ended because nobody could answer: it waits without a process, and continues."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from gsd_core import SessionRequest
+from gsd_core.views.schemas import schema_of
+from gsd_plugins.sessions import host
+from tests.e2e.project import EXAMPLE, FAKE, Project, no_problems
+from tests.sessions.test_adversaries import ended, until
+
+pytestmark = pytest.mark.slow
+
+
+def test_an_answer_from_elsewhere_continues_a_session_that_nobody_could_answer(tmp_path: Path) -> None:
+    project = Project(tmp_path, no_problems(QUESTION="1"))
+    project.create()
+    environment = {**project.environ({}), "GSD_STATE_DIR": os.environ["GSD_STATE_DIR"]}
+
+    def gsd(*arguments: str | Path) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "gsd_core", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=project.root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    started = json.loads(gsd("run", EXAMPLE, *FAKE, "--no-input", "--bg", "--output-format", "json"))
+    Draft202012Validator(schema_of("run")).validate(started)
+    session = started["session"]["id"]
+
+    waiting = until(session, lambda one: (one.state == "waiting_checkpoint" and not one.pid) or ended(one))
+
+    assert (waiting.state, waiting.slot, waiting.exit) == ("waiting_checkpoint", 0, None)
+    assert waiting.checkpoint
+    listed = gsd("ps")
+    assert f"{session} asks: " in listed
+    assert f"{session} waits for an answer: gsd -C" in listed
+    # Others of the project need not wait for it.
+    assert until(another("status"), ended).state == "completed"
+
+    gsd("answer", waiting.checkpoint, "1")
+
+    done = until(session, ended, 120)
+    assert (done.state, done.exit, done.reason) == ("completed", 0, ""), host.output_of(session).data.decode()
+    printed = host.output_of(session).data
+    assert b"\x1b[" in printed, "a session prints in color"
+    assert b"\x1b[2K" not in printed, "nothing is redrawn"
+
+
+def another(*arguments: str) -> str:
+    """Start a command of the session's project directly, as the harness does, and return its session."""
+    project = host.list_sessions()[0].project
+    request = SessionRequest(arguments=arguments, folder=project, project=project)
+    return host.start_session(request, slots=3, keep_bytes=1_000_000).id
+
+
+def test_the_json_of_sessions_is_as_the_schemas_say(tmp_path: Path) -> None:
+    request = SessionRequest(arguments=("version",), folder=tmp_path, project=tmp_path)
+    session = host.start_session(request, slots=3, keep_bytes=1_000_000).id
+    until(session, ended)
+
+    def printed(*arguments: str) -> Any:
+        command = [sys.executable, "-m", "gsd_core", *arguments]
+        return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+
+    listed = printed("ps", "--json")
+    Draft202012Validator(schema_of("ps")).validate(listed)
+    assert [one["id"] for one in listed["sessions"]] == [session]
+    assert printed("rm", session, "--json") == {"schema_version": 1, "removed": [session]}
