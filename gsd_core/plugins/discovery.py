@@ -31,6 +31,7 @@ DEFAULT_PLUGINS: tuple[str, ...] = (
     "gsd_plugins.budget",
     "gsd_plugins.inplace",
     "gsd_plugins.sessions",
+    "gsd_plugins.web",
     "gsd_plugins.bubblewrap",
     "gsd_plugins.seatbelt",
     "gsd_plugins.yolo",
