@@ -22,7 +22,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "storage": ("planning", "machine", "journal", "git", "sanitize", "processes", "programs", "settings"),
     "plugin boundary": ("", "api", "hook_markers", "hookspecs", "plugins", "trust"),
     "engine": ("run",),
-    "interfaces": ("views", "project", "testing", "cli", "__main__"),
+    "interfaces": ("views", "project", "project_details", "testing", "cli", "__main__"),
 }
 """The parts of ``gsd_core``, lowest layer first.
 
@@ -37,7 +37,8 @@ SIDEWAYS: dict[str, set[str]] = {
     "planning": {"sanitize"},
     "journal": {"sanitize"},
     "git": {"programs"},
-    "project": {"views"},
+    "project": {"views", "project_details"},
+    "project_details": {"views"},
     "cli": {"views", "project", "testing"},
     "__main__": {"cli"},
 }

@@ -72,7 +72,6 @@ async def serving(
     version: str,
     public_urls: Iterable[str] = (),
     slots: int | None = None,
-    plugins: Iterable[Any] = (),
     mcp: bool = True,
 ) -> AsyncGenerator[Running]:
     """Serve *source* as long as the context is entered."""
@@ -88,7 +87,6 @@ async def serving(
         table=routes(),
         version=version,
         slots=slots,
-        plugins=tuple(plugins),
     )
     shown = "127.0.0.1" if is_any_address(host) else f"[{host}]" if ":" in host else host
     base = next(iter(public_urls), f"http://{shown}:{number}").rstrip("/")

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 MAX_OUTPUT = 1 << 20
 MAX_STATUSES = 8
 """How many projects are read at once."""
-ANSWERED_BY = "web"
+OPTIONS = {"agent": "--agent", "depth": "--depth", "model": "--model", "budget": "--max-budget-usd"}
+"""The options that a request may set. None of them is consent: that is given at a terminal only."""
 
 
 async def show_server(site: Site, request: Request) -> Response:
@@ -75,16 +76,20 @@ async def _summaries(site: Site, sessions: Sequence[Session]) -> Mapping[str, An
     return dict(found)
 
 
+SUMMARY = (
+    *("status", "idea", "agent", "progress", "plans", "phases_total", "phases_complete", "cost", "budget"),
+    *("reason", "exit", "waits_for", "started_at", "last_at"),
+)
+"""The fields of a status that are in a summary."""
+
+
 def _summary(status: Mapping[str, Any]) -> dict[str, Any] | None:
     if status["run"] is None:
         return None
-    names = ("status", "idea", "progress", "plans", "phases_total", "phases_complete", "cost", "reason")
-    names += ("waits_for", "started_at", "last_at", "exit", "agent")
-    step = status["current_step"]
     return {
-        **{name: status[name] for name in names},
+        **{name: status[name] for name in SUMMARY},
         "questions": sum(not one["answer_given"] for one in status["questions"]),
-        "steps": status.get("steps", [step] if step else []),
+        "steps": status["active_steps"],
     }
 
 
@@ -106,7 +111,7 @@ def _arguments(body: Mapping[str, Any]) -> list[str]:
     ways = [name for name in ("idea", "idea_file", "resume", "step", "exec") if body.get(name)]
     if len(ways) != 1:
         raise Refused(400, "expected exactly one of idea, idea_file, resume, step and exec")
-    options = [f"--{name}={body[name]}" for name in ("agent", "depth", "model", "budget") if name in body]
+    options = [f"{flag}={body[name]}" for name, flag in OPTIONS.items() if name in body]
     phases = [f"--phases={body['phases']}"] if "phases" in body else []
     match ways[0]:
         case "idea":

@@ -6,6 +6,7 @@ import asyncio
 import json
 import secrets
 import sys
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import attrs
 
 from gsd_core import GsdError, redact_data, safe_text
+from gsd_core.project import Project
 
 from .access import Addresses, Tokens
 from .errors import Refused, refused_by
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Send
+
+    from gsd_core.project import ProjectDetails
+
+
+MAX_DETAILS = 20
+"""How many projects' journals are kept folded; reading one again costs about a second per 100,000 events."""
 
 
 @attrs.define(kw_only=True)
@@ -45,10 +53,13 @@ class Site:
     static: Path = STATIC
     slots: int | None = None
     mcp: ASGIApp | None = None
-    plugins: Sequence[Mapping[str, Any]] = ()
+    plugins: list[Any] | None = None
     epoch: str = attrs.field(factory=lambda: secrets.token_hex(8))
     started_at: datetime = attrs.field(factory=lambda: datetime.now(UTC))
     feed: Feed = attrs.field(init=False)
+    _details: OrderedDict[Path, ProjectDetails] = attrs.field(
+        factory=OrderedDict[Path, "ProjectDetails"], init=False
+    )
     stopping: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -64,6 +75,17 @@ class Site:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+            for details in self._details.values():
+                details.close()
+
+    def details(self, session: str) -> ProjectDetails:
+        """Return the details of a session's project; those of the projects that were shown last are kept."""
+        root = self.source.session(session).project
+        found = self._details.pop(root, None) or Project(root).details()
+        self._details[root] = found
+        while len(self._details) > MAX_DETAILS:
+            self._details.popitem(last=False)[1].close()
+        return found
 
     async def serve(self, route: Route, scope: Any, receive: Receive, send: Send) -> None:
         """Answer a request that the gate has admitted."""
