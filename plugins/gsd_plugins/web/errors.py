@@ -20,6 +20,10 @@ CODES = {
 }
 
 
+MISSING = ("no session ", "no question ", "not a session", "no phase ", "no file ", "no commit ")
+"""How the messages begin that say that something does not exist."""
+
+
 class Refused(Exception):
     """A request that is not served; *status* is that of HTTP."""
 
@@ -44,7 +48,7 @@ def refused_by(error: GsdError) -> Refused:
     if isinstance(error, PlanningError):
         return Refused(409, text, error.hint or "")
     if isinstance(error, UserError):
-        missing = text.startswith(("no session ", "no question ", "not a session", "no phase "))
+        missing = text.startswith(MISSING)
         conflict = " already " in text or "not ended" in text or "no longer open" in text
         conflict = conflict or "has no terminal" in text
         return Refused(404 if missing else 409 if conflict else 400, text, error.hint or "")

@@ -76,7 +76,8 @@ async def list_events(site: Site, request: Request) -> Response:
     names = request.query_params.getlist("name")
     details = site.details(request.path_params["session"])
     page = await details.events(after=after, limit=limit, last=last, names=names)
-    return answer({"events": [event_json(one) for one in page.events], "next": page.next, "more": page.more})
+    found = {"events": [event_json(one) for one in page.events], "next": page.next, "more": page.more}
+    return answer(found, is_redacted=True)
 
 
 async def show_cost(site: Site, request: Request) -> Response:

@@ -50,7 +50,7 @@ async def list_sessions(site: Site, request: Request) -> Response:
     sessions = site.source.sessions()
     summaries = await _summaries(site, sessions)
     listed = [{**session_json(one), "summary": summaries.get(one.id)} for one in sessions]
-    return answer({**about, "sessions": listed})
+    return answer({**about, "sessions": listed}, is_redacted=True)
 
 
 async def show_session(site: Site, request: Request) -> Response:
@@ -160,7 +160,7 @@ async def remove_session(site: Site, request: Request) -> Response:
 
 async def show_status(site: Site, request: Request) -> Response:
     """Return the status of the session's project."""
-    return answer(await site.source.status(request.path_params["session"]))
+    return answer(await site.source.status(request.path_params["session"]), is_redacted=True)
 
 
 async def show_output(site: Site, request: Request) -> Response:
