@@ -136,12 +136,11 @@ def test_the_token_is_private_and_in_no_log_and_dies_with_the_server(tmp_path: P
 
 
 def test_it_listens_on_this_machine_only(tmp_path: Path) -> None:
-    with serve(tmp_path) as server:
-        with socket.socket() as other:
-            other.settimeout(5)
-            with pytest.raises(ConnectionRefusedError):
-                # Another address of the same machine, which a server on all addresses would answer.
-                other.connect(("127.0.0.2", server.port))
+    with serve(tmp_path) as server, socket.socket() as other:
+        other.settimeout(5)
+        with pytest.raises(ConnectionRefusedError):
+            # Another address of the same machine, which a server on all addresses would answer.
+            other.connect(("127.0.0.2", server.port))
     command = [sys.executable, "-m", "gsd_core", "serve", "--host", "0.0.0.0"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
@@ -273,6 +272,13 @@ def check_details(server: Server, session: str, project: Path) -> None:
         assert status in (400, 404), data
 
 
+def wait_for_terminal(session: str) -> None:
+    """Wait until the session has a process, and so a terminal."""
+    latest = time.monotonic() + WAIT
+    while not host.find_session(session).pid:
+        assert time.monotonic() < latest, host.find_session(session)
+
+
 def test_a_session_that_runs_is_stopped_and_typed_to(tmp_path: Path) -> None:
     project = tmp_path / "p"
     project.mkdir()
@@ -282,17 +288,22 @@ def test_a_session_that_runs_is_stopped_and_typed_to(tmp_path: Path) -> None:
         session = host.start_session(request, slots=3, keep_bytes=1_000_000).id
         while server.request("GET", f"/api/v1/sessions/{session}")[0] == 404:
             pass
+        wait_for_terminal(session)
         assert server.request("DELETE", f"/api/v1/sessions/{session}")[0] == 409
-        control_c = base64.b64encode(b"\x03").decode()
+        typed = base64.b64encode("héllo".encode()).decode()
         stream.send(json.dumps({"subscribe": {"session": session, "after": 0, "output": True}}))
-        stream.send(json.dumps({"input": {"session": session, "data": control_c}}))
-        printed, code = "", None
-        while code is None or "^C" not in printed:
+        stream.send(json.dumps({"input": {"session": session, "data": typed}}))
+        printed, state, is_asked = "", "", False
+        while state != "stopped":
             message = json.loads(stream.recv(timeout=WAIT))
+            assert "error" not in message, message
             printed += message.get("output", {}).get("text", "")
             for change in message.get("frame", ()):
-                code = change.get("state", {}).get("exit", code)
-        assert code == 130
+                state = change.get("state", {}).get("state", state)
+            if "héllo" in printed and state == "running" and not is_asked:
+                is_asked = True
+                status, data = server.request("POST", f"/api/v1/sessions/{session}/stop", {})
+                assert status == 200, data
         assert server.request("POST", f"/api/v1/sessions/{session}/stop", {})[0] == 409
 
 
