@@ -60,9 +60,18 @@ def pages() -> Mapping[str, str]:
         "files.md": _files,
     }
     made = {name: "\n".join([*maker()]).rstrip() + "\n" for name, maker in makers.items()}
+    made["openapi.json"] = json.dumps(_openapi(), indent=2) + "\n"
     return made | {
         f"schemas/{file_name(name)}": json.dumps(schema_of(name), indent=2) + "\n" for name in SCHEMAS
     }
+
+
+def _openapi() -> dict[str, Any]:
+    """Return the document of the interface of ``gsd serve``; its version is that of the interface."""
+    from gsd_plugins.web.openapi import document
+    from gsd_plugins.web.table import routes
+
+    return document(routes(), "1")
 
 
 def built_in() -> Loaded:
