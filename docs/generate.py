@@ -19,6 +19,7 @@ import attrs
 import click
 
 import gsd_core
+from docs import http
 from docs.messages import error_names, messages
 from docs.tables import ACTIVITY, EVENTS, FACTS, OWN_FILES, PLANNING_FILES
 from gsd_core import errors, hookspecs
@@ -56,6 +57,7 @@ def pages() -> Mapping[str, str]:
         "exit-codes.md": _exit_codes,
         "messages.md": _messages,
         "json.md": _json,
+        "http.md": _http,
         "journal.md": _journal,
         "files.md": _files,
     }
@@ -64,6 +66,11 @@ def pages() -> Mapping[str, str]:
     return made | {
         f"schemas/{file_name(name)}": json.dumps(schema_of(name), indent=2) + "\n" for name in SCHEMAS
     }
+
+
+def _http() -> Iterator[str]:
+    yield from _head("The HTTP interface of gsd serve")
+    yield from http.page()
 
 
 def _openapi() -> dict[str, Any]:
