@@ -1,5 +1,7 @@
 """The page about the interface of ``gsd serve``: its requests come from the route table."""
 
+# ruff: noqa: E501 - the text has one sentence per line
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -11,9 +11,10 @@ from typing import Any
 
 import attrs
 
-from gsd_plugins.sessions import harness
+from gsd_plugins.sessions.harness import Harness
 from gsd_plugins.sessions.registry import Registry, output_folder
 from gsd_plugins.web.access import Addresses, Tokens
+from gsd_plugins.web.folders import STATIC
 from gsd_plugins.web.gate import Gate
 from gsd_plugins.web.routes import Route
 from gsd_plugins.web.site import Site
@@ -99,6 +100,7 @@ class Client:
 
 
 async def _exchange(app: Gate, scope: dict[str, Any], data: bytes, *, is_socket: bool) -> Response:
+    incoming: list[dict[str, Any]]
     if is_socket:
         incoming = [{"type": "websocket.connect"}, {"type": "websocket.disconnect", "code": 1000}]
     else:
@@ -131,15 +133,14 @@ async def _exchange(app: Gate, scope: dict[str, Any], data: bytes, *, is_socket:
 @asynccontextmanager
 async def serving(table: Iterable[Route] = (), *, static: Path | None = None) -> AsyncGenerator[Client]:
     """Serve the sessions of the registry; with other routes than the table's if they are given."""
-    async with harness() as source:
-        more = {"static": static} if static else {}
+    async with Harness() as source:
         site = Site(
             source=source,
             tokens=Tokens(),
             addresses=Addresses.of("127.0.0.1", PORT),
             table=tuple(table) or routes(),
             version="0",
-            **more,
+            static=static or STATIC,
         )
         async with site.following():
             yield Client(site=site, app=Gate(site))

@@ -25,7 +25,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from gsd_core import SessionRequest
 from gsd_plugins.sessions import host
-from tests.e2e.project import EXAMPLE, no_problems
+from tests.e2e.project import EXAMPLE, FAKE, no_problems
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +60,8 @@ class Server:
         """Open a WebSocket."""
         protocols: Any = ["gsd.v1", f"gsd.token.{self.token}"]
         url = f"ws://127.0.0.1:{self.port}/api/v1/ws"
-        return connect(url, subprotocols=protocols, compression=None, **more)
+        found: ClientConnection = connect(url, subprotocols=protocols, compression=None, **more)
+        return found
 
 
 @contextmanager
@@ -270,6 +271,40 @@ def check_details(server: Server, session: str, project: Path) -> None:
     for path in ("../secret", "/etc/passwd", ".git/config", ".env", "none.txt"):
         status, data = server.request("GET", f"/api/v1/sessions/{session}/files?path={path}")
         assert status in (400, 404), data
+
+
+def test_a_run_in_the_foreground_has_a_page_of_its_own(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "gsd_core", "run", str(EXAMPLE), *FAKE, "-C", str(tmp_path / "demo")]
+    environment = {**os.environ, **no_problems(QUESTION="1"), "GSD_WAIT_FOR_ANSWERS": "5m"}
+    process = subprocess.Popen(
+        [*command, "--web", "--web-port", "0", "--no-input"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    try:
+        assert process.stderr
+        found = None
+        while found is None:
+            line = process.stderr.readline()
+            assert line, "it ended without a page"
+            found = URL.search(line)
+        server = Server(process=process, port=int(found[1]), token=found[2], errors=tmp_path)
+        with server.stream() as stream:
+            stream.send('{"subscribe": {"session": "*", "after": 0}}')
+            while not (asked := server.request("GET", "/api/v1/questions")[1]["questions"]):
+                until(stream, "frame")
+            path = f"/api/v1/sessions/run/questions/{asked[0]['id']}/answer"
+            assert server.request("PUT", path, {"words": "1"})[0] == 200
+            assert server.request("POST", "/api/v1/sessions", {"project": "/tmp", "resume": True})[0] == 400
+            assert server.request("DELETE", "/api/v1/sessions/run")[0] == 409
+        assert process.wait(120) == 0
+    finally:
+        process.kill()
+        process.wait()
+        if process.stderr:
+            process.stderr.close()
 
 
 def wait_for_terminal(session: str) -> None:
