@@ -19,6 +19,7 @@ import attrs
 import click
 
 import gsd_core
+from docs import http
 from docs.messages import error_names, messages
 from docs.tables import ACTIVITY, EVENTS, FACTS, OWN_FILES, PLANNING_FILES
 from gsd_core import errors, hookspecs
@@ -57,14 +58,29 @@ def pages() -> Mapping[str, str]:
         "exit-codes.md": _exit_codes,
         "messages.md": _messages,
         "json.md": _json,
+        "http.md": _http,
         "journal.md": _journal,
         "files.md": _files,
         "mcp.md": _mcp,
     }
     made = {name: "\n".join([*maker()]).rstrip() + "\n" for name, maker in makers.items()}
+    made["openapi.json"] = json.dumps(_openapi(), indent=2) + "\n"
     return made | {
         f"schemas/{file_name(name)}": json.dumps(schema_of(name), indent=2) + "\n" for name in SCHEMAS
     }
+
+
+def _http() -> Iterator[str]:
+    yield from _head("The HTTP interface of gsd serve")
+    yield from http.page()
+
+
+def _openapi() -> dict[str, Any]:
+    """Return the document of the interface of ``gsd serve``; its version is that of the interface."""
+    from gsd_plugins.web.openapi import document
+    from gsd_plugins.web.table import routes
+
+    return document(routes(), "1")
 
 
 def built_in() -> Loaded:

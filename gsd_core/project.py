@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -31,6 +31,9 @@ from gsd_core.run.publishing import events_of
 from gsd_core.sanitize import redact_data
 from gsd_core.views.log import parse_since as parse_since
 from gsd_core.views.status import History, Holder, find_question, fold_history, status_json, status_of
+
+if TYPE_CHECKING:
+    from gsd_core.project_details import ProjectDetails as ProjectDetails
 
 JOURNAL = "journal.db"
 
@@ -80,6 +83,12 @@ class Project:
         folder = self._folder()
         held = owner(folder) if folder else None
         return Holder(pid=held.pid, host=held.host, since=held.since) if held else None
+
+    def details(self) -> ProjectDetails:
+        """Return what a page about the project shows: phases, plans, evidence, commits, events, costs."""
+        from gsd_core.project_details import ProjectDetails
+
+        return ProjectDetails(self.root)
 
     def answer(self, question: str, words: str, *, by: str) -> Answer:
         """Answer an open question as a person typed it: numbers, labels, or own words.
@@ -163,3 +172,10 @@ def _parsed(question: Question, words: str) -> Answer:
         return parse_typed_answer(question, words)
     except UserError as error:
         raise UserError(f"invalid answer to {question.id}: {error}", hint=error.hint) from error
+
+
+def output_schema(name: str) -> dict[str, Any]:
+    """Return the JSON schema of what ``gsd NAME --json`` prints; ``gsd schema`` lists the names."""
+    from gsd_core.views.schemas import schema_of
+
+    return schema_of(name)

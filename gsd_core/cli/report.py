@@ -80,12 +80,12 @@ async def _collect(project: ProjectState, root: Path) -> Report:
     from gsd_core.journal.codec import structure
     from gsd_core.journal.store import damage_reported
     from gsd_core.planning.survey import read_planning
+    from gsd_core.run.tracing import trace_all
     from gsd_core.views.report import Report
     from gsd_core.views.status import status_of
     from gsd_core.views.summary import summarize
 
     from .project import journal_path, now
-    from .requirements import trace_all
 
     with damage_reported(journal_path(root)):
         summary = summarize(project.last_run.facts, structure)

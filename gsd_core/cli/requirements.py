@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -36,6 +35,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     serves it, or its phase was verified without evidence for it. Otherwise, and in a project that was
     made without such a chain, it is the status in REQUIREMENTS.md.
     """
+    from gsd_core.run.tracing import trace_all
     from gsd_core.views.planning import requirements_json
 
     from .project import planned_root
@@ -51,45 +51,6 @@ def command(ctx: click.Context, as_json: bool) -> None:
             if row.reason:
                 line = f"{row.requirement.id}: {one_line(row.reason, MAX_REASON)}"
                 print_line(styled(line, "red") if row.status in ("Error", "Blocked") else line)
-
-
-async def trace_all(root: Path) -> tuple[Trace, ...]:
-    """Return a row for each requirement of REQUIREMENTS.md, in the order of the file."""
-    import attrs
-
-    from gsd_core.git import Git
-    from gsd_core.planning.requirements import read_requirements
-    from gsd_core.planning.survey import read_planning
-    from gsd_core.planning.traceability import parse_results, phase_of_requirement, trace
-    from gsd_core.planning.verification import read_verification
-    from gsd_core.run.verification import phase_commits, with_verdict
-
-    if not read_requirements(root):
-        return ()
-    planning = read_planning(root)
-    git = Git(root)
-    phases = {
-        phase.number: attrs.evolve(await with_verdict(phase), commits=await phase_commits(git, phase))
-        for phase in planning.phases
-        if phase.plans
-    }
-    results = {number: parse_results(read_verification(phase)) for number, phase in phases.items()}
-    rows: list[Trace] = []
-    for requirement in planning.requirements:
-        found = phase_of_requirement(requirement, planning.phases)
-        phase = phases.get(found.number, found) if found else None
-        number = phase.number if phase else ""
-        verdict = phase.verdict if phase else None
-        rows.append(
-            trace(
-                requirement,
-                phase,
-                results.get(number, {}),
-                verdict=verdict,
-                has_statements=bool(planning.statements),
-            )
-        )
-    return tuple(rows)
 
 
 def _cells(row: Trace) -> tuple[str, ...]:

@@ -50,10 +50,10 @@ def read_finished(options: GlobalOptions) -> Finished | None:
     from gsd_core.git import Git
     from gsd_core.journal.codec import structure
     from gsd_core.planning.survey import read_planning
+    from gsd_core.run.tracing import trace_all
     from gsd_core.views.summary import summarize
 
     from .project import load
-    from .requirements import trace_all
 
     async def git_facts(root: Path) -> tuple[tuple[Trace, ...], str]:
         return await trace_all(root), await Git(root).branch()

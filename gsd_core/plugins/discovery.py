@@ -32,6 +32,7 @@ DEFAULT_PLUGINS: tuple[str, ...] = (
     "gsd_plugins.inplace",
     "gsd_plugins.sessions",
     "gsd_plugins.mcp",
+    "gsd_plugins.web",
     "gsd_plugins.bubblewrap",
     "gsd_plugins.seatbelt",
     "gsd_plugins.yolo",

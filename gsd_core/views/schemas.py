@@ -137,6 +137,15 @@ QUESTION = obj(
     answer_given=FLAG,
     answer_with=TEXT,
 )
+STEP = obj(
+    id=TEXT,
+    kind=TEXT,
+    phase=null(TEXT),
+    status=TEXT,
+    attempt=NUMBER,
+    started_at=null(TIME),
+    until=null(TIME),
+)
 STATUS = obj(
     run=null(TEXT),
     status=values(RunStatus, RunOutcome),
@@ -151,22 +160,14 @@ STATUS = obj(
     waits_for=null(TEXT),
     owner=null(fields_of(Holder)),
     progress=NUMBER,
-    current_step=null(
-        obj(
-            id=TEXT,
-            kind=TEXT,
-            phase=null(TEXT),
-            status=TEXT,
-            attempt=NUMBER,
-            started_at=null(TIME),
-            until=null(TIME),
-        )
-    ),
+    current_step=null(STEP),
+    active_steps=arr(STEP),
     phases=arr(PHASE_OF_RUN),
     assumed=obj(count=NUMBER, checks=arr(obj(id=TEXT, step=TEXT, text=TEXT))),
     not_notified=arr(obj(service=TEXT, reason=TEXT, since=null(TIME), count=NUMBER)),
     questions=arr(QUESTION),
     cost=obj(dollars=null(TEXT), tokens=NUMBER, calls=NUMBER, basis=TEXT),
+    budget=null(TEXT),
     workstreams=arr(obj(name=TEXT, active=FLAG, phases=NUMBER, complete=NUMBER, error=null(TEXT))),
 )
 RECORD = obj(

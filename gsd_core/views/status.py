@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
 import attrs
@@ -61,13 +62,14 @@ class Status:
     """A run at a glance.
 
     *run_status* is that of the lifecycle; it is ``none`` if only single steps were asked for so far, the last
-    of which ended as *single* says. *interrupted*: the process that worked on the *current* step is gone.
-    *measure* is how far the milestone is; if none is in progress, *idle* says why. *waits_for* is what has to
-    happen next; empty if nothing. *sandbox* is the one that the last process used; if empty, *unconfined*
-    says why. *assumed* are the checks that a person had to do and a policy answered, each with
-    its step. *not_notified* are the services that the last notification to
-    them did not reach. *pending_answers* are the ids of questions that are answered, but no run has taken
-    the answers yet.
+    of which ended as *single* says. *active* are the steps that have begun and not ended, *current* the
+    furthest of them. *interrupted*: the process that worked on them is gone. *measure* is how far the
+    milestone is; if none is in progress, *idle* says why. *waits_for* is what has to happen next; empty if
+    nothing. *sandbox* is the one that the last process used; if empty, *unconfined* says why. *assumed* are
+    the checks that a person had to do and a policy answered, each with its step. *not_notified* are the
+    services that the last notification to them did not reach. *pending_answers* are the ids of questions that
+    are answered, but no run has taken the answers yet. *budget* is what the run may cost in dollars, if a
+    flag said so.
     """
 
     run: str = ""
@@ -87,11 +89,13 @@ class Status:
     idle: str = ""
     phases: tuple[PhaseRow, ...] = ()
     current: StepRecord | None = None
+    active: tuple[StepRecord, ...] = ()
     interrupted: bool = False
     questions: tuple[Asked, ...] = ()
     pending_answers: frozenset[str] = frozenset()
     usage: Usage = attrs.field(factory=Usage)
     calls: int = 0
+    budget: Decimal | None = None
     waits_for: str = ""
     assumed: tuple[tuple[str, Question], ...] = ()
     not_notified: tuple[FailingService, ...] = ()
@@ -143,11 +147,13 @@ def status_of(
         single=state.asked_end,
         **about_phases,
         current=current_step(state),
+        active=active_steps(state),
         interrupted=holder is None,
         questions=questions,
         pending_answers=pending_answers,
         usage=history.usage,
         calls=history.calls,
+        budget=budget_of(history),
         waits_for=_waits_for(state, run_status, unanswered),
         assumed=assumed_checks(state),
         not_notified=tuple(history.failing.values()),
@@ -157,19 +163,29 @@ def status_of(
 def step_status(status: Status) -> str:
     """Return the status of the current step; without a process, none is ``running``."""
     assert status.current is not None, "there is no current step"
-    is_cut_off = status.interrupted and status.current.status == "running"
-    return "interrupted" if is_cut_off else status.current.status
+    return _status_of(status.current, interrupted=status.interrupted)
+
+
+def _status_of(record: StepRecord, *, interrupted: bool) -> str:
+    return "interrupted" if interrupted and record.status == "running" else record.status
 
 
 def current_step(state: State) -> StepRecord | None:
     """Return the step in progress; of several the one that is furthest from waiting."""
-    progress = {"waiting": 0, "parked": 1, "result": 2, "running": 3}
-    unfinished = [
+    return max(active_steps(state), key=lambda record: _PROGRESS[record.status], default=None)
+
+
+def active_steps(state: State) -> tuple[StepRecord, ...]:
+    """Return the steps that have begun and not ended, in the order in which they began."""
+    return tuple(
         record
         for step, record in state.steps.items()
-        if record.status in progress and not why_obsolete(state, step)
-    ]
-    return max(unfinished, key=lambda record: progress[record.status], default=None)
+        if record.status in _PROGRESS and not why_obsolete(state, step)
+    )
+
+
+_PROGRESS = {"waiting": 0, "parked": 1, "result": 2, "running": 3}
+"""How far a step is from waiting, for those that have begun and not ended."""
 
 
 def open_questions(state: State) -> tuple[Asked, ...]:
@@ -244,6 +260,12 @@ class History:
     commits: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
     errors: tuple[FailureRecord, ...] = ()
     failing: Mapping[str, FailingService] = attrs.field(factory=dict[str, FailingService])
+
+
+def budget_of(history: History) -> Decimal | None:
+    """Return the dollars that the run may cost, if a flag (``--max-budget-usd``) said so."""
+    value = (history.typed.get("budget") or {}).get("max_usd")
+    return None if value is None else Decimal(str(value))
 
 
 def fold_history(history: History, facts: Iterable[Fact], structure: Structure) -> History:
@@ -342,7 +364,8 @@ def status_json(status: Status, gsd: str = "gsd") -> dict[str, Any]:
         **measure_json(status.measure),
         "idle": status.idle or None,
         "single_steps": _single_json(status.single),
-        "current_step": _step_json(status),
+        "current_step": step_json(status.current, interrupted=status.interrupted) if status.current else None,
+        "active_steps": [step_json(one, interrupted=status.interrupted) for one in status.active],
         "phases": [phase_json(row) for row in status.phases],
         "assumed": {
             "count": len(status.assumed),
@@ -354,6 +377,7 @@ def status_json(status: Status, gsd: str = "gsd") -> dict[str, Any]:
         ],
         "questions": [question_json(asked, status.pending_answers, gsd) for asked in status.questions],
         "cost": cost_json(status.usage, status.calls),
+        "budget": None if status.budget is None else str(status.budget),
     }
 
 
@@ -418,15 +442,13 @@ def _single_json(end: Closing | None) -> dict[str, Any] | None:
     return {"outcome": end.outcome, "exit": end.exit, "reason": end.reason} if end else None
 
 
-def _step_json(status: Status) -> dict[str, Any] | None:
-    record = status.current
-    if record is None:
-        return None
+def step_json(record: StepRecord, *, interrupted: bool) -> dict[str, Any]:
+    """Return a step that has begun as JSON data; *interrupted*: no process works on it."""
     return {
         "id": str(record.id),
         "kind": record.id.kind,
         "phase": record.id.phase or None,
-        "status": step_status(status),
+        "status": _status_of(record, interrupted=interrupted),
         "attempt": record.attempt,
         "started_at": time_json(record.started_at),
         "until": time_json(record.until),

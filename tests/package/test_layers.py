@@ -22,7 +22,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "storage": ("planning", "machine", "journal", "git", "sanitize", "processes", "programs", "settings"),
     "plugin boundary": ("", "api", "hook_markers", "hookspecs", "plugins", "trust"),
     "engine": ("run",),
-    "interfaces": ("views", "project", "testing", "cli", "__main__"),
+    "interfaces": ("views", "project", "project_details", "testing", "cli", "__main__"),
 }
 """The parts of ``gsd_core``, lowest layer first.
 
@@ -37,7 +37,8 @@ SIDEWAYS: dict[str, set[str]] = {
     "planning": {"sanitize"},
     "journal": {"sanitize"},
     "git": {"programs"},
-    "project": {"views"},
+    "project": {"views", "project_details"},
+    "project_details": {"views"},
     "cli": {"views", "project", "testing"},
     "__main__": {"cli"},
 }
@@ -210,11 +211,20 @@ def test_values_do_no_io(module: Module) -> None:
     assert used <= VALUE_IMPORTS
 
 
+USED_EXTRAS = {"web"}
+"""The extras with libraries that plugins import; the others are for development."""
+
+
 @cache
 def dependencies(project: str) -> set[str]:
-    """Return the packages that a ``pyproject.toml`` declares, by their import names."""
-    data = tomllib.loads((ROOT / project).read_text("utf-8"))
-    names = [re.split(r"[<>=~!\[; ]", line)[0] for line in data["project"].get("dependencies", [])]
+    """Return the packages that a ``pyproject.toml`` declares, by their import names; also those of extras."""
+    about = tomllib.loads((ROOT / project).read_text("utf-8"))["project"]
+    extras = about.get("optional-dependencies", {})
+    lines = [
+        *about.get("dependencies", []),
+        *(line for name in extras if name in USED_EXTRAS for line in extras[name]),
+    ]
+    names = [re.split(r"[<>=~!\[; ]", line)[0] for line in lines]
     return {DISTRIBUTIONS.get(name, name.replace("-", "_")) for name in names}
 
 

@@ -1,0 +1,318 @@
+"""Everything about one project that a page shows: phases, plans, evidence, commits, events, costs.
+
+Everything is read from the planning files, the journal and the history when it is asked for. The journal's
+facts are folded once, and then only what was added.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, get_args
+
+import attrs
+
+from gsd_core.errors import UserError
+from gsd_core.files import FileRefused, read_below, read_start
+from gsd_core.git import Git, GitError, data_directory
+from gsd_core.journal.codec import structure
+from gsd_core.journal.schema import ACTIVITY, Record
+from gsd_core.journal.store import Journal, damage_reported
+from gsd_core.machine.fold import fold
+from gsd_core.machine.state import State
+from gsd_core.model.event import Event
+from gsd_core.planning.model import PhaseView
+from gsd_core.planning.survey import read_planning
+from gsd_core.planning.verification import read_verification
+from gsd_core.protected_paths import is_secret_name
+from gsd_core.run.publishing import events_of
+from gsd_core.run.tracing import trace_all, traced_phase
+from gsd_core.sanitize import redact, redact_data, safe_text
+from gsd_core.views.cost import Grouping, calls_of, report_json
+from gsd_core.views.planning import requirements_json
+from gsd_core.views.project_details import (
+    CommitDone,
+    Details,
+    PhaseTexts,
+    answered_json,
+    commit_json,
+    commits_of,
+    phase_details,
+    phases_json,
+)
+from gsd_core.views.status import History, budget_of, fold_history
+from gsd_core.views.summary import RunSummary, summarize
+
+JOURNAL = "journal.db"
+CHECKPOINT_FACTS = 200
+"""After how many facts a state is kept, from which later pages of events are translated."""
+MAX_FILE = 8 << 20
+MAX_LINES = 2000
+MAX_PATCH = 1_000_000
+"""How many characters of a commit are returned."""
+MAX_SUMMARY = 1 << 20
+SHA = re.compile(r"[0-9a-f]{7,64}")
+
+
+@attrs.frozen(kw_only=True)
+class EventPage:
+    """Events in order; *next* is the position to continue after, *more* whether there were more then."""
+
+    events: Sequence[Event]
+    next: int
+    more: bool
+
+
+@attrs.define
+class _Folded:
+    """The facts of the last run as of *seq*, and states on the way, by position."""
+
+    seq: int = 0
+    state: State = attrs.field(factory=State)
+    history: History = attrs.field(factory=History)
+    facts: list[Record] = attrs.field(factory=list[Record])
+    states: list[tuple[int, State]] = attrs.field(factory=lambda: [(0, State())])
+    count: int = 0
+
+    def add(self, record: Record) -> None:
+        if record.kind == "run.started":
+            self.state, self.history, self.facts = State(), History(), []
+        self.seq = record.seq
+        self.state = fold(self.state, [record], structure)
+        self.history = fold_history(self.history, [record], structure)
+        self.facts.append(record)
+        self.count += 1
+        if self.count % CHECKPOINT_FACTS == 0:
+            self.states.append((record.seq, self.state))
+
+    def state_before(self, seq: int) -> tuple[int, State]:
+        """Return the last state that is kept at or before *seq*, with its position."""
+        return next(kept for kept in reversed(self.states) if kept[0] <= seq)
+
+
+class ProjectDetails:
+    """The project in the folder *root*; :meth:`gsd_core.project.Project.details` returns one.
+
+    Its methods are coroutines, and change nothing. They raise ``UserError`` for what does not exist, and
+    ``PlanningError`` if a planning file cannot be read. Texts are not yet sanitized where nothing else is
+    said: whoever shows them knows for what.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.resolve()
+        self._lock = threading.Lock()
+        self._directory: Path | None = None
+        self._journal: Journal | None = None
+        self._inode = 0
+        self._folded = _Folded()
+
+    def close(self) -> None:
+        """Close the journal."""
+        with self._lock:
+            if self._journal:
+                self._journal.close()
+                self._journal = None
+
+    async def phases(self, *, is_running: bool) -> dict[str, Any]:
+        """Return the phases with their steps and plans; *is_running*: a process works on the project."""
+        return await asyncio.to_thread(lambda: phases_json(self._details(is_running=is_running)))
+
+    async def phase(self, number: str, *, is_running: bool) -> dict[str, Any]:
+        """Return one phase with its texts, evidence, history and commits."""
+        details = await asyncio.to_thread(lambda: self._details(is_running=is_running))
+        view = details.planning.phase(number)
+        if view is None:
+            known = ", ".join(phase.number for phase in details.planning.phases) or "none"
+            raise UserError(f"no phase {number!r} in the milestone", hint=f"phases: {known}")
+        traced = await traced_phase(view)
+        rows = requirements_json(await trace_all(self._root))["requirements"]
+        texts = await asyncio.to_thread(_texts_of, traced)
+        summary = await asyncio.to_thread(self._summary)
+        return phase_details(details, traced, texts=texts, summary=summary, requirements=rows)
+
+    async def requirements(self) -> dict[str, Any]:
+        """Return the requirements with their evidence, and the statements of the idea that they cite."""
+        rows = requirements_json(await trace_all(self._root))
+        planning = await asyncio.to_thread(read_planning, self._root)
+        statements = [
+            {"id": one.id, "text": one.text, "line": one.line, "heading": one.heading}
+            for one in planning.statements
+        ]
+        return {**rows, "statements": statements}
+
+    async def commits(self, phase: str = "") -> list[dict[str, Any]]:
+        """Return the commits of the last run, oldest first; those of one *phase* if it is named."""
+        found = await asyncio.to_thread(self._commits)
+        listed = [commit_json(commit) for commit in found]
+        return [commit for commit in listed if not phase or commit["phase"] == phase]
+
+    async def commit(self, sha: str) -> dict[str, Any]:
+        """Return one commit with its patch, without secrets; *sha* is a full id, or its start."""
+        if not SHA.fullmatch(sha):
+            raise UserError(f"no commit {sha!r}", hint="name it by at least seven hexadecimal digits")
+        found = await asyncio.to_thread(self._commits)
+        known = next((commit for commit in found if commit.sha.startswith(sha)), None)
+        try:
+            patch = await Git(self._root).patch_of(sha)
+        except GitError as error:
+            raise UserError(f"no commit {sha!r} in this project") from error
+        about = commit_json(known or CommitDone(sha=sha, subject="", step=""))
+        return {**about, "patch": redact(patch[:MAX_PATCH]), "truncated": len(patch) > MAX_PATCH}
+
+    async def events(
+        self, *, after: int = 0, limit: int = 500, last: int = 0, names: Collection[str] = ()
+    ) -> EventPage:
+        """Return at most *limit* events after position *after*, or the *last* ones; of these *names* only."""
+        return await asyncio.to_thread(self._events, after, limit, last, frozenset(names))
+
+    async def cost(self, by: str) -> dict[str, Any]:
+        """Return what the last run cost, as ``gsd cost --json`` does."""
+        grouping: Sequence[Grouping] = get_args(Grouping)
+        if by not in grouping:
+            raise UserError(f"cannot group the costs by {by!r}", hint=f"use one of {', '.join(grouping)}")
+        return await asyncio.to_thread(self._cost, next(one for one in grouping if one == by))
+
+    async def answered(self) -> list[dict[str, Any]]:
+        """Return the questions of the last run that are answered, and who answered them."""
+        summary = await asyncio.to_thread(self._summary)
+        return [answered_json(one) for one in summary.decisions if one.answer is not None]
+
+    async def lines(self, path: str, first: int, last: int) -> dict[str, Any]:
+        """Return lines of a file of the project, sanitized and redacted; the first line is 1."""
+        return await asyncio.to_thread(self._lines, path, first, last)
+
+    # Reading
+
+    def _details(self, *, is_running: bool) -> Details:
+        folded = self._read()
+        planning = read_planning(self._root)
+        commits = commits_of(folded.facts)
+        return Details(planning=planning, state=folded.state, commits=commits, interrupted=not is_running)
+
+    def _commits(self) -> tuple[CommitDone, ...]:
+        return commits_of(self._read().facts)
+
+    def _summary(self) -> RunSummary:
+        return summarize(self._read().facts, structure)
+
+    def _cost(self, by: Grouping) -> dict[str, Any]:
+        folded = self._read()
+        calls = calls_of(folded.facts, structure)
+        runs = [folded.state.run] if folded.state.run else []
+        return report_json(runs, calls, by, budget=budget_of(folded.history))
+
+    def _events(self, after: int, limit: int, last: int, names: frozenset[str]) -> EventPage:
+        folded = self._read()
+        journal = self._journal
+        if journal is None:
+            return EventPage(events=(), next=after, more=False)
+        with damage_reported(journal.path):
+            if last:
+                return self._last_events(journal, folded, last, names)
+            found: list[Event] = []
+            position = after
+            for seq, event in _translated(journal, folded, after):
+                if len(found) >= limit and seq != position:
+                    return EventPage(events=found, next=position, more=True)
+                position = seq
+                if event and (not names or event.name in names):
+                    found.append(event)
+            return EventPage(events=found, next=position, more=False)
+
+    def _last_events(self, journal: Journal, folded: _Folded, last: int, names: frozenset[str]) -> EventPage:
+        """Return the last events: read backwards in steps, because few records may have such names."""
+        end = journal.last_seq()
+        span = 2 * last
+        while True:
+            begin = max(0, end - span)
+            found = [
+                event
+                for _, event in _translated(journal, folded, begin)
+                if event and (not names or event.name in names)
+            ]
+            if len(found) >= last or begin == 0:
+                return EventPage(events=found[-last:], next=max(end, *(e.seq for e in found), 0), more=False)
+            span *= 4
+
+    def _read(self) -> _Folded:
+        """Return the facts and the state as of now."""
+        with self._lock:
+            journal = self._open()
+            if journal is None:
+                return self._folded
+            with damage_reported(journal.path):
+                for record in journal.events(after=self._folded.seq, facts_only=True):
+                    self._folded.add(record)
+            folded = self._folded
+            # The list grows; whoever reads it meanwhile has its own.
+            return attrs.evolve(folded, facts=[*folded.facts], states=[*folded.states])
+
+    def _open(self) -> Journal | None:
+        if self._directory is None or not self._directory.is_dir():
+            self._directory = data_directory(self._root) if self._root.is_dir() else None
+        path = self._directory / JOURNAL if self._directory else None
+        try:
+            inode = path.stat().st_ino if path else 0
+        except FileNotFoundError:
+            inode = 0
+        if inode != self._inode:
+            # It was moved away, and perhaps made anew.
+            if self._journal:
+                self._journal.close()
+            self._journal, self._inode, self._folded = None, inode, _Folded()
+        if path and inode and self._journal is None:
+            self._journal = Journal.open(path, clock=lambda: datetime.now(UTC), writable=False)
+        return self._journal
+
+    def _lines(self, path: str, first: int, last: int) -> dict[str, Any]:
+        parts = Path(path).parts
+        if not parts or any(is_secret_name(part) for part in parts) or ".git" in parts:
+            raise UserError(f"{path!r} is not shown: files of this name usually contain secrets")
+        try:
+            text = read_below(self._root, path, limit=MAX_FILE).decode("utf-8", "replace")
+        except FileRefused as error:
+            raise UserError(f"{path!r} is not shown: {error.strerror or error}") from error
+        except (OSError, ValueError) as error:
+            raise UserError(f"no file {path!r} in the project") from error
+        # All of it, because a secret may span lines that are not asked for.
+        lines = safe_text(text).splitlines()
+        first = max(1, first)
+        last = min(len(lines), last, first + MAX_LINES - 1)
+        return {
+            "path": path,
+            "first": first,
+            "last": max(last, first - 1),
+            "total": len(lines),
+            "lines": lines[first - 1 : last],
+        }
+
+
+def _translated(journal: Journal, folded: _Folded, after: int) -> Iterator[tuple[int, Event | None]]:
+    """Yield the position and the public event of each record after *after*, redacted."""
+    begin, state = folded.state_before(after)
+    for record in journal.events(after=begin):
+        if record.kind == "run.started":
+            state = State()
+        if record.kind not in ACTIVITY:
+            state = fold(state, [record], structure)
+        if record.seq <= after:
+            continue
+        yield record.seq, None
+        for event in events_of(state, record):
+            yield record.seq, attrs.evolve(event, data=redact_data(event.data))
+
+
+def _texts_of(phase: PhaseView) -> PhaseTexts:
+    summaries: dict[str, str] = {}
+    for plan in phase.plans:
+        if plan.summary:
+            try:
+                data = read_start(phase.project, plan.summary, MAX_SUMMARY)
+            except (OSError, ValueError):
+                continue
+            summaries[plan.id] = data.decode("utf-8", "replace")
+    return PhaseTexts(verification=read_verification(phase), summaries=summaries)

@@ -1,0 +1,77 @@
+"""The dashboard: ``gsd serve`` shows all sessions in a browser, ``gsd run --web`` one run."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING
+
+import attrs
+
+from gsd_core import Finding, RunInfo, implements, setting, settings_of
+from gsd_core.hookspecs import gsd_cli_commands, gsd_doctor, gsd_lifespan, gsd_settings
+
+if TYPE_CHECKING:
+    import click
+
+LIBRARIES = ("starlette", "uvicorn", "websockets")
+INSTALL = "install it with: pip install 'gsd-core[web]'"
+
+
+@attrs.frozen(kw_only=True)
+class WebSettings:
+    """*enabled*: serve a page about each run while it lasts; *port*: where, or the next free one."""
+
+    # A project's files must not open ports on its user's machine.
+    enabled: bool = setting(False, flag="--web", help="serve a page about this run", consent=True)
+    port: int = setting(3847, flag="--web-port", help="port of that page", harmless=False)
+
+
+@implements(gsd_settings)
+def settings() -> Iterable[type]:
+    """Contribute the section ``web``."""
+    yield WebSettings
+
+
+@implements(gsd_cli_commands)
+def commands() -> Iterable[click.Command]:
+    """Contribute ``gsd serve``."""
+    from . import cli
+
+    yield cli.serve
+
+
+@implements(gsd_doctor)
+def check_libraries() -> Iterable[Finding]:
+    """Report whether the libraries of the extra are installed, if they are needed."""
+    if not settings_of(WebSettings).enabled:
+        return
+    missing = missing_libraries()
+    yield Finding(
+        name="web",
+        ok=not missing,
+        message=f"--web needs {missing}" if missing else "the page can be served",
+        fix=INSTALL if missing else "",
+    )
+
+
+@implements(gsd_lifespan)
+def page_of_run(run: RunInfo) -> Iterable[AbstractAsyncContextManager[object]]:
+    """Serve a page about the run, if it was asked for."""
+    chosen = settings_of(WebSettings)
+    if chosen.enabled and not run.watching:
+        yield _serving(run, chosen.port)
+
+
+@asynccontextmanager
+async def _serving(run: RunInfo, port: int) -> AsyncGenerator[None]:
+    from .one_run import serve_run
+
+    async with serve_run(run, port):
+        yield
+
+
+def missing_libraries() -> str:
+    """Return the libraries of the extra ``web`` that are not installed; empty if all are."""
+    return ", ".join(name for name in LIBRARIES if importlib.util.find_spec(name) is None)

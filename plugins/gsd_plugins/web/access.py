@@ -1,0 +1,143 @@
+"""Who may do what: the two tokens of a server, and the hosts and origins that it answers to."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import json
+import os
+import secrets
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
+
+import attrs
+
+from gsd_core import ConfigError
+
+from .folders import server_folder
+
+Scope: TypeAlias = Literal["read", "control"]
+TOKEN_BYTES = 32
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Tokens:
+    """The tokens of one start of a server: *control* may do everything, *read* only watch.
+
+    They have no ``repr``, so that no traceback or log shows them.
+    """
+
+    control: str = attrs.field(factory=lambda: secrets.token_urlsafe(TOKEN_BYTES))
+    read: str = attrs.field(factory=lambda: secrets.token_urlsafe(TOKEN_BYTES))
+
+    def scope_of(self, token: str) -> Scope | None:
+        """Return what *token* allows, ``None`` if it is neither; both comparisons take the same time."""
+        given = token.encode("utf-8", "replace")
+        controls = hmac.compare_digest(given, self.control.encode())
+        reads = hmac.compare_digest(given, self.read.encode())
+        return "control" if controls else "read" if reads else None
+
+
+@attrs.frozen(kw_only=True)
+class Addresses:
+    """The ``Host`` headers that the server answers to, and the origins whose pages may call it.
+
+    Both are exact: a page on another port of this machine is another origin, because agents start web
+    servers on it. A name that only resolves to this machine (DNS rebinding) is another host.
+    """
+
+    hosts: frozenset[str]
+    origins: frozenset[str]
+
+    @classmethod
+    def of(cls, host: str, port: int, public_urls: Iterable[str] = ()) -> Addresses:
+        """Return those of a server that listens on *host*, and of the tunnels with *public_urls*."""
+        names = [*LOOPBACK_NAMES]
+        if not is_any_address(host) and host not in names:
+            names.append(f"[{host}]" if ":" in host else host)
+        hosts = {f"{name}:{port}" for name in names}
+        if port == 80:
+            hosts |= set(names)
+        origins = {f"http://{name}" for name in hosts}
+        for url in public_urls:
+            parts = public_parts(url)
+            hosts.add(parts.netloc)
+            origins.add(f"{parts.scheme}://{parts.netloc}")
+        return cls(hosts=frozenset(hosts), origins=frozenset(origins))
+
+
+@attrs.frozen(kw_only=True)
+class PublicUrl:
+    """The parts of the URL of a tunnel or proxy that are compared."""
+
+    scheme: str
+    netloc: str
+
+
+def public_parts(url: str) -> PublicUrl:
+    """Return the parts of the public *url*; raise ``ConfigError`` if it has more parts."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ConfigError(f"invalid public URL {url!r}: {error}") from error
+    is_bare = parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not is_bare or "@" in parts.netloc:
+        raise ConfigError(
+            f"invalid public URL {url!r}: it has to be a scheme and a host",
+            hint="write it like https://gsd.example.net",
+        )
+    # Browsers leave the usual port out of Host and Origin.
+    name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    is_usual = port in (None, {"http": 80, "https": 443}[parts.scheme])
+    return PublicUrl(scheme=parts.scheme, netloc=name if is_usual else f"{name}:{port}")
+
+
+def is_any_address(host: str) -> bool:
+    """Whether *host* means every address of this machine."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_unspecified
+    except ValueError:
+        return not host
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server that listens on *host*."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def write_token_file(tokens: Tokens, url: str, port: int) -> Path:
+    """Write the tokens where only this user can read them, and return the path.
+
+    The file is replaced at once: another program never sees half of it, nor one that others may read.
+    """
+    folder = server_folder()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    path = folder / f"{port}.json"
+    data = {"url": url, "control": tokens.control, "read": tokens.read, "pid": os.getpid()}
+    descriptor, draft = tempfile.mkstemp(prefix=f".{port}-", dir=folder)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(data, file, indent=2)
+        file.write("\n")
+    Path(draft).chmod(0o600)
+    Path(draft).replace(path)
+    return path
+
+
+def remove_token_file(path: Path) -> None:
+    """Remove the file of a server that stops, unless another one has taken its place."""
+    try:
+        if json.loads(path.read_text("utf-8")).get("pid") == os.getpid():
+            path.unlink()
+    except (OSError, ValueError, AttributeError):
+        return

@@ -1,0 +1,70 @@
+"""``gsd serve``."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+
+import click
+
+from gsd_core import UserError, __version__, settings_of
+
+DEFAULT_PORT = 3333
+
+
+@click.command("serve")
+@click.option("--host", default="127.0.0.1", show_default=True, help="address to listen on")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="port to listen on; if it is taken, the next free one",
+)
+@click.option(
+    "--public-url",
+    "public_urls",
+    multiple=True,
+    metavar="URL",
+    help="also answer at this URL of a tunnel or proxy (repeatable)",
+)
+@click.option("--open", "open_it", is_flag=True, help="open the page in a browser")
+def serve(host: str, port: int, public_urls: tuple[str, ...], open_it: bool) -> None:
+    """Serve the dashboard and the MCP server of all sessions."""
+    from . import missing_libraries
+    from .access import is_any_address
+
+    if missing := missing_libraries():
+        raise UserError(f"gsd serve needs {missing}", hint="install it with: pip install 'gsd-core[web]'")
+    if is_any_address(host) and not public_urls:
+        raise click.UsageError("--host for all addresses needs --public-url, the URL that browsers use")
+    sys.exit(asyncio.run(_serve(host, port, public_urls, open_it=open_it)))
+
+
+async def _serve(host: str, port: int, public_urls: tuple[str, ...], *, open_it: bool) -> int:
+    from gsd_plugins.sessions import SessionsSettings, harness
+
+    from .server import serving
+
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    slots = settings_of(SessionsSettings).slots
+    async with (
+        harness() as source,
+        serving(
+            source, host=host, port=port, version=__version__, public_urls=public_urls, slots=slots
+        ) as running,
+    ):
+        if port and running.port != port:
+            click.echo(f"port {port} is taken, so this is {running.port}", err=True)
+        click.echo(running.url)
+        click.echo(f"to watch only: {running.watch_url}", err=True)
+        if open_it:
+            import webbrowser
+
+            webbrowser.open(running.url)
+        await ended.wait()
+    return 0

@@ -1,0 +1,55 @@
+"""Errors as the interface shows them: a status, a code, a message and a hint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gsd_core import GsdError, PlanningError, UserError, safe_text
+
+CODES = {
+    400: "invalid",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    409: "conflict",
+    413: "too_large",
+    415: "content_type",
+    421: "host",
+    500: "internal",
+}
+
+
+MISSING = ("no session ", "no question ", "not a session", "no phase ", "no file ", "no commit ")
+"""How the messages begin that say that something does not exist."""
+
+
+class Refused(Exception):
+    """A request that is not served; *status* is that of HTTP."""
+
+    def __init__(self, status: int, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.hint = hint
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the body of the answer."""
+        return error_json(CODES[self.status], str(self), self.hint)
+
+
+def error_json(code: str, message: str, hint: str = "") -> dict[str, Any]:
+    """Return an error as JSON data; what it quotes may come from a repository."""
+    return {"error": {"code": code, "message": safe_text(message), "hint": safe_text(hint)}}
+
+
+def refused_by(error: GsdError) -> Refused:
+    """Return the answer to an error of the core or of sessions."""
+    text = str(error)
+    if isinstance(error, PlanningError):
+        return Refused(409, text, error.hint or "")
+    if isinstance(error, UserError):
+        missing = text.startswith(MISSING)
+        conflict = " already " in text or "not ended" in text or "no longer open" in text
+        conflict = conflict or "has no terminal" in text
+        return Refused(404 if missing else 409 if conflict else 400, text, error.hint or "")
+    return Refused(409, text, error.hint or "")

@@ -1,0 +1,120 @@
+"""The routes about the project of a session: phases, evidence, commits, events, costs, files."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import Refused
+from .feed import event_json
+from .sessions_api import number_in
+from .site import Site, answer
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+MAX_EVENTS = 5000
+PLUGINS_SECONDS = 60.0
+
+
+async def list_phases(site: Site, request: Request) -> Response:
+    """Return the phases with their steps and plans."""
+    session = request.path_params["session"]
+    is_running = await _is_running(site, session)
+    return answer(await site.details(session).phases(is_running=is_running))
+
+
+async def show_phase(site: Site, request: Request) -> Response:
+    """Return one phase with its texts, evidence and commits."""
+    session = request.path_params["session"]
+    is_running = await _is_running(site, session)
+    number = request.path_params["phase"]
+    return answer(await site.details(session).phase(number, is_running=is_running))
+
+
+async def _is_running(site: Site, session: str) -> bool:
+    return (await site.source.status(session))["owner"] is not None
+
+
+async def list_requirements(site: Site, request: Request) -> Response:
+    """Return the requirements with their evidence."""
+    return answer(await site.details(request.path_params["session"]).requirements())
+
+
+async def list_commits(site: Site, request: Request) -> Response:
+    """Return the commits of the run."""
+    phase = request.query_params.get("phase", "")
+    return answer({"commits": await site.details(request.path_params["session"]).commits(phase)})
+
+
+async def show_commit(site: Site, request: Request) -> Response:
+    """Return one commit with its patch."""
+    details = site.details(request.path_params["session"])
+    return answer(await details.commit(request.path_params["sha"]))
+
+
+async def show_lines(site: Site, request: Request) -> Response:
+    """Return lines of a file of the project."""
+    path = request.query_params.get("path", "")
+    first = number_in(request, "first", default=1, lowest=1)
+    last = number_in(request, "last", default=first + 199, lowest=1)
+    if not path or "\0" in path:
+        raise Refused(400, "path: expected the path of a file in the project")
+    return answer(await site.details(request.path_params["session"]).lines(path, first, last))
+
+
+async def list_events(site: Site, request: Request) -> Response:
+    """Return a page of the events in the project's journal."""
+    after = number_in(request, "after", default=0)
+    limit = number_in(request, "limit", default=500, lowest=1, highest=MAX_EVENTS)
+    last = number_in(request, "last", default=0, highest=MAX_EVENTS)
+    names = request.query_params.getlist("name")
+    details = site.details(request.path_params["session"])
+    page = await details.events(after=after, limit=limit, last=last, names=names)
+    found = {"events": [event_json(one) for one in page.events], "next": page.next, "more": page.more}
+    return answer(found, is_redacted=True)
+
+
+async def show_cost(site: Site, request: Request) -> Response:
+    """Return what the run cost."""
+    by = request.query_params.get("by", "phase")
+    return answer(await site.details(request.path_params["session"]).cost(by))
+
+
+async def list_questions(site: Site, request: Request) -> Response:
+    """Return the open questions of the project, and those that are answered."""
+    session = request.path_params["session"]
+    status = await site.source.status(session)
+    answered = await site.details(session).answered()
+    return answer({"questions": status["questions"], "answered": answered})
+
+
+async def list_plugins(site: Site, request: Request) -> Response:
+    """Return the plugins of this installation."""
+    if site.plugins is None:
+        site.plugins = await _read_plugins()
+    return answer({"plugins": site.plugins})
+
+
+async def _read_plugins() -> list[Any]:
+    """Return what ``gsd plugins --json`` prints: another process, because it imports every plugin."""
+    command = [sys.executable, "-m", "gsd_core", "plugins", "--json"]
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, cwd=Path.home()
+    )
+    try:
+        async with asyncio.timeout(PLUGINS_SECONDS):
+            printed, _ = await process.communicate()
+        found: list[Any] = json.loads(printed)["plugins"]
+    except (TimeoutError, ValueError, KeyError) as error:
+        raise Refused(500, "cannot list the plugins", "see: gsd plugins") from error
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return found

@@ -1,0 +1,156 @@
+"""Running the server: its socket, its MCP server, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import AsyncGenerator, Generator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from gsd_core import UserError
+
+from .access import Addresses, Tokens, is_any_address, remove_token_file, write_token_file
+from .gate import Gate
+from .site import Site
+from .source import Source
+from .stream import MAX_MESSAGE
+from .table import routes
+
+if TYPE_CHECKING:
+    import uvicorn
+
+TRIES = 50
+"""How many ports after the wanted one are tried."""
+STOP_SECONDS = 2
+"""How long requests may take after the server was asked to stop."""
+MAX_CONNECTIONS = 2000
+
+
+@attrs.frozen(kw_only=True)
+class Running:
+    """A server that listens: its *url* with the token in the fragment, and where the token file is."""
+
+    url: str
+    watch_url: str
+    port: int
+    site: Site
+    server: uvicorn.Server
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on *port*, or on the next port that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for number in range(port, min(port + TRIES, 65536)):
+        found = socket.socket(family, socket.SOCK_STREAM)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind((host.strip("[]"), number))
+            found.listen(512)
+        except OSError as error:
+            found.close()
+            if error.errno != errno.EADDRINUSE:
+                raise UserError(
+                    f"cannot listen on {host} port {number}: {error.strerror}",
+                    hint="choose another one with --host and --port",
+                ) from error
+            continue
+        found.setblocking(False)
+        return found
+    raise UserError(f"no port from {port} to {number} is free on {host}", hint="choose one with --port")
+
+
+@asynccontextmanager
+async def serving(
+    source: Source,
+    *,
+    host: str,
+    port: int,
+    version: str,
+    public_urls: Iterable[str] = (),
+    slots: int | None = None,
+    mcp: bool = True,
+) -> AsyncGenerator[Running]:
+    """Serve *source* as long as the context is entered."""
+    import uvicorn
+
+    taken = listen(host, port)
+    number: int = taken.getsockname()[1]
+    tokens = Tokens()
+    site = Site(
+        source=source,
+        tokens=tokens,
+        addresses=Addresses.of(host, number, public_urls),
+        table=routes(),
+        version=version,
+        slots=slots,
+    )
+    shown = "127.0.0.1" if is_any_address(host) else f"[{host}]" if ":" in host else host
+    base = next(iter(public_urls), f"http://{shown}:{number}").rstrip("/")
+    url = f"{base}/#token={tokens.control}"
+    server = _server_class()(
+        uvicorn.Config(
+            Gate(site),
+            lifespan="off",
+            log_level="warning",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            date_header=False,
+            ws="websockets-sansio",
+            ws_max_size=MAX_MESSAGE,
+            ws_per_message_deflate=False,
+            h11_max_incomplete_event_size=64 << 10,
+            limit_concurrency=MAX_CONNECTIONS,
+            timeout_graceful_shutdown=STOP_SECONDS,
+        )
+    )
+    async with AsyncExitStack() as stack:
+        stack.callback(taken.close)
+        await stack.enter_async_context(site.following())
+        if mcp:
+            site.mcp = await _mcp(stack, source)
+        path = write_token_file(tokens, url, number)
+        stack.callback(remove_token_file, path)
+        task = asyncio.create_task(server.serve(sockets=[taken]), name="web server")
+        stack.push_async_callback(_stop, site, server, task)
+        yield Running(
+            url=url, watch_url=f"{base}/#token={tokens.read}", port=number, site=site, server=server
+        )
+
+
+def _server_class() -> type[uvicorn.Server]:
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        @contextmanager
+        def capture_signals(self) -> Generator[None]:
+            """Leave the signals alone: a run has its own idea of Ctrl-C."""
+            yield
+
+    return Server
+
+
+async def _stop(site: Site, server: uvicorn.Server, task: asyncio.Task[None]) -> None:
+    """End the streams, then the server."""
+    site.stopping.set()
+    server.should_exit = True
+    await asyncio.wait([task], timeout=STOP_SECONDS + 0.5)
+    if not task.done():
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _mcp(stack: AsyncExitStack, source: Source) -> Any:
+    """Return the MCP server as an application, or ``None`` if that plugin is not there."""
+    import importlib
+
+    try:
+        module = importlib.import_module("gsd_plugins.mcp")
+        app = module.http_app(source)
+    except ImportError:
+        return None
+    return app

@@ -1,0 +1,209 @@
+"""The routes about sessions: list, start, stop, forget, questions and answers, output."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gsd_core import Session
+
+from .errors import Refused
+from .feed import session_json
+from .folders import ideas_folder
+from .site import Site, answer, body_of
+from .text import printed_text
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+MAX_OUTPUT = 1 << 20
+MAX_STATUSES = 8
+"""How many projects are read at once."""
+OPTIONS = {"agent": "--agent", "depth": "--depth", "model": "--model", "budget": "--max-budget-usd"}
+"""The options that a request may set. None of them is consent: that is given at a terminal only."""
+
+
+async def show_server(site: Site, request: Request) -> Response:
+    """Return what the server is."""
+    return answer(
+        {
+            "version": site.version,
+            "epoch": site.epoch,
+            "number": site.feed.number,
+            "scope": request.scope["gsd"]["scope"],
+            "slots": site.slots,
+            "started_at": site.started_at.isoformat(),
+        }
+    )
+
+
+async def list_sessions(site: Site, request: Request) -> Response:
+    """Return all sessions with a summary of their runs."""
+    # The position first: what changes while the sessions are read is sent after it.
+    about = {"epoch": site.epoch, "number": site.feed.number}
+    sessions = site.source.sessions()
+    summaries = await _summaries(site, sessions)
+    listed = [{**session_json(one), "summary": summaries.get(one.id)} for one in sessions]
+    return answer({**about, "sessions": listed}, is_redacted=True)
+
+
+async def show_session(site: Site, request: Request) -> Response:
+    """Return one session with a summary of its run."""
+    about = {"epoch": site.epoch, "number": site.feed.number}
+    found = site.source.session(request.path_params["session"])
+    summaries = await _summaries(site, [found])
+    return answer({**about, "session": {**session_json(found), "summary": summaries.get(found.id)}})
+
+
+async def _summaries(site: Site, sessions: Sequence[Session]) -> Mapping[str, Any]:
+    """Return the summary of each session's project; the last session of a project speaks for it."""
+    owners = {one.project: one.id for one in sessions}
+    limit = asyncio.Semaphore(MAX_STATUSES)
+
+    async def read(session: str) -> tuple[str, Any]:
+        async with limit:
+            return session, _summary(await site.source.status(session))
+
+    found = await asyncio.gather(
+        *(read(owners[one.project]) for one in sessions if owners[one.project] == one.id)
+    )
+    return dict(found)
+
+
+SUMMARY = (
+    *("status", "idea", "agent", "progress", "plans", "phases_total", "phases_complete", "cost", "budget"),
+    *("reason", "exit", "waits_for", "started_at", "last_at"),
+)
+"""The fields of a status that are in a summary."""
+
+
+def _summary(status: Mapping[str, Any]) -> dict[str, Any] | None:
+    if status["run"] is None:
+        return None
+    return {
+        **{name: status[name] for name in SUMMARY},
+        "questions": sum(not one["answer_given"] for one in status["questions"]),
+        "steps": status["active_steps"],
+    }
+
+
+async def start_session(site: Site, request: Request) -> Response:
+    """Start a session."""
+    body = body_of(request)
+    project = Path(body["project"])
+    if not project.is_absolute():
+        raise Refused(400, "project: expected an absolute path")
+    if not await asyncio.to_thread(project.is_dir):
+        raise Refused(400, f"project: {project} is no folder", "create it first")
+    arguments = await asyncio.to_thread(_arguments, body)
+    session = await site.source.start(arguments, project)
+    return answer({"session": session_json(session)}, 201)
+
+
+def _arguments(body: Mapping[str, Any]) -> list[str]:
+    """Return the arguments after ``gsd``. Texts come after ``--``, so that none is taken for an option."""
+    ways = [name for name in ("idea", "idea_file", "resume", "step", "exec") if body.get(name)]
+    if len(ways) != 1:
+        raise Refused(400, "expected exactly one of idea, idea_file, resume, step and exec")
+    options = [f"{flag}={body[name]}" for name, flag in OPTIONS.items() if name in body]
+    phases = [f"--phases={body['phases']}"] if "phases" in body else []
+    match ways[0]:
+        case "idea":
+            return ["run", *options, *phases, "--", str(_store_idea(body["idea"]))]
+        case "idea_file":
+            if not Path(body["idea_file"]).is_absolute():
+                raise Refused(400, "idea_file: expected an absolute path")
+            return ["run", *options, *phases, "--", body["idea_file"]]
+        case "resume":
+            return ["resume", *options, *phases]
+        case "step":
+            if phases or "phase" not in body:
+                raise Refused(400, "a step needs the field phase, and takes no phases")
+            return [body["step"], *options, "--", body["phase"]]
+        case _:
+            if phases:
+                raise Refused(400, "exec takes no phases")
+            return ["exec", *options, "--", body["exec"]]
+
+
+def _store_idea(text: str) -> Path:
+    """Write the text of an idea to a private file; the same text is written once."""
+    folder = ideas_folder()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / f"idea-{hashlib.sha256(text.encode()).hexdigest()[:16]}.md"
+    descriptor, draft = tempfile.mkstemp(prefix=".idea-", dir=folder)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    Path(draft).replace(path)
+    return path
+
+
+async def stop_session(site: Site, request: Request) -> Response:
+    """Ask a session to stop."""
+    return answer({"session": session_json(await site.source.stop(request.path_params["session"]))})
+
+
+async def remove_session(site: Site, request: Request) -> Response:
+    """Forget an ended session."""
+    from starlette.responses import Response
+
+    await site.source.remove(request.path_params["session"])
+    site.feed.take()
+    return Response(status_code=204)
+
+
+async def show_status(site: Site, request: Request) -> Response:
+    """Return the status of the session's project."""
+    return answer(await site.source.status(request.path_params["session"]), is_redacted=True)
+
+
+async def show_output(site: Site, request: Request) -> Response:
+    """Return a piece of what the session printed, as text."""
+    session = site.source.session(request.path_params["session"])
+    cursor = number_in(request, "cursor", default=0, lowest=-(1 << 60))
+    limit = number_in(request, "limit", default=256 << 10, lowest=1, highest=MAX_OUTPUT)
+    chunk = await site.source.output(session.id, cursor, limit)
+    is_last = session.has_ended and len(chunk.data) < limit
+    text, used = printed_text(chunk.data, is_last=is_last or len(chunk.data) == limit)
+    about = {"start": chunk.start, "end": chunk.start + used, "dropped": chunk.dropped, "ended": is_last}
+    return answer({**about, "text": text})
+
+
+async def list_all_questions(site: Site, request: Request) -> Response:
+    """Return the open questions of all projects, each once, with the last session of the project."""
+    sessions = site.source.sessions()
+    owners = {one.project: one for one in sessions}
+    found: list[dict[str, Any]] = []
+    for owner in owners.values():
+        status = await site.source.status(owner.id)
+        about = {"session": owner.id, "project": str(owner.project)}
+        found += [{**one, **about} for one in status["questions"]]
+    return answer({"questions": sorted(found, key=lambda one: str(one["asked_at"]))})
+
+
+async def answer_question(site: Site, request: Request) -> Response:
+    """Answer a question, or change an answer that no run has taken yet."""
+    session, question = request.path_params["session"], request.path_params["question"]
+    body = body_of(request)
+    found = await site.source.answer(session, question, body["words"])
+    about = {"question": found.question, "chosen": list(found.chosen), "text": found.text}
+    return answer({"answer": {**about, "by": found.by, "words": found.words}})
+
+
+def number_in(request: Request, name: str, *, default: int, lowest: int = 0, highest: int = 1 << 60) -> int:
+    """Return a number of the query; raise :class:`Refused` if it is none, or out of range."""
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
+        raise Refused(400, f"{name}: expected a number")
+    if not lowest <= int(text) <= highest:
+        raise Refused(400, f"{name}: expected a number from {lowest} to {highest}")
+    return int(text)

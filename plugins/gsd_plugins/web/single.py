@@ -1,0 +1,197 @@
+"""One run in the terminal as the only session of a server: ``gsd run --web``."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import sys
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from gsd_core import Answer, Event, GsdError, Session, SessionState, UserError
+from gsd_core.project import Project
+
+POLL_SECONDS = 0.1
+KEPT = 20_000
+ID = "run"
+"""The id of the only session; those of the harness are ``s1``, ``s2``, …"""
+IN_TERMINAL = "this run is in a terminal of its own"
+
+
+@attrs.frozen(kw_only=True)
+class RunChange:
+    """A change, as :class:`gsd_plugins.web.source.Change` says."""
+
+    number: int
+    session: Session
+    event: Event | None = None
+    output: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class NoOutput:
+    """What the run printed: nothing that anybody stored."""
+
+    data: bytes = b""
+    start: int = 0
+    end: int = 0
+    dropped: bool = False
+
+
+@attrs.define(kw_only=True)
+class SingleRun:
+    """Follows the run in *project* while its context is entered."""
+
+    project: Project
+    run: str
+    pid: int
+    _session: Session = attrs.field(init=False)
+    _changes: deque[RunChange] = attrs.field(factory=lambda: deque[RunChange](maxlen=KEPT), init=False)
+    _number: int = attrs.field(default=0, init=False)
+    _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+    _open: dict[str, None] = attrs.field(factory=dict[str, None], init=False)
+    _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        now = datetime.now(UTC)
+        self._session = Session(
+            id=ID,
+            project=self.project.root,
+            command=tuple(sys.argv[1:]),
+            state="running",
+            run=self.run,
+            pid=self.pid,
+            created=now,
+            started=now,
+            updated=now,
+        )
+
+    async def __aenter__(self) -> SingleRun:
+        self._publish(None)
+        await self.refresh()
+        self._task = asyncio.create_task(self._follow(), name="single run")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        self.project.close()
+
+    @property
+    def number(self) -> int:
+        """The number of the last change."""
+        return self._number
+
+    def sessions(self) -> Sequence[Session]:
+        """Return the only session."""
+        return [self._session]
+
+    def session(self, session: str) -> Session:
+        """Return it, if that is its id."""
+        if session != ID:
+            raise UserError(f"no session {session!r}", hint=f"there is only {ID!r}")
+        return self._session
+
+    async def status(self, session: str) -> dict[str, Any]:
+        """Return the status of the run."""
+        self.session(session)
+        return await asyncio.to_thread(self.project.status)
+
+    async def output(self, session: str, cursor: int = 0, limit: int = 1 << 20) -> NoOutput:
+        """Return nothing: the run prints in its own terminal."""
+        self.session(session)
+        return NoOutput()
+
+    def changes(self, after: int) -> tuple[Sequence[RunChange], bool]:
+        """Return the changes after number *after*, and whether some are not kept any more."""
+        first = self._changes[0].number if self._changes else self._number + 1
+        lost = after > self._number or after + 1 < first
+        return [change for change in self._changes if lost or change.number > after], lost
+
+    async def wait(self, after: int, seconds: float) -> int:
+        """Wait for a change after number *after*, and return the last number."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._number <= after:
+                    await self._wake.wait()
+        return self._number
+
+    async def start(self, arguments: Sequence[str], project: Path, *, folder: Path | None = None) -> Session:
+        """Refuse: sessions belong to ``gsd serve``."""
+        raise UserError("this server shows one run and starts no others", hint="use: gsd serve")
+
+    async def stop(self, session: str) -> Session:
+        """Ask the run to stop."""
+        self.session(session)
+        await asyncio.to_thread(self.project.stop, by=getpass.getuser())
+        return self._session
+
+    async def remove(self, session: str) -> None:
+        """Refuse: it has not ended."""
+        raise UserError(f"session {self.session(session).id} has not ended")
+
+    async def answer(self, session: str, question: str, words: str, *, by: str = "") -> Answer:
+        """Answer an open question."""
+        self.session(session)
+        await self.refresh()
+        found = await asyncio.to_thread(self.project.answer, question, words, by=by or getpass.getuser())
+        await self.refresh()
+        return found
+
+    async def send(self, session: str, data: bytes) -> None:
+        """Refuse: the run has a terminal of its own."""
+        self.session(session)
+        raise UserError(f"session {ID} has no terminal here", hint=IN_TERMINAL)
+
+    async def resize(self, session: str, columns: int, rows: int) -> None:
+        """Refuse: the run has a terminal of its own."""
+        await self.send(session, b"")
+
+    async def refresh(self) -> None:
+        """Read what has changed now."""
+        async with self._lock:
+            for event in await asyncio.to_thread(self.project.poll):
+                self._take(event)
+
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            # A full disk, or a journal that is being moved away: the next look may succeed.
+            with suppress(GsdError, OSError):
+                await self.refresh()
+
+    def _take(self, event: Event) -> None:
+        if event.run == self.run:
+            match event.name:
+                case "question.asked":
+                    self._open.update((str(one["id"]), None) for one in event.data["inquiry"]["questions"])
+                case "question.answered":
+                    self._open.pop(str(event.data["question"]), None)
+                case "question.withdrawn":
+                    for question in event.data["questions"]:
+                        self._open.pop(str(question), None)
+                case _:
+                    pass
+        self._publish(event)
+        checkpoint = next(iter(self._open), "")
+        if checkpoint != self._session.checkpoint:
+            state: SessionState = "waiting_checkpoint" if checkpoint else "running"
+            self._session = attrs.evolve(
+                self._session, state=state, checkpoint=checkpoint, updated=datetime.now(UTC)
+            )
+            self._publish(None)
+
+    def _publish(self, event: Event | None) -> None:
+        self._number += 1
+        self._changes.append(RunChange(number=self._number, session=self._session, event=event))
+        wake, self._wake = self._wake, asyncio.Event()
+        wake.set()

@@ -1,0 +1,77 @@
+"""Server-sent events: the changes as a stream of lines, for scripts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
+
+from .errors import Refused
+from .site import Site
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+BEAT_SECONDS = 15.0
+
+
+async def stream_events(site: Site, request: Request) -> Response:
+    """Return the stream, from the change after the header ``Last-Event-ID`` on."""
+    from starlette.responses import StreamingResponse
+
+    named = request.query_params.get("session", "")
+    session = site.source.session(named).id if named else ""
+    position, is_other = _position(site, request.headers.get("last-event-id", ""))
+    lines = _lines(site, session, position, is_other=is_other)
+    return StreamingResponse(lines, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+
+
+def _position(site: Site, last: str) -> tuple[int, bool]:
+    """Return where to begin, and whether the client knew another start of the server."""
+    if not last:
+        return site.feed.number, False
+    epoch, _, number = last.rpartition("-")
+    if not (number.isascii() and number.isdigit() and len(number) < 18):
+        raise Refused(400, "Last-Event-ID: expected the id of an event of this stream")
+    return (int(number), False) if epoch == site.epoch else (site.feed.number, True)
+
+
+async def _lines(site: Site, session: str, position: int, *, is_other: bool) -> AsyncGenerator[str]:
+    feed, epoch = site.feed, site.epoch
+    yield ": gsd\n\n"
+    if is_other:
+        yield _resync(epoch, position)
+    while not site.stopping.is_set():
+        piece = feed.after(position)
+        position = piece.number
+        if piece.lost:
+            yield _resync(epoch, position)
+        elif piece.entries:
+            texts = [
+                f"id: {epoch}-{entry.number}\nevent: change\ndata: {entry.text}\n\n"
+                for entry in piece.entries
+                if not session or entry.session == session
+            ]
+            if texts:
+                yield "".join(texts)
+            await asyncio.sleep(0)
+        elif not await _moved(site, position):
+            yield ": still here\n\n"
+
+
+async def _moved(site: Site, position: int) -> bool:
+    """Wait for a change or the end of the server; return false if neither came in time."""
+    stop = asyncio.create_task(site.stopping.wait())
+    wait = asyncio.create_task(site.feed.wait(position, site.feed.removals, BEAT_SECONDS))
+    try:
+        await asyncio.wait([stop, wait], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (stop, wait):
+            task.cancel()
+        await asyncio.gather(stop, wait, return_exceptions=True)
+    return site.stopping.is_set() or site.feed.number > position
+
+
+def _resync(epoch: str, number: int) -> str:
+    return f'id: {epoch}-{number}\nevent: resync\ndata: {{"number":{number}}}\n\n'

@@ -1,0 +1,53 @@
+"""Texts for the page: without escape sequences, control characters and invisible characters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from gsd_core import safe_text
+
+UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]P_^X][^\x07\x1b]*\x1b?|[ -/]*)?$")
+"""A sequence at the end of a text that may continue in the next piece."""
+MAX_UNFINISHED = 4096
+
+
+def clean(data: Any) -> Any:
+    """Return JSON data with all its texts and names sanitized and redacted.
+
+    Plain ASCII is left as it is: it has passed the redaction where it was read.
+    """
+    if isinstance(data, str):
+        return data if data.isascii() and data.isprintable() else safe_text(data)
+    if isinstance(data, Mapping):
+        items = cast("Mapping[str, Any]", data).items()
+        return {clean(key): clean(value) for key, value in items}
+    if isinstance(data, list | tuple):
+        return [clean(value) for value in cast("list[Any]", data)]
+    return data
+
+
+def printed_text(data: bytes, *, is_last: bool) -> tuple[str, int]:
+    """Return what was printed as text, and how many of the bytes it stands for.
+
+    A character or an escape sequence that is cut at the end is left for the next piece: its rest alone would
+    be shown as text. If *is_last*, there is none.
+    """
+    used = len(data) if is_last else len(data) - _cut_character(data)
+    text = data[:used].decode("utf-8", "replace")
+    if not is_last and (match := UNFINISHED.search(text)) and len(match[0]) <= MAX_UNFINISHED:
+        used -= len(match[0].encode())
+        text = text[: match.start()]
+    return safe_text(text), used
+
+
+def _cut_character(data: bytes) -> int:
+    """Return how many bytes at the end are the start of a character of UTF-8."""
+    for back in range(1, min(4, len(data) + 1)):
+        byte = data[-back]
+        if byte & 0b1100_0000 == 0b1000_0000:
+            continue
+        wanted = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
+        return back if wanted > back else 0
+    return 0
