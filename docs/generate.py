@@ -600,8 +600,7 @@ def _json() -> Iterator[str]:
     yield "- `schema_version` is increased when a field is removed or changes its meaning."
     yield "- New fields may be added at any time: ignore those that you do not know."
     yield "- Secrets are redacted, and everything but ASCII is escaped."
-    yield "- An error is a message on standard error and an exit code; only `--output-format json` prints an "
-    yield "  object with `error` as well."
+    yield "- An error is a message on standard error, an exit code, and an object with `error` on stdout."
     yield ""
     yield "| schema | of | fields |"
     yield "|---|---|---|"
@@ -665,7 +664,7 @@ def _mcp() -> Iterator[str]:
         yield ""
     yield "## Resources"
     yield ""
-    yield "`gsd://sessions/SESSION/roadmap` and `gsd://sessions/SESSION/state` are the ROADMAP.md and the "
+    yield "`gsd://sessions/SESSION/roadmap` and `gsd://sessions/SESSION/state` are the ROADMAP.md and the"
     yield "STATE.md of the session's project."
 
 

@@ -26,7 +26,9 @@ _HEADING = re.compile(r"#{1,6}[ \t]+(.*?)[ \t#]*$")
 _USE = re.compile(
     r"\b(usage|use|quick ?start|getting started|try|run|running|command line|examples?)\b", re.I
 )
-_NOT_USE = re.compile(r"\b(tests?|testing|develop\w*|contribut\w*|build\w*|releas\w*|deploy\w*)\b", re.I)
+_NOT_USE = re.compile(
+    r"\b(tests?|testing|develop\w*|contribut\w*|build\w*|releases?|releasing|deploy\w*)\b", re.I
+)
 _FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([\w+-]*)")
 
 

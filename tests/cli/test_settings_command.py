@@ -123,9 +123,9 @@ def test_a_link_out_of_the_project_is_not_followed(bench: Bench, tmp_path: Path)
 
 def test_a_value_is_removed_and_every_other_byte_stays(bench: Bench, tmp_path: Path) -> None:
     path = bench.root / "gsd.toml"
-    path.write_text(WRITTEN.replace("check =", "chekc = 3\ncheck ="))
+    path.write_text(WRITTEN.replace("check =", "check2 = 3\ncheck ="))
 
-    misspelled = call("settings", "unset", "limits.chekc", "-C", bench.root)
+    misspelled = call("settings", "unset", "limits.check2", "-C", bench.root)
     data = said("settings", "unset", "run.model", "-C", bench.root)
     twice = call("settings", "unset", "run.model", "-C", bench.root)
     unknown = call("settings", "unset", "modle", "-C", bench.root)

@@ -276,4 +276,3 @@ function Document({ title, text }: { title: string; text: string }): ReactElemen
     </details>
   );
 }
-
