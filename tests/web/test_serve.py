@@ -61,7 +61,8 @@ class Server:
         protocols: Any = ["gsd.v1", f"gsd.token.{self.token}"]
         url = f"ws://127.0.0.1:{self.port}/api/v1/ws"
         # The stubs of the library do not know their own keyword arguments.
-        return cast("Any", connect)(url, subprotocols=protocols, compression=None, **more)
+        opened: ClientConnection = cast("Any", connect)(url, subprotocols=protocols, compression=None, **more)
+        return opened
 
 
 @contextmanager
