@@ -73,7 +73,7 @@ Messages are text frames with JSON objects, in both directions.
 A message of the client has at most 64 KiB.
 
 The server begins with `{"hello": {"epoch", "number", "scope", "version"}}`.
-`number` counts all changes; it begins anew when `epoch` changes, because the server was started again.
+`number` counts all changes; it restarts when `epoch` changes, because the server was started again.
 
 Client → server:
 

@@ -107,7 +107,7 @@ class ProjectDetails:
         self._lock = threading.Lock()
         self._directory: Path | None = None
         self._journal: Journal | None = None
-        self._inode = 0
+        self._inode: int = 0
         self._folded = _Folded()
 
     def close(self) -> None:
@@ -255,6 +255,7 @@ class ProjectDetails:
         if self._directory is None or not self._directory.is_dir():
             self._directory = data_directory(self._root) if self._root.is_dir() else None
         path = self._directory / JOURNAL if self._directory else None
+        inode: int = 0
         try:
             inode = path.stat().st_ino if path else 0
         except FileNotFoundError:

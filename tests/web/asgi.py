@@ -16,8 +16,8 @@ from gsd_plugins.sessions.registry import Registry, output_folder
 from gsd_plugins.web.access import Addresses, Tokens
 from gsd_plugins.web.folders import STATIC
 from gsd_plugins.web.gate import Gate
-from gsd_plugins.web.routes import Route
 from gsd_plugins.web.site import Site
+from gsd_plugins.web.source import Source
 from gsd_plugins.web.table import routes
 
 PORT = 3333
@@ -131,14 +131,14 @@ async def _exchange(app: Gate, scope: dict[str, Any], data: bytes, *, is_socket:
 
 
 @asynccontextmanager
-async def serving(table: Iterable[Route] = (), *, static: Path | None = None) -> AsyncGenerator[Client]:
-    """Serve the sessions of the registry; with other routes than the table's if they are given."""
-    async with Harness() as source:
+async def serving(*, source: Source | None = None, static: Path | None = None) -> AsyncGenerator[Client]:
+    """Serve the sessions of the registry, or another *source*."""
+    async with Harness() as sessions:
         site = Site(
-            source=source,
+            source=source or sessions,
             tokens=Tokens(),
             addresses=Addresses.of("127.0.0.1", PORT),
-            table=tuple(table) or routes(),
+            table=routes(),
             version="0",
             static=static or STATIC,
         )

@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from gsd_core import Event, Session
-from gsd_plugins.sessions.harness import Change, Harness
 from gsd_plugins.web.feed import MAX_FRAME, Feed
+from gsd_plugins.web.single import RunChange
 from gsd_plugins.web.stream import Connection
 from gsd_plugins.web.text import clean, printed_text
 from tests.web.asgi import Client, ended_session, serving
@@ -23,20 +24,45 @@ CLIPBOARD = b"before\x1b]52;c;cm0gLXJmIC8=\x07after\xe2\x80\xaetxt.exe\n"
 """Output of an agent that writes to the clipboard, and turns the direction of the text around."""
 
 
-def publish(source: Harness, count: int) -> None:
-    """Add *count* events to what a harness has published, as its poll does."""
-    session = Session(
-        id="s1", project=Path("/p"), command=("run",), state="running", created=NOW, updated=NOW
-    )
-    for _ in range(count):
-        source._number += 1
-        event = Event(seq=source._number, name="agent.activity", at=NOW, run="r", data={"text": "x"})
-        source._changes.append(Change(number=source._number, session=session, event=event))
+@attrs.define
+class Published:
+    """A source of changes that a test publishes itself."""
+
+    number: int = 0
+    kept: list[RunChange] = attrs.field(factory=list[RunChange])
+
+    def sessions(self) -> Sequence[Session]:
+        """Return no session."""
+        return ()
+
+    def changes(self, after: int) -> tuple[Sequence[RunChange], bool]:
+        """Return the changes after a number."""
+        return self.kept[after:], False
+
+    async def wait(self, after: int, seconds: float) -> int:
+        """Wait for ever: the test says when to look."""
+        await asyncio.Event().wait()
+        return after
+
+    def publish(self, count: int) -> None:
+        """Add *count* events."""
+        about: dict[str, Any] = {"id": "s1", "project": Path("/p"), "command": ("run",), "state": "running"}
+        session = Session(**about, created=NOW, updated=NOW)
+        for _ in range(count):
+            self.number += 1
+            event = Event(seq=self.number, name="agent.activity", at=NOW, run="r", data={"text": "x"})
+            self.kept.append(RunChange(number=self.number, session=session, event=event))
+
+
+def published(count: int) -> Any:
+    """Return a source with *count* changes."""
+    source = Published()
+    source.publish(count)
+    return source
 
 
 def test_a_frame_has_at_most_256_changes_and_no_number_is_missing() -> None:
-    source = Harness()
-    publish(source, 1000)
+    source = published(1000)
     feed = Feed(source=source)
     feed.take()
 
@@ -53,8 +79,7 @@ def test_a_frame_has_at_most_256_changes_and_no_number_is_missing() -> None:
 
 @pytest.mark.parametrize("position", [0, 100, 5000])
 def test_a_reader_that_is_too_far_behind_or_ahead_is_resynchronized(position: int) -> None:
-    source = Harness()
-    publish(source, 1000)
+    source = published(1000)
     feed = Feed(source=source, kept=500, max_lag=300)
     feed.take()
 
@@ -66,9 +91,8 @@ def test_a_reader_that_is_too_far_behind_or_ahead_is_resynchronized(position: in
 
 def test_a_slow_reader_holds_up_nobody_and_the_memory_for_it_is_bounded() -> None:
     async def scenario() -> tuple[list[Any], int]:
-        async with serving() as client:
-            source = client.site.source
-            assert isinstance(source, Harness)
+        source = published(0)
+        async with serving(source=source) as client:
             stuck, subscribed, resynchronized = asyncio.Event(), asyncio.Event(), asyncio.Event()
             got: list[Any] = []
             asked: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -90,10 +114,10 @@ def test_a_slow_reader_holds_up_nobody_and_the_memory_for_it_is_bounded() -> Non
             task = asyncio.create_task(connection.run())
             await subscribed.wait()
             for _ in range(30):
-                publish(source, 1000)
+                source.publish(1000)
                 client.site.feed.take()
                 await asyncio.sleep(0)
-            kept = len(client.site.feed._entries)
+            kept = len(client.site.feed)
             stuck.set()
             await resynchronized.wait()
             asked.put_nowait({"type": "websocket.disconnect", "code": 1000})

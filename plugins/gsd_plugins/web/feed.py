@@ -64,6 +64,10 @@ class Feed:
         factory=OrderedDict[tuple[int, int], str], init=False
     )
 
+    def __len__(self) -> int:
+        """Return how many changes are kept."""
+        return len(self._entries)
+
     @property
     def number(self) -> int:
         """The number of the last change that readers can get."""

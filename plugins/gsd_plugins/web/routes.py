@@ -1,7 +1,7 @@
 """What the route table is made of, and how a request finds its route.
 
-The gate and the dispatch use the same lookup. So there is no second router whose idea of a path could differ
-from that of the gate, and a path that is not in the table cannot be reached.
+The gate and the dispatch use the same lookup. A second router could read a path in another way.
+A path that is not in the table cannot be reached.
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ class Running:
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens on *port*, or on the next port that is free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for number in range(port, min(port + TRIES, 65536)):
+    last = min(port + TRIES, 65536) - 1
+    for number in range(port, last + 1):
         found = socket.socket(family, socket.SOCK_STREAM)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -60,7 +61,7 @@ def listen(host: str, port: int) -> socket.socket:
             continue
         found.setblocking(False)
         return found
-    raise UserError(f"no port from {port} to {number} is free on {host}", hint="choose one with --port")
+    raise UserError(f"no port from {port} to {last} is free on {host}", hint="choose one with --port")
 
 
 @asynccontextmanager

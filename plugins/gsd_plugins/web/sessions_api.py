@@ -100,7 +100,7 @@ async def start_session(site: Site, request: Request) -> Response:
     if not project.is_absolute():
         raise Refused(400, "project: expected an absolute path")
     if not await asyncio.to_thread(project.is_dir):
-        raise Refused(400, f"project: {project} is no folder", "create it first")
+        raise Refused(400, f"project: {project} is not a folder", "create it first")
     arguments = await asyncio.to_thread(_arguments, body)
     session = await site.source.start(arguments, project)
     return answer({"session": session_json(session)}, 201)

@@ -134,10 +134,9 @@ async def _checked_body(route: Route, request: Request) -> Any:
     try:
         body = json.loads(await request.body() or b"null", parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise Refused(400, f"the body is no valid JSON: {error}"[:300]) from error
-    problems = sorted(
-        Draft202012Validator(route.body or {}).iter_errors(body), key=lambda one: list(one.path)
-    )
+        raise Refused(400, f"the body is not valid JSON: {error}"[:300]) from error
+    checked = cast("Any", Draft202012Validator(route.body or {}))
+    problems = sorted(checked.iter_errors(body), key=lambda one: [str(part) for part in one.path])
     if problems:
         first = problems[0]
         place = ".".join(map(str, first.path)) or "the body"

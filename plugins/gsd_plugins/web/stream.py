@@ -8,7 +8,7 @@ import binascii
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
@@ -55,8 +55,8 @@ class Connection:
 
     site: Site
     scope: str
-    _receive: Receive
-    _send: Send
+    receive: Receive
+    send: Send
     _position: int = attrs.field(default=0, init=False)
     _removals: int = attrs.field(default=0, init=False)
     _sessions: set[str] = attrs.field(factory=set[str], init=False)
@@ -68,8 +68,8 @@ class Connection:
 
     async def run(self) -> None:
         """Serve it until either side ends it."""
-        await self._receive()
-        await self._send({"type": "websocket.accept", "subprotocol": PROTOCOL, "headers": []})
+        await self.receive()
+        await self.send({"type": "websocket.accept", "subprotocol": PROTOCOL, "headers": []})
         feed = self.site.feed
         self._position, self._removals = feed.number, feed.removals
         hello = {"epoch": self.site.epoch, "number": feed.number, "scope": self.scope}
@@ -92,7 +92,7 @@ class Connection:
 
     async def _listen(self) -> None:
         while True:
-            message = await self._receive()
+            message = await self.receive()
             if message["type"] == "websocket.disconnect":
                 return
             text = message.get("text")
@@ -109,8 +109,8 @@ class Connection:
             if not isinstance(orders, dict):
                 await self._close(1007)
                 return
-            for name, about in orders.items():
-                await self._obey(str(name), about)
+            for name, about in cast("dict[str, Any]", orders).items():
+                await self._obey(name, about)
 
     async def _obey(self, name: str, about: Any) -> None:
         known: Mapping[str, Callable[[Any], Awaitable[None]]] = {
@@ -128,7 +128,7 @@ class Connection:
                 raise Refused(400, f"{name}: expected an object")
             if name in ("input", "resize") and self.scope != "control":
                 raise Refused(403, "this token may only watch", "use the token for control")
-            await known[name](about)
+            await known[name](cast("Any", about))
         except Refused as error:
             await self._say(error_json(CODES[error.status], str(error), error.hint))
         except GsdError as error:
@@ -294,11 +294,11 @@ class Connection:
     async def _write(self, text: str) -> None:
         # The server waits here until the client has read enough of what was sent before.
         async with asyncio.timeout(SEND_SECONDS):
-            await self._send({"type": "websocket.send", "text": text})
+            await self.send({"type": "websocket.send", "text": text})
 
     async def _close(self, code: int) -> None:
         with suppress(Exception):
-            await self._send({"type": "websocket.close", "code": code})
+            await self.send({"type": "websocket.close", "code": code})
 
 
 def _number_in(about: Mapping[str, Any], name: str, default: int) -> int:

@@ -33,7 +33,7 @@ async def open_stream(site: Site, request: Request) -> ASGIApp:
 async def mcp_app(site: Site, request: Request) -> ASGIApp:
     """Return the MCP server."""
     if site.mcp is None:
-        raise Refused(404, "there is no MCP server here", "install the plugin mcp")
+        raise Refused(404, "this server has no MCP server", "install the plugin mcp")
     return site.mcp
 
 
