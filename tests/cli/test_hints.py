@@ -26,8 +26,8 @@ IN_DEMO = GlobalOptions(
     [
         ("gsd log", "gsd -C 'my demo' log"),
         (
-            "run `gsd answer q-1 …`, then gsd stop",
-            "run `gsd -C 'my demo' answer q-1 …`, then gsd -C 'my demo' stop",
+            "run `gsd answer q-1 …`, then gsd log",
+            "run `gsd -C 'my demo' answer q-1 …`, then gsd -C 'my demo' log",
         ),
         ("gsd resume", "gsd -C 'my demo' -p no:uat --plugins-dir own resume"),
         ("gsd writes nothing, and gsd runs on", "gsd writes nothing, and gsd runs on"),

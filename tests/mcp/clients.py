@@ -16,7 +16,7 @@ from mcp.types import CallToolResult, TextContent
 from gsd_core import Session, SessionRequest
 from gsd_plugins.mcp.server import make_server
 from gsd_plugins.sessions import host
-from gsd_plugins.sessions.harness import Harness
+from gsd_plugins.sessions.following import Harness
 
 FAKE = ("-p", "gsd_plugins.rehearsal.fake", "--agent", "fake")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "greeter.md"

@@ -20,7 +20,7 @@ from gsd_plugins.mcp.catalog import MAX_OUTPUT_BYTES
 from gsd_plugins.mcp.screen import shown, whole
 from gsd_plugins.mcp.server import make_server
 from gsd_plugins.sessions import host
-from gsd_plugins.sessions.harness import Harness
+from gsd_plugins.sessions.following import Harness
 from gsd_plugins.sessions.registry import Registry, output_folder
 from tests.e2e.project import no_problems
 from tests.mcp.clients import EXAMPLE, FAKE, begin, begin_following, data, error, in_memory, until

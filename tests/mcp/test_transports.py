@@ -23,7 +23,7 @@ from gsd_core import UserError
 from gsd_plugins.mcp import http_app
 from gsd_plugins.mcp.cli import mcp as command
 from gsd_plugins.mcp.cli import server_command
-from gsd_plugins.sessions.harness import Harness
+from gsd_plugins.sessions.following import Harness
 from gsd_plugins.sessions.registry import Registry
 from tests.mcp.clients import SECONDS, data, error
 

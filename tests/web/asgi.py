@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from gsd_plugins.sessions.harness import Harness
+from gsd_plugins.sessions.following import Harness
 from gsd_plugins.sessions.registry import Registry, output_folder
 from gsd_plugins.web.access import Addresses, Tokens
 from gsd_plugins.web.folders import STATIC

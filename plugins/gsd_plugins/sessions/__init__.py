@@ -18,7 +18,7 @@ from gsd_core.hookspecs import gsd_cli_commands, gsd_on_event, gsd_session_host,
 if TYPE_CHECKING:
     import click
 
-    from .harness import Harness
+    from .following import Harness
 
 FOLLOWED = ("run.opened", "run.closed", "question.asked", "question.answered", "question.withdrawn")
 MEGABYTE = 1_000_000
@@ -109,7 +109,7 @@ async def follow_run(event: Event) -> None:
 
 def harness() -> Harness:
     """Return a harness with the user's settings, for plugins that show or steer sessions."""
-    from .harness import Harness
+    from .following import Harness
 
     chosen = settings_of(SessionsSettings)
     return Harness(**_options(chosen))

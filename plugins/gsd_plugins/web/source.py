@@ -58,7 +58,7 @@ class Output(Protocol):
 
 
 class Source(Protocol):
-    """Sessions, and what can be done with them; :class:`gsd_plugins.sessions.harness.Harness` is one."""
+    """Sessions, and what can be done with them; :class:`gsd_plugins.sessions.following.Harness` is one."""
 
     @property
     def number(self) -> int:

@@ -35,6 +35,7 @@ def run() -> str:
 
 
 def make_roadmap(folder: Path) -> None:
+    """Write a roadmap into the project in *folder*."""
     (folder / ".planning").mkdir()
     (folder / ".planning" / "ROADMAP.md").write_text(ROADMAP)
 
