@@ -193,6 +193,7 @@ async def answer(inquiry: Inquiry) -> Sequence[Answer] | None:
 """
 
 
+@pytest.mark.slow
 def test_a_plugin_that_declines_everything_is_named_and_the_package_can_give_it_settings(
     tmp_path: Path,
 ) -> None:

@@ -101,6 +101,7 @@ def test_a_sample_takes_changes() -> None:
     assert a_notice("Broken", type="error", level="error").level == "error"
 
 
+@pytest.mark.slow
 def test_pytest_loads_the_fixtures_only_on_request(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("def test_it(gsd_clock):\n    pass\n")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]

@@ -141,6 +141,7 @@ def test_a_plugin_that_blocks_the_loop_is_named_within_ten_seconds(project: Proj
     assert "plugin 'own' in gsd_wrap_step has blocked the event loop" in started.output
 
 
+@pytest.mark.slow
 def test_control_c_twice_at_a_terminal_ends_a_blocked_run_and_shows_the_cursor(project: Project) -> None:
     project.create()
     loads = blocking(project, "gsd_wrap_step")

@@ -39,6 +39,7 @@ def _public(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef
             yield node
 
 
+@pytest.mark.slow
 def test_nothing_is_mocked() -> None:
     everything = modules("gsd_core", "plugins", "contrib", "tests", "docs")
     mocked = [f"{m.where}:{item.line}" for m in everything for item in imports(m) if _is_mock(item)]

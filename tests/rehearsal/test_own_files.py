@@ -52,6 +52,7 @@ def test_a_rehearsal_does_not_start_among_commits_of_others(project: Project) ->
     assert not (project.root / ".git" / "gsd" / "journal.db").exists()
 
 
+@pytest.mark.slow
 def test_a_rehearsal_does_not_start_among_files_of_others_and_a_project_cannot_allow_it(
     project: Project,
 ) -> None:
@@ -65,6 +66,7 @@ def test_a_rehearsal_does_not_start_among_files_of_others_and_a_project_cannot_a
     assert "consent cannot come from the project's files" in forbidden.err
 
 
+@pytest.mark.slow
 def test_a_rehearsal_continues_after_edits_of_the_plan_but_not_after_other_work(project: Project) -> None:
     done = project.gsd("run", EXAMPLE, *ARGUMENTS)
     commit(project, ".planning/notes.md")
@@ -78,6 +80,7 @@ def test_a_rehearsal_continues_after_edits_of_the_plan_but_not_after_other_work(
     assert "has commits that no rehearsal made" in refused.err
 
 
+@pytest.mark.slow
 def test_with_here_it_works_beside_the_work_of_others_and_says_what_it_does_not_build(
     project: Project,
 ) -> None:
@@ -98,6 +101,7 @@ def test_with_here_it_works_beside_the_work_of_others_and_says_what_it_does_not_
 
 
 @pytest.mark.parametrize("path", ["README.md", "tests/test_guests.py", "greeter/guests.py", "greeter"])
+@pytest.mark.slow
 def test_it_never_overwrites_a_file_that_it_did_not_make(project: Project, path: str) -> None:
     commit(project, path)
     head = git(project.root, "rev-parse", "HEAD")

@@ -22,6 +22,7 @@ def context_of(root: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_plans_name_the_decisions_and_the_record_says_that_nobody_was_asked(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     forgetful = True

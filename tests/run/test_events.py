@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from attrs import define, field
 
 from gsd_core import Event, Gap, Permanent, PhaseView, RunStep, StepRequest, StepResult, implements
@@ -68,6 +69,7 @@ def test_events_of_a_failed_step_and_a_skipped_phase_have_the_error_and_who_deci
     assert phase.data == {"number": "1", "reason": "Skip"}
 
 
+@pytest.mark.slow
 def test_the_event_of_remaining_gaps_names_what_they_are_about(tmp_path: Path) -> None:
     root, watcher = h.repository(tmp_path / "project"), Watcher()
 
@@ -80,6 +82,7 @@ def test_the_event_of_remaining_gaps_names_what_they_are_about(tmp_path: Path) -
     assert [event.data for event in watcher.of("gap.escalated")] == [{"phase": "1", "gaps": ["flight"]}]
 
 
+@pytest.mark.slow
 def test_a_question_that_a_policy_answers_at_once_is_not_notified(tmp_path: Path) -> None:
     root, notifier = h.repository(tmp_path / "project"), RecordingNotifier()
 
@@ -89,6 +92,7 @@ def test_a_question_that_a_policy_answers_at_once_is_not_notified(tmp_path: Path
     assert {notice.type for notice in notifier.notices} == {"progress", "complete"}
 
 
+@pytest.mark.slow
 def test_a_question_that_nobody_answers_is_notified_with_the_command_that_answers_it(tmp_path: Path) -> None:
     root, notifier = h.repository(tmp_path / "project"), RecordingNotifier()
 
@@ -117,6 +121,7 @@ def test_the_notice_of_a_crash_lists_the_restarted_steps() -> None:
     assert "Restarting plan 01-01." in notice.body
 
 
+@pytest.mark.slow
 def test_a_resumed_run_says_what_its_earlier_processes_did(tmp_path: Path) -> None:
     root, watcher = h.repository(tmp_path / "project"), Watcher()
     asked = h.one_phase(question=True)

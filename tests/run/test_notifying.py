@@ -152,6 +152,7 @@ class Raising:
         raise OSError("offline")
 
 
+@pytest.mark.slow
 def test_the_result_for_each_service_is_recorded_and_the_end_has_a_summary(tmp_path: Path) -> None:
     root, services = h.repository(tmp_path / "project"), Services()
     human = ScriptedHuman({"greeting end": "Period"})

@@ -87,6 +87,7 @@ def do(root: Path, review: object, **more: object) -> RunEnd:
     return h.do(given)
 
 
+@pytest.mark.slow
 def test_a_step_comes_right_before_the_one_it_names(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     review = Review()
@@ -103,6 +104,7 @@ def test_a_step_comes_right_before_the_one_it_names(tmp_path: Path) -> None:
 LICENSE = Gap(truth="The project has a license", reason="no LICENSE in the root", about="LICENSE")
 
 
+@pytest.mark.slow
 def test_the_gaps_it_finds_are_planned_executed_and_verified(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
 

@@ -38,6 +38,7 @@ def existing(root: Path) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_a_new_project_with_code_is_surveyed_first_and_all_prompts_respect_it(tmp_path: Path) -> None:
     root = existing(tmp_path / "project")
     (root / "CLAUDE.md").write_text("Use tabs.\n")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
+import pytest
+
 from . import harness as h
 
 
@@ -28,6 +30,7 @@ def test_an_idea_becomes_a_verified_phase_with_a_commit_for_each_task(tmp_path: 
     assert h.git(root, "status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 def test_a_task_is_recorded_with_the_time_of_its_commit_and_the_files_it_created(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     h.do(h.request(root, h.one_phase(), given=h.idea()))

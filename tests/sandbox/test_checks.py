@@ -293,6 +293,7 @@ CHECK = (
 )
 
 
+@pytest.mark.slow
 def test_two_processes_that_run_checks_at_the_same_time_have_separate_homes(
     gate: _Gate, project: Path
 ) -> None:

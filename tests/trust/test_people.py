@@ -66,6 +66,7 @@ with open("result", "w") as out:
 """
 
 
+@pytest.mark.slow
 def test_a_check_of_a_plan_cannot_answer_even_with_a_cleared_environment(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,7 @@ def test_a_reader_that_is_too_far_behind_or_ahead_is_resynchronized(position: in
     assert feed.after(feed.everything_from()).entries[0].number == 701
 
 
+@pytest.mark.slow
 def test_a_slow_reader_holds_up_nobody_and_the_memory_for_it_is_bounded() -> None:
     async def scenario() -> tuple[list[Any], int]:
         source = published(0)
