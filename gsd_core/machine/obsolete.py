@@ -24,7 +24,9 @@ def why_obsolete(state: State, step: str) -> str:
     found = StepId.parse(step)
     if found.kind in CORE_KINDS:
         return ""
-    if found.kind in MILESTONE_STEPS and (why := _why_closed(state.seen, found.detail)):
+    # A step that was interrupted or has failed may itself be why the milestone looks closed.
+    has_begun = record is not None and record.attempt > 0 and record.status in ("waiting", "failed")
+    if found.kind in MILESTONE_STEPS and not has_begun and (why := _why_closed(state.seen, found.detail)):
         return why
     if step in state.asked:
         return ""
