@@ -347,12 +347,17 @@ class Narrator:
         deliveries: Sequence[Data] = record.data.get("deliveries") or ()
         about = str(record.data["key"]).split()[0]
         sent = [str(one["service"]) for one in deliveries if one["ok"]]
-        failed = [f"{one['service']}: {one['reason']}" for one in deliveries if not one["ok"]]
-        if not sent and not failed:
+        failed = [
+            f"{one['service']}: {one['reason']}" for one in deliveries if one["service"] and not one["ok"]
+        ]
+        # Without a service, nobody knows which ones it reached.
+        unknown = [str(one["reason"]) for one in deliveries if not one["service"] and not one["ok"]]
+        if not sent and not failed and not unknown:
             return None
         parts = [f"notification ({about})", f"sent to {_listed(sent)}" if sent else ""]
         parts += [f"did not reach {_listed(failed)}" if failed else ""]
-        return _Told(text=" ".join(filter(None, parts)), sign="failed" if failed else "note")
+        parts += [f"may not have been sent: {_listed(unknown)}" if unknown else ""]
+        return _Told(text=" ".join(filter(None, parts)), sign="failed" if failed or unknown else "note")
 
     _handlers: ClassVar[Mapping[str, _Handler]] = {
         "run.started": _run_started,

@@ -62,7 +62,7 @@ def test_after_a_kill_nothing_is_sent_twice_and_people_hear_of_the_crash(
     [failing] = status["not_notified"]
     assert (failing["service"], failing["reason"]) == ("--notify 3 (json)", "no connection")
     assert "not notified: --notify 3 (json): no connection" in shown
-    assert "progress; failed for gsd ended before there was a result" in shown
-    assert "complete to --notify 1 (json), --notify 2 (mailto)" in shown
+    assert "notification (progress) may not have been sent: gsd ended before there was a result" in shown
+    assert "notification (complete) sent to --notify 1 (json), --notify 2 (mailto)" in shown
     assert SECRET not in shown + ended.err
     assert ended.seconds < 60
