@@ -48,7 +48,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-SAMPLED = 4
+SAMPLED = 3
 """From this many slow variants of one test on, CI runs every third; the others are marked as long."""
 
 
