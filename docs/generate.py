@@ -25,7 +25,7 @@ from docs.tables import ACTIVITY, EVENTS, FACTS, OWN_FILES, PLANNING_FILES
 from gsd_core import errors, hookspecs
 from gsd_core.api import PROVISIONAL
 from gsd_core.cli.app import gsd
-from gsd_core.cli.commands import COMMANDS
+from gsd_core.cli.commands import COMMANDS, PLUGIN_COMMANDS
 from gsd_core.cli.options import classes_of
 from gsd_core.cli.plugin_loading import LOADED, Loaded, load_plugins
 from gsd_core.errors import GsdError
@@ -237,7 +237,7 @@ def _commands() -> Iterator[str]:
     )
     root = click.Context(gsd, info_name="gsd", **gsd.context_settings)
     yield from _command(gsd, root)
-    for name in COMMANDS:
+    for name in (*COMMANDS, *PLUGIN_COMMANDS):
         yield from _subcommand(gsd, root, name)
 
 

@@ -14,7 +14,7 @@ import click
 
 from gsd_core import __version__
 
-from .commands import COMMAND_GROUPS, COMMANDS
+from .commands import COMMAND_GROUPS, COMMANDS, PLUGIN_COMMANDS
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import CONTEXT_SETTINGS, Group
 from .streams import finish_output, is_at_terminal
@@ -65,6 +65,8 @@ class Gsd(Group):
         for heading, entries in COMMAND_GROUPS.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), entry.summary) for name, entry in entries.items()])
+        with formatter.section("Sessions"):
+            formatter.write_dl([(name.ljust(width), text) for name, text in PLUGIN_COMMANDS.items()])
         options = global_options_of(ctx)
         if entry_points(group="gsd") or options.plugins or options.plugin_dirs:
             from .plugin_commands import summaries

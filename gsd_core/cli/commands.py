@@ -110,6 +110,18 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
 }
 """The built-in subcommands under the headings of ``gsd --help``, in its order."""
 
+PLUGIN_COMMANDS: Mapping[str, str] = {
+    "ps": ("List the sessions: runs in the background, of all projects."),
+    "attach": (
+        "Show what SESSION prints, as it prints it, and pass on what you type; Ctrl-] leaves it running."
+    ),
+    "logs": ("Print what SESSION printed, byte for byte."),
+    "rm": ("Forget sessions that have ended, and what they printed; their projects are not touched."),
+    "serve": ("Serve the dashboard and the MCP server of all sessions."),
+    "mcp": ("Serve MCP on standard input and output, for Claude Code and other clients."),
+}
+"""The subcommands of built-in plugins, under "Sessions" in ``gsd --help``, which does not load plugins."""
+
 COMMANDS: Mapping[str, CommandEntry] = {
     name: entry for group in COMMAND_GROUPS.values() for name, entry in group.items()
 }

@@ -13,7 +13,7 @@ import pytest
 import gsd_core
 from gsd_core.cli import why_unsupported
 from gsd_core.cli.app import gsd
-from gsd_core.cli.commands import COMMAND_GROUPS, COMMANDS
+from gsd_core.cli.commands import COMMAND_GROUPS, COMMANDS, PLUGIN_COMMANDS
 from tests.cli.bench import Bench, call
 
 HEAVY = {
@@ -79,6 +79,14 @@ def test_the_summary_of_a_command_is_the_first_sentence_of_its_help(command: str
     assert (found.help or "").split("\n\n")[0].strip() == COMMANDS[command].summary
 
 
+@pytest.mark.parametrize("command", PLUGIN_COMMANDS)
+def test_the_summary_of_a_built_in_plugin_s_command_is_that_of_its_help(command: str) -> None:
+    found = gsd.get_command(click.Context(gsd), command)
+
+    assert found is not None
+    assert " ".join((found.help or "").split("\n\n")[0].split()) == PLUGIN_COMMANDS[command]
+
+
 def test_the_help_lists_every_command_once_under_the_heading_of_its_group() -> None:
     _, _, shown = call("--help").stdout.partition("\n\nOptions:")
     heading, listed = "", dict[str, list[str]]()
@@ -88,8 +96,9 @@ def test_the_help_lists_every_command_once_under_the_heading_of_its_group() -> N
         elif found := re.match(r"  ([a-z]\S*)  ", line):
             listed.setdefault(heading, []).append(found[1])
 
-    assert listed == {group: list(entries) for group, entries in COMMAND_GROUPS.items()}
-    assert sum(map(len, listed.values())) == len(COMMANDS)
+    groups = {group: list(entries) for group, entries in COMMAND_GROUPS.items()}
+    assert listed == {**groups, "Sessions": list(PLUGIN_COMMANDS)}
+    assert sum(map(len, listed.values())) == len(COMMANDS) + len(PLUGIN_COMMANDS)
 
 
 def test_run_offers_the_flags_of_the_core_and_of_plugins() -> None:
