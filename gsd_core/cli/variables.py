@@ -13,9 +13,9 @@ from .plugin_loading import Loaded
 
 NOT_SETTINGS = frozenset(
     {
-        *("GSD_CONFIG", "GSD_STATE_DIR", "GSD_PLUGINS", "GSD_STRICT_PLUGINS"),
+        *("GSD_CONFIG", "GSD_STATE_DIR", "GSD_PLUGINS", "GSD_STRICT_PLUGINS", "GSD_PAGER", "GSD_WORKSTREAM"),
         # What a run gives its own processes.
-        *("GSD_RUN", "GSD_STEP", "GSD_CALL", "GSD_CHECK"),
+        *("GSD_RUN", "GSD_STEP", "GSD_CALL", "GSD_CHECK", "GSD_SESSION"),
     }
 )
 """Variables of gsd that are not settings."""
