@@ -155,9 +155,8 @@ def _file_to_change(ctx: click.Context, *, user: bool) -> tuple[Path, Path]:
     return root, user_config() if user else root / PROJECT_SETTINGS
 
 
-def _values(section: str, settings: Any) -> Iterator[tuple[str, Any]]:
-    kind: type[Any] = type(settings)
-    for field in _fields(kind):
+def _values(section: str, settings: object) -> Iterator[tuple[str, Any]]:
+    for field in _fields(type(settings)):
         value: Any = getattr(settings, field.name)
         is_hidden = field.metadata.get("secret") and value
         yield f"{section}.{field.name}", HIDDEN if is_hidden else _plain(value)

@@ -16,6 +16,11 @@ from gsd_core.hookspecs import gsd_cli_commands
 HOSTILE = b"\x1b]0;owned\x07\x1b[2J\x1b[31mred\x1b[0m\x9b5n\xff\xfe \xe2\x80\xaeevil\r\n"
 
 
+def print_size(number: int, frame: object) -> None:
+    """Print the size of the terminal, as a handler of signals."""
+    os.write(1, f"{os.get_terminal_size()}\n".encode())
+
+
 @click.command("probe")
 @click.argument("what")
 @click.argument("amount", type=int, default=0)
@@ -54,7 +59,7 @@ def probe(what: str, amount: int) -> None:
             os.write(1, f"read {count} bytes\n".encode())
         case "size":
             os.write(1, b"ready\n")
-            signal.signal(signal.SIGWINCH, lambda *_: os.write(1, f"{os.get_terminal_size()}\n".encode()))
+            signal.signal(signal.SIGWINCH, print_size)
             time.sleep(60)
         case _:
             os.write(1, b"ready\n")

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import apsw
 import psutil
@@ -69,6 +70,11 @@ def gsd(*arguments: str | Path, **options: object) -> subprocess.CompletedProces
 def runner_of(session: str) -> int:
     with Registry() as registry:
         return registry.get(session).runner
+
+
+def long_ago(*_: object) -> float:
+    """Return a time of the boot that the clock cannot have."""
+    return 1.0
 
 
 def test_stop_by_name_for_a_running_and_a_queued_session(plugins: Path) -> None:
@@ -146,7 +152,7 @@ def test_a_clock_that_is_set_does_not_lose_a_session(plugins: Path, monkeypatch:
     until(session, printed(session, b"ready"))
     # What psutil says about the start of a process follows the clock.
     for name in ("boot_time", "BOOT_TIME"):
-        monkeypatch.setattr(f"psutil._pslinux.{name}", lambda *_: 1.0, raising=False)
+        monkeypatch.setattr(f"psutil._pslinux.{name}", long_ago, raising=False)
 
     assert host.find_session(session).state == "running"
     host.stop_session(session)
@@ -194,7 +200,7 @@ def test_an_older_registry_is_upgraded_and_a_newer_one_refused(state: Path) -> N
     folder = state / "sessions"
     with Registry() as registry:
         registry.add(project=Path("/p"), folder=Path("/p"), command=["version"])
-    database = apsw.Connection(str(folder / "registry.db"))
+    database: Any = apsw.Connection(str(folder / "registry.db"))
     database.execute("ALTER TABLE session DROP COLUMN gate; PRAGMA user_version=1")
 
     with Registry() as registry:

@@ -21,6 +21,12 @@ from tests.sessions.test_adversaries import ended, until
 pytestmark = pytest.mark.slow
 
 
+def check(name: str, data: object) -> None:
+    """Compare *data* with the published schema of a command."""
+    validator: Any = Draft202012Validator(schema_of(name))
+    validator.validate(data)
+
+
 def test_an_answer_from_elsewhere_continues_a_session_that_nobody_could_answer(tmp_path: Path) -> None:
     project = Project(tmp_path, no_problems(QUESTION="1"))
     project.create()
@@ -40,7 +46,7 @@ def test_an_answer_from_elsewhere_continues_a_session_that_nobody_could_answer(t
         return done.stdout
 
     started = json.loads(gsd("run", EXAMPLE, *FAKE, "--no-input", "--bg", "--output-format", "json"))
-    Draft202012Validator(schema_of("run")).validate(started)
+    check("run", started)
     session = started["session"]["id"]
 
     waiting = until(session, lambda one: (one.state == "waiting_checkpoint" and not one.pid) or ended(one))
@@ -79,6 +85,6 @@ def test_the_json_of_sessions_is_as_the_schemas_say(tmp_path: Path) -> None:
         return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
 
     listed = printed("ps", "--json")
-    Draft202012Validator(schema_of("ps")).validate(listed)
+    check("ps", listed)
     assert [one["id"] for one in listed["sessions"]] == [session]
     assert printed("rm", session, "--json") == {"schema_version": 1, "removed": [session]}

@@ -27,6 +27,7 @@ def print_sessions(sessions: Sequence[Session]) -> None:
     """Print *sessions*, then what those that wait or have failed need."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     now = datetime.now(UTC)
+    statuses: dict[str, Mapping[str, Any]]
     statuses = {one.id: {} if one.has_ended else _status_of(one) for one in sessions}
     rows = [_cells(one, statuses[one.id], now) for one in sessions]
     if width and width < NARROW:
@@ -61,7 +62,8 @@ def _print_block(cells: tuple[str, ...], details: Sequence[str], width: int) -> 
 
 def _cells(session: Session, status: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
     began = session.ended or session.started or session.created
-    dollars = (status.get("cost") or {}).get("dollars")
+    cost: Mapping[str, Any] = status.get("cost") or {}
+    dollars: str | None = cost.get("dollars")
     return (
         session.id,
         "waiting" if session.state == "waiting_checkpoint" else session.state,

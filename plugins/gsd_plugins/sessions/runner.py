@@ -93,7 +93,7 @@ class Wakeup:
             os.set_inheritable(end, False)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         for number in SIGNALS:
-            signal.signal(number, lambda *_: None)
+            signal.signal(number, _ignore)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         return cls(descriptor)
 
@@ -228,6 +228,10 @@ def _open_question(project: Project) -> str:
     """Return the oldest question of the project's run that nobody has answered; empty if there is none."""
     project.poll()
     return next((str(one["id"]) for one in project.status()["questions"] if not one["answer_given"]), "")
+
+
+def _ignore(number: int, frame: object) -> None:
+    """Do nothing: the number of the signal is read from the pipe."""
 
 
 if __name__ == "__main__":
