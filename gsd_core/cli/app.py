@@ -7,7 +7,6 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
-from importlib.metadata import entry_points
 from typing import Any
 
 import click
@@ -67,6 +66,8 @@ class Gsd(Group):
                 formatter.write_dl([(name.ljust(width), entry.summary) for name, entry in entries.items()])
         with formatter.section("Sessions"):
             formatter.write_dl([(name.ljust(width), text) for name, text in PLUGIN_COMMANDS.items()])
+        from importlib.metadata import entry_points  # takes as long to import as click
+
         options = global_options_of(ctx)
         if entry_points(group="gsd") or options.plugins or options.plugin_dirs:
             from .plugin_commands import summaries
