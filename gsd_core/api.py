@@ -93,7 +93,7 @@ from .planning.model import (
     Verdict,
 )
 from .processes import boot_id, process_start, signal_process, start_time
-from .programs import find_program
+from .programs import find_program, gsd_command
 from .protected_paths import PROTECTED_NAMES, fold_name, is_secret_name, protected_part
 from .sanitize import redact, redact_data, safe_text
 from .settings import at_most, bind_settings, convert_value, lower_only, setting, settings_of, state_folder
@@ -231,6 +231,7 @@ __all__ = [
     "counted",
     "find_program",
     "fold_name",
+    "gsd_command",
     "hookimpl",
     "implements",
     "is_secret_name",

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from functools import lru_cache
 from pathlib import Path
+
+
+def gsd_command() -> tuple[str, ...]:
+    """Return the command that starts this gsd again; its arguments are to be added.
+
+    ``-P``: Python would otherwise look for modules in the working directory first, and that may be a
+    repository that nobody trusts: its ``click.py`` would be executed.
+    """
+    return (sys.executable, "-P", "-m", "gsd_core")
 
 
 def find_program(name: str, tree: Path | None = None) -> Path | None:

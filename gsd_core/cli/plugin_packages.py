@@ -79,7 +79,9 @@ def find_installer(prefix: Path | None = None) -> Installer:
     if uv and _made_by_uv(root):
         return Installer(tool="uv", command=(uv, "pip"))
     if importlib.util.find_spec("pip"):
-        return Installer(tool="pip", command=(sys.executable, "-m", "pip", "--disable-pip-version-check"))
+        return Installer(
+            tool="pip", command=(sys.executable, "-P", "-m", "pip", "--disable-pip-version-check")
+        )
     if uv:
         return Installer(tool="uv", command=(uv, "pip"))
     raise UserError(

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from gsd_core.programs import gsd_command
 from gsd_core.sanitize import one_line
 
 from .output import counted, print_line, styled
@@ -39,7 +40,7 @@ def watch(
     others = [*files]
     before = _stamps(folder, others)
     while True:
-        subprocess.run([sys.executable, "-m", "gsd_core", *arguments], check=False)
+        subprocess.run([*gsd_command(), *arguments], check=False)
         changed = _wait(folder, others, before, sleep)
         before = _stamps(folder, others)
         names = ", ".join(sorted({Path(name).name for name in changed})[:MAX_NAMES])

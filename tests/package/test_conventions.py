@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,22 @@ def test_values_are_frozen_and_take_keyword_arguments(module: Module) -> None:
 def _is_frozen(node: ast.ClassDef) -> bool:
     decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
     return decorators in (["frozen(kw_only=True)"], ["attrs.frozen(kw_only=True)"])
+
+
+def test_only_one_place_knows_how_gsd_starts_itself() -> None:
+    """Without ``-P``, Python imports modules from the repository it is started in (``gsd_command``)."""
+    starts = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for folder in ("gsd_core", "plugins", "contrib")
+        for path in (ROOT / folder).rglob("*.py")
+        if "tests" not in path.relative_to(ROOT).parts
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.List, ast.Tuple))
+        for one, two in pairwise(ast.unparse(element) for element in node.elts)
+        if one == "sys.executable" and two not in ("'-P'", "'-I'", "'-c'")
+    ]
+
+    assert starts == []
 
 
 LOCAL = ("/wo" + "rk/", "/tm" + "p/w", "py" + "pi.", "pythonhos" + "ted", "registry." + "npm")

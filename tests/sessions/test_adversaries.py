@@ -77,6 +77,18 @@ def long_ago(*_: object) -> float:
     return 1.0
 
 
+def test_modules_of_the_repository_are_never_imported(plugins: Path) -> None:
+    """A cloned repository may have a ``click.py``: it would be executed by every Python that looks there."""
+    repository = plugins.parent / "p"
+    repository.mkdir()
+    for name in ("click", "attr", "attrs", "json", "gsd_plugins", "gsd_core"):
+        (repository / f"{name}.py").write_text("open('executed', 'w')\n")
+    session = probe(plugins, "hostile")
+    until(session, ended)
+    assert b"owned" in host.output_of(session, -100_000).data
+    assert not (repository / "executed").exists()
+
+
 def test_stop_by_name_for_a_running_and_a_queued_session(plugins: Path) -> None:
     first = probe(plugins, "wait")
     until(first, printed(first, b"ready"))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from gsd_core import UserError, find_program
+from gsd_core import UserError, find_program, gsd_command
 
 NAME = "gsd"
 
@@ -79,5 +79,4 @@ def server_command() -> list[str]:
     script = Path(sys.executable).with_name("gsd")
     if os.access(script, os.X_OK):
         return [str(script), "mcp"]
-    # -P: a client starts it in a project's folder, which must not be a place for modules.
-    return [sys.executable, "-P", "-m", "gsd_core", "mcp"]
+    return [*gsd_command(), "mcp"]

@@ -10,13 +10,12 @@ import asyncio
 import hashlib
 import os
 import re
-import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gsd_core import Session, UserError, slug, state_folder
+from gsd_core import Session, UserError, gsd_command, slug, state_folder
 
 SECONDS = 180
 """How long a command may take; a plugin's check of its login may need the network."""
@@ -46,8 +45,7 @@ async def start(given: Mapping[str, Any], sessions: Iterable[Session]) -> str:
 
 async def run_gsd(arguments: Sequence[str], folder: Path) -> tuple[int, bytes, bytes]:
     """Run ``gsd`` with *arguments* in *folder*; return its exit code, its output and its messages."""
-    # -P: the folder may be a cloned repository, which must not be a place for modules.
-    command = [sys.executable, "-P", "-m", "gsd_core", *arguments]
+    command = [*gsd_command(), *arguments]
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.DEVNULL,

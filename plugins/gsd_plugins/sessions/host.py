@@ -58,7 +58,7 @@ def start_session(
 def _start_runner(session: str, **options: int) -> None:
     folder = output_folder(session)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "gsd_plugins.sessions.runner", session]
+    command = [sys.executable, "-P", "-m", "gsd_plugins.sessions.runner", session]
     command += ["--slots", str(options["slots"]), "--keep", str(options["keep_bytes"])]
     command += ["--plan-ahead", str(options["plan_ahead"])]
     with (folder / RUNNER_LOG).open("wb") as log:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from gsd_core import gsd_command
 
 from .errors import Refused
 from .feed import event_json
@@ -103,7 +104,7 @@ async def list_plugins(site: Site, request: Request) -> Response:
 
 async def _read_plugins() -> list[Any]:
     """Return what ``gsd plugins --json`` prints: another process, because it imports every plugin."""
-    command = [sys.executable, "-m", "gsd_core", "plugins", "--json"]
+    command = [*gsd_command(), "plugins", "--json"]
     process = await asyncio.create_subprocess_exec(
         *command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, cwd=Path.home()
     )

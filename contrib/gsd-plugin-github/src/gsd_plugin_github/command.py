@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
 import click
 
-from gsd_core import GsdError, UserError, safe_text, settings_of
+from gsd_core import GsdError, UserError, gsd_command, safe_text, settings_of
 
 from .api import Data, GitHub, Refused, login_of
 from .repository import Remote, branch_for
@@ -60,7 +59,7 @@ class IssueRun:
 
     async def _run_gsd(self, idea: Path) -> int:
         # The setting is read through the environment or a file too, but a flag is kept for a resume.
-        command = [sys.executable, "-m", "gsd_core", "-C", str(self.folder), "run", str(idea)]
+        command = [*gsd_command(), "-C", str(self.folder), "run", str(idea)]
         command += ["--github-issue", str(self.issue), *self.arguments]
         if not self.attended:
             command.append("--no-input")

@@ -13,14 +13,22 @@ Settings in `gsd.toml`:
 from __future__ import annotations
 
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
-from gsd_core import Session, SessionHost, SessionRequest, UserError, implements, setting, settings_of
+from gsd_core import (
+    Session,
+    SessionHost,
+    SessionRequest,
+    UserError,
+    gsd_command,
+    implements,
+    setting,
+    settings_of,
+)
 from gsd_core.hookspecs import gsd_session_host, gsd_settings
 
 
@@ -42,7 +50,7 @@ class Processes:
     """Sessions as processes of this one."""
 
     output: Path
-    command: tuple[str, ...] = (sys.executable, "-m", "gsd_core")
+    command: tuple[str, ...] = gsd_command()
     _started: dict[str, tuple[Session, subprocess.Popen[bytes]]] = attrs.field(
         factory=dict[str, tuple[Session, "subprocess.Popen[bytes]"]], init=False
     )
