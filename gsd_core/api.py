@@ -92,7 +92,7 @@ from .planning.model import (
     Truth,
     Verdict,
 )
-from .processes import boot_id, process_start, signal_process, start_time
+from .processes import boot_id, process_start, refuse_agents, remember_origin, signal_process, start_time
 from .programs import find_program, gsd_command
 from .protected_paths import PROTECTED_NAMES, fold_name, is_secret_name, protected_part
 from .sanitize import redact, redact_data, safe_text
@@ -247,6 +247,8 @@ __all__ = [
     "redact",
     "redact_data",
     "refusal",
+    "refuse_agents",
+    "remember_origin",
     "safe_text",
     "setting",
     "settings_of",

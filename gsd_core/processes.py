@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
-from .errors import ProjectError
+from .errors import ProjectError, UserError
 
 # psutil is imported where it is used: most commands do not need it.
 if TYPE_CHECKING:
@@ -290,60 +290,107 @@ RUN_MARKS = ("GSD_RUN", "GSD_STEP", "GSD_CALL")
 """Variables that every process of a run's agents and checks gets."""
 
 
-def why_not_a_person(run_pid: int | None = None) -> str:
-    """Return why this process belongs to a run's agent or check instead of a person; empty if it does not.
+def refuse_agents(what: str, *, run_pid: int | None = None) -> None:
+    """Raise ``UserError`` if this process belongs to a run's agent or check; *what* only a person may do.
+
+    *run_pid* is the process of the run that is active in the project, if any. Without a sandbox, a process
+    that hides where it comes from can get past this.
 
     The evidence is a mark in the environment of this process, of an ancestor, or of the leader of its session
-    or group: ``env -i`` clears only its own. *run_pid* is the process of the active run: what it started
-    is not a person, and neither is a process that was detached from its parents since then, has no terminal,
-    and is in the run's control group.
-
-    A process that opens a pseudo terminal in a detached session, or that moves to another control group,
-    leaves no evidence. Only a sandbox keeps it out.
+    or group: ``env -i`` clears only its own. What the active run started is not a person, and neither is a
+    process that was detached from its parents since then, has no terminal, and is in the run's control
+    group. A process that opens a pseudo terminal in a detached session, or that moves to another control
+    group, leaves no evidence. Only a sandbox keeps it out.
     """
-    import psutil
+    if why := _why_not_a_person(run_pid):
+        raise UserError(
+            f"only a person may {what}, and {why}",
+            hint="do it in your own terminal, outside of the run",
+        )
 
+
+def remember_origin() -> None:
+    """Look now at where this process comes from, for later calls of :func:`refuse_agents`.
+
+    For servers, when they start: the terminal that one was started in may be closed later, and then it would
+    look like a process that was detached.
+    """
+    _origin(os.getpid())
+
+
+@attrs.frozen(kw_only=True)
+class _Origin:
+    """Where a process comes from, at the first look: itself and its *ancestors*, in this order.
+
+    *mark* says which of them has a mark of a run, if any. *orphan* is the eldest that was not there from the
+    start of the machine or the container, if it lost its parent and none of them has a terminal.
+    """
+
+    ancestors: tuple[psutil.Process, ...]
+    mark: str = ""
+    orphan: psutil.Process | None = None
+
+
+def _why_not_a_person(run_pid: int | None) -> str:
     if mark := next((name for name in RUN_MARKS if name in os.environ), ""):
         return f"this process has {mark}={os.environ[mark]} in its environment"
-    me = psutil.Process()
+    origin = _origin(os.getpid())
+    if origin.mark or run_pid is None:
+        return origin.mark
+    import psutil
+
+    try:
+        run = psutil.Process(run_pid)
+        if run in origin.ancestors[1:]:
+            return f"this process was started by the active run (pid {run_pid})"
+        orphan = origin.orphan
+        # A service or a session that was started in the meantime has its own control group.
+        if (
+            orphan
+            and orphan.create_time() > run.create_time()
+            and _control_group(orphan.pid) == _control_group(run_pid)
+        ):
+            return f"this process was detached from its parents since the active run began (pid {run_pid})"
+    except psutil.Error:
+        return ""
+    return ""
+
+
+@cache
+def _origin(pid: int) -> _Origin:
+    """Return the origin of this process, whose id is *pid*: a fork has another one."""
+    import psutil
+
+    me = psutil.Process(pid)
     try:
         line = [me, *me.parents()]
     except psutil.Error:
         line = [me]
     pids = {process.pid for process in line}
-    leaders = [pid for pid in {os.getsid(0), os.getpgrp()} - pids if pid > 0]
-    for process in [*line, *(psutil.Process(pid) for pid in leaders if psutil.pid_exists(pid))]:
+    leaders = [leader for leader in {os.getsid(0), os.getpgrp()} - pids if leader > 0]
+    marked = ""
+    for process in [*line, *(psutil.Process(one) for one in leaders if psutil.pid_exists(one))]:
         with suppress(psutil.Error, OSError):
             environment = process.environ()
             if mark := next((name for name in RUN_MARKS if name in environment), ""):
                 about = f"process {process.pid}, which it comes from"
-                return f"{about}, has {mark}={environment[mark]} in its environment"
-    if run_pid is None:
-        return ""
-    if run_pid in pids - {me.pid}:
-        return f"this process was started by the active run (pid {run_pid})"
-    if _is_detached_since(line, run_pid):
-        return f"this process was detached from its parents since the active run began (pid {run_pid})"
-    return ""
+                marked = f"{about}, has {mark}={environment[mark]} in its environment"
+                break
+    return _Origin(ancestors=tuple(line), mark=marked, orphan=_orphan(line))
 
 
-def _is_detached_since(line: list[psutil.Process], run_pid: int) -> bool:
-    """Whether the *line* from a process to its ancestors was cut off after the process *run_pid* started."""
+def _orphan(line: list[psutil.Process]) -> psutil.Process | None:
     import psutil
 
     # Orphans get a new parent: process 1, or a service manager.
     adopters = [process for process in line if process.pid == 1 or _is_service_manager(process)]
     family = [process for process in line if process not in adopters]
     if not adopters or not family:
-        return False
+        return None
     try:
-        began = psutil.Process(run_pid).create_time()
-        if any(process.terminal() for process in family) or family[-1].create_time() <= began:
-            return False
+        return None if any(process.terminal() for process in family) else family[-1]
     except psutil.Error:
-        return False
-    # A service or a session that was started in the meantime has its own control group.
-    return _control_group(family[-1].pid) == _control_group(run_pid)
+        return None
 
 
 def _is_service_manager(process: psutil.Process) -> bool:

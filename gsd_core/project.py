@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from gsd_core.errors import UserError
+from gsd_core.errors import JournalError, UserError
 from gsd_core.git import data_directory
 from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.inbox import put
@@ -26,7 +26,7 @@ from gsd_core.machine.fold import fold
 from gsd_core.machine.state import State
 from gsd_core.model.event import Event
 from gsd_core.model.question import Answer, Question, parse_typed_answer
-from gsd_core.processes import why_not_a_person as why_not_a_person
+from gsd_core.processes import refuse_agents
 from gsd_core.run.publishing import events_of
 from gsd_core.sanitize import redact_data
 from gsd_core.views.log import parse_since as parse_since
@@ -59,16 +59,23 @@ class Project:
     def poll(self) -> Sequence[Event]:
         """Return what has happened since the last call, as ``gsd_on_event`` gets it; first, everything.
 
-        Texts are sanitized and secrets redacted, as for every other sink.
+        Secrets are redacted. Texts of agents and repositories are as they wrote them: whoever shows them
+        sanitizes them for what it shows them in (``safe_text`` for a terminal).
+
+        Raise ``JournalError`` if the journal is damaged, after what is before the damage was returned.
         """
         journal = self._open()
         if journal is None:
             return ()
         found: list[Event] = []
-        with damage_reported(journal.path):
-            for record in journal.events(after=self._seq):
-                self._seq = record.seq
-                found += self._take(record)
+        try:
+            with damage_reported(journal.path):
+                for record in journal.events(after=self._seq):
+                    found += self._take(record)
+        except JournalError:
+            # The next call begins at the damaged record.
+            if not found:
+                raise
         return found
 
     def status(self) -> dict[str, Any]:
@@ -122,16 +129,19 @@ class Project:
 
     def _refuse_agents(self, what: str) -> None:
         holder = self.holder()
-        if why := why_not_a_person(holder.pid if holder else None):
-            raise UserError(f"only a person may {what}, and {why}")
+        refuse_agents(what, run_pid=holder.pid if holder else None)
 
     def _take(self, record: Record) -> Sequence[Event]:
+        state, history = self._state, self._history
         if record.kind == "run.started":
-            self._state, self._history = State(), History()
+            state, history = State(), History()
         if record.kind not in ACTIVITY:
-            self._state = fold(self._state, [record], structure)
-            self._history = fold_history(self._history, [record], structure)
-        return [attrs.evolve(event, data=redact_data(event.data)) for event in events_of(self._state, record)]
+            state = fold(state, [record], structure)
+            history = fold_history(history, [record], structure)
+        events = [attrs.evolve(event, data=redact_data(event.data)) for event in events_of(state, record)]
+        # Together, so that a record that cannot be read is not counted as read.
+        self._state, self._history, self._seq = state, history, record.seq
+        return events
 
     def _pending_answers(self) -> frozenset[str]:
         if self._journal is None:

@@ -35,8 +35,8 @@ def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_jso
     """
     from gsd_core.journal.codec import unstructure
     from gsd_core.journal.inbox import put
+    from gsd_core.processes import refuse_agents
 
-    from .caller import refuse_agents
     from .project import journal_path, load
 
     options = global_options_of(ctx)

@@ -32,7 +32,7 @@ def start_session(
     options: GlobalOptions, root: Path, hooks: Hooks, names: Sequence[str], *, as_json: bool
 ) -> int:
     """Start the command that was typed as a session, without ``--bg``, and say how to reach it."""
-    from .caller import refuse_agents
+    from gsd_core.processes import refuse_agents
 
     refuse_agents("start a session")
     plugin, host = _pick_host(hooks, names)

@@ -38,7 +38,8 @@ def command(ctx: click.Context, folder: Path | None, yes: bool) -> None:
     gap that verification finds, and the plan that closes it. DIR must be empty or not exist yet. At the end
     it prints how to try the program, and how to run an idea of your own.
     """
-    from .caller import refuse_agents
+    from gsd_core.processes import refuse_agents
+
     from .plugin_loading import bound_settings, loaded_plugins
 
     options = global_options_of(ctx)

@@ -176,9 +176,8 @@ def _problem(section: Section, name: str, error: Exception) -> Check:
 
 def _fix(root: Path, fixed: list[str]) -> Iterator[Check]:
     from gsd_core.git import data_directory
+    from gsd_core.processes import refuse_agents
     from gsd_core.run.leftovers import remove_leftovers
-
-    from .caller import refuse_agents
 
     refuse_agents("remove leftovers")
     fixed += [f"removed {path}" for path in remove_leftovers(root, data_directory(root))]

@@ -116,7 +116,8 @@ class _Admitted:
 
 def _admit(loaded: Loaded, options: RunOptions, *, run_checks: bool, trust_now: bool) -> _Admitted:
     """Warn about what is not trusted; raise ``Untrusted`` if such commands would run unconfined."""
-    from .caller import refuse_agents
+    from gsd_core.processes import refuse_agents
+
     from .project_trust import admit, examine, lines_of, refuse_untrusted, remember
 
     trust = examine(loaded, options.root)

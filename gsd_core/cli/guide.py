@@ -19,9 +19,9 @@ import attrs
 import click
 
 from gsd_core.errors import Credentials, GsdError
+from gsd_core.processes import refuse_agents
 from gsd_core.sanitize import one_line, register_secrets, safe_text
 
-from .caller import refuse_agents
 from .commands import base_command
 from .global_options import GlobalOptions, global_options_of
 from .output import wrapped

@@ -34,6 +34,7 @@ from gsd_core.model.step import Idea
 from gsd_core.planning.config import get, read_config
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
+from gsd_core.processes import refuse_agents
 from gsd_core.run import RunEnd, run_project
 from gsd_core.run.last_run import LastRun
 from gsd_core.run.next_milestone import closes_first, milestone_to_start
@@ -57,7 +58,6 @@ from gsd_core.trust import labels
 from gsd_core.views.state_file import StateFileWriter
 from gsd_core.views.status import SCHEMA_VERSION, History
 
-from .caller import refuse_agents
 from .commands import base_command, with_global_options
 from .dry_run import plan_json, show_plan
 from .global_options import GlobalOptions

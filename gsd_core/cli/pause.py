@@ -49,9 +49,9 @@ def command(ctx: click.Context, text: tuple[str, ...], now: bool, as_json: bool)
     from gsd_core.journal.lock import ProjectLock
     from gsd_core.planning.config import read_config
     from gsd_core.planning.handoff import render_handoff
+    from gsd_core.processes import refuse_agents
     from gsd_core.run.handoffs import write_handoff
 
-    from .caller import refuse_agents
     from .project import core_folder, holder_of, planned_root
     from .project_settings import run_settings
 

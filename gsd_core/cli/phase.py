@@ -123,8 +123,8 @@ def _number(text: str) -> str:
 
 def _add(options: GlobalOptions, name: str, *, after: str, goal: str, as_json: bool) -> None:
     from gsd_core.planning.phase_edit import plan_addition
+    from gsd_core.processes import refuse_agents
 
-    from .caller import refuse_agents
     from .project import holder_of, journal_path, planned_root
 
     root = planned_root(options)
@@ -184,9 +184,9 @@ def _edit(
     from gsd_core.git import Git
     from gsd_core.journal.lock import ProjectLock
     from gsd_core.planning.config import read_config
+    from gsd_core.processes import refuse_agents
     from gsd_core.run import phase_edits
 
-    from .caller import refuse_agents
     from .project import core_folder, load, now, planned_root
     from .project_settings import run_settings
 

@@ -23,9 +23,9 @@ from gsd_core.errors import UserError
 from gsd_core.plugins.discovery import ENTRY_POINT_GROUP
 from gsd_core.plugins.index import known_plugins, packages_by_name
 from gsd_core.plugins.validation import nearest
+from gsd_core.processes import refuse_agents
 from gsd_core.views.status import SCHEMA_VERSION
 
-from .caller import refuse_agents
 from .help import Command
 from .output import json_flag, print_json, print_line, print_table
 

@@ -143,9 +143,9 @@ for subcommand in (show, set_command, unset_command):
 
 def _file_to_change(ctx: click.Context, *, user: bool) -> tuple[Path, Path]:
     """Return the project's folder and the settings file; raise ``UserError`` for an agent."""
+    from gsd_core.processes import refuse_agents
     from gsd_core.settings import user_config
 
-    from .caller import refuse_agents
     from .project import holder_of, project_root
     from .project_trust import PROJECT_SETTINGS
 

@@ -33,8 +33,9 @@ def command(ctx: click.Context, session: str, as_json: bool) -> None:
 
 
 def _stop_session(ctx: click.Context, name: str, *, as_json: bool) -> None:
+    from gsd_core.processes import refuse_agents
+
     from .background import stop_session
-    from .caller import refuse_agents
     from .plugin_loading import loaded_plugins
 
     refuse_agents("stop a session")
@@ -52,8 +53,8 @@ def _stop_session(ctx: click.Context, name: str, *, as_json: bool) -> None:
 
 def _stop_run(options: GlobalOptions, *, as_json: bool) -> None:
     from gsd_core.journal.inbox import put
+    from gsd_core.processes import refuse_agents
 
-    from .caller import refuse_agents
     from .project import holder_of, journal_path, project_root
 
     root = project_root(options)

@@ -106,9 +106,9 @@ def _edit(options: GlobalOptions, asked: dict[str, str], what: str, *, as_json: 
     from gsd_core.planning.config import read_config
     from gsd_core.planning.todos import new_todo, pending_todos
     from gsd_core.planning.workstreams import refuse_workstream
+    from gsd_core.processes import refuse_agents
     from gsd_core.run.todo_edits import edit_todos
 
-    from .caller import refuse_agents
     from .project import core_folder, holder_of, journal_path, now, planned_root
     from .project_settings import run_settings
 

@@ -31,10 +31,10 @@ def command(ctx: click.Context, show: bool, revoke: bool, as_json: bool) -> None
     They are listed, and you are asked once at the terminal. Trust is remembered by content, outside of the
     project: another clone of the same content is trusted too, and after any change you are asked again.
     """
+    from gsd_core.processes import refuse_agents
     from gsd_core.settings import trust_folder
     from gsd_core.trust import TrustStore
 
-    from .caller import refuse_agents
     from .plugin_loading import loaded_plugins
     from .project import holder_of, project_root
     from .project_trust import ask, examine, refuse_untrusted, remember

@@ -121,7 +121,6 @@ def test_output_is_not_cut_within_a_character_or_a_sequence(data: bytes, kept: b
 def test_an_agent_of_a_run_cannot_steer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with Registry() as registry:
         session = registry.add(project=tmp_path, folder=tmp_path, command=("run",)).id
-    monkeypatch.setenv("GSD_CALL", "c-1")
 
     async def called() -> list[str]:
         async with in_memory() as (client, _):
@@ -134,7 +133,10 @@ def test_an_agent_of_a_run_cannot_steer(monkeypatch: pytest.MonkeyPatch, tmp_pat
             }
             return [error(await client.call_tool(name, given)) for name, given in calls.items()]
 
-    for said in asyncio.run(called()):
+    with monkeypatch.context() as marked:
+        marked.setenv("GSD_CALL", "c-1")
+        found = asyncio.run(called())
+    for said in found:
         assert "only a person" in said
         assert "GSD_CALL=c-1" in said
 

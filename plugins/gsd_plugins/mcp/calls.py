@@ -10,8 +10,7 @@ from typing import Any, TypeAlias, cast
 
 import attrs
 
-from gsd_core import Session, UserError, redact, safe_text
-from gsd_core.project import why_not_a_person
+from gsd_core import Session, UserError, redact, refuse_agents, safe_text
 
 from .catalog import KEYS, OUTPUT_BYTES
 from .harness import Change, Harness
@@ -77,7 +76,7 @@ class Calls:
     # Sessions
 
     async def _start(self, given: Mapping[str, Any]) -> Result:
-        _refuse_agents("start a session")
+        refuse_agents("start a session")
         session = await start(given, self.harness.sessions())
         await self.harness.refresh()
         return {"session": _row(self.harness.session(session)), "change": self.harness.number}
@@ -265,7 +264,7 @@ class Calls:
 
     async def _refuse(self, session: str, what: str) -> None:
         owner = (await self.harness.status(session))["owner"]
-        _refuse_agents(what, owner["pid"] if owner else None)
+        refuse_agents(what, run_pid=owner["pid"] if owner else None)
 
     async def _only_question(self, session: str, fits: Callable[[Result], bool], name: str) -> Result:
         """Return the only open question that *fits*; raise ``UserError`` if it is not the only one."""
@@ -276,14 +275,6 @@ class Calls:
             raise UserError(f"no {name} is open in session {session}")
         listed = ", ".join(one["id"] for one in found)
         raise UserError(f"{len(found)} are open: {listed}", hint=f"say which {name} with `question`")
-
-
-def _refuse_agents(what: str, run_pid: int | None = None) -> None:
-    if why := why_not_a_person(run_pid):
-        raise UserError(
-            f"only a person's client may {what}, and {why}",
-            hint="use it from your own session, not from a run",
-        )
 
 
 def _folded(text: str) -> str:

@@ -22,7 +22,7 @@ from typing import Any
 
 import attrs
 
-from gsd_core import Answer, Event, GsdError, Session, SessionRequest, UserError
+from gsd_core import Answer, Event, GsdError, Session, SessionRequest, UserError, remember_origin
 from gsd_core.project import Project
 
 from . import host
@@ -86,6 +86,7 @@ class Harness:
     _settled: float = attrs.field(default=0.0, init=False)
 
     async def __aenter__(self) -> Harness:
+        remember_origin()
         await self.refresh()
         self._task = asyncio.create_task(self._follow(), name="harness")
         return self

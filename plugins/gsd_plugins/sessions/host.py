@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from gsd_core import Session, SessionRequest, UserError, signal_process, state_folder
+from gsd_core import Session, SessionRequest, UserError, refuse_agents, signal_process, state_folder
 
 from .output import Chunk, read_output
 from .queue import settle_lost
@@ -36,6 +36,7 @@ def start_session(
     The runner inherits this process's environment: credentials are never written to disk. Sessions that
     ended more than *keep_days* ago are removed; 0 keeps them.
     """
+    refuse_agents("start a session")
     with Registry() as registry:
         if keep_days:
             remove_old(registry, timedelta(days=keep_days))
@@ -104,6 +105,7 @@ def find_session(session: str) -> Session:
 
 def stop_session(session: str) -> Session:
     """Ask a session to stop; it first finishes what it is writing. One in the queue does not start."""
+    refuse_agents("stop a session")
     with Registry() as registry:
         settle_lost(registry)
         with registry.transaction():
@@ -123,6 +125,7 @@ def stop_session(session: str) -> Session:
 
 def remove_session(session: str) -> None:
     """Forget an ended session and what it printed; its project is not touched."""
+    refuse_agents("remove a session")
     with Registry() as registry:
         settle_lost(registry)
         with registry.transaction():
@@ -173,6 +176,7 @@ class Control:
     """A connection to a session's terminal: input and window size. Use it as a context manager."""
 
     def __init__(self, session: str) -> None:
+        refuse_agents("type into a session")
         with Registry() as registry:
             row = registry.get(session)
         nothing = f"session {row.session.id} has no terminal now ({row.session.state})"
