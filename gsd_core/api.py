@@ -42,6 +42,7 @@ from .model.event import EVENT_NAMES, Event, EventName
 from .model.gap import BadArtifact, Evidence, Gap, GapReport, GapStatus, HumanCheck, Observation, Severity
 from .model.ids import StepId, normal_phase, padded, phase_order, slug
 from .model.notice import Delivery, Notice
+from .model.panel import Panel
 from .model.question import Answer, Asked, Inquiry, Option, Question, parse_typed_answer, refusal
 from .model.sandbox import ConfinedProcess, Place, SandboxedCommand, SandboxUnavailable
 from .model.session import Session, SessionHost, SessionRequest, SessionState
@@ -106,7 +107,7 @@ PROVISIONAL = frozenset(
         *("DeferredTask", "ReplacedBecause", "ReplacedCheck", "TaskCommit"),
         *("ConfinedProcess", "Place", "SandboxUnavailable", "SandboxedCommand"),
         *("AddDecisions", "AddPhase", "AddQuickTask", "Change", "ListPlans", "MapRequirement"),
-        *("SetPosition", "TickPhase", "TickPlan"),
+        *("Panel", "SetPosition", "TickPhase", "TickPlan"),
     }
 )
 """The public names that may change in any minor release; see :data:`gsd_core.hook_markers.Level`."""
@@ -171,6 +172,7 @@ __all__ = [
     "Observation",
     "Option",
     "Outage",
+    "Panel",
     "Pause",
     "Permanent",
     "Permission",

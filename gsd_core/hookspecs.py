@@ -19,6 +19,7 @@ from .model.agent import AgentHost, AgentResult, AgentTask, Permission, ToolUse
 from .model.event import Event
 from .model.gap import Gap, GapReport
 from .model.notice import Delivery, Notice
+from .model.panel import Panel
 from .model.question import Answer, Inquiry
 from .model.sandbox import ConfinedProcess, SandboxedCommand, SandboxUnavailable
 from .model.session import SessionHost
@@ -219,6 +220,30 @@ def gsd_steps() -> Iterable[StepType]:
                 due=lambda now: not any(step.kind == "license-review" for step in now.completed),
                 writes=("{phase}/{number}-LICENSES.md",),
             )
+    """
+    return ()
+
+
+@hookspec(mode="collect", level="provisional")
+def gsd_panels(project: Path) -> Iterable[Panel]:
+    """Contribute panels: what the plugin has to show about a project.
+
+    *project* is its folder.
+
+    When: by ``gsd panels``, and again and again while the dashboard shows the project; each time in a new
+    process, so nothing that a run has in memory is there.
+    Return: panels; ``name`` must be unique within the plugin. Read files of the project or of your own; do
+    not write, and do not use the network for longer than a person waits for a page.
+    Failure: reported in the plugin's place; the panels of other plugins are shown.
+    Since: 0.1, provisional.
+
+    Example::
+
+        @implements(gsd_panels)
+        def coverage(project: Path) -> Iterable[Panel]:
+            report = project / "coverage.txt"
+            if report.exists():
+                yield Panel(name="coverage", title="Coverage", figures={"Lines": report.read_text().strip()})
     """
     return ()
 
@@ -485,6 +510,26 @@ async def gsd_notify(notice: Notice) -> Sequence[Delivery] | None:
     """
 
 
+@hookspec(mode="collect", level="provisional")
+def gsd_links(notice: Notice) -> Iterable[str]:
+    """Contribute links to pages that show what a notification is about.
+
+    When: before each notification is sent; notifiers find them in ``notice.links``.
+    Return: URLs with ``http`` or ``https``. They leave this machine, so they must not contain a token.
+    Calling: at once, in the run's process: do not block.
+    Failure: reported; the notification is sent without them.
+    Since: 0.1, provisional.
+
+    Example::
+
+        @implements(gsd_links)
+        def page_of_the_build(notice: Notice) -> Iterable[str]:
+            if url := os.environ.get("BUILD_URL"):
+                yield url
+    """
+    return ()
+
+
 __all__ = [
     "PROJECT",
     "CommandOptions",
@@ -500,8 +545,10 @@ __all__ = [
     "gsd_execute_step",
     "gsd_find_gaps",
     "gsd_lifespan",
+    "gsd_links",
     "gsd_notify",
     "gsd_on_event",
+    "gsd_panels",
     "gsd_permit_tool",
     "gsd_run_agent",
     "gsd_sandbox",

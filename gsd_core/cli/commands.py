@@ -71,6 +71,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
             "report",
             "Write a report about the last run: one HTML file without scripts that loads nothing.",
         ),
+        "panels": CommandEntry("panels", "Show what plugins have to say about the project."),
         "phases": CommandEntry("phases", "List the phases of the current milestone."),
         "plans": CommandEntry("plans", "List the plans of PHASE."),
         "gaps": CommandEntry("gaps", "Show the gaps of PHASE."),
@@ -128,7 +129,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
 
 LOAD_PLUGINS = (
     *("run", "resume", "discuss", "plan", "execute", "verify", "debug", "quick", "map", "exec"),
-    *("status", "next", "progress", "questions", "pause", "stop", "watch", "cost"),
+    *("status", "next", "progress", "questions", "pause", "stop", "watch", "cost", "panels"),
     *("gaps", "doctor", "settings", "bug-report", "trust", "plugins", "milestone"),
 )
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""

@@ -17,6 +17,7 @@ class Notice:
 
     If it is about a *question* (an id), *answer_with* is a command line that answers it, from any folder of
     the machine. *reminder* counts the reminders of a question that stays open; the first notification has 0.
+    *links* are URLs of pages about it.
     """
 
     key: str
@@ -29,6 +30,7 @@ class Notice:
     question: str = ""
     answer_with: str = ""
     reminder: int = 0
+    links: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

@@ -18,7 +18,7 @@ from typing import Any
 from attrs import define, evolve, field
 
 from gsd_core.errors import JournalError, PluginError
-from gsd_core.hookspecs import gsd_notify
+from gsd_core.hookspecs import gsd_links, gsd_notify
 from gsd_core.journal.codec import structure
 from gsd_core.journal.schema import Record
 from gsd_core.machine.state import inquiry_key
@@ -42,6 +42,7 @@ With ``--yes`` a policy answers most questions within milliseconds; nobody has t
 LONGEST_INTERVAL = timedelta(days=1)
 POLL = timedelta(seconds=30)
 MAX_REASON = 300
+MAX_LINKS = 3
 
 
 @define(kw_only=True)
@@ -174,7 +175,7 @@ class Notifier:
             return
         # A notice leaves this machine. Its texts come from facts, but also from errors of the core.
         title, body = safe_text(notice.title, multiline=False), safe_text(notice.body)
-        notice = evolve(notice, title=title, body=body)
+        notice = evolve(notice, title=title, body=body, links=self._links(notice))
         # The run itself finds out that its journal cannot be written; people should hear of that too.
         with suppress(JournalError):
             self.run.record("notice.begun", {"key": notice.key, "type": notice.type}, step=notice.step)
@@ -189,6 +190,12 @@ class Notifier:
             for delivery in _deliveries(outcome)
         ]
         self._record_sent(notice.key, notice.step, deliveries)
+
+    def _links(self, notice: Notice) -> tuple[str, ...]:
+        number = count()
+        found = self.run.hooks.collect(gsd_links, lambda _: str(next(number)), notice).items
+        texts = dict.fromkeys(safe_text(link, multiline=False) for _, link in found)
+        return tuple(link for link in texts if link.startswith(("http://", "https://")))[:MAX_LINKS]
 
     def _record_unknown(self, key: str, step: str, why: str) -> None:
         self._record_sent(key, step, [{"service": "", "ok": False, "reason": why, "tries": 1, "plugin": ""}])

@@ -19,6 +19,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -29,6 +30,7 @@ from gsd_core.model.agent import AgentHost, AgentResult, AgentTask, Permission, 
 from gsd_core.model.event import Event
 from gsd_core.model.gap import Gap, GapReport
 from gsd_core.model.notice import Notice
+from gsd_core.model.panel import Panel
 from gsd_core.model.question import Answer, Inquiry, refusal
 from gsd_core.model.sandbox import ConfinedProcess, SandboxedCommand, SandboxUnavailable
 from gsd_core.model.session import SessionHost
@@ -289,6 +291,28 @@ def check_doctor(plugin: object) -> tuple[Finding, ...]:
     for finding in findings:
         _require(finding.ok or bool(finding.fix), f"the finding {finding.name!r} is not ok and has no fix")
     return findings
+
+
+def check_panels(plugin: object, project: Path) -> tuple[Panel, ...]:
+    """Check ``gsd_panels``: each panel has a unique name and a title, and consists of texts."""
+    panels: tuple[Panel, ...] = _contributions(plugin, specs.gsd_panels, project)
+    for panel in panels:
+        _require(bool(panel.title), f"the panel {panel.name!r} has no title")
+        cells = itertools.chain(panel.columns, *panel.rows, *panel.figures.items())
+        texts: list[object] = [panel.name, panel.title, panel.text, *cells]
+        _require(all(isinstance(one, str) for one in texts), f"the panel {panel.name!r} has not only texts")
+    _require_unique(panel.name for panel in panels)
+    return panels
+
+
+def check_links(plugin: object, notice: Notice) -> tuple[str, ...]:
+    """Check ``gsd_links``: each is a URL of a page, without user or password."""
+    links: tuple[str, ...] = _contributions(plugin, specs.gsd_links, notice)
+    for link in links:
+        parts = urlsplit(link)
+        _require(parts.scheme in ("http", "https") and bool(parts.hostname), f"not a URL of a page: {link!r}")
+        _require(not parts.username and not parts.password, "a link contains a user name or a password")
+    return links
 
 
 @attrs.frozen(kw_only=True)

@@ -15,6 +15,7 @@ import attrs
 from gsd_core.machine.state import RunOutcome
 from gsd_core.model.event import EVENT_NAMES
 from gsd_core.model.gap import GapStatus
+from gsd_core.model.panel import Panel
 from gsd_core.model.session import SessionState
 from gsd_core.planning.health import HealthStatus
 from gsd_core.planning.survey import DiskStatus
@@ -74,6 +75,8 @@ def _of_type(kind: Any) -> Schema:
     if origin in (Union, UnionType):
         [inner] = [part for part in get_args(kind) if part is not type(None)]
         return null(_of_type(inner))
+    if origin is Mapping:
+        return table(_of_type(get_args(kind)[1]))
     if origin is tuple:
         return arr(_of_type(get_args(kind)[0]))
     return {str: TEXT, int: NUMBER, bool: FLAG}[kind]
@@ -301,6 +304,9 @@ SCHEMAS: Mapping[str, Schema] = {
         budget=null(obj(dollars=TEXT, left=TEXT)),
         by=TEXT,
         groups=arr(COSTS),
+    ),
+    "panels": obj(
+        panels=arr(_with(fields_of(Panel), obj(plugin=TEXT))), failures=arr(obj(plugin=TEXT, reason=TEXT))
     ),
     "phases": obj(milestones=arr(obj(version=TEXT, name=TEXT, shipped=FLAG)), phases=arr(PHASE)),
     "plans": obj(

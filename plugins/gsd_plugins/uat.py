@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -21,16 +21,18 @@ from gsd_core import (
     Gap,
     GapReport,
     HumanCheck,
+    Panel,
     PhaseView,
     PlanningError,
     implements,
     normal_phase,
     read_below,
 )
-from gsd_core.hookspecs import gsd_find_gaps
+from gsd_core.hookspecs import gsd_find_gaps, gsd_panels
 from gsd_core.planning.frontmatter import Value, as_text, as_texts, read_frontmatter
 
 MAX_BYTES = 1_000_000
+MAX_FILES = 1000
 PASSED = ("pass", "fixed", "accepted", "dropped", "resolved", "n/a")
 FAILED = ("issue", "fail")
 CLOSED = ("resolved", "accepted")
@@ -94,6 +96,30 @@ def read_uat(project: Path, path: str) -> UatFile:
 async def find_uat_gaps(phase: PhaseView) -> Sequence[Gap] | GapReport:
     """Read the phase's acceptance tests, if any."""
     return await asyncio.to_thread(_report, phase)
+
+
+@implements(gsd_panels)
+def show_tests(project: Path) -> Iterable[Panel]:
+    """Show the acceptance tests of all phases with their results."""
+    rows: list[tuple[str, ...]] = []
+    for path in sorted(project.glob(".planning/phases/*/*-UAT.md"))[:MAX_FILES]:
+        shown_path = path.relative_to(project).as_posix()
+        phase = path.name.removesuffix("-UAT.md")
+        try:
+            tests = read_uat(project, shown_path).tests
+        except PlanningError as error:
+            rows.append((phase, shown_path, f"cannot be read: {error.args[0]}"))
+            continue
+        rows += [(phase, test.name, test.result) for test in tests]
+    if rows:
+        done = sum(result.startswith(PASSED) for _, _, result in rows)
+        yield Panel(
+            name="tests",
+            title="Acceptance tests",
+            figures={"Passed": f"{done} of {len(rows)}"},
+            columns=("phase", "test", "result"),
+            rows=tuple(rows),
+        )
 
 
 def _report(phase: PhaseView) -> GapReport:

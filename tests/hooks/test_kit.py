@@ -27,6 +27,7 @@ from gsd_core import (
     Gap,
     Inquiry,
     Option,
+    Panel,
     PhaseView,
     ProjectInfo,
     Question,
@@ -100,6 +101,8 @@ def cases() -> Iterable[tuple[str, Any, tuple[Any, ...]]]:
     yield "workspace", workspace, (STEP,)
     yield "on_event", always(None), (event(1),)
     yield "lifespan", lifespan, (RUN,)
+    yield "panels", lambda project: [Panel(name="a", title="A", columns=("x",), rows=(("1",),))], (HERE,)
+    yield "links", lambda notice: ["https://example.net/1"], (NOTICE,)
     yield "session_host", always(NoSessions()), ()
     yield "settings", lambda: [FakeClock], ()
     yield "cli_commands", lambda: [click.Command("x", help="does x")], ()
@@ -206,6 +209,17 @@ COMPLAINTS: list[tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any],
         "'git' is not ok and has no fix",
     ),
     ("settings", lambda: [int], (), {}, "int is not an attrs class"),
+    ("panels", lambda project: [Panel(name="a", title="")], (HERE,), {}, "'a' has no title"),
+    ("panels", lambda project: [Panel(name="a", title="A")] * 2, (HERE,), {}, "more than once: a"),
+    (
+        "panels",
+        lambda project: [Panel(name="a", title="A", text=cast("Any", 1))],
+        (HERE,),
+        {},
+        "has not only texts",
+    ),
+    ("links", lambda notice: ["javascript:alert(1)"], (NOTICE,), {}, "not a URL of a page"),
+    ("links", lambda notice: ["https://me:secret@example.net"], (NOTICE,), {}, "a user name or a password"),
     ("doctor", lambda: [1], (), {}, "contributed int"),
 ]
 

@@ -45,7 +45,7 @@ from gsd_core.hookspecs import gsd_run_agent
 from gsd_core.plugins.discovery import DEFAULT_PLUGINS
 from gsd_core.plugins.loading import build_manager
 from gsd_core.run.step_types import collect_step_types
-from gsd_core.testing import FakeAgentHost, make_hooks
+from gsd_core.testing import FakeAgentHost, a_notice, make_hooks
 from gsd_core.testing import a_process as kit_process
 from gsd_core.testing import conformance as kit
 from gsd_core.testing.fakes import FakeHost
@@ -220,6 +220,20 @@ def check_kinds_are_valid(plugin: Any, tree: Path) -> None:
     assert all(one.title for _, one in found)
 
 
+def check_acceptance_tests_are_shown(plugin: object, tree: Path) -> None:
+    assert kit.check_panels(plugin, tree) == ()
+    folder = tree / ".planning" / "phases" / "01-core"
+    folder.mkdir(parents=True)
+    (folder / "01-UAT.md").write_text("## Tests\n\n### 1. It greets\nresult: pass\n\n### 2. It bows\n")
+    (folder / "02-UAT.md").write_bytes(b"\xff")
+
+    [panel] = kit.check_panels(plugin, tree)
+
+    assert panel.figures == {"Passed": "1 of 3"}
+    assert panel.rows[:2] == (("01", "It greets", "pass"), ("01", "It bows", "pending"))
+    assert "cannot be read: not UTF-8 text" in panel.rows[2]
+
+
 CHECKS: dict[tuple[str, str], Check] = {
     ("bubblewrap", "sandbox"): check_processes_are_confined,
     ("seatbelt", "sandbox"): check_a_sandbox_of_another_system_declines,
@@ -243,6 +257,7 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("sessions", "session_host"): lambda plugin, tree: kit.check_session_host(plugin),
     ("sessions", "settings"): check_settings,
     ("uat", "find_gaps"): check_detector,
+    ("uat", "panels"): check_acceptance_tests_are_shown,
     ("answers", "answer"): check_answers_come_from_the_file,
     ("answers", "settings"): check_settings,
     ("retry", "settings"): check_settings,
@@ -258,6 +273,7 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("web", "cli_commands"): lambda plugin, tree: kit.check_cli_commands(plugin),
     ("web", "doctor"): lambda plugin, tree: kit.check_doctor(plugin),
     ("web", "lifespan"): check_lifespan,
+    ("web", "links"): lambda plugin, tree: kit.check_links(plugin, a_notice()),
     ("web", "settings"): check_settings,
     ("yolo", "answer"): check_recommended_options_are_chosen,
     ("yolo", "settings"): check_settings,

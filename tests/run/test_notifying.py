@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +13,7 @@ import pytest
 from attrs import define, evolve, field
 
 from gsd_core import Answer, Delivery, Event, Inquiry, Notice, implements
-from gsd_core.hookspecs import gsd_answer, gsd_notify, gsd_on_event
+from gsd_core.hookspecs import gsd_answer, gsd_links, gsd_notify, gsd_on_event
 from gsd_core.run import notifying
 from gsd_core.testing import RecordingNotifier, ScriptedHuman
 
@@ -94,6 +94,44 @@ def test_a_process_that_resumes_the_run_sends_nothing_twice_and_reminds_when_it_
     assert [notice.reminder for notice in questions(notifier)] == [0, 1]
     keys = [notice.key for notice in notifier.notices]
     assert len(set(keys)) == len(keys)
+
+
+@define(eq=False)
+class Links:
+    """Links to pages, or to what is none; fails if it is asked about a question."""
+
+    links: tuple[str, ...]
+
+    @implements(gsd_links)
+    def link(self, notice: Notice) -> Iterable[str]:
+        yield from self.links
+        if notice.type == "question":
+            raise RuntimeError("no link")
+
+
+@pytest.mark.slow
+def test_notices_have_the_links_of_plugins_and_are_sent_if_there_are_none(tmp_path: Path) -> None:
+    root, notifier = h.repository(tmp_path / "project"), RecordingNotifier()
+    many = tuple(f"https://example.net/{number}" for number in range(9))
+    bad = ("javascript:alert(1)", "https://example.net/0\x1b[2J")
+
+    end = h.do(
+        h.request(
+            root,
+            h.one_phase(question=True),
+            given=h.idea(),
+            yes=False,
+            notifier=notifier,
+            human=Answers(notifier, 1),
+            links=Links((*bad, "https://example.net/0", *many)),
+        )
+    )
+
+    assert end.outcome == "done"
+    found = {notice.type: notice.links for notice in notifier.notices}
+    assert found["question"] == ()
+    assert found["complete"] == tuple(f"https://example.net/{number}" for number in range(3))
+    assert any("no link" in str(fact.data) for fact in h.facts(root, "plugin.failed"))
 
 
 @define(eq=False)

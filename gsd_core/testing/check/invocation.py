@@ -176,6 +176,8 @@ _CONTRIBUTION_CHECKS: Mapping[str, Callable[[object, Path], Any]] = {
     "gsd_write_config": lambda plugin, project: conformance.check_write_config(
         plugin, samples.a_project(project)
     ),
+    "gsd_panels": lambda plugin, project: conformance.check_panels(plugin, project),
+    "gsd_links": lambda plugin, _: conformance.check_links(plugin, samples.a_notice()),
     "gsd_lifespan": lambda plugin, project: conformance.check_lifespan(plugin, samples.a_run(project)),
 }
 

@@ -42,10 +42,11 @@ def problem(url: str) -> str:
 
 
 def message(notice: Notice) -> str:
-    """Return the text of a notification, with the command that answers its question."""
+    """Return the text of a notification, with the command that answers its question, and its links."""
     answer = f"Answer with: {notice.answer_with}" if notice.answer_with else ""
+    parts = (notice.body, answer, "\n".join(notice.links))
     # Apprise sends nothing without a body.
-    return "\n\n".join(part for part in (notice.body, answer) if part) or notice.title
+    return "\n\n".join(part for part in parts if part) or notice.title
 
 
 def send(url: str, notice: Notice) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING
 
 import attrs
 
-from gsd_core import Finding, RunInfo, implements, setting, settings_of
-from gsd_core.hookspecs import gsd_cli_commands, gsd_doctor, gsd_lifespan, gsd_settings
+from gsd_core import Finding, Notice, RunInfo, implements, setting, settings_of
+from gsd_core.hookspecs import gsd_cli_commands, gsd_doctor, gsd_lifespan, gsd_links, gsd_settings
 
 if TYPE_CHECKING:
     import click
@@ -62,6 +63,19 @@ def page_of_run(run: RunInfo) -> Iterable[AbstractAsyncContextManager[object]]:
     chosen = settings_of(WebSettings)
     if chosen.enabled and not run.watching:
         yield _serving(run, chosen.port)
+
+
+@implements(gsd_links)
+def links_to_pages(notice: Notice) -> Iterable[str]:
+    """Link to the page about the run, or about the question; the browser needs the token to open it."""
+    from .access import pages_of_servers
+
+    session = os.environ.get("GSD_SESSION", "")
+    for server in pages_of_servers():
+        # `gsd serve` shows sessions only; a server in this process shows this run only.
+        if server.pid == os.getpid() or session:
+            run = "run" if server.pid == os.getpid() else session
+            yield f"{server.page}/#/q/{notice.question}" if notice.question else f"{server.page}/#/s/{run}"
 
 
 @asynccontextmanager

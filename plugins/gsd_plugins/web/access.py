@@ -8,14 +8,14 @@ import json
 import os
 import secrets
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import attrs
 
-from gsd_core import ConfigError
+from gsd_core import ConfigError, process_start
 
 from .folders import server_folder
 
@@ -124,7 +124,8 @@ def write_token_file(tokens: Tokens, url: str, port: int) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
     path = folder / f"{port}.json"
-    data = {"url": url, "control": tokens.control, "read": tokens.read, "pid": os.getpid()}
+    data: dict[str, object] = {"url": url, "control": tokens.control, "read": tokens.read, "pid": os.getpid()}
+    data["started"] = process_start(os.getpid())
     descriptor, draft = tempfile.mkstemp(prefix=f".{port}-", dir=folder)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(data, file, indent=2)
@@ -141,3 +142,26 @@ def remove_token_file(path: Path) -> None:
             path.unlink()
     except (OSError, ValueError, AttributeError):
         return
+
+
+@attrs.frozen(kw_only=True)
+class ServerPage:
+    """A server of this user that runs: its process, and the URL of its page without the token."""
+
+    pid: int
+    page: str
+
+
+def pages_of_servers() -> Iterator[ServerPage]:
+    """Yield the servers that run now; the one in this process comes first."""
+    found: list[ServerPage] = []
+    for path in sorted(server_folder().glob("*.json")):
+        try:
+            data: dict[str, Any] = json.loads(path.read_text("utf-8"))
+            pid, page, started = int(data["pid"]), str(data["url"]).partition("/#")[0], str(data["started"])
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            continue
+        # A server that was killed leaves its file behind.
+        if started and process_start(pid) == started:
+            found.append(ServerPage(pid=pid, page=page))
+    yield from sorted(found, key=lambda server: server.pid != os.getpid())

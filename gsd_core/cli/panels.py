@@ -1,0 +1,86 @@
+"""``gsd panels``: shows what plugins have to say about the project."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gsd_core.sanitize import one_line, redact, safe_text
+
+from .global_options import global_options, global_options_of
+from .help import Command
+from .output import json_flag, print_json, print_line, print_table, styled, warn
+
+if TYPE_CHECKING:
+    from gsd_core.model.panel import Panel
+
+MAX_CELL = 300
+
+
+@click.command("panels", cls=Command)
+@global_options
+@json_flag
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> None:
+    """Show what plugins have to say about the project: text, figures and tables.
+
+    The dashboard shows the same. A plugin in the project's .gsd/plugins folder is asked only if you trust
+    the project.
+    """
+    from gsd_core.hookspecs import gsd_panels
+    from gsd_core.settings import bind_settings
+    from gsd_core.views.status import SCHEMA_VERSION
+
+    from .plugin_loading import loaded_plugins
+    from .project import project_root
+    from .project_settings import settings_without_run
+
+    root = project_root(global_options_of(ctx))
+    loaded = loaded_plugins(ctx, with_trusted_ones=True)
+    number = count()
+    with bind_settings(settings_without_run(loaded, root).values):
+        found = loaded.hooks.collect(gsd_panels, lambda _: str(next(number)), root)
+    panels = [(plugin, _safe(panel)) for plugin, panel in found.items]
+    failures = [(fault.plugin, safe_text(str(fault), multiline=False)) for fault in found.failures]
+    if as_json:
+        rows = [{"plugin": plugin, **panel} for plugin, panel in panels]
+        failed = [{"plugin": plugin, "reason": reason} for plugin, reason in failures]
+        print_json({"schema_version": SCHEMA_VERSION, "panels": rows, "failures": failed})
+        return
+    warn([reason for _, reason in failures])
+    for plugin, panel in panels:
+        _show(plugin, panel)
+    if not panels:
+        print_line("no plugin has anything to show")
+
+
+def _safe(panel: Panel) -> Mapping[str, Any]:
+    """Return the panel as JSON data; its texts may quote what agents wrote."""
+    return {
+        "name": _line(panel.name),
+        "title": _line(panel.title),
+        "text": safe_text(redact(str(panel.text))),
+        "figures": {_line(name): _line(value) for name, value in panel.figures.items()},
+        "columns": [_line(name) for name in panel.columns],
+        "rows": [[_line(cell) for cell in row] for row in panel.rows],
+    }
+
+
+def _line(text: object) -> str:
+    # A plugin may have put anything into a field.
+    return safe_text(redact(str(text)), multiline=False)
+
+
+def _show(plugin: str, panel: Mapping[str, Any]) -> None:
+    print_line(styled(f"{panel['title']} ({plugin})", "bold"))
+    if panel["text"]:
+        print_line(panel["text"])
+    for name, value in panel["figures"].items():
+        print_line(f"{name}: {value}")
+    if panel["rows"]:
+        cells = [tuple(one_line(cell, MAX_CELL) for cell in row) for row in panel["rows"]]
+        print_table(tuple(panel["columns"]), cells, {})
+    print_line("")
