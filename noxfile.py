@@ -8,6 +8,7 @@ own environment, because it tests what a user installs.
 
 from __future__ import annotations
 
+import filecmp
 import json
 import os
 import shutil
@@ -26,6 +27,8 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 PYTEST = ("python", "-m", "pytest", "-q")
 WORKERS = ("-n", "2")
 MINIMUM_BRANCHES = 90.0
+FRONTEND = ROOT / "plugins" / "gsd_plugins" / "web" / "frontend"
+STATIC = FRONTEND.parent / "static"
 
 
 @nox.session
@@ -99,6 +102,30 @@ def site(session: nox.Session) -> None:
     session.run("python", "-m", "docs.generate", "--check")
     # The notice about the successor of the theme is no warning about our pages.
     session.run("python", "-m", "mkdocs", "build", "--quiet", "--strict", env={"NO_MKDOCS_2_WARNING": "1"})
+
+
+@nox.session
+def frontend(session: nox.Session) -> None:
+    """Check that the dashboard's types and built files are those of its sources, and run its tests."""
+    built = Path(session.create_tmp()).resolve() / "static"
+    session.chdir(FRONTEND)
+    # Also checks the version of Node: the packages and package.json say which ones they work with.
+    session.run("npm", "ci", "--no-audit", "--no-fund", external=True)
+    session.run("npm", "run", "types", "--", "--check", external=True)
+    session.run("npm", "test", external=True)
+    session.run("npm", "run", "build", "--", "--outDir", str(built), "--emptyOutDir", external=True)
+    session.chdir(ROOT)
+    made, committed = _files_below(built), _files_below(STATIC)
+    _, other, unreadable = filecmp.cmpfiles(built, STATIC, made & committed, shallow=False)
+    if different := sorted({*other, *unreadable, *(made ^ committed)}):
+        session.error(
+            f"{STATIC.relative_to(ROOT)} is not built from {FRONTEND.relative_to(ROOT)}: {', '.join(different)};"
+            " run there: npm run build, and commit the result"
+        )
+
+
+def _files_below(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
 @nox.session

@@ -69,7 +69,7 @@ Only the raw bytes for a terminal are not.
 
 ## WebSocket
 
-Messages are text frames with JSON objects, in both directions.
+Messages are text frames with JSON objects, in both directions; `ServerMessage` and `ClientMessage` in [openapi.json](openapi.json) describe them.
 A message of the client has at most 64 KiB.
 
 The server begins with `{"hello": {"epoch", "number", "scope", "version"}}`.
@@ -89,7 +89,7 @@ Client → server:
 Server → client:
 
 - `{"frame": [Change, …], "number": N}`: at most 256 changes, in order.
-  A change is `{"number", "session": "s1", "state": Session}` for a session that is new or has changed, or `{"number", "session": "s1", "event": Event}`.
+  A change is `{"number", "session": "s1", "state": Session}` for a session that is new or has changed, or `{"number", "session": "s1", "event": GsdEvent}`.
   A subscriber of `*` sees every number.
   A change is sent once, even if several subscriptions cover it; after a new subscription with an earlier `after`, changes may come again.
 - `{"resync": true, "number": N}`: changes were skipped because the reader was too slow or came back too late, or the server is another one.

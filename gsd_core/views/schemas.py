@@ -20,6 +20,7 @@ from gsd_core.model.session import SessionState
 from gsd_core.planning.health import HealthStatus
 from gsd_core.planning.survey import DiskStatus
 
+from .cost import Grouping
 from .diagnosis import CheckState, Section
 from .phases import Progress
 from .planning import CurrentVerdict
@@ -98,9 +99,16 @@ COSTS = obj(
     turns=NUMBER,
     tokens=obj(total=NUMBER, input=NUMBER, output=NUMBER, cache_read=NUMBER, cache_write=NUMBER),
 )
+COST_GROUP: Schema = {
+    **COSTS,
+    "properties": {**dict.fromkeys(get_args(Grouping), TEXT), **COSTS["properties"]},
+}
+"""The field by whose name the calls are grouped says which group it is."""
 
 NEXT = obj(
-    **dict.fromkeys(("step", "kind", "phase", "plan", "command"), null(TEXT)), reason=TEXT, ready=TEXTS
+    **dict.fromkeys(("step", "kind", "phase", "plan", "command", "question"), null(TEXT)),
+    reason=TEXT,
+    ready=TEXTS,
 )
 PHASE = obj(
     number=TEXT,
@@ -153,7 +161,7 @@ STATUS = obj(
     run=null(TEXT),
     status=values(RunStatus, RunOutcome),
     idea=null(TEXT),
-    agent=null(ANY),
+    agent=null(TEXT),
     sandbox=obj(name=null(TEXT), why=TEXT),
     exit=null(NUMBER),
     reason=TEXT,
@@ -163,6 +171,12 @@ STATUS = obj(
     waits_for=null(TEXT),
     owner=null(fields_of(Holder)),
     progress=NUMBER,
+    percent=NUMBER,
+    plans=COUNTS,
+    phases_total=NUMBER,
+    phases_complete=NUMBER,
+    idle=null(TEXT),
+    single_steps=null(obj(outcome=values(RunOutcome), exit=NUMBER, reason=TEXT)),
     current_step=null(STEP),
     active_steps=arr(STEP),
     phases=arr(PHASE_OF_RUN),
@@ -171,6 +185,7 @@ STATUS = obj(
     questions=arr(QUESTION),
     cost=obj(dollars=null(TEXT), tokens=NUMBER, calls=NUMBER, basis=TEXT),
     budget=null(TEXT),
+    next=null(NEXT),
     workstreams=arr(obj(name=TEXT, active=FLAG, phases=NUMBER, complete=NUMBER, error=null(TEXT))),
 )
 RECORD = obj(
@@ -192,7 +207,7 @@ REQUIREMENT = obj(
     category=TEXT,
     version=TEXT,
     done=FLAG,
-    statements=arr(ANY),
+    statements=TEXTS,
     phase=null(TEXT),
     plans=TEXTS,
     commits=TEXTS,
@@ -203,6 +218,7 @@ REQUIREMENT = obj(
 )
 GAP = obj(
     truth=TEXT,
+    about=null(TEXT),
     status=values(GapStatus),
     reason=TEXT,
     artifacts=arr(obj(path=TEXT, issue=TEXT)),
@@ -212,8 +228,10 @@ GAP = obj(
 ISSUE = obj(code=TEXT, path=TEXT, line=null(NUMBER), message=TEXT, fix=TEXT, repairable=FLAG)
 PLUGIN = obj(
     **dict.fromkeys(("name", "source", "status"), TEXT),
-    **dict.fromkeys(("reason", "distribution", "version", "sha256", "path"), null(TEXT)),
+    **dict.fromkeys(("about", "reason", "distribution", "version", "sha256", "path"), null(TEXT)),
     hooks=TEXTS,
+    notes=TEXTS,
+    last_failures=arr(obj(hook=TEXT, error=TEXT)),
 )
 TODO = obj(id=TEXT, title=TEXT, area=TEXT, severity=null(TEXT), created=null(TEXT), path=TEXT)
 HANDED_OVER = obj(asked={"const": True}, pid=NUMBER)
@@ -302,8 +320,8 @@ SCHEMAS: Mapping[str, Schema] = {
         runs=TEXTS,
         total=COSTS,
         budget=null(obj(dollars=TEXT, left=TEXT)),
-        by=TEXT,
-        groups=arr(COSTS),
+        by=values(Grouping),
+        groups=arr(COST_GROUP),
     ),
     "panels": obj(
         panels=arr(_with(fields_of(Panel), obj(plugin=TEXT))), failures=arr(obj(plugin=TEXT, reason=TEXT))

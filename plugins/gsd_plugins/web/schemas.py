@@ -8,6 +8,7 @@ from typing import Any, get_args
 from gsd_core import EVENT_NAMES, SessionState
 from gsd_core.project import output_schema
 
+from .errors import CODES
 from .routes import Schema
 
 TEXT: Schema = {"type": "string"}
@@ -16,6 +17,7 @@ AMOUNT: Schema = {"type": "number"}
 FLAG: Schema = {"type": "boolean"}
 TIME: Schema = {"type": "string", "format": "date-time"}
 ANY: Schema = {}
+BASE64: Schema = {"type": "string", "contentEncoding": "base64"}
 TEXTS: Schema = {"type": "array", "items": TEXT}
 
 
@@ -44,9 +46,17 @@ def ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def both(name: str, **fields: Schema) -> Schema:
-    """Return the schema of a component with more fields."""
-    return {"allOf": [ref(name), obj(**fields)]}
+def extended(schema: Schema, **fields: Schema) -> Schema:
+    """Return the schema of an object with more *fields*, or with other ones of the same names.
+
+    It is not an ``allOf``: the result can be closed, and a generator makes one type of it.
+    """
+    return obj(**{**schema["properties"], **fields})
+
+
+def table(of: Schema) -> Schema:
+    """Return the schema of an object with any keys."""
+    return {"type": "object", "additionalProperties": of}
 
 
 PROGRESS = enum("pending", "in_progress", "completed", "failed", "skipped")
@@ -85,21 +95,99 @@ WORDS: Schema = {
 
 
 def components() -> dict[str, Schema]:
-    """Return the schemas of the answers' parts, by name."""
+    """Return the schemas of the answers and their parts, by name; the page has types of the same names."""
+    return {**_server(), **_sessions(), **_project(), **_run(), **_socket()}
+
+
+def _server() -> dict[str, Schema]:
+    error = obj(code=enum(*CODES.values()), message=TEXT, hint=TEXT)
+    return {
+        "Error": obj(error=error),
+        "Scope": SCOPE,
+        "ServerInfo": obj(
+            version=TEXT, epoch=TEXT, number=NUMBER, scope=ref("Scope"), slots=null(NUMBER), started_at=TIME
+        ),
+        "Plugin": _printed("plugins")["properties"]["plugins"]["items"],
+        "PluginList": obj(plugins=arr(ref("Plugin"))),
+    }
+
+
+def _sessions() -> dict[str, Schema]:
+    session = _session()
+    position: Mapping[str, Schema] = {"epoch": TEXT, "number": NUMBER}
+    with_summary = extended(session, summary=null(ref("Summary")))
+    return {
+        "SessionState": enum(*get_args(SessionState)),
+        # Without the summary of its run: as it was when it changed.
+        "SessionRecord": session,
+        "Session": with_summary,
+        "SessionList": obj(**position, sessions=arr(ref("Session"))),
+        "SessionInfo": obj(**position, session=ref("Session")),
+        "SessionChanged": obj(session=ref("SessionRecord")),
+        "Summary": _summary(),
+        "OutputPage": obj(start=NUMBER, end=NUMBER, dropped=FLAG, ended=FLAG, text=TEXT),
+    }
+
+
+def _project() -> dict[str, Schema]:
+    commit = obj(
+        sha=TEXT, subject=TEXT, step=TEXT, phase=null(TEXT), plan=null(TEXT), task=null(TEXT), at=null(TIME)
+    )
+    return {
+        "Progress": PROGRESS,
+        "Verdict": VERDICT,
+        "Plan": _plan(),
+        "DetailedPlan": extended(
+            _plan(),
+            text=TEXT,
+            summary=TEXT,
+            truths=arr(obj(id=TEXT, text=TEXT, serves=TEXTS)),
+            artifacts=arr(obj(path=TEXT, provides=TEXT)),
+        ),
+        "Phase": _phase(),
+        "PhaseList": obj(
+            name=TEXT,
+            core_value=TEXT,
+            milestone=TEXT,
+            milestone_name=TEXT,
+            idle=null(TEXT),
+            phases=arr(ref("Phase")),
+        ),
+        "PhaseDetail": _phase_detail(),
+        "Gap": _printed("gaps")["properties"]["gaps"]["items"],
+        "Requirement": _printed("requirements")["properties"]["requirements"]["items"],
+        "Statement": obj(id=TEXT, text=TEXT, line=NUMBER, heading=TEXT),
+        "RequirementList": extended(_printed("requirements"), statements=arr(ref("Statement"))),
+        "Commit": commit,
+        "CommitList": obj(commits=arr(ref("Commit"))),
+        "CommitPatch": extended(commit, patch=TEXT, truncated=FLAG),
+        "FileLines": obj(path=TEXT, first=NUMBER, last=NUMBER, total=NUMBER, lines=TEXTS),
+    }
+
+
+def _run() -> dict[str, Schema]:
     status = _printed("status")
     # Only the command reads them.
-    status["required"] = [name for name in status["required"] if name != "workstreams"]
-    step = status["properties"]["active_steps"]["items"]
+    status["required"] = [name for name in status["required"] if name not in ("next", "workstreams")]
+    question = status["properties"]["questions"]["items"]
+    cost = _printed("cost")
     return {
-        "Error": obj(error=obj(code=TEXT, message=TEXT, hint=TEXT)),
-        "Server": obj(
-            version=TEXT, epoch=TEXT, number=NUMBER, scope=SCOPE, slots=null(NUMBER), started_at=TIME
-        ),
-        "Session": _session(),
-        "Summary": _summary(),
-        "ActiveStep": step,
         "Status": status,
-        "Question": status["properties"]["questions"]["items"],
+        "ActiveStep": status["properties"]["active_steps"]["items"],
+        "StepDone": obj(
+            id=TEXT,
+            status=enum("running", "completed", "failed", "waiting", "cut_off", "skipped"),
+            attempts=NUMBER,
+            seconds=AMOUNT,
+            started_at=null(TIME),
+            commit=null(TEXT),
+            failures=TEXTS,
+            cost=ref("Costs"),
+        ),
+        "RunQuestion": question,
+        # With the session in which it can be answered.
+        "Question": extended(question, session=TEXT, project=TEXT),
+        "QuestionList": obj(questions=arr(ref("Question"))),
         "AnsweredQuestion": obj(
             id=TEXT,
             text=TEXT,
@@ -112,65 +200,72 @@ def components() -> dict[str, Schema]:
             how=TEXT,
             at=null(TIME),
         ),
+        "RunQuestions": obj(questions=arr(ref("RunQuestion")), answered=arr(ref("AnsweredQuestion"))),
         "Answer": obj(question=TEXT, chosen=TEXTS, text=TEXT, by=TEXT, words=TEXT),
-        "Plan": _plan(),
-        "Phase": _phase(),
-        "PhaseDetail": _phase_detail(),
-        "Gap": _printed("gaps")["properties"]["gaps"]["items"],
-        "StepDone": obj(
-            id=TEXT,
-            status=enum("running", "completed", "failed", "waiting", "cut_off", "skipped"),
-            attempts=NUMBER,
-            seconds=AMOUNT,
-            started_at=null(TIME),
-            commit=null(TEXT),
-            failures=TEXTS,
-            cost=ref("Costs"),
-        ),
-        "Commit": obj(
-            sha=TEXT,
-            subject=TEXT,
-            step=TEXT,
-            phase=null(TEXT),
-            plan=null(TEXT),
-            task=null(TEXT),
-            at=null(TIME),
-        ),
-        "Requirement": _printed("requirements")["properties"]["requirements"]["items"],
-        "Statement": obj(id=TEXT, text=TEXT, line=NUMBER, heading=TEXT),
-        "Event": obj(seq=NUMBER, name=enum(*EVENT_NAMES), at=TIME, run=TEXT, step=TEXT, data=ANY),
-        "Change": {
-            "type": "object",
-            "properties": {
-                "number": NUMBER,
-                "session": TEXT,
-                "state": ref("Session"),
-                "event": ref("Event"),
-            },
-            "required": ["number", "session"],
-        },
-        "Costs": _costs(),
-        "Cost": obj(
-            runs=TEXTS,
-            total=ref("Costs"),
-            budget=null(obj(dollars=TEXT, left=null(TEXT))),
-            by=TEXT,
-            groups=arr(ref("Costs")),
-        ),
-        "Plugin": _printed("plugins")["properties"]["plugins"]["items"],
-        "Output": obj(start=NUMBER, end=NUMBER, dropped=FLAG, ended=FLAG, text=TEXT),
-        "Lines": obj(path=TEXT, first=NUMBER, last=NUMBER, total=NUMBER, lines=TEXTS),
+        "AnswerGiven": obj(answer=ref("Answer")),
+        "GsdEvent": obj(seq=NUMBER, name=enum(*EVENT_NAMES), at=TIME, run=TEXT, step=TEXT, data=table(ANY)),
+        "EventPage": obj(events=arr(ref("GsdEvent")), next=NUMBER, more=FLAG),
+        "Costs": cost["properties"]["total"],
+        "CostGroup": cost["properties"]["groups"]["items"],
+        "CostReport": extended(cost, total=ref("Costs"), groups=arr(ref("CostGroup"))),
     }
 
 
+def _socket() -> dict[str, Schema]:
+    """Return the messages of the WebSocket. Each has one name that no other has, and some have a number."""
+    printed: Mapping[str, Schema] = {
+        "session": TEXT,
+        "start": NUMBER,
+        "end": NUMBER,
+        "dropped": FLAG,
+        "ended": FLAG,
+    }
+    about: Mapping[str, Schema] = {"number": NUMBER, "session": TEXT}
+    answers: Mapping[str, Schema] = {
+        "Hello": obj(hello=obj(epoch=TEXT, number=NUMBER, scope=ref("Scope"), version=TEXT)),
+        "Frame": obj(frame=arr(ref("Change")), number=NUMBER),
+        "Resync": obj(resync={"const": True}, number=NUMBER),
+        "Removed": obj(removed=obj(sessions=TEXTS)),
+        "OutputMessage": obj(output=ref("OutputChunk")),
+        "TerminalMessage": obj(terminal=ref("TerminalChunk")),
+        "Pong": obj(pong=ANY),
+    }
+    return {
+        "Change": {"oneOf": [ref("SessionChange"), ref("EventChange")]},
+        "SessionChange": obj(**about, state=ref("SessionRecord")),
+        "EventChange": obj(**about, event=ref("GsdEvent")),
+        "OutputChunk": obj(**printed, text=TEXT),
+        "TerminalChunk": obj(**printed, data=BASE64),
+        **answers,
+        "ServerMessage": {"oneOf": [*map(ref, answers), ref("Error")]},
+        "ClientMessage": _client_message(),
+    }
+
+
+def _client_message() -> Schema:
+    session: Mapping[str, Schema] = {"session": TEXT}
+    subscribe = obj(**session, after=null(NUMBER), epoch=TEXT, output=FLAG, cursor=NUMBER)
+    terminal = obj(**session, cursor=NUMBER, close=FLAG)
+    fields = {
+        "subscribe": {**subscribe, "required": ["session"]},
+        "unsubscribe": obj(**session),
+        "terminal": {**terminal, "required": ["session"]},
+        "input": obj(**session, data=BASE64),
+        "resize": obj(**session, columns=NUMBER, rows=NUMBER),
+        "ping": ANY,
+    }
+    return {**obj(**fields), "required": []}
+
+
 def _session() -> Schema:
-    times = {f"{name}_at": null(TIME) for name in ("created", "started", "ended", "updated")}
+    times = {f"{name}_at": TIME for name in ("created", "updated")}
+    times |= {f"{name}_at": null(TIME) for name in ("started", "ended")}
     return obj(
         id=TEXT,
         slot=null(NUMBER),
         project=TEXT,
         command=TEXTS,
-        state=enum(*get_args(SessionState)),
+        state=ref("SessionState"),
         checkpoint=null(TEXT),
         reason=TEXT,
         run=null(TEXT),
@@ -181,35 +276,20 @@ def _session() -> Schema:
 
 
 def _summary() -> Schema:
+    status = _printed("status")["properties"]
     return obj(
-        status=TEXT,
-        idea=null(TEXT),
-        agent=null(TEXT),
-        progress=NUMBER,
+        **{name: status[name] for name in ("status", "idea", "agent", "progress", "cost")},
         phases_total=NUMBER,
         phases_complete=NUMBER,
         plans=COUNTS,
         questions=NUMBER,
         steps=arr(ref("ActiveStep")),
-        cost=obj(dollars=null(TEXT), tokens=NUMBER, calls=NUMBER, basis=null(TEXT)),
         budget=null(TEXT),
         reason=TEXT,
         exit=null(NUMBER),
         waits_for=null(TEXT),
         started_at=null(TIME),
         last_at=null(TIME),
-    )
-
-
-def _costs() -> Schema:
-    kinds = ("total", "input", "output", "cache_read", "cache_write")
-    return obj(
-        dollars=null(TEXT),
-        calls=NUMBER,
-        calls_of_unknown_cost=NUMBER,
-        estimated_calls=NUMBER,
-        turns=NUMBER,
-        tokens=obj(**dict.fromkeys(kinds, NUMBER)),
     )
 
 
@@ -238,41 +318,34 @@ def _phase() -> Schema:
         goal=TEXT,
         depends_on=TEXTS,
         requirements=TEXTS,
-        status=PROGRESS,
-        steps={"type": "object", "additionalProperties": PROGRESS},
+        status=ref("Progress"),
+        steps=table(ref("Progress")),
         active=arr(ref("ActiveStep")),
         plans=arr(ref("Plan")),
         gap_rounds=NUMBER,
         in_range=FLAG,
         complete=FLAG,
-        verdict=VERDICT,
+        verdict=ref("Verdict"),
         started_at=null(TIME),
         completed_at=null(TIME),
     )
 
 
 def _phase_detail() -> Schema:
-    plan = both(
-        "Plan",
-        text=TEXT,
-        summary=TEXT,
-        truths=arr(obj(id=TEXT, text=TEXT, serves=TEXTS)),
-        artifacts=arr(obj(path=TEXT, provides=TEXT)),
-    )
     verification = obj(
-        status=VERDICT,
+        status=ref("Verdict"),
         score=TEXT,
         verified=TEXT,
         text=TEXT,
         gaps=arr(ref("Gap")),
         human=arr(obj(test=TEXT, expected=TEXT, why=TEXT, result=TEXT)),
     )
-    return both(
-        "Phase",
+    return extended(
+        _phase(),
         context=TEXT,
         research=TEXT,
         criteria=TEXTS,
-        plans=arr(plan),
+        plans=arr(ref("DetailedPlan")),
         verification=null(verification),
         requirements_traced=arr(ref("Requirement")),
         history=arr(ref("StepDone")),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import page, project_api, sessions_api, sse
 from .errors import Refused
 from .routes import Handler, Parameter, Route, Schema
-from .schemas import EMPTY, FLAG, NUMBER, START, TEXT, WORDS, arr, both, enum, null, obj, ref
+from .schemas import EMPTY, NUMBER, START, TEXT, WORDS, enum, ref
 from .site import Site, answer
 
 if TYPE_CHECKING:
@@ -54,21 +54,21 @@ def routes() -> Sequence[Route]:
 
 
 def _server_routes() -> Iterator[Route]:
-    yield _get("server", f"{API}/server", sessions_api.show_server, "What the server is.", ref("Server"))
+    yield _get("server", f"{API}/server", sessions_api.show_server, "What the server is.", ref("ServerInfo"))
     yield _get("openapi", f"{API}/openapi.json", show_openapi, "This document.", {"type": "object"})
     yield _get(
         "plugins",
         f"{API}/plugins",
         project_api.list_plugins,
         "The plugins of this installation.",
-        obj(plugins=arr(ref("Plugin"))),
+        ref("PluginList"),
     )
     yield _get(
         "questions",
         f"{API}/questions",
         sessions_api.list_all_questions,
         "The open questions of all projects, each once, oldest first.",
-        obj(questions=arr(both("Question", session=TEXT, project=TEXT))),
+        ref("QuestionList"),
     )
     yield _get(
         "events-stream",
@@ -81,13 +81,12 @@ def _server_routes() -> Iterator[Route]:
 
 
 def _session_routes() -> Iterator[Route]:
-    with_summary = both("Session", summary=null(ref("Summary")))
     yield _get(
         "sessions",
         f"{API}/sessions",
         sessions_api.list_sessions,
         "All sessions, oldest first.",
-        obj(epoch=TEXT, number=NUMBER, sessions=arr(with_summary)),
+        ref("SessionList"),
     )
     yield Route(
         method="POST",
@@ -97,7 +96,7 @@ def _session_routes() -> Iterator[Route]:
         name="start",
         about="Start a session; exactly one of idea, idea_file, resume, step and exec says what it does.",
         body=START,
-        answer=obj(session=ref("Session")),
+        answer=ref("SessionChanged"),
         status=201,
     )
     yield _get(
@@ -105,7 +104,7 @@ def _session_routes() -> Iterator[Route]:
         SESSION,
         sessions_api.show_session,
         "One session.",
-        obj(epoch=TEXT, number=NUMBER, session=with_summary),
+        ref("SessionInfo"),
     )
     yield Route(
         method="DELETE",
@@ -124,14 +123,14 @@ def _session_routes() -> Iterator[Route]:
         name="stop",
         about="Ask a session to stop; it finishes what it is writing.",
         body=EMPTY,
-        answer=obj(session=ref("Session")),
+        answer=ref("SessionChanged"),
     )
     yield _get(
         "output",
         f"{SESSION}/output",
         sessions_api.show_output,
         "What the session printed, as text without escape sequences. Cursors count bytes.",
-        ref("Output"),
+        ref("OutputPage"),
         Parameter(name="cursor", schema=NUMBER, about="from this byte on; negative: from the end"),
         Parameter(name="limit", schema=NUMBER, about="at most so many bytes"),
     )
@@ -143,7 +142,7 @@ def _session_routes() -> Iterator[Route]:
         name="answer",
         about="Answer a question, or change an answer that no run has taken yet.",
         body=WORDS,
-        answer=obj(answer=ref("Answer")),
+        answer=ref("AnswerGiven"),
     )
 
 
@@ -160,7 +159,7 @@ def _project_routes() -> Iterator[Route]:
         f"{SESSION}/phases",
         project_api.list_phases,
         "The phases of the milestone, with steps and plans.",
-        obj(name=TEXT, milestone=TEXT, milestone_name=TEXT, phases=arr(ref("Phase"))),
+        ref("PhaseList"),
     )
     yield _get(
         "phase",
@@ -174,14 +173,14 @@ def _project_routes() -> Iterator[Route]:
         f"{SESSION}/requirements",
         project_api.list_requirements,
         "The requirements with plans, commits, checks and evidence.",
-        obj(requirements=arr(ref("Requirement")), statements=arr(ref("Statement"))),
+        ref("RequirementList"),
     )
     yield _get(
         "commits",
         f"{SESSION}/commits",
         project_api.list_commits,
         "The commits of the run, oldest first.",
-        obj(commits=arr(ref("Commit"))),
+        ref("CommitList"),
         Parameter(name="phase", schema=TEXT, about="only those of this phase"),
     )
     yield _get(
@@ -189,14 +188,14 @@ def _project_routes() -> Iterator[Route]:
         f"{SESSION}/commits/{{sha}}",
         project_api.show_commit,
         "One commit with its patch.",
-        both("Commit", patch=TEXT, truncated=FLAG),
+        ref("CommitPatch"),
     )
     yield _get(
         "lines",
         f"{SESSION}/files",
         project_api.show_lines,
         "Lines of a file of the project, such as those that evidence cites.",
-        ref("Lines"),
+        ref("FileLines"),
         Parameter(name="path", schema=TEXT, about="path in the project", required=True),
         Parameter(name="first", schema=NUMBER, about="first line, from 1 on"),
         Parameter(name="last", schema=NUMBER, about="last line"),
@@ -206,7 +205,7 @@ def _project_routes() -> Iterator[Route]:
         f"{SESSION}/events",
         project_api.list_events,
         "Events of the project's journal after a position.",
-        obj(events=arr(ref("Event")), next=NUMBER, more=FLAG),
+        ref("EventPage"),
         Parameter(name="after", schema=NUMBER, about="position in the journal"),
         Parameter(name="limit", schema=NUMBER, about="at most so many events"),
         Parameter(name="last", schema=NUMBER, about="the last so many events, instead of after"),
@@ -217,7 +216,7 @@ def _project_routes() -> Iterator[Route]:
         f"{SESSION}/cost",
         project_api.show_cost,
         "What the run cost, as gsd cost --json prints it.",
-        ref("Cost"),
+        ref("CostReport"),
         Parameter(name="by", schema=enum("phase", "step", "model", "day"), about="how to group the calls"),
     )
     yield _get(
@@ -225,7 +224,7 @@ def _project_routes() -> Iterator[Route]:
         f"{SESSION}/questions",
         project_api.list_questions,
         "The open and the answered questions of the project's run.",
-        obj(questions=arr(ref("Question")), answered=arr(ref("AnsweredQuestion"))),
+        ref("RunQuestions"),
     )
 
 

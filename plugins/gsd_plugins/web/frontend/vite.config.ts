@@ -16,6 +16,8 @@ export default defineConfig({
     // An image as a data URL would be refused by a stricter policy than ours.
     assetsInlineLimit: 0,
     reportCompressedSize: false,
+    // The wheel redistributes these packages, and their licenses ask for a copy.
+    license: { fileName: "licenses.txt" },
   },
   plugins: [serveApi()],
   test: { environment: "jsdom", include: ["tests/**/*.test.{ts,tsx}"], restoreMocks: true },

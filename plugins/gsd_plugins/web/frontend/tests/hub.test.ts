@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
+import type { GsdEvent } from "../src/api/types";
 import { Hub } from "../src/state/hub";
 import { openSocket, TestServer, TOKEN } from "./server";
 
@@ -65,12 +66,21 @@ describe("the connection", () => {
     await live();
     hub.log("s1");
     await vi.waitFor(() => expect(hub.log("s1").isComplete).toBe(true));
-    const lost = { seq: 1, name: "step.started", at: "", run: "r-1", step: "init", data: { kind: "init" } };
+    const lost: GsdEvent = { seq: 1, name: "step.started", at: "", run: "r-1", step: "init", data: { kind: "init" } };
     server.events.push(lost);
     server.number += 1;
-    server.changes.push({ number: 99, session: "s9", state: null });
+    server.changes.push({ number: 99, session: "s9", state: { ...server.session(), id: "s9" } });
     server.publish("step.completed", "init");
     await vi.waitFor(() => expect(seen()).toEqual([1, 2]));
+  });
+
+  it("removes a session that was forgotten elsewhere", async () => {
+    await hub.start();
+    await live();
+    expect(hub.sessions.map((session) => session.id)).toEqual(["s1"]);
+    await vi.waitFor(() => expect(server.subscriptions).toHaveLength(1));
+    server.forget();
+    await vi.waitFor(() => expect(hub.sessions).toEqual([]));
   });
 
   it("asks for a token if the server refuses it", async () => {

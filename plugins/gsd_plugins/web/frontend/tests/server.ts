@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { WebSocket as NodeWebSocket, WebSocketServer, type WebSocket as Peer } from "ws";
 
-import type { GsdEvent, Question } from "../src/api/types";
+import type { Change, ClientMessage, GsdEvent, Question, ServerMessage, Session } from "../src/api/types";
 
 export const TOKEN = "test-token";
 
@@ -12,12 +12,13 @@ export class TestServer {
   base = "";
   epoch = "e1";
   number = 0;
-  changes: object[] = [];
+  changes: Change[] = [];
   events: GsdEvent[] = [];
   questions: Question[] = [];
   answers: { question: string; words: string }[] = [];
   refusal: { status: number; message: string } | undefined;
-  subscriptions: { after: number | null; epoch: string; session: string }[] = [];
+  subscriptions: NonNullable<ClientMessage["subscribe"]>[] = [];
+  private isForgotten = false;
   private readonly peers = new Set<Peer>();
   private readonly http = createServer((request, response) => {
     const reply = (status: number, body: unknown): void => {
@@ -55,7 +56,7 @@ export class TestServer {
     this.peers.clear();
   }
 
-  session(): object {
+  session(): Session {
     return {
       id: "s1", slot: 1, project: "/tmp/greeter", command: ["run"], state: "running", checkpoint: null, reason: "",
       run: "r-1", exit: null, pid: 1, created_at: "2026-01-01T00:00:00Z", started_at: null, ended_at: null,
@@ -63,12 +64,18 @@ export class TestServer {
     };
   }
 
-  publish(name: string, step = "", data: Record<string, unknown> = {}): void {
-    const event = { seq: this.events.length + 1, name, at: "2026-01-01T00:00:00Z", run: "r-1", step, data };
+  publish(name: GsdEvent["name"], step = "", data: Record<string, unknown> = {}): void {
+    const event: GsdEvent = { seq: this.events.length + 1, name, at: "2026-01-01T00:00:00Z", run: "r-1", step, data };
     this.events.push(event);
     this.number += 1;
     this.changes.push({ number: this.number, session: "s1", event });
     for (const peer of this.peers) this.send(peer, this.number - 1);
+  }
+
+  /** Forget the session, as another page may ask for. */
+  forget(): void {
+    this.isForgotten = true;
+    for (const peer of this.peers) say(peer, { removed: { sessions: ["s1"] } });
   }
 
   private answer(method: string, url: string, text: string, reply: (status: number, body: unknown) => void): void {
@@ -83,7 +90,7 @@ export class TestServer {
       return reply(200, { answer: {} });
     }
     if (path === "/server") return reply(200, { ...page, version: "1", scope: "control", slots: 3, started_at: "" });
-    if (path === "/sessions") return reply(200, { ...page, sessions: [this.session()] });
+    if (path === "/sessions") return reply(200, { ...page, sessions: this.isForgotten ? [] : [this.session()] });
     if (path === "/questions") return reply(200, { questions: this.questions });
     if (path.endsWith("/questions")) return reply(200, { questions: this.questions, answered: [] });
     if (path.endsWith("/events")) {
@@ -94,27 +101,31 @@ export class TestServer {
   }
 
   private greet(peer: Peer): void {
-    peer.send(JSON.stringify({ hello: { epoch: this.epoch, number: this.number, scope: "control", version: "1" } }));
+    say(peer, { hello: { epoch: this.epoch, number: this.number, scope: "control", version: "1" } });
     peer.on("message", (data) => {
-      const { subscribe } = JSON.parse(String(data)) as { subscribe?: { after: number | null; epoch: string; session: string } };
+      const { subscribe } = JSON.parse(String(data)) as ClientMessage;
       if (!subscribe) return;
       this.subscriptions.push(subscribe);
       this.peers.add(peer);
       if (subscribe.epoch === this.epoch) this.send(peer, subscribe.after ?? this.number);
-      else peer.send(JSON.stringify({ resync: true, number: this.number }));
+      else say(peer, { resync: true, number: this.number });
     });
   }
 
   private send(peer: Peer, after: number): void {
     const frame = this.changes.slice(after);
-    if (frame.length) peer.send(JSON.stringify({ frame, number: this.number }));
+    if (frame.length) say(peer, { frame, number: this.number });
   }
+}
+
+function say(peer: Peer, message: ServerMessage): void {
+  peer.send(JSON.stringify(message));
 }
 
 export function question(id: string, values: Partial<Question> = {}): Question {
   return {
     id, kind: "decision", step: "1/execute/01-01", header: "Ending", text: "How should it **end**? <img src=x onerror=alert(1)>",
-    reason: "", multiple: false, free_text: true, human_only: false, asked_at: null, answer_given: false,
+    reason: "", multiple: false, free_text: true, human_only: false, inspection: false, asked_at: null, answer_given: false,
     answer_with: `gsd answer ${id} CHOICE`, session: "s1", project: "/tmp/greeter",
     options: [
       { number: 1, label: "Mark (Recommended)", description: "Hello!", recommended: true },

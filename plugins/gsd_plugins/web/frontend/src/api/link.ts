@@ -5,7 +5,7 @@
  * was seen, and if the server cannot do that (or a number is missing), everything shown is read again.
  */
 
-import type { Change, Scope, ServerMessage } from "./types";
+import type { Change, ClientMessage, Hello, OutputChunk, Scope, ServerMessage, TerminalChunk } from "./types";
 
 export type LinkState = "connecting" | "live" | "lost" | "refused";
 
@@ -15,8 +15,10 @@ export interface LinkEvents {
   changes(changes: Change[]): void;
   /** Changes are missing: read again what is shown. */
   resync(): void;
-  output(chunk: NonNullable<ServerMessage["output"]>): void;
-  terminal(chunk: NonNullable<ServerMessage["terminal"]>): void;
+  /** Sessions that were forgotten. */
+  removed(sessions: string[]): void;
+  output(chunk: OutputChunk): void;
+  terminal(chunk: TerminalChunk): void;
   refusal(message: string, hint: string): void;
 }
 
@@ -92,7 +94,7 @@ export class Link {
   }
 
   /** Return whether the message could be sent: without a connection, keys are not kept for later. */
-  send(message: object): boolean {
+  send(message: ClientMessage): boolean {
     if (this.socket?.readyState !== WebSocket.OPEN) return false;
     this.socket.send(JSON.stringify(message));
     return true;
@@ -150,19 +152,20 @@ export class Link {
 
   private receive(message: ServerMessage): void {
     const { events } = this.options;
-    if (message.hello) this.greet(message.hello);
-    else if (message.resync) {
-      this.number = message.number ?? this.number;
+    if ("hello" in message) this.greet(message);
+    else if ("resync" in message) {
+      this.number = message.number;
       events.resync();
-    } else if (message.frame) this.take(message.frame);
-    else if (message.output) events.output(message.output);
-    else if (message.terminal) {
+    } else if ("frame" in message) this.take(message.frame);
+    else if ("removed" in message) events.removed(message.removed.sessions);
+    else if ("output" in message) events.output(message.output);
+    else if ("terminal" in message) {
       this.terminals.set(message.terminal.session, message.terminal.end);
       events.terminal(message.terminal);
-    } else if (message.error) events.refusal(message.error.message, message.error.hint ?? "");
+    } else if ("error" in message) events.refusal(message.error.message, message.error.hint);
   }
 
-  private greet(hello: NonNullable<ServerMessage["hello"]>): void {
+  private greet({ hello }: Hello): void {
     this.delay = FIRST_DELAY_MS;
     this.options.events.scope(hello.scope);
     const isSame = hello.epoch === this.epoch;

@@ -106,7 +106,7 @@ export function EvidenceMatrix({ session, requirements, statements = [], isOnePh
                 {one.checks.length === 0 && <Missing what="no check" />}
                 {one.checks.map((check) => (
                   <p key={check.id} className="check">
-                    <StatusIcon state={check.status} />
+                    <StatusIcon state={check.status ?? "pending"} />
                     <span>
                       <code>{check.command}</code> <span className="muted">{check.result}</span>
                     </span>

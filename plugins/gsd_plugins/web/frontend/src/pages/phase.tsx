@@ -255,8 +255,8 @@ function History({ session, steps }: { session: string; steps: StepDone[] }): Re
                 {step.attempts > 1 && <span className="muted"> attempt {step.attempts}</span>}
               </td>
               <td className="numeric muted">{timeOfDay(step.started_at)}</td>
-              <td className="numeric right">{step.seconds === null ? "–" : duration(step.seconds * 1000)}</td>
-              <td className="numeric right">{money(step.cost?.dollars, step.cost?.basis)}</td>
+              <td className="numeric right">{duration(step.seconds * 1000)}</td>
+              <td className="numeric right">{money(step.cost.dollars, step.cost.estimated_calls ? "priced" : "")}</td>
               <td>{step.commit && <CommitLink session={session} sha={step.commit} />}</td>
             </tr>
           ))}

@@ -33,7 +33,7 @@ export function PluginsPage(): ReactElement {
                     </span>
                   </header>
                   <p>
-                    <Inline text={plugin.about.replaceAll("``", "`")} />
+                    <Inline text={(plugin.about ?? "").replaceAll("``", "`")} />
                   </p>
                   {plugin.reason && <p className="muted">{plugin.reason}</p>}
                   {plugin.last_failures.length > 0 && (

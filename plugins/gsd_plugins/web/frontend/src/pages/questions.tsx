@@ -140,7 +140,7 @@ export function AnsweredIn({ session, only = "" }: { session: string; only?: str
       <ul className="answered">
         {[...answered].reverse().map((one) => (
           <li key={one.id}>
-            <Markdown text={one.text || one.header} />
+            <Markdown text={one.text} />
             <p>
               <strong>{one.words}</strong>
             </p>

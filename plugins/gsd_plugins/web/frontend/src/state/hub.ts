@@ -2,7 +2,7 @@
 
 import { ApiError, Client } from "../api/client";
 import { Link, type LinkState } from "../api/link";
-import type { Change, Scope, ServerInfo, ServerMessage, Session, SessionList } from "../api/types";
+import type { Change, EventPage, GsdEvent, OutputChunk, Scope, ServerInfo, Session, SessionList, SessionRecord, TerminalChunk } from "../api/types";
 import { EventLog } from "./eventlog";
 
 export interface Resource<T> {
@@ -29,8 +29,8 @@ export interface Notice {
   hint: string;
 }
 
-type OutputListener = (chunk: NonNullable<ServerMessage["output"]>) => void;
-type TerminalListener = (chunk: NonNullable<ServerMessage["terminal"]>) => void;
+type OutputListener = (chunk: OutputChunk) => void;
+type TerminalListener = (chunk: TerminalChunk) => void;
 
 /** How long changes are collected before what they touch is read again, in milliseconds. */
 const SETTLE_MS = 150;
@@ -75,6 +75,7 @@ export class Hub {
         state: (state) => this.setLink(state),
         scope: (scope) => this.set(() => (this.scope = scope)),
         changes: (changes) => this.take(changes),
+        removed: (sessions) => this.forget(sessions),
         resync: () => this.readEverything(),
         output: (chunk) => this.outputs.get(chunk.session)?.forEach((listener) => listener(chunk)),
         terminal: (chunk) => this.terminals.get(chunk.session)?.forEach((listener) => listener(chunk)),
@@ -150,7 +151,7 @@ export class Hub {
     if (!log) {
       const name = encodeURIComponent(session);
       log = new EventLog(
-        (after, limit) => this.client.get(`/sessions/${name}/events?after=${after}&limit=${limit}`),
+        (after, limit) => this.client.get<EventPage>(`/sessions/${name}/events?after=${after}&limit=${limit}`),
         () => this.logListeners.get(session)?.forEach((listener) => listener()),
       );
       this.logs.set(session, log);
@@ -211,7 +212,7 @@ export class Hub {
   // Changes
 
   private take(changes: Change[]): void {
-    const events = new Map<string, Extract<Change, { event: unknown }>["event"][]>();
+    const events = new Map<string, GsdEvent[]>();
     let isUrgent = false;
     let isSummaryOld = false;
     for (const change of changes) {
@@ -235,20 +236,21 @@ export class Hub {
   }
 
   /** Update the row, and return whether its state is another one. */
-  private takeSession(id: string, state: Session | null): boolean {
+  private takeSession(id: string, state: SessionRecord): boolean {
     const known = this.sessions.find((session) => session.id === id);
-    if (state === null) {
-      this.sessions = this.sessions.filter((session) => session.id !== id);
-      return true;
-    }
-    if (!known) this.sessions = [...this.sessions, { summary: null, ...state }];
+    if (!known) this.sessions = [...this.sessions, { ...state, summary: null }];
     else
       this.sessions = this.sessions.map((session) =>
-        session.id === id ? { ...state, summary: state.summary ?? session.summary ?? null } : session,
+        session.id === id ? { ...state, summary: session.summary } : session,
       );
     const isOther = known?.state !== state.state;
     if (isOther) this.touchSession(id, 0);
     return isOther;
+  }
+
+  private forget(sessions: string[]): void {
+    this.set(() => (this.sessions = this.sessions.filter((session) => !sessions.includes(session.id))));
+    for (const session of sessions) this.logs.delete(session);
   }
 
   /** Events are sent for one session of a project; others of the same project show the same journal. */
