@@ -2,10 +2,12 @@
 
 from .errors import (
     ConfigError,
+    Conflict,
     Credentials,
     Exhausted,
     GsdError,
     Interference,
+    NotFound,
     Outage,
     Permanent,
     PlanningError,
@@ -136,6 +138,7 @@ __all__ = [
     "ConfigError",
     "ConfigValue",
     "ConfinedProcess",
+    "Conflict",
     "Conversation",
     "Credentials",
     "DeferredTask",
@@ -167,6 +170,7 @@ __all__ = [
     "ListPlans",
     "MapRequirement",
     "MustHaves",
+    "NotFound",
     "Notice",
     "Observation",
     "Option",

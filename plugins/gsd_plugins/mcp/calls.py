@@ -10,11 +10,12 @@ from typing import Any, TypeAlias, cast
 
 import attrs
 
-from gsd_core import Session, UserError, redact, safe_text
+from gsd_core import NotFound, Session, UserError, redact, safe_text
 from gsd_core.project import why_not_a_person
+from gsd_plugins.sessions import Change
 
 from .catalog import KEYS, OUTPUT_BYTES
-from .harness import Change, Harness
+from .harness import Harness
 from .screen import shown, whole
 from .starting import failure, run_gsd, start
 
@@ -70,7 +71,7 @@ class Calls:
             case "gsd_get_cost":
                 found = await self._cost(given["session"], given.get("by", "phase"))
             case _:
-                raise UserError(f"no tool {name!r}")
+                raise NotFound(f"no tool {name!r}")
         result: Result = _safe(found)
         return result
 
@@ -196,7 +197,7 @@ class Calls:
     async def _cost(self, session: str, by: str) -> Result:
         project = self.harness.session(session).project
         if not project.is_dir():
-            raise UserError(f"the folder of the project is gone: {str(project)!r}")
+            raise NotFound(f"the folder of the project is gone: {str(project)!r}")
         code, out, err = await run_gsd(["cost", "-C", str(project), "--by", by, "--json"], project)
         if code != 0:
             raise failure(err, code)
@@ -273,7 +274,7 @@ class Calls:
         if len(found) == 1:
             return dict(found[0])
         if not found:
-            raise UserError(f"no {name} is open in session {session}")
+            raise NotFound(f"no {name} is open in session {session}")
         listed = ", ".join(one["id"] for one in found)
         raise UserError(f"{len(found)} are open: {listed}", hint=f"say which {name} with `question`")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from gsd_core import Answer, Event, Session
+from gsd_core import Answer, Session
+from gsd_plugins.sessions import Change
 
 
 class Output(Protocol):
@@ -19,19 +20,6 @@ class Output(Protocol):
     def end(self) -> int: ...
     @property
     def dropped(self) -> bool: ...
-
-
-class Change(Protocol):
-    """Something that happened to a session, or in its project's run (*event*)."""
-
-    @property
-    def number(self) -> int: ...
-    @property
-    def session(self) -> Session: ...
-    @property
-    def event(self) -> Event | None: ...
-    @property
-    def output(self) -> int: ...
 
 
 class Harness(Protocol):

@@ -15,6 +15,9 @@ import attrs
 from gsd_core import Event, Session, SessionHost, SessionRequest, implements, setting, settings_of
 from gsd_core.hookspecs import gsd_cli_commands, gsd_on_event, gsd_session_host, gsd_settings
 
+from .changes import Change as Change
+from .changes import Changes as Changes
+
 if TYPE_CHECKING:
     import click
 

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from gsd_core import Session, SessionRequest, UserError, signal_process, state_folder
+from gsd_core import Conflict, Session, SessionRequest, UserError, signal_process, state_folder
 
 from .output import Chunk, read_output
 from .queue import settle_lost
@@ -96,7 +96,7 @@ def list_sessions(*, everything: bool = True) -> list[Session]:
 
 
 def find_session(session: str) -> Session:
-    """Return one session; raise ``UserError`` if there is none."""
+    """Return one session; raise ``NotFound`` if there is none."""
     with Registry() as registry:
         settle_lost(registry)
         return registry.get(session).session
@@ -109,7 +109,7 @@ def stop_session(session: str) -> Session:
         with registry.transaction():
             row = registry.get(session)
             if row.session.has_ended:
-                raise UserError(f"session {row.session.id} has already ended ({row.session.state})")
+                raise Conflict(f"session {row.session.id} has already ended ({row.session.state})")
             registry.update(row.session.id, stop=1)
         # By its runner, which knows its child. A process that survived its runner is signaled itself; in
         # both cases only if it is the one that was recorded, and not a later one with its id.
@@ -128,7 +128,7 @@ def remove_session(session: str) -> None:
         with registry.transaction():
             row = registry.get(session)
             if not row.session.has_ended:
-                raise UserError(
+                raise Conflict(
                     f"session {row.session.id} has not ended ({row.session.state})",
                     hint=f"stop it first: gsd stop {row.session.id}",
                 )
@@ -164,7 +164,7 @@ def output_of(session: str, cursor: int = 0, limit: int = 1 << 20) -> Chunk:
 
 
 def find_number(session: str) -> int:
-    """Return the number of a session that exists; raise ``UserError`` if it does not."""
+    """Return the number of a session that exists; raise ``NotFound`` if it does not."""
     with Registry() as registry:
         return registry.get(session).number
 
@@ -177,14 +177,14 @@ class Control:
             row = registry.get(session)
         nothing = f"session {row.session.id} has no terminal now ({row.session.state})"
         if not row.control or not Path(row.control).exists():
-            raise UserError(nothing)
+            raise Conflict(nothing)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(5)
         try:
             self._socket.connect(row.control)
         except OSError as error:
             self._socket.close()
-            raise UserError(nothing) from error
+            raise Conflict(nothing) from error
 
     def __enter__(self) -> Control:
         return self
@@ -193,17 +193,15 @@ class Control:
         self._socket.close()
 
     def send(self, data: bytes) -> None:
-        """Send keys to the session's terminal; raise ``UserError`` if it has none any more."""
+        """Send keys to the session's terminal; raise ``Conflict`` if it has none any more."""
         self._order({"input": base64.b64encode(data).decode()})
 
     def resize(self, columns: int, rows: int) -> None:
-        """Set the size of the session's terminal; raise ``UserError`` if it has none any more."""
+        """Set the size of the session's terminal; raise ``Conflict`` if it has none any more."""
         self._order({"size": [columns, rows]})
 
     def _order(self, order: dict[str, Any]) -> None:
         try:
             self._socket.sendall(json.dumps(order).encode() + b"\n")
         except OSError as error:
-            raise UserError(
-                "the session's terminal is gone", hint="see how it ended: gsd ps --all"
-            ) from error
+            raise Conflict("the session's terminal is gone", hint="see how it ended: gsd ps --all") from error
