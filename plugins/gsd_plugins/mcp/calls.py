@@ -12,12 +12,12 @@ import attrs
 
 from gsd_core import NotFound, Session, UserError, redact, safe_text
 from gsd_core.project import why_not_a_person
-from gsd_plugins.sessions import Change
+from gsd_plugins.sessions import Change, CommandRefused, refusal, run_gsd
 
 from .catalog import KEYS, OUTPUT_BYTES
 from .harness import Harness
 from .screen import shown, whole
-from .starting import failure, run_gsd, start
+from .starting import command_of
 
 Result: TypeAlias = dict[str, Any]
 Progress: TypeAlias = Callable[[float, float, str], Awaitable[None]]
@@ -46,6 +46,14 @@ class Calls:
         """Run the tool *name*; its texts are sanitized, redacted and bounded."""
         # Another process may just have started the session, or answered the question.
         await self.harness.refresh()
+        try:
+            return await self._call(name, given, progress)
+        except CommandRefused as error:
+            # The hint names a command, and mostly one that a person should decide about.
+            hint = f"for your user, in a terminal: {error.hint}" if error.hint else ""
+            raise UserError(str(error), hint=hint) from error
+
+    async def _call(self, name: str, given: Mapping[str, Any], progress: Progress) -> Result:
         match name:
             case "gsd_start_session":
                 found = await self._start(given)
@@ -79,9 +87,9 @@ class Calls:
 
     async def _start(self, given: Mapping[str, Any]) -> Result:
         _refuse_agents("start a session")
-        session = await start(given, self.harness.sessions())
-        await self.harness.refresh()
-        return {"session": _row(self.harness.session(session)), "change": self.harness.number}
+        arguments, project = command_of(given, self.harness.sessions())
+        session = await self.harness.start(arguments, project)
+        return {"session": _row(session), "change": self.harness.number}
 
     def _list(self, *, ended: bool) -> Result:
         found = [one for one in reversed(self.harness.sessions()) if ended or not one.has_ended]
@@ -200,7 +208,7 @@ class Calls:
             raise NotFound(f"the folder of the project is gone: {str(project)!r}")
         code, out, err = await run_gsd(["cost", "-C", str(project), "--by", by, "--json"], project)
         if code != 0:
-            raise failure(err, code)
+            raise refusal(err, code)
         data = json.loads(out)
         return {name: data[name] for name in ("total", "groups", "budget")}
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import attrs
 
-from gsd_core import Answer, Event, GsdError, NotFound, Session, SessionRequest
+from gsd_core import Answer, Event, GsdError, NotFound, Session
 from gsd_core.project import Project
 
 from . import host
@@ -29,6 +29,7 @@ from .changes import Change, Changes
 from .output import Chunk, end_of
 from .queue import settle_lost
 from .registry import ENDED, Registry, output_folder
+from .starting import start_session
 
 POLL_SECONDS = 0.08
 """How often the journals are read. A question has to be on every screen within 250 ms."""
@@ -49,15 +50,11 @@ class _Watched:
 
 @attrs.define(kw_only=True)
 class Harness:
-    """Follows all sessions while its context is entered: ``async with Harness(slots=3, keep_bytes=…)``.
+    """Follows all sessions while its context is entered: ``async with Harness()``.
 
     Methods that touch the disk are coroutines; they run in a thread, so that no reader waits for another.
     """
 
-    slots: int = 3
-    keep_bytes: int = 64_000_000
-    plan_ahead: int = 1
-    keep_days: int = 0
     poll_seconds: float = POLL_SECONDS
     _watched: dict[str, _Watched] = attrs.field(factory=dict[str, _Watched], init=False)
     _projects: dict[Path, Project] = attrs.field(factory=dict[Path, Project], init=False)
@@ -130,19 +127,14 @@ class Harness:
 
     # Acting
 
-    async def start(self, arguments: Sequence[str], project: Path, *, folder: Path | None = None) -> Session:
-        """Start a session: *arguments* are those after ``gsd``, *folder* (the project) what they refer to."""
-        request = SessionRequest(arguments=tuple(arguments), folder=folder or project, project=project)
-        found = await asyncio.to_thread(
-            host.start_session,
-            request,
-            slots=self.slots,
-            keep_bytes=self.keep_bytes,
-            plan_ahead=self.plan_ahead,
-            keep_days=self.keep_days,
-        )
+    async def start(self, arguments: Sequence[str], project: Path) -> Session:
+        """Start a session: *arguments* are those after ``gsd``, beginning with the subcommand.
+
+        The command checks everything first; raise ``CommandRefused`` if it refuses.
+        """
+        session = await start_session(arguments, project)
         await self.refresh()
-        return found
+        return self.session(session)
 
     async def stop(self, session: str) -> Session:
         """Ask a session to stop."""

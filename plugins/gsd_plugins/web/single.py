@@ -107,7 +107,7 @@ class SingleRun:
         """Wait for a change after number *after*, and return the last number."""
         return await self._changes.wait(after, seconds)
 
-    async def start(self, arguments: Sequence[str], project: Path, *, folder: Path | None = None) -> Session:
+    async def start(self, arguments: Sequence[str], project: Path) -> Session:
         """Refuse: sessions belong to ``gsd serve``."""
         raise UserError("this server shows one run and starts no others", hint="use: gsd serve")
 

@@ -66,8 +66,12 @@ class Source(Protocol):
         """Wait for a change after number *after*, and return the last number."""
         ...
 
-    async def start(self, arguments: Sequence[str], project: Path, *, folder: Path | None = None) -> Session:
-        """Start a session."""
+    async def refresh(self) -> None:
+        """Read what has changed now."""
+        ...
+
+    async def start(self, arguments: Sequence[str], project: Path) -> Session:
+        """Start a session; raise ``UserError`` if the command refuses."""
         ...
 
     async def stop(self, session: str) -> Session:
