@@ -1,8 +1,8 @@
 """How long ``gsd serve`` takes to stop after SIGTERM, with open streams of each kind.
 
 ``python -m bench.serve_stop [TIMES]`` starts and stops it so often (default: 100), each time with 40
-WebSockets that follow all sessions, 10 streams of server-sent events, and 5 MCP calls that wait. It prints the
-distribution, and fails if one stop took 3 seconds or more.
+WebSockets that follow all sessions, 10 streams of server-sent events, and 5 MCP calls that wait. It prints
+the distribution, and fails if one stop took 3 seconds or more.
 """
 
 from __future__ import annotations

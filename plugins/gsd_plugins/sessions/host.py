@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,9 +19,10 @@ from typing import Any
 
 from gsd_core import Conflict, Session, SessionRequest, UserError, signal_process, state_folder
 
+from .barriers import phases_of, will_be_possible
 from .output import Chunk, read_output
 from .queue import settle_lost
-from .registry import ENDED, Registry, RegistryError, Row, is_process, output_folder
+from .registry import ACTIVE, ENDED, Registry, RegistryError, Row, is_process, output_folder
 
 START_SECONDS = 15.0
 POLL_SECONDS = 0.02
@@ -34,12 +35,15 @@ def start_session(
     """Add a session and start its runner; return it as soon as it is known whether it starts or waits.
 
     The runner inherits this process's environment: credentials are never written to disk. Sessions that
-    ended more than *keep_days* ago are removed; 0 keeps them.
+    ended more than *keep_days* ago are removed; 0 keeps them. Raise ``request.not_yet`` if it is given, and
+    no other session of the project is going to do what is missing.
     """
     with Registry() as registry:
         if keep_days:
             remove_old(registry, timedelta(days=keep_days))
         project = request.project.resolve()
+        if request.not_yet:
+            _check_possible(registry, request.arguments, project, request.not_yet)
         session = registry.add(project=project, folder=request.folder.absolute(), command=request.arguments)
         try:
             _start_runner(session.id, slots=slots, keep_bytes=keep_bytes, plan_ahead=plan_ahead)
@@ -53,6 +57,14 @@ def start_session(
         while _is_undecided(registry.get(session.id)) and time.monotonic() < latest:
             time.sleep(POLL_SECONDS)
         return registry.get(session.id).session
+
+
+def _check_possible(registry: Registry, arguments: Sequence[str], project: Path, not_yet: UserError) -> None:
+    """Raise *not_yet* unless sessions of the project are going to do what is missing."""
+    settle_lost(registry)
+    others = [row for row in registry.all(("idle", *ACTIVE)) if row.session.project == project]
+    if not will_be_possible(arguments, others, phases_of(project)):
+        raise not_yet
 
 
 def _start_runner(session: str, **options: int) -> None:
