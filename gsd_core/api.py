@@ -2,10 +2,12 @@
 
 from .errors import (
     ConfigError,
+    Conflict,
     Credentials,
     Exhausted,
     GsdError,
     Interference,
+    NotFound,
     Outage,
     Permanent,
     PlanningError,
@@ -137,6 +139,7 @@ __all__ = [
     "ConfigError",
     "ConfigValue",
     "ConfinedProcess",
+    "Conflict",
     "Conversation",
     "Credentials",
     "DeferredTask",
@@ -168,6 +171,7 @@ __all__ = [
     "ListPlans",
     "MapRequirement",
     "MustHaves",
+    "NotFound",
     "Notice",
     "Observation",
     "Option",

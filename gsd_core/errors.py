@@ -19,6 +19,8 @@
         IdeaError                 the idea document
         ProjectError              the project's folder or repository
         PlanningError             a planning file; names the file and the line
+        NotFound                  something that was named does not exist: a session, a question, a commit
+        Conflict                  the present state forbids it, such as an answer to an answered question
         Locked                    another run is active in the project
         NoSandbox                 no sandbox works, and the run needs one (exit 4)
         CannotNotify              notifications cannot be sent as the user wants (exit 4)
@@ -162,6 +164,17 @@ class IdeaError(UserError):
 
 class ProjectError(UserError):
     """The project's folder or its repository is in a state that a run cannot work with."""
+
+
+class NotFound(UserError):
+    """What the user named does not exist: a session, a question, a phase, a file, or a commit."""
+
+
+class Conflict(UserError):
+    """The present state forbids what the user asked for; it may have been possible a moment ago.
+
+    Such as stopping a session that has ended, or answering a question that is answered.
+    """
 
 
 class Locked(UserError):

@@ -55,11 +55,13 @@ class CommandOptions:
     """What every subcommand gets, also one of a plugin, which reads it with ``settings_of(CommandOptions)``.
 
     *project* is the folder that ``-C`` names, else the current one. *as_json*: ``--json`` was given, so
-    standard output is for one JSON document.
+    standard output is for one JSON document. *plugin_options* are the options ``-p`` and ``--plugins-dir`` of
+    the command line, for a command that starts another gsd; their folders are absolute.
     """
 
     project: Path = attrs.field(factory=Path)
     as_json: bool = False
+    plugin_options: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

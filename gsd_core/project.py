@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from gsd_core.errors import JournalError, UserError
+from gsd_core.errors import Conflict, JournalError, NotFound, UserError
 from gsd_core.git import data_directory
 from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.inbox import put
@@ -101,19 +101,20 @@ class Project:
         """Answer an open question as a person typed it: numbers, labels, or own words.
 
         The answer is on disk when this returns; a run takes it at once, or the next one does. An answer
-        that no run has taken yet is replaced. Raise ``UserError`` if there is no such question, if it is
-        answered already (the message says by whom), or if the words are no valid answer.
+        that no run has taken yet is replaced. Raise ``NotFound`` if there is no such question, ``Conflict``
+        if it is answered already (the message says by whom) or no longer open, and ``UserError`` if the
+        words are no valid answer.
         """
         self._refuse_agents("answer a question")
         found = find_question(self._state, question)
         if found is None:
-            raise UserError(f"no question {question!r} in this project")
+            raise NotFound(f"no question {question!r} in this project")
         record, asked = found
         if given := record.answers.get(question):
             who = given.by or given.via or given.how
-            raise UserError(f"{question} is already answered: {given.words} (by {who})")
+            raise Conflict(f"{question} is already answered: {given.words} (by {who})")
         if record.withdrawn:
-            raise UserError(f"{question} is no longer open")
+            raise Conflict(f"{question} is no longer open")
         answer = attrs.evolve(_parsed(asked, words), by=by)
         put(self._path(), "answer", unstructure(answer), by=by)
         return answer

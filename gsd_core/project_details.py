@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 import attrs
 
-from gsd_core.errors import UserError
+from gsd_core.errors import NotFound, UserError
 from gsd_core.files import FileRefused, read_below, read_start
 from gsd_core.git import Git, GitError, data_directory
 from gsd_core.journal.codec import structure
@@ -25,13 +25,14 @@ from gsd_core.journal.store import Journal, damage_reported
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import State
 from gsd_core.model.event import Event
+from gsd_core.model.ids import EXECUTE, StepId
 from gsd_core.planning.model import PhaseView
 from gsd_core.planning.survey import read_planning
 from gsd_core.planning.verification import read_verification
 from gsd_core.protected_paths import is_secret_name
 from gsd_core.run.publishing import events_of
 from gsd_core.run.tracing import trace_all, traced_phase
-from gsd_core.sanitize import redact, redact_data, safe_text
+from gsd_core.sanitize import redact_data, safe_text
 from gsd_core.views.cost import Grouping, calls_of, report_json
 from gsd_core.views.planning import requirements_json
 from gsd_core.views.project_details import (
@@ -54,6 +55,8 @@ MAX_FILE = 8 << 20
 MAX_LINES = 2000
 MAX_PATCH = 1_000_000
 """How many characters of a commit are returned."""
+PATCH_BYTES = 2 * MAX_PATCH
+"""How much of it is read; a commit may be larger than the memory."""
 MAX_SUMMARY = 1 << 20
 SHA = re.compile(r"[0-9a-f]{7,64}")
 
@@ -69,13 +72,14 @@ class EventPage:
 
 @attrs.define
 class _Folded:
-    """The facts of the last run as of *seq*, and states on the way, by position."""
+    """The facts of the last run as of *seq*, states on the way by position, and the commits of all runs."""
 
     seq: int = 0
     state: State = attrs.field(factory=State)
     history: History = attrs.field(factory=History)
     facts: list[Record] = attrs.field(factory=list[Record])
     states: list[tuple[int, State]] = attrs.field(factory=lambda: [(0, State())])
+    commits: dict[str, CommitDone] = attrs.field(factory=dict[str, CommitDone])
     count: int = 0
 
     def add(self, record: Record) -> None:
@@ -85,6 +89,8 @@ class _Folded:
         self.state = fold(self.state, [record], structure)
         self.history = fold_history(self.history, [record], structure)
         self.facts.append(record)
+        for commit in commits_of([record]):
+            self.commits.setdefault(commit.sha, commit)
         self.count += 1
         if self.count % CHECKPOINT_FACTS == 0:
             self.states.append((record.seq, self.state))
@@ -97,7 +103,7 @@ class _Folded:
 class ProjectDetails:
     """The project in the folder *root*; :meth:`gsd_core.project.Project.details` returns one.
 
-    Its methods are coroutines, and change nothing. They raise ``UserError`` for what does not exist, and
+    Its methods are coroutines, and change nothing. They raise ``NotFound`` for what does not exist, and
     ``PlanningError`` if a planning file cannot be read. Texts are not yet sanitized where nothing else is
     said: whoever shows them knows for what.
     """
@@ -127,7 +133,7 @@ class ProjectDetails:
         view = details.planning.phase(number)
         if view is None:
             known = ", ".join(phase.number for phase in details.planning.phases) or "none"
-            raise UserError(f"no phase {number!r} in the milestone", hint=f"phases: {known}")
+            raise NotFound(f"no phase {number!r} in the milestone", hint=f"phases: {known}")
         traced = await traced_phase(view)
         rows = requirements_json(await trace_all(self._root))["requirements"]
         texts = await asyncio.to_thread(_texts_of, traced)
@@ -151,17 +157,50 @@ class ProjectDetails:
         return [commit for commit in listed if not phase or commit["phase"] == phase]
 
     async def commit(self, sha: str) -> dict[str, Any]:
-        """Return one commit with its patch, without secrets; *sha* is a full id, or its start."""
+        """Return a commit of the project's runs with its patch; *sha* is a full id, or its start.
+
+        The patch is sanitized, without secrets, and has at most ``MAX_PATCH`` characters. Raise ``NotFound``
+        if no run has made such a commit: the rest of the repository is not for everybody who may see runs.
+        """
         if not SHA.fullmatch(sha):
-            raise UserError(f"no commit {sha!r}", hint="name it by at least seven hexadecimal digits")
-        found = await asyncio.to_thread(self._commits)
-        known = next((commit for commit in found if commit.sha.startswith(sha)), None)
+            raise NotFound(f"no commit {sha!r}", hint="name it by at least seven hexadecimal digits")
+        known = await self._commit_of_a_run(sha)
+        if known is None:
+            raise NotFound(f"no commit {sha!r} in the runs of this project", hint="list them with: gsd log")
         try:
-            patch = await Git(self._root).patch_of(sha)
+            start = await Git(self._root).patch_of(known.sha, PATCH_BYTES)
         except GitError as error:
-            raise UserError(f"no commit {sha!r} in this project") from error
-        about = commit_json(known or CommitDone(sha=sha, subject="", step=""))
-        return {**about, "patch": redact(patch[:MAX_PATCH]), "truncated": len(patch) > MAX_PATCH}
+            raise NotFound(f"no commit {sha!r} in this project") from error
+        is_cut = len(start.encode("utf-8", "surrogateescape")) >= PATCH_BYTES
+        # The last line may be cut within a secret, which would no longer be recognized.
+        patch = safe_text(start.rpartition("\n")[0] if is_cut else start)
+        return {
+            **commit_json(known),
+            "patch": patch[:MAX_PATCH],
+            "truncated": is_cut or len(patch) > MAX_PATCH,
+        }
+
+    async def _commit_of_a_run(self, sha: str) -> CommitDone | None:
+        """Return the commit of any run whose id begins with *sha*: by the journal, trailers, or SUMMARYs."""
+        made = await asyncio.to_thread(lambda: self._read().commits)
+        # A journal can have come with the folder: an id in it need not be one.
+        found = (one for one in made.values() if one.sha.startswith(sha) and SHA.fullmatch(one.sha))
+        if known := next(found, None):
+            return known
+        try:
+            for commit in await Git(self._root).trailed():
+                if commit.sha.startswith(sha):
+                    about = {"subject": commit.subject, "step": commit.step, "task": commit.task}
+                    return CommitDone(sha=commit.sha, **about)
+            planning = await asyncio.to_thread(read_planning, self._root)
+            for phase in planning.phases:
+                for plan, names in (await traced_phase(phase)).commits.items():
+                    if name := next((name for name in names if name.startswith(sha)), ""):
+                        step = StepId(kind=EXECUTE, phase=phase.number, detail=plan)
+                        return CommitDone(sha=name, subject="", step=str(step))
+        except GitError:
+            return None
+        return None
 
     async def events(
         self, *, after: int = 0, limit: int = 500, last: int = 0, names: Collection[str] = ()
@@ -249,7 +288,9 @@ class ProjectDetails:
                     self._folded.add(record)
             folded = self._folded
             # The list grows; whoever reads it meanwhile has its own.
-            return attrs.evolve(folded, facts=[*folded.facts], states=[*folded.states])
+            return attrs.evolve(
+                folded, facts=[*folded.facts], states=[*folded.states], commits={**folded.commits}
+            )
 
     def _open(self) -> Journal | None:
         if self._directory is None or not self._directory.is_dir():
@@ -278,7 +319,7 @@ class ProjectDetails:
         except FileRefused as error:
             raise UserError(f"{path!r} is not shown: {error.strerror or error}") from error
         except (OSError, ValueError) as error:
-            raise UserError(f"no file {path!r} in the project") from error
+            raise NotFound(f"no file {path!r} in the project") from error
         # All of it, because a secret may span lines that are not asked for.
         lines = safe_text(text).splitlines()
         first = max(1, first)

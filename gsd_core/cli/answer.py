@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from gsd_core.errors import UserError
+from gsd_core.errors import Conflict, NotFound, UserError
 from gsd_core.model.question import InquiryKind, Question, parse_typed_answer
 from gsd_core.views.status import SCHEMA_VERSION, find_question, open_questions
 
@@ -78,12 +78,12 @@ def _open_question(project: ProjectState, question_id: str) -> tuple[Question, I
     found = find_question(project.state, question_id)
     if found is None:
         known = ", ".join(asked.question.id for asked in open_questions(project.state)) or "none"
-        raise UserError(f"no question {question_id!r} in this project", hint=f"open questions: {known}")
+        raise NotFound(f"no question {question_id!r} in this project", hint=f"open questions: {known}")
     record, question = found
     hint = "list the open questions with: gsd questions"
     if answer := record.answers.get(question_id):
         by = answer.by or answer.via or answer.how
-        raise UserError(f"{question_id} is already answered: {answer.words} (by {by})", hint=hint)
+        raise Conflict(f"{question_id} is already answered: {answer.words} (by {by})", hint=hint)
     if record.withdrawn:
-        raise UserError(f"{question_id} is no longer open", hint=hint)
+        raise Conflict(f"{question_id} is no longer open", hint=hint)
     return question, record.inquiry.kind

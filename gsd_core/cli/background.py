@@ -29,15 +29,25 @@ BUILT_IN_HOST = "sessions"
 
 
 def start_session(
-    options: GlobalOptions, root: Path, hooks: Hooks, names: Sequence[str], *, as_json: bool
+    options: GlobalOptions,
+    root: Path,
+    hooks: Hooks,
+    names: Sequence[str],
+    *,
+    not_yet: UserError | None,
+    as_json: bool,
 ) -> int:
-    """Start the command that was typed as a session, without ``--bg``, and say how to reach it."""
+    """Start the command that was typed as a session, without ``--bg``, and say how to reach it.
+
+    *not_yet*: why it would be refused now; then it is only started if another session will change that.
+    """
     from gsd_core.processes import refuse_agents
 
     refuse_agents("start a session")
     plugin, host = _pick_host(hooks, names)
+    arguments = _without_flag(options.arguments)
     session = host.start(
-        SessionRequest(arguments=_without_flag(options.arguments), folder=Path.cwd(), project=root)
+        SessionRequest(arguments=arguments, folder=Path.cwd(), project=root, not_yet=not_yet)
     )
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION, "session": session.as_json()})

@@ -21,7 +21,13 @@ def command(ctx: click.Context, /, phase: str, **given: Any) -> None:
 
     The phase is not verified. An unfinished run stays where it is; 'gsd resume' continues it.
     """
-    from .single_steps import execute_steps
+    from .single_steps import NotYet, execute_steps
 
-    asked = execute_steps(global_options_of(ctx), phase)
-    start(ctx, None, resume=False, given=given, asked=asked)
+    not_yet: NotYet | None = None
+    try:
+        asked = execute_steps(global_options_of(ctx), phase)
+    except NotYet as error:
+        if not given["bg"] or given["dry_run"]:
+            raise
+        asked, not_yet = dict(error.steps), error
+    start(ctx, None, resume=False, given=given, asked=asked, not_yet=not_yet)

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import click
 
-from gsd_core.errors import CannotNotify, ConfigError, Credentials, ProjectError, Untrusted
+from gsd_core.errors import CannotNotify, ConfigError, Credentials, ProjectError, Untrusted, UserError
 from gsd_core.exit_codes import ExitCode
 from gsd_core.hookspecs import (
     Finding,
@@ -119,6 +119,7 @@ class RunOptions:
     """What the command line asks for; *flags* are the settings given as flags.
 
     *asked* are steps to do by themselves, by id, with the user's words: the lifecycle is left where it is.
+    *not_yet*: why they cannot be done now; only a session may wait for it.
     """
 
     global_options: GlobalOptions
@@ -133,6 +134,7 @@ class RunOptions:
     dry_run: bool = False
     background: bool = False
     asked: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    not_yet: UserError | None = None
 
     @property
     def root(self) -> Path:
@@ -213,7 +215,12 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
         names = settings.of(RunSettings).session_host
         with bind_settings(settings.values):
             return start_session(
-                options.global_options, root, loaded.hooks, names, as_json=options.output != "text"
+                options.global_options,
+                root,
+                loaded.hooks,
+                names,
+                not_yet=options.not_yet,
+                as_json=options.output != "text",
             )
     with background_output():
         with _warnings_on_stderr():

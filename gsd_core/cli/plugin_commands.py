@@ -78,13 +78,23 @@ def _with_settings(callback: Callable[..., Any], loaded: Loaded) -> Callable[...
     @wraps(callback)
     def run(*args: Any, **kwargs: Any) -> Any:
         ctx = click.get_current_context()
+        given = global_options_of(ctx)
         options = CommandOptions(
-            project=global_options_of(ctx).directory.resolve(), as_json=bool(ctx.meta.get(AS_JSON))
+            project=given.directory.resolve(),
+            as_json=bool(ctx.meta.get(AS_JSON)),
+            plugin_options=plugin_options(given),
         )
         with bound_settings(loaded, options):
             return callback(*args, **kwargs)
 
     return run
+
+
+def plugin_options(given: GlobalOptions) -> tuple[str, ...]:
+    """Return the options that load the same plugins in another gsd, in whatever folder it is started."""
+    names = (word for name in given.plugins for word in ("-p", name))
+    folders = (word for path in given.plugin_dirs for word in ("--plugins-dir", str(path.absolute())))
+    return (*names, *folders)
 
 
 def _common() -> list[click.Parameter]:

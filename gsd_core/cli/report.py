@@ -124,7 +124,7 @@ async def _commits(git: object, summary: RunSummary) -> tuple[ReportedCommit, ..
             patch = ""
             if room > 0:
                 with suppress(GitError):
-                    patch = await git.patch_of(sha)
+                    patch = await git.patch_of(sha, room)
             room -= len(patch)
             found.append(
                 ReportedCommit(sha=sha, subject=subject, step=step.id, patch=patch if room > 0 else "")

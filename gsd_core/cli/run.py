@@ -9,6 +9,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from gsd_core.errors import UserError
+
 from .global_options import global_options, global_options_of
 from .options import StartCommand, classes_of, typed_settings
 from .plugin_loading import loaded_plugins
@@ -93,10 +95,12 @@ def start(
     resume: bool,
     given: dict[str, Any],
     asked: Mapping[str, str] | None = None,
+    not_yet: UserError | None = None,
 ) -> None:
     """Start or resume a run as the command line asks, and exit with the run's code.
 
-    With *asked*, do only these steps; the keys are their ids, the values the user's words.
+    With *asked*, do only these steps; the keys are their ids, the values the user's words. *not_yet*: why a
+    session cannot do them before another session has ended.
     """
     from .launch import RunOptions, execute_run
 
@@ -115,5 +119,6 @@ def start(
         dry_run=given["dry_run"],
         background=given["bg"],
         asked=asked or {},
+        not_yet=not_yet,
     )
     ctx.exit(execute_run(options, loaded))

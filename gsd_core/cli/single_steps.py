@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from gsd_core.errors import ConfigError, ProjectError, UserError
@@ -30,6 +31,14 @@ MAX_FILES = 100
 """How many of the tracked files are looked at to see whether there are any."""
 FULL = "--full "
 """What the words of a quick task that is to be verified begin with: a step has only its words."""
+
+
+class NotYet(UserError):
+    """Other steps have to be done before these *steps*; another session may be about to do them."""
+
+    def __init__(self, message: str, *, hint: str = "", steps: Mapping[str, str]) -> None:
+        super().__init__(message, hint=hint)
+        self.steps = steps
 
 
 def discuss_step(options: GlobalOptions, phase: str, words: str) -> dict[str, str]:
@@ -94,12 +103,6 @@ def execute_steps(options: GlobalOptions, phase: str) -> dict[str, str]:
         raise ProjectError(
             f"plan {unreadable[0].id} cannot be read: {unreadable[0].unreadable}", hint="fix it"
         )
-    for other in filter(None, map(planning.phase, view.depends_on)):
-        if not other.ticked and (not other.plans or any(not plan.summary for plan in other.plans)):
-            raise UserError(
-                f"phase {number} depends on phase {other.number}, which is not executed",
-                hint=f"gsd {'execute' if other.plans else 'plan'} {other.number}",
-            )
     left = sorted(
         (PlanSnapshot(id=plan.id, depends_on=plan.depends_on, wave=plan.wave) for plan in waiting),
         key=lambda plan: (plan.wave, plan.id),
@@ -109,6 +112,13 @@ def execute_steps(options: GlobalOptions, phase: str) -> dict[str, str]:
         plan = startable_plans(left)[0]
         left.remove(plan)
         steps[str(StepId(kind=EXECUTE, phase=number, detail=plan.id))] = ""
+    for other in filter(None, map(planning.phase, view.depends_on)):
+        if not other.ticked and (not other.plans or any(not plan.summary for plan in other.plans)):
+            raise NotYet(
+                f"phase {number} depends on phase {other.number}, which is not executed",
+                hint=f"gsd {'execute' if other.plans else 'plan'} {other.number}",
+                steps=steps,
+            )
     return steps
 
 
@@ -117,12 +127,14 @@ def verify_step(options: GlobalOptions, phase: str) -> dict[str, str]:
     _, view, state = _read(options, phase)
     if not view.plans:
         raise UserError(f"phase {view.number} has no plans", hint=f"gsd plan {view.number}")
+    steps = {str(_next(state, StepId(kind=VERIFY, phase=view.number))): ""}
     if waiting := _waiting(view):
-        raise UserError(
+        raise NotYet(
             f"phase {view.number} has plans that are not executed: {_listed(waiting)}",
             hint=f"gsd execute {view.number}",
+            steps=steps,
         )
-    return {str(_next(state, StepId(kind=VERIFY, phase=view.number))): ""}
+    return steps
 
 
 def debug_step(options: GlobalOptions, words: str) -> dict[str, str]:

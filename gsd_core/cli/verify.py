@@ -21,7 +21,13 @@ def command(ctx: click.Context, /, phase: str, **given: Any) -> None:
 
     What a person checked before and passed is not asked again. An unfinished run stays where it is.
     """
-    from .single_steps import verify_step
+    from .single_steps import NotYet, verify_step
 
-    asked = verify_step(global_options_of(ctx), phase)
-    start(ctx, None, resume=False, given=given, asked=asked)
+    not_yet: NotYet | None = None
+    try:
+        asked = verify_step(global_options_of(ctx), phase)
+    except NotYet as error:
+        if not given["bg"] or given["dry_run"]:
+            raise
+        asked, not_yet = dict(error.steps), error
+    start(ctx, None, resume=False, given=given, asked=asked, not_yet=not_yet)

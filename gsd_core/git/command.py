@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -100,6 +101,9 @@ LOOK_AFTER = timedelta(seconds=5)
 
 CONFIG_LIMIT = timedelta(seconds=20)
 
+MAX_MESSAGE = 64 << 10
+"""How many bytes of git's messages are read where its output is limited."""
+
 OLDEST = "2.30"
 """The oldest git that has every option used here."""
 
@@ -138,6 +142,27 @@ class Command:
     ) -> str:
         """Run git and return its output without the last newline; raise ``GitError`` if it fails."""
         return self.run(*arguments, stdin=stdin, ok=ok, environment=environment, hooks=hooks)[1]
+
+    def start_of_output(self, *arguments: str, size: int) -> str:
+        """Run git and return the first *size* bytes of its output; it is ended as soon as there are more."""
+        layout = self.layout()
+        command = (*self._options(layout, hooks=False), *arguments)
+        process = self._start(command, {**ENVIRONMENT, **self.environment, "GIT_ALLOW_PROTOCOL": "none"})
+        timer = threading.Timer(self.limit.total_seconds(), _kill, (process,))
+        timer.start()
+        try:
+            assert process.stdout
+            assert process.stderr
+            out = process.stdout.read(size)
+            if len(out) < size:
+                said = os.fsdecode(process.stderr.read(MAX_MESSAGE))
+                if code := process.wait():
+                    raise _error(arguments, code, said)
+        finally:
+            timer.cancel()
+            _kill(process)
+            process.communicate()
+        return os.fsdecode(out)
 
     def succeeds(self, *arguments: str, stdin: str = "") -> bool:
         """Run git and return whether it exits with 0; 1 means no, any other code is an error."""
@@ -223,10 +248,23 @@ class Command:
         limit: timedelta | None = None,
     ) -> tuple[int, str, str]:
         limit = limit or self.limit
+        process = self._start(arguments, environment)
+        try:
+            out, err = _communicate(process, os.fsencode(stdin), limit, layout)
+        except BaseException as error:
+            _kill(process)
+            process.communicate()
+            if isinstance(error, subprocess.TimeoutExpired):
+                name = next((word for word in arguments if re.fullmatch(r"[a-z]+(-[a-z]+)*", word)), "git")
+                raise GitError(f"git {name} took longer than {limit}") from None
+            raise
+        return process.returncode, os.fsdecode(out), os.fsdecode(err)
+
+    def _start(self, arguments: tuple[str, ...], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
         # A repository could bring its own git, if PATH has an entry in it.
         program = find_program("git", self.root) or Path("/nonexistent/git")
         try:
-            process = subprocess.Popen(
+            return subprocess.Popen(
                 [program, *arguments],
                 cwd=self.root,
                 env={**inherited(), **environment},
@@ -246,17 +284,13 @@ class Command:
             if (trouble := machine_error(error)) is None:
                 raise
             raise GitUnavailable(f"cannot start git: {trouble}", hint=trouble.hint) from error
-        try:
-            out, err = _communicate(process, os.fsencode(stdin), limit, layout)
-        except BaseException as error:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            if isinstance(error, subprocess.TimeoutExpired):
-                name = next((word for word in arguments if re.fullmatch(r"[a-z]+(-[a-z]+)*", word)), "git")
-                raise GitError(f"git {name} took longer than {limit}") from None
-            raise
-        return process.returncode, os.fsdecode(out), os.fsdecode(err)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    # Once it has been waited for, its id may be that of another process.
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _communicate(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import attrs
@@ -25,6 +25,9 @@ class TrailedCommit:
     step: str
     task: str = ""
     subject: str = ""
+
+
+PATCH_LIMIT = timedelta(seconds=20)
 
 
 def find(git: Command, trailers: Mapping[str, str], *, since: str = "") -> str | None:
@@ -227,9 +230,13 @@ def existing_commits(git: Command, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(row[0] for row in rows if len(row) == 3 and row[1] == "commit"))
 
 
-def patch_of(git: Command, commit: str) -> str:
-    """Return what *commit* changed below the project's root, as a patch; no program formats it."""
-    return git(
+def patch_of(git: Command, commit: str, size: int) -> str:
+    """Return what *commit* changed below the project's root, as a patch; no program formats it.
+
+    It is cut after *size* bytes. A file that is larger than a megabyte is named, but not shown.
+    """
+    return attrs.evolve(git, limit=PATCH_LIMIT).start_of_output(
+        *("-c", "core.bigFileThreshold=1m"),
         "show",
         "--no-show-signature",
         "--no-ext-diff",
@@ -240,4 +247,5 @@ def patch_of(git: Command, commit: str) -> str:
         "--patch",
         commit,
         "--",
+        size=size,
     )

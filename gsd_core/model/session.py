@@ -9,6 +9,8 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
+from gsd_core.errors import UserError
+
 SessionState: TypeAlias = Literal["idle", "running", "waiting_checkpoint", "completed", "failed", "stopped"]
 """*idle*: waits for a slot. *waiting_checkpoint*: its run waits for a person. The last three are final."""
 
@@ -18,12 +20,15 @@ class SessionRequest:
     """A command to run as a session.
 
     *arguments* are those after ``gsd``, as typed; *folder* is the working directory that they refer to, and
-    *project* the project's root.
+    *project* the project's root. *not_yet*: why the command would be refused now, because of steps that are
+    not done; a host that queues sessions waits for another session of the project that will do them, and
+    raises this error if there is none.
     """
 
     arguments: tuple[str, ...]
     folder: Path
     project: Path
+    not_yet: UserError | None = None
 
 
 @attrs.frozen(kw_only=True)

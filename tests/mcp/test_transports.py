@@ -19,7 +19,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from gsd_core import UserError
+from gsd_core import CommandOptions, UserError, bind_settings
 from gsd_plugins.mcp import http_app
 from gsd_plugins.mcp.cli import mcp as command
 from gsd_plugins.mcp.cli import server_command
@@ -137,7 +137,7 @@ def test_a_client_on_standard_streams_gets_tools_results_and_errors(tmp_path: Pa
             assert "hint: for your user, in a terminal: " in said
             assert data(await client.call_tool("gsd_list_sessions", {"ended": True}))["sessions"] == []
         assert not (tmp_path / "imported").exists()
-        [idea] = (Path(os.environ["GSD_STATE_DIR"]) / "mcp" / "ideas").glob("*/greeter.md")
+        [idea] = (Path(os.environ["GSD_STATE_DIR"]) / "ideas").glob("*/greeter.md")
         assert idea.stat().st_mode & 0o777 == 0o600
 
     asyncio.run(used())
@@ -206,6 +206,25 @@ def test_several_clients_are_served_over_http(mounted: bool, tmp_path: Path) -> 
     asyncio.run(used())
 
 
+@pytest.mark.slow
+def test_sessions_get_the_plugins_that_the_server_was_started_with(tmp_path: Path) -> None:
+    async def used() -> None:
+        first, *rest = server_command()
+        plugins = ["--plugins-dir", "plugins", "-p", "gsd_plugins.rehearsal.fake"]
+        (tmp_path / "plugins").mkdir()
+        server = StdioServerParameters(
+            command=first, args=[*rest, *plugins], env=dict(os.environ), cwd=str(tmp_path)
+        )
+        async with asyncio.timeout(SECONDS), Client(stdio_client(server)) as client:
+            given = {"project": str(tmp_path / "new"), "idea": "# Greeter\n\nIt greets.", "agent": "fake"}
+            started = data(await client.call_tool("gsd_start_session", given))["session"]
+            folder = str(tmp_path / "plugins")
+            assert started["command"][:4] == ["-p", plugins[-1], "--plugins-dir", folder]
+            await client.call_tool("gsd_end_session", {"session": started["id"]})
+
+    asyncio.run(used())
+
+
 def test_the_command_for_claude_code_is_printed_or_needs_its_program(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -215,6 +234,8 @@ def test_the_command_for_claude_code_is_printed_or_needs_its_program(
     assert words[:7] == ["claude", "mcp", "add", "--scope", "user", "gsd", "--"]
     assert Path(words[7]).is_absolute()
     assert words[-1] == "mcp"
+    with bind_settings({CommandOptions: CommandOptions(plugin_options=("-p", "x"))}):
+        assert CliRunner().invoke(command, ["install", "--print"]).stdout.endswith(" mcp -p x\n")
     monkeypatch.setenv("PATH", str(tmp_path))
     refused = CliRunner().invoke(command, ["install"])
     assert isinstance(refused.exception, UserError)

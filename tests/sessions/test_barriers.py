@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gsd_plugins.sessions.barriers import PhaseFacts, Work, gate_of, work_of
+from gsd_plugins.sessions.barriers import PhaseFacts, Work, gate_of, will_be_possible, work_of
 from gsd_plugins.sessions.registry import Registry, Row
 
 CHAIN = {
@@ -53,13 +53,47 @@ def test_the_work_of_a_command_is_its_verb_and_its_phases(command: str, work: Wo
 def test_a_phase_waits_for_the_session_that_is_to_verify_what_it_depends_on(tmp_path: Path) -> None:
     rows = queue(tmp_path, "execute 2", "verify 1", "execute 1", "version")
 
-    assert gates(rows, CHAIN) == ["session s2, which is to verify phase 1", "", "", ""]
-    assert gates(rows, CHAIN | {"1": PhaseFacts(verified=True)}) == [""] * 4
-    assert gates([row for row in rows if row.number != 2], CHAIN) == [""] * 3
+    executed = CHAIN | {"1": PhaseFacts(executed=True)}
+    assert gates(rows, executed) == ["session s2, which is to verify phase 1", "", "", ""]
+    assert gates(rows, CHAIN | {"1": PhaseFacts(executed=True, verified=True)}) == [""] * 4
+    assert gates([row for row in rows if row.number != 2], executed) == [""] * 3
+
+
+def test_what_needs_a_phase_waits_for_the_session_that_is_to_execute_it(tmp_path: Path) -> None:
+    rows = queue(tmp_path, "execute 2", "verify 1", "execute 1", "verify 2")
+    first, third = (f"session s{n}, which is to execute phase" for n in (1, 3))
+
+    assert gates(rows, CHAIN)[1:] == [f"{third} 1", "", f"{first} 2"]
+    assert gates([rows[0], rows[2]], CHAIN) == [f"{third} 1", ""]
+    assert gates([rows[0], rows[2]], CHAIN | {"1": PhaseFacts(executed=True)}) == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("command", "others", "possible"),
+    [
+        ("execute 2", ["execute 1"], True),
+        ("execute 2", ["run idea.md"], True),
+        ("execute 2", ["run --phases 2-3"], False),
+        ("execute 2", ["verify 1", "plan 1"], False),
+        ("execute 2", [], False),
+        ("execute 4", ["execute 1"], False),
+        ("execute 4", ["execute 1", "execute 3"], True),
+        ("verify 1", ["execute 1"], True),
+        ("verify 1", ["execute 2"], False),
+        ("exec 1", ["execute 1"], False),
+    ],
+)
+def test_a_session_may_wait_only_if_others_will_do_all_that_is_missing(
+    command: str, others: list[str], possible: bool, tmp_path: Path
+) -> None:
+    phases = CHAIN | {"4": PhaseFacts(depends_on=("1", "3"))}
+
+    assert will_be_possible(command.split(), queue(tmp_path, *others), phases) is possible
 
 
 def test_a_run_of_all_phases_waits_for_nobody(tmp_path: Path) -> None:
-    assert gates(queue(tmp_path, "run idea.md", "verify 1", "resume"), CHAIN) == ["", "", ""]
+    executed = CHAIN | {"1": PhaseFacts(executed=True)}
+    assert gates(queue(tmp_path, "run idea.md", "verify 1", "resume"), executed) == ["", "", ""]
 
 
 def test_of_sessions_that_wait_for_each_other_the_oldest_begins(tmp_path: Path) -> None:

@@ -12,16 +12,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import attrs
 import psutil
 import pytest
 
 from gsd_core import Session, SessionRequest, UserError, bind_settings
 from gsd_core.hookspecs import gsd_session_host
+from gsd_core.machine.state import Options
 from gsd_core.plugins.validation import HOOKS
 from gsd_core.project import Project
 from gsd_plugins import sessions
 from gsd_plugins.sessions import SessionsSettings, host
 from gsd_plugins.sessions.registry import Registry, output_folder
+from tests.e2e.project import FAKE
+from tests.run.harness import do, idea, one_phase, repository, request
 
 pytestmark = pytest.mark.slow
 
@@ -174,3 +178,28 @@ def test_a_run_in_the_background_waits_for_its_answer_and_takes_it(tmp_path: Pat
     assert [event.data["by"] for event in answered] == ["tester"]
     assert ended.run == project.status()["run"]
     project.close()
+
+
+def test_a_step_waits_for_the_session_that_is_to_do_what_it_needs(tmp_path: Path) -> None:
+    root = repository(tmp_path / "project")
+    do(request(root, one_phase(phases=2), given=idea(), options=Options(phases=())))
+    asked = request(root, one_phase(phases=2), options=Options(only_asked=True))
+    assert do(attrs.evolve(asked, asked={"1/plan": "", "2/plan": ""})).outcome == "done"
+    execute = ("-C", root, *FAKE[:2], "execute", "2", *FAKE[2:], "--bg")
+
+    refused = gsd(*execute)
+    assert refused.returncode == 2
+    assert b"phase 2 depends on phase 1, which is not executed" in refused.stderr
+    assert host.list_sessions() == []
+
+    with Registry() as registry:
+        # One that is just being started: it has no process yet.
+        first = registry.add(project=root, folder=root, command=["execute", "1"])
+        started = gsd(*execute)
+        assert started.returncode == 0, started.stderr
+        assert f"waits for session {first.id}, which is to execute phase 1".encode() in started.stdout
+        assert b"which is to execute phase 1" in gsd("ps").stdout
+        registry.end(first.id, "failed", exit_code=1, reason="")
+    ended = until("s2", lambda one: one.has_ended)
+    assert (ended.state, ended.exit) == ("failed", 2)
+    assert b"which is not executed" in host.output_of("s2").data

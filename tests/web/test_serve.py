@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, chdir, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,6 +30,14 @@ from tests.web.contract import answer_schema, mistakes
 
 pytestmark = pytest.mark.slow
 
+PLUGIN = """
+from gsd_core import implements
+from gsd_core.hookspecs import gsd_settings
+
+@implements(gsd_settings)
+def settings():
+    return ()
+"""
 URL = re.compile(r"http://127\.0\.0\.1:(\d+)/#token=([\w-]{43})")
 WAIT = 60.0
 
@@ -151,25 +159,37 @@ def test_it_listens_on_this_machine_only(tmp_path: Path) -> None:
     assert "--public-url" in done.stderr
 
 
-def test_it_stops_within_three_seconds_with_fifty_streams(tmp_path: Path) -> None:
-    with serve(tmp_path) as server, ExitStack() as stack:
+def seconds_to_stop(folder: Path) -> float:
+    """Start a server, open 55 streams, and return how long it takes to end after SIGTERM."""
+    with serve(folder) as server, ExitStack() as stack:
         streams = [stack.enter_context(server.stream()) for _ in range(40)]
         for stream in streams:
             assert "hello" in json.loads(stream.recv(timeout=WAIT))
             stream.send('{"subscribe": {"session": "*", "after": 0}}')
-        for _ in range(10):
+        token = {"Authorization": f"Bearer {server.token}"}
+        wait = {"name": "gsd_wait_for_change", "arguments": {"seconds": 300}}
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": wait})
+        accepted = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+        for number in range(15):
             events = http.client.HTTPConnection("127.0.0.1", server.port, timeout=WAIT)
             stack.callback(events.close)
-            events.request("GET", "/api/v1/events", headers={"Authorization": f"Bearer {server.token}"})
+            if number < 10:
+                events.request("GET", "/api/v1/events", headers=token)
+            else:
+                events.request("POST", "/mcp", body, {**token, **accepted})
             assert events.getresponse().status == 200
-
         began = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(30) == 0
-        assert time.monotonic() - began < 3
+        took = time.monotonic() - began
         with pytest.raises(ConnectionClosed):
             until(streams[0], "nothing")
-        assert "Traceback" not in server.errors.read_text()
+        assert "Traceback" not in server.errors.read_text(), server.errors.read_text()
+        return took
+
+
+def test_it_stops_within_three_seconds_with_streams_of_every_kind(tmp_path: Path) -> None:
+    assert seconds_to_stop(tmp_path) < 3
 
 
 def test_a_session_is_started_watched_answered_and_forgotten_from_the_page(tmp_path: Path) -> None:
@@ -306,6 +326,45 @@ def test_a_run_in_the_foreground_has_a_page_of_its_own(tmp_path: Path) -> None:
         process.wait()
         if process.stderr:
             process.stderr.close()
+
+
+def test_sessions_get_the_plugins_that_the_server_was_started_with(tmp_path: Path) -> None:
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "mine.py").write_text(PLUGIN)
+    project = tmp_path / "demo"
+    with (
+        chdir(tmp_path),
+        serve(tmp_path, "--port", "0", *FAKE[:2], "--plugins-dir", "plugins") as server,
+    ):
+        began = time.monotonic()
+        assert "mine" in {one["name"] for one in server.request("GET", "/api/v1/plugins")[1]["plugins"]}
+        first = time.monotonic() - began
+        server.request("GET", "/api/v1/plugins")
+        assert time.monotonic() - began - first < first
+        body = {"project": str(project), "idea": EXAMPLE.read_text(), "agent": "fake", "phases": "1"}
+        status, started = server.request("POST", "/api/v1/sessions", body)
+        assert status == 201, started
+        command = started["session"]["command"]
+        folder = str(tmp_path / "plugins")
+        assert command[:4] == ["-p", "gsd_plugins.rehearsal.fake", "--plugins-dir", folder]
+        assert command[-1].endswith("/greeter.md")
+        # The same idea, and another run of it: the page gets what the command says.
+        server.request("POST", f"/api/v1/sessions/{started['session']['id']}/stop", {})
+        status, refused = server.request("POST", "/api/v1/sessions", {**body, "agent": "none"})
+        assert (status, refused["error"]["code"]) == (400, "invalid")
+        assert "unknown agent 'none'" in refused["error"]["message"]
+
+
+def test_a_broken_sdk_is_named_and_a_missing_one_is_not_needed(tmp_path: Path) -> None:
+    broken = tmp_path / "broken" / "mcp"
+    broken.mkdir(parents=True)
+    (broken / "__init__.py").write_text("import a_library_that_is_not_there\n")
+    with serve(tmp_path, PYTHONPATH=str(broken.parent)) as server:
+        status, said = server.request("POST", "/mcp", {})
+        assert status == 500
+        assert "a_library_that_is_not_there" in said["error"]["message"]
+        assert "pip install" in said["error"]["hint"]
+        assert server.request("GET", "/api/v1/server")[0] == 200
 
 
 def wait_for_terminal(session: str) -> None:

@@ -13,8 +13,8 @@ import attrs
 import pytest
 
 from gsd_core import Event, Session
+from gsd_plugins.sessions import Change
 from gsd_plugins.web.feed import MAX_FRAME, Feed
-from gsd_plugins.web.single import RunChange
 from gsd_plugins.web.stream import Connection
 from gsd_plugins.web.text import clean, printed_text
 from tests.web.asgi import Client, ended_session, serving
@@ -29,13 +29,13 @@ class Published:
     """A source of changes that a test publishes itself."""
 
     number: int = 0
-    kept: list[RunChange] = attrs.field(factory=list[RunChange])
+    kept: list[Change] = attrs.field(factory=list[Change])
 
     def sessions(self) -> Sequence[Session]:
         """Return no session."""
         return ()
 
-    def changes(self, after: int) -> tuple[Sequence[RunChange], bool]:
+    def changes(self, after: int) -> tuple[Sequence[Change], bool]:
         """Return the changes after a number."""
         return self.kept[after:], False
 
@@ -51,7 +51,7 @@ class Published:
         for _ in range(count):
             self.number += 1
             event = Event(seq=self.number, name="agent.activity", at=NOW, run="r", data={"text": "x"})
-            self.kept.append(RunChange(number=self.number, session=session, event=event))
+            self.kept.append(Change(number=self.number, session=session, event=event))
 
 
 def published(count: int) -> Any:

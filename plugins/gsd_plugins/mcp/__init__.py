@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .catalog import ToolSpec
     from .harness import Harness
-    from .http import HttpApp
+    from .http import HttpApp as HttpApp
 
 
 @implements(gsd_cli_commands)
@@ -35,7 +35,7 @@ def http_app(harness: Harness) -> HttpApp:
     It starts by itself with the first request, and ends with the event loop; ``async with`` ends it earlier.
     *harness* is one of :func:`gsd_plugins.sessions.harness`, entered for as long as it is used.
     """
-    from .http import HttpApp
+    from .http import HttpApp as HttpApp
 
     return HttpApp(harness)
 

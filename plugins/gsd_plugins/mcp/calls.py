@@ -10,12 +10,13 @@ from typing import Any, TypeAlias, cast
 
 import attrs
 
-from gsd_core import Session, UserError, redact, refuse_agents, safe_text
+from gsd_core import NotFound, Session, UserError, redact, refuse_agents, safe_text
+from gsd_plugins.sessions import Change, CommandRefused, refusal, run_gsd
 
 from .catalog import KEYS, OUTPUT_BYTES
-from .harness import Change, Harness
+from .harness import Harness
 from .screen import shown, whole
-from .starting import failure, run_gsd, start
+from .starting import command_of
 
 Result: TypeAlias = dict[str, Any]
 Progress: TypeAlias = Callable[[float, float, str], Awaitable[None]]
@@ -44,6 +45,14 @@ class Calls:
         """Run the tool *name*; its texts are sanitized, redacted and bounded."""
         # Another process may just have started the session, or answered the question.
         await self.harness.refresh()
+        try:
+            return await self._call(name, given, progress)
+        except CommandRefused as error:
+            # The hint names a command, and mostly one that a person should decide about.
+            hint = f"for your user, in a terminal: {error.hint}" if error.hint else ""
+            raise UserError(str(error), hint=hint) from error
+
+    async def _call(self, name: str, given: Mapping[str, Any], progress: Progress) -> Result:
         match name:
             case "gsd_start_session":
                 found = await self._start(given)
@@ -69,7 +78,7 @@ class Calls:
             case "gsd_get_cost":
                 found = await self._cost(given["session"], given.get("by", "phase"))
             case _:
-                raise UserError(f"no tool {name!r}")
+                raise NotFound(f"no tool {name!r}")
         result: Result = _safe(found)
         return result
 
@@ -77,9 +86,9 @@ class Calls:
 
     async def _start(self, given: Mapping[str, Any]) -> Result:
         refuse_agents("start a session")
-        session = await start(given, self.harness.sessions())
-        await self.harness.refresh()
-        return {"session": _row(self.harness.session(session)), "change": self.harness.number}
+        arguments, project = command_of(given, self.harness.sessions())
+        session = await self.harness.start(arguments, project)
+        return {"session": _row(session), "change": self.harness.number}
 
     def _list(self, *, ended: bool) -> Result:
         found = [one for one in reversed(self.harness.sessions()) if ended or not one.has_ended]
@@ -195,10 +204,10 @@ class Calls:
     async def _cost(self, session: str, by: str) -> Result:
         project = self.harness.session(session).project
         if not project.is_dir():
-            raise UserError(f"the folder of the project is gone: {str(project)!r}")
+            raise NotFound(f"the folder of the project is gone: {str(project)!r}")
         code, out, err = await run_gsd(["cost", "-C", str(project), "--by", by, "--json"], project)
         if code != 0:
-            raise failure(err, code)
+            raise refusal(err, code)
         data = json.loads(out)
         return {name: data[name] for name in ("total", "groups", "budget")}
 
@@ -272,7 +281,7 @@ class Calls:
         if len(found) == 1:
             return dict(found[0])
         if not found:
-            raise UserError(f"no {name} is open in session {session}")
+            raise NotFound(f"no {name} is open in session {session}")
         listed = ", ".join(one["id"] for one in found)
         raise UserError(f"{len(found)} are open: {listed}", hint=f"say which {name} with `question`")
 

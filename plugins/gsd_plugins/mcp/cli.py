@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from gsd_core import UserError, find_program, gsd_command
+from gsd_core import CommandOptions, UserError, find_program, gsd_command, settings_of
 
 NAME = "gsd"
 
@@ -60,8 +60,12 @@ async def _serve() -> None:
     help="in all projects, or only in this one (default: user)",
 )
 def install(only_print: bool, scope: str) -> None:
-    """Register the server with Claude Code: runs 'claude mcp add'."""
-    words = ["mcp", "add", "--scope", scope, NAME, "--", *server_command()]
+    """Register the server with Claude Code: runs 'claude mcp add'.
+
+    The server gets the options -p and --plugins-dir that this command has.
+    """
+    plugins = settings_of(CommandOptions).plugin_options
+    words = ["mcp", "add", "--scope", scope, NAME, "--", *server_command(), *plugins]
     line = shlex.join(["claude", *words])
     if only_print:
         click.echo(line)

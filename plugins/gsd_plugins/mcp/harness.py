@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
-from gsd_core import Answer, Event, Session
+from gsd_core import Answer, Session
+from gsd_plugins.sessions import Change
 
 
 class Output(Protocol):
@@ -21,19 +23,6 @@ class Output(Protocol):
     def dropped(self) -> bool: ...
 
 
-class Change(Protocol):
-    """Something that happened to a session, or in its project's run (*event*)."""
-
-    @property
-    def number(self) -> int: ...
-    @property
-    def session(self) -> Session: ...
-    @property
-    def event(self) -> Event | None: ...
-    @property
-    def output(self) -> int: ...
-
-
 class Harness(Protocol):
     """All sessions and their projects, kept up to date."""
 
@@ -46,6 +35,7 @@ class Harness(Protocol):
     async def output(self, session: str, cursor: int = 0, limit: int = 1 << 20) -> Output: ...
     async def wait(self, after: int, seconds: float) -> int: ...
     async def refresh(self) -> None: ...
+    async def start(self, arguments: Sequence[str], project: Path) -> Session: ...
     async def stop(self, session: str) -> Session: ...
     async def send(self, session: str, data: bytes) -> None: ...
     async def answer(self, session: str, question: str, words: str, *, by: str = "") -> Answer: ...

@@ -43,8 +43,12 @@ class HttpApp:
         manager = await self._started()
         await manager.handle_request(scope, receive, send)
 
-    async def __aenter__(self) -> HttpApp:
+    async def start(self) -> None:
+        """Start it, if it is not; raise ``ConfigError`` if the SDK cannot be used."""
         await self._started()
+
+    async def __aenter__(self) -> HttpApp:
+        await self.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -60,9 +64,9 @@ class HttpApp:
 
     async def _started(self) -> StreamableHTTPSessionManager:
         if self._manager is None:
+            server = make_server(self.harness)  # which says what is wrong with the SDK
             from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-            server = make_server(self.harness)
             self._manager = StreamableHTTPSessionManager(server, stateless=True)
             self._ready = asyncio.Event()
             self._task = asyncio.create_task(_run(self._manager, self._ready), name="mcp")

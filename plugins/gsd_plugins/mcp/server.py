@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gsd_core import ConfigError, FileRefused, GsdError, UserError, read_below, safe_text
+from gsd_core import ConfigError, FileRefused, GsdError, NotFound, UserError, read_below, safe_text
 
 from .calls import MAX_SESSIONS, Calls
 from .catalog import BY_NAME, TOOLS
@@ -26,7 +26,7 @@ INSTRUCTIONS = (
 DOCUMENTS: Mapping[str, str] = {"roadmap": "ROADMAP.md", "state": "STATE.md"}
 MAX_DOCUMENT = 200_000
 SCHEME = "gsd://sessions/"
-INVALID_PARAMS, NOT_FOUND = -32602, -32602
+INVALID_PARAMS, NOT_FOUND, INTERNAL = -32602, -32602, -32603
 """The codes of JSON-RPC for wrong parameters; a missing resource has the same since MCP 2026-07-28."""
 
 log = logging.getLogger(__name__)
@@ -105,7 +105,8 @@ def make_server(harness: Harness) -> Server[Any]:
         try:
             text = await asyncio.to_thread(_document, harness, uri)
         except (GsdError, OSError) as error:
-            raise MCPError(NOT_FOUND, _described_error(error), {"uri": uri}) from error
+            code = NOT_FOUND if isinstance(error, NotFound) else INTERNAL
+            raise MCPError(code, _described_error(error), {"uri": uri}) from error
         content = types.TextResourceContents(uri=uri, text=text, mime_type="text/markdown")
         return types.ReadResourceResult(contents=[content])
 
@@ -164,16 +165,16 @@ def _described_error(error: Exception) -> str:
 
 
 def _document(harness: Harness, uri: str) -> str:
-    """Return a document of a session's project; raise ``UserError`` if *uri* names none."""
+    """Return a document of a session's project; raise ``NotFound`` if *uri* names none."""
     session, _, name = uri.removeprefix(SCHEME).partition("/")
     if not uri.startswith(SCHEME) or name not in DOCUMENTS:
-        raise UserError(f"no resource {uri[:200]!r}", hint=f"such as {SCHEME}s1/roadmap")
+        raise NotFound(f"no resource {uri[:200]!r}", hint=f"such as {SCHEME}s1/roadmap")
     project = harness.session(session).project
     path = f".planning/{DOCUMENTS[name]}"
     try:
         data = read_below(project, path, limit=MAX_DOCUMENT)
     except FileNotFoundError as error:
-        raise UserError(f"the project of session {session} has no {path} yet") from error
+        raise NotFound(f"the project of session {session} has no {path} yet") from error
     except FileRefused as error:
         raise UserError(f"{path} cannot be read: {error}") from error
     return safe_text(data.decode("utf-8", "replace"))

@@ -15,6 +15,13 @@ import attrs
 from gsd_core import Event, Session, SessionHost, SessionRequest, implements, setting, settings_of
 from gsd_core.hookspecs import gsd_cli_commands, gsd_on_event, gsd_session_host, gsd_settings
 
+from .changes import Change as Change
+from .changes import Changes as Changes
+from .starting import CommandRefused as CommandRefused
+from .starting import refusal as refusal
+from .starting import run_gsd as run_gsd
+from .starting import store_idea as store_idea
+
 if TYPE_CHECKING:
     import click
 
@@ -94,7 +101,12 @@ class LocalHost:
 async def local_host() -> SessionHost | None:
     """Run sessions on this machine."""
     chosen = settings_of(SessionsSettings)
-    return LocalHost(**_options(chosen))
+    return LocalHost(
+        slots=chosen.slots,
+        keep_bytes=chosen.keep_megabytes * MEGABYTE,
+        plan_ahead=chosen.plan_ahead,
+        keep_days=chosen.keep_days,
+    )
 
 
 @implements(gsd_on_event)
@@ -108,17 +120,7 @@ async def follow_run(event: Event) -> None:
 
 
 def harness() -> Harness:
-    """Return a harness with the user's settings, for plugins that show or steer sessions."""
+    """Return a harness, for plugins that show or steer sessions."""
     from .following import Harness
 
-    chosen = settings_of(SessionsSettings)
-    return Harness(**_options(chosen))
-
-
-def _options(chosen: SessionsSettings) -> dict[str, int]:
-    return {
-        "slots": chosen.slots,
-        "keep_bytes": chosen.keep_megabytes * MEGABYTE,
-        "plan_ahead": chosen.plan_ahead,
-        "keep_days": chosen.keep_days,
-    }
+    return Harness()

@@ -1,10 +1,11 @@
 """What a session of a project waits for besides its turn, so that sessions work on phases in a sound order.
 
 The verify gate: a session that executes or runs phases waits until the phases that they depend on are
-verified, if another session of the project is to do that. The plan-ahead limit: a session that plans a phase
+executed and verified, if another session of the project is to do that; one that verifies a phase waits until
+it is executed. The plan-ahead limit: a session that plans a phase
 waits while too many phases before it are planned and not verified.
 
-Both have an exit. The gate opens when the phases are verified, or when no other session is left that would do
+Both have an exit. The gate opens when the phases are done, or when no other session is left that would do
 it; the limit when phases are verified, whoever does that. Any session that waits can be stopped.
 """
 
@@ -55,6 +56,7 @@ class PhaseFacts:
 
     depends_on: tuple[str, ...] = ()
     planned: bool = False
+    executed: bool = False
     verified: bool = False
 
 
@@ -89,6 +91,7 @@ def phases_of(project: Path) -> Mapping[str, PhaseFacts]:
         phase.number: PhaseFacts(
             depends_on=phase.depends_on,
             planned=bool(phase.plans),
+            executed=phase.ticked or bool(phase.plans and all(plan.summary for plan in phase.plans)),
             verified=phase.ticked
             or bool(phase.verdict and phase.verdict.status == "passed" and not phase.verdict.stale),
         )
@@ -103,8 +106,9 @@ def gate_of(row: Row, others: Sequence[Row], phases: Mapping[str, PhaseFacts], p
         return _plan_ahead(work, phases, plan_ahead)
     for other in _providers(row, others, phases):
         if not _waits_in_turn(other, row, others, phases):
-            phase = min(_provided(work, work_of(other.session.command), phases), key=phase_order)
-            return f"session {other.session.id}, which is to verify phase {phase}"
+            provided = _provided(work, work_of(other.session.command), phases)
+            phase = min(provided, key=phase_order)
+            return f"session {other.session.id}, which is to {provided[phase]} phase {phase}"
     return ""
 
 
@@ -119,17 +123,40 @@ def _plan_ahead(work: Work, phases: Mapping[str, PhaseFacts], limit: int) -> str
 
 
 def _providers(row: Row, others: Sequence[Row], phases: Mapping[str, PhaseFacts]) -> list[Row]:
-    """Return the sessions that are to verify a phase which phases of *row* depend on."""
+    """Return the sessions that are to do something which *row* needs."""
     work = work_of(row.session.command)
     return [other for other in others if _provided(work, work_of(other.session.command), phases)]
 
 
-def _provided(work: Work, other: Work, phases: Mapping[str, PhaseFacts]) -> set[str]:
-    if not (work.executes and other.verifies):
-        return set()
+def will_be_possible(
+    arguments: Sequence[str], others: Sequence[Row], phases: Mapping[str, PhaseFacts]
+) -> bool:
+    """Whether the *others*, sessions of the project that have not ended, will execute what is missing."""
+    work = work_of(arguments)
+    missing = {number for number in _to_be_executed(work, phases) if not phases[number].executed}
+    works = [work_of(other.session.command) for other in others]
+    return bool(missing) and all(any(one.executes and one.covers(n) for one in works) for n in missing)
+
+
+def _to_be_executed(work: Work, phases: Mapping[str, PhaseFacts]) -> set[str]:
+    """Return the phases that have to be executed before *work* can be done, and are not part of it."""
     targets = {number for number in phases if work.covers(number)}
-    needed = {needed for number in targets for needed in phases[number].depends_on} - targets
-    return {n for n in needed if other.covers(n) and n in phases and not phases[n].verified}
+    if work.does == "verify":
+        return targets
+    if not work.executes:
+        return set()
+    return {
+        needed for number in targets for needed in phases[number].depends_on if needed in phases
+    } - targets
+
+
+def _provided(work: Work, other: Work, phases: Mapping[str, PhaseFacts]) -> dict[str, str]:
+    """Return the phases that *other* does something with that *work* needs, and what: verify or execute."""
+    needed = {number for number in _to_be_executed(work, phases) if other.covers(number)}
+    found = {n: "execute" for n in needed if other.executes and not phases[n].executed}
+    if work.executes and other.verifies:
+        found |= {n: "verify" for n in needed if not phases[n].verified}
+    return found
 
 
 def _waits_in_turn(provider: Row, row: Row, others: Sequence[Row], phases: Mapping[str, PhaseFacts]) -> bool:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import getpass
 import time
-from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -22,13 +21,15 @@ from typing import Any
 
 import attrs
 
-from gsd_core import Answer, Event, GsdError, Session, SessionRequest, UserError, remember_origin
+from gsd_core import Answer, Event, GsdError, NotFound, Session, remember_origin
 from gsd_core.project import Project
 
 from . import host
+from .changes import Change, Changes
 from .output import Chunk, end_of
 from .queue import settle_lost
 from .registry import ENDED, Registry, output_folder
+from .starting import start_session
 
 POLL_SECONDS = 0.08
 """How often the journals are read. A question has to be on every screen within 250 ms."""
@@ -36,20 +37,6 @@ SETTLE_SECONDS = 1.0
 """How often it is checked whether the sessions' processes still run."""
 KEPT_CHANGES = 50_000
 """How many changes are kept for those who come back; older ones are in the journals."""
-
-
-@attrs.frozen(kw_only=True)
-class Change:
-    """Something that happened: to a session (*event* is ``None``), or in its project's run.
-
-    *number* counts up from 1 in this process, without gaps. *session* is the state of the session then.
-    *output* is the cursor after what the session has printed.
-    """
-
-    number: int
-    session: Session
-    event: Event | None = None
-    output: int = 0
 
 
 @attrs.define
@@ -63,21 +50,15 @@ class _Watched:
 
 @attrs.define(kw_only=True)
 class Harness:
-    """Follows all sessions while its context is entered: ``async with Harness(slots=3, keep_bytes=…)``.
+    """Follows all sessions while its context is entered: ``async with Harness()``.
 
     Methods that touch the disk are coroutines; they run in a thread, so that no reader waits for another.
     """
 
-    slots: int = 3
-    keep_bytes: int = 64_000_000
-    plan_ahead: int = 1
-    keep_days: int = 0
     poll_seconds: float = POLL_SECONDS
     _watched: dict[str, _Watched] = attrs.field(factory=dict[str, _Watched], init=False)
     _projects: dict[Path, Project] = attrs.field(factory=dict[Path, Project], init=False)
-    _changes: deque[Change] = attrs.field(factory=lambda: deque(maxlen=KEPT_CHANGES), init=False)
-    _number: int = attrs.field(default=0, init=False)
-    _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _changes: Changes = attrs.field(factory=lambda: Changes(kept=KEPT_CHANGES), init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _registry: Registry | None = attrs.field(default=None, init=False)
@@ -108,14 +89,14 @@ class Harness:
     @property
     def number(self) -> int:
         """The number of the last change; 0 before the first."""
-        return self._number
+        return self._changes.number
 
     def sessions(self) -> Sequence[Session]:
         """Return all sessions as of the last poll, oldest first."""
         return [watched.session for watched in self._watched.values()]
 
     def session(self, session: str) -> Session:
-        """Return one session as of the last poll; raise ``UserError`` if there is none."""
+        """Return one session as of the last poll; raise ``NotFound`` if there is none."""
         return self._find(session).session
 
     async def status(self, session: str) -> dict[str, Any]:
@@ -139,33 +120,22 @@ class Harness:
 
         A number from the future is one of another harness: everything kept is returned, as incomplete.
         """
-        first = self._changes[0].number if self._changes else self._number + 1
-        lost = after > self._number or after + 1 < first
-        return [change for change in self._changes if lost or change.number > after], lost
+        return self._changes.after(after)
 
     async def wait(self, after: int, seconds: float) -> int:
         """Wait at most *seconds* for a change after number *after*, and return the last number."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while self._number <= after:
-                    await self._wake.wait()
-        return self._number
+        return await self._changes.wait(after, seconds)
 
     # Acting
 
-    async def start(self, arguments: Sequence[str], project: Path, *, folder: Path | None = None) -> Session:
-        """Start a session: *arguments* are those after ``gsd``, *folder* (the project) what they refer to."""
-        request = SessionRequest(arguments=tuple(arguments), folder=folder or project, project=project)
-        found = await asyncio.to_thread(
-            host.start_session,
-            request,
-            slots=self.slots,
-            keep_bytes=self.keep_bytes,
-            plan_ahead=self.plan_ahead,
-            keep_days=self.keep_days,
-        )
+    async def start(self, arguments: Sequence[str], project: Path) -> Session:
+        """Start a session: *arguments* are those after ``gsd``, beginning with the subcommand.
+
+        The command checks everything first; raise ``CommandRefused`` if it refuses.
+        """
+        session = await start_session(arguments, project)
         await self.refresh()
-        return found
+        return self.session(session)
 
     async def stop(self, session: str) -> Session:
         """Ask a session to stop."""
@@ -181,7 +151,8 @@ class Harness:
     async def answer(self, session: str, question: str, words: str, *, by: str = "") -> Answer:
         """Answer an open question of the session's project; the first answer that a run takes wins.
 
-        Raise ``UserError`` if it is answered already, naming who did, or if *words* are no valid answer.
+        Raise ``Conflict`` if it is answered already, naming who did; ``UserError`` if *words* are no valid
+        answer.
         """
         await self.refresh()
         project = self._find(session).project
@@ -213,11 +184,7 @@ class Harness:
         """Read what has changed now, without waiting for the next poll."""
         async with self._lock:
             found = await asyncio.to_thread(self._poll)
-        if found:
-            self._changes.extend(found)
-            self._number = found[-1].number
-            wake, self._wake = self._wake, asyncio.Event()
-            wake.set()
+        self._changes.publish(found)
 
     async def _follow(self) -> None:
         while True:
@@ -226,7 +193,7 @@ class Harness:
             with suppress(GsdError, OSError):
                 await self.refresh()
 
-    def _poll(self) -> list[Change]:
+    def _poll(self) -> list[tuple[Session, Event | None, int]]:
         """Return what has changed since the last poll, in the order in which it is published."""
         found: list[tuple[Session, Event | None, int]] = []
         for key, session in self._read_sessions().items():
@@ -250,10 +217,7 @@ class Harness:
             # A journal that is damaged or being moved away must not keep the others from being read.
             with suppress(GsdError, OSError):
                 found += [(owner.session, event, owner.output) for event in self._projects[root].poll()]
-        return [
-            Change(number=number, session=session, event=event, output=output)
-            for number, (session, event, output) in enumerate(found, self._number + 1)
-        ]
+        return found
 
     def _read_sessions(self) -> dict[str, Session]:
         """Return all sessions by id, and forget those that were removed."""
@@ -277,5 +241,5 @@ class Harness:
         name = session.strip()
         watched = self._watched.get(name) or self._watched.get(f"s{name}")
         if watched is None:
-            raise UserError(f"no session {session!r}", hint="list the sessions with: gsd ps --all")
+            raise NotFound(f"no session {session!r}", hint="list the sessions with: gsd ps --all")
         return watched

@@ -11,17 +11,18 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from gsd_core import Session, SessionRequest, UserError, refuse_agents, signal_process, state_folder
+from gsd_core import Conflict, Session, SessionRequest, UserError, refuse_agents, signal_process, state_folder
 
+from .barriers import phases_of, will_be_possible
 from .output import Chunk, read_output
 from .queue import settle_lost
-from .registry import ENDED, Registry, RegistryError, Row, is_process, output_folder
+from .registry import ACTIVE, ENDED, Registry, RegistryError, Row, is_process, output_folder
 
 START_SECONDS = 15.0
 POLL_SECONDS = 0.02
@@ -34,13 +35,16 @@ def start_session(
     """Add a session and start its runner; return it as soon as it is known whether it starts or waits.
 
     The runner inherits this process's environment: credentials are never written to disk. Sessions that
-    ended more than *keep_days* ago are removed; 0 keeps them.
+    ended more than *keep_days* ago are removed; 0 keeps them. Raise ``request.not_yet`` if it is given, and
+    no other session of the project is going to do what is missing.
     """
     refuse_agents("start a session")
     with Registry() as registry:
         if keep_days:
             remove_old(registry, timedelta(days=keep_days))
         project = request.project.resolve()
+        if request.not_yet:
+            _check_possible(registry, request.arguments, project, request.not_yet)
         session = registry.add(project=project, folder=request.folder.absolute(), command=request.arguments)
         try:
             _start_runner(session.id, slots=slots, keep_bytes=keep_bytes, plan_ahead=plan_ahead)
@@ -54,6 +58,14 @@ def start_session(
         while _is_undecided(registry.get(session.id)) and time.monotonic() < latest:
             time.sleep(POLL_SECONDS)
         return registry.get(session.id).session
+
+
+def _check_possible(registry: Registry, arguments: Sequence[str], project: Path, not_yet: UserError) -> None:
+    """Raise *not_yet* unless sessions of the project are going to do what is missing."""
+    settle_lost(registry)
+    others = [row for row in registry.all(("idle", *ACTIVE)) if row.session.project == project]
+    if not will_be_possible(arguments, others, phases_of(project)):
+        raise not_yet
 
 
 def _start_runner(session: str, **options: int) -> None:
@@ -97,7 +109,7 @@ def list_sessions(*, everything: bool = True) -> list[Session]:
 
 
 def find_session(session: str) -> Session:
-    """Return one session; raise ``UserError`` if there is none."""
+    """Return one session; raise ``NotFound`` if there is none."""
     with Registry() as registry:
         settle_lost(registry)
         return registry.get(session).session
@@ -111,7 +123,7 @@ def stop_session(session: str) -> Session:
         with registry.transaction():
             row = registry.get(session)
             if row.session.has_ended:
-                raise UserError(f"session {row.session.id} has already ended ({row.session.state})")
+                raise Conflict(f"session {row.session.id} has already ended ({row.session.state})")
             registry.update(row.session.id, stop=1)
         # By its runner, which knows its child. A process that survived its runner is signaled itself; in
         # both cases only if it is the one that was recorded, and not a later one with its id.
@@ -131,7 +143,7 @@ def remove_session(session: str) -> None:
         with registry.transaction():
             row = registry.get(session)
             if not row.session.has_ended:
-                raise UserError(
+                raise Conflict(
                     f"session {row.session.id} has not ended ({row.session.state})",
                     hint=f"stop it first: gsd stop {row.session.id}",
                 )
@@ -167,7 +179,7 @@ def output_of(session: str, cursor: int = 0, limit: int = 1 << 20) -> Chunk:
 
 
 def find_number(session: str) -> int:
-    """Return the number of a session that exists; raise ``UserError`` if it does not."""
+    """Return the number of a session that exists; raise ``NotFound`` if it does not."""
     with Registry() as registry:
         return registry.get(session).number
 
@@ -181,14 +193,14 @@ class Control:
             row = registry.get(session)
         nothing = f"session {row.session.id} has no terminal now ({row.session.state})"
         if not row.control or not Path(row.control).exists():
-            raise UserError(nothing)
+            raise Conflict(nothing)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(5)
         try:
             self._socket.connect(row.control)
         except OSError as error:
             self._socket.close()
-            raise UserError(nothing) from error
+            raise Conflict(nothing) from error
 
     def __enter__(self) -> Control:
         return self
@@ -197,17 +209,15 @@ class Control:
         self._socket.close()
 
     def send(self, data: bytes) -> None:
-        """Send keys to the session's terminal; raise ``UserError`` if it has none any more."""
+        """Send keys to the session's terminal; raise ``Conflict`` if it has none any more."""
         self._order({"input": base64.b64encode(data).decode()})
 
     def resize(self, columns: int, rows: int) -> None:
-        """Set the size of the session's terminal; raise ``UserError`` if it has none any more."""
+        """Set the size of the session's terminal; raise ``Conflict`` if it has none any more."""
         self._order({"size": [columns, rows]})
 
     def _order(self, order: dict[str, Any]) -> None:
         try:
             self._socket.sendall(json.dumps(order).encode() + b"\n")
         except OSError as error:
-            raise UserError(
-                "the session's terminal is gone", hint="see how it ended: gsd ps --all"
-            ) from error
+            raise Conflict("the session's terminal is gone", hint="see how it ended: gsd ps --all") from error

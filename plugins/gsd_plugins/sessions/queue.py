@@ -59,7 +59,8 @@ def gate(registry: Registry, row: Row, plan_ahead: int) -> str:
     ]
     # Reading the planning files takes some milliseconds; few sessions need them.
     work = work_of(row.session.command)
-    matters = work.does == "plan" or (work.executes and work.range and others)
+    waits = work.executes or work.does == "verify"
+    matters = work.does == "plan" or (waits and work.range and others)
     why = gate_of(row, others, phases_of(row.session.project), plan_ahead) if matters else ""
     if why != row.gate:
         registry.update(row.session.id, gate=why)

@@ -24,7 +24,7 @@ import attrs
 # Not the standard library's sqlite3: many processes write here, and its SQLite may be one with the WAL bug.
 from apsw import Connection
 
-from gsd_core import Session, SessionState, UserError, boot_id, process_start, state_folder
+from gsd_core import NotFound, Session, SessionState, UserError, boot_id, process_start, state_folder
 
 SCHEMA = 2
 BUSY_MILLISECONDS = 10_000
@@ -105,10 +105,10 @@ def output_folder(session: str) -> Path:
 
 
 def number_of(session: str) -> int:
-    """Return the number in a session's id, ``s12`` or ``12``; raise ``UserError`` if it is none."""
+    """Return the number in a session's id, ``s12`` or ``12``; raise ``NotFound`` if it is none."""
     if match := NUMBER.fullmatch(session.strip()):
         return int(match[1])
-    raise UserError(f"not a session: {session!r}", hint="list the sessions with: gsd ps --all")
+    raise NotFound(f"not a session: {session!r}", hint="list the sessions with: gsd ps --all")
 
 
 def is_process(pid: int, started: str, boot: str) -> bool:
@@ -218,10 +218,10 @@ class Registry:
             self._rows(f"INSERT OR IGNORE INTO session({COLUMNS}) VALUES({places})", row)
 
     def get(self, session: str) -> Row:
-        """Return one session; raise ``UserError`` if there is none with that id."""
+        """Return one session; raise ``NotFound`` if there is none with that id."""
         found = self._rows(f"SELECT {COLUMNS} FROM session WHERE number = ?", (number_of(session),))
         if not found:
-            raise UserError(f"no session {session!r}", hint="list the sessions with: gsd ps --all")
+            raise NotFound(f"no session {session!r}", hint="list the sessions with: gsd ps --all")
         return _row(found[0])
 
     def all(self, states: Iterable[SessionState] = get_args(SessionState)) -> list[Row]:

@@ -66,5 +66,8 @@ async def _serve(host: str, port: int, public_urls: tuple[str, ...], *, open_it:
             import webbrowser
 
             webbrowser.open(running.url)
+        prefetch = asyncio.create_task(running.site.plugins.prefetch(), name="prefetch")
         await ended.wait()
+        prefetch.cancel()
+        await asyncio.gather(prefetch, return_exceptions=True)
     return 0

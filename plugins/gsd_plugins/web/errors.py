@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gsd_core import GsdError, PlanningError, UserError, safe_text
+from gsd_core import Conflict, GsdError, NotFound, PlanningError, UserError, safe_text
 
 CODES = {
     400: "invalid",
@@ -18,10 +18,6 @@ CODES = {
     421: "host",
     500: "internal",
 }
-
-
-MISSING = ("no session ", "no question ", "not a session", "no phase ", "no file ", "no commit ")
-"""How the messages begin that say that something does not exist."""
 
 
 class Refused(Exception):
@@ -43,13 +39,14 @@ def error_json(code: str, message: str, hint: str = "") -> dict[str, Any]:
 
 
 def refused_by(error: GsdError) -> Refused:
-    """Return the answer to an error of the core or of sessions."""
-    text = str(error)
-    if isinstance(error, PlanningError):
-        return Refused(409, text, error.hint or "")
-    if isinstance(error, UserError):
-        missing = text.startswith(MISSING)
-        conflict = " already " in text or "not ended" in text or "no longer open" in text
-        conflict = conflict or "has no terminal" in text
-        return Refused(404 if missing else 409 if conflict else 400, text, error.hint or "")
-    return Refused(409, text, error.hint or "")
+    """Return the answer to an error of the core or of sessions; its class decides, not its words."""
+    match error:
+        case NotFound():
+            status = 404
+        case Conflict() | PlanningError():
+            status = 409
+        case UserError():
+            status = 400
+        case _:
+            status = 409
+    return Refused(status, str(error), error.hint or "")

@@ -13,8 +13,3 @@ STATIC = Path(__file__).parent / "static"
 def server_folder() -> Path:
     """Return the folder with the token files of the servers that run."""
     return state_folder() / "serve"
-
-
-def ideas_folder() -> Path:
-    """Return the folder with the texts of ideas that were sent to a server."""
-    return state_folder() / "ideas"

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-from asyncio.subprocess import DEVNULL, PIPE
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from gsd_core import gsd_command
+from typing import TYPE_CHECKING
 
 from .errors import Refused
 from .feed import event_json
@@ -20,7 +14,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 MAX_EVENTS = 5000
-PLUGINS_SECONDS = 60.0
 
 
 async def list_phases(site: Site, request: Request) -> Response:
@@ -97,25 +90,4 @@ async def list_questions(site: Site, request: Request) -> Response:
 
 async def list_plugins(site: Site, request: Request) -> Response:
     """Return the plugins of this installation."""
-    if site.plugins is None:
-        site.plugins = await _read_plugins()
-    return answer({"plugins": site.plugins})
-
-
-async def _read_plugins() -> list[Any]:
-    """Return what ``gsd plugins --json`` prints: another process, because it imports every plugin."""
-    command = [*gsd_command(), "plugins", "--json"]
-    process = await asyncio.create_subprocess_exec(
-        *command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, cwd=Path.home()
-    )
-    try:
-        async with asyncio.timeout(PLUGINS_SECONDS):
-            printed, _ = await process.communicate()
-        found: list[Any] = json.loads(printed)["plugins"]
-    except (TimeoutError, ValueError, KeyError) as error:
-        raise Refused(500, "cannot list the plugins", "see: gsd plugins") from error
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    return found
+    return answer({"plugins": await site.plugins.get()})

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import importlib.util
 import socket
 from collections.abc import AsyncGenerator, Generator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -22,6 +23,8 @@ from .table import routes
 
 if TYPE_CHECKING:
     import uvicorn
+
+    from gsd_plugins.mcp import HttpApp
 
 TRIES = 50
 """How many ports after the wanted one are tried."""
@@ -112,12 +115,14 @@ async def serving(
     async with AsyncExitStack() as stack:
         stack.callback(taken.close)
         await stack.enter_async_context(site.following())
-        if mcp:
-            site.mcp = await _mcp(stack, source)
+        if mcp and (app := _mcp(source)):
+            site.mcp = app
+            stack.push_async_callback(app.aclose)
         path = write_token_file(tokens, url, number)
         stack.callback(remove_token_file, path)
         task = asyncio.create_task(server.serve(sockets=[taken]), name="web server")
         stack.push_async_callback(_stop, site, server, task)
+        stack.push_async_callback(site.plugins.aclose)
         yield Running(
             url=url, watch_url=f"{base}/#token={tokens.read}", port=number, site=site, server=server
         )
@@ -139,19 +144,19 @@ async def _stop(site: Site, server: uvicorn.Server, task: asyncio.Task[None]) ->
     """End the streams, then the server."""
     site.stopping.set()
     server.should_exit = True
+    if site.mcp:
+        # Its requests may wait for minutes; uvicorn would wait for them, and then some more.
+        await site.mcp.aclose()
     await asyncio.wait([task], timeout=STOP_SECONDS + 0.5)
     if not task.done():
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _mcp(stack: AsyncExitStack, source: Source) -> Any:
-    """Return the MCP server as an application, or ``None`` if that plugin is not there."""
-    import importlib
-
-    try:
-        module = importlib.import_module("gsd_plugins.mcp")
-        app = module.http_app(source)
-    except ImportError:
+def _mcp(source: Source) -> HttpApp | None:
+    """Return the MCP server, or ``None`` if that plugin or its SDK is not installed."""
+    if not all(importlib.util.find_spec(name) for name in ("gsd_plugins.mcp", "mcp")):
         return None
-    return app
+    from gsd_plugins.mcp import http_app
+
+    return http_app(source)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gsd_core import Session
+from gsd_plugins.sessions import store_idea
 
 from .errors import Refused
 from .feed import session_json
-from .folders import ideas_folder
 from .site import Site, answer, body_of
 from .text import printed_text
 
@@ -94,19 +91,17 @@ def _summary(status: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 async def start_session(site: Site, request: Request) -> Response:
-    """Start a session."""
+    """Start a session, if the command for it agrees; what it refuses is answered with its hint."""
     body = body_of(request)
     project = Path(body["project"])
     if not project.is_absolute():
         raise Refused(400, "project: expected an absolute path")
-    if not await asyncio.to_thread(project.is_dir):
-        raise Refused(400, f"project: {project} is not a folder", "create it first")
-    arguments = await asyncio.to_thread(_arguments, body)
+    arguments = await asyncio.to_thread(_arguments, body, site.source.sessions())
     session = await site.source.start(arguments, project)
     return answer({"session": session_json(session)}, 201)
 
 
-def _arguments(body: Mapping[str, Any]) -> list[str]:
+def _arguments(body: Mapping[str, Any], sessions: Sequence[Session]) -> list[str]:
     """Return the arguments after ``gsd``. Texts come after ``--``, so that none is taken for an option."""
     ways = [name for name in ("idea", "idea_file", "resume", "step", "exec") if body.get(name)]
     if len(ways) != 1:
@@ -115,7 +110,7 @@ def _arguments(body: Mapping[str, Any]) -> list[str]:
     phases = [f"--phases={body['phases']}"] if "phases" in body else []
     match ways[0]:
         case "idea":
-            return ["run", *options, *phases, "--", str(_store_idea(body["idea"]))]
+            return ["run", *options, *phases, "--", str(store_idea(body["idea"], sessions))]
         case "idea_file":
             if not Path(body["idea_file"]).is_absolute():
                 raise Refused(400, "idea_file: expected an absolute path")
@@ -130,18 +125,6 @@ def _arguments(body: Mapping[str, Any]) -> list[str]:
             if phases:
                 raise Refused(400, "exec takes no phases")
             return ["exec", *options, "--", body["exec"]]
-
-
-def _store_idea(text: str) -> Path:
-    """Write the text of an idea to a private file; the same text is written once."""
-    folder = ideas_folder()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = folder / f"idea-{hashlib.sha256(text.encode()).hexdigest()[:16]}.md"
-    descriptor, draft = tempfile.mkstemp(prefix=".idea-", dir=folder)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    Path(draft).replace(path)
-    return path
 
 
 async def stop_session(site: Site, request: Request) -> Response:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import getpass
 import sys
-from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -14,24 +13,15 @@ from typing import Any
 
 import attrs
 
-from gsd_core import Answer, Event, GsdError, Session, SessionState, UserError
+from gsd_core import Answer, Conflict, Event, GsdError, NotFound, Session, SessionState, UserError
 from gsd_core.project import Project
+from gsd_plugins.sessions import Change, Changes
 
 POLL_SECONDS = 0.1
 KEPT = 20_000
 ID = "run"
 """The id of the only session; those of the harness are ``s1``, ``s2``, …"""
 IN_TERMINAL = "this run is in a terminal of its own"
-
-
-@attrs.frozen(kw_only=True)
-class RunChange:
-    """A change, as :class:`gsd_plugins.web.source.Change` says."""
-
-    number: int
-    session: Session
-    event: Event | None = None
-    output: int = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -52,9 +42,7 @@ class SingleRun:
     run: str
     pid: int
     _session: Session = attrs.field(init=False)
-    _changes: deque[RunChange] = attrs.field(factory=lambda: deque[RunChange](maxlen=KEPT), init=False)
-    _number: int = attrs.field(default=0, init=False)
-    _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _changes: Changes = attrs.field(factory=lambda: Changes(kept=KEPT), init=False)
     _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _open: dict[str, None] = attrs.field(factory=dict[str, None], init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
@@ -89,7 +77,7 @@ class SingleRun:
     @property
     def number(self) -> int:
         """The number of the last change."""
-        return self._number
+        return self._changes.number
 
     def sessions(self) -> Sequence[Session]:
         """Return the only session."""
@@ -98,7 +86,7 @@ class SingleRun:
     def session(self, session: str) -> Session:
         """Return it, if that is its id."""
         if session != ID:
-            raise UserError(f"no session {session!r}", hint=f"there is only {ID!r}")
+            raise NotFound(f"no session {session!r}", hint=f"there is only {ID!r}")
         return self._session
 
     async def status(self, session: str) -> dict[str, Any]:
@@ -111,21 +99,15 @@ class SingleRun:
         self.session(session)
         return NoOutput()
 
-    def changes(self, after: int) -> tuple[Sequence[RunChange], bool]:
+    def changes(self, after: int) -> tuple[Sequence[Change], bool]:
         """Return the changes after number *after*, and whether some are not kept any more."""
-        first = self._changes[0].number if self._changes else self._number + 1
-        lost = after > self._number or after + 1 < first
-        return [change for change in self._changes if lost or change.number > after], lost
+        return self._changes.after(after)
 
     async def wait(self, after: int, seconds: float) -> int:
         """Wait for a change after number *after*, and return the last number."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while self._number <= after:
-                    await self._wake.wait()
-        return self._number
+        return await self._changes.wait(after, seconds)
 
-    async def start(self, arguments: Sequence[str], project: Path, *, folder: Path | None = None) -> Session:
+    async def start(self, arguments: Sequence[str], project: Path) -> Session:
         """Refuse: sessions belong to ``gsd serve``."""
         raise UserError("this server shows one run and starts no others", hint="use: gsd serve")
 
@@ -137,7 +119,7 @@ class SingleRun:
 
     async def remove(self, session: str) -> None:
         """Refuse: it has not ended."""
-        raise UserError(f"session {self.session(session).id} has not ended")
+        raise Conflict(f"session {self.session(session).id} has not ended")
 
     async def answer(self, session: str, question: str, words: str, *, by: str = "") -> Answer:
         """Answer an open question."""
@@ -150,7 +132,7 @@ class SingleRun:
     async def send(self, session: str, data: bytes) -> None:
         """Refuse: the run has a terminal of its own."""
         self.session(session)
-        raise UserError(f"session {ID} has no terminal here", hint=IN_TERMINAL)
+        raise Conflict(f"session {ID} has no terminal here", hint=IN_TERMINAL)
 
     async def resize(self, session: str, columns: int, rows: int) -> None:
         """Refuse: the run has a terminal of its own."""
@@ -191,7 +173,4 @@ class SingleRun:
             self._publish(None)
 
     def _publish(self, event: Event | None) -> None:
-        self._number += 1
-        self._changes.append(RunChange(number=self._number, session=self._session, event=event))
-        wake, self._wake = self._wake, asyncio.Event()
-        wake.set()
+        self._changes.publish([(self._session, event, 0)])

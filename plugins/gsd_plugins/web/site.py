@@ -22,6 +22,7 @@ from .access import Addresses, Tokens
 from .errors import Refused, refused_by
 from .feed import Feed
 from .folders import STATIC
+from .plugin_list import PluginList
 from .routes import Route
 from .source import Source
 from .text import clean
@@ -29,9 +30,10 @@ from .text import clean
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.types import ASGIApp, Receive, Send
+    from starlette.types import Receive, Send
 
     from gsd_core.project import ProjectDetails
+    from gsd_plugins.mcp import HttpApp
 
 
 MAX_DETAILS = 20
@@ -52,8 +54,8 @@ class Site:
     version: str
     static: Path = STATIC
     slots: int | None = None
-    mcp: ASGIApp | None = None
-    plugins: list[Any] | None = None
+    mcp: HttpApp | None = None
+    plugins: PluginList = attrs.field(factory=PluginList)
     epoch: str = attrs.field(factory=lambda: secrets.token_hex(8))
     started_at: datetime = attrs.field(factory=lambda: datetime.now(UTC))
     feed: Feed = attrs.field(init=False)

@@ -6,31 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from gsd_core import Answer, Event, Session
-
-
-class Change(Protocol):
-    """Something that happened to a session, or in its project's run."""
-
-    @property
-    def number(self) -> int:
-        """Counts up from 1, without gaps."""
-        ...
-
-    @property
-    def session(self) -> Session:
-        """The session as it was then."""
-        ...
-
-    @property
-    def event(self) -> Event | None:
-        """What happened in the run; ``None`` if the session changed."""
-        ...
-
-    @property
-    def output(self) -> int:
-        """The cursor after what the session has printed."""
-        ...
+from gsd_core import Answer, Session
+from gsd_plugins.sessions import Change
 
 
 class Output(Protocol):
@@ -70,7 +47,7 @@ class Source(Protocol):
         ...
 
     def session(self, session: str) -> Session:
-        """Return one session; raise ``UserError`` if there is none."""
+        """Return one session; raise ``NotFound`` if there is none."""
         ...
 
     async def status(self, session: str) -> dict[str, Any]:
@@ -89,8 +66,12 @@ class Source(Protocol):
         """Wait for a change after number *after*, and return the last number."""
         ...
 
-    async def start(self, arguments: Sequence[str], project: Path, *, folder: Path | None = None) -> Session:
-        """Start a session."""
+    async def refresh(self) -> None:
+        """Read what has changed now."""
+        ...
+
+    async def start(self, arguments: Sequence[str], project: Path) -> Session:
+        """Start a session; raise ``UserError`` if the command refuses."""
         ...
 
     async def stop(self, session: str) -> Session:

@@ -6,7 +6,9 @@ The gate, the dispatch, the OpenAPI document and the tests that attack each rout
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+from gsd_core import ConfigError
 
 from . import page, project_api, sessions_api, sse
 from .errors import Refused
@@ -32,9 +34,14 @@ async def open_stream(site: Site, request: Request) -> ASGIApp:
 
 async def mcp_app(site: Site, request: Request) -> ASGIApp:
     """Return the MCP server."""
-    if site.mcp is None:
-        raise Refused(404, "this server has no MCP server", "install the plugin mcp")
-    return site.mcp
+    if site.mcp is None or site.stopping.is_set():
+        raise Refused(404, "this server has no MCP server", "install it with: pip install 'gsd-core[web]'")
+    try:
+        await site.mcp.start()
+    except ConfigError as error:
+        raise Refused(500, str(error), error.hint) from error
+    # Its types are less exact than those of Starlette.
+    return cast("ASGIApp", site.mcp)
 
 
 async def show_openapi(site: Site, request: Request) -> Response:

@@ -1,0 +1,73 @@
+"""What has happened, as a list that any number of readers follow, each from its own position."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+import attrs
+
+from gsd_core import Event, Session
+
+
+@attrs.frozen(kw_only=True)
+class Change:
+    """Something that happened: to a session (*event* is ``None``), or in its project's run.
+
+    *number* counts up from 1 in this process, without gaps. *session* is the state of the session then.
+    *output* is the cursor after what the session has printed.
+    """
+
+    number: int
+    session: Session
+    event: Event | None = None
+    output: int = 0
+
+
+@attrs.define(kw_only=True)
+class Changes:
+    """The last changes, at least *kept* of them if there were as many. Only one event loop may use it."""
+
+    kept: int
+    _entries: list[Change] = attrs.field(factory=list[Change], init=False)
+    _first: int = attrs.field(default=1, init=False)
+    _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+
+    @property
+    def number(self) -> int:
+        """The number of the last change; 0 before the first."""
+        return self._first + len(self._entries) - 1
+
+    def publish(self, found: Iterable[tuple[Session, Event | None, int]]) -> None:
+        """Add what was *found*, sessions with an event and the end of their output, and wake all readers."""
+        before = self.number
+        self._entries += [
+            Change(number=number, session=session, event=event, output=output)
+            for number, (session, event, output) in enumerate(found, before + 1)
+        ]
+        if self.number == before:
+            return
+        # Not one by one: each removal moves all the others.
+        if len(self._entries) > self.kept + self.kept // 4:
+            over = len(self._entries) - self.kept
+            del self._entries[:over]
+            self._first += over
+        wake, self._wake = self._wake, asyncio.Event()
+        wake.set()
+
+    def after(self, number: int) -> tuple[Sequence[Change], bool]:
+        """Return the changes after *number*, and whether some before them are not kept any more.
+
+        A number from the future is one of another process: everything kept is returned, as incomplete.
+        """
+        lost = number > self.number or number + 1 < self._first
+        return self._entries[0 if lost else number + 1 - self._first :], lost
+
+    async def wait(self, after: int, seconds: float) -> int:
+        """Wait at most *seconds* for a change after number *after*, and return the last number."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.number <= after:
+                    await self._wake.wait()
+        return self.number
