@@ -56,9 +56,11 @@ class Project:
             self._journal.close()
             self._journal = None
 
-    def poll(self) -> Sequence[Event]:
+    def poll(self, *, backlog: int | None = None) -> Sequence[Event]:
         """Return what has happened since the last call, as ``gsd_on_event`` gets it; first, everything.
 
+        With *backlog*, the first call returns the events of at most so many records, the newest; those before
+        only count for the status. A journal may have 100,000, and who begins to follow it needs few.
         Texts are sanitized and secrets redacted, as for every other sink.
         """
         journal = self._open()
@@ -66,6 +68,8 @@ class Project:
             return ()
         found: list[Event] = []
         with damage_reported(journal.path):
+            if backlog is not None and not self._seq and (begin := journal.last_seq() - backlog) > 0:
+                self._fold_until(journal, begin)
             for record in journal.events(after=self._seq):
                 self._seq = record.seq
                 found += self._take(record)
@@ -125,12 +129,23 @@ class Project:
         if why := why_not_a_person(holder.pid if holder else None):
             raise UserError(f"only a person may {what}, and {why}")
 
-    def _take(self, record: Record) -> Sequence[Event]:
+    def _fold_until(self, journal: Journal, last: int) -> None:
+        """Take the facts up to number *last* into account."""
+        for record in journal.events(after=self._seq, facts_only=True):
+            if record.seq > last:
+                break
+            self._fold(record)
+        self._seq = last
+
+    def _fold(self, record: Record) -> None:
         if record.kind == "run.started":
             self._state, self._history = State(), History()
         if record.kind not in ACTIVITY:
             self._state = fold(self._state, [record], structure)
             self._history = fold_history(self._history, [record], structure)
+
+    def _take(self, record: Record) -> Sequence[Event]:
+        self._fold(record)
         return [attrs.evolve(event, data=redact_data(event.data)) for event in events_of(self._state, record)]
 
     def _pending_answers(self) -> frozenset[str]:
