@@ -468,7 +468,7 @@ def write_journal(project: Path, *, events: int) -> None:
     database = sqlite3.connect(project / ".git" / "gsd" / "journal.db")
     columns = "run, epoch, at, kind, v, step, attempt, data"
     known: list[Row] = list(database.execute(f"SELECT {columns} FROM event ORDER BY seq"))
-    rows = list(large_run(known))
+    rows = [*large_run(known), observed(known)]
     activity = [row for row in known if row[3] == "agent.activity" and '"kind":"start"' not in row[7]]
     calls = sum(row[3] == "agent.opened" and "/execute/" in row[5] for row in rows)
     each, rest = divmod(max(0, events - len(rows)), calls)
@@ -527,6 +527,40 @@ def large_run(known: Sequence[Row]) -> Iterator[Row]:
         if phase <= DONE:
             for kind in ("verify", "complete"):
                 yield from renamed(of[f"2/{kind}"], {"2/": f"{phase}/", '"phase":"2"': f'"phase":"{phase}"'})
+
+
+def observed(known: Sequence[Row]) -> Row:
+    """Return what a run notes about the planning files, from which the status takes its numbers."""
+    every = plans_of(200)
+    phases = [
+        {
+            "number": str(phase),
+            "name": name_of(phase),
+            "depends_on": [str(phase - 1)] if phase > 1 else [],
+            "ticked": phase <= DONE,
+            "context": phase <= DONE + 1,
+            "research": False,
+            "plans": [
+                {
+                    "id": plan.id,
+                    "on_disk": True,
+                    "summary": phase <= DONE or (phase == DONE + 1 and plan.wave == 1),
+                    "depends_on": [*plan.depends_on],
+                    "wave": plan.wave,
+                }
+                for plan in every
+                if plan.phase == phase
+            ],
+            "verdict": "passed" if phase <= DONE else "",
+            "stale": False,
+            "gaps": [],
+            "due": [],
+        }
+        for phase in range(1, every[-1].phase + 1)
+    ]
+    data = {"milestone": "v1.0", "phases": phases, "idle": "", "due": []}
+    last = next(row for row in reversed(known) if row[3] == "project.observed")
+    return (*last[:5], "", 0, json.dumps(data))
 
 
 def renamed(rows: Sequence[Row], names: Mapping[str, str]) -> list[Row]:

@@ -2,10 +2,10 @@
 
 import { useState, type ReactElement } from "react";
 
-import type { DetailedPlan, Gap, PhaseDetail, RequirementList, StepDone } from "../api/types";
+import type { DetailedPlan, Gap, Phase, PhaseDetail, PhaseList, RequirementList, StepDone } from "../api/types";
 import { count, duration, money, timeOfDay } from "../lib/format";
 import { useResource } from "../state/hooks";
-import { Bar, Elapsed, Empty, Loaded } from "../ui/common";
+import { Bar, Elapsed, Empty, Loaded, Skeleton } from "../ui/common";
 import { CommitLink, CommitList } from "../ui/commit";
 import { PlanGraph } from "../ui/graph";
 import { Inline, Markdown } from "../ui/markdown";
@@ -16,15 +16,22 @@ import { AnsweredIn } from "./questions";
 export function PhasePage({ session, number }: { session: string; number: string }): ReactElement {
   const path = `/sessions/${encodeURIComponent(session)}/phases/${encodeURIComponent(number)}`;
   const found = useResource<PhaseDetail>(path);
+  const list = useResource<PhaseList>(`/sessions/${encodeURIComponent(session)}/phases`);
+  const known = list.data?.phases.find((phase) => phase.number === number);
+  // Tracing the evidence takes a while; the list of phases is usually there already.
+  if (!found.data && !found.error && known)
+    return (
+      <>
+        <Head phase={known} />
+        <Skeleton lines={8} />
+      </>
+    );
   return <Loaded from={found} lines={10}>{(phase) => <Details session={session} phase={phase} />}</Loaded>;
 }
 
-function Details({ session, phase }: { session: string; phase: PhaseDetail }): ReactElement {
-  const done = phase.plans.filter((plan) => plan.status === "completed").length;
-  const { verification } = phase;
-  const idea = useResource<RequirementList>(`/sessions/${encodeURIComponent(session)}/requirements`);
+function Head({ phase }: { phase: Omit<Phase, "plans"> }): ReactElement {
   return (
-    <>
+    <header className="phase-header">
       <div className="phase-head">
         <h2>
           <span className="muted numeric">Phase {phase.number}</span> {phase.name}
@@ -46,6 +53,17 @@ function Details({ session, phase }: { session: string; phase: PhaseDetail }): R
           </span>
         ))}
       </div>
+    </header>
+  );
+}
+
+function Details({ session, phase }: { session: string; phase: PhaseDetail }): ReactElement {
+  const done = phase.plans.filter((plan) => plan.status === "completed").length;
+  const { verification } = phase;
+  const idea = useResource<RequirementList>(`/sessions/${encodeURIComponent(session)}/requirements`);
+  return (
+    <>
+      <Head phase={phase} />
       {verification?.gaps.length ? <Gaps gaps={verification.gaps} /> : null}
       <section>
         <h2>
