@@ -91,7 +91,7 @@ def measure(url: str, pid: int, made: Made, loads: int) -> dict[str, Any]:
     base = url.partition("#")[0]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
+        page = browser.new_context(viewport={"width": 1280, "height": 800}, bypass_csp=True).new_page()
         page.set_default_timeout(60_000)
         page.add_init_script(WATCH)
         page.goto(url)

@@ -236,9 +236,10 @@ def write_planning(project: Path, *, plans: int) -> None:
         folder.mkdir(parents=True)
         if not own:
             continue
+        (folder / f"{phase:02}-CONTEXT.md").write_text(f"# Phase {phase}: Context\n", encoding="utf-8")
         for plan in own:
             (folder / f"{plan.id}-PLAN.md").write_text(plan_text(plan), encoding="utf-8")
-            if phase <= DONE or plan.wave == 1:
+            if phase <= DONE or (phase == DONE + 1 and plan.wave == 1):
                 (folder / f"{plan.id}-SUMMARY.md").write_text(summary_text(plan), encoding="utf-8")
         if phase <= DONE:
             (folder / f"{phase:02}-VERIFICATION.md").write_text(

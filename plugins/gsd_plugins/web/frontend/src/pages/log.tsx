@@ -255,7 +255,7 @@ export function LogPage({ session }: { session: string }): ReactElement {
             if (!found) return null;
             return (
               <div key={index} className={`log-line ${isError(found) ? "error" : ""} ${target?.index === index ? "found" : ""}`}>
-                <span className="line-number">{isWhole ? found.number : ""}</span>
+                <span className="line-number">{isWhole ? found.number : null}</span>
                 <span className="log-text">{found.line.text || " "}</span>
               </div>
             );

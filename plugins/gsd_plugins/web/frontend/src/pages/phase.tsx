@@ -183,6 +183,8 @@ function Gaps({ gaps }: { gaps: Gap[] }): ReactElement {
 }
 
 function PlanDetails({ session, plan }: { session: string; plan: DetailedPlan }): ReactElement {
+  // The commits of an earlier run are not known, but its plan is done nevertheless.
+  const isDone = plan.status === "completed";
   const isOpen = plan.status === "in_progress" || plan.status === "failed";
   return (
     <details className="plan" open={isOpen} id={`plan-${plan.id}`}>
@@ -192,7 +194,8 @@ function PlanDetails({ session, plan }: { session: string; plan: DetailedPlan })
         <strong>{plan.name}</strong>
         {plan.gap_closure && <span className="badge">gap closure</span>}
         <span className="muted push">
-          wave {plan.wave} · {plan.tasks.filter((task) => task.commit).length}/{count(plan.tasks.length, "task")}
+          wave {plan.wave} · {isDone ? "" : `${plan.tasks.filter((task) => task.commit).length}/`}
+          {count(plan.tasks.length, "task")}
         </span>
       </summary>
       <div className="plan-body">
@@ -202,7 +205,7 @@ function PlanDetails({ session, plan }: { session: string; plan: DetailedPlan })
         <ol className="tasks">
           {plan.tasks.map((task) => (
             <li key={task.number}>
-              <StatusIcon state={task.commit ? "completed" : "pending"} />
+              <StatusIcon state={task.commit || isDone ? "completed" : "pending"} />
               <span>{task.name}</span>
               {task.commit && <CommitLink session={session} sha={task.commit} />}
             </li>

@@ -7,7 +7,7 @@ import { folderName, money, timeOfDay } from "../lib/format";
 import { RUN_TABS, runPath, type RunTab } from "../lib/route";
 import { useEventLog, useHub, useResource, useSession } from "../state/hooks";
 import type { StepRow } from "../state/timeline";
-import { Ago, Bar, ConfirmButton, Elapsed, Empty, Loaded, Skeleton } from "../ui/common";
+import { Ago, Bar, ConfirmButton, Elapsed, Empty, Loaded, PlainText, Skeleton } from "../ui/common";
 import { PlanGraph } from "../ui/graph";
 import { Icon, Status, StatusIcon } from "../ui/status";
 import { StepTable } from "../ui/steps";
@@ -123,15 +123,10 @@ function RunHead({ session }: { session: Session }): ReactElement {
       </div>
       <Figures session={session} summary={summary} />
       {whyItEnded(session) && (
-        <p className="run-reason">
-          {whyItEnded(session)}
-          {session.state === "failed" && (
-            <>
-              {" "}
-              <a href={runPath(session.id, "log")}>Open the log</a>
-            </>
-          )}
-        </p>
+        <div className={`run-reason ${session.state}`}>
+          <PlainText text={whyItEnded(session)} />
+          {session.state === "failed" && <a href={runPath(session.id, "log")}>Open the log</a>}
+        </div>
       )}
     </header>
   );
@@ -153,10 +148,10 @@ function Figures({ session, summary }: { session: Session; summary: Summary | nu
         <dt>Progress</dt>
         <dd className="numeric">
           {summary && summary.phases_total > 0
-            ? `${summary.phases_complete}/${summary.phases_total} phases, ${summary.plans.done}/${summary.plans.total} plans`
+            ? `${summary.plans.done}/${summary.plans.total} plans, ${summary.phases_complete}/${summary.phases_total} phases`
             : "no phases yet"}
         </dd>
-        {summary && summary.phases_total > 0 && <Bar value={summary.progress ?? 0} label="progress" />}
+        {summary && summary.phases_total > 0 && <Bar value={summary.progress ?? 0} label="progress of the plans" />}
       </div>
       <div className="wide">
         <dt>Cost</dt>
@@ -216,6 +211,8 @@ function Overview({ session }: { session: Session }): ReactElement {
 /** Every step in progress, with what its agent did last. */
 function Now({ session }: { session: Session }): ReactElement | null {
   const log = useEventLog(session.id);
+  const phases = useResource<PhaseList>(`/sessions/${encodeURIComponent(session.id)}/phases`);
+  const names = new Map(phases.data?.phases.flatMap((phase) => phase.plans.map((plan) => [plan.id, plan.name] as const)));
   const asked = useResource<{ questions: Question[] }>("/questions");
   const waiting = new Set(asked.data?.questions.filter((one) => one.project === session.project).map((one) => one.step));
   if (isEnded(session)) return null;
@@ -229,7 +226,9 @@ function Now({ session }: { session: Session }): ReactElement | null {
         return (
           <div key={step.id} className="now-step">
             <StatusIcon state={waiting.has(step.id) ? "parked" : step.status} />
-            <strong>{step.id}</strong>
+            <span className="now-name">
+              <strong>{step.id}</strong> {names.get(step.plan)}
+            </span>
             <Elapsed from={step.startedAt} to={null} />
             <span className="now-activity">
               {last ? (
@@ -237,7 +236,7 @@ function Now({ session }: { session: Session }): ReactElement | null {
                   <span className="muted numeric">{timeOfDay(last.at)}</span> {tool && <code>{tool}</code>} {text || kind}
                 </>
               ) : (
-                <span className="muted">{step.note || "starting"}</span>
+                <span className="muted">{step.note || `started at ${timeOfDay(step.startedAt)}`}</span>
               )}
             </span>
           </div>
@@ -254,14 +253,17 @@ function PhaseBoard({ session, phases, steps }: { session: string; phases: Phase
       <ol className="board">
         {phases.map((phase) => (
           <li key={phase.number}>
-            <a className={`phase-card ${phase.status}`} href={runPath(session, "phase", phase.number)} data-item="">
+            <a
+              className={`phase-card ${phase.status} ${isBrief(phase, phases.length) ? "brief" : ""}`}               href={runPath(session, "phase", phase.number)}
+              data-item=""
+            >
               <span className="phase-title">
                 <span className="numeric muted">{phase.number}</span>
                 <strong>{phase.name}</strong>
                 <StatusIcon state={phase.status} />
               </span>
               <span className="phase-steps">
-                {Object.entries(phase.steps).map(([kind, status]) => (
+                {(isBrief(phase, phases.length) ? [] : Object.entries(phase.steps)).map(([kind, status]) => (
                   <span key={kind} className={`phase-step ${status}`}>
                     <StatusIcon state={status} /> {kind}
                     {kind === "execute" && phase.plans.length > 0 && (
@@ -287,6 +289,11 @@ function PhaseBoard({ session, phases, steps }: { session: string; phases: Phase
       </ol>
     </section>
   );
+}
+
+/** Of many phases, those that are not in progress are one line each, so that the others are in sight. */
+function isBrief(phase: Phase, total: number): boolean {
+  return total > 6 && (phase.status === "completed" || phase.status === "pending") && phase.gap_rounds === 0;
 }
 
 function cost(steps: StepRow[], phase: string): string {

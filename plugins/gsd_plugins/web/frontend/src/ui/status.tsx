@@ -52,8 +52,10 @@ const LOOKS: Record<string, Look> = {
   skipped: { tone: "idle", icon: "skip", word: "skipped" },
 };
 
-export function lookOf(state: string): Look {
-  return LOOKS[state] ?? { tone: "idle", icon: "dot", word: state.replaceAll("_", " ") || "unknown" };
+/** A state that a later version of the server knows, or none at all, is shown, too. */
+export function lookOf(state: string | null | undefined): Look {
+  if (!state) return { tone: "idle", icon: "dot", word: "not yet" };
+  return LOOKS[state] ?? { tone: "idle", icon: "dot", word: state.replaceAll("_", " ") };
 }
 
 export function Icon({ name, className = "" }: { name: keyof typeof ICONS; className?: string }): ReactElement {
@@ -64,7 +66,7 @@ export function Icon({ name, className = "" }: { name: keyof typeof ICONS; class
   );
 }
 
-export function StatusIcon({ state }: { state: string }): ReactElement {
+export function StatusIcon({ state }: { state: string | null }): ReactElement {
   const look = lookOf(state);
   return (
     <span className={`status-icon tone-${look.tone}`} role="img" aria-label={look.word} title={look.word}>
@@ -73,7 +75,7 @@ export function StatusIcon({ state }: { state: string }): ReactElement {
   );
 }
 
-export function Status({ state, word }: { state: string; word?: string }): ReactElement {
+export function Status({ state, word }: { state: string | null; word?: string }): ReactElement {
   const look = lookOf(state);
   return (
     <span className={`status tone-${look.tone}`}>
