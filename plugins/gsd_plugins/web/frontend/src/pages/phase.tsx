@@ -4,6 +4,7 @@ import { useState, type ReactElement } from "react";
 
 import type { DetailedPlan, Gap, Phase, PhaseDetail, PhaseList, RequirementList, StepDone } from "../api/types";
 import { count, duration, money, timeOfDay } from "../lib/format";
+import { runPath } from "../lib/route";
 import { useResource } from "../state/hooks";
 import { Bar, Elapsed, Empty, Loaded, Skeleton } from "../ui/common";
 import { CommitLink, CommitList } from "../ui/commit";
@@ -19,14 +20,31 @@ export function PhasePage({ session, number }: { session: string; number: string
   const list = useResource<PhaseList>(`/sessions/${encodeURIComponent(session)}/phases`);
   const known = list.data?.phases.find((phase) => phase.number === number);
   // Tracing the evidence takes a while; the list of phases is usually there already.
-  if (!found.data && !found.error && known)
-    return (
-      <>
-        <Head phase={known} />
-        <Skeleton lines={8} />
-      </>
-    );
-  return <Loaded from={found} lines={10}>{(phase) => <Details session={session} phase={phase} />}</Loaded>;
+  return (
+    <>
+      <Neighbors session={session} phases={list.data?.phases ?? []} number={number} />
+      {!found.data && !found.error && known ? (
+        <>
+          <Head phase={known} />
+          <Skeleton lines={8} />
+        </>
+      ) : (
+        <Loaded from={found} lines={10}>{(phase) => <Details session={session} phase={phase} />}</Loaded>
+      )}
+    </>
+  );
+}
+
+function Neighbors({ session, phases, number }: { session: string; phases: Phase[]; number: string }): ReactElement {
+  const index = phases.findIndex((phase) => phase.number === number);
+  const [before, after] = index < 0 ? [] : [phases[index - 1], phases[index + 1]];
+  return (
+    <nav className="neighbors" aria-label="phases">
+      <a href={runPath(session)}>All phases</a>
+      {before && <a href={runPath(session, "phase", before.number)}>← Phase {before.number}</a>}
+      {after && <a href={runPath(session, "phase", after.number)}>Phase {after.number} →</a>}
+    </nav>
+  );
 }
 
 function Head({ phase }: { phase: Omit<Phase, "plans"> }): ReactElement {
@@ -75,6 +93,7 @@ function Details({ session, phase }: { session: string; phase: PhaseDetail }): R
         {phase.plans.length > 1 && (
           <PlanGraph
             label={`plans of phase ${phase.number}`}
+            onOpen={openPlan}
             nodes={phase.plans.map((plan) => ({
               id: plan.id,
               title: plan.name,
@@ -93,7 +112,7 @@ function Details({ session, phase }: { session: string; phase: PhaseDetail }): R
       </section>
       <section>
         <h2>
-          Verification <Status state={phase.verdict} />
+          Verification <Status state={phase.verdict === "missing" ? "pending" : phase.verdict} {...(phase.verdict === "missing" ? { word: "not verified" } : {})} />
         </h2>
         {verification ? (
           <>
@@ -140,6 +159,14 @@ function Details({ session, phase }: { session: string; phase: PhaseDetail }): R
       <AnsweredIn session={session} />
     </>
   );
+}
+
+function openPlan(id: string): void {
+  const plan = document.getElementById(`plan-${id}`);
+  if (!(plan instanceof HTMLDetailsElement)) return;
+  plan.open = true;
+  plan.scrollIntoView({ block: "start" });
+  plan.querySelector("summary")?.focus({ preventScroll: true });
 }
 
 function Score({ score }: { score: string }): ReactElement | null {

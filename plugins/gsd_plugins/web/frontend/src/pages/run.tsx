@@ -1,6 +1,6 @@
 /** One run: its head with tabs, and the overview with phase board, plan graph and live activity. */
 
-import { lazy, Suspense, type ReactElement } from "react";
+import { lazy, Suspense, useEffect, useRef, type ReactElement } from "react";
 
 import type { Phase, PhaseList, Plan, Question, Session, Summary } from "../api/types";
 import { folderName, money, timeOfDay } from "../lib/format";
@@ -33,6 +33,14 @@ const TAB_NAMES: Record<(typeof RUN_TABS)[number], string> = {
 export function RunPage({ id, tab, phase }: { id: string; tab: RunTab; phase: string }): ReactElement {
   const hub = useHub();
   const session = useSession(id);
+  const tabs = useRef<HTMLElement>(null);
+  const isShown = session !== undefined;
+  useEffect(() => {
+    // On a phone, not all tabs fit; scrollIntoView would move the page, too.
+    const bar = tabs.current;
+    const current = bar?.querySelector<HTMLElement>("[aria-current]");
+    if (bar && current) bar.scrollLeft = current.offsetLeft - bar.offsetLeft - (bar.clientWidth - current.offsetWidth) / 2;
+  }, [tab, isShown]);
   if (!session)
     return hub.isLoaded ? (
       <Empty title={`No run ${id}`}>
@@ -44,7 +52,7 @@ export function RunPage({ id, tab, phase }: { id: string; tab: RunTab; phase: st
   return (
     <>
       <RunHead session={session} />
-      <nav className="tabs" aria-label="views of the run">
+      <nav className="tabs" aria-label="views of the run" ref={tabs}>
         {RUN_TABS.map((name) => (
           <a key={name} href={runPath(id, name)} aria-current={name === tab || (name === "overview" && tab === "phase") ? "page" : undefined}>
             {TAB_NAMES[name]}
@@ -124,7 +132,7 @@ function RunHead({ session }: { session: Session }): ReactElement {
       <Figures session={session} summary={summary} />
       {whyItEnded(session) && (
         <div className={`run-reason ${session.state}`}>
-          <PlainText text={whyItEnded(session)} />
+          <PlainText text={whyItEnded(session)} lines={2} />
           {session.state === "failed" && <a href={runPath(session.id, "log")}>Open the log</a>}
         </div>
       )}
@@ -170,8 +178,7 @@ function Figures({ session, summary }: { session: Session; summary: Summary | nu
       <div className="run-id">
         <dt>Session</dt>
         <dd className="numeric">
-          {session.id}
-          {session.run && <span className="muted"> {session.run}</span>}
+          <span title={session.run ? `run ${session.run}` : undefined}>{session.id}</span>
         </dd>
       </div>
     </dl>

@@ -14,7 +14,8 @@ export default function TerminalPage({ session }: { session: Session }): ReactEl
   const [size, setSize] = useState(13);
   const [note, setNote] = useState("");
   const hasEnded = isEnded(session);
-  const canType = hub.scope === "control" && !hasEnded;
+  // One that waits for an answer may have no process that reads keys.
+  const canType = hub.scope === "control" && !hasEnded && !!session.pid;
 
   return (
     <section className="stream">
@@ -25,6 +26,8 @@ export default function TerminalPage({ session }: { session: Session }): ReactEl
         <span className="muted">
           {hasEnded
             ? `The session has ended${session.exit === null ? "" : `, exit code ${session.exit}`}.`
+            : !session.pid
+              ? "No process runs; an answer continues it."
             : isTyping
               ? "Keys go to the session."
               : "Watching; keys are not sent."}

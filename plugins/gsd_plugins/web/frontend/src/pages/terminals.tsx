@@ -46,7 +46,7 @@ export default function TerminalsPage(): ReactElement {
               session={session}
               isFocused={focused === session.id}
               isTyping={typing === session.id}
-              canType={hub.scope === "control" && !isEnded(session)}
+              canType={hub.scope === "control" && !isEnded(session) && !!session.pid}
               onFocus={() => setFocused(focused === session.id ? "" : session.id)}
               onType={() => setTyping(typing === session.id ? "" : session.id)}
             />

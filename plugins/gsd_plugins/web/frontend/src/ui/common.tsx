@@ -184,13 +184,12 @@ export function Panel({ title, onClose, children }: { title: string; onClose: ()
   );
 }
 
-const SHOWN_LINES = 4;
 const SHOWN_CHARACTERS = 400;
 
 /** What gsd or a program reports, line by line; the rest of a long text is one click away. */
-export function PlainText({ text }: { text: string }): ReactElement {
+export function PlainText({ text, lines = 4 }: { text: string; lines?: number }): ReactElement {
   const [isOpen, setOpen] = useState(false);
-  const short = text.split("\n").slice(0, SHOWN_LINES).join("\n").slice(0, SHOWN_CHARACTERS);
+  const short = text.split("\n").slice(0, lines).join("\n").slice(0, SHOWN_CHARACTERS);
   const isLong = short.length < text.trimEnd().length;
   return (
     <div className="plain-text">
