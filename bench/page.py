@@ -56,9 +56,9 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument("--loads", type=int, default=7)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="gsd-page-") as folder:
+    with tempfile.TemporaryDirectory(prefix="gsd-page-", ignore_cleanup_errors=True) as folder:
         os.environ["GSD_STATE_DIR"] = str(Path(folder) / "state")
-        from bench.page_data import make
+        from bench.page_data import make, stop
 
         made = make(
             Path(folder),
@@ -67,8 +67,11 @@ def main() -> None:
             sessions=options.sessions,
             lines=options.lines,
         )
-        with served() as (url, pid):
-            print(json.dumps(measure(url, pid, made, options.loads), indent=2))
+        try:
+            with served() as (url, pid):
+                print(json.dumps(measure(url, pid, made, options.loads), indent=2))
+        finally:
+            stop(made)
 
 
 @contextmanager
@@ -156,7 +159,11 @@ def first_load(page: Page, base: str) -> dict[str, Any]:
     page.wait_for_timeout(500)
     session.detach()
     own = {key: size for key, size in sizes.items() if "/api/" not in files.get(key, "")}
-    return {"bytes": sum(own.values()), "files": len(own), "data_bytes": sum(sizes.values()) - sum(own.values())}
+    return {
+        "bytes": sum(own.values()),
+        "files": len(own),
+        "data_bytes": sum(sizes.values()) - sum(own.values()),
+    }
 
 
 def load(page: Page, address: str) -> dict[str, float]:

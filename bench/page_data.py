@@ -14,15 +14,16 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import attrs
 
-from gsd_core import boot_id, process_start
+from gsd_core import GsdError, boot_id, process_start
 from gsd_core.journal.lock import ProjectLock
+from gsd_plugins.sessions.host import stop_session
 from gsd_plugins.sessions.output import OutputWriter
 from gsd_plugins.sessions.registry import Registry, output_folder
 
@@ -109,19 +110,32 @@ def start(project: Path, scenario: str, answers: str) -> str:
     return next(iter(set(ids()) - before))
 
 
+def stop(made: Made) -> None:
+    """End the sessions that wait for an answer, and release the project."""
+    for session in (made.asks, made.gaps):
+        with suppress(GsdError):
+            stop_session(session)
+    wait_for([made.asks, made.gaps], over=("completed", "failed", "stopped"))
+    for lock in made.locks:
+        lock.release()
+
+
 def ids() -> list[str]:
     """Return the ids of all sessions."""
     with Registry() as registry:
         return [row.session.id for row in registry.all()]
 
 
-def wait_for(sessions: Iterator[str] | Any) -> None:
-    """Wait until each of *sessions* has ended or waits for a person."""
+OVER = ("completed", "failed", "stopped", "waiting_checkpoint")
+
+
+def wait_for(sessions: Iterable[str], over: Sequence[str] = OVER) -> None:
+    """Wait until each of *sessions* is in one of the states *over*: ended, or waiting for a person."""
     until = time.monotonic() + WAIT_SECONDS
     left = set(sessions)
     while left:
         with Registry() as registry:
-            left = {one for one in left if registry.get(one).session.state in ("idle", "running")}
+            left = {one for one in left if registry.get(one).session.state not in over}
         if time.monotonic() > until:
             raise SystemExit(f"still running: {', '.join(sorted(left))}")
         time.sleep(0.2)
@@ -329,7 +343,10 @@ def plan_text(plan: PlanId) -> str:
   </verify>
   <done>{title}, and the tests pass</done>
 </task>"""
-        for number, title in ((1, plan.title), (2, f"Test the {SUBJECTS[plan.number % 8]} with invalid input"))
+        for number, title in (
+            (1, plan.title),
+            (2, f"Test the {SUBJECTS[plan.number % 8]} with invalid input"),
+        )
     )
     return f"""---
 phase: {plan.phase:02}-{SUBJECTS[plan.phase % 8]}
@@ -488,10 +505,7 @@ def write_journal(project: Path, *, events: int) -> None:
     database.execute("DELETE FROM event")
     database.executemany(
         f"INSERT INTO event({columns}) VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (*row[:2], (start_ + span * index).isoformat(), *row[3:])
-            for index, row in enumerate(full)
-        ],
+        [(*row[:2], (start_ + span * index).isoformat(), *row[3:]) for index, row in enumerate(full)],
     )
     database.commit()
     database.close()

@@ -39,6 +39,8 @@ const LOOKS: Record<string, Look> = {
   waiting: { tone: "warn", icon: "pause", word: "waits" },
   idle: { tone: "idle", icon: "pause", word: "queued" },
   pending: { tone: "idle", icon: "dot", word: "pending" },
+  Error: { tone: "bad", icon: "warn", word: "not traced" },
+  "In Progress": { tone: "busy", icon: "half", word: "in progress" },
   Blocked: { tone: "bad", icon: "warn", word: "blocked" },
   not_shown: { tone: "warn", icon: "warn", word: "not shown" },
   Pending: { tone: "idle", icon: "dot", word: "pending" },
