@@ -56,8 +56,11 @@ class Project:
             self._journal.close()
             self._journal = None
 
-    def poll(self) -> Sequence[Event]:
+    def poll(self, *, backlog: int | None = None) -> Sequence[Event]:
         """Return what has happened since the last call, as ``gsd_on_event`` gets it; first, everything.
+
+        With *backlog*, the first call returns the events of at most so many records, the newest; those before
+        only count for the status. A journal may have 100,000, and who begins to follow it needs few.
 
         Secrets are redacted. Texts of agents and repositories are as they wrote them: whoever shows them
         sanitizes them for what it shows them in (``safe_text`` for a terminal).
@@ -70,6 +73,8 @@ class Project:
         found: list[Event] = []
         try:
             with damage_reported(journal.path):
+                if backlog is not None and not self._seq and (begin := journal.last_seq() - backlog) > 0:
+                    self._fold_until(journal, begin)
                 for record in journal.events(after=self._seq):
                     found += self._take(record)
         except JournalError:
@@ -132,13 +137,26 @@ class Project:
         holder = self.holder()
         refuse_agents(what, run_pid=holder.pid if holder else None)
 
-    def _take(self, record: Record) -> Sequence[Event]:
+    def _fold_until(self, journal: Journal, last: int) -> None:
+        """Take the facts up to number *last* into account."""
+        for record in journal.events(after=self._seq, facts_only=True):
+            if record.seq > last:
+                break
+            self._state, self._history = self._folded(record)
+            self._seq = record.seq
+        self._seq = last
+
+    def _folded(self, record: Record) -> tuple[State, History]:
         state, history = self._state, self._history
         if record.kind == "run.started":
             state, history = State(), History()
         if record.kind not in ACTIVITY:
             state = fold(state, [record], structure)
             history = fold_history(history, [record], structure)
+        return state, history
+
+    def _take(self, record: Record) -> Sequence[Event]:
+        state, history = self._folded(record)
         events = [attrs.evolve(event, data=redact_data(event.data)) for event in events_of(state, record)]
         # Together, so that a record that cannot be read is not counted as read.
         self._state, self._history, self._seq = state, history, record.seq

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from .known import known_values
@@ -36,6 +36,11 @@ def _shapes() -> tuple[Shape, ...]:
     return tuple(shapes())
 
 
+@cache
+def _hints() -> tuple[str, ...]:
+    return tuple({hint: None for shape in _shapes() for hint in shape.hints})
+
+
 def redact(text: str, *, strict: bool = False) -> str:
     """Return *text* with everything that looks like a secret replaced by ``[redacted]``.
 
@@ -47,6 +52,22 @@ def redact(text: str, *, strict: bool = False) -> str:
     """
     if len(text) < 4:
         return text
+    if len(text) > MAX_REMEMBERED:
+        return _redact_all(text, strict)
+    return _redact_short(text, strict, known_values())
+
+
+MAX_REMEMBERED = 120
+"""How long a text is at most whose result is kept: names of tools, states and steps come again and again."""
+
+
+@lru_cache(maxsize=4096)
+def _redact_short(text: str, strict: bool, known: re.Pattern[str]) -> str:
+    """Return *text* redacted; *known*, the known values, is there so that new ones make a new result."""
+    return _redact_all(text, strict)
+
+
+def _redact_all(text: str, strict: bool) -> str:
     found = _redact(text, strict)
     # The repr of an error or JSON has a sequence in writing (`\\x1b[0m`), which hides a secret around it too.
     if "\\" in text and (plain := _WRITTEN.sub("", text)) != text:
@@ -59,8 +80,11 @@ def redact(text: str, *, strict: bool = False) -> str:
 def _redact(text: str, strict: bool) -> str:
     text = known_values().sub(REDACTED, text)
     lower = text.lower()
-    for shape in _shapes():
-        if any(hint in lower for hint in shape.hints):
+    # Nearly all texts have no hint, so each hint is looked for once, and not once for each shape that has it.
+    if hints := {hint for hint in _hints() if hint in lower}:
+        for shape in _shapes():
+            if hints.isdisjoint(shape.hints):
+                continue
             text = shape.pattern.sub(partial(_replaced, shape, strict), text)
     if MAY_CONTAIN.search(text):
         for pattern in patterns():
@@ -131,10 +155,15 @@ def _name(key: str, change: _Change, strict: bool, verbatim: Collection[str]) ->
 
 def _is_secret(name: str, value: str, strict: bool) -> bool:
     """Whether the *name* makes a secret of *value*, as in ``{"password": "…"}``."""
-    if not any(hint in name.lower() for hint in _ASSIGNED) or len(value) > 500:
+    if not _may_be_secret(name) or len(value) > 500:
         return False
     line = f"{name}: {json.dumps(value)}"
     return redact(line, strict=strict) != line
+
+
+@lru_cache(maxsize=4096)
+def _may_be_secret(name: str) -> bool:
+    return any(hint in name.lower() for hint in _ASSIGNED)
 
 
 def safe_file(text: str, before: str = "") -> str:

@@ -37,6 +37,8 @@ SETTLE_SECONDS = 1.0
 """How often it is checked whether the sessions' processes still run."""
 KEPT_CHANGES = 50_000
 """How many changes are kept for those who come back; older ones are in the journals."""
+BACKLOG = 1000
+"""How many records of a journal that exists already become changes; readers get the others from there."""
 
 
 @attrs.define
@@ -216,7 +218,8 @@ class Harness:
         for root, owner in owners.items():
             # A journal that is damaged or being moved away must not keep the others from being read.
             with suppress(GsdError, OSError):
-                found += [(owner.session, event, owner.output) for event in self._projects[root].poll()]
+                events = self._projects[root].poll(backlog=BACKLOG)
+                found += [(owner.session, event, owner.output) for event in events]
         return found
 
     def _read_sessions(self) -> dict[str, Session]:

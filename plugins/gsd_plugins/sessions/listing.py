@@ -89,7 +89,7 @@ def _status_of(session: Session) -> Mapping[str, Any]:
     """Return the status of the project of *session*; nothing if it cannot be read."""
     project = Project(session.project)
     try:
-        project.poll()
+        project.poll(backlog=0)
         return project.status()
     except (GsdError, OSError):
         return {}

@@ -226,7 +226,7 @@ class Runner:
 
 def _open_question(project: Project) -> str:
     """Return the oldest question of the project's run that nobody has answered; empty if there is none."""
-    project.poll()
+    project.poll(backlog=0)
     return next((str(one["id"]) for one in project.status()["questions"] if not one["answer_given"]), "")
 
 

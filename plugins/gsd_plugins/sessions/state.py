@@ -59,7 +59,7 @@ def _note(event: Event, row: Row) -> None:
 def _still_open(row: Row) -> list[str]:
     project = Project(row.session.project)
     try:
-        project.poll()
+        project.poll(backlog=0)
         return [str(one["id"]) for one in project.status()["questions"] if not one["answer_given"]]
     except (GsdError, OSError):
         return []

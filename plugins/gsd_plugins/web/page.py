@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,8 +66,20 @@ async def show_file(site: Site, request: Request) -> Response:
 
     path = str(request.path_params["path"])
     data, media_type = await asyncio.to_thread(_read, site.static, path)
-    headers = {"cache-control": FOREVER if HASHED.fullmatch(path) else "no-cache"}
+    is_fixed = HASHED.fullmatch(path) is not None
+    headers = {"cache-control": FOREVER if is_fixed else "no-cache"}
+    # Only what everybody may have: compressing an answer with secrets would tell their length.
+    if is_fixed:
+        headers["vary"] = "accept-encoding"
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            data = await asyncio.to_thread(_compressed, data)
+            headers["content-encoding"] = "gzip"
     return Response(data, media_type=media_type, headers=headers)
+
+
+@lru_cache(maxsize=16)
+def _compressed(data: bytes) -> bytes:
+    return gzip.compress(data, mtime=0)
 
 
 def _read(folder: Path, path: str) -> tuple[bytes, str]:

@@ -1,6 +1,6 @@
 /** The frame of the page: rail, connection, notices, keys; and the page that the address names. */
 
-import { useCallback, useEffect, useRef, useState, type FormEvent, type ReactElement } from "react";
+import { lazy, Suspense, useCallback, useEffect, useRef, useState, type FormEvent, type ReactElement } from "react";
 
 import type { Question } from "./api/types";
 import { tokenIn } from "./api/token";
@@ -13,8 +13,10 @@ import { QuestionsPage } from "./pages/questions";
 import { RunPage } from "./pages/run";
 import { isEnded, RunsPage } from "./pages/runs";
 import { StartPage } from "./pages/start";
-import { Empty, Panel } from "./ui/common";
+import { Contained, Empty, Panel, Skeleton } from "./ui/common";
 import { Icon, Status, StatusIcon } from "./ui/status";
+
+const TerminalsPage = lazy(() => import("./pages/terminals"));
 
 export function App({ onToken }: { onToken: (token: string) => void }): ReactElement {
   const hub = useHub();
@@ -28,7 +30,7 @@ export function App({ onToken }: { onToken: (token: string) => void }): ReactEle
       const first = pending.current;
       pending.current = "";
       if (first === "g") {
-        const target = { r: "#/", q: "#/q", p: "#/plugins", n: "#/new" }[key];
+        const target = { r: "#/", q: "#/q", t: "#/terminals", p: "#/plugins", n: "#/new" }[key];
         if (target) go(target);
         return;
       }
@@ -72,8 +74,10 @@ export function App({ onToken }: { onToken: (token: string) => void }): ReactEle
       <div className="content">
         <Disconnected />
         <main ref={main} id="main" tabIndex={-1}>
-          <div className={route.page === "run" && ["history", "log", "terminal"].includes(route.tab) ? "column fill" : "column"}>
-            <Page route={route} />
+          <div className={route.page === "terminals" || (route.page === "run" && ["history", "log", "terminal"].includes(route.tab)) ? "column fill" : "column"}>
+            <Contained key={location.hash}>
+              <Page route={route} />
+            </Contained>
           </div>
         </main>
       </div>
@@ -106,6 +110,12 @@ function Page({ route }: { route: Route }): ReactElement {
       return <QuestionsPage question={route.question} />;
     case "plugins":
       return <PluginsPage />;
+    case "terminals":
+      return (
+        <Suspense fallback={<Skeleton lines={8} />}>
+          <TerminalsPage />
+        </Suspense>
+      );
     case "run":
       return <RunPage key={route.session} id={route.session} tab={route.tab} phase={route.phase} />;
     case "unknown":
@@ -116,6 +126,8 @@ function Page({ route }: { route: Route }): ReactElement {
       );
   }
 }
+
+const RAIL_RUNS = 30;
 
 function Rail({ route, onHelp }: { route: Route; onHelp: () => void }): ReactElement {
   const hub = useHub();
@@ -146,13 +158,18 @@ function Rail({ route, onHelp }: { route: Route; onHelp: () => void }): ReactEle
           </a>
         </li>
         <li>
+          <a href="#/terminals" aria-current={here("terminals")}>
+            <RailIcon d="M2.5 3.5h11v9h-11zM5 6.5l2 1.5-2 1.5M8.5 10h2.5" /> Terminals
+          </a>
+        </li>
+        <li>
           <a href="#/plugins" aria-current={here("plugins")}>
             <RailIcon d="M6 2.5v3M10 2.5v3M4 5.5h8v2.5a4 4 0 0 1-8 0zM8 12v2" /> Plugins
           </a>
         </li>
       </ul>
       <ul className="rail-runs" aria-label="runs">
-        {sessions.slice(0, 30).map((session) => (
+        {sessions.slice(0, RAIL_RUNS).map((session) => (
           <li key={session.id}>
             <a href={runPath(session.id)} aria-current={route.page === "run" && route.session === session.id ? "page" : undefined}>
               <StatusIcon state={session.state} />
@@ -161,6 +178,13 @@ function Rail({ route, onHelp }: { route: Route; onHelp: () => void }): ReactEle
             </a>
           </li>
         ))}
+        {sessions.length > RAIL_RUNS && (
+          <li>
+            <a href="#/" className="muted">
+              All {sessions.length} runs
+            </a>
+          </li>
+        )}
       </ul>
       <div className="rail-foot">
         <Spent />

@@ -94,7 +94,10 @@ export class TestServer {
     if (path === "/questions") return reply(200, { questions: this.questions });
     if (path.endsWith("/questions")) return reply(200, { questions: this.questions, answered: [] });
     if (path.endsWith("/events")) {
-      const events = this.events.filter((event) => event.seq > Number(searchParams.get("after") ?? 0));
+      const names = searchParams.getAll("name");
+      const events = this.events
+        .filter((event) => event.seq > Number(searchParams.get("after") ?? 0) && (!names.length || names.includes(event.name)))
+        .slice(-Number(searchParams.get("last") ?? Infinity));
       return reply(200, { events, next: events.at(-1)?.seq ?? 0, more: false });
     }
     return reply(404, { error: { code: "not_found", message: "nothing here" } });

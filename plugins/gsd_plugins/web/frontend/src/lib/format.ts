@@ -37,6 +37,12 @@ export function dateAndTime(iso: string | null | undefined): string {
   return isToday ? hour : `${day}, ${hour}`;
 }
 
+/** The date and the time of day, always both: for what may be days ago. */
+export function dateTimeOf(iso: string): string {
+  const time = new Date(iso);
+  return Number.isNaN(time.getTime()) ? "" : `${time.toLocaleDateString("en-GB", { day: "numeric", month: "short" })}, ${timeOfDay(iso)}`;
+}
+
 /** Dollars; an unknown price is "–", never 0. */
 export function money(dollars: string | number | null | undefined, basis = ""): string {
   if (dollars === null || dollars === undefined || dollars === "") return "–";

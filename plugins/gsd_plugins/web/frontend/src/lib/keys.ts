@@ -6,6 +6,7 @@ export const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ["?", "show these keys"],
   ["g r", "go to the runs"],
   ["g q", "go to the questions"],
+  ["g t", "go to the terminals"],
   ["g p", "go to the plugins"],
   ["g n", "start a run"],
   ["j / k", "next, previous item of a list"],

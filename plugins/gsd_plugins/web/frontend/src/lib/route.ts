@@ -7,6 +7,7 @@ export type Route =
   | { page: "new" }
   | { page: "questions"; question: string }
   | { page: "plugins" }
+  | { page: "terminals" }
   | { page: "run"; session: string; tab: RunTab; phase: string }
   | { page: "unknown" };
 
@@ -25,6 +26,8 @@ export function parseRoute(hash: string): Route {
       return { page: "questions", question: second };
     case "plugins":
       return { page: "plugins" };
+    case "terminals":
+      return { page: "terminals" };
     case "s":
       if (!second) return { page: "runs" };
       if (third === "phase" && fourth) return { page: "run", session: second, tab: "phase", phase: fourth };

@@ -3,6 +3,7 @@
 import { useState, type ReactElement } from "react";
 
 import type { Requirement, RequirementList } from "../api/types";
+import { count } from "../lib/format";
 import { runPath } from "../lib/route";
 import { useResource } from "../state/hooks";
 import { Chips, Empty, Loaded, toggled } from "../ui/common";
@@ -14,6 +15,7 @@ import { lookOf, Status, StatusIcon } from "../ui/status";
 export function EvidencePage({ session }: { session: string }): ReactElement {
   const found = useResource<RequirementList>(`/sessions/${encodeURIComponent(session)}/requirements`);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [isOpen, setOpen] = useState<boolean>();
   return (
     <Loaded from={found} lines={8}>
       {({ requirements, statements = [] }) => {
@@ -30,8 +32,11 @@ export function EvidencePage({ session }: { session: string }): ReactElement {
                 chosen={chosen}
                 onToggle={(state) => setChosen(toggled(chosen, state))}
               />
+              <button type="button" className="push" aria-expanded={isOpen ?? false} onClick={() => setOpen(!isOpen)}>
+                {isOpen ? "Collapse all" : "Expand all"}
+              </button>
             </div>
-            <EvidenceMatrix session={session} requirements={shown} statements={statements} />
+            <EvidenceMatrix session={session} requirements={shown} statements={statements} isOpen={isOpen} />
           </>
         ) : (
           <Empty title="No requirements yet">They are written with the roadmap, from the statements of the idea.</Empty>
@@ -47,21 +52,30 @@ interface MatrixProps {
   statements?: NonNullable<RequirementList["statements"]>;
   /** Leave out the phase, because the page shows only one. */
   isOnePhase?: boolean;
+  /** Whether all are open; without it, those that need attention are, and all if they are few. */
+  isOpen?: boolean | undefined;
 }
 
-export function EvidenceMatrix({ session, requirements, statements = [], isOnePhase = false }: MatrixProps): ReactElement {
+const FEW = 8;
+const SETTLED = new Set(["Complete", "holds", "passed", "Pending"]);
+
+export function EvidenceMatrix({ session, requirements, statements = [], isOnePhase = false, isOpen }: MatrixProps): ReactElement {
   const words = new Map(statements.map((statement) => [statement.id, statement]));
   return (
     <ul className="matrix">
       {requirements.map((one) => (
         <li key={one.id} className="requirement" data-item="" tabIndex={-1}>
-          <header>
+          <details open={isOpen ?? (requirements.length <= FEW || !SETTLED.has(one.status))}>
+          <summary>
             <span className="mono">{one.id}</span>
             <span className="requirement-text">
               <Inline text={one.text} />
             </span>
+            <span className="requirement-counts muted numeric">
+              {[count(one.plans.length, "plan"), count(one.commits.length, "commit"), count(one.checks.length, "check")].join(" · ")}
+            </span>
             <Status state={one.status} />
-          </header>
+          </summary>
           {one.reason && <p className="requirement-reason">{one.reason}</p>}
           <dl className="chain">
             <div>
@@ -104,11 +118,15 @@ export function EvidenceMatrix({ session, requirements, statements = [], isOnePh
               <dt>Checks</dt>
               <dd>
                 {one.checks.length === 0 && <Missing what="no check" />}
-                {one.checks.map((check) => (
+                {alike(one.checks).map(([check, times]) => (
                   <p key={check.id} className="check">
                     <StatusIcon state={check.status ?? "pending"} />
                     <span>
-                      <code>{check.command}</code> <span className="muted">{check.result}</span>
+                      <code>{check.command}</code>{" "}
+                      <span className="muted">
+                        {check.result}
+                        {times > 1 && `, in ${times} tasks`}
+                      </span>
                     </span>
                   </p>
                 ))}
@@ -118,21 +136,42 @@ export function EvidenceMatrix({ session, requirements, statements = [], isOnePh
               <dt>Verdict</dt>
               <dd>
                 {one.evidence.length === 0 && <Missing what="not verified" />}
-                {one.evidence.map((found) => (
+                {byProof(one.evidence).map(([found, about]) => (
                   <p key={found.about} className="check">
                     <StatusIcon state={found.status} />
                     <span>
-                      <span className="mono muted">{found.about}</span> <Proof session={session} proof={found.proof} />
+                      <span className="mono muted">{about.join(", ")}</span> <Proof session={session} proof={found.proof} />
                     </span>
                   </p>
                 ))}
               </dd>
             </div>
           </dl>
+          </details>
         </li>
       ))}
     </ul>
   );
+}
+
+/** Checks with the same command and result once, and how often: the tasks of a plan often share one. */
+function alike(checks: Requirement["checks"]): [Requirement["checks"][number], number][] {
+  const found = new Map<string, [Requirement["checks"][number], number]>();
+  for (const check of checks) {
+    const key = JSON.stringify([check.command, check.status, check.result]);
+    found.set(key, [found.get(key)?.[0] ?? check, (found.get(key)?.[1] ?? 0) + 1]);
+  }
+  return [...found.values()];
+}
+
+/** Verdicts with the same proof together, with all that they are about. */
+function byProof(evidence: Requirement["evidence"]): [Requirement["evidence"][number], string[]][] {
+  const found = new Map<string, [Requirement["evidence"][number], string[]]>();
+  for (const one of evidence) {
+    const key = JSON.stringify([one.status, one.proof]);
+    found.set(key, [found.get(key)?.[0] ?? one, [...(found.get(key)?.[1] ?? []), one.about]]);
+  }
+  return [...found.values()];
 }
 
 function Missing({ what }: { what: string }): ReactElement {

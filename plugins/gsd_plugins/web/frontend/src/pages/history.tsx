@@ -1,9 +1,9 @@
 /** Every event of a run: searched, filtered by kind, followed live. */
 
-import { useMemo, useRef, useState, type ReactElement } from "react";
+import { useDeferredValue, useEffect, useMemo, useRef, useState, type ReactElement } from "react";
 
 import type { GsdEvent } from "../api/types";
-import { timeOfDay } from "../lib/format";
+import { count, dateTimeOf, timeOfDay } from "../lib/format";
 import { useEventLog } from "../state/hooks";
 import { Chips, Empty, Panel, Problem, Skeleton, toggled } from "../ui/common";
 import { Icon } from "../ui/status";
@@ -60,6 +60,23 @@ export function summaryOf({ name, data }: GsdEvent): string {
   return ["name", "idea", "reason", "why", "subject", "outcome", "kind", "error"].map(words).filter(Boolean).join(" ");
 }
 
+interface Known {
+  group: Group;
+  text: string;
+}
+
+const known = new WeakMap<GsdEvent, Known>();
+
+/** The group and the text to search in, made once: a filter reads them of 100,000 events. */
+function knownOf(event: GsdEvent): Known {
+  let found = known.get(event);
+  if (!found) {
+    found = { group: groupOf(event), text: `${event.name} ${event.step} ${summaryOf(event)}`.toLowerCase() };
+    known.set(event, found);
+  }
+  return found;
+}
+
 export function HistoryPage({ session }: { session: string }): ReactElement {
   const log = useEventLog(session);
   const [chosen, setChosen] = useState<ReadonlySet<Group>>(new Set());
@@ -68,27 +85,36 @@ export function HistoryPage({ session }: { session: string }): ReactElement {
   const [target, setTarget] = useState<{ index: number }>();
   const [open, setOpen] = useState<GsdEvent | null>(null);
   const lastError = useRef(-1);
-  const { version, events } = log;
+  const { version, events, isComplete } = log;
+  useEffect(() => {
+    let isShown = true;
+    if (isComplete) void log.loadPast(() => isShown);
+    return () => {
+      isShown = false;
+    };
+  }, [log, isComplete]);
 
   const counts = useMemo(() => {
     const found = new Map<Group, number>();
-    for (const event of events) found.set(groupOf(event), (found.get(groupOf(event)) ?? 0) + 1);
+    for (const event of events) {
+      const { group } = knownOf(event);
+      found.set(group, (found.get(group) ?? 0) + 1);
+    }
     return found;
     // The list grows in place; its version tells when.
   }, [events, version]);
+  const wanted = useDeferredValue(query.trim().toLowerCase());
   const shown = useMemo(() => {
-    const wanted = query.trim().toLowerCase();
     if (!chosen.size && !wanted) return events;
-    return events.filter(
-      (event) =>
-        (!chosen.size || chosen.has(groupOf(event))) &&
-        (!wanted || `${event.name} ${event.step} ${summaryOf(event)}`.toLowerCase().includes(wanted)),
-    );
-  }, [events, version, chosen, query]);
+    return events.filter((event) => {
+      const { group, text } = knownOf(event);
+      return (!chosen.size || chosen.has(group)) && (!wanted || text.includes(wanted));
+    });
+  }, [events, version, chosen, wanted]);
 
   const jump = (): void => {
-    const next = shown.findIndex((event, index) => index > lastError.current && groupOf(event) === "problems");
-    const index = next >= 0 ? next : shown.findIndex((event) => groupOf(event) === "problems");
+    const next = shown.findIndex((event, index) => index > lastError.current && knownOf(event).group === "problems");
+    const index = next >= 0 ? next : shown.findIndex((event) => knownOf(event).group === "problems");
     lastError.current = index;
     if (index >= 0) {
       setFollowing(false);
@@ -117,8 +143,14 @@ export function HistoryPage({ session }: { session: string }): ReactElement {
           </button>
         </span>
       </div>
+      <p className="stream-note" role="status" aria-busy={!log.isWhole}>
+        {!log.isWhole && <>Reading older events … </>}
+        {shown.length === events.length ? count(events.length, "event") : `${shown.length.toLocaleString("en-US")} of ${count(events.length, "event")}`}
+        {events[0] && <>, since {dateTimeOf(events[0].at)}</>}
+      </p>
       {shown.length ? (
         <VirtualList
+          head={shown[0]?.seq}
           count={shown.length}
           rowHeight={26}
           label="events"
@@ -128,7 +160,7 @@ export function HistoryPage({ session }: { session: string }): ReactElement {
           row={(index) => {
             const event = shown[index];
             if (!event) return null;
-            const group = groupOf(event);
+            const { group } = knownOf(event);
             return (
               <button type="button" key={index} className={`event ${target?.index === index ? "found" : ""}`} onClick={() => setOpen(event)}>
                 <span className="numeric muted">{timeOfDay(event.at)}</span>

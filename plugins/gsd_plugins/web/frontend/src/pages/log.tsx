@@ -1,8 +1,9 @@
 /** What a session printed, as text: virtualized, searched, followed, with a jump to errors. */
 
-import { useEffect, useMemo, useReducer, useRef, useState, type ReactElement } from "react";
+import { useDeferredValue, useEffect, useMemo, useReducer, useRef, useState, type ReactElement } from "react";
 
 import type { OutputPage } from "../api/types";
+import { compact, count } from "../lib/format";
 import { useHub } from "../state/hooks";
 import { Chips, Empty, Problem, Skeleton, toggled } from "../ui/common";
 import { VirtualList } from "../ui/virtual";
@@ -21,17 +22,46 @@ const PATTERNS: Record<Kind, RegExp> = {
 /** Lines of the live view at the bottom of a terminal: as text, each redraw of it would be two more lines. */
 const REDRAW = /(^|│ )Ctrl-C stop( │|$)|^\s*▸ \S+ {2}\d+:\d\d/;
 
+const FIRST_BYTES = 1 << 18;
 const PAGE_BYTES = 1 << 19;
-const KEPT_LINES = 200_000;
+/** Above it, the oldest lines are forgotten again while new ones come. */
+const KEPT_LINES = 400_000;
 
-/** The text of one session's output, read from a cursor on and completed by what the socket brings. */
+interface Line {
+  text: string;
+  lower: string;
+  kinds: ReadonlySet<Kind>;
+  isRedraw: boolean;
+}
+
+const NO_LINES: Line[] = [];
+const NO_KINDS: ReadonlySet<Kind> = new Set();
+
+/** A line with all that a filter asks for: the patterns take too long to be tried for each key. */
+function lineOf(text: string): Line {
+  const kinds = KINDS.filter((kind) => PATTERNS[kind].test(text));
+  return { text, lower: text.toLowerCase(), kinds: kinds.length ? new Set(kinds) : NO_KINDS, isRedraw: REDRAW.test(text) };
+}
+
+/** A line that is written again from its start (a progress line) is one line: the last one counts. */
+function linesIn(text: string): string[] {
+  return text.split(/\r*\n/).map((line) => line.slice(line.lastIndexOf("\r", line.length - 2) + 1));
+}
+
+/** The text of one session's output: its end first, then what the socket brings, and older output on demand. */
 class OutputText {
-  lines: string[] = [];
+  lines: Line[] = [];
   isLoaded = false;
   hasEnded = false;
-  isDropped = false;
   error = "";
-  private cursor = 0;
+  isReadingPast = false;
+  /** Where what is known begins, in bytes. */
+  begin = 0;
+  /** Whether output before that is not kept any more. */
+  isDropped = false;
+  private cursor = -FIRST_BYTES;
+  /** The end of a line whose start was not read. */
+  private head = "";
   private partial = "";
   private isReading = false;
   private again = false;
@@ -41,6 +71,10 @@ class OutputText {
     private readonly session: string,
     private readonly changed: () => void,
   ) {}
+
+  get hasPast(): boolean {
+    return this.begin > 0 && !this.isDropped;
+  }
 
   async read(): Promise<void> {
     if (this.isReading) {
@@ -52,13 +86,14 @@ class OutputText {
       do {
         this.again = false;
         for (;;) {
-          const path = `/sessions/${encodeURIComponent(this.session)}/output?cursor=${this.cursor}&limit=${PAGE_BYTES}`;
-          const page = await this.hub.client.get<OutputPage>(path);
-          this.isDropped ||= page.dropped;
+          const page = await this.page(this.cursor, PAGE_BYTES);
+          const isFirst = this.cursor < 0;
+          if (isFirst) this.begin = page.start;
           this.hasEnded = page.ended;
           if (page.end <= this.cursor) break;
           this.cursor = page.end;
-          this.append(page.text);
+          this.append(page.text, isFirst && page.start > 0);
+          this.isLoaded = true;
           this.changed();
         }
       } while (this.again);
@@ -72,28 +107,66 @@ class OutputText {
     }
   }
 
+  /** Read the page before what is known. */
+  async readPast(): Promise<void> {
+    if (this.isReadingPast || !this.hasPast) return;
+    this.isReadingPast = true;
+    this.changed();
+    try {
+      const wanted = Math.max(0, this.begin - PAGE_BYTES);
+      let text = "";
+      let at = wanted;
+      while (at < this.begin) {
+        const page = await this.page(at, this.begin - at);
+        this.isDropped ||= page.dropped;
+        if (page.end <= at) break;
+        text += page.text;
+        at = page.end;
+      }
+      const found = linesIn(text + this.head);
+      this.head = wanted > 0 ? (found.shift() ?? "") : "";
+      this.begin = wanted;
+      this.lines = [...found.map(lineOf), ...this.lines];
+      this.error = "";
+    } catch (error) {
+      this.error = asApiError(error).message;
+    } finally {
+      this.isReadingPast = false;
+      this.changed();
+    }
+  }
+
   take(chunk: { start: number; end: number; text: string }): void {
     if (this.isReading || chunk.start !== this.cursor) {
       if (chunk.end > this.cursor) void this.read();
       return;
     }
     this.cursor = chunk.end;
-    this.append(chunk.text);
+    this.append(chunk.text, false);
     this.changed();
   }
 
-  private append(text: string): void {
-    // A line that is written again from its start (a progress line) is one line: the last one counts.
-    const parts = (this.partial + text).split(/\r*\n/).map((line) => line.slice(line.lastIndexOf("\r", line.length - 2) + 1));
+  private page(cursor: number, limit: number): Promise<OutputPage> {
+    const path = `/sessions/${encodeURIComponent(this.session)}/output?cursor=${cursor}&limit=${limit}`;
+    return this.hub.client.get<OutputPage>(path);
+  }
+
+  private append(text: string, isCut: boolean): void {
+    const parts = linesIn(this.partial + text);
+    if (isCut && parts.length > 1) this.head = parts.shift() ?? "";
     const known = this.partial ? this.lines.slice(0, -1) : this.lines;
     this.partial = parts.pop() ?? "";
-    this.lines = [...known, ...parts, ...(this.partial ? [this.partial] : [])].slice(-KEPT_LINES);
+    this.lines = [...known, ...parts.map(lineOf), ...(this.partial ? [lineOf(this.partial)] : [])];
+    if (this.lines.length > KEPT_LINES) {
+      this.lines = this.lines.slice(-KEPT_LINES);
+      this.isDropped = true;
+    }
   }
 }
 
 export function LogPage({ session }: { session: string }): ReactElement {
   const hub = useHub();
-  const [version, changed] = useReducer((number: number) => number + 1, 0);
+  const [, changed] = useReducer((number: number) => number + 1, 0);
   const [output, setOutput] = useState<OutputText>();
   const [query, setQuery] = useState("");
   const [chosen, setChosen] = useState<ReadonlySet<Kind>>(new Set());
@@ -113,22 +186,23 @@ export function LogPage({ session }: { session: string }): ReactElement {
     if (isLive && output?.isLoaded) void output.read();
   }, [isLive, output]);
 
-  const lines = output?.lines ?? [];
+  const lines = output?.lines ?? NO_LINES;
+  const isWhole = output?.begin === 0 && !output.isDropped;
+  const wanted = useDeferredValue(query.trim().toLowerCase());
   const shown = useMemo(() => {
-    const wanted = query.trim().toLowerCase();
-    const kinds = [...chosen].map((kind) => PATTERNS[kind]);
-    return lines
-      .map((text, index) => ({ text, number: index + 1 }))
-      .filter(
-        ({ text }) =>
-          (hasRedraws || !REDRAW.test(text)) &&
-          (!wanted || text.toLowerCase().includes(wanted)) && (!kinds.length || kinds.some((pattern) => pattern.test(text))),
-      );
-  }, [lines, version, query, chosen, hasRedraws]);
-  const errors = useMemo(() => shown.filter(({ text }) => PATTERNS.errors.test(text)).length, [shown]);
+    const found: { line: Line; number: number }[] = [];
+    lines.forEach((line, index) => {
+      if (line.isRedraw && !hasRedraws) return;
+      if (chosen.size && ![...line.kinds].some((kind) => chosen.has(kind))) return;
+      if (wanted && !line.lower.includes(wanted)) return;
+      found.push({ line, number: index + 1 });
+    });
+    return found;
+  }, [lines, wanted, chosen, hasRedraws]);
+  const isError = ({ line }: { line: Line }): boolean => line.kinds.has("errors");
+  const errors = useMemo(() => shown.filter(isError).length, [shown]);
 
   const jump = (): void => {
-    const isError = ({ text }: { text: string }): boolean => PATTERNS.errors.test(text);
     const next = shown.findIndex((line, index) => index > lastError.current && isError(line));
     const index = next >= 0 ? next : shown.findIndex(isError);
     lastError.current = index;
@@ -155,7 +229,18 @@ export function LogPage({ session }: { session: string }): ReactElement {
         </span>
       </div>
       {output?.error && <p className="stale">{output.error}</p>}
-      {output?.isDropped && <p className="muted">Older output is not kept any more.</p>}
+      <p className="stream-note" role="status" aria-busy={output?.isReadingPast}>
+        {shown.length === lines.length ? count(lines.length, "line") : `${shown.length.toLocaleString("en-US")} of ${count(lines.length, "line")}`}
+        {output?.isDropped && ". Older output is not kept any more."}
+        {output?.hasPast && (
+          <>
+            , the end of the output.{" "}
+            <button type="button" className="link" disabled={output.isReadingPast} onClick={() => void output.readPast()}>
+              {output.isReadingPast ? "Reading …" : `Load earlier output (${compact(output.begin)}B)`}
+            </button>
+          </>
+        )}
+      </p>
       {shown.length ? (
         <VirtualList
           count={shown.length}
@@ -164,14 +249,14 @@ export function LogPage({ session }: { session: string }): ReactElement {
           follow={isFollowing}
           onFollowChange={setFollowing}
           target={target}
+          head={output?.begin}
           row={(index) => {
-            const line = shown[index];
-            if (!line) return null;
-            const isError = PATTERNS.errors.test(line.text);
+            const found = shown[index];
+            if (!found) return null;
             return (
-              <div key={index} className={`log-line ${isError ? "error" : ""} ${target?.index === index ? "found" : ""}`}>
-                <span className="line-number">{line.number}</span>
-                <span className="log-text">{line.text || " "}</span>
+              <div key={index} className={`log-line ${isError(found) ? "error" : ""} ${target?.index === index ? "found" : ""}`}>
+                <span className="line-number">{isWhole ? found.number : null}</span>
+                <span className="log-text">{found.line.text || " "}</span>
               </div>
             );
           }}

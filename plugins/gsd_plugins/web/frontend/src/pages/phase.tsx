@@ -2,10 +2,11 @@
 
 import { useState, type ReactElement } from "react";
 
-import type { DetailedPlan, Gap, PhaseDetail, RequirementList, StepDone } from "../api/types";
+import type { DetailedPlan, Gap, Phase, PhaseDetail, PhaseList, RequirementList, StepDone } from "../api/types";
 import { count, duration, money, timeOfDay } from "../lib/format";
+import { runPath } from "../lib/route";
 import { useResource } from "../state/hooks";
-import { Bar, Elapsed, Empty, Loaded } from "../ui/common";
+import { Bar, Elapsed, Empty, Loaded, Skeleton } from "../ui/common";
 import { CommitLink, CommitList } from "../ui/commit";
 import { PlanGraph } from "../ui/graph";
 import { Inline, Markdown } from "../ui/markdown";
@@ -16,15 +17,39 @@ import { AnsweredIn } from "./questions";
 export function PhasePage({ session, number }: { session: string; number: string }): ReactElement {
   const path = `/sessions/${encodeURIComponent(session)}/phases/${encodeURIComponent(number)}`;
   const found = useResource<PhaseDetail>(path);
-  return <Loaded from={found} lines={10}>{(phase) => <Details session={session} phase={phase} />}</Loaded>;
-}
-
-function Details({ session, phase }: { session: string; phase: PhaseDetail }): ReactElement {
-  const done = phase.plans.filter((plan) => plan.status === "completed").length;
-  const { verification } = phase;
-  const idea = useResource<RequirementList>(`/sessions/${encodeURIComponent(session)}/requirements`);
+  const list = useResource<PhaseList>(`/sessions/${encodeURIComponent(session)}/phases`);
+  const known = list.data?.phases.find((phase) => phase.number === number);
+  // Tracing the evidence takes a while; the list of phases is usually there already.
   return (
     <>
+      <Neighbors session={session} phases={list.data?.phases ?? []} number={number} />
+      {!found.data && !found.error && known ? (
+        <>
+          <Head phase={known} />
+          <Skeleton lines={8} />
+        </>
+      ) : (
+        <Loaded from={found} lines={10}>{(phase) => <Details session={session} phase={phase} />}</Loaded>
+      )}
+    </>
+  );
+}
+
+function Neighbors({ session, phases, number }: { session: string; phases: Phase[]; number: string }): ReactElement {
+  const index = phases.findIndex((phase) => phase.number === number);
+  const [before, after] = index < 0 ? [] : [phases[index - 1], phases[index + 1]];
+  return (
+    <nav className="neighbors" aria-label="phases">
+      <a href={runPath(session)}>All phases</a>
+      {before && <a href={runPath(session, "phase", before.number)}>← Phase {before.number}</a>}
+      {after && <a href={runPath(session, "phase", after.number)}>Phase {after.number} →</a>}
+    </nav>
+  );
+}
+
+function Head({ phase }: { phase: Omit<Phase, "plans"> }): ReactElement {
+  return (
+    <header className="phase-header">
       <div className="phase-head">
         <h2>
           <span className="muted numeric">Phase {phase.number}</span> {phase.name}
@@ -46,6 +71,17 @@ function Details({ session, phase }: { session: string; phase: PhaseDetail }): R
           </span>
         ))}
       </div>
+    </header>
+  );
+}
+
+function Details({ session, phase }: { session: string; phase: PhaseDetail }): ReactElement {
+  const done = phase.plans.filter((plan) => plan.status === "completed").length;
+  const { verification } = phase;
+  const idea = useResource<RequirementList>(`/sessions/${encodeURIComponent(session)}/requirements`);
+  return (
+    <>
+      <Head phase={phase} />
       {verification?.gaps.length ? <Gaps gaps={verification.gaps} /> : null}
       <section>
         <h2>
@@ -57,6 +93,7 @@ function Details({ session, phase }: { session: string; phase: PhaseDetail }): R
         {phase.plans.length > 1 && (
           <PlanGraph
             label={`plans of phase ${phase.number}`}
+            onOpen={openPlan}
             nodes={phase.plans.map((plan) => ({
               id: plan.id,
               title: plan.name,
@@ -75,7 +112,7 @@ function Details({ session, phase }: { session: string; phase: PhaseDetail }): R
       </section>
       <section>
         <h2>
-          Verification <Status state={phase.verdict} />
+          Verification <Status state={phase.verdict === "missing" ? "pending" : phase.verdict} {...(phase.verdict === "missing" ? { word: "not verified" } : {})} />
         </h2>
         {verification ? (
           <>
@@ -124,6 +161,14 @@ function Details({ session, phase }: { session: string; phase: PhaseDetail }): R
   );
 }
 
+function openPlan(id: string): void {
+  const plan = document.getElementById(`plan-${id}`);
+  if (!(plan instanceof HTMLDetailsElement)) return;
+  plan.open = true;
+  plan.scrollIntoView({ block: "start" });
+  plan.querySelector("summary")?.focus({ preventScroll: true });
+}
+
 function Score({ score }: { score: string }): ReactElement | null {
   const [, have, all] = /(\d+)\/(\d+)/.exec(score) ?? [];
   if (!all) return score ? <p>{score}</p> : null;
@@ -165,6 +210,8 @@ function Gaps({ gaps }: { gaps: Gap[] }): ReactElement {
 }
 
 function PlanDetails({ session, plan }: { session: string; plan: DetailedPlan }): ReactElement {
+  // The commits of an earlier run are not known, but its plan is done nevertheless.
+  const isDone = plan.status === "completed";
   const isOpen = plan.status === "in_progress" || plan.status === "failed";
   return (
     <details className="plan" open={isOpen} id={`plan-${plan.id}`}>
@@ -174,7 +221,8 @@ function PlanDetails({ session, plan }: { session: string; plan: DetailedPlan })
         <strong>{plan.name}</strong>
         {plan.gap_closure && <span className="badge">gap closure</span>}
         <span className="muted push">
-          wave {plan.wave} · {plan.tasks.filter((task) => task.commit).length}/{count(plan.tasks.length, "task")}
+          wave {plan.wave} · {isDone ? "" : `${plan.tasks.filter((task) => task.commit).length}/`}
+          {count(plan.tasks.length, "task")}
         </span>
       </summary>
       <div className="plan-body">
@@ -184,7 +232,7 @@ function PlanDetails({ session, plan }: { session: string; plan: DetailedPlan })
         <ol className="tasks">
           {plan.tasks.map((task) => (
             <li key={task.number}>
-              <StatusIcon state={task.commit ? "completed" : "pending"} />
+              <StatusIcon state={task.commit || isDone ? "completed" : "pending"} />
               <span>{task.name}</span>
               {task.commit && <CommitLink session={session} sha={task.commit} />}
             </li>

@@ -1,13 +1,13 @@
 /** One run: its head with tabs, and the overview with phase board, plan graph and live activity. */
 
-import { lazy, Suspense, type ReactElement } from "react";
+import { lazy, Suspense, useEffect, useRef, type ReactElement } from "react";
 
 import type { Phase, PhaseList, Plan, Question, Session, Summary } from "../api/types";
 import { folderName, money, timeOfDay } from "../lib/format";
 import { RUN_TABS, runPath, type RunTab } from "../lib/route";
 import { useEventLog, useHub, useResource, useSession } from "../state/hooks";
 import type { StepRow } from "../state/timeline";
-import { Ago, Bar, ConfirmButton, Elapsed, Empty, Loaded, Skeleton } from "../ui/common";
+import { Ago, Bar, ConfirmButton, Elapsed, Empty, Loaded, PlainText, Skeleton } from "../ui/common";
 import { PlanGraph } from "../ui/graph";
 import { Icon, Status, StatusIcon } from "../ui/status";
 import { StepTable } from "../ui/steps";
@@ -33,6 +33,14 @@ const TAB_NAMES: Record<(typeof RUN_TABS)[number], string> = {
 export function RunPage({ id, tab, phase }: { id: string; tab: RunTab; phase: string }): ReactElement {
   const hub = useHub();
   const session = useSession(id);
+  const tabs = useRef<HTMLElement>(null);
+  const isShown = session !== undefined;
+  useEffect(() => {
+    // On a phone, not all tabs fit; scrollIntoView would move the page, too.
+    const bar = tabs.current;
+    const current = bar?.querySelector<HTMLElement>("[aria-current]");
+    if (bar && current) bar.scrollLeft = current.offsetLeft - bar.offsetLeft - (bar.clientWidth - current.offsetWidth) / 2;
+  }, [tab, isShown]);
   if (!session)
     return hub.isLoaded ? (
       <Empty title={`No run ${id}`}>
@@ -44,7 +52,7 @@ export function RunPage({ id, tab, phase }: { id: string; tab: RunTab; phase: st
   return (
     <>
       <RunHead session={session} />
-      <nav className="tabs" aria-label="views of the run">
+      <nav className="tabs" aria-label="views of the run" ref={tabs}>
         {RUN_TABS.map((name) => (
           <a key={name} href={runPath(id, name)} aria-current={name === tab || (name === "overview" && tab === "phase") ? "page" : undefined}>
             {TAB_NAMES[name]}
@@ -123,15 +131,10 @@ function RunHead({ session }: { session: Session }): ReactElement {
       </div>
       <Figures session={session} summary={summary} />
       {whyItEnded(session) && (
-        <p className="run-reason">
-          {whyItEnded(session)}
-          {session.state === "failed" && (
-            <>
-              {" "}
-              <a href={runPath(session.id, "log")}>Open the log</a>
-            </>
-          )}
-        </p>
+        <div className={`run-reason ${session.state}`}>
+          <PlainText text={whyItEnded(session)} lines={2} />
+          {session.state === "failed" && <a href={runPath(session.id, "log")}>Open the log</a>}
+        </div>
       )}
     </header>
   );
@@ -153,10 +156,10 @@ function Figures({ session, summary }: { session: Session; summary: Summary | nu
         <dt>Progress</dt>
         <dd className="numeric">
           {summary && summary.phases_total > 0
-            ? `${summary.phases_complete}/${summary.phases_total} phases, ${summary.plans.done}/${summary.plans.total} plans`
+            ? `${summary.plans.done}/${summary.plans.total} plans, ${summary.phases_complete}/${summary.phases_total} phases`
             : "no phases yet"}
         </dd>
-        {summary && summary.phases_total > 0 && <Bar value={summary.progress ?? 0} label="progress" />}
+        {summary && summary.phases_total > 0 && <Bar value={summary.progress ?? 0} label="progress of the plans" />}
       </div>
       <div className="wide">
         <dt>Cost</dt>
@@ -175,8 +178,7 @@ function Figures({ session, summary }: { session: Session; summary: Summary | nu
       <div className="run-id">
         <dt>Session</dt>
         <dd className="numeric">
-          {session.id}
-          {session.run && <span className="muted"> {session.run}</span>}
+          <span title={session.run ? `run ${session.run}` : undefined}>{session.id}</span>
         </dd>
       </div>
     </dl>
@@ -216,6 +218,8 @@ function Overview({ session }: { session: Session }): ReactElement {
 /** Every step in progress, with what its agent did last. */
 function Now({ session }: { session: Session }): ReactElement | null {
   const log = useEventLog(session.id);
+  const phases = useResource<PhaseList>(`/sessions/${encodeURIComponent(session.id)}/phases`);
+  const names = new Map(phases.data?.phases.flatMap((phase) => phase.plans.map((plan) => [plan.id, plan.name] as const)));
   const asked = useResource<{ questions: Question[] }>("/questions");
   const waiting = new Set(asked.data?.questions.filter((one) => one.project === session.project).map((one) => one.step));
   if (isEnded(session)) return null;
@@ -229,7 +233,9 @@ function Now({ session }: { session: Session }): ReactElement | null {
         return (
           <div key={step.id} className="now-step">
             <StatusIcon state={waiting.has(step.id) ? "parked" : step.status} />
-            <strong>{step.id}</strong>
+            <span className="now-name">
+              <strong>{step.id}</strong> {names.get(step.plan)}
+            </span>
             <Elapsed from={step.startedAt} to={null} />
             <span className="now-activity">
               {last ? (
@@ -237,7 +243,7 @@ function Now({ session }: { session: Session }): ReactElement | null {
                   <span className="muted numeric">{timeOfDay(last.at)}</span> {tool && <code>{tool}</code>} {text || kind}
                 </>
               ) : (
-                <span className="muted">{step.note || "starting"}</span>
+                <span className="muted">{step.note || `started at ${timeOfDay(step.startedAt)}`}</span>
               )}
             </span>
           </div>
@@ -254,14 +260,17 @@ function PhaseBoard({ session, phases, steps }: { session: string; phases: Phase
       <ol className="board">
         {phases.map((phase) => (
           <li key={phase.number}>
-            <a className={`phase-card ${phase.status}`} href={runPath(session, "phase", phase.number)} data-item="">
+            <a
+              className={`phase-card ${phase.status} ${isBrief(phase, phases.length) ? "brief" : ""}`}               href={runPath(session, "phase", phase.number)}
+              data-item=""
+            >
               <span className="phase-title">
                 <span className="numeric muted">{phase.number}</span>
                 <strong>{phase.name}</strong>
                 <StatusIcon state={phase.status} />
               </span>
               <span className="phase-steps">
-                {Object.entries(phase.steps).map(([kind, status]) => (
+                {(isBrief(phase, phases.length) ? [] : Object.entries(phase.steps)).map(([kind, status]) => (
                   <span key={kind} className={`phase-step ${status}`}>
                     <StatusIcon state={status} /> {kind}
                     {kind === "execute" && phase.plans.length > 0 && (
@@ -287,6 +296,11 @@ function PhaseBoard({ session, phases, steps }: { session: string; phases: Phase
       </ol>
     </section>
   );
+}
+
+/** Of many phases, those that are not in progress are one line each, so that the others are in sight. */
+function isBrief(phase: Phase, total: number): boolean {
+  return total > 6 && (phase.status === "completed" || phase.status === "pending") && phase.gap_rounds === 0;
 }
 
 function cost(steps: StepRow[], phase: string): string {

@@ -74,6 +74,11 @@ function rank(session: Session): number {
   return isEnded(session) ? 2 : 1;
 }
 
+/** The command line with short names of files: the folders in front of them say little and hide the rest. */
+function commandOf(session: Session): string {
+  return ["gsd", ...session.command.map((word) => word.replace(/^(--[\w-]+=)?\/.*\//, "$1"))].join(" ");
+}
+
 function RunRow({ session }: { session: Session }): ReactElement {
   const { summary } = session;
   const budget = summary?.budget ?? null;
@@ -88,22 +93,22 @@ function RunRow({ session }: { session: Session }): ReactElement {
         </span>
         <span className="run-state">
           <Status state={session.state} />
-          {!!summary?.questions && (
+          {(summary?.questions ?? 0) > (session.state === "waiting_checkpoint" ? 1 : 0) && (
             <span className="badge ask">
               <Icon name="ask" />
-              {summary.questions}
+              {summary?.questions}
             </span>
           )}
         </span>
         <span className="run-what">
-          {reason || steps.map((step) => step.id).join(", ") || <code>gsd {session.command.join(" ")}</code>}
+          {reason || steps.map((step) => step.id).join(", ") || <code>{commandOf(session)}</code>}
         </span>
         <span className="run-progress">
           {summary && summary.phases_total > 0 ? (
             <>
               <Bar value={summary.progress ?? 0} label="progress" tone={session.state === "failed" ? "bad" : "accent"} />
               <span className="muted numeric">
-                {summary.phases_complete}/{summary.phases_total} phases
+                {summary.plans.done}/{summary.plans.total} plans, {summary.phases_complete}/{summary.phases_total} phases
               </span>
             </>
           ) : (

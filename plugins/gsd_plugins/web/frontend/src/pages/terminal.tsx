@@ -1,128 +1,21 @@
-/** The session's terminal: replay, then live, with input and resize. Loaded on demand. */
+/** The session's terminal: replay, then live, with input and resize. */
 
-import { FitAddon } from "@xterm/addon-fit";
-import { Terminal } from "@xterm/xterm";
-import "@xterm/xterm/css/xterm.css";
-import { useEffect, useRef, useState, type ReactElement } from "react";
+import { useState, type ReactElement } from "react";
 
 import type { Session } from "../api/types";
 import { useHub } from "../state/hooks";
+import { TerminalScreen } from "../ui/screen";
+import { FontSize } from "../ui/common";
 import { isEnded } from "./runs";
-
-/** How much of the past is replayed, in bytes. */
-const REPLAY_BYTES = 262_144;
-/** Dark in both themes, as programs expect; each color is readable on the background. */
-const THEME = {
-  background: "#14171c",
-  foreground: "#d9dde3",
-  cursor: "#d9dde3",
-  selectionBackground: "#3a5a80",
-  black: "#5c6370",
-  red: "#ff8a80",
-  green: "#7fd88f",
-  yellow: "#e6c56a",
-  blue: "#82b1ff",
-  magenta: "#d7a1f9",
-  cyan: "#6fd3d8",
-  white: "#d9dde3",
-  brightBlack: "#9aa2ae",
-  brightRed: "#ffab9f",
-  brightGreen: "#a3ecae",
-  brightYellow: "#f5da8f",
-  brightBlue: "#a8c9ff",
-  brightMagenta: "#e6c1ff",
-  brightCyan: "#97e6e9",
-  brightWhite: "#ffffff",
-};
-const FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
 
 export default function TerminalPage({ session }: { session: Session }): ReactElement {
   const hub = useHub();
-  const box = useRef<HTMLDivElement>(null);
-  const terminal = useRef<Terminal | null>(null);
-  const fit = useRef<(() => void) | null>(null);
   const [isTyping, setTyping] = useState(false);
   const [size, setSize] = useState(13);
   const [note, setNote] = useState("");
   const hasEnded = isEnded(session);
-  const canType = hub.scope === "control" && !hasEnded;
-  const typing = useRef(false);
-  typing.current = isTyping && canType;
-
-  useEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    allowStyles();
-    const screen = new Terminal({
-      fontFamily: FONT,
-      fontSize: size,
-      scrollback: 20_000,
-      cursorBlink: false,
-      convertEol: false,
-      disableStdin: false,
-      theme: THEME,
-      // Links in what an agent printed are text.
-      linkHandler: { activate: () => undefined },
-    });
-    // What a session prints may not reach the clipboard or the window's title.
-    for (const code of [0, 1, 2, 8, 52]) screen.parser.registerOscHandler(code, () => true);
-    const fitting = new FitAddon();
-    screen.loadAddon(fitting);
-    screen.open(element);
-    terminal.current = screen;
-
-    // Answers that the emulator itself gives (cursor position and the like) come through onData, too: only keys
-    // that a person pressed while typing is on are sent.
-    const keys = screen.onData((data) => {
-      if (typing.current && !hub.sendInput(session.id, encode(data))) setNote("not sent: no connection");
-    });
-    screen.attachCustomKeyEventHandler((event) => {
-      if (event.key === "Escape" && event.ctrlKey) {
-        if (event.type === "keydown") setTyping(false);
-        return false;
-      }
-      return typing.current;
-    });
-    const resize = (): void => {
-      if (!element.clientWidth) return;
-      fitting.fit();
-      if (typing.current) hub.resize(session.id, screen.cols, screen.rows);
-    };
-    fit.current = resize;
-    const observer = new ResizeObserver(resize);
-    observer.observe(element);
-
-    let cursor = -1;
-    const leave = hub.followTerminal(session.id, -REPLAY_BYTES, (chunk) => {
-      if (chunk.dropped && cursor >= 0) setNote("some output was skipped");
-      if (cursor >= 0 && chunk.start > cursor) screen.reset();
-      const data = decode(chunk.data);
-      // After a reconnect, the server may send again what is there.
-      const known = cursor >= 0 ? Math.max(0, Math.min(data.length, cursor - chunk.start)) : 0;
-      if (known < data.length) screen.write(data.subarray(known));
-      cursor = Math.max(cursor, chunk.end);
-    });
-    return () => {
-      leave();
-      keys.dispose();
-      observer.disconnect();
-      screen.dispose();
-      terminal.current = null;
-    };
-    // The font's size is changed below, without a new terminal.
-  }, [hub, session.id]);
-
-  useEffect(() => {
-    if (!terminal.current) return;
-    terminal.current.options.fontSize = size;
-    fit.current?.();
-  }, [size]);
-  useEffect(() => {
-    if (isTyping) {
-      terminal.current?.focus();
-      fit.current?.();
-    }
-  }, [isTyping]);
+  // One that waits for an answer may have no process that reads keys.
+  const canType = hub.scope === "control" && !hasEnded && !!session.pid;
 
   return (
     <section className="stream">
@@ -133,44 +26,16 @@ export default function TerminalPage({ session }: { session: Session }): ReactEl
         <span className="muted">
           {hasEnded
             ? `The session has ended${session.exit === null ? "" : `, exit code ${session.exit}`}.`
+            : !session.pid
+              ? "No process runs; an answer continues it."
             : isTyping
               ? "Keys go to the session."
               : "Watching; keys are not sent."}
           {note && ` ${note}`}
         </span>
-        <span className="push stream-actions" role="group" aria-label="font size">
-          <button type="button" onClick={() => setSize(Math.max(8, size - 1))} aria-label="smaller">
-            A−
-          </button>
-          <button type="button" onClick={() => setSize(Math.min(24, size + 1))} aria-label="larger">
-            A+
-          </button>
-        </span>
+        <FontSize size={size} onSize={setSize} />
       </div>
-      <div className={isTyping && canType ? "terminal typing" : "terminal"} ref={box} />
+      <TerminalScreen session={session} fontSize={size} isTyping={isTyping && canType} onLeave={() => setTyping(false)} onNote={setNote} />
     </section>
   );
-}
-
-let isAllowed = false;
-
-/** xterm.js creates style elements, which the policy of the page refuses unless they have its nonce. */
-function allowStyles(): void {
-  const nonce = document.querySelector<HTMLScriptElement>("script[nonce]")?.nonce;
-  if (isAllowed || !nonce) return;
-  isAllowed = true;
-  const create = document.createElement.bind(document);
-  document.createElement = ((name: string, options?: ElementCreationOptions) => {
-    const element = create(name, options);
-    if (name.toLowerCase() === "style") element.nonce = nonce;
-    return element;
-  }) as typeof document.createElement;
-}
-
-function encode(text: string): string {
-  return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
-}
-
-function decode(base64: string): Uint8Array {
-  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 }

@@ -151,7 +151,10 @@ export class Hub {
     if (!log) {
       const name = encodeURIComponent(session);
       log = new EventLog(
-        (after, limit) => this.client.get<EventPage>(`/sessions/${name}/events?after=${after}&limit=${limit}`),
+        ({ names = [], ...numbers }) => {
+          const query = [...Object.entries(numbers), ...names.map((one) => ["name", one])].map((pair) => pair.join("="));
+          return this.client.get(`/sessions/${name}/events?${query.join("&")}`);
+        },
         () => this.logListeners.get(session)?.forEach((listener) => listener()),
       );
       this.logs.set(session, log);

@@ -22,6 +22,12 @@ export interface CostPoint {
   dollars: number;
 }
 
+/** The events that the timeline folds, apart from what agents do. */
+export const TIMELINE_EVENTS = [
+  ...["run.started", "run.opened", "run.closed", "step.started", "step.completed", "step.failed", "step.skipped"],
+  ...["step.waiting", "attempt.failed", "task.committed", "cost.changed"],
+] as const;
+
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** Folds events one at a time, so that 100,000 of them need not be folded again for the next one. */
@@ -74,11 +80,18 @@ export class Timeline {
         this.charge(step, at, Number(data.dollars ?? 0) || 0);
         break;
       case "agent.activity":
-        this.lastActivity.set(step, event);
+        this.addActivity(event);
         break;
       default:
         break;
     }
+  }
+
+  /** Activity that was read after later facts still is the last one of its step. */
+  addActivity(event: GsdEvent): void {
+    const status = this.steps.get(event.step)?.status;
+    const isRunning = status === "running" || status === "waiting";
+    if (isRunning && event.seq > (this.lastActivity.get(event.step)?.seq ?? 0)) this.lastActivity.set(event.step, event);
   }
 
   private start({ step, at, data }: GsdEvent): void {

@@ -1,6 +1,6 @@
 /** Small parts that every page uses: loading, empty and failed states, the age of stale data, side panels. */
 
-import { useEffect, useRef, useState, type ReactElement, type ReactNode } from "react";
+import { Component, useEffect, useRef, useState, type ReactElement, type ReactNode } from "react";
 
 import type { Resource } from "../state/hub";
 import { useHub, useNow } from "../state/hooks";
@@ -37,6 +37,29 @@ export function Problem({ title, hint, children }: { title: string; hint?: strin
       </div>
     </div>
   );
+}
+
+/** A defect in one view must not take the others, the navigation and an open question with it. */
+export class Contained extends Component<{ children: ReactNode }, { error: Error | null }> {
+  override state: { error: Error | null } = { error: null };
+
+  static getDerivedStateFromError(error: unknown): { error: Error } {
+    return { error: error instanceof Error ? error : new Error(String(error)) };
+  }
+
+  override render(): ReactNode {
+    const { error } = this.state;
+    if (!error) return this.props.children;
+    return (
+      <Problem title={`This view cannot be shown: ${error.message}`} hint="The runs continue. In a terminal, gsd status shows the same; please report this defect.">
+        <p>
+          <button type="button" onClick={() => this.setState({ error: null })}>
+            Try again
+          </button>
+        </p>
+      </Problem>
+    );
+  }
 }
 
 /** What was read, or why it cannot be shown: skeleton, error, or the view with its age if it is stale. */
@@ -161,6 +184,41 @@ export function Panel({ title, onClose, children }: { title: string; onClose: ()
   );
 }
 
+const SHOWN_CHARACTERS = 400;
+
+/** What gsd or a program reports, line by line; the rest of a long text is one click away. */
+export function PlainText({ text, lines = 4 }: { text: string; lines?: number }): ReactElement {
+  const [isOpen, setOpen] = useState(false);
+  const short = text.split("\n").slice(0, lines).join("\n").slice(0, SHOWN_CHARACTERS);
+  const isLong = short.length < text.trimEnd().length;
+  return (
+    <div className="plain-text">
+      <p>
+        {isOpen ? text : short}
+        {isLong && !isOpen && " …"}
+      </p>
+      {isLong && (
+        <button type="button" className="link" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          {isOpen ? "Show less" : "Show all"}
+        </button>
+      )}
+    </div>
+  );
+}
+
+export function FontSize({ size, onSize }: { size: number; onSize: (size: number) => void }): ReactElement {
+  return (
+    <span className="push stream-actions" role="group" aria-label="font size">
+      <button type="button" onClick={() => onSize(Math.max(8, size - 1))} disabled={size <= 8} aria-label="smaller">
+        A−
+      </button>
+      <button type="button" onClick={() => onSize(Math.min(24, size + 1))} disabled={size >= 24} aria-label="larger">
+        A+
+      </button>
+    </span>
+  );
+}
+
 export function Chips<T extends string>({
   label,
   options,
@@ -177,7 +235,7 @@ export function Chips<T extends string>({
       {options.map(([value, word, number]) => (
         <button key={value} type="button" className="chip" aria-pressed={chosen.has(value)} onClick={() => onToggle(value)}>
           {word}
-          {number !== undefined && <span className="numeric muted">{number}</span>}
+          {number !== undefined && <span className="numeric muted">{number.toLocaleString("en-US")}</span>}
         </button>
       ))}
     </div>

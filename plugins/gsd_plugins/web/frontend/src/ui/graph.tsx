@@ -1,6 +1,6 @@
 /** Plans or phases as a graph: columns by dependency, the critical path thicker and marked in words. */
 
-import type { ReactElement } from "react";
+import { useEffect, useRef, type ReactElement } from "react";
 
 import { layoutGraph } from "../lib/graph";
 import { lookOf } from "./status";
@@ -21,7 +21,22 @@ const GAP_X = 44;
 const GAP_Y = 12;
 const MARGIN = 4;
 
-export function PlanGraph({ nodes, label }: { nodes: GraphNode[]; label: string }): ReactElement {
+interface Props {
+  nodes: GraphNode[];
+  label: string;
+  /** What a click does, if the node is on the same page. */
+  onOpen?: (id: string) => void;
+}
+
+export function PlanGraph({ nodes, label, onOpen }: Props): ReactElement {
+  const box = useRef<HTMLDivElement>(null);
+  const current = nodes.find((node) => ["in_progress", "failed", "parked"].includes(node.status))?.id;
+  useEffect(() => {
+    const element = box.current;
+    const place = current === undefined ? undefined : layoutGraph(nodes).nodes.get(current);
+    // With one column of context before it. Only for another node: what a person scrolled to stays.
+    if (element && place) element.scrollLeft = (place.column - 1) * (WIDTH + GAP_X);
+  }, [current]);
   const layout = layoutGraph(nodes);
   const x = (column: number): number => MARGIN + column * (WIDTH + GAP_X);
   const y = (row: number): number => MARGIN + row * (HEIGHT + GAP_Y);
@@ -30,7 +45,7 @@ export function PlanGraph({ nodes, label }: { nodes: GraphNode[]; label: string 
   const edges = [...layout.edges].sort((a, b) => Number(a.isCritical) - Number(b.isCritical));
   return (
     <figure className="graph">
-      <div className="graph-scroll" tabIndex={0} role="region" aria-label={label}>
+      <div className="graph-scroll" ref={box} tabIndex={0} role="region" aria-label={label}>
         <svg width={width} height={height} viewBox={`0 0 ${width} ${height}`} role="group" aria-label={label}>
           {edges.map(({ from, to, isCritical }) => {
             const a = layout.nodes.get(from);
@@ -54,7 +69,13 @@ export function PlanGraph({ nodes, label }: { nodes: GraphNode[]; label: string 
             const isCritical = layout.critical.has(node.id);
             const words = `${node.id} ${node.title}: ${look.word}${isCritical ? ", on the critical path" : ""}`;
             return (
-              <a key={node.id} href={node.href} data-item="" aria-label={words}>
+              <a
+                key={node.id}
+                href={node.href}
+                data-item=""
+                aria-label={words}
+                onClick={(event) => onOpen && (event.preventDefault(), onOpen(node.id))}
+              >
                 <title>{words}</title>
                 <g transform={`translate(${x(place.column)} ${y(place.row)})`} className={`node tone-${look.tone}`}>
                   <rect className={isCritical ? "critical" : ""} width={WIDTH} height={HEIGHT} rx="6" />
@@ -65,7 +86,7 @@ export function PlanGraph({ nodes, label }: { nodes: GraphNode[]; label: string 
                     {look.word}
                   </text>
                   <text className="node-title" x="10" y="35">
-                    {clip(node.title, 25)}
+                    {clip(node.title, 23)}
                   </text>
                 </g>
               </a>

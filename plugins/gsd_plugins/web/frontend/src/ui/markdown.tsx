@@ -6,12 +6,15 @@
 import { marked, type Token, type Tokens } from "marked";
 import { memo, type ReactElement, type ReactNode } from "react";
 
+/** A line end in a question or a summary is meant as one. */
+const OPTIONS = { breaks: true };
+
 export const Markdown = memo(function Markdown({ text }: { text: string }): ReactElement {
   const { fields, body } = splitFrontMatter(text);
   return (
     <div className="markdown">
       {fields && <pre className="front-matter">{fields}</pre>}
-      {blocks(marked.lexer(body))}
+      {blocks(marked.lexer(body, OPTIONS))}
     </div>
   );
 });

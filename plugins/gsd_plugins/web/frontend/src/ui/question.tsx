@@ -6,7 +6,7 @@ import type { Question } from "../api/types";
 import { isTyping } from "../lib/keys";
 import { questionPath } from "../lib/route";
 import { useHub } from "../state/hooks";
-import { Ago } from "./common";
+import { Ago, PlainText } from "./common";
 import { Inline, Markdown } from "./markdown";
 import { Icon } from "./status";
 
@@ -55,7 +55,8 @@ export function QuestionCard({ question, session, project, isFirst }: Props): Re
           {question.step} · <Ago at={question.asked_at} /> · <a href={questionPath(question.id)}>{question.id}</a>
         </span>
       </header>
-      <Markdown text={question.text} />
+      {/* A problem quotes what programs printed, which is no Markdown. */}
+      {question.kind === "escalation" ? <PlainText text={question.text} /> : <Markdown text={question.text} />}
       {question.reason && !/^the agent of \S+ asks$/.test(question.reason) && <p className="muted">{question.reason}</p>}
       {isOpen ? (
         <AnswerForm question={question} card={card} isFirst={isFirst} canAnswer={hub.scope === "control"} onAnswer={answer} />

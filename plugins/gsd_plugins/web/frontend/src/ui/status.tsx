@@ -39,8 +39,17 @@ const LOOKS: Record<string, Look> = {
   waiting: { tone: "warn", icon: "pause", word: "waits" },
   idle: { tone: "idle", icon: "pause", word: "queued" },
   pending: { tone: "idle", icon: "dot", word: "pending" },
+  Error: { tone: "bad", icon: "warn", word: "not traced" },
+  "In Progress": { tone: "busy", icon: "half", word: "in progress" },
+  Blocked: { tone: "bad", icon: "warn", word: "blocked" },
+  not_shown: { tone: "warn", icon: "warn", word: "not shown" },
   Pending: { tone: "idle", icon: "dot", word: "pending" },
-  missing: { tone: "idle", icon: "dot", word: "not verified" },
+  missing: { tone: "bad", icon: "cross", word: "missing" },
+  fails: { tone: "bad", icon: "cross", word: "fails" },
+  partial: { tone: "warn", icon: "half", word: "holds in part" },
+  uncertain: { tone: "warn", icon: "warn", word: "uncertain" },
+  human: { tone: "ask", icon: "ask", word: "a person has to look" },
+  open: { tone: "idle", icon: "dot", word: "open" },
   unverified: { tone: "warn", icon: "warn", word: "unverified" },
   stale: { tone: "warn", icon: "warn", word: "outdated" },
   assumed: { tone: "warn", icon: "warn", word: "assumed" },
@@ -52,8 +61,10 @@ const LOOKS: Record<string, Look> = {
   skipped: { tone: "idle", icon: "skip", word: "skipped" },
 };
 
-export function lookOf(state: string): Look {
-  return LOOKS[state] ?? { tone: "idle", icon: "dot", word: state.replaceAll("_", " ") || "unknown" };
+/** A state that a later version of the server knows, or none at all, is shown, too. */
+export function lookOf(state: string | null | undefined): Look {
+  if (!state) return { tone: "idle", icon: "dot", word: "not yet" };
+  return LOOKS[state] ?? { tone: "idle", icon: "dot", word: state.replaceAll("_", " ") };
 }
 
 export function Icon({ name, className = "" }: { name: keyof typeof ICONS; className?: string }): ReactElement {
@@ -64,7 +75,7 @@ export function Icon({ name, className = "" }: { name: keyof typeof ICONS; class
   );
 }
 
-export function StatusIcon({ state }: { state: string }): ReactElement {
+export function StatusIcon({ state }: { state: string | null }): ReactElement {
   const look = lookOf(state);
   return (
     <span className={`status-icon tone-${look.tone}`} role="img" aria-label={look.word} title={look.word}>
@@ -73,7 +84,7 @@ export function StatusIcon({ state }: { state: string }): ReactElement {
   );
 }
 
-export function Status({ state, word }: { state: string; word?: string }): ReactElement {
+export function Status({ state, word }: { state: string | null; word?: string }): ReactElement {
   const look = lookOf(state);
   return (
     <span className={`status tone-${look.tone}`}>

@@ -12,11 +12,13 @@ interface Props {
   onFollowChange?: (follow: boolean) => void;
   /** Scroll to this row; another object scrolls again. */
   target?: { index: number } | undefined;
+  /** What the first row shows: if it changes while rows are added, they were added before it. */
+  head?: number | string | undefined;
 }
 
 const SPARE_ROWS = 12;
 
-export function VirtualList({ count, rowHeight, label, row, follow = false, onFollowChange, target }: Props): ReactElement {
+export function VirtualList({ count, rowHeight, label, row, follow = false, onFollowChange, target, head }: Props): ReactElement {
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(600);
@@ -38,6 +40,16 @@ export function VirtualList({ count, rowHeight, label, row, follow = false, onFo
     const element = box.current;
     if (element && target) element.scrollTop = Math.max(0, target.index * rowHeight - element.clientHeight / 3);
   }, [target, rowHeight]);
+
+  const known = useRef({ head, count });
+  useLayoutEffect(() => {
+    const before = known.current;
+    known.current = { head, count };
+    const element = box.current;
+    // Older rows appear above: what is being read stays where it is.
+    if (element && !follow && before.head !== head && count > before.count)
+      element.scrollTop += (count - before.count) * rowHeight;
+  }, [head, count, follow, rowHeight]);
 
   const scrolled = (): void => {
     const element = box.current;
