@@ -15,7 +15,7 @@ from gsd_core.errors import ConfigError, ProjectError
 
 from .commands import base_command
 from .global_options import global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import print_line, wrapped
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 IDEA = "greeter.md"
 
 
-@click.command("demo", cls=Command)
+@click.command("demo", cls=Command, epilog=examples("gsd demo", "gsd demo my-demo --yes"))
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @global_options
 @click.option("--yes", is_flag=True, help="take the recommended answer instead of asking")

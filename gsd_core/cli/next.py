@@ -12,7 +12,7 @@ from gsd_core.sanitize import one_line
 
 from .commands import base_command
 from .global_options import global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import json_flag, print_json, print_line, styled, warn
 from .workstream import choose_workstream, workstream_option
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAX_REASON = 400
 
 
-@click.command("next", cls=Command)
+@click.command("next", cls=Command, epilog=examples("gsd next", "gsd next --json"))
 @global_options
 @workstream_option
 @json_flag

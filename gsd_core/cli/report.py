@@ -16,7 +16,7 @@ from gsd_core import __version__
 from gsd_core.errors import ProjectError, UserError
 
 from .global_options import global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import print_line
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ MAX_PATCHES = 4_000_000
 """How many characters of patches a report has; later commits are listed without theirs."""
 
 
-@click.command("report", cls=Command)
+@click.command("report", cls=Command, epilog=examples("gsd report --open", "gsd report -o report.html"))
 @global_options
 @click.option(
     "-o",
