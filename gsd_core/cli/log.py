@@ -139,7 +139,7 @@ def command(
             _print_json(journal, wanted)
             return
         is_empty = False  # also if the reader closes the pager early
-        with paged(wanted=not (no_pager or follow)) as stream:
+        with paged(wanted=not (no_pager or follow), project=journal.root) as stream:
             is_empty = _print_text(journal, wanted, _Printer(stream_console(stream)))
         if is_empty and not follow:
             is_filtered = wanted != _Filter() or count == 0
