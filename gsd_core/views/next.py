@@ -47,8 +47,8 @@ class Next:
     """The step that is due, by its id in the journal; *step* is empty if nothing is.
 
     *reason* says why, *command* what to type. *question* is the id of the one that the step waits for; of its
-    text *reason* has the first line. *ready* are the steps that could begin now, *step* first. *finish* is the
-    command for a milestone whose phases are all complete.
+    text *reason* has the first line. *ready* are the steps that could begin now, *step* first. *finish* is
+    the command for a milestone whose phases are all complete.
     """
 
     step: str = ""
