@@ -26,6 +26,7 @@ from gsd_core import errors, hookspecs
 from gsd_core.api import PROVISIONAL
 from gsd_core.cli.app import gsd
 from gsd_core.cli.commands import COMMANDS, PLUGIN_COMMANDS
+from gsd_core.cli.help import EXAMPLES
 from gsd_core.cli.options import classes_of
 from gsd_core.cli.plugin_loading import LOADED, Loaded, load_plugins
 from gsd_core.errors import GsdError
@@ -265,6 +266,10 @@ def _command(command: click.Command, ctx: click.Context) -> Iterator[str]:
     for option in options:
         yield f"| `{_cell(_names(option, ctx))}` | {_cell(option.help or '')} |"
     yield ""
+    _, _, examples = inspect.cleandoc(command.epilog or "").partition(EXAMPLES)
+    if examples:
+        yield f"```sh\n{inspect.cleandoc(examples)}\n```"
+        yield ""
 
 
 def _names(option: click.Option, ctx: click.Context) -> str:

@@ -107,6 +107,7 @@ def gsd_cli_commands() -> Iterable[click.Command]:
     Return: click commands; two plugins cannot contribute the same name. In a command, ``settings_of``
     returns what the environment and the user's own file set, without the project's files. Each command gets
     ``-C``, ``-p``, ``--plugins-dir`` and ``--json`` unless it has them: ``settings_of(CommandOptions)``.
+    An ``epilog`` of the form ``"\\b\\nExamples:\\n  gsd hello\\n"`` is shown as the command's examples.
     Failure: the plugin is skipped and reported.
     Since: 0.1.
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import tomllib
 import types
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
@@ -265,6 +266,8 @@ CORE_SECTIONS: tuple[tuple[str, type], ...] = (
 
 COMMAND_LINE = "command line"
 ENVIRONMENT = "environment"
+MAX_COMMANDS = 3
+"""How many commands a hint names."""
 
 Section: TypeAlias = Mapping[str, Any]
 
@@ -274,8 +277,8 @@ class Layer:
     """The values of one source, by section and key; if *strict*, an unknown key is an error.
 
     *origin* is empty for a value that is only checked. *project*: they come from the project's files, which
-    its user need not have written. *names* are what
-    the source calls settings (``run.profile``), if it has names of its own.
+    its user need not have written. *names* are what the source calls settings (``run.profile``), if it has
+    names of its own. *unset* is the command that removes a value, without the name; empty if there is none.
     """
 
     origin: str
@@ -283,6 +286,7 @@ class Layer:
     strict: bool = True
     project: bool = False
     names: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    unset: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -346,7 +350,8 @@ def toml_layer(path: Path, origin: str, *, inside: Path | None = None) -> Layer:
         raise ConfigError(f"cannot read {origin}: {exc}", hint="fix the file, or move it away") from exc
     if outside := [key for key, value in data.items() if not isinstance(value, dict)]:
         raise ConfigError(f"{origin}: {outside[0]!r} is not in a section", hint="put it under [run]")
-    return Layer(origin=origin, sections=data, project=inside is not None)
+    unset = "gsd settings unset" if inside else "gsd settings unset --user"
+    return Layer(origin=origin, sections=data, project=inside is not None, unset=unset)
 
 
 def planning_layer(config: Mapping[str, Any]) -> Layer:
@@ -442,23 +447,30 @@ def resolve(
     found: dict[str, dict[str, Any]] = {}
     origins: dict[str, str] = {}
     written: dict[str, str] = {}
+    fixes: dict[str, str] = {}
+    ways_out: list[str] = []
     for layer in layers:
         if layer.strict:
-            problems += _unknown(layer, known, {*tolerated, *unresolved})
+            for name, problem in _unknown(layer, known, {*tolerated, *unresolved}):
+                problems.append(problem)
+                # Removing the keys of a section would leave the section.
+                ways_out += [_fix(layer, name, name)] if "." in name else []
         for section, values in layer.sections.items():
             for key in [key for key in values if key in known.get(section, {})]:
                 attribute, name = known[section][key], f"{section}.{key}"
                 where = _where(layer, section, attribute)
+                fix = _fix(layer, name, where)
                 # A value that a stronger layer overrides is checked too: without that layer it would count.
                 try:
                     value = _converter().structure(values[key], attribute.type or Any)
                 except Exception as exc:
                     problems += _conversion_errors(exc, where)
+                    ways_out.append(fix)
                     invalid.add(section)
                     continue
                 if name not in origins:
                     found.setdefault(section, {})[key] = value
-                    origins[name], written[name] = layer.origin, where
+                    origins[name], written[name], fixes[name] = layer.origin, where, fix
     instances: dict[type, object] = {}
     for section, kind in classes:
         if section not in invalid:
@@ -467,9 +479,17 @@ def resolve(
             except _InstanceError as error:
                 where = written.get(f"{section}.{error.key}", f"section {section!r}")
                 problems.append(f"{where}: {error}{_owner(section)}")
+                ways_out.append(fixes.get(f"{section}.{error.key}", ""))
     if problems:
         lines = problems if len(problems) == 1 else [f"{len(problems)} settings are invalid", *problems]
-        raise ConfigError("\n  ".join(lines), hint="the settings reference lists every key and its type")
+        commands = list(dict.fromkeys(filter(None, ways_out)))[:MAX_COMMANDS]
+        if commands:
+            hint = f"correct the value, or remove it with: {' && '.join(commands)}"
+        elif "unknown section" in problems[0]:
+            hint = "install the plugin that it is for, or remove it; installed plugins: gsd plugins"
+        else:
+            hint = "see how values are written with: gsd settings show"
+        raise ConfigError("\n  ".join(lines), hint=hint)
     unused = {
         section: layer.origin
         for layer in reversed(layers)
@@ -497,16 +517,26 @@ def _fields(
 
 def _unknown(
     layer: Layer, known: Mapping[str, Mapping[str, Any]], tolerated: Collection[str]
-) -> Iterator[str]:
+) -> Iterator[tuple[str, str]]:
+    """Yield the name of each unknown section or key (``section.key``), and what to say about it."""
     for section, values in layer.sections.items():
         if section in tolerated:
             continue
         if section not in known:
-            yield f"{layer.origin}: unknown section {section!r}{_suggest(section, [*known, *tolerated])}"
+            about = f"unknown section {section!r}{_suggest(section, [*known, *tolerated])}"
+            yield section, f"{layer.origin}: {about}"
             continue
         for key in values:
             if key not in known[section]:
-                yield f"{layer.origin}: unknown key {section}.{key}{_suggest(key, known[section])}"
+                about = f"unknown key {section}.{key}{_suggest(key, known[section])}"
+                yield f"{section}.{key}", f"{layer.origin}: {about}"
+
+
+def _fix(layer: Layer, name: str, where: str) -> str:
+    """Return the command that removes the value of the setting *name* from *layer*; empty if none does."""
+    if layer.origin == ENVIRONMENT:
+        return f"unset {where}"
+    return f"{layer.unset} {shlex.quote(name)}" if layer.unset else ""
 
 
 def _suggest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:

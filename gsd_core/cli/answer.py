@@ -14,14 +14,22 @@ from gsd_core.views.status import SCHEMA_VERSION, find_question, open_questions
 
 from .commands import with_global_options
 from .global_options import global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import json_flag, print_json, print_line
 
 if TYPE_CHECKING:
     from .project import ProjectState
 
 
-@click.command("answer", cls=Command)
+@click.command(
+    "answer",
+    cls=Command,
+    epilog=examples(
+        "# Questions and their ids are listed by: gsd questions",
+        "gsd answer q-1a2b 2",
+        "gsd answer q-1a2b 'use PostgreSQL'",
+    ),
+)
 @global_options
 @json_flag
 @click.argument("question_id", metavar="ID")

@@ -22,15 +22,6 @@ from .streams import finish_output, is_at_terminal
 class Gsd(Group):
     """A group that imports a subcommand when it is used, and asks plugins for one that is not built in."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse *args*; without any, lead a person at a terminal on, and show the help to others."""
-        if not args and not ctx.resilient_parsing and is_at_terminal():
-            from .guide import lead_on
-
-            lead_on(ctx)
-            ctx.exit(0)
-        return super().parse_args(ctx, args)
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the built-in subcommands; listing those of plugins would import all plugins."""
         return list(COMMANDS)
@@ -105,7 +96,11 @@ class Gsd(Group):
 
 
 @click.group(
-    cls=Gsd, context_settings=CONTEXT_SETTINGS, epilog="Run 'gsd COMMAND --help' for details on a command."
+    cls=Gsd,
+    context_settings=CONTEXT_SETTINGS,
+    epilog="Run 'gsd COMMAND --help' for details on a command.",
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGS]...",
 )
 @click.version_option(
     __version__,
@@ -116,5 +111,13 @@ class Gsd(Group):
     help="show the version and exit",
 )
 @global_options
-def gsd() -> None:
+@click.pass_context
+def gsd(ctx: click.Context) -> None:
     """Turn an idea document into verified, committed software, phase by phase."""
+    if ctx.invoked_subcommand is not None:
+        return
+    if not is_at_terminal():
+        raise click.exceptions.NoArgsIsHelpError(ctx)
+    from .guide import lead_on
+
+    lead_on(ctx)

@@ -13,7 +13,7 @@ from gsd_core.errors import GsdError
 from gsd_core.sanitize import safe_text
 
 from .global_options import global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 
 if TYPE_CHECKING:
     from .global_options import GlobalOptions
@@ -22,7 +22,7 @@ PRIVATE = {"git identity": "known", "git hooks": "some"}
 """What checks found that a report need not say of its author, and what it says instead."""
 
 
-@click.command("bug-report", cls=Command)
+@click.command("bug-report", cls=Command, epilog=examples("gsd bug-report"))
 @global_options
 @click.option("--records", type=click.IntRange(min=0), default=30, metavar="N", help="how much of the log")
 @click.pass_context

@@ -11,7 +11,7 @@ import click
 from gsd_core.sanitize import one_line
 
 from .global_options import global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import console, json_flag, print_json, print_line, print_table, styled
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ NARROW = 70
 """Below this width, the columns that the sum of tokens consists of are left out."""
 
 
-@click.command("cost", cls=Command)
+@click.command("cost", cls=Command, epilog=examples("gsd cost", "gsd cost --by model --all"))
 @global_options
 @click.option(
     "--by", type=click.Choice(GROUPINGS), default="phase", help="how to group the calls (default: phase)"

@@ -7,11 +7,12 @@ from typing import Any
 import click
 
 from .global_options import global_options, global_options_of
+from .help import examples
 from .options import StartCommand
 from .run import start, start_options
 
 
-@click.command("debug", cls=StartCommand)
+@click.command("debug", cls=StartCommand, epilog=examples("gsd debug 'the list is empty after a restart'"))
 @click.argument("text")
 @global_options
 @start_options

@@ -15,7 +15,7 @@ from gsd_core.errors import ConfigError, ProjectError
 
 from .commands import base_command
 from .global_options import global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import print_line, wrapped
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 IDEA = "greeter.md"
 
 
-@click.command("demo", cls=Command)
+@click.command("demo", cls=Command, epilog=examples("gsd demo", "gsd demo my-demo --yes"))
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @global_options
 @click.option("--yes", is_flag=True, help="take the recommended answer instead of asking")
@@ -69,9 +69,6 @@ def command(ctx: click.Context, folder: Path | None, yes: bool) -> None:
         print_line(f"The demo has not finished. It is in {root}; remove it with:")
         print_line(f"  rm -rf {shlex.quote(str(root))}")
         ctx.exit(code)
-    print_line()
-    print_line("That was a demo.")
-    _print_text(account)
     for line in _after(root, options):
         print_line(line)
     ctx.exit(code)
@@ -125,17 +122,11 @@ def _rehearse(ctx: click.Context, root: Path, *, yes: bool) -> int:
 
 
 def _after(root: Path, options: GlobalOptions) -> Sequence[str]:
-    """Return what to try after the demo."""
+    """Return what to do after the demo; the run's own last lines say how to try what was built."""
     folder, gsd = shlex.quote(str(root)), base_command(options)
     return [
         "",
-        "Try what was built:",
-        f"  cd {folder}",
-        '  python3 -m greeter greet "french: Ada"',
-        "  python3 -m greeter list",
-        "  python3 -m greeter report",
-        "  python3 -m unittest",
-        "See how it was built:",
+        "That was a demo. See how the program was built:",
         f"  git -C {folder} log --oneline",
         f"  {gsd} requirements",
         "Run an idea of your own in a new folder (needs an account; see: gsd doctor):",

@@ -16,7 +16,7 @@ from gsd_core.views.diagnosis import SECTIONS, Check, Section, diagnosis_json, o
 
 from .commands import with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import can_show, counted, json_flag, print_json, print_line, styled
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ ASCII_SIGNS = {"ok": "+", "warning": "!", "problem": "x", "skipped": "-"}
 STYLES = {"ok": "green", "warning": "yellow", "problem": "red", "skipped": "dim"}
 
 
-@click.command("doctor", cls=Command)
+@click.command("doctor", cls=Command, epilog=examples("gsd doctor", "gsd doctor --json"))
 @global_options
 @click.option("--fix", is_flag=True, help="remove what runs that were killed left behind")
 @json_flag

@@ -58,7 +58,10 @@ async def plan_json(request: RunRequest, *, new: bool) -> dict[str, Any]:
         ],
         "asked": list(request.asked),
         "then": list(what_follows(now, work)),
-        "plugins": [{"name": i.name, "status": i.status, "reason": i.reason} for i in request.plugins],
+        "plugins": [
+            {"name": i.name, "status": i.status, "reason": i.reason, "source": i.source}
+            for i in request.plugins
+        ],
         "settings": list(_settings_json(request)),
     }
 
@@ -98,8 +101,8 @@ def _settings_json(request: RunRequest) -> Iterator[dict[str, str]]:
                 yield {"name": name, "value": ", ".join(map(str, parts)), "origin": origin}
 
 
-def show_plan(plan: dict[str, Any]) -> None:
-    """Print *plan* for people."""
+def show_plan(plan: dict[str, Any], *, verbose: bool) -> None:
+    """Print *plan* for people; all plugins by name only if *verbose*."""
     new = " (a git repository would be created)" if plan["new_folder"] else ""
     print_line(f"project: {plan['project']}{new}")
     if plan["idea"]:
@@ -111,9 +114,13 @@ def show_plan(plan: dict[str, Any]) -> None:
         print_line(one_line(f"{when}: {work['does']}{because}{work['why']}", MAX_SENTENCE))
     for sentence in plan["then"]:
         print_line(one_line(sentence, MAX_SENTENCE))
+    usual = [one for one in plan["plugins"] if one["source"] == "default" and one["status"] == "active"]
+    if not verbose and usual:
+        print_line(f"plugins: {len(usual)} built-in ones (-v lists them)")
     for plugin in plan["plugins"]:
-        reason = f" ({plugin['reason']})" if plugin["reason"] else ""
-        print_line(f"plugin: {plugin['name']} {plugin['status']}{reason}")
+        if verbose or plugin not in usual:
+            reason = f" ({plugin['reason']})" if plugin["reason"] else ""
+            print_line(f"plugin: {plugin['name']} {plugin['status']}{reason}")
     for setting in plan["settings"]:
         print_line(f"setting: {setting['name']} = {setting['value']} ({setting['origin']})")
     if not plan["settings"]:

@@ -7,11 +7,18 @@ from typing import Any
 import click
 
 from .global_options import global_options, global_options_of
+from .help import examples
 from .options import StartCommand
 from .run import start, start_options
 
 
-@click.command("exec", cls=StartCommand)
+@click.command(
+    "exec",
+    cls=StartCommand,
+    epilog=examples(
+        "gsd exec 'list the functions without tests'", "gsd exec '/security-review' --step review"
+    ),
+)
 @click.argument("prompt")
 @click.option(
     "--step", "name", metavar="NAME", help="name of the step in the journal (default: from the prompt)"

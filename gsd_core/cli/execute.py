@@ -7,11 +7,12 @@ from typing import Any
 import click
 
 from .global_options import global_options, global_options_of
+from .help import examples
 from .options import StartCommand
 from .run import start, start_options
 
 
-@click.command("execute", cls=StartCommand)
+@click.command("execute", cls=StartCommand, epilog=examples("gsd execute 2", "gsd execute 2 --dry-run"))
 @click.argument("phase")
 @global_options
 @start_options

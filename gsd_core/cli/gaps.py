@@ -14,7 +14,7 @@ import click
 from gsd_core.sanitize import one_line, safe_text
 
 from .global_options import global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import json_flag, print_json, print_line, styled
 
 if TYPE_CHECKING:
@@ -27,7 +27,16 @@ if TYPE_CHECKING:
     from .project_trust import ProjectTrust
 
 
-@click.command("gaps", cls=Command)
+@click.command(
+    "gaps",
+    cls=Command,
+    epilog=examples(
+        "gsd gaps 2",
+        "gsd gaps 2 --run-checks",
+        "# Try a detector while you write it.",
+        "gsd gaps 2 --only my_detector --watch --trust",
+    ),
+)
 @global_options
 @click.argument("phase")
 @click.option(

@@ -13,7 +13,7 @@ from gsd_core.sanitize import safe_text
 
 from .commands import with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import json_flag, print_json, print_line, styled
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 
 
-@click.command("health", cls=Command)
+@click.command("health", cls=Command, epilog=examples("gsd health", "gsd health --repair"))
 @global_options
 @click.option("--repair", is_flag=True, help="show each possible repair as a diff, and ask before writing it")
 @click.option("-y", "--yes", is_flag=True, help="with --repair: write without asking")

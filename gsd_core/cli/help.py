@@ -5,11 +5,15 @@ rich would draw boxes, but importing it takes longer than everything else that `
 
 from __future__ import annotations
 
+import inspect
 import os
 
 import click
 
 MAX_WIDTH = 100
+EXAMPLES_HEADING = "Examples"
+EXAMPLES = f"\b\n{EXAMPLES_HEADING}:\n"
+"""What the examples in an epilog begin with; ``\\b`` keeps click from wrapping a paragraph."""
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": MAX_WIDTH}
 
 
@@ -23,6 +27,26 @@ class HelpFormatter(click.HelpFormatter):
     def write_heading(self, heading: str) -> None:
         """Write a heading."""
         self.write(f"{'':>{self.current_indent}}{_bold(f'{heading}:')}\n")
+
+    def write_text(self, text: str) -> None:
+        """Write paragraphs; examples get a heading like that of the options."""
+        before, found, commands = inspect.cleandoc(text).partition(EXAMPLES)
+        if before.strip() or not found:
+            super().write_text(before)
+        if found:
+            # click indents an epilog.
+            self.dedent()
+            self.write_heading(EXAMPLES_HEADING)
+            self.indent()
+            super().write_text(f"\b\n{inspect.cleandoc(commands)}")
+
+
+def examples(*lines: str) -> str:
+    """Return the epilog of a command: command lines that can be pasted, and comments above them.
+
+    The epilog of a plugin's command that is written like this looks the same.
+    """
+    return EXAMPLES + "".join(f"  {line}\n" for line in lines)
 
 
 def _bold(text: str) -> str:

@@ -202,7 +202,7 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
             warn([f"this starts milestone {milestone}, in a run of its own"])
             request = attrs.evolve(request, last_run=LastRun(state=State(milestone=milestone)))
         plan = asyncio.run(plan_json(request, new=new))
-        show_plan(plan) if options.output == "text" else print_json(plan)
+        show_plan(plan, verbose=options.verbosity > 0) if options.output == "text" else print_json(plan)
         return 0
 
     if new:

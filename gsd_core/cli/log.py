@@ -21,7 +21,7 @@ from gsd_core.errors import UserError
 from gsd_core.sanitize import one_line
 
 from .global_options import global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import ASCII_SIGNS, OutputConsole, can_show, console, json_flag, print_line, styled
 from .pager import paged
 
@@ -74,7 +74,16 @@ class _Filter:
         )
 
 
-@click.command("log", cls=Command)
+@click.command(
+    "log",
+    cls=Command,
+    epilog=examples(
+        "gsd log -n 20",
+        "gsd log --follow",
+        "gsd log --kind failure --since 1h",
+        "gsd log --phase 2 --kind activity",
+    ),
+)
 @global_options
 @click.option("--follow", "-f", is_flag=True, help="keep printing what is new until the run ends")
 @click.option("--phase", default="", metavar="PHASE", help="only this phase")
@@ -130,7 +139,7 @@ def command(
             _print_json(journal, wanted)
             return
         is_empty = False  # also if the reader closes the pager early
-        with paged(wanted=not (no_pager or follow)) as stream:
+        with paged(wanted=not (no_pager or follow), project=journal.root) as stream:
             is_empty = _print_text(journal, wanted, _Printer(stream_console(stream)))
         if is_empty and not follow:
             is_filtered = wanted != _Filter() or count == 0

@@ -9,7 +9,7 @@ import click
 from gsd_core.errors import UserError
 
 from .global_options import global_options, global_options_of
-from .help import Group
+from .help import Group, examples
 from .options import StartCommand
 from .run import start, start_options
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from gsd_core.planning.model import Planning
 
 
-@click.group("milestone", cls=Group)
+@click.group(
+    "milestone", cls=Group, epilog=examples("gsd milestone audit", "gsd milestone complete --no-tag")
+)
 def command() -> None:
     """Audit the milestone in progress, or complete it.
 

@@ -12,7 +12,7 @@ from gsd_core.sanitize import one_line
 
 from .commands import base_command
 from .global_options import global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import json_flag, print_json, print_line, styled, warn
 from .workstream import choose_workstream, workstream_option
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAX_REASON = 400
 
 
-@click.command("next", cls=Command)
+@click.command("next", cls=Command, epilog=examples("gsd next", "gsd next --json"))
 @global_options
 @workstream_option
 @json_flag
@@ -54,8 +54,6 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
         return
     for line in next_lines(found, base_command(options), label=""):
         print_line(line)
-    if not found.step and not name and planning.phases and all(phase.ticked for phase in planning.phases):
-        print_line(f"archive the milestone with: {base_command(options)} milestone complete")
     if len(found.ready) > 1:
         print_line(f"ready: {', '.join(found.ready)}")
 
@@ -94,13 +92,15 @@ def next_in(current: Current, project: ProjectState, gsd: str, workstream: str =
     )
     if not workstream:
         return found
-    return attrs.evolve(found, command=resume_command(workstream) if found.step else "")
+    return attrs.evolve(found, command=resume_command(workstream) if found.step else "", finish="")
 
 
 def next_lines(found: Next, gsd: str, label: str = "next: ") -> Iterator[Text]:
     """Yield what is due, why, and the command for it; *label* comes before the step."""
     if not found.step:
         yield styled(f"nothing is due: {one_line(found.reason, MAX_REASON)}")
+        if found.finish:
+            yield styled(f"archive the milestone with: {found.finish}")
         return
     about = styled(f": {one_line(found.reason, MAX_REASON)}")
     yield styled(label).append_text(styled(found.step, "bold")).append_text(about)

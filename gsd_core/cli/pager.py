@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO
 
 import click
@@ -20,13 +21,14 @@ LESS = "FRX"
 
 
 @contextmanager
-def paged(*, wanted: bool) -> Generator[IO[str]]:
+def paged(*, wanted: bool, project: Path) -> Generator[IO[str]]:
     """Provide the stream to print on: a pager's input if stdout is a terminal, else stdout.
 
-    The pager is that of ``GSD_PAGER``, ``PAGER``, or ``less``; an empty one, or ``cat``, means none. A reader
-    who closes the pager ends the output, which is not an error.
+    The pager is that of ``GSD_PAGER``, ``PAGER``, or ``less``; an empty one, or ``cat``, means none. The
+    repository of *project* cannot bring its own ``less``. A reader who closes the pager ends the output,
+    which is not an error.
     """
-    process = _start() if wanted and sys.stdout.isatty() else None
+    process = _start(project) if wanted and sys.stdout.isatty() else None
     if process is None:
         yield sys.stdout
         return
@@ -43,7 +45,7 @@ def paged(*, wanted: bool) -> Generator[IO[str]]:
                 process.wait()
 
 
-def _start() -> subprocess.Popen[str] | None:
+def _start(project: Path) -> subprocess.Popen[str] | None:
     named = os.environ.get("GSD_PAGER", os.environ.get("PAGER", DEFAULT))
     try:
         words = shlex.split(named)
@@ -52,7 +54,7 @@ def _start() -> subprocess.Popen[str] | None:
         return None
     if not words or words == ["cat"]:
         return None
-    program = find_program(words[0])
+    program = find_program(words[0], project)
     if program is None:
         return None
     environment = {**os.environ, "LESS": os.environ.get("LESS", LESS), "LV": os.environ.get("LV", "-c")}

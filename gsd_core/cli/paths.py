@@ -11,11 +11,11 @@ from gsd_core.errors import GsdError
 from gsd_core.views.status import SCHEMA_VERSION
 
 from .global_options import global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import json_flag, print_json, print_line, styled
 
 
-@click.command("paths", cls=Command)
+@click.command("paths", cls=Command, epilog=examples("gsd paths", "gsd paths --json"))
 @global_options
 @json_flag
 @click.pass_context

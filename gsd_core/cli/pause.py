@@ -16,7 +16,7 @@ from gsd_core.views.status import SCHEMA_VERSION, Holder
 
 from .commands import with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import json_flag, print_json, print_line
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ WAIT_SECONDS = 120.0
 POLL_SECONDS = 0.1
 
 
-@click.command("pause", cls=Command)
+@click.command(
+    "pause", cls=Command, epilog=examples("gsd pause", "gsd pause 'the API keys arrive on Monday'")
+)
 @click.argument("text", nargs=-1)
 @click.option("--now", is_flag=True, help="cancel the current step instead of waiting for its end")
 @global_options

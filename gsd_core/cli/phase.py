@@ -16,7 +16,7 @@ from gsd_core.views.status import SCHEMA_VERSION
 
 from .commands import with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command, Group
+from .help import Command, Group, examples
 from .output import json_flag, print_json, print_line, warn
 
 if TYPE_CHECKING:
@@ -26,7 +26,13 @@ if TYPE_CHECKING:
     from gsd_core.planning.phase_edit import PhaseEdit
 
 
-@click.group("phase", cls=Group)
+@click.group(
+    "phase",
+    cls=Group,
+    epilog=examples(
+        "gsd phase add 'Export to CSV'", "gsd phase insert 2 'Fix the import'", "gsd phase remove 4"
+    ),
+)
 def command() -> None:
     """Add, insert or remove a phase of the roadmap.
 

@@ -10,7 +10,7 @@ from gsd_core.errors import PlanningError
 from gsd_core.sanitize import one_line
 
 from .global_options import global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import json_flag, print_json, print_line, print_table
 from .workstream import choose_workstream, workstream_option
 
@@ -23,7 +23,7 @@ STATUS_TEXTS = {"no_directory": "not started"}
 """Statuses with another text in the table than in JSON."""
 
 
-@click.command("phases", cls=Command)
+@click.command("phases", cls=Command, epilog=examples("gsd phases", "gsd phases --all"))
 @global_options
 @click.option(
     "--all", "every", is_flag=True, help="list the phases of every milestone, including shipped ones"

@@ -7,11 +7,18 @@ from typing import Any
 import click
 
 from .global_options import global_options, global_options_of
+from .help import examples
 from .options import StartCommand
 from .run import start, start_options
 
 
-@click.command("plan", cls=StartCommand)
+@click.command(
+    "plan",
+    cls=StartCommand,
+    epilog=examples(
+        "gsd plan 2", "# Plan how to close the gaps that the verification found.", "gsd plan 2 --gaps"
+    ),
+)
 @click.argument("phase")
 @click.option("--gaps", is_flag=True, help="plan how to close the gaps of the phase's last verification")
 @global_options

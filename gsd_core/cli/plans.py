@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from .global_options import global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import json_flag, print_json, print_line, print_table, warn
 
 COLUMNS = ("plan", "wave", "depends on", "tasks", "requirements", "files", "summary")
 STYLES = {"yes": "green"}
 
 
-@click.command("plans", cls=Command)
+@click.command("plans", cls=Command, epilog=examples("gsd plans 2"))
 @global_options
 @click.argument("phase")
 @json_flag

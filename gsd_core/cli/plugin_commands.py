@@ -18,6 +18,7 @@ from gsd_core.plugins.importing import source_names
 from gsd_core.sanitize import one_line
 
 from .global_options import GlobalOptions, global_options, global_options_of
+from .help import HelpContext
 from .plugin_loading import Loaded, bound_settings, choose_plugins, load_plugins
 
 AS_JSON = "gsd.as_json"
@@ -63,6 +64,8 @@ def with_common_options(command: click.Command, loaded: Loaded) -> click.Command
     An option that the command has already stays its own. Subcommands get them too.
     """
     found = copy.copy(command)
+    if found.context_class is click.Context:
+        found.context_class = HelpContext
     taken = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
     found.params = [*command.params, *(one for one in _common() if taken.isdisjoint(one.opts))]
     if isinstance(found, click.Group) and isinstance(command, click.Group):

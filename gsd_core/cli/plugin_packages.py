@@ -26,7 +26,7 @@ from gsd_core.plugins.validation import nearest
 from gsd_core.processes import refuse_agents
 from gsd_core.views.status import SCHEMA_VERSION
 
-from .help import Command
+from .help import Command, examples
 from .output import json_flag, print_json, print_line, print_table
 
 Tool: TypeAlias = Literal["pipx", "uv", "pip"]
@@ -135,7 +135,7 @@ def list_known(as_json: bool) -> None:
     print_table(("plugin", "package", "installed", "about"), table, {})
 
 
-@click.command("install", cls=Command)
+@click.command("install", cls=Command, epilog=examples("gsd plugins install gsd-plugin-slack"))
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @_SOURCES[0]
 @_SOURCES[1]

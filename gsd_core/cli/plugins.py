@@ -17,7 +17,7 @@ from gsd_core.sanitize import one_line, safe_text
 from gsd_core.views.status import SCHEMA_VERSION
 
 from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command, Group
+from .help import Command, Group, examples
 from .output import console, json_flag, print_json, print_line, styled
 from .plugin_packages import install, list_known, outdated, uninstall
 
@@ -34,7 +34,14 @@ PLUGIN_STYLES = {"active": "green", "blocked": "dim", "broken": "red", "untruste
 RULE_STYLES = {"holds": "green", "broken": "red", "skipped": "dim"}
 
 
-@click.group("plugins", cls=Group, invoke_without_command=True)
+@click.group(
+    "plugins",
+    cls=Group,
+    epilog=examples(
+        "gsd plugins", "gsd plugins install gsd-plugin-slack", "gsd plugins check ./my_plugin.py"
+    ),
+    invoke_without_command=True,
+)
 @global_options
 @click.option("--hook", metavar="NAME", default="", help="list only plugins that implement this hook")
 @json_flag
@@ -66,7 +73,7 @@ def command(ctx: click.Context, hook: str, as_json: bool) -> None:
             print_line(styled(f"{info.name} failed in the last run ({hook}): {one_line(error, 300)}", "red"))
 
 
-@click.command("new", cls=Command)
+@click.command("new", cls=Command, epilog=examples("gsd plugins new todos --hook find_gaps"))
 @click.argument("name")
 @click.option("--hook", required=True, metavar="HOOK", help="hook to implement, such as find_gaps")
 @click.option(
@@ -92,7 +99,11 @@ def new(name: str, hook: str, directory: Path) -> None:
     print_line(f"Next: cd {folder} && pip install -e '.[dev]' && pytest && gsd plugins check .")
 
 
-@click.command("check", cls=Command)
+@click.command(
+    "check",
+    cls=Command,
+    epilog=examples("gsd plugins check budget", "gsd plugins check ./my_plugin.py"),
+)
 @click.argument("target")
 @click.option("--run-agent", is_flag=True, help="also call the plugin's agent, which may cost money")
 @json_flag

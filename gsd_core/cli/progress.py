@@ -13,7 +13,7 @@ from gsd_core.sanitize import one_line
 
 from .commands import base_command
 from .global_options import global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import counted, json_flag, print_json, print_line, styled, warn
 from .workstream import choose_workstream, workstream_option
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SHOWN = 5
 
 
-@click.command("progress", cls=Command)
+@click.command("progress", cls=Command, epilog=examples("gsd progress"))
 @global_options
 @workstream_option
 @json_flag

@@ -13,7 +13,7 @@ from gsd_core.views.status import SCHEMA_VERSION, open_questions, question_json
 
 from .commands import base_command, with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import json_flag, print_json, print_line, styled
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .project import ProjectState
 
 
-@click.command("questions", cls=Command)
+@click.command("questions", cls=Command, epilog=examples("gsd questions", "gsd questions --json"))
 @global_options
 @json_flag
 @click.pass_context

@@ -7,11 +7,16 @@ from typing import Any
 import click
 
 from .global_options import global_options, global_options_of
+from .help import examples
 from .options import StartCommand
 from .run import start, start_options
 
 
-@click.command("quick", cls=StartCommand)
+@click.command(
+    "quick",
+    cls=StartCommand,
+    epilog=examples("gsd quick 'add a --version option'", "gsd quick --full 'add a --version option'"),
+)
 @click.argument("text", nargs=-1, required=True)
 @click.option("--full", is_flag=True, help="verify the result, as that of a phase")
 @global_options

@@ -16,7 +16,7 @@ from gsd_core import __version__
 from gsd_core.errors import ProjectError, UserError
 
 from .global_options import global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import print_line
 
 if TYPE_CHECKING:
@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from .project import ProjectState
 
 NAME = "report.html"
+MAX_HEAD = 4096
+"""How many bytes of a file are read to see whether it is a report."""
 MAX_COMMITS = 500
 MAX_PATCHES = 4_000_000
 """How many characters of patches a report has; later commits are listed without theirs."""
 
 
-@click.command("report", cls=Command)
+@click.command("report", cls=Command, epilog=examples("gsd report --open", "gsd report -o report.html"))
 @global_options
 @click.option(
     "-o",
@@ -133,11 +135,14 @@ async def _commits(git: object, summary: RunSummary) -> tuple[ReportedCommit, ..
 
 
 def _write(path: Path, page: str) -> None:
-    """Replace *path* at once, so that a full disk leaves the earlier report as it is."""
+    """Replace an earlier report at once, so that a full disk leaves it as it is; nothing else is replaced."""
     if path.is_dir():
         raise UserError(f"{str(path)!r} is a folder", hint="name a file: gsd report -o FILE")
     draft = ""
     try:
+        if path.exists() and not path.is_symlink() and not _is_report(path):
+            hint = "name another file, or print the report with: gsd report -o -"
+            raise UserError(f"{str(path)!r} exists, and is not a report of gsd", hint=hint)
         descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(page)
@@ -152,6 +157,18 @@ def _write(path: Path, page: str) -> None:
                 Path(draft).unlink()
         message = f"cannot write the report to {str(path)!r}: {error.strerror or error}"
         raise UserError(message, hint="name another file: gsd report -o FILE") from error
+
+
+def _is_report(path: Path) -> bool:
+    """Whether *path* is a file that this command has written, or an empty one."""
+    from gsd_core.views.report import GENERATOR
+
+    # A device or a pipe is not opened: reading could wait forever.
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        start = file.read(MAX_HEAD)
+    return not start or GENERATOR.encode() in start
 
 
 def _open(path: Path) -> None:

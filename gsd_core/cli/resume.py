@@ -7,11 +7,16 @@ from typing import Any
 import click
 
 from .global_options import global_options, global_options_of
+from .help import examples
 from .options import StartCommand
 from .run import start, start_options
 
 
-@click.command("resume", cls=StartCommand)
+@click.command(
+    "resume",
+    cls=StartCommand,
+    epilog=examples("gsd resume", "gsd resume --max-budget-usd 40", "gsd resume -C my-app --dry-run"),
+)
 @global_options
 @start_options
 @click.pass_context

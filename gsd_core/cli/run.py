@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from gsd_core.errors import UserError
 
 from .global_options import global_options, global_options_of
+from .help import examples
 from .options import StartCommand, classes_of, typed_settings
 from .plugin_loading import loaded_plugins
 from .streams import is_at_terminal
@@ -63,7 +64,20 @@ _VERBOSITY = (
 )
 
 
-@click.command("run", cls=StartCommand)
+@click.command(
+    "run",
+    cls=StartCommand,
+    epilog=examples(
+        "# Turn the idea in a file into a project in a new folder.",
+        "gsd run idea.md -C my-app",
+        "# Leave it alone for hours: no questions, at most 20 dollars, and a notification.",
+        "gsd run idea.md --no-input --max-budget-usd 20 --notify desktop",
+        "# See first what it would do.",
+        "gsd run idea.md --dry-run",
+        "# In the background.",
+        "gsd run idea.md --bg",
+    ),
+)
 @click.argument("idea", required=False, type=IDEA)
 @global_options
 @start_options

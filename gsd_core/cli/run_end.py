@@ -82,7 +82,7 @@ def _details(
     finished: Finished, end: RunEnd, options: GlobalOptions, budget: Decimal | None
 ) -> Iterator[str]:
     yield ""
-    yield from _built(finished)
+    yield from _done_so_far(finished, "built" if end.exit == 0 else "so far")
     where = f" (branch {finished.branch})" if finished.branch else ""
     yield from _line("where", f"{finished.project.root}{where}")
     if end.exit == 0:
@@ -100,7 +100,7 @@ def _details(
             yield f"  {with_global_options(command, options)}"
 
 
-def _built(finished: Finished) -> Iterator[str]:
+def _done_so_far(finished: Finished, label: str) -> Iterator[str]:
     from gsd_core.views.amounts import counted
     from gsd_core.views.phases import phase_rows
 
@@ -114,7 +114,7 @@ def _built(finished: Finished) -> Iterator[str]:
         verified = sum(row.status == "Complete" for row in wanted)
         parts.append(f"{verified} of {counted(len(wanted), 'requirement')} verified")
     yield from _line(
-        "built" if tasks else "project", ": ".join(filter(None, [planning.name, ", ".join(parts)]))
+        label if tasks else "project", ": ".join(filter(None, [planning.name, ", ".join(parts)]))
     )
 
 
@@ -190,12 +190,13 @@ def _question(asked: Asked, gsd: str) -> Iterator[str]:
 
 
 def _next_commands(finished: Finished, end: RunEnd, budget: Decimal | None) -> list[str]:
+    from gsd_core.views.next import finish_command
+
     seen = finished.project.state.seen
     phases = seen.phases if seen else ()
     match end.outcome:
         case "done":
-            finish = ["gsd milestone complete"] if phases and all(phase.ticked for phase in phases) else []
-            return ["gsd report --open", *finish]
+            return list(filter(None, ["gsd report --open", finish_command(seen)]))
         case "gaps":
             gaps = [f"gsd gaps {phase.number}" for phase in phases if phase.verdict == "gaps_found"]
             return [*gaps[:MAX_LISTED], "gsd resume"]

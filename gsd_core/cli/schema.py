@@ -7,11 +7,11 @@ import json
 import click
 
 from .global_options import global_options
-from .help import Command
+from .help import Command, examples
 from .output import print_line
 
 
-@click.command("schema", cls=Command)
+@click.command("schema", cls=Command, epilog=examples("gsd schema", "gsd schema status"))
 @global_options
 @click.argument("names", nargs=-1, metavar="[COMMAND]")
 def command(names: tuple[str, ...]) -> None:

@@ -15,7 +15,7 @@ from gsd_core.errors import ConfigError
 from gsd_core.views.status import SCHEMA_VERSION
 
 from .global_options import global_options, global_options_of
-from .help import Command, Group
+from .help import Command, Group, examples
 from .output import json_flag, print_json, print_line, styled, warn
 
 if TYPE_CHECKING:
@@ -24,12 +24,18 @@ if TYPE_CHECKING:
 HIDDEN = "(hidden)"
 
 
-@click.group("settings", cls=Group)
+@click.group(
+    "settings",
+    cls=Group,
+    epilog=examples(
+        "gsd settings show --origin", "gsd settings set run.model opus", "gsd settings unset run.model"
+    ),
+)
 def command() -> None:
     """Show the settings and where they come from, or change one."""
 
 
-@click.command("show", cls=Command)
+@click.command("show", cls=Command, epilog=examples("gsd settings show", "gsd settings show run --origin"))
 @click.argument("prefix", default="", required=False)
 @global_options
 @click.option("--origin", is_flag=True, help="also show where each value comes from")
@@ -68,7 +74,11 @@ def show(ctx: click.Context, prefix: str, origin: bool, as_json: bool) -> None:
         print_line(line.append_text(styled(f"  # {source}", "dim")) if origin else line)
 
 
-@click.command("set", cls=Command)
+@click.command(
+    "set",
+    cls=Command,
+    epilog=examples("gsd settings set run.depth quick", "gsd settings set --user limits.idle 20m"),
+)
 @click.argument("name")
 @click.argument("value")
 @global_options
@@ -107,7 +117,11 @@ def set_command(ctx: click.Context, name: str, value: str, user: bool, as_json: 
         print_line(f"{path}: {name} = {json.dumps(shown, ensure_ascii=False)}")
 
 
-@click.command("unset", cls=Command)
+@click.command(
+    "unset",
+    cls=Command,
+    epilog=examples("gsd settings unset run.depth", "gsd settings unset --user limits.idle"),
+)
 @click.argument("name")
 @global_options
 @click.option("--user", is_flag=True, help="in your own settings, for all projects, instead of the project's")

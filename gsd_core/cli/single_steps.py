@@ -19,6 +19,7 @@ from gsd_core.machine.due import round_of, startable_plans
 from gsd_core.machine.state import PlanSnapshot, State, StepRecord
 from gsd_core.model.ids import DISCUSS, EXECUTE, PLAN, VERIFY, StepId, is_kind, normal_phase, slug
 from gsd_core.planning.model import PhaseView, Planning
+from gsd_core.planning.phases import no_such_phase
 from gsd_core.planning.survey import read_planning, survey
 from gsd_core.planning.workstreams import refuse_workstream
 
@@ -209,9 +210,7 @@ def _read(options: GlobalOptions, phase: str) -> tuple[Planning, PhaseView, Stat
     view = planning.phase(number)
     if view is None:
         _refuse_archived(options, planning, phase)
-        known = ", ".join(one.number for one in planning.phases)
-        has = f"the roadmap has {known}" if known else planning.idle or "there is no roadmap"
-        raise UserError(f"phase {phase} does not exist; {has}", hint="list the phases with: gsd phases")
+        raise no_such_phase(phase, (one.number for one in planning.phases), planning.idle)
     return planning, view, load(options).state
 
 

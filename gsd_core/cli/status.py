@@ -17,7 +17,7 @@ from gsd_core.views.status import RESUME, Status, cost_json, status_json, status
 
 from .commands import base_command, with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import can_show, counted, json_flag, print_json, print_line, styled, warn
 from .workstream import choose_workstream, workstream_option
 
@@ -31,7 +31,7 @@ ASCII_SIGNS = {"completed": "+", "in_progress": ">", "failed": "x", "skipped": "
 STYLES = {"completed": "green", "in_progress": "cyan", "failed": "red", "skipped": "dim", "pending": "dim"}
 
 
-@click.command("status", cls=Command)
+@click.command("status", cls=Command, epilog=examples("gsd status", "gsd status -C my-app --json"))
 @global_options
 @workstream_option
 @json_flag

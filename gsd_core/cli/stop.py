@@ -11,11 +11,11 @@ from gsd_core.views.status import SCHEMA_VERSION
 
 from .commands import with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import json_flag, print_json, print_line
 
 
-@click.command("stop", cls=Command)
+@click.command("stop", cls=Command, epilog=examples("gsd stop", "gsd stop s3"))
 @click.argument("session", required=False, default="")
 @global_options
 @json_flag

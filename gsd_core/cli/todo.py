@@ -13,14 +13,18 @@ from gsd_core.sanitize import one_line
 from gsd_core.views.status import SCHEMA_VERSION
 
 from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command, Group
+from .help import Command, Group, examples
 from .output import counted, json_flag, print_json, print_line, print_table
 
 if TYPE_CHECKING:
     from gsd_core.planning.todos import Todo
 
 
-@click.group("todo", cls=Group)
+@click.group(
+    "todo",
+    cls=Group,
+    epilog=examples("gsd todo add 'translate the error messages' --area ui", "gsd todo list"),
+)
 def command() -> None:
     """Capture, list and complete todos.
 

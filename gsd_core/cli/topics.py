@@ -8,7 +8,7 @@ from textwrap import wrap
 import click
 
 from .global_options import global_options
-from .help import Command
+from .help import Command, examples
 from .output import print_line
 
 WIDTH = 100
@@ -35,7 +35,7 @@ def environment() -> Iterator[str]:
 TOPICS: Mapping[str, Callable[[], Iterator[str]]] = {"environment": environment, "exit-codes": exit_codes}
 
 
-@click.command("help", cls=Command)
+@click.command("help", cls=Command, epilog=examples("gsd help settings set", "gsd help exit-codes"))
 @global_options
 @click.argument("topic", nargs=-1, metavar="[COMMAND|TOPIC]")
 @click.pass_context

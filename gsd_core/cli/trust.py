@@ -10,14 +10,14 @@ import click
 from gsd_core.views.status import SCHEMA_VERSION
 
 from .global_options import global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import counted, json_flag, print_json, print_line, warn
 
 if TYPE_CHECKING:
     from .project_trust import ProjectTrust
 
 
-@click.command("trust", cls=Command)
+@click.command("trust", cls=Command, epilog=examples("gsd trust --show", "gsd trust"))
 @global_options
 @click.option(
     "--show", is_flag=True, help="list what the project wants and whether it is trusted; ask nothing"

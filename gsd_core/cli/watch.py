@@ -21,7 +21,7 @@ import click
 
 from .commands import base_command
 from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import json_flag, warn
 from .plugin_loading import Loaded, loaded_plugins
 from .run import verbosity_of, verbosity_options
@@ -37,7 +37,7 @@ VIEWER = "terminal"
 """The plugin that shows events."""
 
 
-@click.command("watch", cls=Command)
+@click.command("watch", cls=Command, epilog=examples("gsd watch -C my-app", "gsd watch --json"))
 @global_options
 @verbosity_options
 @json_flag

@@ -159,7 +159,7 @@ def due(state: State) -> tuple[Due, ...]:
             *(Settle(step=step, attempt=record.attempt) for step, record in running),
         )
     if state.stop_asked:
-        return (End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason="stopped on request"),)
+        return (End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason="on request"),)
     if state.pause_asked:
         return (End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason="paused on request"),)
     if state.aborted:

@@ -8,7 +8,7 @@ index of GSD v1.20.5 and that of gsd-core 1.14.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import attrs
 
 from gsd_core.errors import PlanningError
 from gsd_core.files import FileRefused, list_below, read_start
-from gsd_core.model.ids import normal_phase
+from gsd_core.model.ids import normal_phase, phase_order
 
 from .markdown import read_text
 from .model import PhaseView, Plan, Verdict
@@ -29,6 +29,9 @@ PHASES = ".planning/phases"
 MAX_FRONTMATTER = 64 * 1024
 MAX_CACHED = 100_000
 """Plans up to this size, in characters, are kept after they have been parsed."""
+
+MAX_KNOWN = 60
+"""How many known phases an error lists."""
 
 # A folder's name can be read in several ways: 02-01-login is phase 2 with a slug "01-login", or
 # phase 2-01. All interpretations are kept, and the roadmap decides.
@@ -120,6 +123,13 @@ class Folder:
         """Return the text of the phase's own document of a kind, empty if there is none."""
         name = self.find(kind)
         return read_text(self.root, f"{self.path}/{name}") if name else ""
+
+
+def no_such_phase(number: str, known: Iterable[str], why_none: str = "") -> PlanningError:
+    """Return the error for a phase that is not among the *known* ones; *why_none* says why there are none."""
+    listed = ", ".join(sorted(set(known), key=phase_order)[:MAX_KNOWN])
+    has = f"the project has {listed}" if listed else why_none or "there is no roadmap"
+    return PlanningError(f"phase {number!r} does not exist; {has}", hint="list the phases with: gsd phases")
 
 
 def phase_folders(root: Path, base: str = PHASES) -> dict[str, Folder]:

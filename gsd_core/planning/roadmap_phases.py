@@ -19,6 +19,7 @@ from gsd_core.model.ids import normal_phase, padded, phase_order
 from .markdown import Lines, cell, cells, inline, set_cell, title
 from .milestones import listed_milestone, milestone_of
 from .numbers import TOKEN, is_backlog
+from .phases import no_such_phase
 from .renumber import Renumbering, in_list, in_ranges, is_plain, like
 from .roadmap import (
     CHECKLIST_LINE,
@@ -95,8 +96,7 @@ def _phases_in_progress(roadmap: Roadmap, preferred: str) -> list[Mention]:
 def _named(phases: Sequence[Mention], number: str) -> Mention:
     if found := next((phase for phase in phases if phase.number == number), None):
         return found
-    known = ", ".join(dict.fromkeys(phase.number for phase in phases[:60]))
-    raise PlanningError(f"has no phase {number!r}", path=PATH, hint=f"phases in progress: {known}")
+    raise no_such_phase(number, (phase.number for phase in phases))
 
 
 def add_phase(text: str, new: NewPhase, preferred: str = "") -> str:

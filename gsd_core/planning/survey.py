@@ -25,7 +25,16 @@ from .markdown import read_text
 from .milestones import Milestone, merged, milestone_of, same_version
 from .model import PhaseView, Planning
 from .numbers import is_backlog
-from .phases import Folder, every_folder, folder_of, on_disk, phase_folders, phase_view
+from .phases import (
+    MAX_KNOWN,
+    Folder,
+    every_folder,
+    folder_of,
+    no_such_phase,
+    on_disk,
+    phase_folders,
+    phase_view,
+)
 from .plan import plan_id
 from .project import core_value, project_name
 from .requirements import parse_requirements
@@ -36,8 +45,6 @@ ARCHIVE = ".planning/milestones"
 STATE = ".planning/STATE.md"
 NONE_IN_PROGRESS = "is shipped: no milestone is in progress"
 """How ``Planning.idle`` ends if all milestones of the project have shipped."""
-MAX_KNOWN = 60
-"""How many known phases an error lists."""
 
 OWN_DOCUMENTS = ("REQUIREMENTS.md", "ROADMAP.md", "STATE.md")
 """Those that each workstream has for itself."""
@@ -263,10 +270,7 @@ class Survey:
             return on_disk(view, folder, {})
         numbers = {phase.number for phase in self.roadmap_phases}
         numbers |= {folder.number for folder in self.on_disk_only()}
-        known = ", ".join(sorted(numbers, key=phase_order)[:MAX_KNOWN]) or "none"
-        raise PlanningError(
-            f"has no phase {number!r}", path=f"{self.base}/ROADMAP.md", hint=f"known phases: {known}"
-        )
+        raise no_such_phase(number, numbers)
 
     def on_disk_only(self) -> tuple[Folder, ...]:
         """Return the folders of phases that no roadmap names."""

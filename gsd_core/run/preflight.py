@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import tempfile
 from collections.abc import Sequence
@@ -105,6 +106,12 @@ def _read(path: Path, stdin: BinaryIO) -> bytes:
         hint = "give a text file, or - for stdin"
         if " " in str(path) and not path.suffix:
             hint = "the idea itself goes into a text file, or to stdin: echo 'YOUR IDEA' | gsd run -"
+        # A path has no empty parts, so the second slash after the scheme is lost.
+        if address := re.fullmatch(r"(https?):/+(.+)", str(path)):
+            url = f"{address[1]}://{address[2]}"
+            message = f"an idea is a file, or standard input, and not an address: {url}"
+            hint = f"fetch it first: curl -fsSL {shlex.quote(url)} -o idea.md && gsd run idea.md"
+            raise IdeaError(message, hint=hint) from error
         raise IdeaError(f"no idea document at {str(path)!r}", hint=hint) from error
     except IsADirectoryError as error:
         message = f"{str(path)!r} is a folder, not an idea document"

@@ -351,9 +351,9 @@ def _end_by(exc: BaseException, run: Run, stopper: Stopper | None) -> End | None
         return End(outcome="failed", exit=exit_code(exc), reason=reason)
     if stopper and stopper.received:
         name = signal.Signals(stopper.received).name
-        end = End(outcome="stopped", exit=128 + stopper.received, reason=f"stopped by {name}")
+        end = End(outcome="stopped", exit=128 + stopper.received, reason=f"received {name}")
     elif run.state.stop_asked:
-        end = End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason="stopped on request")
+        end = End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason="on request")
     else:
         return None  # the caller of run_project cancels us
     if task := asyncio.current_task():

@@ -47,7 +47,8 @@ class Next:
     """The step that is due, by its id in the journal; *step* is empty if nothing is.
 
     *reason* says why, *command* what to type. *question* is the id of the one that the step waits for; of its
-    text *reason* has the first line. *ready* are the steps that could begin now, *step* first.
+    text *reason* has the first line. *ready* are the steps that could begin now, *step* first. *finish* is
+    the command for a milestone whose phases are all complete.
     """
 
     step: str = ""
@@ -55,6 +56,7 @@ class Next:
     command: str = ""
     question: str = ""
     ready: tuple[str, ...] = ()
+    finish: str = ""
 
 
 def next_of(
@@ -83,7 +85,7 @@ def next_of(
     work = due(now)
     first = work[0]
     if isinstance(first, End):
-        return Next(reason=first.reason)
+        return Next(reason=first.reason, finish=finish_command(snapshot, gsd))
     step = str(first.step)
     if first.step == StepId(kind=INIT) and not state.idea and isinstance(first, Start):
         return Next(step=step, reason="the project has no idea yet", command=f"{gsd} run IDEA")
@@ -99,6 +101,12 @@ def next_of(
         question=question.id if question else "",
         ready=_ready(now, work),
     )
+
+
+def finish_command(seen: Snapshot | None, gsd: str = "gsd") -> str:
+    """Return the command that archives a milestone whose phases are all complete; empty for others."""
+    phases = seen.phases if seen else ()
+    return f"{gsd} milestone complete" if phases and all(phase.ticked for phase in phases) else ""
 
 
 @attrs.frozen(kw_only=True)

@@ -68,6 +68,10 @@ class Report:
     about: tuple[tuple[str, str], ...] = ()
 
 
+GENERATOR = "gsd-core report"
+"""By this a report is recognized, within its first kilobytes."""
+
+
 def render_report(report: Report) -> str:
     """Return the page as text."""
     sheet = files("gsd_core.views").joinpath("report.css").read_text("utf-8")
@@ -94,6 +98,7 @@ def render_report(report: Report) -> str:
         el("meta", http_equiv="Content-Security-Policy", content=policy),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="referrer", content="no-referrer"),
+        el("meta", name="generator", content=GENERATOR),
         el("title", f"{title}: report"),
         style(sheet),
     )

@@ -130,3 +130,16 @@ def test_what_cannot_start_is_said_in_whole_words_on_a_narrow_terminal(tmp_path:
     )
     # A path is not broken; everything else fits.
     assert all(len(line) <= 80 or len(line.split()) == 1 for line in shown.splitlines())
+
+
+def test_a_folder_without_a_command_is_treated_like_the_current_folder(bench: Bench, tmp_path: Path) -> None:
+    bench.start()
+    with on_a_terminal("gsd_core", "-C", str(bench.root), **environment(tmp_path, LOGIN)) as screen:
+        shown = answer(screen, CHOOSE, "q")
+        code = screen.ended()
+    elsewhere = call("-C", bench.root)
+
+    assert code == 0
+    assert "There is an unfinished run" in shown
+    assert (elsewhere.exit_code, elsewhere.stderr) == (2, "")
+    assert elsewhere.stdout.startswith("Usage: gsd")

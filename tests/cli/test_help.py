@@ -15,6 +15,7 @@ from gsd_core.cli import why_unsupported
 from gsd_core.cli.app import gsd
 from gsd_core.cli.commands import COMMAND_GROUPS, COMMANDS, PLUGIN_COMMANDS
 from tests.cli.bench import Bench, call
+from tests.cli.pasted import check
 
 HEAVY = {
     "apprise",
@@ -31,6 +32,8 @@ HEAVY = {
     "ruamel",
     "starlette",
 }
+WITHOUT_EXAMPLES = {"completion", "version"}
+"""The text of the first one has its examples; the second one has no arguments."""
 LOADED = """
 import sys
 from gsd_core.cli import main
@@ -87,6 +90,33 @@ def test_the_summary_of_a_built_in_plugin_s_command_is_that_of_its_help(command:
     assert " ".join((found.help or "").split("\n\n")[0].split()) == PLUGIN_COMMANDS[command]
 
 
+def _shown_examples(name: str) -> list[str]:
+    """Return the command lines under "Examples:" in the help of a command."""
+    _, _, shown = call(*name.split(), "--help").stdout.partition("\nExamples:\n")
+    lines = [line.strip() for line in shown.splitlines()]
+    return [line for line in lines if not line.startswith("#")]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in (*COMMANDS, *PLUGIN_COMMANDS) if name not in WITHOUT_EXAMPLES]
+)
+def test_the_help_of_a_command_has_examples_that_can_be_pasted(name: str) -> None:
+    found = _shown_examples(name)
+
+    assert found
+    for example in found:
+        assert len(example) <= 78, "it does not fit into a terminal"
+        assert check(example)[0] == name
+
+
+@pytest.mark.parametrize("name", ["settings set", "settings unset", "plugins new", "plugins check"])
+def test_the_help_of_a_subcommand_has_examples_of_that_subcommand(name: str) -> None:
+    found = _shown_examples(name)
+
+    assert found
+    assert all(check(example)[:2] == name.split() for example in found)
+
+
 def test_the_help_lists_every_command_once_under_the_heading_of_its_group() -> None:
     _, _, shown = call("--help").stdout.partition("\n\nOptions:")
     heading, listed = "", dict[str, list[str]]()
@@ -112,7 +142,8 @@ def test_run_offers_the_flags_of_the_core_and_of_plugins() -> None:
 
 
 def test_without_a_plugin_its_flag_is_unknown() -> None:
-    assert "--notify" not in call("run", "-p", "no:apprise", "--help").stdout
+    assert "  --notify URL" in call("run", "--help").stdout
+    assert "  --notify URL" not in call("run", "-p", "no:apprise", "--help").stdout
 
 
 def test_an_unknown_command_is_an_error_with_a_suggestion() -> None:

@@ -73,6 +73,13 @@ def test_an_idea_of_the_maximum_size_is_accepted(tmp_path: Path) -> None:
     assert len(_load(tmp_path, b"x" * LIMIT_BYTES).text) == LIMIT_BYTES + 1
 
 
+def test_an_address_is_no_idea_and_the_hint_fetches_it() -> None:
+    with pytest.raises(IdeaError, match=r"https://example\.org/idea\.md") as caught:
+        load_idea(Path("https://example.org/idea.md"), io.BytesIO())
+
+    assert "curl -fsSL https://example.org/idea.md -o idea.md && gsd run idea.md" in caught.value.hint
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(IdeaError, match=r"no idea document at .*missing\.md"):
         load_idea(tmp_path / "missing.md", io.BytesIO())

@@ -163,7 +163,7 @@ def at_a_terminal(bench: Bench, *args: str, columns: int, **environment: str) ->
     """Run ``gsd log`` with a terminal as its standard output, and return its exit code and the output."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    environ = {**os.environ, "TERM": "xterm-256color", **environment}
+    environ = {**os.environ, "TERM": "xterm-256color"} | environment
     environ.pop("COLUMNS", None)
     process = subprocess.Popen(
         [sys.executable, "-m", "gsd_core", "log", "-C", str(bench.root), *args], stdout=slave, env=environ
@@ -195,6 +195,21 @@ def test_a_pager_shows_the_log_at_a_terminal_only(bench: Bench, tmp_path: Path) 
     assert [line.removeprefix("PAGED ") for line in paged.splitlines()] == plain.splitlines()
     assert max(map(len, plain.splitlines())) <= 40
     assert "\x1b" not in plain
+
+
+def test_a_pager_of_the_repository_is_not_used(bench: Bench) -> None:
+    worked(bench)
+    less = bench.root / "bin" / "less"
+    less.parent.mkdir()
+    less.write_text("#!/bin/sh\nsed 's/^/STOLEN /'\n")
+    less.chmod(0o755)
+    path = os.pathsep.join([str(less.parent), os.environ["PATH"]])
+
+    code, shown = at_a_terminal(bench, columns=80, PATH=path, GSD_PAGER="less")
+
+    assert code == 0
+    assert "Store notes" in shown
+    assert "STOLEN" not in shown
 
 
 def test_a_pager_that_is_closed_early_is_not_an_error(bench: Bench) -> None:

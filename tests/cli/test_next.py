@@ -143,6 +143,8 @@ def test_with_nothing_due_the_step_is_null_and_the_reason_says_why(
 ) -> None:
     make_project(tmp_path, files)
 
+    is_complete = reason == "1 phase complete"
+    complete = f"gsd -C {tmp_path} milestone complete"
     assert shown(tmp_path) == {
         "schema_version": 1,
         "step": None,
@@ -154,9 +156,11 @@ def test_with_nothing_due_the_step_is_null_and_the_reason_says_why(
         "question": None,
         "ready": [],
     }
-    is_complete = reason == "1 phase complete"
-    more = f"archive the milestone with: gsd -C {tmp_path} milestone complete\n" if is_complete else ""
+    more = f"archive the milestone with: {complete}\n" if is_complete else ""
     assert call("next", "-C", tmp_path).stdout == f"nothing is due: {reason}\n{more}"
+    # The other commands that show what is due say the same.
+    for other in ("status", "progress"):
+        assert call(other, "-C", tmp_path).stdout.endswith(f"nothing is due: {reason}\n{more}")
 
 
 def test_the_settings_of_the_project_count(tmp_path: Path) -> None:

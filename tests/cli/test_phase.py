@@ -85,10 +85,10 @@ def test_nothing_is_committed_if_the_project_says_so(root: Path, config: str) ->
     [
         (("add",), 2, "Missing argument 'NAME...'"),
         (("add", ""), 2, "cannot have a phase named ''"),
-        (("insert", "9", "New"), 2, "has no phase '9'"),
+        (("insert", "9", "New"), 2, "phase '9' does not exist; the project has 1, 2"),
         (("insert", "two", "New"), 2, "not a phase number: 'two'"),
         (("remove", "../1"), 2, "not a phase number: '../1'"),
-        (("remove", "9"), 2, "has no phase '9'"),
+        (("remove", "9"), 2, "phase '9' does not exist; the project has 1, 2"),
         (("remove", "1"), 2, "phase 1 has executed work"),
         (("remove",), 2, "Missing argument 'PHASE'"),
     ],

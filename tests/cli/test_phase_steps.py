@@ -51,8 +51,8 @@ def test_a_complete_phase_is_discussed_verified_and_debugged_again(tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["discuss", "7"], "phase 7 does not exist; the roadmap has 1"),
-        (["verify", "../1"], "phase ../1 does not exist"),
+        (["discuss", "7"], "phase '7' does not exist; the project has 1"),
+        (["verify", "../1"], "phase '../1' does not exist"),
         (["verify", "1"], "phase 1 has no plans"),
         (["debug", " "], "there is no problem to investigate"),
     ],

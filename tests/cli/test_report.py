@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import stat
@@ -188,6 +189,24 @@ def test_a_target_that_cannot_be_written_is_an_error(
     assert result.exit_code == 2
     assert message in result.stderr
     assert "hint: " in result.stderr
+
+
+@pytest.mark.parametrize("kind", ["text", "pipe"])
+def test_a_report_replaces_an_earlier_report_and_no_other_file(
+    bench: Bench, tmp_path: Path, kind: str
+) -> None:
+    project(bench)
+    target, other = tmp_path / "report.html", tmp_path / "README.md"
+    other.write_text("mine") if kind == "text" else os.mkfifo(other)
+
+    assert call("report", "-C", bench.root, "-o", target).exit_code == 0
+    assert call("report", "-C", bench.root, "-o", target).exit_code == 0
+    refused = call("report", "-C", bench.root, "-o", other)
+
+    assert refused.exit_code == 2
+    assert "is not a report" in refused.stderr
+    assert other.read_text() == "mine" if kind == "text" else other.is_fifo()
+    assert sorted(path.name for path in tmp_path.glob("*.*")) == ["README.md", "report.html"]
 
 
 def test_standard_output_cannot_be_opened_in_a_browser(bench: Bench) -> None:

@@ -180,7 +180,7 @@ def test_a_run_that_waits_for_a_human_can_be_stopped_from_elsewhere(tmp_path: Pa
     with on_a_terminal("gsd_core", "run", str(idea), "-C", str(root), *FAKE, **SMALL, NO_COLOR="1") as screen:
         screen.until("\n> ")
         stopped = _gsd("stop", "-C", root)
-        screen.until("stopped: stopped on request")
+        screen.until("stopped: on request")
         code = screen.ended()
 
     assert "asked the active run" in stopped.stdout

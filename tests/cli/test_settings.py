@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from datetime import timedelta
@@ -288,3 +289,30 @@ def test_settings_are_declared_without_cattrs() -> None:
     assert (
         subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": root}).returncode == 0
     )
+
+
+def test_the_commands_in_the_hint_about_invalid_settings_repair_them(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "own.toml"
+    monkeypatch.setenv("GSD_CONFIG", str(own))
+    (bench.root / "gsd.toml").write_text('[run]\ndepth = "deep"\ndepht = "quick"\nmodel = "opus"\n')
+    own.write_text('[limits]\nidle = "soon"\n')
+
+    refused = call("settings", "show", "-C", bench.root)
+    commands = refused.stderr.splitlines()[-1].partition("remove it with: ")[2].split(" && ")
+    repaired = [call(*shlex.split(command)[1:]).exit_code for command in commands]
+    shown = call("settings", "show", "run.model", "-C", bench.root)
+
+    assert refused.exit_code == 2
+    assert (len(commands), repaired) == (3, [0, 0, 0])
+    assert shown.stdout == 'run.model = "opus"\n'
+
+
+def test_the_hint_about_an_invalid_variable_unsets_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GSD_DEPTH", "deep")
+
+    refused = call("settings", "show", "-C", bench.root)
+
+    assert refused.exit_code == 2
+    assert refused.stderr.splitlines()[-1].endswith("remove it with: unset GSD_DEPTH")

@@ -57,8 +57,8 @@ def passed(root: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "change", "error"),
     [
-        (["plan", "7"], None, "phase 7 does not exist; the roadmap has 1, 2\nhint: list the phases"),
-        (["execute", "../1"], None, "phase ../1 does not exist"),
+        (["plan", "7"], None, "phase '7' does not exist; the project has 1, 2\nhint: list the phases"),
+        (["execute", "../1"], None, "phase '../1' does not exist"),
         (["plan", "1"], None, "phase 1 is planned already: 01-01, 01-02\nhint: execute them with: gsd"),
         (
             ["plan", "1"],

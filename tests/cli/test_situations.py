@@ -75,7 +75,7 @@ def waits_now(bench: Bench) -> None:
 
 def stopped(bench: Bench) -> None:
     started(bench)
-    bench.close("stopped", 130, "stopped on request")
+    bench.close("stopped", 130, "on request")
 
 
 def failed(bench: Bench) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -228,7 +229,7 @@ def test_a_dry_run_as_text_shows_plugins_and_origins(tmp_path: Path, idea: Path)
     shown = call("run", idea, "-C", tmp_path / "new", "--agent", "rehearsal", "--dry-run").stdout
 
     assert "from the idea (init), because the project has no roadmap yet" in shown
-    assert "plugin: terminal active" in shown
+    assert "built-in ones (-v lists them)" in shown
     assert "setting: run.agent = rehearsal (command line)" in shown
 
 
@@ -271,6 +272,20 @@ def test_a_resumed_run_keeps_its_agent_and_its_range(bench: Bench) -> None:
     assert found["run.agent"] == ("rehearsal", "the run so far")
     assert found["run.phases"] == ("1,2", "the run so far")
     assert found["run.skip_verify"] == ("True", "the run so far")
+
+
+def test_a_dry_run_counts_the_built_in_plugins_and_names_the_others(idea: Path, tmp_path: Path) -> None:
+    (tmp_path / "watcher.py").write_text(LOGGED_OUT)
+    start = ("run", idea, "-C", tmp_path / "new", "--agent", "rehearsal", "--plugins-dir", tmp_path)
+
+    usual = call(*start, "-n", "-p", "no:apprise").stdout.splitlines()
+    verbose = call(*start, "-n", "-p", "no:apprise", "-v").stdout.splitlines()
+    shown = [line for line in usual if line.startswith("plugin")]
+    listed = [line for line in verbose if line.startswith("plugin: ")]
+
+    assert len(shown) == 3
+    assert re.fullmatch(rf"plugins: {len(listed) - 2} built-in ones \(-v lists them\)", shown[0])
+    assert shown[1:] == [line for line in listed if "watcher" in line or "apprise" in line]
 
 
 def test_with_json_output_an_error_is_also_on_stdout(tmp_path: Path) -> None:

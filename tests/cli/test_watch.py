@@ -91,8 +91,8 @@ def test_it_follows_a_run_that_begins_ends_is_killed_and_is_resumed_and_leaves_i
             watcher.until("Which database?")
             watcher.until(f"answer with: gsd -C {bench.root} answer q-1")
             assert "\x1b" not in watcher.until("runs pytest -q")
-            bench.close("stopped", 130, "stopped by SIGINT")
-            watcher.until("stopped: stopped by SIGINT")
+            bench.close("stopped", 130, "received SIGINT")
+            watcher.until("stopped: received SIGINT")
             bench.fact("run.opened", pid=2, version="0.1.0", agent=["fake"], options={}, resumed=True)
             watcher.until("run r-1 resumed")
         # The lock is free, and nothing has closed the run: its process was killed.
@@ -107,7 +107,7 @@ def test_it_follows_a_run_that_begins_ends_is_killed_and_is_resumed_and_leaves_i
 @pytest.mark.slow
 def test_json_is_that_of_the_log_from_the_last_process_on(bench: Bench) -> None:
     bench.start()
-    bench.close("stopped", 130, "stopped by SIGINT")
+    bench.close("stopped", 130, "received SIGINT")
     bench.fact("run.opened", pid=2, version="0.1.0", agent=["fake"], options={}, resumed=True)
     bench.work()
     with watching(bench, "--json") as watcher:

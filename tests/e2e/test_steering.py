@@ -120,7 +120,7 @@ def test_a_run_that_was_stopped_from_elsewhere_is_resumed(project: Project) -> N
     done = project.gsd(*RESUME, "--yes")
 
     assert stopped.exit == 130
-    assert "stopped on request" in stopped.err
+    assert "stopped: on request" in stopped.err
     assert left == []
     assert done.exit == 0, done.err
     assert list(defects(project)) == []
@@ -156,7 +156,7 @@ def test_a_pause_lets_the_step_finish_and_a_second_one_can_cancel_it(project: Pr
     assert json.loads(paused.out)["next_action"].startswith("1/")
     assert (cancelled.exit, stopped.exit) == (0, 130), cancelled.err
     assert [fact.step for fact in project.facts("step.completed")] == completed
-    assert "stopped on request" in stopped.err
+    assert "stopped: on request" in stopped.err
 
 
 def test_a_paused_run_does_not_wait_for_an_answer(project: Project) -> None:

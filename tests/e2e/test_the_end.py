@@ -31,6 +31,7 @@ def test_a_run_that_waits_and_ends_says_what_to_do_in_commands_that_work(tmp_pat
     assert blocked.out == ""
     assert all(check(one) for one in commands)
     assert "waits for: an answer" in blocked.err
+    assert "built: " not in blocked.err
     assert answers
     assert answers[0].startswith(f"gsd -C {project.root} answer q-")
     assert paste(project, answers[0]).exit == 0

@@ -16,7 +16,16 @@ from gsd_core import CommandOptions, UserError, find_program, gsd_command, setti
 NAME = "gsd"
 
 
-@click.group("mcp", invoke_without_command=True)
+EXAMPLES = """\b
+Examples:
+  # Register the server with Claude Code, which then starts it.
+  gsd mcp install
+  # What to enter in other clients.
+  gsd mcp install --print
+"""
+
+
+@click.group("mcp", invoke_without_command=True, epilog=EXAMPLES)
 @click.pass_context
 def mcp(ctx: click.Context) -> None:
     """Serve MCP on standard input and output, for Claude Code and other clients.

@@ -24,7 +24,7 @@ MAX_LINE = 1 << 16
 """How many characters without a line end are printed as a line."""
 
 
-@click.command("ps")
+@click.command("ps", epilog="\b\nExamples:\n  gsd ps\n  gsd ps --all")
 @click.option("--all", "-a", "everything", is_flag=True, help="also sessions that have ended")
 @click.option("--json", "as_json", is_flag=True, help="print JSON, with all sessions")
 def ps(everything: bool, as_json: bool) -> None:
@@ -43,7 +43,7 @@ def ps(everything: bool, as_json: bool) -> None:
         click.echo(f"{nothing}; start one with: gsd run IDEA --bg")
 
 
-@click.command("logs")
+@click.command("logs", epilog="\b\nExamples:\n  gsd logs s3 --follow\n  gsd logs s3 --since 10m --plain")
 @click.argument("session")
 @click.option("--follow", "-f", is_flag=True, help="keep printing until the session ends")
 @click.option("--cursor", type=int, default=0, metavar="N", help="from byte N on; negative: the last N bytes")
@@ -100,7 +100,7 @@ def _plain(chunks: Iterator[Chunk]) -> Iterator[str]:
         yield f"{safe_text(rest.rstrip(chr(13)))}\n"
 
 
-@click.command("attach")
+@click.command("attach", epilog="\b\nExamples:\n  gsd attach s3")
 @click.argument("session")
 def attach(session: str) -> None:
     """Show what SESSION prints, as it prints it, and pass on what you type; Ctrl-] leaves it running."""
@@ -109,7 +109,7 @@ def attach(session: str) -> None:
     sys.exit(attach_terminal(session))
 
 
-@click.command("rm")
+@click.command("rm", epilog="\b\nExamples:\n  gsd rm s3\n  gsd rm --ended")
 @click.argument("sessions", nargs=-1, metavar="SESSION...")
 @click.option("--ended", is_flag=True, help="all sessions that have ended")
 def rm(sessions: tuple[str, ...], ended: bool) -> None:

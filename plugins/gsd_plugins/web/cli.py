@@ -13,7 +13,15 @@ from gsd_core import UserError, __version__, settings_of
 DEFAULT_PORT = 3333
 
 
-@click.command("serve")
+EXAMPLES = """\b
+Examples:
+  gsd serve --open
+  # Behind a tunnel or proxy.
+  gsd serve --public-url https://gsd.example.org
+"""
+
+
+@click.command("serve", epilog=EXAMPLES)
 @click.option("--host", default="127.0.0.1", show_default=True, help="address to listen on")
 @click.option(
     "--port",
