@@ -513,19 +513,23 @@ def _confirm_milestone(options: RunOptions, loaded: Loaded, settings: Settings, 
         raise ProjectError(f"milestone {finished} is kept open", hint=hint)
 
 
-class _SafeFormatter(logging.Formatter):
-    """Formats records sanitized and redacted."""
+class _WarningHandler(logging.Handler):
+    """Prints records on standard error as it is at that time: a live view replaces it while it is shown."""
 
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the record as text."""
-        return safe_text(super().format(record))
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record, sanitized and redacted."""
+        try:
+            lines = safe_text(f"warning: {self.format(record)}").split("\n")
+            rows = [row for line in lines for row in wrapped(line, "  ", sys.stderr)]
+            click.echo("\n".join(rows), err=True)
+        except Exception:
+            self.handleError(record)
 
 
 @contextmanager
 def _warnings_on_stderr() -> Generator[None]:
     """Print the run's warnings directly: a plugin that blocks the event loop also holds up all events."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_SafeFormatter("warning: %(message)s"))
+    handler = _WarningHandler()
     logs = [logging.getLogger(name) for name in ("gsd_core.run", "gsd_plugins")]
     for log in logs:
         log.addHandler(handler)

@@ -348,7 +348,7 @@ def _costs(report: Report) -> Section | None:
     largest = max((_weight(step, paid) for step in steps), default=Decimal(0))
     share = "Share of the cost" if paid else "Share of the time"
     heads = [("Step", ""), ("Time", "number"), ("Calls", "number wide"), ("Tokens", "number wide")]
-    heads += [("Cost", "number"), (share, "")]
+    heads += [("Cost", "number"), (share, "share")]
     rows: list[Html] = []
     for phase in dict.fromkeys(step.phase for step in steps):
         of_phase = [step for step in steps if step.phase == phase]
@@ -377,7 +377,7 @@ def _cost_row(name: Html, steps: Sequence[StepDone], bar: Html | None, class_: s
         el("td", f"{costs.calls:,}", class_="number wide"),
         el("td", f"{tokens_of(costs.usage):,}", class_="number wide"),
         el("td", _amount(costs), class_="number"),
-        el("td", bar or ""),
+        el("td", bar or "", class_="share"),
         class_=class_,
     )
 

@@ -1,4 +1,4 @@
-"""A process with a live view at its terminal; it asks a question when it gets SIGUSR1.
+"""A process with a live view at its terminal; it asks on SIGUSR1, and a thread of it warns on SIGUSR2.
 
 The arguments are the pid file and the file for the answer.
 """
@@ -6,9 +6,11 @@ The arguments are the pid file and the file for the answer.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,6 +28,14 @@ EVENTS = (
 )
 
 
+WARNING = "a warning that needs more than one line of forty columns " * 3
+
+
+def warn() -> None:
+    """Log a warning, as a library does that knows nothing of the view."""
+    threading.Thread(target=logging.getLogger("a_library").warning, args=[f"{WARNING}and ends"]).start()
+
+
 def now(one: Event) -> Event:
     return attrs.evolve(one, at=datetime.now(UTC))
 
@@ -35,6 +45,7 @@ async def main(pid: Path) -> str:
     run = RunInfo(id="r-1", project=Path("/nowhere"), interactive=True)
     asked = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, asked.set)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, warn)
     async with TerminalSession().open(run) as session:
         for one in EVENTS:
             await session.show(now(one))

@@ -16,6 +16,7 @@ import pytest
 from attrs import define
 
 from tests.terminal.pseudo_terminal import HOME
+from tests.terminal.show_process import WARNING
 
 pytestmark = [
     pytest.mark.slow,
@@ -134,3 +135,43 @@ def test_escape_leaves_the_question_open_and_says_how_to_answer_it(tmux: Tmux) -
     tmux.until(lambda _: answer.exists())
     assert answer.read_text() == "left open"
     assert any("gsd answer q-1 CHOICE" in line for line in tmux.screen())
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_warning_from_a_thread_is_whole_and_above_the_view_and_the_menu(tmux: Tmux, columns: int) -> None:
+    pid, answer = tmux.socket.with_name("pid"), tmux.socket.with_name("answer")
+    tmux.start(columns, 24)
+    tmux.type(shlex.join([sys.executable, str(SHOWING), str(pid), str(answer)]), "Enter")
+    tmux.until(lambda screen: (views(screen), steps(screen)) == (1, 1) and pid.exists())
+    process = int(pid.read_text())
+
+    os.kill(process, signal.SIGUSR2)
+    tmux.until(lambda screen: warnings(screen) == 1 and views(screen) == 1)
+    os.kill(process, signal.SIGUSR2)
+    screen = tmux.until(lambda screen: warnings(screen) == 2 and views(screen) == 1)
+    assert steps(screen) == 1
+
+    os.kill(process, signal.SIGUSR1)
+    tmux.until(lambda screen: prompts(screen) == 1 and views(screen) == 0)
+    tmux.type("a draft")
+    os.kill(process, signal.SIGUSR2)
+    screen = tmux.until(lambda screen: warnings(screen) == 3 and screen[-1] == "> a draft")
+    assert sum("SQLite" in line for line in screen) == 1
+    tmux.type("Enter")
+    tmux.until(lambda _: answer.exists())
+    assert answer.read_text() == "a draft"
+
+
+def warnings(screen: list[str]) -> int:
+    """Return how many warnings are on the screen as a whole; the terminal broke them anywhere."""
+    text = "".join("".join(screen).split())
+    return text.count("".join(f"{WARNING}and ends".split()))
+
+
+def test_redrawing_at_the_top_of_the_screen_leaves_no_copies_in_the_scroll_back(tmux: Tmux) -> None:
+    pid, answer = tmux.socket.with_name("pid"), tmux.socket.with_name("answer")
+    tmux.start(80, 24)
+    tmux.type(f"clear; {shlex.join([sys.executable, str(SHOWING), str(pid), str(answer)])}", "Enter")
+    tmux.until(lambda screen: (views(screen), steps(screen)) == (1, 1) and pid.exists())
+
+    assert sum("Ctrl-C stop" in line for line in tmux.screen()) == 1

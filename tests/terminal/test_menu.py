@@ -111,6 +111,14 @@ def test_a_description_is_wrapped_between_words() -> None:
     assert set(text.split()) <= words
 
 
+@pytest.mark.parametrize("width", [30, 40, 60, 80])
+def test_a_hint_is_in_one_row(width: int) -> None:
+    rows = [line.plain for line in render_menu(Menu.of(TOPPINGS), UNICODE, width, 24)[0]]
+
+    for hint in ("↑↓ choose", "Space marks", "Enter answers", "or type your own answer", "Esc: later"):
+        assert any(hint in row for row in rows), rows
+
+
 def test_hostile_options_and_keys_cannot_control_the_terminal() -> None:
     question = Question(id="q", text="?", options=(Option(label=EVIL, description=EVIL),))
 

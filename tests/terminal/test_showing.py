@@ -14,6 +14,8 @@ from typing import Any
 
 import attrs
 import pytest
+from rich.console import Console
+from rich.text import Text
 
 from gsd_core import Event, Notice, RunInfo
 from gsd_plugins.terminal.lines import ASCII, UNICODE
@@ -303,6 +305,31 @@ def test_the_view_shows_phases_steps_activity_question_and_cost(glyphs: Mapping[
     assert question == "? Database  gsd answer q-1"
     assert status.startswith(f"1:00 {glyphs['bar']} $0.25 of $5.00 {glyphs['bar']}")
     assert "Ctrl-C stop" in status
+
+
+def test_only_what_runs_has_the_color_of_what_runs() -> None:
+    console = Console()
+    phase, step, *_ = render(_state(*RUN[:4]), UNICODE, 80, 24, BEGAN + timedelta(seconds=60), RUN_KEYS)
+
+    def color(line: Text, words: str) -> str | None:
+        found = line.get_style_at_offset(console, line.plain.index(words)).color
+        return found.name if found else None
+
+    assert color(phase, "plan") == color(step, "1/plan") == "cyan"
+    assert color(phase, "execute") is None
+    assert color(step, "0:58") is None
+
+
+def test_a_long_gap_is_indented_below_its_dash() -> None:
+    gap = {"truth": "A guest is greeted " * 8, "reason": "no main"}
+    err = Tty()
+
+    _show([event("gap.found", "1/verify", phase="1", gaps=[gap])], err, environ={"TERM": "xterm"})
+
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", err.getvalue()).splitlines()
+    rows = [row for row in shown if "greeted" in row]
+    assert len(rows) > 1
+    assert all(row.startswith("    ") for row in rows), rows
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])

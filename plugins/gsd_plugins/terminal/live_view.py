@@ -23,7 +23,11 @@ MAX_LINES = 8
 """The view never takes more lines than this, and at most half of a low terminal."""
 MAX_QUESTIONS = 2
 WIDE = 100
-"""From this width on, a step and what its agent does share a line."""
+"""From this width on, a step and what its agent does share a line.
+
+The view is not wider than this: a terminal that gets narrower wraps longer lines, and what it moves into the
+scroll-back then cannot be erased any more.
+"""
 SPELLED_OUT = 64
 """From this width on, the names of a phase's steps are shown, not only their signs."""
 PHASE_STYLES = {"completed": "green", "in_progress": "cyan", "skipped": "yellow", "pending": "dim"}
@@ -46,7 +50,6 @@ class LiveView(LineOutput):
         super().__init__(stream, level)
         self.state = LiveState(command=command)
         self._keys = keys
-        self._stream = stream
         self._clock = clock
         self.block = BottomBlock(stream, self.console)
         self._shown = True
@@ -71,8 +74,9 @@ class LiveView(LineOutput):
         """Redraw the view."""
         if self._shown and self._held_back is None:
             size = self.block.size()
+            width = min(size.columns, WIDE)
             self.block.draw(
-                render(self.state, self.glyphs, size.columns, size.rows, self._clock(), self._keys)
+                render(self.state, self.glyphs, width, size.rows, self._clock(), self._keys), width=width
             )
 
     def line(self, line: Line) -> None:
@@ -80,10 +84,16 @@ class LiveView(LineOutput):
         if line.level is not Level.LOG:
             super().line(line)
 
+    def write_above(self, text: str) -> None:
+        """Write *text*, which is whole lines, in place of the view, which the next refresh draws below."""
+        with self.block.lock:
+            self.block.remove()
+            super().write_above(text)
+
     def bell(self) -> None:
         """Ring the bell."""
-        self._stream.write("\a")
-        self._stream.flush()
+        self.stream.write("\a")
+        self.stream.flush()
 
     def hide(self) -> None:
         """Remove the view, for example because the terminal is about to belong to another process."""
@@ -113,7 +123,7 @@ class LiveView(LineOutput):
         self.block.remove()
         width = self.block.size().columns
         indent = cell_len(prefix)
-        if not prefix.strip() or width < 2 * indent:
+        if width < 2 * indent:
             prefix, indent, text = "", 0, prefix + text
         body = Text(text, style=style)
         rows = body.wrap(self.console, max(width - indent - 1, 10))
@@ -175,9 +185,12 @@ def _phase_line(
     state: LiveState, phase: PhaseRow, glyphs: Mapping[str, str], width: int, numbers: int, names: int
 ) -> Text:
     style = PHASE_STYLES[phase.state]
-    line = Text(f"{glyphs[phase.state]} ", style=style, end="")
+    # Not as the style of the whole line: what follows has styles of its own.
+    line = Text(end="").append(f"{glyphs[phase.state]} ", style)
     name = _plain(phase.name)
-    line.append(f"{phase.number:<{numbers}}  {name}", "bold" if phase.state == "in_progress" else style)
+    line.append(
+        f"{phase.number:<{numbers}}  {name}", f"bold {style}" if phase.state == "in_progress" else style
+    )
     if phase.state != "in_progress":
         return line
     board = _steps_of_phase(state, phase, glyphs, spelled_out=width >= SPELLED_OUT)
@@ -213,7 +226,7 @@ def _step_lines(
 ) -> Iterator[Text]:
     """Yield one line for a step, or two if it is the only one and the terminal is not wide."""
     number, count, name = state.task_position(step)
-    line = Text(f"{glyphs['step']} ", style="cyan", end="").append(_plain(step.id), "bold")
+    line = Text(end="").append(f"{glyphs['step']} ", "cyan").append(_plain(step.id), "bold cyan")
     line.append(f"  {elapsed_text(step.since, now)}", "dim")
     if number > count:
         line.append(f"  {count} of {count} tasks done")
@@ -231,7 +244,7 @@ def _step_lines(
 
 def _question_lines(state: LiveState, glyphs: Mapping[str, str]) -> Iterator[Text]:
     for question, text in list(state.questions.items())[:MAX_QUESTIONS]:
-        line = Text(f"{glyphs['question']} ", style="bold yellow").append(f"{_plain(text)}  ", "bold")
+        line = Text().append(f"{glyphs['question']} ", "bold yellow").append(f"{_plain(text)}  ", "bold")
         yield line.append(f"{state.command} answer {question}")
 
 

@@ -194,7 +194,12 @@ def _hint_lines(menu: Menu, width: int) -> list[Text]:
     parts = ["↑↓ choose", "Space marks"] if question.multiple else ["↑↓ choose"] if question.options else []
     own = "or type your own answer" if question.options else "type your answer"
     parts += ["Enter answers", *([own] if question.free_text else []), "Esc: later"]
-    lines = [Text(row.rstrip(), style="dim") for row in wrapped("   ".join(parts), width)]
+    # A row ends between two of them, if they are not too long for a row.
+    joined = "   ".join(
+        part.replace(" ", "\N{NO-BREAK SPACE}") if len(part) <= width else part for part in parts
+    )
+    rows = [row.replace("\N{NO-BREAK SPACE}", " ") for row in wrapped(joined, width)]
+    lines = [Text(row.rstrip(), style="dim") for row in rows]
     return [*lines, *(Text(row, style="red") for row in wrapped(menu.error, width) if row)]
 
 

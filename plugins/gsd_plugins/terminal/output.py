@@ -23,6 +23,7 @@ class LineOutput:
     """Prints lines up to a level, each unwrapped; the base class of the other outputs."""
 
     def __init__(self, stream: TextIO, level: Level) -> None:
+        self.stream = stream
         self.console = console_on(stream)
         self.glyphs = glyphs_for(stream)
         self.level = level
@@ -45,6 +46,11 @@ class LineOutput:
 
     def show(self) -> None:
         """Draw again; only the live view does."""
+
+    def write_above(self, text: str) -> None:
+        """Write whole lines that others have written, above what is redrawn in place."""
+        self.stream.write(text)
+        self.stream.flush()
 
     def bell(self) -> None:
         """Ring the bell; only the live view does, because someone is watching it."""

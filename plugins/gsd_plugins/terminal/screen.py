@@ -6,16 +6,21 @@ became narrower has wrapped them to more rows, and the rest would stay behind as
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Sequence
-from typing import TextIO
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TextIO
 
 import attrs
 from rich.console import Console
 from rich.text import Text
 
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
-ERASE_BELOW = "\x1b[J"
+ERASE_ROW = "\x1b[K"
+# Not from the block's first row: if that is the top of the screen, tmux takes this for clearing the screen,
+# and keeps a copy of the block in the scroll-back each time that it is redrawn.
+ERASE_ROWS = f"{ERASE_ROW}\x1b[B\x1b[J\x1b[A"
 DRAIN_SECONDS = 0.5
 
 
@@ -31,11 +36,13 @@ class Size:
 class BottomBlock:
     """Draws a block of lines at the cursor, and removes or replaces it later.
 
-    Nothing else may write to the terminal while a block is drawn.
+    Nothing else may write to the terminal while a block is drawn. Who writes from another thread, such as
+    a warning, first takes the *lock* and removes the block.
     """
 
     stream: TextIO
     console: Console
+    lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)
     _widths: list[int] = attrs.field(factory=list[int], init=False)
     _cursor: tuple[int, int] | None = attrs.field(default=None, init=False)
     _drawn: str = attrs.field(default="", init=False)
@@ -50,19 +57,33 @@ class BottomBlock:
         # A terminal that was just made may report zero.
         return Size(columns or 80, rows or 24)
 
-    def draw(self, lines: Sequence[Text], cursor: tuple[int, int] | None = None) -> None:
-        """Replace the block; each line is cut to the width. *cursor* is a row and a column, or hidden."""
+    def draw(
+        self, lines: Sequence[Text], cursor: tuple[int, int] | None = None, *, width: int | None = None
+    ) -> None:
+        """Replace the block; each line is cut to *width* or the terminal's.
+
+        *cursor* is a row and a column, or hidden.
+        """
         size = self.size()
         # The last column stays free: some terminals wrap a line that fills it.
-        cut = [_cut(line, max(size.columns - 1, 1)) for line in lines[-max(size.rows - 1, 1) :]]
+        cut = [
+            _cut(line, max(min(width or size.columns, size.columns) - 1, 1))
+            for line in lines[-max(size.rows - 1, 1) :]
+        ]
         rendered = "\n".join(self._render(line) for line in cut)
+        with self.lock:
+            self._replace(rendered, cut, cursor, size, len(lines) - len(cut))
+
+    def _replace(
+        self, rendered: str, cut: Sequence[Text], cursor: tuple[int, int] | None, size: Size, hidden: int
+    ) -> None:
         if (rendered, cursor, size) == (self._drawn, self._cursor, self._size):
             return
         output = self._erasing(size) + rendered
         if cursor is None:
             output += HIDE_CURSOR
         else:
-            row, column = cursor[0] - (len(lines) - len(cut)), min(cursor[1], size.columns - 1)
+            row, column = cursor[0] - hidden, min(cursor[1], size.columns - 1)
             up = len(cut) - 1 - row
             output += "\r" + (f"\x1b[{up}A" if up > 0 else "") + (f"\x1b[{column}C" if column else "")
             output += SHOW_CURSOR
@@ -72,13 +93,15 @@ class BottomBlock:
 
     def remove(self) -> None:
         """Remove the block, and leave the cursor, visible, where it began."""
-        if self._widths:
-            self._write(self._erasing(self.size()) + SHOW_CURSOR)
-        self._widths, self._drawn, self._cursor = [], "", None
+        with self.lock:
+            if self._widths:
+                self._write(self._erasing(self.size()) + SHOW_CURSOR)
+            self.forget()
 
     def forget(self) -> None:
         """Begin a new block at the cursor: others have written to the terminal."""
-        self._widths, self._drawn, self._cursor = [], "", None
+        with self.lock:
+            self._widths, self._drawn, self._cursor = [], "", None
 
     def drain(self) -> None:
         """Wait a moment until everything is written, for example before this process is suspended."""
@@ -97,7 +120,8 @@ class BottomBlock:
             row, column = self._cursor
             # After a resize it is anyone's guess; before one, this is exact.
             above = sum(rows[: min(row, len(rows))]) + (column // size.columns if column else 0)
-        return "\r" + (f"\x1b[{above}A" if above > 0 else "") + ERASE_BELOW
+        up = f"\x1b[{above}A" if above > 0 else ""
+        return f"\r{up}{ERASE_ROWS if sum(rows) > 1 else ERASE_ROW}"
 
     def _render(self, line: Text) -> str:
         with self.console.capture() as captured:
@@ -107,6 +131,62 @@ class BottomBlock:
     def _write(self, text: str) -> None:
         self.stream.write(text)
         self.stream.flush()
+
+
+@attrs.define(eq=False, slots=False)
+class LinesAbove(io.TextIOBase):
+    """Standard error while a block is drawn: *write_lines* gets whole lines, to write them above the block.
+
+    Warnings, plugins and libraries write to it at any time and from any thread. Written below the block,
+    their lines would be erased with it in part, and parts of the block would stay.
+    """
+
+    original: TextIO
+    write_lines: Callable[[str], None]
+    _begun: str = attrs.field(default="", init=False)
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # an attribute in typeshed
+        """The encoding of the original stream."""
+        return self.original.encoding
+
+    @property
+    def errors(self) -> str | None:  # type: ignore[override]  # an attribute in typeshed
+        """How characters are written that the encoding lacks."""
+        return self.original.errors
+
+    def fileno(self) -> int:
+        """Return the descriptor of the original stream."""
+        return self.original.fileno()
+
+    def isatty(self) -> bool:
+        """Whether the original stream is a terminal."""
+        return self.original.isatty()
+
+    def writable(self) -> bool:
+        """Return true."""
+        return True
+
+    def write(self, text: Any, /) -> int:
+        """Write the lines that *text* completes; the rest waits for its end. A bell rings at once."""
+        # click finds out in this way whether a stream takes text or bytes.
+        if not isinstance(text, str):
+            raise TypeError(f"write() needs text, not {type(text).__name__}")
+        if text == "\a":
+            return self.original.write(text)
+        with self._lock:
+            lines, newline, self._begun = (self._begun + text).rpartition("\n")
+        if newline:
+            self.write_lines(lines + newline)
+        return len(text)
+
+    def finish(self) -> None:
+        """Write a line that was begun, but not ended."""
+        with self._lock:
+            begun, self._begun = self._begun, ""
+        if begun:
+            self.write_lines(begun + "\n")
 
 
 def _cut(line: Text, width: int) -> Text:

@@ -12,7 +12,7 @@ import shutil
 import signal
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, redirect_stderr, suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -82,7 +82,7 @@ class TerminalSession:
         self._output = self._choose_output(run, out or sys.stdout, environ)
         if self._is_interactive(run, environ) and run.output != "stream-json":
             self._keyboard = Keyboard(self._stdin, self._pressed)
-        with self._terminal_signals():
+        with self._terminal_signals(), self._lines_above_what_is_drawn():
             refreshing = asyncio.create_task(self._refresh(), name="terminal:refresh")
             try:
                 yield self
@@ -118,6 +118,32 @@ class TerminalSession:
         return LineOutput(self._err, level)
 
     # The terminal itself
+
+    @contextmanager
+    def _lines_above_what_is_drawn(self) -> Generator[None]:
+        """Print what others write to standard error above the view or the menu."""
+        from .screen import LinesAbove
+
+        # Standard error may be a file while the view is on standard output.
+        if not (self._keyboard and sys.stderr.isatty()):
+            yield
+            return
+        lines = LinesAbove(sys.stderr, self._write_above)
+        with redirect_stderr(lines):
+            try:
+                yield
+            finally:
+                lines.finish()
+
+    def _write_above(self, text: str) -> None:
+        """Write whole lines; called from any thread. The next refresh draws the view below them again."""
+        if shown := self._prompt_shown:
+            with shown.block.lock:
+                shown.block.remove()
+                self._err.write(text)
+                shown.draw()
+        elif self._output:
+            self._output.write_above(text)
 
     @contextmanager
     def _terminal_signals(self) -> Generator[None]:
