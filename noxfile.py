@@ -119,8 +119,8 @@ def frontend(session: nox.Session) -> None:
     _, other, unreadable = filecmp.cmpfiles(built, STATIC, made & committed, shallow=False)
     if different := sorted({*other, *unreadable, *(made ^ committed)}):
         session.error(
-            f"{STATIC.relative_to(ROOT)} is not built from {FRONTEND.relative_to(ROOT)}: {', '.join(different)};"
-            " run there: npm run build, and commit the result"
+            f"{STATIC.relative_to(ROOT)} is not built from {FRONTEND.relative_to(ROOT)}; "
+            f"run there: npm run build, and commit the result. Different: {', '.join(different)}"
         )
 
 

@@ -41,7 +41,7 @@ def _document() -> Mapping[str, Any]:
 
 def _closed(schema: Any) -> Any:
     """Return a copy in which no object may have fields that its schema does not name."""
-    if isinstance(schema, list):
+    if isinstance(schema, list | tuple):
         return [_closed(one) for one in cast("list[Any]", schema)]
     if not isinstance(schema, Mapping):
         return schema

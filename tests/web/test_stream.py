@@ -18,6 +18,7 @@ from gsd_plugins.web.feed import MAX_FRAME, Feed
 from gsd_plugins.web.stream import Connection
 from gsd_plugins.web.text import clean, printed_text
 from tests.web.asgi import Client, ended_session, serving
+from tests.web.contract import mistakes
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CLIPBOARD = b"before\x1b]52;c;cm0gLXJmIC8=\x07after\xe2\x80\xaetxt.exe\n"
@@ -197,6 +198,30 @@ def test_a_message_that_cannot_be_obeyed_is_answered_and_the_connection_lives(
     error, pong = asyncio.run(scenario())
     assert error["error"]["code"] in ("invalid", "not_found", "conflict")
     assert pong == {"pong": "end"}
+
+
+def test_the_document_describes_the_messages_that_are_understood(tmp_path: Path) -> None:
+    session = ended_session(tmp_path / "p")
+    orders = (
+        {"subscribe": {"session": "*", "after": None, "epoch": "other", "output": False}},
+        {"subscribe": {"session": session, "output": True, "cursor": 0}},
+        {"unsubscribe": {"session": session}},
+        {"terminal": {"session": session, "cursor": 0}},
+        {"terminal": {"session": session, "close": True}},
+        {"input": {"session": session, "data": "eA=="}},
+        {"resize": {"session": session, "columns": 80, "rows": 24}},
+    )
+
+    async def scenario() -> Sequence[Any]:
+        async with serving() as client:
+            return await talk(client, "control", *orders)
+
+    got = asyncio.run(scenario())
+    assert [found for order in orders for found in mistakes("ClientMessage", order)] == []
+    assert [found for message in got for found in mistakes("ServerMessage", message)] == []
+    # The session has ended, so it has no terminal; no message is unknown.
+    assert {one["error"]["code"] for one in got if "error" in one} == {"conflict"}
+    assert mistakes("ClientMessage", {"unknown": {}}) != []
 
 
 @pytest.mark.parametrize(
