@@ -71,7 +71,7 @@ export function App({ onToken }: { onToken: (token: string) => void }): ReactEle
       <Rail route={route} onHelp={() => setHelp(true)} />
       <div className="content">
         <Disconnected />
-        <main ref={main} id="main" tabIndex={-1}>
+        <main ref={main} id="main" tabIndex={0}>
           <div className={route.page === "run" && ["history", "log", "terminal"].includes(route.tab) ? "column fill" : "column"}>
             <Page route={route} />
           </div>
