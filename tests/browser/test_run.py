@@ -166,7 +166,11 @@ class Relay:
                 near, _ = listener.accept()
             except OSError:
                 return
-            far = socket.create_connection(("127.0.0.1", self.target))
+            try:
+                far = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                near.close()
+                continue
             self._open += [near, far]
             for source, sink in ((near, far), (far, near)):
                 threading.Thread(target=_copy, args=(source, sink), daemon=True).start()
