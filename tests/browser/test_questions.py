@@ -89,7 +89,9 @@ def test_a_question_is_on_the_page_within_a_quarter_of_a_second(
     record_property("p50_ms", round(p50))
     record_property("p99_ms", round(p99))
     with capsys.disabled():
-        print(f"\na question is on the page after {p50:.0f} ms (p50), {p99:.0f} ms (p99), {len(delays)} questions")
+        print(
+            f"\na question is on the page after {p50:.0f} ms (p50), {p99:.0f} ms (p99), {len(delays)} questions"
+        )
     # Of a machine with other work, only the median says something about gsd.
     assert min(delays) > 0
     assert p50 < LIMIT_MS
@@ -99,7 +101,10 @@ def test_of_two_pages_that_answer_at_once_one_wins_and_the_other_shows_the_answe
     dashboard: Dashboard, asking: str
 ) -> None:
     asked = dashboard.question(asking)
-    with dashboard.opened(f"/q/{asked['id']}") as first, dashboard.opened(f"/q/{asked['id']}", errors_expected=True) as second:
+    with (
+        dashboard.opened(f"/q/{asked['id']}") as first,
+        dashboard.opened(f"/q/{asked['id']}", errors_expected=True) as second,
+    ):
         first.get_by_role("radio", name="In a text file").check()
         second.get_by_role("radio", name="In SQLite").check()
         # Both at the same time by the clock that the two pages share.
@@ -120,7 +125,9 @@ def test_of_two_pages_that_answer_at_once_one_wins_and_the_other_shows_the_answe
         expect(loser.get_by_text(f"already answered: {taken['words']} (by {taken['by']})")).to_be_visible()
         expect(winner.get_by_text("already answered")).to_have_count(0)
     events = dashboard.get(f"/sessions/{asking}/events?name=question.answered&last=1000")["events"]
-    assert [one["data"]["words"] for one in events if one["data"]["question"] == asked["id"]] == [taken["words"]]
+    assert [one["data"]["words"] for one in events if one["data"]["question"] == asked["id"]] == [
+        taken["words"]
+    ]
 
 
 def test_a_link_to_a_question_opens_it_ready_for_an_answer_by_key(dashboard: Dashboard, asking: str) -> None:

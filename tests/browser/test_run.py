@@ -38,7 +38,9 @@ def session_of(page: Page) -> str:
     return found[1]
 
 
-def test_a_run_is_started_answered_and_watched_to_its_end(dashboard: Dashboard, page: Page, project: Path) -> None:
+def test_a_run_is_started_answered_and_watched_to_its_end(
+    dashboard: Dashboard, page: Page, project: Path
+) -> None:
     page.get_by_role("link", name="Start a run").click()
     page.get_by_label("Project folder").fill(str(project))
     page.get_by_label("Idea", exact=True).fill(EXAMPLE.read_text("utf-8"))
@@ -66,7 +68,9 @@ def test_a_run_is_started_answered_and_watched_to_its_end(dashboard: Dashboard, 
     card.get_by_role("radio", name="Smile").check()
     card.get_by_role("button", name="Answer").click()
     expect(card).to_have_count(0)
-    expect(page.get_by_role("listitem").filter(has_text="How should each greeting end?")).to_contain_text("Smile")
+    expect(page.get_by_role("listitem").filter(has_text="How should each greeting end?")).to_contain_text(
+        "Smile"
+    )
     page.reload()
     header = page.locator("header").filter(has=page.get_by_role("heading", level=1))
     expect(header.get_by_text("completed", exact=True)).to_be_visible(timeout=RUN_MS)
@@ -103,7 +107,17 @@ def test_a_run_in_the_foreground_is_watched_and_answered_on_its_own_page(
 @contextmanager
 def foreground(dashboard: Dashboard, project: Path) -> Generator[Page]:
     """Start ``gsd run --web`` without an answer at its terminal, and open its page."""
-    command = [sys.executable, "-m", "gsd_core", "run", str(EXAMPLE), "--agent", "rehearsal", "-C", str(project)]
+    command = [
+        sys.executable,
+        "-m",
+        "gsd_core",
+        "run",
+        str(EXAMPLE),
+        "--agent",
+        "rehearsal",
+        "-C",
+        str(project),
+    ]
     process = subprocess.Popen(
         [*command, "--web", "--web-port", "0", "--no-input"],
         stdin=subprocess.DEVNULL,
