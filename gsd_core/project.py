@@ -49,6 +49,7 @@ class Project:
         self._seq = 0
         self._state = State()
         self._history = History()
+        self._pending: frozenset[str] = frozenset()
 
     def close(self) -> None:
         """Close the journal."""
@@ -66,6 +67,8 @@ class Project:
             return ()
         found: list[Event] = []
         with damage_reported(journal.path):
+            # Before the events: an answer that a run takes now is in one of the two.
+            self._pending = self._pending_answers()
             for record in journal.events(after=self._seq):
                 self._seq = record.seq
                 found += self._take(record)
@@ -73,7 +76,8 @@ class Project:
 
     def status(self) -> dict[str, Any]:
         """Return the project's status as ``gsd status --json`` does, as of the last :meth:`poll`."""
-        pending = self._pending_answers()
+        # Without those of the last poll, a question whose answer a run has just taken would be open again.
+        pending = self._pending | self._pending_answers()
         status = status_of(self._state, self._history, self.holder(), pending)
         data: dict[str, Any] = redact_data(status_json(status))
         return data
