@@ -79,7 +79,8 @@ class Dashboard:
 
         *options* are those of Playwright's ``Browser.new_context``.
         """
-        context = self.browser.new_context(**{"reduced_motion": "reduce", **options})
+        chosen: dict[str, Any] = {"reduced_motion": "reduce", **options}
+        context = self.browser.new_context(**chosen)
         context.set_default_timeout(LOAD_MS)
         page = context.new_page()
         errors: list[str] = []

@@ -93,9 +93,10 @@ def findings(page: Page) -> Sequence[str]:
     found: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     assert found["passes"], "axe-core has checked nothing"
     return [
-        f"{one['id']} ({one['impact']}): {[(node['html'][:200], node['failureSummary']) for node in one['nodes']]}"
+        f"{one['id']} ({one['impact']}): {node['html'][:200]}: {node['failureSummary']}"
         for one in found["violations"]
         if one["impact"] in GRAVE
+        for node in one["nodes"]
     ]
 
 
