@@ -50,6 +50,13 @@ def long(session: nox.Session) -> None:
 
 
 @nox.session
+def browser(session: nox.Session) -> None:
+    """Run the tests of the dashboard in the Chromium that is installed."""
+    # The tests of a file share a server and its sessions.
+    session.run(*PYTEST, *WORKERS, "--dist", "loadfile", "-m", "browser", "tests/browser", *session.posargs)
+
+
+@nox.session
 def coverage(session: nox.Session) -> None:
     """Run the quick tests and report the branch coverage of gsd_core.
 

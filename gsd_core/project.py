@@ -49,6 +49,7 @@ class Project:
         self._seq = 0
         self._state = State()
         self._history = History()
+        self._pending: frozenset[str] = frozenset()
 
     def close(self) -> None:
         """Close the journal."""
@@ -73,6 +74,8 @@ class Project:
         found: list[Event] = []
         try:
             with damage_reported(journal.path):
+                # Before the events: an answer that a run takes now is in one of the two.
+                self._pending = self._pending_answers()
                 if backlog is not None and not self._seq and (begin := journal.last_seq() - backlog) > 0:
                     self._fold_until(journal, begin)
                 for record in journal.events(after=self._seq):
@@ -85,7 +88,8 @@ class Project:
 
     def status(self) -> dict[str, Any]:
         """Return the project's status as ``gsd status --json`` does, as of the last :meth:`poll`."""
-        pending = self._pending_answers()
+        # Without those of the last poll, a question whose answer a run has just taken would be open again.
+        pending = self._pending | self._pending_answers()
         status = status_of(self._state, self._history, self.holder(), pending)
         data: dict[str, Any] = redact_data(status_json(status))
         return data

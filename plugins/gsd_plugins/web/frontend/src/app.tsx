@@ -64,7 +64,7 @@ export function App({ onToken }: { onToken: (token: string) => void }): ReactEle
     void main.current?.scrollTo(0, 0);
   }, [location.hash]);
 
-  if (hub.link === "refused") return <Refused onToken={onToken} />;
+  if (hub.link === "refused") return <Refused onToken={onToken} wasConnected={hub.isLoaded} />;
   return (
     <div className="frame">
       <a className="skip" href="#main" onClick={(event) => (event.preventDefault(), main.current?.focus())}>
@@ -73,7 +73,7 @@ export function App({ onToken }: { onToken: (token: string) => void }): ReactEle
       <Rail route={route} onHelp={() => setHelp(true)} />
       <div className="content">
         <Disconnected />
-        <main ref={main} id="main" tabIndex={-1}>
+        <main ref={main} id="main" tabIndex={0}>
           <div className={route.page === "terminals" || (route.page === "run" && ["history", "log", "terminal"].includes(route.tab)) ? "column fill" : "column"}>
             <Contained key={location.hash}>
               <Page route={route} />
@@ -271,7 +271,13 @@ function Notices(): ReactElement {
 }
 
 /** Without a valid token, there is nothing to show: ask for one. */
-export function Refused({ onToken }: { onToken: (token: string) => void }): ReactElement {
+export function Refused({
+  onToken,
+  wasConnected = false,
+}: {
+  onToken: (token: string) => void;
+  wasConnected?: boolean;
+}): ReactElement {
   const [isWrong, setWrong] = useState(false);
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
@@ -282,7 +288,14 @@ export function Refused({ onToken }: { onToken: (token: string) => void }): Reac
   return (
     <main className="refused">
       <h1>gsd</h1>
-      <p>This page needs the token of the running server. It changes each time that the server starts.</p>
+      {wasConnected ? (
+        <p role="alert">
+          The server was started again, and each start has a new token. The runs continued meanwhile. With the new
+          token, this page shows them again, where it was.
+        </p>
+      ) : (
+        <p>This page needs the token of the running server. It changes each time that the server starts.</p>
+      )}
       <form onSubmit={submit}>
         <label>
           <span>

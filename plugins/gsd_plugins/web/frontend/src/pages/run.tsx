@@ -158,16 +158,16 @@ function Figures({ session, summary }: { session: Session; summary: Summary | nu
           {summary && summary.phases_total > 0
             ? `${summary.plans.done}/${summary.plans.total} plans, ${summary.phases_complete}/${summary.phases_total} phases`
             : "no phases yet"}
+          {summary && summary.phases_total > 0 && <Bar value={summary.progress ?? 0} label="progress" />}
         </dd>
-        {summary && summary.phases_total > 0 && <Bar value={summary.progress ?? 0} label="progress of the plans" />}
       </div>
       <div className="wide">
         <dt>Cost</dt>
         <dd className="numeric">
           {money(summary?.cost.dollars, summary?.cost.basis)}
           <span className="muted">{budget > 0 ? ` of $${summary?.budget} (${Math.round(share)} %)` : ", no budget set"}</span>
+          {budget > 0 && <Bar value={share} label="budget used" tone={share >= 90 ? "bad" : share >= 70 ? "warn" : "accent"} />}
         </dd>
-        {budget > 0 && <Bar value={share} label="budget used" tone={share >= 90 ? "bad" : share >= 70 ? "warn" : "accent"} />}
       </div>
       <div>
         <dt>Last event</dt>

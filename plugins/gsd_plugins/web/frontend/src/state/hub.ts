@@ -2,7 +2,7 @@
 
 import { ApiError, Client } from "../api/client";
 import { Link, type LinkState } from "../api/link";
-import type { Change, EventPage, GsdEvent, OutputChunk, Scope, ServerInfo, Session, SessionList, SessionRecord, TerminalChunk } from "../api/types";
+import type { Change, GsdEvent, OutputChunk, Scope, ServerInfo, Session, SessionList, SessionRecord, TerminalChunk } from "../api/types";
 import { EventLog } from "./eventlog";
 
 export interface Resource<T> {
@@ -61,6 +61,10 @@ export class Hub {
   private readonly terminals = new Map<string, Set<TerminalListener>>();
   private sessionsTimer: ReturnType<typeof setTimeout> | undefined;
   private startTimer: ReturnType<typeof setTimeout> | undefined;
+  /** What this page answered, by question, until the journal has an answer. */
+  private readonly given = new Map<string, { title: string; words: string }>();
+  /** The answers in the journal: with a fast run, they are known before the request that gave one returns. */
+  private readonly taken = new Map<string, { words: string; by: string }>();
   private noticeNumber = 0;
   private stamp = 0;
 
@@ -202,6 +206,30 @@ export class Hub {
     }
   }
 
+  /** Answer a question, and return whether the server has accepted it. */
+  async answer(session: string, question: string, words: string, title: string): Promise<boolean> {
+    const path = `/sessions/${encodeURIComponent(session)}/questions`;
+    const done = await this.act(
+      () => this.client.put<{ answer: { words: string } }>(`${path}/${encodeURIComponent(question)}/answer`, { words }),
+      ["/questions", path],
+    );
+    if (!done) return false;
+    this.given.set(question, { title, words: done.answer.words });
+    if (!this.wasReplaced(question)) this.notify("info", `${title}: answered`);
+    return true;
+  }
+
+  /** Tell the person if somebody answered as well, and the run took that answer. */
+  private wasReplaced(question: string): boolean {
+    const [given, taken] = [this.given.get(question), this.taken.get(question)];
+    if (!given || !taken) return false;
+    this.given.delete(question);
+    if (given.words === taken.words) return false;
+    const hint = "Both answers came at the same time, and the run took the last one.";
+    this.notify("error", `${given.title} is already answered: ${taken.words} (by ${taken.by})`, hint);
+    return true;
+  }
+
   notify(kind: Notice["kind"], text: string, hint = ""): void {
     const notice = { id: ++this.noticeNumber, kind, text, hint };
     this.set(() => (this.notices = [...this.notices.slice(-3), notice]));
@@ -225,6 +253,11 @@ export class Hub {
         events.set(change.session, known);
         isSummaryOld ||= !QUIET.has(change.event.name);
         isUrgent ||= change.event.name.startsWith("question.");
+        if (change.event.name === "question.answered") {
+          const { question = "", words = "", by = "" } = change.event.data as Record<string, string>;
+          this.taken.set(question, { words, by });
+          this.wasReplaced(question);
+        }
       } else {
         isUrgent ||= this.takeSession(change.session, change.state);
         isSummaryOld = true;
@@ -280,7 +313,9 @@ export class Hub {
     if (entry.users === 0) return;
     if (delay === 0) clearTimeout(entry.timer);
     else if (entry.timer) return;
-    entry.timer = setTimeout(() => void this.read(path), Math.max(delay, SETTLE_MS));
+    // A question is shown at once: a person waits for it, or it waits for a person.
+    const isQuestion = delay === 0 && path.startsWith("/questions");
+    entry.timer = setTimeout(() => void this.read(path), isQuestion ? 0 : Math.max(delay, SETTLE_MS));
   }
 
   private async read(path: string): Promise<void> {

@@ -34,15 +34,7 @@ export function QuestionCard({ question, session, project, isFirst }: Props): Re
   const title = question.header || KINDS[question.kind] || "Question";
 
   const answer = async (words: string): Promise<void> => {
-    const path = `/sessions/${encodeURIComponent(session)}/questions`;
-    const done = await hub.act(
-      () => hub.client.put(`${path}/${encodeURIComponent(question.id)}/answer`, { words }),
-      ["/questions", path],
-    );
-    if (done !== undefined) {
-      setChanging(false);
-      hub.notify("info", `${title}: answered`);
-    }
+    if (await hub.answer(session, question.id, words, title)) setChanging(false);
   };
 
   return (

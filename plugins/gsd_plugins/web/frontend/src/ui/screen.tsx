@@ -13,7 +13,7 @@ const REPLAY_BYTES = 262_144;
 /** Dark in both themes, as programs expect; each color is readable on the background. */
 const THEME = {
   background: "#14171c",
-  foreground: "#d9dde3",
+  foreground: "#eef1f5",
   cursor: "#d9dde3",
   selectionBackground: "#3a5a80",
   black: "#5c6370",
