@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -38,8 +39,9 @@ def test_events_before_a_damaged_record_are_told_once_and_the_damage_each_time(b
 
 def change(bench: Bench, statement: str, values: tuple[int, ...]) -> None:
     # Not sqlite3: two copies of SQLite in one process take each other's locks away.
-    with closing(apsw.Connection(str(bench.journal))) as database:
-        database.execute(statement, values)
+    connection: Any = apsw.Connection(str(bench.journal))
+    with closing(connection):
+        connection.execute(statement, values)
 
 
 def _names(project: Project) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from gsd_core import (
     Finding,
     Gap,
     Inquiry,
+    Notice,
     Option,
     Panel,
     PhaseView,
@@ -77,6 +78,20 @@ def contributes(*values: ConfigValue) -> Callable[[ProjectInfo], Iterable[Config
     return contribute
 
 
+def shows(*panels: Panel) -> Callable[[Path], Iterable[Panel]]:
+    def contribute(project: Path) -> Iterable[Panel]:
+        return panels
+
+    return contribute
+
+
+def links_to(*links: str) -> Callable[[Notice], Iterable[str]]:
+    def contribute(notice: Notice) -> Iterable[str]:
+        return links
+
+    return contribute
+
+
 def lifespan(run: RunInfo) -> Iterable[AbstractAsyncContextManager[object]]:
     yield here()
 
@@ -101,8 +116,8 @@ def cases() -> Iterable[tuple[str, Any, tuple[Any, ...]]]:
     yield "workspace", workspace, (STEP,)
     yield "on_event", always(None), (event(1),)
     yield "lifespan", lifespan, (RUN,)
-    yield "panels", lambda project: [Panel(name="a", title="A", columns=("x",), rows=(("1",),))], (HERE,)
-    yield "links", lambda notice: ["https://example.net/1"], (NOTICE,)
+    yield "panels", shows(Panel(name="a", title="A", columns=("x",), rows=(("1",),))), (HERE,)
+    yield "links", links_to("https://example.net/1"), (NOTICE,)
     yield "session_host", always(NoSessions()), ()
     yield "settings", lambda: [FakeClock], ()
     yield "cli_commands", lambda: [click.Command("x", help="does x")], ()
@@ -209,17 +224,17 @@ COMPLAINTS: list[tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any],
         "'git' is not ok and has no fix",
     ),
     ("settings", lambda: [int], (), {}, "int is not an attrs class"),
-    ("panels", lambda project: [Panel(name="a", title="")], (HERE,), {}, "'a' has no title"),
-    ("panels", lambda project: [Panel(name="a", title="A")] * 2, (HERE,), {}, "more than once: a"),
+    ("panels", shows(Panel(name="a", title="")), (HERE,), {}, "'a' has no title"),
+    ("panels", shows(*[Panel(name="a", title="A")] * 2), (HERE,), {}, "more than once: a"),
     (
         "panels",
-        lambda project: [Panel(name="a", title="A", text=cast("Any", 1))],
+        shows(Panel(name="a", title="A", text=cast("Any", 1))),
         (HERE,),
         {},
         "has not only texts",
     ),
-    ("links", lambda notice: ["javascript:alert(1)"], (NOTICE,), {}, "not a URL of a page"),
-    ("links", lambda notice: ["https://me:secret@example.net"], (NOTICE,), {}, "a user name or a password"),
+    ("links", links_to("javascript:alert(1)"), (NOTICE,), {}, "not a URL of a page"),
+    ("links", links_to("https://me:secret@example.net"), (NOTICE,), {}, "a user name or a password"),
     ("doctor", lambda: [1], (), {}, "contributed int"),
 ]
 
