@@ -96,7 +96,7 @@ from .planning.model import (
     Verdict,
 )
 from .processes import boot_id, process_start, refuse_agents, remember_origin, signal_process, start_time
-from .programs import find_program, gsd_command
+from .programs import find_program, own_command
 from .protected_paths import PROTECTED_NAMES, fold_name, is_secret_name, protected_part
 from .sanitize import redact, redact_data, safe_text
 from .settings import at_most, bind_settings, convert_value, lower_only, setting, settings_of, state_folder
@@ -237,12 +237,12 @@ __all__ = [
     "counted",
     "find_program",
     "fold_name",
-    "gsd_command",
     "hookimpl",
     "implements",
     "is_secret_name",
     "lower_only",
     "normal_phase",
+    "own_command",
     "padded",
     "parse_typed_answer",
     "phase_order",

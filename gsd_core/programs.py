@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 
-def gsd_command() -> tuple[str, ...]:
+def own_command() -> tuple[str, ...]:
     """Return the command that starts this gsd again; its arguments are to be added.
 
     ``-P``: Python would otherwise look for modules in the working directory first, and that may be a

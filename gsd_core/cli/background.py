@@ -47,7 +47,13 @@ def start_session(
     plugin, host = _pick_host(hooks, names)
     arguments = _without_flag(options.arguments)
     session = host.start(
-        SessionRequest(arguments=arguments, folder=Path.cwd(), project=root, not_yet=not_yet)
+        SessionRequest(
+            arguments=arguments,
+            folder=Path.cwd(),
+            project=root,
+            not_yet=str(not_yet) if not_yet else "",
+            hint=not_yet.hint if not_yet else "",
+        )
     )
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION, "session": session.as_json()})

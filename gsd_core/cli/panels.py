@@ -11,7 +11,7 @@ import click
 from gsd_core.sanitize import one_line, redact, safe_text
 
 from .global_options import global_options, global_options_of
-from .help import Command
+from .help import Command, examples
 from .output import json_flag, print_json, print_line, print_table, styled, warn
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 MAX_CELL = 300
 
 
-@click.command("panels", cls=Command)
+@click.command("panels", cls=Command, epilog=examples("gsd panels", "gsd panels --json"))
 @global_options
 @json_flag
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
-    """Show what plugins have to say about the project: text, figures and tables.
+    """Show what plugins have to say about the project.
 
-    The dashboard shows the same. A plugin in the project's .gsd/plugins folder is asked only if you trust
+    The dashboard shows the same texts, figures and tables. A plugin in the project's .gsd/plugins folder is asked only if you trust
     the project.
     """
     from gsd_core.hookspecs import gsd_panels
@@ -43,8 +43,14 @@ def command(ctx: click.Context, as_json: bool) -> None:
     number = count()
     with bind_settings(settings_without_run(loaded, root).values):
         found = loaded.hooks.collect(gsd_panels, lambda _: str(next(number)), root)
-    panels = [(plugin, _safe(panel)) for plugin, panel in found.items]
-    failures = [(fault.plugin, safe_text(str(fault), multiline=False)) for fault in found.failures]
+    failures = [(fault.plugin, _line(fault)) for fault in found.failures]
+    panels: list[tuple[str, Mapping[str, Any]]] = []
+    for plugin, panel in found.items:
+        if wrong := [row for row in panel.rows if len(row) != len(panel.columns)]:
+            texts = f"a row has {len(wrong[0])} texts for {len(panel.columns)} columns"
+            failures.append((plugin, f"plugin {plugin!r}: panel {_line(panel.name)!r}: {texts}"))
+        else:
+            panels.append((plugin, _safe(panel)))
     if as_json:
         rows = [{"plugin": plugin, **panel} for plugin, panel in panels]
         failed = [{"plugin": plugin, "reason": reason} for plugin, reason in failures]

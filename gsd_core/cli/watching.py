@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from gsd_core.programs import gsd_command
+from gsd_core.programs import own_command
 from gsd_core.sanitize import one_line
 
 from .output import counted, print_line, styled
@@ -40,7 +40,7 @@ def watch(
     others = [*files]
     before = _stamps(folder, others)
     while True:
-        subprocess.run([*gsd_command(), *arguments], check=False)
+        subprocess.run([*own_command(), *arguments], check=False)
         changed = _wait(folder, others, before, sleep)
         before = _stamps(folder, others)
         names = ", ".join(sorted({Path(name).name for name in changed})[:MAX_NAMES])

@@ -21,10 +21,3 @@ class Panel:
     figures: Mapping[str, str] = attrs.field(factory=dict[str, str])
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
-
-    def __attrs_post_init__(self) -> None:
-        for row in self.rows:
-            if len(row) != len(self.columns):
-                raise ValueError(
-                    f"panel {self.name!r}: a row has {len(row)} texts for {len(self.columns)} columns"
-                )

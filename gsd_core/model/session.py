@@ -9,8 +9,6 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
-from gsd_core.errors import UserError
-
 SessionState: TypeAlias = Literal["idle", "running", "waiting_checkpoint", "completed", "failed", "stopped"]
 """*idle*: waits for a slot. *waiting_checkpoint*: its run waits for a person. The last three are final."""
 
@@ -21,14 +19,15 @@ class SessionRequest:
 
     *arguments* are those after ``gsd``, as typed; *folder* is the working directory that they refer to, and
     *project* the project's root. *not_yet*: why the command would be refused now, because of steps that are
-    not done; a host that queues sessions waits for another session of the project that will do them, and
-    raises this error if there is none.
+    not done, with a *hint*; a host that queues sessions waits for another session of the project that will
+    do them, and refuses the command with this reason if there is none.
     """
 
     arguments: tuple[str, ...]
     folder: Path
     project: Path
-    not_yet: UserError | None = None
+    not_yet: str = ""
+    hint: str = ""
 
 
 @attrs.frozen(kw_only=True)

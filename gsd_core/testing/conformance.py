@@ -297,6 +297,8 @@ def check_panels(plugin: object, project: Path) -> tuple[Panel, ...]:
     """Check ``gsd_panels``: each panel has a unique name and a title, and consists of texts."""
     panels: tuple[Panel, ...] = _contributions(plugin, specs.gsd_panels, project)
     for panel in panels:
+        fits = all(len(row) == len(panel.columns) for row in panel.rows)
+        _require(fits, f"the panel {panel.name!r} has a row that does not fit its columns")
         _require(bool(panel.title), f"the panel {panel.name!r} has no title")
         cells = itertools.chain(panel.columns, *panel.rows, *panel.figures.items())
         texts: list[object] = [panel.name, panel.title, panel.text, *cells]

@@ -22,7 +22,7 @@ WITH_AN_OBJECT = "docs/how-to/write-a-lifespan.md"
 
 
 def test_every_how_to_page_has_a_plugin() -> None:
-    assert len({block.page for block in PLUGINS}) == 13
+    assert len({block.page for block in PLUGINS}) == 14
 
 
 @pytest.mark.slow

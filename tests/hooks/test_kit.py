@@ -225,6 +225,7 @@ COMPLAINTS: list[tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any],
     ),
     ("settings", lambda: [int], (), {}, "int is not an attrs class"),
     ("panels", shows(Panel(name="a", title="")), (HERE,), {}, "'a' has no title"),
+    ("panels", shows(Panel(name="a", title="A", rows=(("1",),))), (HERE,), {}, "does not fit its columns"),
     ("panels", shows(*[Panel(name="a", title="A")] * 2), (HERE,), {}, "more than once: a"),
     (
         "panels",

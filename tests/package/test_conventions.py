@@ -66,7 +66,7 @@ def _is_frozen(node: ast.ClassDef) -> bool:
 
 
 def test_only_one_place_knows_how_gsd_starts_itself() -> None:
-    """Without ``-P``, Python imports modules from the repository it is started in (``gsd_command``)."""
+    """Without ``-P``, Python imports modules from the repository it is started in (``own_command``)."""
     starts = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for folder in ("gsd_core", "plugins", "contrib")

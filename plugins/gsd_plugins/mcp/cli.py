@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from gsd_core import CommandOptions, UserError, find_program, gsd_command, settings_of
+from gsd_core import CommandOptions, UserError, find_program, own_command, settings_of
 
 NAME = "gsd"
 
@@ -92,4 +92,4 @@ def server_command() -> list[str]:
     script = Path(sys.executable).with_name("gsd")
     if os.access(script, os.X_OK):
         return [str(script), "mcp"]
-    return [*gsd_command(), "mcp"]
+    return [*own_command(), "mcp"]

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -35,8 +35,8 @@ def start_session(
     """Add a session and start its runner; return it as soon as it is known whether it starts or waits.
 
     The runner inherits this process's environment: credentials are never written to disk. Sessions that
-    ended more than *keep_days* ago are removed; 0 keeps them. Raise ``request.not_yet`` if it is given, and
-    no other session of the project is going to do what is missing.
+    ended more than *keep_days* ago are removed; 0 keeps them. Raise ``UserError`` if the request cannot be
+    done yet, and no other session of the project is going to do what is missing.
     """
     refuse_agents("start a session")
     with Registry() as registry:
@@ -44,7 +44,7 @@ def start_session(
             remove_old(registry, timedelta(days=keep_days))
         project = request.project.resolve()
         if request.not_yet:
-            _check_possible(registry, request.arguments, project, request.not_yet)
+            _check_possible(registry, request, project)
         session = registry.add(project=project, folder=request.folder.absolute(), command=request.arguments)
         try:
             _start_runner(session.id, slots=slots, keep_bytes=keep_bytes, plan_ahead=plan_ahead)
@@ -60,12 +60,12 @@ def start_session(
         return registry.get(session.id).session
 
 
-def _check_possible(registry: Registry, arguments: Sequence[str], project: Path, not_yet: UserError) -> None:
-    """Raise *not_yet* unless sessions of the project are going to do what is missing."""
+def _check_possible(registry: Registry, request: SessionRequest, project: Path) -> None:
+    """Raise ``UserError`` unless sessions of the project are going to do what is missing."""
     settle_lost(registry)
     others = [row for row in registry.all(("idle", *ACTIVE)) if row.session.project == project]
-    if not will_be_possible(arguments, others, phases_of(project)):
-        raise not_yet
+    if not will_be_possible(request.arguments, others, phases_of(project)):
+        raise UserError(request.not_yet, hint=request.hint)
 
 
 def _start_runner(session: str, **options: int) -> None:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from gsd_core import CommandOptions, Session, UserError, gsd_command, settings_of, slug, state_folder
+from gsd_core import CommandOptions, Session, UserError, own_command, settings_of, slug, state_folder
 
 SECONDS = 180
 """How long a command may take; a plugin's check of its login may need the network."""
@@ -49,7 +49,7 @@ async def start_session(arguments: Sequence[str], project: Path) -> str:
 async def run_gsd(arguments: Sequence[str], folder: Path) -> tuple[int, bytes, bytes]:
     """Run ``gsd`` with *arguments* in *folder*; return its exit code, its output and its messages."""
     process = await asyncio.create_subprocess_exec(
-        *gsd_command(),
+        *own_command(),
         *arguments,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,

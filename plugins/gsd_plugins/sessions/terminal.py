@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from gsd_core import gsd_command, process_start
+from gsd_core import own_command, process_start
 
 from .output import OutputWriter
 from .own_row import OwnRow
@@ -93,7 +93,7 @@ class SessionTerminal:
         return self._status
 
     def _start(self, row: Row) -> None:
-        command = [*gsd_command(), *row.session.command]
+        command = [*own_command(), *row.session.command]
         environment = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
         environment |= {"GSD_SESSION": self.row.session, "TERM": "xterm-256color"}
         # A signal for the child must not get lost in the handlers that it inherits.

@@ -1,9 +1,14 @@
-"""The plugins of this installation, as ``gsd plugins --json`` lists them."""
+"""What commands of gsd print about plugins: the list of them, and what they show about a project.
+
+The commands are other processes, because they import every plugin.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import shlex
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,11 +23,13 @@ from .errors import Refused
 
 START_DELAY = 1.0
 """How long the server answers requests first: the command takes a second of processor time."""
+KEEP_SECONDS = 10.0
+"""How old panels may be: each look at them takes as much."""
 
 
 @attrs.define
 class PluginList:
-    """Reads the list once, in another process, because that imports every plugin."""
+    """Reads the list of this installation's plugins once."""
 
     _task: asyncio.Task[list[Any]] | None = attrs.field(default=None, init=False)
 
@@ -48,10 +55,45 @@ class PluginList:
 
 
 async def _read() -> list[Any]:
+    found: list[Any] = (await _printed(["plugins"]))["plugins"]
+    return found
+
+
+async def _printed(words: Sequence[str]) -> dict[str, Any]:
+    """Return what ``gsd`` with these *words* and ``--json`` prints; raise :class:`Refused` if it fails."""
     try:
         options = settings_of(CommandOptions).plugin_options
-        _, printed, _ = await run_gsd([*options, "plugins", "--json"], Path.home())
-        found: list[Any] = json.loads(printed)["plugins"]
-    except (GsdError, OSError, ValueError, KeyError) as error:
-        raise Refused(500, "cannot list the plugins", "see: gsd plugins") from error
+        _, printed, _ = await run_gsd([*options, *words, "--json"], Path.home())
+        found: dict[str, Any] = json.loads(printed)
+    except (GsdError, OSError, ValueError) as error:
+        raise Refused(500, f"gsd {words[0]} failed", f"see: {shlex.join(['gsd', *words])}") from error
+    if said := found.get("error"):
+        raise Refused(409, str(said["message"]), str(said.get("hint", "")))
     return found
+
+
+@attrs.define
+class Panels:
+    """Reads the panels of projects, each at most once in :data:`KEEP_SECONDS`."""
+
+    _read: dict[Path, tuple[float, asyncio.Task[dict[str, Any]]]] = attrs.field(
+        factory=dict[Path, "tuple[float, asyncio.Task[dict[str, Any]]]"], init=False
+    )
+
+    async def get(self, root: Path) -> dict[str, Any]:
+        """Return the panels of the project at *root*; raise :class:`Refused` if they cannot be read."""
+        now = time.monotonic()
+        over = [one for one, (at, task) in self._read.items() if task.done() and now - at > KEEP_SECONDS]
+        for one in over:
+            del self._read[one]
+        if root not in self._read:
+            task = asyncio.create_task(_printed(["panels", "-C", str(root)]), name="panels")
+            self._read[root] = (now, task)
+        return await asyncio.shield(self._read[root][1])
+
+    async def aclose(self) -> None:
+        """End the processes that run."""
+        tasks = [task for _, task in self._read.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

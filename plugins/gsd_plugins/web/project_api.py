@@ -88,6 +88,13 @@ async def list_questions(site: Site, request: Request) -> Response:
     return answer({"questions": status["questions"], "answered": answered})
 
 
+async def list_panels(site: Site, request: Request) -> Response:
+    """Return what plugins show about the session's project."""
+    root = site.source.session(request.path_params["session"]).project
+    found = await site.panels.get(root)
+    return answer({"panels": found["panels"], "failures": found["failures"]})
+
+
 async def list_plugins(site: Site, request: Request) -> Response:
     """Return the plugins of this installation."""
     return answer({"plugins": await site.plugins.get()})

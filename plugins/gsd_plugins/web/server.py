@@ -123,6 +123,7 @@ async def serving(
         task = asyncio.create_task(server.serve(sockets=[taken]), name="web server")
         stack.push_async_callback(_stop, site, server, task)
         stack.push_async_callback(site.plugins.aclose)
+        stack.push_async_callback(site.panels.aclose)
         yield Running(
             url=url, watch_url=f"{base}/#token={tokens.read}", port=number, site=site, server=server
         )

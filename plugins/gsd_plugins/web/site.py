@@ -22,7 +22,7 @@ from .access import Addresses, Tokens
 from .errors import Refused, refused_by
 from .feed import Feed
 from .folders import STATIC
-from .plugin_list import PluginList
+from .plugin_list import Panels, PluginList
 from .routes import Route
 from .source import Source
 from .text import clean
@@ -56,6 +56,7 @@ class Site:
     slots: int | None = None
     mcp: HttpApp | None = None
     plugins: PluginList = attrs.field(factory=PluginList)
+    panels: Panels = attrs.field(factory=Panels)
     epoch: str = attrs.field(factory=lambda: secrets.token_hex(8))
     started_at: datetime = attrs.field(factory=lambda: datetime.now(UTC))
     feed: Feed = attrs.field(init=False)

@@ -234,6 +234,14 @@ def _project_routes() -> Iterator[Route]:
         ref("RunQuestions"),
     )
 
+    yield _get(
+        "panels",
+        f"{SESSION}/panels",
+        project_api.list_panels,
+        "What plugins show about the project, as gsd panels --json prints it; at most ten seconds old.",
+        ref("PanelList"),
+    )
+
 
 def _other_routes() -> Iterator[Route]:
     yield Route(

@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 import click
 
-from gsd_core import GsdError, UserError, gsd_command, safe_text, settings_of
+from gsd_core import GsdError, UserError, own_command, safe_text, settings_of
 
 from .api import Data, GitHub, Refused, login_of
 from .repository import Remote, branch_for
@@ -59,7 +59,7 @@ class IssueRun:
 
     async def _run_gsd(self, idea: Path) -> int:
         # The setting is read through the environment or a file too, but a flag is kept for a resume.
-        command = [*gsd_command(), "-C", str(self.folder), "run", str(idea)]
+        command = [*own_command(), "-C", str(self.folder), "run", str(idea)]
         command += ["--github-issue", str(self.issue), *self.arguments]
         if not self.attended:
             command.append("--no-input")

@@ -1,6 +1,6 @@
 """Links: notifications link to the build that the run works in.
 
-Settings in `gsd.toml`, or GSD_MY_PLUGIN_URL in the environment:
+Settings in `gsd.toml`:
 
     [my_plugin]
     url = "https://ci.example.net/builds/17"

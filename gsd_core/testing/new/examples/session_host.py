@@ -24,8 +24,8 @@ from gsd_core import (
     SessionHost,
     SessionRequest,
     UserError,
-    gsd_command,
     implements,
+    own_command,
     setting,
     settings_of,
 )
@@ -50,7 +50,7 @@ class Processes:
     """Sessions as processes of this one."""
 
     output: Path
-    command: tuple[str, ...] = gsd_command()
+    command: tuple[str, ...] = own_command()
     _started: dict[str, tuple[Session, subprocess.Popen[bytes]]] = attrs.field(
         factory=dict[str, tuple[Session, "subprocess.Popen[bytes]"]], init=False
     )

@@ -346,6 +346,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/sessions/{session}/panels": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What plugins show about the project, as gsd panels --json prints it; at most ten seconds old. */
+        get: operations["panels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -388,6 +405,26 @@ export interface components {
         };
         PluginList: {
             plugins: components["schemas"]["Plugin"][];
+        };
+        Panel: {
+            name: string;
+            title: string;
+            text: string;
+            figures: {
+                [key: string]: string;
+            };
+            columns: string[];
+            rows: string[][];
+            plugin: string;
+        };
+        PanelList: {
+            /** @constant */
+            schema_version: 1;
+            panels: components["schemas"]["Panel"][];
+            failures: {
+                plugin: string;
+                reason: string;
+            }[];
         };
         /** @enum {string} */
         SessionState: "idle" | "running" | "waiting_checkpoint" | "completed" | "failed" | "stopped";
@@ -1109,6 +1146,8 @@ export type Scope = components['schemas']['Scope'];
 export type ServerInfo = components['schemas']['ServerInfo'];
 export type Plugin = components['schemas']['Plugin'];
 export type PluginList = components['schemas']['PluginList'];
+export type Panel = components['schemas']['Panel'];
+export type PanelList = components['schemas']['PanelList'];
 export type SessionState = components['schemas']['SessionState'];
 export type SessionRecord = components['schemas']['SessionRecord'];
 export type Session = components['schemas']['Session'];
@@ -1901,6 +1940,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunQuestions"];
+                };
+            };
+            400: components["responses"]["Error"];
+            401: components["responses"]["Error"];
+            403: components["responses"]["Error"];
+            404: components["responses"]["Error"];
+            405: components["responses"]["Error"];
+            409: components["responses"]["Error"];
+            413: components["responses"]["Error"];
+            415: components["responses"]["Error"];
+            421: components["responses"]["Error"];
+            500: components["responses"]["Error"];
+        };
+    };
+    panels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PanelList"];
                 };
             };
             400: components["responses"]["Error"];

@@ -9,6 +9,7 @@ import { useEventLog, useHub, useResource, useSession } from "../state/hooks";
 import type { StepRow } from "../state/timeline";
 import { Ago, Bar, ConfirmButton, Elapsed, Empty, Loaded, PlainText, Skeleton } from "../ui/common";
 import { PlanGraph } from "../ui/graph";
+import { Panels } from "../ui/panels";
 import { Icon, Status, StatusIcon } from "../ui/status";
 import { StepTable } from "../ui/steps";
 import { CostPage } from "./cost";
@@ -210,6 +211,7 @@ function Overview({ session }: { session: Session }): ReactElement {
         {log.error && !log.isComplete ? <p className="stale">{log.error}</p> : null}
         {log.isComplete || steps.length ? <StepTable session={session.id} steps={steps} /> : <Skeleton lines={4} />}
       </section>
+      <Panels session={session.id} />
       <AnsweredIn session={session.id} />
     </>
   );

@@ -1,0 +1,70 @@
+/** What plugins show about a project: text, figures and tables. They are data; nothing of them is HTML. */
+
+import type { ReactElement } from "react";
+
+import type { Panel, PanelList } from "../api/types";
+import { useResource } from "../state/hooks";
+import { Markdown } from "./markdown";
+
+export function Panels({ session }: { session: string }): ReactElement | null {
+  const { data } = useResource<PanelList>(`/sessions/${encodeURIComponent(session)}/panels`);
+  if (!data) return null;
+  return (
+    <>
+      {data.panels.map((panel) => (
+        <PanelView key={`${panel.plugin} ${panel.name}`} panel={panel} />
+      ))}
+      {data.failures.map((failure) => (
+        <p key={failure.plugin} className="stale">
+          {failure.plugin}: {failure.reason}
+        </p>
+      ))}
+    </>
+  );
+}
+
+function PanelView({ panel }: { panel: Panel }): ReactElement {
+  const figures = Object.entries(panel.figures);
+  return (
+    <section aria-label={panel.title}>
+      <h2>
+        {panel.title} <span className="muted">{panel.plugin}</span>
+      </h2>
+      {figures.length > 0 && (
+        <dl className="figures">
+          {figures.map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd className="numeric">{value}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+      {panel.text && <Markdown text={panel.text} />}
+      {panel.rows.length > 0 && (
+        <div className="table-scroll" tabIndex={0} role="region" aria-label={`table of ${panel.title}`}>
+          <table>
+            <thead>
+              <tr>
+                {panel.columns.map((column) => (
+                  <th key={column} scope="col">
+                    {column}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {panel.rows.map((row, index) => (
+                <tr key={index}>
+                  {row.map((cell, column) => (
+                    <td key={column}>{cell}</td>
+                  ))}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  );
+}
