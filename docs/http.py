@@ -20,7 +20,7 @@ Ignore fields that you do not know: new ones are added without a new version.
 ## Token
 
 The URL that `gsd serve` prints is `http://127.0.0.1:3333/#token=TOKEN`.
-The page reads the token from the fragment, keeps it in `sessionStorage` and removes it from the address bar.
+The page reads the token from the fragment, keeps it in `sessionStorage` (and the last one in `localStorage`, for links that open in a new tab) and removes it from the address bar.
 
 - HTTP: `Authorization: Bearer TOKEN`.
 - WebSocket: subprotocols `["gsd.v1", "gsd.token.TOKEN"]`; the server selects `gsd.v1`.

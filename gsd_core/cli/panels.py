@@ -27,8 +27,8 @@ MAX_CELL = 300
 def command(ctx: click.Context, as_json: bool) -> None:
     """Show what plugins have to say about the project.
 
-    The dashboard shows the same texts, figures and tables. A plugin in the project's .gsd/plugins folder is asked only if you trust
-    the project.
+    The dashboard shows the same texts, figures and tables. A plugin in the project's .gsd/plugins folder is
+    asked only if you trust the project.
     """
     from gsd_core.hookspecs import gsd_panels
     from gsd_core.settings import bind_settings
@@ -57,8 +57,8 @@ def command(ctx: click.Context, as_json: bool) -> None:
         print_json({"schema_version": SCHEMA_VERSION, "panels": rows, "failures": failed})
         return
     warn([reason for _, reason in failures])
-    for plugin, panel in panels:
-        _show(plugin, panel)
+    for plugin, shown in panels:
+        _show(plugin, shown)
     if not panels:
         print_line("no plugin has anything to show")
 

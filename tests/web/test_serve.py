@@ -31,12 +31,12 @@ from tests.web.contract import answer_schema, mistakes
 pytestmark = pytest.mark.slow
 
 PLUGIN = """
-from gsd_core import implements
-from gsd_core.hookspecs import gsd_settings
+from gsd_core import Panel, implements
+from gsd_core.hookspecs import gsd_panels
 
-@implements(gsd_settings)
-def settings():
-    return ()
+@implements(gsd_panels)
+def panels(project):
+    yield Panel(name="mine", title="Mine", text="of " + project.name)
 """
 URL = re.compile(r"http://127\.0\.0\.1:(\d+)/#token=([\w-]{43})")
 WAIT = 60.0
@@ -344,6 +344,11 @@ def test_sessions_get_the_plugins_that_the_server_was_started_with(tmp_path: Pat
         body = {"project": str(project), "idea": EXAMPLE.read_text(), "agent": "fake", "phases": "1"}
         status, started = server.request("POST", "/api/v1/sessions", body)
         assert status == 201, started
+        path = f"/api/v1/sessions/{started['session']['id']}/panels"
+        status, panels = server.request("GET", path)
+        assert status == 200, panels
+        assert mistakes("PanelList", panels) == []
+        assert [(one["plugin"], one["title"]) for one in panels["panels"]] == [("mine", "Mine")]
         command = started["session"]["command"]
         folder = str(tmp_path / "plugins")
         assert command[:4] == ["-p", "gsd_plugins.rehearsal.fake", "--plugins-dir", folder]

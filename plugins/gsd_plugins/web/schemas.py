@@ -110,7 +110,7 @@ def _server() -> dict[str, Schema]:
         "Plugin": _printed("plugins")["properties"]["plugins"]["items"],
         "PluginList": obj(plugins=arr(ref("Plugin"))),
         "Panel": _printed("panels")["properties"]["panels"]["items"],
-        "PanelList": extended(_printed("panels"), panels=arr(ref("Panel"))),
+        "PanelList": obj(panels=arr(ref("Panel")), failures=_printed("panels")["properties"]["failures"]),
     }
 
 

@@ -10,7 +10,7 @@ import "./styles/layout.css";
 import "./styles/parts.css";
 
 function Root(): ReactElement {
-  const [token, setToken] = useState(() => takeToken(location, history, sessionStorage));
+  const [token, setToken] = useState(() => takeToken(location, history, sessionStorage, localStorage));
   const hub = useMemo(() => new Hub(location.origin, token), [token]);
   useEffect(() => {
     if (token) void hub.start();
@@ -18,7 +18,7 @@ function Root(): ReactElement {
   }, [hub, token]);
   useEffect(() => {
     // The address with a new token was opened in this tab.
-    const changed = (): void => setToken(takeToken(location, history, sessionStorage));
+    const changed = (): void => setToken(takeToken(location, history, sessionStorage, localStorage));
     const back = (): void => hub.reconnect();
     addEventListener("hashchange", changed);
     addEventListener("online", back);
@@ -28,7 +28,7 @@ function Root(): ReactElement {
     };
   }, [hub]);
   const use = (given: string): void => {
-    storeToken(given, sessionStorage);
+    storeToken(given, sessionStorage, localStorage);
     setToken(given);
   };
   if (!token) return <Refused onToken={use} />;

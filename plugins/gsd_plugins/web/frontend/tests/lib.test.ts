@@ -10,11 +10,12 @@ import { filesOf } from "../src/ui/patch";
 describe("the token", () => {
   const open = (hash: string): string => {
     history.replaceState(null, "", `/${hash}`);
-    return takeToken(location, history, sessionStorage);
+    return takeToken(location, history, sessionStorage, localStorage);
   };
 
   it("is taken from the fragment and removed from the address bar", () => {
     sessionStorage.clear();
+    localStorage.clear();
     expect(open("#token=abc-DEF_1")).toBe("abc-DEF_1");
     expect(location.href).not.toContain("abc");
     expect(sessionStorage.getItem("gsd.token")).toBe("abc-DEF_1");
@@ -30,6 +31,14 @@ describe("the token", () => {
   it("is kept for the tab when the address has none", () => {
     expect(open("#/plugins")).toBe("xyz");
     expect(location.hash).toBe("#/plugins");
+  });
+
+  it("is known in a new tab, which prefers its own", () => {
+    sessionStorage.clear();
+    expect(open("#/q/q-3")).toBe("xyz");
+    sessionStorage.setItem("gsd.token", "own");
+    expect(open("#/q/q-3")).toBe("own");
+    sessionStorage.clear();
   });
 
   it("is found in a pasted address or alone, and in nothing else", () => {

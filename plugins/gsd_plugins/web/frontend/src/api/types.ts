@@ -418,8 +418,6 @@ export interface components {
             plugin: string;
         };
         PanelList: {
-            /** @constant */
-            schema_version: 1;
             panels: components["schemas"]["Panel"][];
             failures: {
                 plugin: string;
