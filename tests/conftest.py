@@ -49,12 +49,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 SAMPLED = 3
-"""From this many slow variants of one test on, CI runs every third; the others are marked as long."""
+"""From this many slow variants of one test on, CI runs every fourth; the others are marked as long."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave two of three variants of slow tests to ``nox -s long``: CI has 45 minutes on two cores."""
+    """Leave three of four variants of slow tests to ``nox -s long``: CI has 45 minutes on two cores."""
     groups: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("long"):
@@ -62,7 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for variants in groups.values():
         # Sorted, because the order of the tests is random.
         for number, item in enumerate(sorted(variants, key=lambda item: item.nodeid)):
-            if len(variants) >= SAMPLED and number % 3:
+            if len(variants) >= SAMPLED and number % 4:
                 item.add_marker(pytest.mark.long)
 
 
