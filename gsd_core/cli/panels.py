@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gsd_core.sanitize import one_line, redact, safe_text
+from gsd_core.sanitize import one_line, safe_text
 
 from .global_options import global_options, global_options_of
 from .help import Command, examples
@@ -41,16 +41,16 @@ def command(ctx: click.Context, as_json: bool) -> None:
     root = project_root(global_options_of(ctx))
     loaded = loaded_plugins(ctx, with_trusted_ones=True)
     number = count()
+
+    def key(panel: Panel) -> str:
+        # What cannot be shown has to fail here, where the failure is the plugin's.
+        _safe(panel)
+        return str(next(number))
+
     with bind_settings(settings_without_run(loaded, root).values):
-        found = loaded.hooks.collect(gsd_panels, lambda _: str(next(number)), root)
+        found = loaded.hooks.collect(gsd_panels, key, root)
     failures = [(fault.plugin, _line(fault)) for fault in found.failures]
-    panels: list[tuple[str, Mapping[str, Any]]] = []
-    for plugin, panel in found.items:
-        if wrong := [row for row in panel.rows if len(row) != len(panel.columns)]:
-            texts = f"a row has {len(wrong[0])} texts for {len(panel.columns)} columns"
-            failures.append((plugin, f"plugin {plugin!r}: panel {_line(panel.name)!r}: {texts}"))
-        else:
-            panels.append((plugin, _safe(panel)))
+    panels = [(plugin, _safe(panel)) for plugin, panel in found.items]
     if as_json:
         rows = [{"plugin": plugin, **panel} for plugin, panel in panels]
         failed = [{"plugin": plugin, "reason": reason} for plugin, reason in failures]
@@ -64,11 +64,18 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
 
 def _safe(panel: Panel) -> Mapping[str, Any]:
-    """Return the panel as JSON data; its texts may quote what agents wrote."""
+    """Return the panel as JSON data, sanitized; raise an exception if it has no such texts.
+
+    A plugin may have put anything into a field, and may quote what agents wrote.
+    """
+    for row in panel.rows:
+        if len(row) != len(panel.columns):
+            texts = f"a row has {len(row)} texts for {len(panel.columns)} columns"
+            raise ValueError(f"panel {_line(panel.name)!r}: {texts}")
     return {
         "name": _line(panel.name),
         "title": _line(panel.title),
-        "text": safe_text(redact(str(panel.text))),
+        "text": safe_text(str(panel.text)),
         "figures": {_line(name): _line(value) for name, value in panel.figures.items()},
         "columns": [_line(name) for name in panel.columns],
         "rows": [[_line(cell) for cell in row] for row in panel.rows],
@@ -76,8 +83,7 @@ def _safe(panel: Panel) -> Mapping[str, Any]:
 
 
 def _line(text: object) -> str:
-    # A plugin may have put anything into a field.
-    return safe_text(redact(str(text)), multiline=False)
+    return safe_text(str(text), multiline=False)
 
 
 def _show(plugin: str, panel: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from gsd_core.errors import JournalError, PluginError
+from gsd_core.errors import ConfigError, JournalError, PluginError
 from gsd_core.hookspecs import gsd_links, gsd_notify
 from gsd_core.journal.codec import structure
 from gsd_core.journal.schema import Record
@@ -175,7 +175,8 @@ class Notifier:
             return
         # A notice leaves this machine. Its texts come from facts, but also from errors of the core.
         title, body = safe_text(notice.title, multiline=False), safe_text(notice.body)
-        notice = evolve(notice, title=title, body=body, links=self._links(notice))
+        notice = evolve(notice, title=title, body=body)
+        notice = evolve(notice, links=self._links(notice))
         # The run itself finds out that its journal cannot be written; people should hear of that too.
         with suppress(JournalError):
             self.run.record("notice.begun", {"key": notice.key, "type": notice.type}, step=notice.step)
@@ -193,7 +194,11 @@ class Notifier:
 
     def _links(self, notice: Notice) -> tuple[str, ...]:
         number = count()
-        found = self.run.hooks.collect(gsd_links, lambda _: str(next(number)), notice).items
+        try:
+            found = self.run.hooks.collect(gsd_links, lambda _: str(next(number)), notice).items
+        except ConfigError:
+            # With strict plugins. The failure is reported; it is no reason to send nothing.
+            return ()
         texts = dict.fromkeys(safe_text(link, multiline=False) for _, link in found)
         return tuple(link for link in texts if link.startswith(("http://", "https://")))[:MAX_LINKS]
 

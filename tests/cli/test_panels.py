@@ -68,6 +68,24 @@ def test_a_plugin_that_fails_is_named_and_the_others_are_shown(bench: Bench, tmp
     assert failure["reason"] in shown.stderr
 
 
+def test_a_panel_with_fields_of_wrong_types_is_a_failure_of_its_plugin(bench: Bench, tmp_path: Path) -> None:
+    folder = tmp_path / "plugins"
+    for name, fields in {
+        "figures": "figures=7",
+        "rows": "columns=('one',), rows=(1,)",
+        "text": "rows=None",
+    }.items():
+        wrong = BROKEN.replace('columns=("one",), rows=(("1", "2"),)', fields)
+        assert fields in wrong
+        plugin(folder, name, wrong)
+    plugin(folder, "lines", PLUGIN)
+
+    found = said("panels", "-C", bench.root, "--plugins-dir", folder)
+
+    assert [panel["plugin"] for panel in found["panels"]] == ["lines"]
+    assert {one["plugin"] for one in found["failures"]} == {"figures", "rows", "text"}
+
+
 def test_the_projects_own_plugins_are_asked_only_if_it_is_trusted(bench: Bench) -> None:
     plugin(bench.root / ".gsd" / "plugins", "lines", PLUGIN)
 

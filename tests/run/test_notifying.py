@@ -110,22 +110,24 @@ class Links:
 
 
 @pytest.mark.slow
-def test_notices_have_the_links_of_plugins_and_are_sent_if_there_are_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize("strict", [False, True])
+def test_notices_have_the_links_of_plugins_and_are_sent_if_there_are_none(
+    tmp_path: Path, strict: bool
+) -> None:
     root, notifier = h.repository(tmp_path / "project"), RecordingNotifier()
     many = tuple(f"https://example.net/{number}" for number in range(9))
     bad = ("javascript:alert(1)", "https://example.net/0\x1b[2J")
 
-    end = h.do(
-        h.request(
-            root,
-            h.one_phase(question=True),
-            given=h.idea(),
-            yes=False,
-            notifier=notifier,
-            human=Answers(notifier, 1),
-            links=Links((*bad, "https://example.net/0", *many)),
-        )
+    request = h.request(
+        root,
+        h.one_phase(question=True),
+        given=h.idea(),
+        yes=False,
+        notifier=notifier,
+        human=Answers(notifier, 1),
+        links=Links((*bad, "https://example.net/0", *many)),
     )
+    end = h.do(evolve(request, hooks=evolve(request.hooks, strict=strict)))
 
     assert end.outcome == "done"
     found = {notice.type: notice.links for notice in notifier.notices}

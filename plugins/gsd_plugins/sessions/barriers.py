@@ -2,8 +2,8 @@
 
 The verify gate: a session that executes or runs phases waits until the phases that they depend on are
 executed and verified, if another session of the project is to do that; one that verifies a phase waits until
-it is executed. The plan-ahead limit: a session that plans a phase
-waits while too many phases before it are planned and not verified.
+it is executed. The plan-ahead limit: a session that plans a phase waits while too many phases before it are
+planned and not verified.
 
 Both have an exit. The gate opens when the phases are done, or when no other session is left that would do
 it; the limit when phases are verified, whoever does that. Any session that waits can be stopped.
