@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState, type ReactElement } from "react";
 
+import { addressOf } from "../api/address";
 import type { CostReport } from "../api/types";
 import { compact, count, money, timeOfDay } from "../lib/format";
 import { useEventLog, useResource, useSession } from "../state/hooks";
@@ -12,7 +13,7 @@ const GROUPINGS = ["phase", "step", "model", "day"] as const;
 
 export function CostPage({ session }: { session: string }): ReactElement {
   const [by, setBy] = useState<(typeof GROUPINGS)[number]>("phase");
-  const report = useResource<CostReport>(`/sessions/${encodeURIComponent(session)}/cost?by=${by}`);
+  const report = useResource(addressOf("/sessions/{session}/cost", { session, by }));
   const log = useEventLog(session);
   const budget = Number(useSession(session)?.summary?.budget ?? 0);
   return (

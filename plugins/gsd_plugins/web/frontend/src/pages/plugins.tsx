@@ -2,14 +2,14 @@
 
 import type { ReactElement } from "react";
 
-import type { Plugin } from "../api/types";
+import { addressOf } from "../api/address";
 import { useResource } from "../state/hooks";
 import { Empty, Loaded } from "../ui/common";
 import { Inline } from "../ui/markdown";
 import { Status } from "../ui/status";
 
 export function PluginsPage(): ReactElement {
-  const found = useResource<{ plugins: Plugin[] }>("/plugins");
+  const found = useResource(addressOf("/plugins"));
   return (
     <>
       <div className="page-head">

@@ -2,7 +2,8 @@
 
 import { lazy, Suspense, useEffect, useRef, type ReactElement } from "react";
 
-import type { Phase, PhaseList, Plan, Question, Session, Summary } from "../api/types";
+import { addressOf } from "../api/address";
+import type { Phase, Plan, Session, Summary } from "../api/types";
 import { folderName, money, timeOfDay } from "../lib/format";
 import { RUN_TABS, runPath, type RunTab } from "../lib/route";
 import { useEventLog, useHub, useResource, useSession } from "../state/hooks";
@@ -91,17 +92,16 @@ function RunView({ session, tab, phase }: { session: Session; tab: RunTab; phase
 function RunHead({ session }: { session: Session }): ReactElement {
   const hub = useHub();
   const summary = session.summary ?? null;
-  const path = `/sessions/${encodeURIComponent(session.id)}`;
   const canControl = hub.scope === "control";
-  const stop = (): void => void hub.act(() => hub.client.post(`${path}/stop`, {}));
+  const stop = (): void => void hub.act(() => hub.client.post("/sessions/{session}/stop", { session: session.id }, {}));
   const resume = async (): Promise<void> => {
-    const body = { project: session.project, resume: true };
-    const started = await hub.act(() => hub.client.post<{ session: Session }>("/sessions", body));
+    const body = { project: session.project, resume: true } as const;
+    const started = await hub.act(() => hub.client.post("/sessions", {}, body));
     if (started) location.hash = runPath(started.session.id);
   };
   const remove = async (): Promise<void> => {
     const done = await hub.act(async () => {
-      await hub.client.remove(path);
+      await hub.client.remove("/sessions/{session}", { session: session.id });
       return true;
     });
     if (done) location.hash = "#/";
@@ -187,7 +187,7 @@ function Figures({ session, summary }: { session: Session; summary: Summary | nu
 }
 
 function Overview({ session }: { session: Session }): ReactElement {
-  const phases = useResource<PhaseList>(`/sessions/${encodeURIComponent(session.id)}/phases`);
+  const phases = useResource(addressOf("/sessions/{session}/phases", { session: session.id }));
   const log = useEventLog(session.id);
   const steps = [...log.timeline.steps.values()];
   return (
@@ -220,9 +220,9 @@ function Overview({ session }: { session: Session }): ReactElement {
 /** Every step in progress, with what its agent did last. */
 function Now({ session }: { session: Session }): ReactElement | null {
   const log = useEventLog(session.id);
-  const phases = useResource<PhaseList>(`/sessions/${encodeURIComponent(session.id)}/phases`);
+  const phases = useResource(addressOf("/sessions/{session}/phases", { session: session.id }));
   const names = new Map(phases.data?.phases.flatMap((phase) => phase.plans.map((plan) => [plan.id, plan.name] as const)));
-  const asked = useResource<{ questions: Question[] }>("/questions");
+  const asked = useResource(addressOf("/questions"));
   const waiting = new Set(asked.data?.questions.filter((one) => one.project === session.project).map((one) => one.step));
   if (isEnded(session)) return null;
   const running = [...log.timeline.steps.values()].filter((step) => step.status === "running" || step.status === "waiting");
