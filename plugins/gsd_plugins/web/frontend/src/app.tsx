@@ -13,7 +13,7 @@ import { QuestionsPage } from "./pages/questions";
 import { RunPage } from "./pages/run";
 import { isEnded, RunsPage } from "./pages/runs";
 import { StartPage } from "./pages/start";
-import { Contained, Empty, Panel, Skeleton } from "./ui/common";
+import { About, Contained, Empty, Panel, Skeleton } from "./ui/common";
 import { Icon, Status, StatusIcon } from "./ui/status";
 
 const TerminalsPage = lazy(() => import("./pages/terminals"));
@@ -94,6 +94,7 @@ export function App({ onToken }: { onToken: (token: string) => void }): ReactEle
               </div>
             ))}
           </dl>
+          <About version={hub.server?.version} />
         </Panel>
       )}
     </div>

@@ -3,12 +3,13 @@
 import type { ReactElement } from "react";
 
 import { addressOf } from "../api/address";
-import { useResource } from "../state/hooks";
-import { Empty, Loaded } from "../ui/common";
+import { useHub, useResource } from "../state/hooks";
+import { About, Empty, Loaded } from "../ui/common";
 import { Inline } from "../ui/markdown";
 import { Status } from "../ui/status";
 
 export function PluginsPage(): ReactElement {
+  const hub = useHub();
   const found = useResource(addressOf("/plugins"));
   return (
     <>
@@ -51,6 +52,7 @@ export function PluginsPage(): ReactElement {
           )
         }
       </Loaded>
+      <About version={hub.server?.version} />
     </>
   );
 }

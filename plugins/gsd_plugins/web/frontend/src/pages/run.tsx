@@ -259,50 +259,67 @@ function PhaseBoard({ session, phases, steps }: { session: string; phases: Phase
   return (
     <section>
       <h2>Phases</h2>
-      <ol className="board">
-        {phases.map((phase) => (
-          <li key={phase.number}>
-            <a
-              className={`phase-card ${phase.status} ${isBrief(phase, phases.length) ? "brief" : ""}`}               href={runPath(session, "phase", phase.number)}
-              data-item=""
-            >
-              <span className="phase-title">
-                <span className="numeric muted">{phase.number}</span>
-                <strong>{phase.name}</strong>
-                <StatusIcon state={phase.status} />
-              </span>
-              <span className="phase-steps">
-                {(isBrief(phase, phases.length) ? [] : Object.entries(phase.steps)).map(([kind, status]) => (
-                  <span key={kind} className={`phase-step ${status}`}>
-                    <StatusIcon state={status} /> {kind}
-                    {kind === "execute" && phase.plans.length > 0 && (
-                      <span className="numeric muted">
-                        {phase.plans.filter((plan) => plan.status === "completed").length}/{phase.plans.length}
-                      </span>
-                    )}
-                  </span>
-                ))}
-              </span>
-              <span className="phase-foot muted">
-                {phase.gap_rounds > 0 && (
-                  <span>
-                    <Icon name="warn" /> {phase.gap_rounds} gap {phase.gap_rounds === 1 ? "round" : "rounds"}
-                  </span>
-                )}
-                <span className="numeric">{cost(steps, phase.number)}</span>
-                {phase.started_at && <Elapsed from={phase.started_at} to={phase.completed_at ?? (phase.status === "in_progress" ? null : phase.started_at)} />}
-              </span>
-            </a>
-          </li>
-        ))}
-      </ol>
+      {boards(phases).map(({ isBrief, shown }) => (
+        <ol
+          key={shown[0]?.number}
+          className={`board ${isBrief ? "brief" : shown.length > 4 ? "many" : ""}`}
+          style={{ maxWidth: isBrief ? "none" : shown.length * WIDEST_CARD }}
+        >
+          {shown.map((phase) => (
+            <li key={phase.number}>
+              <a className={`phase-card ${phase.status} ${isBrief ? "brief" : ""}`} href={runPath(session, "phase", phase.number)} data-item="">
+                <span className="phase-title">
+                  <span className="numeric muted">{phase.number}</span>
+                  <strong>{phase.name}</strong>
+                  <StatusIcon state={phase.status} />
+                </span>
+                <span className="phase-steps">
+                  {(isBrief ? [] : Object.entries(phase.steps)).map(([kind, status]) => (
+                    <span key={kind} className={`phase-step ${status}`}>
+                      <StatusIcon state={status} /> {kind}
+                      {kind === "execute" && phase.plans.length > 0 && (
+                        <span className="numeric muted">
+                          {phase.plans.filter((plan) => plan.status === "completed").length}/{phase.plans.length}
+                        </span>
+                      )}
+                    </span>
+                  ))}
+                </span>
+                <span className="phase-foot muted">
+                  {phase.gap_rounds > 0 && (
+                    <span>
+                      <Icon name="warn" /> {phase.gap_rounds} gap {phase.gap_rounds === 1 ? "round" : "rounds"}
+                    </span>
+                  )}
+                  <span className="numeric">{cost(steps, phase.number)}</span>
+                  {phase.started_at && <Elapsed from={phase.started_at} to={phase.completed_at ?? (phase.status === "in_progress" ? null : phase.started_at)} />}
+                </span>
+              </a>
+            </li>
+          ))}
+        </ol>
+      ))}
     </section>
   );
 }
 
-/** Of many phases, those that are not in progress are one line each, so that the others are in sight. */
-function isBrief(phase: Phase, total: number): boolean {
-  return total > 6 && (phase.status === "completed" || phase.status === "pending") && phase.gap_rounds === 0;
+const WIDEST_CARD = 480;
+
+/**
+ * The phases in their order, in groups of cards of the same height.
+ *
+ * Of many phases, those that are not in progress are one line each, so that the others are in sight.
+ */
+export function boards(phases: Phase[]): { isBrief: boolean; shown: Phase[] }[] {
+  const found: { isBrief: boolean; shown: Phase[] }[] = [];
+  for (const phase of phases) {
+    const isBrief =
+      phases.length > 6 && (phase.status === "completed" || phase.status === "pending") && phase.gap_rounds === 0;
+    const last = found.at(-1);
+    if (last?.isBrief === isBrief) last.shown.push(phase);
+    else found.push({ isBrief, shown: [phase] });
+  }
+  return found;
 }
 
 function cost(steps: StepRow[], phase: string): string {

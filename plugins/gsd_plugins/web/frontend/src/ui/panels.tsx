@@ -32,7 +32,7 @@ function PanelView({ panel }: { panel: Panel }): ReactElement {
         {panel.title} <span className="muted">{panel.plugin}</span>
       </h2>
       {figures.length > 0 && (
-        <dl className="figures">
+        <dl className="figures few">
           {figures.map(([name, value]) => (
             <div key={name}>
               <dt>{name}</dt>
