@@ -1,9 +1,9 @@
 """Make the pictures of the dashboard from real rehearsals: ``python -m docs.screenshots``.
 
-A real ``gsd serve`` shows four projects: one is done after gaps, one waits for an answer, one works, and one has
-failed. Chromium takes each picture in both themes, and saves it as WebP without losses. Times and commit ids
-differ each time, so nothing compares the pictures; make them again when the pages have changed, and look at
-them. It takes two minutes, and needs Chromium and Playwright.
+A real ``gsd serve`` shows four projects: one is done after gaps, one waits for an answer, one works, and one
+has failed. Chromium takes each picture in both themes, and saves it as WebP without losses. Times and commit
+ids differ each time, so nothing compares the pictures; make them again when the pages have changed, and look
+at them. It takes a few minutes, and needs Chromium and Playwright.
 
 To look at every page at other widths, as PNG in a folder elsewhere::
 
@@ -119,8 +119,8 @@ def largest_files(project):
 class Picture:
     """One picture of the dashboard.
 
-    *path* names sessions by their project. *route* is the page of ``src/lib/route.ts`` that it shows, if it is
-    the picture of one. *prepare* brings the page into the state to show; *element* is all that is shown.
+    *path* names sessions by their project. *route* is the page of ``src/lib/route.ts`` that it shows, if it
+    is the picture of one. *prepare* brings the page into the state to show; *element* is all that is shown.
     """
 
     name: str
@@ -133,10 +133,6 @@ class Picture:
     """Requests to addresses with this in them are not answered."""
     has_token: bool = True
     is_settled: bool = True
-
-
-def _scroll_to(selector: str) -> Callable[[Page], object]:
-    return lambda page: page.locator(selector).first.evaluate("one => one.scrollIntoView()")
 
 
 def _open_help(page: Page) -> None:
@@ -169,7 +165,9 @@ PICTURES = (
     Picture(name="evidence", path="/s/{greeter}/evidence", route="run/evidence", prepare=_open_proof),
     Picture(name="events", path="/s/{greeter}/history", route="run/history"),
     Picture(name="log", path="/s/{greeter}/log", route="run/log"),
-    Picture(name="terminal", path="/s/{doorbell}/terminal", route="run/terminal", prepare=_wait_for_terminals),
+    Picture(
+        name="terminal", path="/s/{doorbell}/terminal", route="run/terminal", prepare=_wait_for_terminals
+    ),
     Picture(name="cost", path="/s/{greeter}/cost", route="run/cost"),
     Picture(name="unknown", path="/nothing", route="unknown"),
     Picture(name="help", path="/", prepare=_open_help),
@@ -182,6 +180,11 @@ PICTURES = (
 )
 DISCONNECTED = Picture(name="disconnected", path="/s/{doorbell}", is_settled=False)
 """The last one: the server is killed for it."""
+
+
+def shown_routes() -> frozenset[str]:
+    """Return the pages of ``src/lib/route.ts`` of which there is a picture."""
+    return frozenset(one.route for one in PICTURES if one.route)
 
 
 def names() -> Sequence[str]:
@@ -251,8 +254,9 @@ class Projects:
                 self.gsd(*words, "--script", str(script), "--max-budget-usd", "8", *OPTIONS[name])
             yield self._sessions()
         finally:
-            for session in json.loads(self.gsd("ps", "--json"))["sessions"]:
-                self.gsd("stop", session["id"], check=False)
+            for session in json.loads(self.gsd("ps", "--all", "--json"))["sessions"]:
+                if session["state"] not in ("completed", "failed", "stopped"):
+                    self.gsd("stop", session["id"], check=False)
 
     def _sessions(self) -> Mapping[str, str]:
         deadline = time.monotonic() + PATIENCE
@@ -286,7 +290,12 @@ class Projects:
         (plugins / "size.py").write_text(PANEL, encoding="utf-8")
         command = [sys.executable, "-m", "gsd_core", "serve", "--port", "0", "--plugins-dir", str(plugins)]
         server = subprocess.Popen(
-            command, cwd=self.base, env=self.environment, stdout=subprocess.PIPE, text=True
+            command,
+            cwd=self.base,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
         assert server.stdout
         try:
