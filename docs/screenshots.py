@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from attrs import frozen
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page, Route
+    from playwright.sync_api import Browser, Page
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "pictures" / "dashboard"
@@ -354,7 +354,8 @@ class Camera:
         page = context.new_page()
         page.set_default_timeout(60_000)
         if picture.held:
-            page.route(f"**{picture.held}", _hold)
+            # In the browser: a request that this program holds would keep it from ending.
+            page.add_init_script(HOLD % json.dumps(picture.held))
         base, _, token = self.address.partition("#token=")
         path = picture.path.format(**self.names)
         page.goto(f"{base}#{path}&token={token}" if picture.has_token else base)
@@ -380,7 +381,6 @@ class Camera:
                 page.wait_for_timeout(300)
                 self._save(page, picture, theme, f"-{width}")
             page.set_viewport_size({"width": size["width"], "height": size["height"]})
-        page.unroute_all(behavior="ignoreErrors")
         context.close()
 
     def _save(self, page: Page, picture: Picture, theme: str, suffix: str) -> None:
@@ -394,6 +394,10 @@ class Camera:
             (self.into / f"{name}.png").write_bytes(data)
 
 
+HOLD = """
+const send = window.fetch;
+window.fetch = (input, init) => (String(input).endsWith(%s) ? new Promise(() => undefined) : send(input, init));
+"""
 HIDE_FOLDER = """([folder, home]) => {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
@@ -415,10 +419,6 @@ ENCODE = """async (png) => {
 
 def _as_webp(page: Page, png: bytes) -> bytes:
     return base64.b64decode(page.evaluate(ENCODE, base64.b64encode(png).decode()))
-
-
-def _hold(route: Route) -> None:
-    """Leave a request without an answer."""
 
 
 if __name__ == "__main__":
