@@ -140,10 +140,6 @@ def _open_help(page: Page) -> None:
     page.get_by_role("dialog").wait_for()
 
 
-def _open_proof(page: Page) -> None:
-    page.locator("main summary").first.click()
-
-
 def _wait_for_terminals(page: Page) -> None:
     page.locator(".xterm-rows").first.wait_for()
     page.wait_for_timeout(1500)
@@ -162,7 +158,7 @@ PICTURES = (
     Picture(name="plans", path="/s/{greeter}", element="section:has(> h2:text-is('Plans'))"),
     Picture(name="panel", path="/s/{greeter}", element="section[aria-label='Size of the program']"),
     Picture(name="phase", path="/s/{greeter}/phase/1", route="run/phase"),
-    Picture(name="evidence", path="/s/{greeter}/evidence", route="run/evidence", prepare=_open_proof),
+    Picture(name="evidence", path="/s/{greeter}/evidence", route="run/evidence"),
     Picture(name="events", path="/s/{greeter}/history", route="run/history"),
     Picture(name="log", path="/s/{greeter}/log", route="run/log"),
     Picture(
@@ -396,7 +392,8 @@ class Camera:
 
 HOLD = """
 const send = window.fetch;
-window.fetch = (input, init) => (String(input).endsWith(%s) ? new Promise(() => undefined) : send(input, init));
+const never = new Promise(() => undefined);
+window.fetch = (input, init) => (String(input).endsWith(%s) ? never : send(input, init));
 """
 HIDE_FOLDER = """([folder, home]) => {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
