@@ -16,13 +16,16 @@ from typing import Any
 
 import attrs
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, ViewportSize
 
 from tests.browser.dashboard import RUN_MS, Dashboard, Page, expect, link, no_state, sessions_ended
 from tests.e2e.project import EXAMPLE
 from tests.web.test_serve import URL, serve
 
 pytestmark = pytest.mark.browser
+
+DESKTOP = ViewportSize(width=1280, height=800)
+PHONE = ViewportSize(width=390, height=844)
 
 
 def events(dashboard: Dashboard, session: str, name: str) -> list[dict[str, Any]]:
@@ -91,6 +94,80 @@ def test_a_run_is_started_answered_and_watched_to_its_end(
     page.get_by_role("button", name="Remove").click()
     page.get_by_role("button", name="Remove from the list?").click()
     expect(page.get_by_text("No runs yet")).to_be_visible()
+
+
+PANEL = """
+from gsd_core import Panel, implements
+from gsd_core.hookspecs import gsd_panels
+
+@implements(gsd_panels)
+def panels(project):
+    yield Panel(
+        name="size",
+        title="Size",
+        text="of **" + project.name + "** <img src=x onerror=alert(1)>",
+        figures={"Files": str(len([*project.glob("*.md")])), "Lines": "120"},
+        columns=("file", "lines"),
+        rows=(("greeter/guests.py", "80"), ("greeter/cli.py", "40")),
+    )
+"""
+BROKEN_PANEL = """
+from gsd_core import implements
+from gsd_core.hookspecs import gsd_panels
+
+@implements(gsd_panels)
+def panels(project):
+    raise RuntimeError("the scale is broken")
+"""
+
+
+def test_the_panel_of_a_plugin_is_on_the_page_of_a_run_and_so_is_the_error_of_another_one(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    plugins, project = tmp_path / "plugins", tmp_path / "greeter"
+    plugins.mkdir()
+    project.mkdir()
+    (plugins / "size.py").write_text(PANEL)
+    (plugins / "scale.py").write_text(BROKEN_PANEL)
+    arguments = ("--port", "0", "--plugins-dir", str(plugins))
+    with no_state(tmp_path), sessions_ended(), serve(tmp_path, *arguments) as server:
+        dashboard = Dashboard(browser=chromium, server=server, base=tmp_path)
+        session = dashboard.start(project, "--yes")
+        for size in (DESKTOP, PHONE):
+            with dashboard.opened(f"/s/{session}", viewport=size) as page:
+                panel = page.get_by_role("region", name="Size", exact=True)
+                expect(panel.get_by_role("heading", name="Size")).to_contain_text("size")
+                expect(panel.get_by_text("greeter", exact=True)).to_be_visible()
+                expect(panel.locator("img")).to_have_count(0)
+                expect(panel.get_by_role("definition").nth(1)).to_have_text("120")
+                rows = panel.get_by_role("table").get_by_role("row")
+                expect(rows).to_have_text(["filelines", "greeter/guests.py80", "greeter/cli.py40"])
+                expect(page.get_by_text("the scale is broken")).to_be_visible()
+
+
+def test_a_link_opened_in_a_new_tab_does_not_ask_for_the_token_again(
+    dashboard: Dashboard, project: Path
+) -> None:
+    session = dashboard.start(project, "--yes")
+    address = f"http://127.0.0.1:{dashboard.server.port}/#/s/{session}"
+    with dashboard.opened("/") as page:
+        with page.context.expect_page() as opened:
+            page.get_by_role("main").locator(f"a[href='#/s/{session}']").click(modifiers=["Control"])
+        for tab in (opened.value, page.context.new_page()):
+            # Ctrl and a click, and the address alone, as a link in a notification has it.
+            if tab is not opened.value:
+                tab.goto(address)
+            expect(tab.get_by_role("heading", level=1, name=project.name)).to_be_visible()
+            expect(tab.get_by_text("connected", exact=True)).to_be_visible()
+            expect(tab.get_by_label("The address that")).to_have_count(0)
+            assert tab.url == address
+    # Another person's browser has no token.
+    other = dashboard.browser.new_context()
+    stranger = other.new_page()
+    stranger.goto(address)
+    expect(stranger.get_by_label("The address that")).to_be_visible()
+    expect(stranger.get_by_role("heading", level=1, name=project.name)).to_have_count(0)
+    other.close()
 
 
 def test_a_run_in_the_foreground_is_watched_and_answered_on_its_own_page(

@@ -2,7 +2,7 @@
 
 import { lazy, Suspense, useCallback, useEffect, useRef, useState, type FormEvent, type ReactElement } from "react";
 
-import type { Question } from "./api/types";
+import { addressOf } from "./api/address";
 import { tokenIn } from "./api/token";
 import { ago, folderName, money } from "./lib/format";
 import { isTyping, KEYS, moveFocus, useKeys } from "./lib/keys";
@@ -13,7 +13,7 @@ import { QuestionsPage } from "./pages/questions";
 import { RunPage } from "./pages/run";
 import { isEnded, RunsPage } from "./pages/runs";
 import { StartPage } from "./pages/start";
-import { Contained, Empty, Panel, Skeleton } from "./ui/common";
+import { About, Contained, Empty, Panel, Skeleton } from "./ui/common";
 import { Icon, Status, StatusIcon } from "./ui/status";
 
 const TerminalsPage = lazy(() => import("./pages/terminals"));
@@ -94,6 +94,7 @@ export function App({ onToken }: { onToken: (token: string) => void }): ReactEle
               </div>
             ))}
           </dl>
+          <About version={hub.server?.version} />
         </Panel>
       )}
     </div>
@@ -131,7 +132,7 @@ const RAIL_RUNS = 30;
 
 function Rail({ route, onHelp }: { route: Route; onHelp: () => void }): ReactElement {
   const hub = useHub();
-  const asked = useResource<{ questions: Question[] }>("/questions");
+  const asked = useResource(addressOf("/questions"));
   const open = (asked.data?.questions ?? []).filter((question) => !question.answer_given);
   const sessions = [...hub.sessions].reverse().sort((a, b) => Number(isEnded(a)) - Number(isEnded(b)));
   const here = (page: Route["page"]): "page" | undefined => (route.page === page ? "page" : undefined);
@@ -314,7 +315,7 @@ export function Refused({
 
 function useTitle(route: Route): void {
   const hub = useHub();
-  const asked = useResource<{ questions: Question[] }>("/questions");
+  const asked = useResource(addressOf("/questions"));
   const open = (asked.data?.questions ?? []).filter((question) => !question.answer_given).length;
   const session = route.page === "run" ? hub.sessions.find((one) => one.id === route.session) : undefined;
   const name = session ? folderName(session.project) : route.page === "questions" ? "Questions" : "Runs";

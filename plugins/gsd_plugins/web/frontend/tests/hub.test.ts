@@ -95,8 +95,55 @@ describe("the connection", () => {
 
   it("says why an action failed", async () => {
     await hub.start();
-    await hub.act(() => hub.client.post("/sessions/s1/nothing", {}));
+    await hub.act(() => hub.client.post("/sessions/{session}/stop", { session: "s1" }, {}));
     expect(hub.notices.map((notice) => notice.text)).toEqual(["nothing here"]);
+  });
+});
+
+describe("two answers to one question", () => {
+  const texts = (): [string, string][] => hub.notices.map((notice) => [notice.kind, notice.text]);
+  const answered = (words: string): void =>
+    server.publish("question.answered", "init", { question: "q-1", words, by: "slack" });
+
+  it("are told apart when the run takes the other one after this page's was accepted", async () => {
+    await hub.start();
+    await live();
+    expect(await hub.answer("s1", "q-1", "Smile", "Ending")).toBe(true);
+    expect(texts()).toEqual([["info", "Ending: answered"]]);
+    answered("Period");
+    await vi.waitFor(() => expect(texts()).toContainEqual(["error", "Ending is already answered: Period (by slack)"]));
+  });
+
+  it("are told apart when the other one is known before this page's was accepted", async () => {
+    await hub.start();
+    await live();
+    hub.log("s1");
+    answered("Period");
+    await vi.waitFor(() => expect(seen()).toEqual([1]));
+    expect(await hub.answer("s1", "q-1", "Smile", "Ending")).toBe(true);
+    expect(texts()).toEqual([["error", "Ending is already answered: Period (by slack)"]]);
+  });
+
+  it("are one answer if their words are the same, and it is said once", async () => {
+    await hub.start();
+    await live();
+    await hub.answer("s1", "q-1", "Smile", "Ending");
+    answered("Smile");
+    hub.log("s1");
+    await vi.waitFor(() => expect(seen()).toEqual([1]));
+    answered("Period");
+    await vi.waitFor(() => expect(seen()).toEqual([1, 2]));
+    expect(texts()).toEqual([["info", "Ending: answered"]]);
+  });
+
+  it("are nothing to this page if it gave none of them", async () => {
+    await hub.start();
+    await live();
+    hub.log("s1");
+    answered("Smile");
+    answered("Period");
+    await vi.waitFor(() => expect(seen()).toEqual([1, 2]));
+    expect(texts()).toEqual([]);
   });
 });
 

@@ -5,6 +5,9 @@ import { piecesOf } from "../src/lib/evidence";
 import { duration, money } from "../src/lib/format";
 import { layoutGraph } from "../src/lib/graph";
 import { parseRoute, questionPath, runPath } from "../src/lib/route";
+import type { Phase } from "../src/api/types";
+import { moneyTicks, timeTicks } from "../src/pages/cost";
+import { boards } from "../src/pages/run";
 import { filesOf } from "../src/ui/patch";
 
 describe("the token", () => {
@@ -125,4 +128,45 @@ describe("amounts", () => {
       "1 h 01 min",
     ]);
   });
+});
+
+describe("the cost over time", () => {
+  it("has round numbers at its side, the last of which is not below the cost", () => {
+    expect(moneyTicks(1.96)).toEqual([0, 0.5, 1, 1.5, 2]);
+    expect(moneyTicks(2)).toEqual([0, 0.5, 1, 1.5, 2]);
+    expect(moneyTicks(0.0042)).toEqual([0, 0.002, 0.004, 0.006]);
+    expect(moneyTicks(130)).toEqual([0, 50, 100, 150]);
+    for (let most = 0.0001; most < 10_000; most *= 1.37) {
+      const ticks = moneyTicks(most);
+      expect(ticks.length).toBeGreaterThanOrEqual(3);
+      expect(ticks.length).toBeLessThanOrEqual(6);
+      expect(ticks.at(-1)).toBeGreaterThanOrEqual(most * 0.999999);
+      expect(ticks.at(-2)).toBeLessThan(most);
+    }
+  });
+
+  it("has round times below it, and never more than there is space for", () => {
+    const start = new Date(2026, 0, 1, 10, 0, 3).getTime();
+    const labels = (seconds: number, count = 8): string[] =>
+      timeTicks(start, start + seconds * 1000, count).map((tick) => tick.label);
+    expect(labels(23)).toEqual(["10:00:05", "10:00:10", "10:00:15", "10:00:20", "10:00:25"]);
+    expect(labels(3600, 5)).toEqual(["10:15", "10:30", "10:45", "11:00"]);
+    expect(labels(3 * 86_400, 4)).toEqual(["2 Jan", "3 Jan", "4 Jan"]);
+    expect(labels(0)).toEqual(["10:00:03"]);
+    for (let seconds = 1; seconds < 10_000_000; seconds *= 1.7) expect(labels(seconds, 6).length).toBeLessThanOrEqual(6);
+  });
+});
+
+it("shows phases of one height beside each other, in their order", () => {
+  const phases = (...states: string[]): Phase[] =>
+    states.map((status, index) => ({ number: String(index + 1), status, gap_rounds: 0 }) as Phase);
+  const shown = (...states: string[]): string[] =>
+    boards(phases(...states)).map((board) => `${board.isBrief ? "brief" : "full"} ${board.shown.map((one) => one.number).join(" ")}`);
+  expect(shown("completed", "in_progress", "pending")).toEqual(["full 1 2 3"]);
+  expect(shown("completed", "completed", "failed", "in_progress", "pending", "pending", "pending")).toEqual([
+    "brief 1 2",
+    "full 3 4",
+    "brief 5 6 7",
+  ]);
+  expect(shown()).toEqual([]);
 });

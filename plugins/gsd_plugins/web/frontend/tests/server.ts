@@ -85,9 +85,10 @@ export class TestServer {
     const answered = /questions\/([^/]+)\/answer$/.exec(path)?.[1];
     if (method === "PUT" && answered) {
       if (this.refusal) return reply(this.refusal.status, { error: { code: "conflict", message: this.refusal.message } });
-      this.answers.push({ question: answered, ...(JSON.parse(text) as { words: string }) });
+      const { words } = JSON.parse(text) as { words: string };
+      this.answers.push({ question: answered, words });
       this.questions = this.questions.map((one) => (one.id === answered ? { ...one, answer_given: true } : one));
-      return reply(200, { answer: {} });
+      return reply(200, { answer: { words } });
     }
     if (path === "/server") return reply(200, { ...page, version: "1", scope: "control", slots: 3, started_at: "" });
     if (path === "/sessions") return reply(200, { ...page, sessions: this.isForgotten ? [] : [this.session()] });

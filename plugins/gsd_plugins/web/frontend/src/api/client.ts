@@ -1,5 +1,7 @@
 /** Requests to the server: JSON in and out, with the token in the Authorization header. */
 
+import { filled, type Address, type Body, type PathOf, type Returned, type Values } from "./address";
+
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -25,20 +27,20 @@ export class Client {
     private readonly send: typeof fetch = (input, init) => fetch(input, init),
   ) {}
 
-  get<T>(path: string): Promise<T> {
-    return this.request<T>("GET", path);
+  get<T>(address: Address<T>): Promise<T> {
+    return this.request<T>("GET", address);
   }
 
-  put<T>(path: string, body: unknown): Promise<T> {
-    return this.request<T>("PUT", path, body);
+  put<P extends PathOf<"put">>(path: P, values: Values<P, "put">, body: Body<P, "put">): Promise<Returned<P, "put">> {
+    return this.request("PUT", filled(path, values), body);
   }
 
-  post<T>(path: string, body: unknown): Promise<T> {
-    return this.request<T>("POST", path, body);
+  post<P extends PathOf<"post">>(path: P, values: Values<P, "post">, body: Body<P, "post">): Promise<Returned<P, "post">> {
+    return this.request("POST", filled(path, values), body);
   }
 
-  async remove(path: string): Promise<void> {
-    await this.request("DELETE", path);
+  async remove<P extends PathOf<"delete">>(path: P, values: Values<P, "delete">): Promise<void> {
+    await this.request("DELETE", filled(path, values));
   }
 
   private async request<T>(method: string, path: string, body?: unknown): Promise<T> {

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState, type ReactElement } from "react";
 
+import { addressOf } from "../api/address";
 import type { CostReport } from "../api/types";
 import { compact, count, money, timeOfDay } from "../lib/format";
 import { useEventLog, useResource, useSession } from "../state/hooks";
@@ -12,7 +13,7 @@ const GROUPINGS = ["phase", "step", "model", "day"] as const;
 
 export function CostPage({ session }: { session: string }): ReactElement {
   const [by, setBy] = useState<(typeof GROUPINGS)[number]>("phase");
-  const report = useResource<CostReport>(`/sessions/${encodeURIComponent(session)}/cost?by=${by}`);
+  const report = useResource(addressOf("/sessions/{session}/cost", { session, by }));
   const log = useEventLog(session);
   const budget = Number(useSession(session)?.summary?.budget ?? 0);
   return (
@@ -53,7 +54,7 @@ function CostTable({ report }: { report: CostReport }): ReactElement {
   const most = Math.max(...report.groups.map(measure), Number.MIN_VALUE);
   return (
     <div className="table-scroll" tabIndex={0} role="region" aria-label="cost">
-      <table>
+      <table className="costs">
         <thead>
           <tr>
             <th>{report.by}</th>
@@ -79,7 +80,7 @@ function CostTable({ report }: { report: CostReport }): ReactElement {
         <tfoot>
           <tr>
             <th>Total</th>
-            <td />
+            <td className="share" />
             <Numbers group={report.total} />
           </tr>
         </tfoot>
@@ -129,12 +130,12 @@ export function CostChart({ points, budget, width }: { points: CostPoint[]; budg
   if (!first || !last) return <Empty title="No calls yet">Each call of an agent adds a point.</Empty>;
   if (last.dollars === 0)
     return <Empty title="No cost so far">{count(points.length, "call")}, none of which was billed or has a known price.</Empty>;
-  const most = Math.max(last.dollars, budget > 0 && budget < last.dollars * 3 ? budget : 0) * 1.08;
+  const ticks = moneyTicks(Math.max(last.dollars, budget > 0 && budget < last.dollars * 3 ? budget : 0));
+  const most = ticks.at(-1) ?? 1;
   const span = Math.max(1, last.at - first.at);
   const x = (at: number): number => LEFT + ((at - first.at) / span) * (width - LEFT - 8);
   const y = (dollars: number): number => HEIGHT - BOTTOM - (dollars / most) * (HEIGHT - BOTTOM - 10);
   const path = thinned(points).reduce((line, point) => `${line}H${x(point.at).toFixed(1)}V${y(point.dollars).toFixed(1)}`, `M${x(first.at)} ${y(0)}`);
-  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => (most / 1.08) * share);
   const label = `cost over time: ${money(last.dollars)} after ${count(points.length, "call")}`;
   return (
     <svg className="chart" width={width} height={HEIGHT} viewBox={`0 0 ${width} ${HEIGHT}`} role="img" aria-label={label}>
@@ -142,7 +143,7 @@ export function CostChart({ points, budget, width }: { points: CostPoint[]; budg
         <g key={tick}>
           <path className="grid" d={`M${LEFT} ${y(tick)}H${width - 8}`} />
           <text x={LEFT - 8} y={y(tick) + 4} textAnchor="end">
-            {money(tick)}
+            {tick > 0 && ticks.every(Number.isInteger) ? `$${tick}` : money(tick)}
           </text>
         </g>
       ))}
@@ -156,14 +157,47 @@ export function CostChart({ points, budget, width }: { points: CostPoint[]; budg
           </text>
         </>
       )}
-      <text x={LEFT} y={HEIGHT - 5}>
-        {timeOfDay(new Date(first.at).toISOString())}
-      </text>
-      <text x={width - 8} y={HEIGHT - 5} textAnchor="end">
-        {timeOfDay(new Date(last.at).toISOString())}
-      </text>
+      {timeTicks(first.at, last.at, Math.floor((width - LEFT) / 90)).map(({ at, label }) => (
+        <g key={at}>
+          <path className="grid" d={`M${x(at)} ${y(0)}v4`} />
+          <text x={x(at)} y={HEIGHT - 4} textAnchor={x(at) > width - 40 ? "end" : "middle"}>
+            {label}
+          </text>
+        </g>
+      ))}
     </svg>
   );
+}
+
+/** Three to six round numbers from 0 to the first one that is not less than *most*. */
+export function moneyTicks(most: number): number[] {
+  const size = 10 ** Math.floor(Math.log10(most / 4));
+  const step = ([1, 2, 5].find((one) => one * size * 4 >= most) ?? 10) * size;
+  // Multiplied, not added: 0.1 + 0.2 is not 0.3.
+  return Array.from({ length: Math.ceil(most / step - 1e-9) + 1 }, (_, index) => Number((index * step).toPrecision(12)));
+}
+
+const [SECOND, MINUTE, HOUR, DAY] = [1000, 60_000, 3_600_000, 86_400_000];
+const TIME_STEPS = [
+  ...[1, 2, 5, 10, 15, 30].map((one) => one * SECOND),
+  ...[1, 2, 5, 10, 15, 30].map((one) => one * MINUTE),
+  ...[1, 2, 3, 6, 12].map((one) => one * HOUR),
+  ...[1, 2, 7, 14, 28].map((one) => one * DAY),
+];
+
+/** At most *count* round times from *first* to *last*, in milliseconds, and how they are written. */
+export function timeTicks(first: number, last: number, count: number): { at: number; label: string }[] {
+  const step = TIME_STEPS.find((one) => (last - first) / one < Math.max(1, count)) ?? Math.max(1, last - first);
+  // Days and hours begin in the reader's time zone.
+  const shift = new Date(first).getTimezoneOffset() * MINUTE;
+  const found = [];
+  for (let at = Math.ceil((first - shift) / step) * step + shift; at <= last; at += step) {
+    const time = new Date(at);
+    const day = time.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+    const hour = timeOfDay(time.toISOString()).slice(0, step < MINUTE ? 8 : 5);
+    found.push({ at, label: step >= DAY ? day : last - first >= DAY ? `${day}, ${hour}` : hour });
+  }
+  return found.length ? found : [{ at: first, label: timeOfDay(new Date(first).toISOString()) }];
 }
 
 /** A chart has 900 columns: more points than that cost time and show nothing. */

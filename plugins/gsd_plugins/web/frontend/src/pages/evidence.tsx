@@ -2,6 +2,7 @@
 
 import { useState, type ReactElement } from "react";
 
+import { addressOf } from "../api/address";
 import type { Requirement, RequirementList } from "../api/types";
 import { count } from "../lib/format";
 import { runPath } from "../lib/route";
@@ -13,7 +14,7 @@ import { Proof } from "../ui/proof";
 import { lookOf, Status, StatusIcon } from "../ui/status";
 
 export function EvidencePage({ session }: { session: string }): ReactElement {
-  const found = useResource<RequirementList>(`/sessions/${encodeURIComponent(session)}/requirements`);
+  const found = useResource(addressOf("/sessions/{session}/requirements", { session }));
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [isOpen, setOpen] = useState<boolean>();
   return (

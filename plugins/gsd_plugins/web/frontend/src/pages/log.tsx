@@ -2,6 +2,7 @@
 
 import { useDeferredValue, useEffect, useMemo, useReducer, useRef, useState, type ReactElement } from "react";
 
+import { addressOf } from "../api/address";
 import type { OutputPage } from "../api/types";
 import { compact, count } from "../lib/format";
 import { useHub } from "../state/hooks";
@@ -147,8 +148,7 @@ class OutputText {
   }
 
   private page(cursor: number, limit: number): Promise<OutputPage> {
-    const path = `/sessions/${encodeURIComponent(this.session)}/output?cursor=${cursor}&limit=${limit}`;
-    return this.hub.client.get<OutputPage>(path);
+    return this.hub.client.get(addressOf("/sessions/{session}/output", { session: this.session, cursor, limit }));
   }
 
   private append(text: string, isCut: boolean): void {

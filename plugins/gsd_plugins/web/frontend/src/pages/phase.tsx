@@ -2,7 +2,8 @@
 
 import { useState, type ReactElement } from "react";
 
-import type { DetailedPlan, Gap, Phase, PhaseDetail, PhaseList, RequirementList, StepDone } from "../api/types";
+import { addressOf } from "../api/address";
+import type { DetailedPlan, Gap, Phase, PhaseDetail, StepDone } from "../api/types";
 import { count, duration, money, timeOfDay } from "../lib/format";
 import { runPath } from "../lib/route";
 import { useResource } from "../state/hooks";
@@ -15,9 +16,8 @@ import { EvidenceMatrix } from "./evidence";
 import { AnsweredIn } from "./questions";
 
 export function PhasePage({ session, number }: { session: string; number: string }): ReactElement {
-  const path = `/sessions/${encodeURIComponent(session)}/phases/${encodeURIComponent(number)}`;
-  const found = useResource<PhaseDetail>(path);
-  const list = useResource<PhaseList>(`/sessions/${encodeURIComponent(session)}/phases`);
+  const found = useResource(addressOf("/sessions/{session}/phases/{phase}", { session, phase: number }));
+  const list = useResource(addressOf("/sessions/{session}/phases", { session }));
   const known = list.data?.phases.find((phase) => phase.number === number);
   // Tracing the evidence takes a while; the list of phases is usually there already.
   return (
@@ -78,7 +78,7 @@ function Head({ phase }: { phase: Omit<Phase, "plans"> }): ReactElement {
 function Details({ session, phase }: { session: string; phase: PhaseDetail }): ReactElement {
   const done = phase.plans.filter((plan) => plan.status === "completed").length;
   const { verification } = phase;
-  const idea = useResource<RequirementList>(`/sessions/${encodeURIComponent(session)}/requirements`);
+  const idea = useResource(addressOf("/sessions/{session}/requirements", { session }));
   return (
     <>
       <Head phase={phase} />

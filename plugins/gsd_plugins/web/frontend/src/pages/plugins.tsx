@@ -2,14 +2,15 @@
 
 import type { ReactElement } from "react";
 
-import type { Plugin } from "../api/types";
-import { useResource } from "../state/hooks";
-import { Empty, Loaded } from "../ui/common";
+import { addressOf } from "../api/address";
+import { useHub, useResource } from "../state/hooks";
+import { About, Empty, Loaded } from "../ui/common";
 import { Inline } from "../ui/markdown";
 import { Status } from "../ui/status";
 
 export function PluginsPage(): ReactElement {
-  const found = useResource<{ plugins: Plugin[] }>("/plugins");
+  const hub = useHub();
+  const found = useResource(addressOf("/plugins"));
   return (
     <>
       <div className="page-head">
@@ -51,6 +52,7 @@ export function PluginsPage(): ReactElement {
           )
         }
       </Loaded>
+      <About version={hub.server?.version} />
     </>
   );
 }

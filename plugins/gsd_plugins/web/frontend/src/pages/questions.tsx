@@ -2,7 +2,7 @@
 
 import { useEffect, type ReactElement } from "react";
 
-import type { AnsweredQuestion, Question } from "../api/types";
+import { addressOf } from "../api/address";
 import { dateAndTime, folderName } from "../lib/format";
 import { questionPath, runPath } from "../lib/route";
 import { useHub, useResource } from "../state/hooks";
@@ -11,14 +11,11 @@ import { Markdown } from "../ui/markdown";
 import { QuestionCard } from "../ui/question";
 import { Icon } from "../ui/status";
 
-interface Asked {
-  questions: Question[];
-}
 
 /** The open questions in front of everything else; nothing if there are none. */
 export function OpenQuestions({ session, limit = 20 }: { session?: string; limit?: number }): ReactElement | null {
   const hub = useHub();
-  const asked = useResource<Asked>("/questions");
+  const asked = useResource(addressOf("/questions"));
   const project = hub.sessions.find((one) => one.id === session)?.project;
   const questions = (asked.data?.questions ?? []).filter(
     (one) => !session || one.session === session || one.project === project,
@@ -42,7 +39,7 @@ export function OpenQuestions({ session, limit = 20 }: { session?: string; limit
 
 /** The questions that wait for a person, one line each, for the page that is about runs. */
 export function WaitingQuestions(): ReactElement | null {
-  const asked = useResource<Asked>("/questions");
+  const asked = useResource(addressOf("/questions"));
   const open = (asked.data?.questions ?? []).filter((one) => !one.answer_given);
   if (!open.length) return null;
   return (
@@ -67,7 +64,7 @@ export function WaitingQuestions(): ReactElement | null {
 }
 
 export function QuestionsPage({ question }: { question: string }): ReactElement {
-  const asked = useResource<Asked>("/questions");
+  const asked = useResource(addressOf("/questions"));
   const hub = useHub();
   const all = asked.data?.questions ?? [];
   const shown = question ? all.filter((one) => one.id === question) : all;
@@ -128,7 +125,7 @@ function Answered({ only, sessions }: { only: string; sessions: string[] }): Rea
 /** Who answered what, when, through which channel. */
 export function AnsweredIn({ session, only = "" }: { session: string; only?: string }): ReactElement | null {
   const hub = useHub();
-  const found = useResource<{ answered: AnsweredQuestion[] }>(`/sessions/${encodeURIComponent(session)}/questions`);
+  const found = useResource(addressOf("/sessions/{session}/questions", { session }));
   const project = hub.sessions.find((one) => one.id === session)?.project ?? session;
   const answered = (found.data?.answered ?? []).filter((one) => !only || one.id === only);
   if (!answered.length) return null;

@@ -2,7 +2,8 @@
 
 import { lazy, Suspense, useEffect, useRef, type ReactElement } from "react";
 
-import type { Phase, PhaseList, Plan, Question, Session, Summary } from "../api/types";
+import { addressOf } from "../api/address";
+import type { Phase, Plan, Session, Summary } from "../api/types";
 import { folderName, money, timeOfDay } from "../lib/format";
 import { RUN_TABS, runPath, type RunTab } from "../lib/route";
 import { useEventLog, useHub, useResource, useSession } from "../state/hooks";
@@ -91,17 +92,16 @@ function RunView({ session, tab, phase }: { session: Session; tab: RunTab; phase
 function RunHead({ session }: { session: Session }): ReactElement {
   const hub = useHub();
   const summary = session.summary ?? null;
-  const path = `/sessions/${encodeURIComponent(session.id)}`;
   const canControl = hub.scope === "control";
-  const stop = (): void => void hub.act(() => hub.client.post(`${path}/stop`, {}));
+  const stop = (): void => void hub.act(() => hub.client.post("/sessions/{session}/stop", { session: session.id }, {}));
   const resume = async (): Promise<void> => {
-    const body = { project: session.project, resume: true };
-    const started = await hub.act(() => hub.client.post<{ session: Session }>("/sessions", body));
+    const body = { project: session.project, resume: true } as const;
+    const started = await hub.act(() => hub.client.post("/sessions", {}, body));
     if (started) location.hash = runPath(started.session.id);
   };
   const remove = async (): Promise<void> => {
     const done = await hub.act(async () => {
-      await hub.client.remove(path);
+      await hub.client.remove("/sessions/{session}", { session: session.id });
       return true;
     });
     if (done) location.hash = "#/";
@@ -187,7 +187,7 @@ function Figures({ session, summary }: { session: Session; summary: Summary | nu
 }
 
 function Overview({ session }: { session: Session }): ReactElement {
-  const phases = useResource<PhaseList>(`/sessions/${encodeURIComponent(session.id)}/phases`);
+  const phases = useResource(addressOf("/sessions/{session}/phases", { session: session.id }));
   const log = useEventLog(session.id);
   const steps = [...log.timeline.steps.values()];
   return (
@@ -220,9 +220,9 @@ function Overview({ session }: { session: Session }): ReactElement {
 /** Every step in progress, with what its agent did last. */
 function Now({ session }: { session: Session }): ReactElement | null {
   const log = useEventLog(session.id);
-  const phases = useResource<PhaseList>(`/sessions/${encodeURIComponent(session.id)}/phases`);
+  const phases = useResource(addressOf("/sessions/{session}/phases", { session: session.id }));
   const names = new Map(phases.data?.phases.flatMap((phase) => phase.plans.map((plan) => [plan.id, plan.name] as const)));
-  const asked = useResource<{ questions: Question[] }>("/questions");
+  const asked = useResource(addressOf("/questions"));
   const waiting = new Set(asked.data?.questions.filter((one) => one.project === session.project).map((one) => one.step));
   if (isEnded(session)) return null;
   const running = [...log.timeline.steps.values()].filter((step) => step.status === "running" || step.status === "waiting");
@@ -259,50 +259,67 @@ function PhaseBoard({ session, phases, steps }: { session: string; phases: Phase
   return (
     <section>
       <h2>Phases</h2>
-      <ol className="board">
-        {phases.map((phase) => (
-          <li key={phase.number}>
-            <a
-              className={`phase-card ${phase.status} ${isBrief(phase, phases.length) ? "brief" : ""}`}               href={runPath(session, "phase", phase.number)}
-              data-item=""
-            >
-              <span className="phase-title">
-                <span className="numeric muted">{phase.number}</span>
-                <strong>{phase.name}</strong>
-                <StatusIcon state={phase.status} />
-              </span>
-              <span className="phase-steps">
-                {(isBrief(phase, phases.length) ? [] : Object.entries(phase.steps)).map(([kind, status]) => (
-                  <span key={kind} className={`phase-step ${status}`}>
-                    <StatusIcon state={status} /> {kind}
-                    {kind === "execute" && phase.plans.length > 0 && (
-                      <span className="numeric muted">
-                        {phase.plans.filter((plan) => plan.status === "completed").length}/{phase.plans.length}
-                      </span>
-                    )}
-                  </span>
-                ))}
-              </span>
-              <span className="phase-foot muted">
-                {phase.gap_rounds > 0 && (
-                  <span>
-                    <Icon name="warn" /> {phase.gap_rounds} gap {phase.gap_rounds === 1 ? "round" : "rounds"}
-                  </span>
-                )}
-                <span className="numeric">{cost(steps, phase.number)}</span>
-                {phase.started_at && <Elapsed from={phase.started_at} to={phase.completed_at ?? (phase.status === "in_progress" ? null : phase.started_at)} />}
-              </span>
-            </a>
-          </li>
-        ))}
-      </ol>
+      {boards(phases).map(({ isBrief, shown }) => (
+        <ol
+          key={shown[0]?.number}
+          className={`board ${isBrief ? "brief" : shown.length > 4 ? "many" : ""}`}
+          style={{ maxWidth: isBrief ? "none" : shown.length * WIDEST_CARD }}
+        >
+          {shown.map((phase) => (
+            <li key={phase.number}>
+              <a className={`phase-card ${phase.status} ${isBrief ? "brief" : ""}`} href={runPath(session, "phase", phase.number)} data-item="">
+                <span className="phase-title">
+                  <span className="numeric muted">{phase.number}</span>
+                  <strong>{phase.name}</strong>
+                  <StatusIcon state={phase.status} />
+                </span>
+                <span className="phase-steps">
+                  {(isBrief ? [] : Object.entries(phase.steps)).map(([kind, status]) => (
+                    <span key={kind} className={`phase-step ${status}`}>
+                      <StatusIcon state={status} /> {kind}
+                      {kind === "execute" && phase.plans.length > 0 && (
+                        <span className="numeric muted">
+                          {phase.plans.filter((plan) => plan.status === "completed").length}/{phase.plans.length}
+                        </span>
+                      )}
+                    </span>
+                  ))}
+                </span>
+                <span className="phase-foot muted">
+                  {phase.gap_rounds > 0 && (
+                    <span>
+                      <Icon name="warn" /> {phase.gap_rounds} gap {phase.gap_rounds === 1 ? "round" : "rounds"}
+                    </span>
+                  )}
+                  <span className="numeric">{cost(steps, phase.number)}</span>
+                  {phase.started_at && <Elapsed from={phase.started_at} to={phase.completed_at ?? (phase.status === "in_progress" ? null : phase.started_at)} />}
+                </span>
+              </a>
+            </li>
+          ))}
+        </ol>
+      ))}
     </section>
   );
 }
 
-/** Of many phases, those that are not in progress are one line each, so that the others are in sight. */
-function isBrief(phase: Phase, total: number): boolean {
-  return total > 6 && (phase.status === "completed" || phase.status === "pending") && phase.gap_rounds === 0;
+const WIDEST_CARD = 480;
+
+/**
+ * The phases in their order, in groups of cards of the same height.
+ *
+ * Of many phases, those that are not in progress are one line each, so that the others are in sight.
+ */
+export function boards(phases: Phase[]): { isBrief: boolean; shown: Phase[] }[] {
+  const found: { isBrief: boolean; shown: Phase[] }[] = [];
+  for (const phase of phases) {
+    const isBrief =
+      phases.length > 6 && (phase.status === "completed" || phase.status === "pending") && phase.gap_rounds === 0;
+    const last = found.at(-1);
+    if (last?.isBrief === isBrief) last.shown.push(phase);
+    else found.push({ isBrief, shown: [phase] });
+  }
+  return found;
 }
 
 function cost(steps: StepRow[], phase: string): string {

@@ -2,7 +2,7 @@
 
 import { useState, type FormEvent, type ReactElement } from "react";
 
-import type { Session } from "../api/types";
+import { type Body } from "../api/address";
 import { go, runPath } from "../lib/route";
 import { useHub } from "../state/hooks";
 
@@ -11,6 +11,7 @@ const MODES = [
   ["idea_file", "Idea file", "The idea is a file on the server's machine."],
   ["resume", "Resume", "Continue the project's last run."],
 ] as const;
+const DEPTHS = ["quick", "standard", "comprehensive"] as const;
 type Mode = (typeof MODES)[number][0];
 
 export function StartPage(): ReactElement {
@@ -24,12 +25,14 @@ export function StartPage(): ReactElement {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const given = (name: string): string => String(form.get(name) ?? "").trim();
-    const body: Record<string, unknown> = { project: given("project") };
+    const body: Body<"/sessions", "post"> = { project: given("project") };
     if (mode === "resume") body.resume = true;
     else body[mode] = mode === "idea" ? String(form.get("idea") ?? "") : given("idea_file");
-    for (const name of ["phases", "agent", "depth", "model", "budget"]) if (given(name)) body[name] = given(name);
+    for (const name of ["phases", "agent", "model", "budget"] as const) if (given(name)) body[name] = given(name);
+    const depth = DEPTHS.find((one) => one === given("depth"));
+    if (depth) body.depth = depth;
     setSending(true);
-    const started = await hub.act(() => hub.client.post<{ session: Session }>("/sessions", body));
+    const started = await hub.act(() => hub.client.post("/sessions", {}, body));
     setSending(false);
     if (started) go(runPath(started.session.id));
   };
@@ -92,9 +95,9 @@ export function StartPage(): ReactElement {
               Depth
               <select name="depth">
                 <option value="">as set</option>
-                <option>quick</option>
-                <option>standard</option>
-                <option>comprehensive</option>
+                {DEPTHS.map((name) => (
+                  <option key={name}>{name}</option>
+                ))}
               </select>
             </label>
           </div>

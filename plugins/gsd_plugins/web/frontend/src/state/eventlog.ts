@@ -14,7 +14,7 @@ export interface EventQuery {
   after?: number;
   limit?: number;
   last?: number;
-  names?: readonly string[];
+  name?: string[];
 }
 
 /** Lets each event through once. One record of the journal may be several events, so its position is not enough. */
@@ -109,7 +109,7 @@ export class EventLog {
 
   private async readFacts(): Promise<void> {
     for (let more = true; more; ) {
-      const page = await this.read({ after: Math.max(0, this.facts.next - 1), limit: PAGE, names: TIMELINE_EVENTS });
+      const page = await this.read({ after: Math.max(0, this.facts.next - 1), limit: PAGE, name: [...TIMELINE_EVENTS] });
       page.events.forEach((event) => this.fold(event));
       more = page.more && page.events.length > 0;
       this.touch();

@@ -2,6 +2,7 @@
 
 import { createContext, useCallback, useContext, useEffect, useState, useSyncExternalStore } from "react";
 
+import type { Address } from "../api/address";
 import type { Session } from "../api/types";
 import type { EventLog } from "./eventlog";
 import type { Hub, Resource } from "./hub";
@@ -20,12 +21,12 @@ export function useSession(id: string): Session | undefined {
   return useHub().sessions.find((session) => session.id === id);
 }
 
-/** What GET *path* returns, kept up to date while the view is shown; empty path: nothing. */
-export function useResource<T>(path: string): Resource<T> {
+/** What is at the address, kept up to date while the view is shown. */
+export function useResource<T>(path: Address<T>): Resource<T> {
   const hub = useContext(HubContext);
   if (!hub) throw new Error("no hub above this component");
-  const subscribe = useCallback((listener: () => void) => (path ? hub.watch(path, listener) : () => undefined), [hub, path]);
-  return useSyncExternalStore(subscribe, () => hub.resource<T>(path));
+  const subscribe = useCallback((listener: () => void) => hub.watch(path, listener), [hub, path]);
+  return useSyncExternalStore(subscribe, () => hub.resource(path));
 }
 
 export function useEventLog(session: string): EventLog {

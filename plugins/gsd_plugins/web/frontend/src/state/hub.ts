@@ -1,8 +1,9 @@
 /** The state of the page: the connection, the sessions, and what was read about them. Views subscribe to it. */
 
+import { addressOf, type Address } from "../api/address";
 import { ApiError, Client } from "../api/client";
 import { Link, type LinkState } from "../api/link";
-import type { Change, GsdEvent, OutputChunk, Scope, ServerInfo, Session, SessionList, SessionRecord, TerminalChunk } from "../api/types";
+import type { Change, GsdEvent, OutputChunk, Scope, ServerInfo, Session, SessionRecord, TerminalChunk } from "../api/types";
 import { EventLog } from "./eventlog";
 
 export interface Resource<T> {
@@ -54,7 +55,7 @@ export class Hub {
   readonly client: Client;
   private readonly socket: Link;
   private readonly listeners = new Set<() => void>();
-  private readonly entries = new Map<string, Entry>();
+  private readonly entries = new Map<Address<unknown>, Entry>();
   private readonly logs = new Map<string, EventLog>();
   private readonly logListeners = new Map<string, Set<() => void>>();
   private readonly outputs = new Map<string, Set<OutputListener>>();
@@ -90,8 +91,8 @@ export class Hub {
 
   async start(): Promise<void> {
     try {
-      this.server = await this.client.get<ServerInfo>("/server");
-      const list = await this.client.get<SessionList>("/sessions");
+      this.server = await this.client.get(addressOf("/server"));
+      const list = await this.client.get(addressOf("/sessions"));
       this.scope = this.server.scope;
       this.set(() => {
         this.sessions = list.sessions;
@@ -135,7 +136,7 @@ export class Hub {
   /** Counts up with every change of the fields above. */
   readonly version = (): number => this.stamp;
 
-  watch(path: string, listener: () => void): () => void {
+  watch(path: Address<unknown>, listener: () => void): () => void {
     const entry = this.entry(path);
     entry.users += 1;
     entry.listeners.add(listener);
@@ -146,19 +147,15 @@ export class Hub {
     };
   }
 
-  resource<T>(path: string): Resource<T> {
+  resource<T>(path: Address<T>): Resource<T> {
     return (this.entries.get(path)?.value ?? EMPTY) as Resource<T>;
   }
 
   log(session: string): EventLog {
     let log = this.logs.get(session);
     if (!log) {
-      const name = encodeURIComponent(session);
       log = new EventLog(
-        ({ names = [], ...numbers }) => {
-          const query = [...Object.entries(numbers), ...names.map((one) => ["name", one])].map((pair) => pair.join("="));
-          return this.client.get(`/sessions/${name}/events?${query.join("&")}`);
-        },
+        (query) => this.client.get(addressOf("/sessions/{session}/events", { session, ...query })),
         () => this.logListeners.get(session)?.forEach((listener) => listener()),
       );
       this.logs.set(session, log);
@@ -192,7 +189,7 @@ export class Hub {
   // Actions
 
   /** Do something on the server; a failure becomes a notice, and the result is undefined. */
-  async act<T>(what: () => Promise<T>, touched: string[] = []): Promise<T | undefined> {
+  async act<T>(what: () => Promise<T>, touched: Address<unknown>[] = []): Promise<T | undefined> {
     try {
       const result = await what();
       for (const path of touched) this.touch(path, 0);
@@ -208,10 +205,9 @@ export class Hub {
 
   /** Answer a question, and return whether the server has accepted it. */
   async answer(session: string, question: string, words: string, title: string): Promise<boolean> {
-    const path = `/sessions/${encodeURIComponent(session)}/questions`;
     const done = await this.act(
-      () => this.client.put<{ answer: { words: string } }>(`${path}/${encodeURIComponent(question)}/answer`, { words }),
-      ["/questions", path],
+      () => this.client.put("/sessions/{session}/questions/{question}/answer", { session, question }, { words }),
+      [addressOf("/questions"), addressOf("/sessions/{session}/questions", { session })],
     );
     if (!done) return false;
     this.given.set(question, { title, words: done.answer.words });
@@ -306,7 +302,7 @@ export class Hub {
   }
 
   /** Read *path* again if a view shows it, at the latest after *delay* milliseconds. */
-  private touch(path: string, delay: number): void {
+  private touch(path: Address<unknown>, delay: number): void {
     const entry = this.entries.get(path);
     if (!entry || /\/(files|commits\/)/.test(path)) return;
     entry.dirty = true;
@@ -318,7 +314,7 @@ export class Hub {
     entry.timer = setTimeout(() => void this.read(path), isQuestion ? 0 : Math.max(delay, SETTLE_MS));
   }
 
-  private async read(path: string): Promise<void> {
+  private async read(path: Address<unknown>): Promise<void> {
     const entry = this.entry(path);
     clearTimeout(entry.timer);
     entry.timer = undefined;
@@ -351,7 +347,7 @@ export class Hub {
   private async readSessions(): Promise<void> {
     this.sessionsTimer = undefined;
     try {
-      const list = await this.client.get<SessionList>("/sessions");
+      const list = await this.client.get(addressOf("/sessions"));
       this.set(() => (this.sessions = list.sessions));
     } catch {
       // The connection is lost: it says so itself, and everything is read again when it is back.
@@ -366,7 +362,7 @@ export class Hub {
 
   private async isRefused(): Promise<boolean> {
     try {
-      await this.client.get("/server");
+      await this.client.get(addressOf("/server"));
       return false;
     } catch (error) {
       return error instanceof ApiError && (error.status === 401 || error.status === 403);
@@ -383,7 +379,7 @@ export class Hub {
     if (state === "live" && wasLost) this.readEverything();
   }
 
-  private entry(path: string): Entry {
+  private entry(path: Address<unknown>): Entry {
     let entry = this.entries.get(path);
     if (!entry) {
       const value = { ...EMPTY, loading: false };

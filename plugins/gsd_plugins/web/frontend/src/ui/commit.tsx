@@ -2,7 +2,8 @@
 
 import { useState, type ReactElement } from "react";
 
-import type { Commit, CommitPatch } from "../api/types";
+import { addressOf } from "../api/address";
+import type { Commit } from "../api/types";
 import { dateAndTime, shortSha } from "../lib/format";
 import { useResource } from "../state/hooks";
 import { Loaded, Panel } from "./common";
@@ -21,7 +22,7 @@ export function CommitLink({ session, sha }: { session: string; sha: string }): 
 }
 
 function CommitPanel({ session, sha, onClose }: { session: string; sha: string; onClose: () => void }): ReactElement {
-  const found = useResource<CommitPatch>(`/sessions/${encodeURIComponent(session)}/commits/${encodeURIComponent(sha)}`);
+  const found = useResource(addressOf("/sessions/{session}/commits/{sha}", { session, sha }));
   return (
     <Panel title={`Commit ${shortSha(sha)}`} onClose={onClose}>
       <Loaded from={found} lines={8}>

@@ -17,6 +17,18 @@ export function Skeleton({ lines = 3 }: { lines?: number }): ReactElement {
   );
 }
 
+/** What this page is, and whose work is in it. */
+export function About({ version }: { version: string | undefined }): ReactElement {
+  return (
+    <p className="muted about">
+      gsd {version} ·{" "}
+      <a href="licenses.txt" target="_blank" rel="noreferrer">
+        Licenses of the packages in this page
+      </a>
+    </p>
+  );
+}
+
 export function Empty({ title, children }: { title: string; children?: ReactNode }): ReactElement {
   return (
     <div className="empty">

@@ -2,12 +2,13 @@
 
 import type { ReactElement } from "react";
 
-import type { Panel, PanelList } from "../api/types";
+import { addressOf } from "../api/address";
+import type { Panel } from "../api/types";
 import { useResource } from "../state/hooks";
 import { Markdown } from "./markdown";
 
 export function Panels({ session }: { session: string }): ReactElement | null {
-  const { data } = useResource<PanelList>(`/sessions/${encodeURIComponent(session)}/panels`);
+  const { data } = useResource(addressOf("/sessions/{session}/panels", { session }));
   if (!data) return null;
   return (
     <>
@@ -31,7 +32,7 @@ function PanelView({ panel }: { panel: Panel }): ReactElement {
         {panel.title} <span className="muted">{panel.plugin}</span>
       </h2>
       {figures.length > 0 && (
-        <dl className="figures">
+        <dl className="figures few">
           {figures.map(([name, value]) => (
             <div key={name}>
               <dt>{name}</dt>

@@ -2,7 +2,7 @@
 
 import { useState, type ReactElement } from "react";
 
-import type { FileLines } from "../api/types";
+import { addressOf } from "../api/address";
 import { piecesOf } from "../lib/evidence";
 import { useResource } from "../state/hooks";
 import { Loaded, Panel } from "./common";
@@ -42,8 +42,8 @@ const AROUND = 12;
 
 function LinesPanel({ session, lines, onClose }: { session: string; lines: Lines; onClose: () => void }): ReactElement {
   const first = Math.max(1, lines.first - AROUND);
-  const query = new URLSearchParams({ path: lines.path, first: String(first), last: String(lines.last + AROUND) });
-  const found = useResource<FileLines>(`/sessions/${encodeURIComponent(session)}/files?${query}`);
+  const wanted = { session, path: lines.path, first, last: lines.last + AROUND };
+  const found = useResource(addressOf("/sessions/{session}/files", wanted));
   return (
     <Panel title={`${lines.path}:${lines.first}${lines.last > lines.first ? `-${lines.last}` : ""}`} onClose={onClose}>
       <Loaded from={found} lines={10}>
