@@ -1,14 +1,47 @@
-"""What has happened, as a list that any number of readers follow, each from its own position."""
+"""What has happened, as a list that any number of readers follow, each from its own position; and how it is
+read: to the end, even if whoever asked for it is gone.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import suppress
+from typing import Any, TypeVar
 
 import attrs
 
 from gsd_core import Event, Session
+
+T = TypeVar("T")
+
+
+@attrs.define
+class Unbroken:
+    """Runs coroutines to their end, even if their callers are cancelled.
+
+    A thread cannot be cancelled: what it reads would be lost, and be closed below it.
+    """
+
+    _tasks: set[asyncio.Task[Any]] = attrs.field(factory=set[asyncio.Task[Any]], init=False)
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of *work*."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._forget)
+        return await asyncio.shield(task)
+
+    async def wait(self) -> None:
+        """Wait until nothing runs any more."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            # Nobody may have waited for it to the end; then asyncio would log that nobody has seen the error.
+            task.exception()
 
 
 @attrs.frozen(kw_only=True)
