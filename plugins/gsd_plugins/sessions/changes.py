@@ -48,12 +48,13 @@ class Unbroken:
 class Change:
     """Something that happened: to a session (*event* is ``None``), or in its project's run.
 
-    *number* counts up from 1 in this process, without gaps. *session* is the state of the session then.
-    *output* is the cursor after what the session has printed.
+    *number* counts up from 1 in this process, without gaps. *session* is the state of the session then, and
+    *before* that of the change before, if any. *output* is the cursor after what the session has printed.
     """
 
     number: int
     session: Session
+    before: Session | None = None
     event: Event | None = None
     output: int = 0
 
@@ -65,6 +66,7 @@ class Changes:
     kept: int
     _entries: list[Change] = attrs.field(factory=list[Change], init=False)
     _first: int = attrs.field(default=1, init=False)
+    _last: dict[str, Session] = attrs.field(factory=dict[str, Session], init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
 
     @property
@@ -75,10 +77,13 @@ class Changes:
     def publish(self, found: Iterable[tuple[Session, Event | None, int]]) -> None:
         """Add what was *found*, sessions with an event and the end of their output, and wake all readers."""
         before = self.number
-        self._entries += [
-            Change(number=number, session=session, event=event, output=output)
-            for number, (session, event, output) in enumerate(found, before + 1)
-        ]
+        for session, event, output in found:
+            last = self._last.get(session.id)
+            self._last[session.id] = session
+            number = self.number + 1
+            self._entries.append(
+                Change(number=number, session=session, before=last, event=event, output=output)
+            )
         if self.number == before:
             return
         # Not one by one: each removal moves all the others.

@@ -23,8 +23,8 @@ from .errors import Refused
 
 START_DELAY = 1.0
 """How long the server answers requests first: the command takes a second of processor time."""
-KEEP_SECONDS = 10.0
-"""How old panels may be: each look at them takes as much."""
+KEEP_SECONDS = 30.0
+"""How old panels may be: each look at them takes almost as much."""
 
 
 @attrs.define
