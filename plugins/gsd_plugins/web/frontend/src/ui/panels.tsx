@@ -11,7 +11,7 @@ export function Panels({ session }: { session: string }): ReactElement {
   const place = useRef<HTMLDivElement>(null);
   const { data } = useResource<PanelList>(`/sessions/${encodeURIComponent(session)}/panels`, useIsSeen(place));
   return (
-    <div ref={place}>
+    <div ref={place} className="panels">
       {data?.panels.map((panel) => (
         <PanelView key={`${panel.plugin} ${panel.name}`} panel={panel} />
       ))}
