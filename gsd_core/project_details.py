@@ -26,12 +26,12 @@ from gsd_core.machine.fold import fold
 from gsd_core.machine.state import State
 from gsd_core.model.event import Event
 from gsd_core.model.ids import EXECUTE, StepId
-from gsd_core.planning.model import PhaseView
+from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.survey import read_planning
 from gsd_core.planning.verification import read_verification
 from gsd_core.protected_paths import is_secret_name
 from gsd_core.run.publishing import events_of
-from gsd_core.run.tracing import trace_all, traced_phase
+from gsd_core.run.tracing import trace_all, traced_phases
 from gsd_core.sanitize import redact_data, safe_text
 from gsd_core.views.cost import Grouping, calls_of, report_json
 from gsd_core.views.planning import requirements_json
@@ -111,6 +111,7 @@ class ProjectDetails:
     def __init__(self, root: Path) -> None:
         self._root = root.resolve()
         self._lock = threading.Lock()
+        self._planning_lock = threading.Lock()
         self._directory: Path | None = None
         self._journal: Journal | None = None
         self._inode: int = 0
@@ -134,16 +135,16 @@ class ProjectDetails:
         if view is None:
             known = ", ".join(phase.number for phase in details.planning.phases) or "none"
             raise NotFound(f"no phase {number!r} in the milestone", hint=f"phases: {known}")
-        traced = await traced_phase(view)
-        rows = requirements_json(await trace_all(self._root))["requirements"]
+        [traced] = await traced_phases(self._root, [view])
+        rows = requirements_json(await trace_all(self._root, details.planning))["requirements"]
         texts = await asyncio.to_thread(_texts_of, traced)
         summary = await asyncio.to_thread(self._summary)
         return phase_details(details, traced, texts=texts, summary=summary, requirements=rows)
 
     async def requirements(self) -> dict[str, Any]:
         """Return the requirements with their evidence, and the statements of the idea that they cite."""
-        rows = requirements_json(await trace_all(self._root))
-        planning = await asyncio.to_thread(read_planning, self._root)
+        planning = await asyncio.to_thread(self._planning)
+        rows = requirements_json(await trace_all(self._root, planning))
         statements = [
             {"id": one.id, "text": one.text, "line": one.line, "heading": one.heading}
             for one in planning.statements
@@ -192,9 +193,9 @@ class ProjectDetails:
                 if commit.sha.startswith(sha):
                     about = {"subject": commit.subject, "step": commit.step, "task": commit.task}
                     return CommitDone(sha=commit.sha, **about)
-            planning = await asyncio.to_thread(read_planning, self._root)
-            for phase in planning.phases:
-                for plan, names in (await traced_phase(phase)).commits.items():
+            planning = await asyncio.to_thread(self._planning)
+            for phase in await traced_phases(self._root, planning.phases):
+                for plan, names in phase.commits.items():
                     if name := next((name for name in names if name.startswith(sha)), ""):
                         step = StepId(kind=EXECUTE, phase=phase.number, detail=plan)
                         return CommitDone(sha=name, subject="", step=str(step))
@@ -228,9 +229,14 @@ class ProjectDetails:
 
     def _details(self, *, is_running: bool) -> Details:
         folded = self._read()
-        planning = read_planning(self._root)
+        planning = self._planning()
         commits = commits_of(folded.facts)
         return Details(planning=planning, state=folded.state, commits=commits, interrupted=not is_running)
+
+    def _planning(self) -> Planning:
+        # A page asks for several things at once: the plans are parsed for the first, and kept for the others.
+        with self._planning_lock:
+            return read_planning(self._root)
 
     def _commits(self) -> tuple[CommitDone, ...]:
         return commits_of(self._read().facts)

@@ -212,11 +212,12 @@ async def _find_gaps(
 
     With *only*, these are the gaps that those detectors find now.
     """
+    from gsd_core.git import Git
     from gsd_core.model.gap import GapReport
-    from gsd_core.run.verification import unique, with_verdict
+    from gsd_core.run.verification import unique, with_verdicts
     from gsd_core.views.planning import PhaseGaps, verdict_status
 
-    phase = await with_verdict(phase)
+    [phase] = await with_verdicts(Git(phase.project), [phase])
     verdict = phase.verdict
     report = GapReport()
     if admitted:

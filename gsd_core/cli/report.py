@@ -93,12 +93,13 @@ async def _collect(project: ProjectState, root: Path) -> Report:
         summary = summarize(project.last_run.facts, structure)
         status = status_of(project.state, project.history, project.holder, project.pending_answers)
     git = Git(root)
+    planning = read_planning(root)
     commits = await _commits(git, summary) if await git.is_repository() else ()
     return Report(
-        planning=read_planning(root),
+        planning=planning,
         state=project.state,
         summary=summary,
-        rows=await trace_all(root),
+        rows=await trace_all(root, planning),
         commits=commits,
         written_at=now(),
         version=__version__,

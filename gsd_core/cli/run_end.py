@@ -55,16 +55,17 @@ def read_finished(options: GlobalOptions) -> Finished | None:
 
     from .project import load
 
-    async def git_facts(root: Path) -> tuple[tuple[Trace, ...], str]:
-        return await trace_all(root), await Git(root).branch()
+    async def git_facts(planning: Planning, root: Path) -> tuple[tuple[Trace, ...], str]:
+        return await trace_all(root, planning), await Git(root).branch()
 
     try:
         project = load(options)
-        rows, branch = asyncio.run(git_facts(project.root))
+        planning = read_planning(project.root)
+        rows, branch = asyncio.run(git_facts(planning, project.root))
         return Finished(
             project=project,
             summary=summarize(project.last_run.facts, structure),
-            planning=read_planning(project.root),
+            planning=planning,
             rows=rows,
             branch=branch,
         )

@@ -87,18 +87,22 @@ def execute_steps(options: GlobalOptions, phase: str) -> dict[str, str]:
     """Return the steps that execute the plans of *phase* that have no summary, in an order that works."""
     planning, view, _ = _read(options, phase)
     number = view.number
+    # Which plans there will be is not known yet; the session that waits for them asks again.
+    unknown = {str(StepId(kind=EXECUTE, phase=number)): ""}
     if not view.plans:
-        raise UserError(f"phase {number} has no plans", hint=f"gsd plan {number}")
+        raise NotYet(f"phase {number} has no plans", hint=f"gsd plan {number}", steps=unknown)
     if missing := sorted(set(view.listed) - {plan.id for plan in view.plans}):
-        raise UserError(
+        raise NotYet(
             f"ROADMAP.md lists plans of phase {number} that have no file: {_listed(missing)}",
             hint=f"gsd plan {number}",
+            steps=unknown,
         )
     waiting = [plan for plan in view.plans if not plan.summary]
     if not waiting:
-        raise UserError(
+        raise NotYet(
             f"phase {number} is executed already: {_listed([plan.id for plan in view.plans])}",
             hint=f"verify it with: gsd verify {number}",
+            steps=unknown,
         )
     if unreadable := [plan for plan in waiting if plan.unreadable]:
         raise ProjectError(
@@ -126,9 +130,9 @@ def execute_steps(options: GlobalOptions, phase: str) -> dict[str, str]:
 def verify_step(options: GlobalOptions, phase: str) -> dict[str, str]:
     """Return the step that verifies *phase* again, all of whose plans have to be executed."""
     _, view, state = _read(options, phase)
-    if not view.plans:
-        raise UserError(f"phase {view.number} has no plans", hint=f"gsd plan {view.number}")
     steps = {str(_next(state, StepId(kind=VERIFY, phase=view.number))): ""}
+    if not view.plans:
+        raise NotYet(f"phase {view.number} has no plans", hint=f"gsd plan {view.number}", steps=steps)
     if waiting := _waiting(view):
         raise NotYet(
             f"phase {view.number} has plans that are not executed: {_listed(waiting)}",

@@ -220,14 +220,14 @@ def time_of(git: Command, commit: str) -> datetime:
     return datetime.fromtimestamp(int(seconds), UTC)
 
 
-def existing_commits(git: Command, names: Iterable[str]) -> tuple[str, ...]:
-    """Return the full ids of those *names* (ids, perhaps shortened) that are commits, each once."""
+def existing_commits(git: Command, names: Iterable[str]) -> dict[str, str]:
+    """Return the full ids of those *names* (ids, perhaps shortened) that are commits, by name."""
     wanted = [name for name in dict.fromkeys(names) if re.fullmatch(r"[0-9a-f]{4,64}", name)]
     if not wanted:
-        return ()
+        return {}
     out = git("cat-file", "--batch-check", stdin="".join(f"{name}\n" for name in wanted))
-    rows = [line.split(" ") for line in out.splitlines()]
-    return tuple(dict.fromkeys(row[0] for row in rows if len(row) == 3 and row[1] == "commit"))
+    rows = zip(wanted, (line.split(" ") for line in out.splitlines()), strict=True)
+    return {name: row[0] for name, row in rows if len(row) == 3 and row[1] == "commit"}
 
 
 def patch_of(git: Command, commit: str, size: int) -> str:

@@ -19,8 +19,8 @@ class SessionRequest:
 
     *arguments* are those after ``gsd``, as typed; *folder* is the working directory that they refer to, and
     *project* the project's root. *not_yet*: why the command would be refused now, because of steps that are
-    not done, with a *hint*; a host that queues sessions waits for another session of the project that will
-    do them, and refuses the command with this reason if there is none.
+    not done, with a *hint*. A host may queue the command behind another session of the project that will do
+    them; one that does not, or knows of no such session, has to raise ``UserError(not_yet, hint=hint)``.
     """
 
     arguments: tuple[str, ...]

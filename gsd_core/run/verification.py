@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from attrs import define, evolve, frozen
 
 from gsd_core.errors import PluginRefused
 from gsd_core.files import read_start
-from gsd_core.git import Git, git_common_dir
+from gsd_core.git import Git
 from gsd_core.git.history import existing_commits
 from gsd_core.git.untrusted import LocalProgram
 from gsd_core.hookspecs import gsd_find_gaps, gsd_permit_tool
@@ -104,7 +104,7 @@ async def with_committed_work(run: Run, step: StepRequest) -> StepRequest:
 
 async def _with_commits(git: Git, phase: PhaseView) -> PhaseView:
     """Return the phase with the commits of its executed plans, and the paths that they changed."""
-    commits = await phase_commits(git, phase)
+    [commits] = await phase_commits(git, [phase])
     paths = {path for ids in commits.values() for sha in ids for path in await git.paths_of(sha)}
     return evolve(phase, commits=commits, changed=tuple(sorted(paths)))
 
@@ -188,11 +188,12 @@ def judge_check(check: TaskCheck) -> Gap | Evidence:
     return _clean(gap)
 
 
-async def with_verdict(phase: PhaseView) -> PhaseView:
-    """Return the phase with its verdict marked as stale if a summary was committed after it."""
-    if phase.verdict is None or git_common_dir(phase.project) is None:
-        return phase
-    return with_staleness(phase, await Git(phase.project).order(".planning"))
+async def with_verdicts(git: Git, phases: Sequence[PhaseView]) -> list[PhaseView]:
+    """Return the phases with each verdict marked as stale if a summary was committed after it."""
+    if not any(phase.verdict for phase in phases) or not await git.is_repository():
+        return [*phases]
+    order = await git.order(".planning")
+    return [with_staleness(phase, order) for phase in phases]
 
 
 # Commands
@@ -282,26 +283,37 @@ def _needs_uncommitted(plan: Plan, task: Task, result: CheckResult, files: str) 
     )
 
 
-async def phase_commits(git: Git, phase: PhaseView) -> dict[str, tuple[str, ...]]:
-    """Return the commits of the phase's executed plans: those with our trailers, else those in SUMMARYs.
+async def phase_commits(git: Git, phases: Sequence[PhaseView]) -> list[dict[str, tuple[str, ...]]]:
+    """Return for each phase the commits of its executed plans: those with our trailers, else in SUMMARYs.
 
     A SUMMARY written by other tools names its commits in short form; names of no commit are left out.
     """
-    found: dict[str, list[str]] = {}
     if not await git.is_repository():
-        return {}
+        return [{} for _ in phases]
+    trailed: dict[str, list[str]] = {}
     for commit in await git.trailed():
-        found.setdefault(commit.task.partition("/")[0], []).append(commit.sha)
-    for plan in phase.plans:
-        if plan.id in found or not plan.summary:
-            continue
-        text = await asyncio.to_thread(_summary_text, phase.project, plan.summary)
-        if shas := await git.call(partial(existing_commits, git.command, _COMMIT_ID.findall(text))):
-            found[plan.id] = list(shas)
-    return {plan.id: tuple(found[plan.id]) for plan in phase.plans if plan.id in found}
+        trailed.setdefault(commit.task.partition("/")[0], []).append(commit.sha)
+    named = [await asyncio.to_thread(_commits_in_summaries, phase, trailed) for phase in phases]
+    # One process of git for all of them: a project may have hundreds of plans.
+    names = [name for plans in named for listed in plans.values() for name in listed]
+    ids = await git.call(partial(existing_commits, git.command, names))
+    found: list[dict[str, tuple[str, ...]]] = []
+    for phase, plans in zip(phases, named, strict=True):
+        listed = {plan: [ids[name] for name in plans[plan] if name in ids] for plan in plans}
+        own = ((plan.id, trailed.get(plan.id) or listed.get(plan.id)) for plan in phase.plans)
+        found.append({plan: tuple(dict.fromkeys(shas)) for plan, shas in own if shas})
+    return found
 
 
 _COMMIT_ID = re.compile(r"`([0-9a-f]{7,40})`")
+
+
+def _commits_in_summaries(phase: PhaseView, trailed: Container[str]) -> dict[str, list[str]]:
+    return {
+        plan.id: _COMMIT_ID.findall(_summary_text(phase.project, plan.summary))
+        for plan in phase.plans
+        if plan.summary and plan.id not in trailed
+    }
 
 
 def _summary_text(project: Path, path: str) -> str:

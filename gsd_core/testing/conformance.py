@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 import attrs
 
 from gsd_core import hookspecs as specs
-from gsd_core.errors import ConfigError, PluginError, StepError
+from gsd_core.errors import ConfigError, PluginError, StepError, UserError
 from gsd_core.hookspecs import ConfigValue, Finding, ProjectInfo, RunInfo
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask, Permission, ToolUse
 from gsd_core.model.event import Event
@@ -33,7 +33,7 @@ from gsd_core.model.notice import Notice
 from gsd_core.model.panel import Panel
 from gsd_core.model.question import Answer, Inquiry, refusal
 from gsd_core.model.sandbox import ConfinedProcess, SandboxedCommand, SandboxUnavailable
-from gsd_core.model.session import SessionHost
+from gsd_core.model.session import SessionHost, SessionRequest
 from gsd_core.model.step import RunStep, StepHost, StepRequest, StepResult, StepSituation, StepType
 from gsd_core.model.usage import Cap, Pause, Spend, Stop
 from gsd_core.planning.model import PhaseView
@@ -265,7 +265,11 @@ def check_steps(plugin: object, *situations: StepSituation) -> tuple[StepType, .
 
 
 def check_session_host(plugin: object) -> SessionHost | None:
-    """Check ``gsd_session_host``: it returns a host, whose list of sessions can be read."""
+    """Check ``gsd_session_host``: it returns a host, whose list of sessions can be read.
+
+    A command that cannot be done yet has to be refused, since no other session will do what is missing: the
+    command is ``gsd --version`` in a new folder.
+    """
     host: object = _check_call(plugin, specs.gsd_session_host)
     if host is None:
         return None
@@ -273,7 +277,15 @@ def check_session_host(plugin: object) -> SessionHost | None:
         raise AssertionError(f"{host!r} is not a session host: it needs the methods start, stop and list")
     ids = [session.id for session in host.list()]
     _require_unique(ids)
-    return host
+    with tempfile.TemporaryDirectory() as name:
+        request = SessionRequest(
+            arguments=("--version",), folder=Path(name), project=Path(name), not_yet="phase 1 has no plans"
+        )
+        try:
+            session = host.start(request)
+        except UserError:
+            return host
+    raise AssertionError(f"start ignores not_yet of the request: it started session {session.id!r}")
 
 
 def check_cli_commands(plugin: object) -> tuple[click.Command, ...]:

@@ -61,12 +61,34 @@ def commit_json(commit: CommitDone) -> dict[str, Any]:
 
 @attrs.frozen(kw_only=True)
 class Details:
-    """What the page about a project is made of; *interrupted*: no process works on the project now."""
+    """What the page about a project is made of; *interrupted*: no process works on the project now.
+
+    *rows* of phases by number, *executions* by plan and the commits *made* by task are made of the others.
+    """
 
     planning: Planning
     state: State
     commits: tuple[CommitDone, ...] = ()
     interrupted: bool = False
+    rows: Mapping[str, PhaseRow] = attrs.field(init=False)
+    executions: Mapping[str, Sequence[StepRecord]] = attrs.field(init=False)
+    made: Mapping[str, str] = attrs.field(init=False)
+
+    @rows.default
+    def _rows(self) -> Mapping[str, PhaseRow]:
+        return {row.number: row for row in phase_rows(self.state)}
+
+    @executions.default
+    def _executions(self) -> Mapping[str, Sequence[StepRecord]]:
+        found: dict[str, list[StepRecord]] = {}
+        for record in self.state.steps.values():
+            if record.id.kind == "execute":
+                found.setdefault(record.id.detail, []).append(record)
+        return found
+
+    @made.default
+    def _made(self) -> Mapping[str, str]:
+        return {commit.task: commit.sha for commit in self.commits if commit.task}
 
 
 def phases_json(details: Details) -> dict[str, Any]:
@@ -84,8 +106,7 @@ def phases_json(details: Details) -> dict[str, Any]:
 
 def phase_entry(details: Details, phase: PhaseView) -> dict[str, Any]:
     """Return one phase with its steps and plans as JSON data."""
-    rows = {row.number: row for row in phase_rows(details.state)}
-    row = rows.get(phase.number) or _unseen(phase)
+    row = details.rows.get(phase.number) or _unseen(phase)
     active = [one for one in active_steps(details.state) if one.id.phase == phase.number]
     waves = plan_waves(phase.plans)
     return {
@@ -113,7 +134,6 @@ def _unseen(phase: PhaseView) -> PhaseRow:
 
 def plan_entry(details: Details, plan: Plan, wave: int) -> dict[str, Any]:
     """Return a plan with its tasks as JSON data; a task that is committed has its commit."""
-    made = {commit.task: commit.sha for commit in details.commits if commit.task}
     return {
         "id": plan.id,
         "phase": plan.phase,
@@ -129,20 +149,20 @@ def plan_entry(details: Details, plan: Plan, wave: int) -> dict[str, Any]:
                 "number": task.number,
                 "name": task.name,
                 "type": task.type,
-                "commit": made.get(f"{plan.id}/{task.number}"),
+                "commit": details.made.get(f"{plan.id}/{task.number}"),
             }
             for task in plan.tasks
         ],
         "has_summary": bool(plan.summary),
         "gap_closure": plan.gap_closure,
-        "status": _plan_status(details.state, plan),
+        "status": _plan_status(details, plan),
     }
 
 
-def _plan_status(state: State, plan: Plan) -> str:
+def _plan_status(details: Details, plan: Plan) -> str:
     if plan.summary:
         return "completed"
-    records = [one for one in state.steps.values() if one.id.kind == "execute" and one.id.detail == plan.id]
+    records = details.executions.get(plan.id, ())
     if any(record.status == "failed" for record in records):
         return "failed"
     return "in_progress" if any(_has_begun(record) for record in records) else "pending"

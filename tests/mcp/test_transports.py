@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import uvicorn
@@ -204,6 +206,39 @@ def test_several_clients_are_served_over_http(mounted: bool, tmp_path: Path) -> 
             await app.aclose()
 
     asyncio.run(used())
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_call_that_waits_ends_with_an_error_when_the_server_ends(
+    mode: Literal["auto", "legacy"], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def used() -> float:
+        listener = socket.create_server(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp/"
+        async with asyncio.timeout(SECONDS), Harness() as harness:
+            app = http_app(harness)
+            server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+            task = asyncio.create_task(server.serve([listener]))
+            async with Client(url, mode=mode) as client:
+                told = asyncio.Event()
+
+                async def report(progress: float, total: float | None, message: str | None) -> None:
+                    told.set()
+
+                wait = client.call_tool("gsd_wait_for_change", {"seconds": 100}, progress_callback=report)
+                waiting = asyncio.create_task(wait)
+                await told.wait()
+                began = time.monotonic()
+                await app.aclose()
+                took = time.monotonic() - began
+                assert "the server was stopped" in error(await waiting)
+            server.should_exit = True
+            await task
+            return took
+
+    # The SDK waits a second for a request that it has to cancel itself.
+    assert asyncio.run(used()) < 0.9
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 @pytest.mark.slow

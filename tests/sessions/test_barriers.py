@@ -36,7 +36,7 @@ def gates(rows: list[Row], phases: dict[str, PhaseFacts], plan_ahead: int = 1) -
         ("-C p -p x run idea.md --phases 1-3", Work(does="run", range="1-3")),
         ("resume --only=2", Work(does="resume", range="2")),
         ("plan 02", Work(does="plan", range="2")),
-        ("plan --gaps 2", Work(does="plan", range="2")),
+        ("plan --gaps 2", Work(does="plan", range="2", gaps=True)),
         ("execute --seed 7 2.1", Work(does="execute", range="2.1")),
         ("verify 3 --seed 7", Work(does="verify", range="3")),
         ("execute", Work(does="execute")),
@@ -71,13 +71,19 @@ def test_what_needs_a_phase_waits_for_the_session_that_is_to_execute_it(tmp_path
 @pytest.mark.parametrize(
     ("command", "others", "possible"),
     [
-        ("execute 2", ["execute 1"], True),
+        ("execute 2", ["execute 1"], False),
+        ("execute 2", ["execute 1", "plan 2"], True),
+        ("execute 2", ["execute 1", "plan 2 --gaps"], False),
         ("execute 2", ["run idea.md"], True),
+        ("execute 1", ["plan 1"], True),
+        ("execute 1", ["plan 2", "verify 1"], False),
+        ("execute 5", ["plan 5 --gaps"], True),
+        ("execute 5", ["plan 5", "run"], False),
         ("execute 2", ["run --phases 2-3"], False),
         ("execute 2", ["verify 1", "plan 1"], False),
         ("execute 2", [], False),
-        ("execute 4", ["execute 1"], False),
-        ("execute 4", ["execute 1", "execute 3"], True),
+        ("execute 4", ["plan 4", "execute 1"], False),
+        ("execute 4", ["plan 4", "execute 1", "execute 3"], True),
         ("verify 1", ["execute 1"], True),
         ("verify 1", ["execute 2"], False),
         ("exec 1", ["execute 1"], False),
@@ -86,9 +92,21 @@ def test_what_needs_a_phase_waits_for_the_session_that_is_to_execute_it(tmp_path
 def test_a_session_may_wait_only_if_others_will_do_all_that_is_missing(
     command: str, others: list[str], possible: bool, tmp_path: Path
 ) -> None:
-    phases = CHAIN | {"4": PhaseFacts(depends_on=("1", "3"))}
+    done = PhaseFacts(planned=True, executed=True)
+    phases = CHAIN | {"4": PhaseFacts(depends_on=("1", "3")), "5": done}
 
     assert will_be_possible(command.split(), queue(tmp_path, *others), phases) is possible
+
+
+def test_what_executes_a_phase_waits_for_the_session_that_is_to_plan_it(tmp_path: Path) -> None:
+    rows = queue(tmp_path, "execute 1", "verify 1", "plan 1", "plan 1 --gaps")
+    planned = {"1": PhaseFacts(planned=True)}
+    executed = {"1": PhaseFacts(planned=True, executed=True)}
+
+    first = "session s1, which is to execute phase 1"
+    assert gates(rows, CHAIN) == ["session s3, which is to plan phase 1", first, "", ""]
+    assert gates(rows, planned) == ["", first, "", ""]
+    assert gates(rows, executed) == ["session s4, which is to plan phase 1", "", "", ""]
 
 
 def test_a_run_of_all_phases_waits_for_nobody(tmp_path: Path) -> None:
@@ -114,7 +132,7 @@ def test_plans_are_made_only_so_far_ahead(tmp_path: Path) -> None:
 
 
 COMMANDS = st.sampled_from(
-    [f"{verb} {number}" for verb in ("execute", "verify") for number in range(1, 6)]
+    [f"{verb} {number}" for verb in ("plan", "execute", "verify") for number in range(1, 6)]
     + [f"run --phases {low}{rest}" for low in range(1, 5) for rest in ("", "-5", ",5", ",3")]
 )
 

@@ -16,7 +16,7 @@ import attrs
 import psutil
 import pytest
 
-from gsd_core import Session, SessionRequest, UserError, bind_settings
+from gsd_core import Session, SessionRequest, UserError, bind_settings, boot_id, process_start
 from gsd_core.hookspecs import gsd_session_host
 from gsd_core.machine.state import Options
 from gsd_core.plugins.validation import HOOKS
@@ -24,7 +24,8 @@ from gsd_core.project import Project
 from gsd_plugins import sessions
 from gsd_plugins.sessions import SessionsSettings, host
 from gsd_plugins.sessions.registry import Registry, output_folder
-from tests.e2e.project import FAKE
+from tests.e2e.project import EXAMPLE, FAKE, no_problems
+from tests.e2e.project import Project as Folder
 from tests.run.harness import do, idea, one_phase, repository, request
 
 pytestmark = pytest.mark.slow
@@ -203,3 +204,41 @@ def test_a_step_waits_for_the_session_that_is_to_do_what_it_needs(tmp_path: Path
     ended = until("s2", lambda one: one.has_ended)
     assert (ended.state, ended.exit) == ("failed", 2)
     assert b"which is not executed" in host.output_of("s2").data
+
+
+def test_sessions_that_are_queued_together_plan_execute_and_verify_a_phase(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Folder(tmp_path, no_problems(PHASES="2"))
+    folder.create()
+    for name, value in folder.environ({"GSD_STATE_DIR": os.environ["GSD_STATE_DIR"]}).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("GSD_SESSIONS_SLOTS", "1")
+    begun = gsd("-C", folder.root, "run", EXAMPLE, *FAKE, "--yes", "--phases", "1")
+    assert begun.returncode == 0, begun.stderr
+
+    def queue(verb: str) -> subprocess.CompletedProcess[bytes]:
+        return gsd("-C", folder.root, *FAKE[:2], verb, "2", "--yes", "--bg")
+
+    for verb in ("execute", "verify"):
+        refused = queue(verb)
+        assert (refused.returncode, b"phase 2 has no plans" in refused.stderr) == (2, True), refused.stderr
+    with Registry() as registry:
+        # Another project has the only slot until all three are queued.
+        first = registry.add(project=tmp_path, folder=tmp_path, command=["run"]).id
+        mine = {"runner": os.getpid(), "runner_started": process_start(os.getpid()), "boot": boot_id()}
+        registry.update(first, state="running", slot=1, **mine)
+        queued = [queue(verb) for verb in ("plan", "execute", "verify")]
+        assert [one.returncode for one in queued] == [0, 0, 0], [one.stderr for one in queued]
+        assert b"waits for a slot" in queued[0].stdout
+        assert b"waits for session s2, which is to plan phase 2" in queued[1].stdout
+        assert b"waits for session s3, which is to execute phase 2" in queued[2].stdout
+        registry.end(first, "completed", exit_code=0, reason="")
+
+    over = [until(f"s{number}", lambda one: one.has_ended, 120) for number in (2, 3, 4)]
+
+    said = [host.output_of(one.id).data.decode() for one in over]
+    assert [(one.state, one.exit) for one in over] == [("completed", 0)] * 3, said
+    assert [one.started for one in over] == sorted(one.started for one in over if one.started)
+    [verified] = folder.root.glob(".planning/phases/02-*/02-VERIFICATION.md")
+    assert "status: passed" in verified.read_text()

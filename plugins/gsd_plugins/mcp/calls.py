@@ -20,7 +20,6 @@ from .starting import command_of
 
 Result: TypeAlias = dict[str, Any]
 Progress: TypeAlias = Callable[[float, float, str], Awaitable[None]]
-_Known: TypeAlias = tuple[str, str, str, str]
 
 MAX_SESSIONS = 50
 MAX_CHANGES = 50
@@ -221,7 +220,6 @@ class Calls:
         if after is None and wanted and (due := await self._what_is_due(wanted)):
             return due
         number = self.harness.number if after is None else after
-        known = self._known(number)
         began, reported = time.monotonic(), -PROGRESS_SECONDS
         while True:
             last = self.harness.number
@@ -229,7 +227,7 @@ class Calls:
             found = [
                 change
                 for change in changes
-                if (_is_news(change, known) or with_output) and wanted in ("", change.session.id)
+                if (_is_news(change) or with_output) and wanted in ("", change.session.id)
             ]
             if only_checkpoints and not any(map(_needs_attention, found)):
                 found = []
@@ -247,11 +245,6 @@ class Calls:
                 await progress(passed, seconds, "nothing to report yet")
             await self.harness.wait(last, min(PROGRESS_SECONDS, seconds - passed))
             number = last
-
-    def _known(self, number: int) -> dict[str, _Known]:
-        """Return what was known of each session at change *number*: what differs from it is news."""
-        before, _ = self.harness.changes(0)
-        return {one.session.id: _known(one.session) for one in before if one.number <= number}
 
     async def _what_is_due(self, session: str) -> Result | None:
         """Return the state as a result if nothing will happen before the client acts."""
@@ -331,16 +324,15 @@ def _is_check(question: Mapping[str, Any]) -> bool:
     return bool(question["inspection"])
 
 
-def _known(session: Session) -> _Known:
-    return session.state, session.checkpoint, session.run, session.reason
-
-
-def _is_news(change: Change, known: dict[str, _Known]) -> bool:
-    """Whether it is more than output or activity; *known* is updated."""
+def _is_news(change: Change) -> bool:
+    """Whether it is more than output or activity."""
     if change.event:
         return change.event.name not in ACTIVITY
-    before, known[change.session.id] = known.get(change.session.id), _known(change.session)
-    return before != known[change.session.id]
+    return change.before is None or _reported(change.before) != _reported(change.session)
+
+
+def _reported(session: Session) -> tuple[str, str, str, str]:
+    return session.state, session.checkpoint, session.run, session.reason
 
 
 def _needs_attention(change: Change) -> bool:

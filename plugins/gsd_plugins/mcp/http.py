@@ -20,6 +20,10 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 
+END_SECONDS = 0.5
+"""How long requests may take to end, with an error, when the application ends."""
+
+
 @attrs.define
 class HttpApp:
     """The application; its session manager runs in a separate task, from the first request on.
@@ -32,6 +36,8 @@ class HttpApp:
     _manager: StreamableHTTPSessionManager | None = attrs.field(default=None, init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _ready: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _closing: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _requests: set[asyncio.Task[Any]] = attrs.field(factory=set[asyncio.Task[Any]], init=False)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request, or follow the lifespan of the server."""
@@ -41,7 +47,13 @@ class HttpApp:
         if scope["type"] != "http":
             return
         manager = await self._started()
-        await manager.handle_request(scope, receive, send)
+        request = asyncio.current_task()
+        assert request is not None, "only an event loop calls this"
+        self._requests.add(request)
+        try:
+            await manager.handle_request(scope, receive, send)
+        finally:
+            self._requests.discard(request)
 
     async def start(self) -> None:
         """Start it, if it is not; raise ``ConfigError`` if the SDK cannot be used."""
@@ -57,6 +69,9 @@ class HttpApp:
     async def aclose(self) -> None:
         """End all requests; another one starts it again."""
         task, self._task, self._manager = self._task, None, None
+        self._closing.set()
+        if left := self._requests - {asyncio.current_task()}:
+            await asyncio.wait(left, timeout=END_SECONDS)
         if task:
             task.cancel()
             with suppress(asyncio.CancelledError):
@@ -64,7 +79,8 @@ class HttpApp:
 
     async def _started(self) -> StreamableHTTPSessionManager:
         if self._manager is None:
-            server = make_server(self.harness)  # which says what is wrong with the SDK
+            self._closing = asyncio.Event()
+            server = make_server(self.harness, self._closing)  # which says what is wrong with the SDK
             from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
             self._manager = StreamableHTTPSessionManager(server, stateless=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gsd_core import ConfigError, FileRefused, GsdError, NotFound, UserError, read_below, safe_text
 
-from .calls import MAX_SESSIONS, Calls
+from .calls import MAX_SESSIONS, Calls, Result
 from .catalog import BY_NAME, TOOLS
 from .harness import Harness
 
@@ -32,8 +32,11 @@ INVALID_PARAMS, NOT_FOUND, INTERNAL = -32602, -32602, -32603
 log = logging.getLogger(__name__)
 
 
-def make_server(harness: Harness) -> Server[Any]:
-    """Return a server whose tools work with *harness*; raise ``ConfigError`` if the SDK is too old."""
+def make_server(harness: Harness, closing: asyncio.Event | None = None) -> Server[Any]:
+    """Return a server whose tools work with *harness*; raise ``ConfigError`` if the SDK is too old.
+
+    When *closing* is set, calls that are not done end with an error that says so.
+    """
     try:
         from mcp import MCPError, types
         from mcp.server import Server
@@ -56,7 +59,8 @@ def make_server(harness: Harness) -> Server[Any]:
         calls = Calls(harness=harness, client=client)
         try:
             _validate(params.name, params.arguments or {})
-            found = await calls.call(params.name, params.arguments or {}, ctx.session.report_progress)
+            call = calls.call(params.name, params.arguments or {}, ctx.session.report_progress)
+            found = await (_until(closing, call) if closing else call)
         except (GsdError, OSError) as error:
             return _error(error)
         except Exception as error:
@@ -124,6 +128,25 @@ def make_server(harness: Harness) -> Server[Any]:
         on_list_resource_templates=list_templates,
         on_read_resource=read_resource,
     )
+
+
+async def _until(closing: asyncio.Event, call: Coroutine[Any, Any, Result]) -> Result:
+    """Return the result of *call*; raise ``UserError`` if *closing* is set before there is one.
+
+    The SDK itself cancels requests at its end, but then it waits a second for each, and logs it.
+    """
+    closed = asyncio.create_task(closing.wait())
+    task = asyncio.create_task(call)
+    try:
+        await asyncio.wait([closed, task], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        is_done = task.done()
+        for one in (closed, task):
+            one.cancel()
+        await asyncio.gather(closed, task, return_exceptions=True)
+    if not is_done:
+        raise UserError("the server was stopped during this call", hint="call it again on the next server")
+    return task.result()
 
 
 def described() -> list[types.Tool]:

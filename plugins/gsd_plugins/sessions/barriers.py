@@ -1,9 +1,9 @@
 """What a session of a project waits for besides its turn, so that sessions work on phases in a sound order.
 
 The verify gate: a session that executes or runs phases waits until the phases that they depend on are
-executed and verified, if another session of the project is to do that; one that verifies a phase waits until
-it is executed. The plan-ahead limit: a session that plans a phase waits while too many phases before it are
-planned and not verified.
+executed and verified, if another session of the project is to do that; one that executes a phase waits until
+it is planned, one that verifies a phase until it is executed. The plan-ahead limit: a session that plans a
+phase waits while too many phases before it are planned and not verified.
 
 Both have an exit. The gate opens when the phases are done, or when no other session is left that would do
 it; the limit when phases are verified, whoever does that. Any session that waits can be stopped.
@@ -30,10 +30,14 @@ PHASE = re.compile(r"[A-Za-z]*\d[\w.\-]*", re.ASCII)
 
 @attrs.frozen(kw_only=True)
 class Work:
-    """What a command does with which phases: a subcommand's name, and a range; empty means all phases."""
+    """What a command does with which phases: a subcommand's name, and a range; empty means all phases.
+
+    *gaps*: it plans how to close the gaps of phases that are executed.
+    """
 
     does: str = ""
     range: str = ""
+    gaps: bool = False
 
     def covers(self, phase: str) -> bool:
         """Whether *phase* is in the range."""
@@ -48,6 +52,12 @@ class Work:
     def executes(self) -> bool:
         """Whether it executes the phases in its range."""
         return self.does in ("run", "resume", "execute")
+
+    def plans(self, facts: PhaseFacts) -> bool:
+        """Whether it makes the plans that a phase in its range lacks, if any."""
+        if self.does == "plan" and self.gaps:
+            return facts.executed
+        return self.does in ("run", "resume", "plan") and not facts.planned
 
 
 @attrs.frozen(kw_only=True)
@@ -75,7 +85,9 @@ def work_of(arguments: Sequence[str]) -> Work:
         return Work(does=verb, range=_range_in(rest))
     # A number after an option may be its value, so one that is not comes first.
     numbers = [(bool(i and rest[i - 1].startswith("-")), i) for i, w in enumerate(rest) if PHASE.fullmatch(w)]
-    return Work(does=verb, range=normal_phase(rest[min(numbers)[1]])) if numbers else Work(does=verb)
+    gaps = verb == "plan" and "--gaps" in rest
+    phase = normal_phase(rest[min(numbers)[1]]) if numbers else ""
+    return Work(does=verb, range=phase, gaps=gaps)
 
 
 def phases_of(project: Path) -> Mapping[str, PhaseFacts]:
@@ -90,7 +102,7 @@ def phases_of(project: Path) -> Mapping[str, PhaseFacts]:
     return {
         phase.number: PhaseFacts(
             depends_on=phase.depends_on,
-            planned=bool(phase.plans),
+            planned=bool(phase.plans) and {plan.id for plan in phase.plans} >= {*phase.listed},
             executed=phase.ticked or bool(phase.plans and all(plan.summary for plan in phase.plans)),
             verified=phase.ticked
             or bool(phase.verdict and phase.verdict.status == "passed" and not phase.verdict.stale),
@@ -131,11 +143,27 @@ def _providers(row: Row, others: Sequence[Row], phases: Mapping[str, PhaseFacts]
 def will_be_possible(
     arguments: Sequence[str], others: Sequence[Row], phases: Mapping[str, PhaseFacts]
 ) -> bool:
-    """Whether the *others*, sessions of the project that have not ended, will execute what is missing."""
+    """Whether the *others*, sessions of the project that have not ended, will do what is missing."""
     work = work_of(arguments)
-    missing = {number for number in _to_be_executed(work, phases) if not phases[number].executed}
     works = [work_of(other.session.command) for other in others]
-    return bool(missing) and all(any(one.executes and one.covers(n) for one in works) for n in missing)
+    missing = {number for number in _to_be_executed(work, phases) if not phases[number].executed}
+    unplanned = _to_be_planned(work, phases)
+    return (
+        bool(missing or unplanned)
+        and all(any(one.executes and one.covers(n) for one in works) for n in missing)
+        and all(any(one.plans(phases[n]) and one.covers(n) for one in works) for n in unplanned)
+    )
+
+
+def _to_be_planned(work: Work, phases: Mapping[str, PhaseFacts]) -> set[str]:
+    """Return the phases that *work* executes and that have no plan left to execute; a run makes its own."""
+    if work.does != "execute":
+        return set()
+    return {
+        number
+        for number, facts in phases.items()
+        if work.covers(number) and (facts.executed or not facts.planned)
+    }
 
 
 def _to_be_executed(work: Work, phases: Mapping[str, PhaseFacts]) -> set[str]:
@@ -151,9 +179,11 @@ def _to_be_executed(work: Work, phases: Mapping[str, PhaseFacts]) -> set[str]:
 
 
 def _provided(work: Work, other: Work, phases: Mapping[str, PhaseFacts]) -> dict[str, str]:
-    """Return the phases that *other* does something with that *work* needs, and what: verify or execute."""
+    """Return the phases that *other* does something with that *work* needs: plan, execute or verify them."""
+    unplanned = {number for number in _to_be_planned(work, phases) if other.covers(number)}
+    found = {n: "plan" for n in unplanned if other.plans(phases[n])}
     needed = {number for number in _to_be_executed(work, phases) if other.covers(number)}
-    found = {n: "execute" for n in needed if other.executes and not phases[n].executed}
+    found |= {n: "execute" for n in needed if other.executes and not phases[n].executed}
     if work.executes and other.verifies:
         found |= {n: "verify" for n in needed if not phases[n].verified}
     return found

@@ -1,26 +1,60 @@
-"""What has happened, as a list that any number of readers follow, each from its own position."""
+"""What has happened, as a list that any number of readers follow, each from its own position; and how it is
+read: to the end, even if whoever asked for it is gone.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import suppress
+from typing import Any, TypeVar
 
 import attrs
 
 from gsd_core import Event, Session
+
+T = TypeVar("T")
+
+
+@attrs.define
+class Unbroken:
+    """Runs coroutines to their end, even if their callers are cancelled.
+
+    A thread cannot be cancelled: what it reads would be lost, and be closed below it.
+    """
+
+    _tasks: set[asyncio.Task[Any]] = attrs.field(factory=set[asyncio.Task[Any]], init=False)
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of *work*."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._forget)
+        return await asyncio.shield(task)
+
+    async def wait(self) -> None:
+        """Wait until nothing runs any more."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            # Nobody may have waited for it to the end; then asyncio would log that nobody has seen the error.
+            task.exception()
 
 
 @attrs.frozen(kw_only=True)
 class Change:
     """Something that happened: to a session (*event* is ``None``), or in its project's run.
 
-    *number* counts up from 1 in this process, without gaps. *session* is the state of the session then.
-    *output* is the cursor after what the session has printed.
+    *number* counts up from 1 in this process, without gaps. *session* is the state of the session then, and
+    *before* that of the change before, if any. *output* is the cursor after what the session has printed.
     """
 
     number: int
     session: Session
+    before: Session | None = None
     event: Event | None = None
     output: int = 0
 
@@ -32,6 +66,7 @@ class Changes:
     kept: int
     _entries: list[Change] = attrs.field(factory=list[Change], init=False)
     _first: int = attrs.field(default=1, init=False)
+    _last: dict[str, Session] = attrs.field(factory=dict[str, Session], init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
 
     @property
@@ -42,10 +77,13 @@ class Changes:
     def publish(self, found: Iterable[tuple[Session, Event | None, int]]) -> None:
         """Add what was *found*, sessions with an event and the end of their output, and wake all readers."""
         before = self.number
-        self._entries += [
-            Change(number=number, session=session, event=event, output=output)
-            for number, (session, event, output) in enumerate(found, before + 1)
-        ]
+        for session, event, output in found:
+            last = self._last.get(session.id)
+            self._last[session.id] = session
+            number = self.number + 1
+            self._entries.append(
+                Change(number=number, session=session, before=last, event=event, output=output)
+            )
         if self.number == before:
             return
         # Not one by one: each removal moves all the others.

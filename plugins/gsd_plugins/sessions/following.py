@@ -25,7 +25,7 @@ from gsd_core import Answer, Event, GsdError, NotFound, Session, remember_origin
 from gsd_core.project import Project
 
 from . import host
-from .changes import Change, Changes
+from .changes import Change, Changes, Unbroken
 from .output import Chunk, end_of
 from .queue import settle_lost
 from .registry import ENDED, Registry, output_folder
@@ -63,6 +63,7 @@ class Harness:
     _changes: Changes = attrs.field(factory=lambda: Changes(kept=KEPT_CHANGES), init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+    _reads: Unbroken = attrs.field(factory=Unbroken, init=False)
     _registry: Registry | None = attrs.field(default=None, init=False)
     _sessions: dict[str, Session] = attrs.field(factory=dict[str, Session], init=False)
     _version: int = attrs.field(default=-1, init=False)
@@ -79,12 +80,13 @@ class Harness:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
-        async with self._lock:
-            for project in self._projects.values():
-                project.close()
-            if self._registry:
-                self._registry.close()
-                self._registry = None
+        # Threads may still read the registry and the journals.
+        await self._reads.wait()
+        for project in self._projects.values():
+            project.close()
+        if self._registry:
+            self._registry.close()
+            self._registry = None
 
     # Reading
 
@@ -103,7 +105,7 @@ class Harness:
 
     async def status(self, session: str) -> dict[str, Any]:
         """Return the status of the session's project, as ``gsd status --json`` prints it."""
-        return await asyncio.to_thread(self._find(session).project.status)
+        return await self._reads.run(asyncio.to_thread(self._find(session).project.status))
 
     async def questions(self, session: str) -> Sequence[dict[str, Any]]:
         """Return the open questions of the session's project, as ``gsd questions --json`` prints them.
@@ -158,7 +160,8 @@ class Harness:
         """
         await self.refresh()
         project = self._find(session).project
-        found = await asyncio.to_thread(project.answer, question, words, by=by or getpass.getuser())
+        by = by or getpass.getuser()
+        found = await self._reads.run(asyncio.to_thread(project.answer, question, words, by=by))
         await self.refresh()
         return found
 
@@ -184,9 +187,12 @@ class Harness:
 
     async def refresh(self) -> None:
         """Read what has changed now, without waiting for the next poll."""
+        await self._reads.run(self._refresh())
+
+    async def _refresh(self) -> None:
         async with self._lock:
             found = await asyncio.to_thread(self._poll)
-        self._changes.publish(found)
+            self._changes.publish(found)
 
     async def _follow(self) -> None:
         while True:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from gsd_core import UserError, __version__, settings_of
+
+if TYPE_CHECKING:
+    from .site import Site
 
 DEFAULT_PORT = 3333
 
@@ -74,8 +78,14 @@ async def _serve(host: str, port: int, public_urls: tuple[str, ...], *, open_it:
             import webbrowser
 
             webbrowser.open(running.url)
-        prefetch = asyncio.create_task(running.site.plugins.prefetch(), name="prefetch")
+        ahead = asyncio.create_task(_read_ahead(running.site), name="read ahead")
         await ended.wait()
-        prefetch.cancel()
-        await asyncio.gather(prefetch, return_exceptions=True)
+        ahead.cancel()
+        await asyncio.gather(ahead, return_exceptions=True)
     return 0
+
+
+async def _read_ahead(site: Site) -> None:
+    """Read what takes a second before somebody asks for it; the projects first, which are looked at first."""
+    await site.read_ahead()
+    await site.plugins.prefetch()

@@ -23,8 +23,8 @@ from .errors import Refused
 
 START_DELAY = 1.0
 """How long the server answers requests first: the command takes a second of processor time."""
-KEEP_SECONDS = 10.0
-"""How old panels may be: each look at them takes as much."""
+KEEP_SECONDS = 30.0
+"""How old panels may be: each look at them takes almost as much."""
 
 
 @attrs.define
@@ -86,6 +86,9 @@ class Panels:
         over = [one for one, (at, task) in self._read.items() if task.done() and now - at > KEEP_SECONDS]
         for one in over:
             del self._read[one]
+        # The command would say so too, after a second.
+        if not await asyncio.to_thread(root.is_dir):
+            raise Refused(409, f"the folder of the project is gone: {str(root)!r}")
         if root not in self._read:
             task = asyncio.create_task(_printed(["panels", "-C", str(root)]), name="panels")
             self._read[root] = (now, task)

@@ -15,7 +15,7 @@ import attrs
 
 from gsd_core import Answer, Conflict, Event, GsdError, NotFound, Session, SessionState, UserError
 from gsd_core.project import Project
-from gsd_plugins.sessions import Change, Changes
+from gsd_plugins.sessions import Change, Changes, Unbroken
 
 POLL_SECONDS = 0.1
 KEPT = 20_000
@@ -44,6 +44,7 @@ class SingleRun:
     _session: Session = attrs.field(init=False)
     _changes: Changes = attrs.field(factory=lambda: Changes(kept=KEPT), init=False)
     _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+    _reads: Unbroken = attrs.field(factory=Unbroken, init=False)
     _open: dict[str, None] = attrs.field(factory=dict[str, None], init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
@@ -72,6 +73,7 @@ class SingleRun:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
+        await self._reads.wait()
         self.project.close()
 
     @property
@@ -92,7 +94,7 @@ class SingleRun:
     async def status(self, session: str) -> dict[str, Any]:
         """Return the status of the run."""
         self.session(session)
-        return await asyncio.to_thread(self.project.status)
+        return await self._reads.run(asyncio.to_thread(self.project.status))
 
     async def output(self, session: str, cursor: int = 0, limit: int = 1 << 20) -> NoOutput:
         """Return nothing: the run prints in its own terminal."""
@@ -114,7 +116,7 @@ class SingleRun:
     async def stop(self, session: str) -> Session:
         """Ask the run to stop."""
         self.session(session)
-        await asyncio.to_thread(self.project.stop, by=getpass.getuser())
+        await self._reads.run(asyncio.to_thread(self.project.stop, by=getpass.getuser()))
         return self._session
 
     async def remove(self, session: str) -> None:
@@ -125,7 +127,8 @@ class SingleRun:
         """Answer an open question."""
         self.session(session)
         await self.refresh()
-        found = await asyncio.to_thread(self.project.answer, question, words, by=by or getpass.getuser())
+        by = by or getpass.getuser()
+        found = await self._reads.run(asyncio.to_thread(self.project.answer, question, words, by=by))
         await self.refresh()
         return found
 
@@ -140,6 +143,9 @@ class SingleRun:
 
     async def refresh(self) -> None:
         """Read what has changed now."""
+        await self._reads.run(self._refresh())
+
+    async def _refresh(self) -> None:
         async with self._lock:
             for event in await asyncio.to_thread(self.project.poll):
                 self._take(event)

@@ -90,6 +90,17 @@ class Site:
             self._details.popitem(last=False)[1].close()
         return found
 
+    async def read_ahead(self) -> None:
+        """Read the projects of the last sessions that have not ended, one after the other.
+
+        One with hundreds of plans takes a second, for which the first one who opens its page would wait.
+        """
+        owners = {one.project: one.id for one in self.source.sessions() if not one.has_ended}
+        for session in [*reversed(owners.values())][:MAX_DETAILS]:
+            # It may be removed meanwhile, or its files be damaged; then its page says so.
+            with suppress(GsdError, OSError):
+                await self.details(session).phases(is_running=True)
+
     async def serve(self, route: Route, scope: Any, receive: Receive, send: Send) -> None:
         """Answer a request that the gate has admitted."""
         from starlette.requests import HTTPConnection, Request

@@ -238,7 +238,7 @@ def _project_routes() -> Iterator[Route]:
         "panels",
         f"{SESSION}/panels",
         project_api.list_panels,
-        "What plugins show about the project, as gsd panels --json prints it; at most ten seconds old.",
+        "What plugins show about the project, as gsd panels --json prints it; at most 30 seconds old.",
         ref("PanelList"),
     )
 

@@ -57,6 +57,8 @@ class Processes:
 
     def start(self, request: SessionRequest) -> Session:
         """Start the command, with its output in a file."""
+        if request.not_yet:
+            raise UserError(request.not_yet, hint=request.hint)
         name = f"p{len(self._started) + 1}"
         now = datetime.now(UTC)
         with (self.output / f"gsd-{name}.log").open("wb") as log:

@@ -353,7 +353,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What plugins show about the project, as gsd panels --json prints it; at most ten seconds old. */
+        /** What plugins show about the project, as gsd panels --json prints it; at most 30 seconds old. */
         get: operations["panels"];
         put?: never;
         post?: never;

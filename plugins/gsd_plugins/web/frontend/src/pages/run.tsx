@@ -211,7 +211,7 @@ function Overview({ session }: { session: Session }): ReactElement {
         {log.error && !log.isComplete ? <p className="stale">{log.error}</p> : null}
         {log.isComplete || steps.length ? <StepTable session={session.id} steps={steps} /> : <Skeleton lines={4} />}
       </section>
-      <Panels session={session.id} />
+      {phases.data || phases.error ? <Panels session={session.id} /> : null}
       <AnsweredIn session={session.id} />
     </>
   );

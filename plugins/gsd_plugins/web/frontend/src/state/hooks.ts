@@ -1,6 +1,6 @@
 /** How views read the hub. */
 
-import { createContext, useCallback, useContext, useEffect, useState, useSyncExternalStore } from "react";
+import { createContext, useCallback, useContext, useEffect, useState, useSyncExternalStore, type RefObject } from "react";
 
 import type { Address } from "../api/address";
 import type { Session } from "../api/types";
@@ -21,11 +21,11 @@ export function useSession(id: string): Session | undefined {
   return useHub().sessions.find((session) => session.id === id);
 }
 
-/** What is at the address, kept up to date while the view is shown. */
-export function useResource<T>(path: Address<T>): Resource<T> {
+/** What is at the address, kept up to date while the view is shown. Not read if not *wanted*. */
+export function useResource<T>(path: Address<T>, wanted = true): Resource<T> {
   const hub = useContext(HubContext);
   if (!hub) throw new Error("no hub above this component");
-  const subscribe = useCallback((listener: () => void) => hub.watch(path, listener), [hub, path]);
+  const subscribe = useCallback((listener: () => void) => (wanted ? hub.watch(path, listener) : () => undefined), [hub, path, wanted]);
   return useSyncExternalStore(subscribe, () => hub.resource(path));
 }
 
@@ -49,6 +49,26 @@ function throttled(listener: () => void): () => void {
       listener();
     });
   };
+}
+
+/** Whether *place* is on the screen of somebody: within the window, of a tab that is not hidden. */
+export function useIsSeen(place: RefObject<Element | null>): boolean {
+  const [seen, setSeen] = useState(false);
+  useEffect(() => {
+    let isNear = false;
+    const look = (): void => setSeen(isNear && !document.hidden);
+    const observer = new IntersectionObserver((entries) => {
+      isNear = entries.at(-1)?.isIntersecting ?? false;
+      look();
+    });
+    if (place.current) observer.observe(place.current);
+    document.addEventListener("visibilitychange", look);
+    return () => {
+      observer.disconnect();
+      document.removeEventListener("visibilitychange", look);
+    };
+  }, [place]);
+  return seen;
 }
 
 /** The time, in milliseconds, renewed every *every* milliseconds. */

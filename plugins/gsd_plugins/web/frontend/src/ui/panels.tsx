@@ -1,26 +1,27 @@
 /** What plugins show about a project: text, figures and tables. They are data; nothing of them is HTML. */
 
-import type { ReactElement } from "react";
+import { useRef, type ReactElement } from "react";
 
 import { addressOf } from "../api/address";
 import type { Panel } from "../api/types";
-import { useResource } from "../state/hooks";
+import { useIsSeen, useResource } from "../state/hooks";
 import { Markdown } from "./markdown";
 
-export function Panels({ session }: { session: string }): ReactElement | null {
-  const { data } = useResource(addressOf("/sessions/{session}/panels", { session }));
-  if (!data) return null;
+/** Read only while somebody sees their place: a process that imports every plugin makes them. */
+export function Panels({ session }: { session: string }): ReactElement {
+  const place = useRef<HTMLDivElement>(null);
+  const { data } = useResource(addressOf("/sessions/{session}/panels", { session }), useIsSeen(place));
   return (
-    <>
-      {data.panels.map((panel) => (
+    <div ref={place} className="panels">
+      {data?.panels.map((panel) => (
         <PanelView key={`${panel.plugin} ${panel.name}`} panel={panel} />
       ))}
-      {data.failures.map((failure) => (
+      {data?.failures.map((failure) => (
         <p key={failure.plugin} className="stale">
           {failure.plugin}: {failure.reason}
         </p>
       ))}
-    </>
+    </div>
   );
 }
 
