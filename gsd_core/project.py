@@ -90,8 +90,9 @@ class Project:
         """Return the project's status as ``gsd status --json`` does, as of the last :meth:`poll`."""
         # Without those of the last poll, a question whose answer a run has just taken would be open again.
         pending = self._pending | self._pending_answers()
-        status = status_of(self._state, self._history, self.holder(), pending)
-        data: dict[str, Any] = redact_data(status_json(status))
+        with damage_reported(self._path()):
+            status = status_of(self._state, self._history, self.holder(), pending)
+            data: dict[str, Any] = redact_data(status_json(status))
         return data
 
     def holder(self) -> Holder | None:
