@@ -52,7 +52,7 @@ COLUMNS = ("seq", "run", "epoch", "at", "kind", "v", "step", "attempt", "data")
 COLUMN_TYPES = (int, str, int, str, str, int, str, int, str)
 
 BUSY_MILLISECONDS = 10_000
-MAX_VALUE = 64 << 20
+MAX_VALUE = 16 << 20
 """How many bytes a value in the journal may have. A few bytes in a file that somebody else made can stand for a
 gigabyte: SQLite computes columns.
 """
@@ -97,7 +97,8 @@ def read_record(row: tuple[Any, ...], upcasters: Mapping[tuple[str, int], Upcast
     """Return a row as a record, its payload in the current version; raise ``ValueError`` if it is damaged."""
     seq, run, epoch, at, kind, v, step, attempt, text = row
     _check_types(row)
-    data, time = from_json(text), datetime.fromisoformat(at)
+    data: Mapping[str, Any] = from_json(text)
+    time = datetime.fromisoformat(at)
     if time.tzinfo is None:
         raise ValueError(f"a time without a time zone: {at!r:.80}")
     while upcast := upcasters.get((kind, v)):
@@ -114,7 +115,7 @@ def from_json(text: object) -> dict[str, Any]:
     except RecursionError as error:
         raise ValueError("its data is nested too deeply") from error
     if not isinstance(data, dict):
-        raise ValueError(f"its data is not a JSON object: {data!r:.80}")  # noqa: TRY004 -- the file is damaged
+        raise ValueError(f"its data is not a JSON object: {data!r:.80}")
     return cast("dict[str, Any]", data)
 
 

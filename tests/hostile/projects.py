@@ -85,7 +85,13 @@ def forge(root: Path, *rows: tuple[str, str, object] | Mapping[str, Any]) -> Non
             given = row if isinstance(row, Mapping) else dict(zip(("kind", "step", "data"), row, strict=True))
             data = given.get("data", {})
             columns = {
-                **{"run": "r-1", "epoch": 0, "at": NOW, "kind": "", "v": 1, "step": "", "attempt": 1},
+                "run": "r-1",
+                "epoch": 0,
+                "at": NOW,
+                "kind": "",
+                "v": 1,
+                "step": "",
+                "attempt": 1,
                 **given,
                 "data": data if isinstance(data, str | bytes | int) else json.dumps(data),
             }
@@ -103,12 +109,15 @@ def opened(**more: Any) -> tuple[tuple[str, str, object], ...]:
     )
 
 
-def question(id_: str = "q-1", text: str = EVIL, options: int = 2) -> dict[str, Any]:
+def question(id_: str = "q-1", text: str = EVIL, options: int = 2, label: str = EVIL) -> dict[str, Any]:
     """Return the data of a question."""
-    choices = [{"label": f"{EVIL}{n}", "description": EVIL, "recommended": n == 0} for n in range(options)]
+    choices = [{"label": f"{label}{n}", "description": label, "recommended": n == 0} for n in range(options)]
     one = {"id": id_, "text": text, "header": EVIL, "options": choices, "multiple": False}
     asked = {**one, "free_text": True, "human_only": False, "inspection": False}
-    return {"inquiry": {"kind": "decision", "step": "", "questions": [asked], "reason": EVIL}, "occasion": EVIL}
+    return {
+        "inquiry": {"kind": "decision", "step": "", "questions": [asked], "reason": EVIL},
+        "occasion": EVIL,
+    }
 
 
 # The owners
@@ -118,15 +127,21 @@ def texts(at: Hostile) -> None:
     """Escape sequences, markup and invisible characters in everything that is shown; a commit of 50 MB."""
     plant(at, PROGRAMS)
     planning = at.root / ".planning"
-    roadmap = (planning / "ROADMAP.md").read_text().replace("New", f"New {EVIL}").replace("v1.1", f"v1.1{EVIL}")
+    roadmap = (
+        (planning / "ROADMAP.md").read_text().replace("New", f"New {EVIL}").replace("v1.1", f"v1.1{EVIL}")
+    )
     roadmap += f"\n### Phase ../../x: {EVIL}\n**Goal**: {EVIL}\n\n### Phase 4: {LONG}\n**Goal**: {LONG}\n"
     (planning / "ROADMAP.md").write_text(roadmap)
     for name in ("PROJECT.md", "STATE.md", "REQUIREMENTS.md", "phases/03-new/03-01-PLAN.md"):
         file = planning / name
         file.write_text(file.read_text().replace("It ", f"It {EVIL} ").replace("Core", f"Core{EVIL}"))
     (planning / "todos" / "pending").mkdir(parents=True)
-    (planning / "todos" / "pending" / "2026-01-01-x.md").write_text(f"---\ntitle: {EVIL[:30]!r}\n---\n{EVIL}\n")
-    (planning / "phases" / "03-new" / "03-01-SUMMARY.md").write_text(f"# {EVIL}\n\n## Accomplishments\n- {EVIL}\n")
+    (planning / "todos" / "pending" / "2026-01-01-x.md").write_text(
+        f"---\ntitle: {EVIL[:30]!r}\n---\n{EVIL}\n"
+    )
+    (planning / "phases" / "03-new" / "03-01-SUMMARY.md").write_text(
+        f"# {EVIL}\n\n## Accomplishments\n- {EVIL}\n"
+    )
     (planning / "phases" / "03-new\x1b[2J").mkdir()
     (at.root / "big.txt").write_bytes(b"x" * 49 + b"\n" + b"<script>\x1b[2J</script>\n" * 2_300_000)
     git(at.root, "add", "big.txt")
@@ -138,7 +153,9 @@ def texts(at: Hostile) -> None:
         f'[claude]\ncli_path = "{at.program("cli-path")}"\n[apprise]\nurls = ["json://127.0.0.1:9/"]\n'
         '[sessions]\nslots = 0\n[web]\nhost = "0.0.0.0"\npublic_urls = ["https://evil.test"]\n'
     )
-    message = f"one {EVIL}".replace("\0", "") + "\n\nGSD-Run: r-1\nGSD-Step: 3/execute/03-01\nGSD-Task: 03-01/1\n"
+    message = (
+        f"one {EVIL}".replace("\0", "") + "\n\nGSD-Run: r-1\nGSD-Step: 3/execute/03-01\nGSD-Task: 03-01/1\n"
+    )
     author = {"GIT_AUTHOR_NAME": EVIL.replace("\0", ""), "GIT_AUTHOR_EMAIL": "--upload-pack=x"}
     git(at.root, "commit", "-q", "-F", "-", stdin=message.encode(), **author)
     sha = git(at.root, "rev-parse", "HEAD")
@@ -163,7 +180,11 @@ def texts(at: Hostile) -> None:
         ("agent.closed", step, {"key": EVIL, "ended": "done", "model": EVIL, "usage": usage}),
         ("attempt.failed", step, {"error": failure}),
         ("plugin.failed", step, {"plugin": EVIL, "hook": EVIL, "error": EVIL, "message": EVIL}),
-        ("notice.sent", "", {"key": EVIL, "deliveries": [{"ok": False, "service": EVIL, "reason": EVIL, "plugin": ""}]}),
+        (
+            "notice.sent",
+            "",
+            {"key": EVIL, "deliveries": [{"ok": False, "service": EVIL, "reason": EVIL, "plugin": ""}]},
+        ),
         ("files.left", step, {"paths": [EVIL], "why": EVIL}),
         ("question.asked", step, question()),
         ("question.asked", step, question("../../../etc/passwd")),
@@ -193,7 +214,11 @@ def elsewhere(at: Hostile) -> None:
 def costly(at: Hostile) -> None:
     """Files that cost their reader memory or time."""
     plant(at, CONTENTS)
-    forge(at.root, *opened(), ("question.asked", "", question(text=EVIL * 10_000, options=10_000)))
+    forge(
+        at.root,
+        *opened(),
+        ("question.asked", "", question(text=EVIL * 1000, options=10_000, label="o\x1b[2J")),
+    )
 
 
 def _journal(name: str, *rows: tuple[str, str, object] | Mapping[str, Any]) -> Owner:
@@ -209,7 +234,11 @@ def journal_of_another(at: Hostile) -> None:
     folder = at.root / ".git" / "gsd"
     folder.mkdir(parents=True)
     other = at.outside / "home" / "other"
-    forge(other, ("run.started", "", {"idea": {"name": SECRET}}), ("run.opened", "", {"pid": 1, "agent": [SECRET]}))
+    forge(
+        other,
+        ("run.started", "", {"idea": {"name": SECRET}}),
+        ("run.opened", "", {"pid": 1, "agent": [SECRET]}),
+    )
     (folder / "journal.db").symlink_to(other / ".git" / "gsd" / "journal.db")
 
 
@@ -256,13 +285,19 @@ OWNERS: tuple[Owner, ...] = (
     journal_computed,
     _journal("deep", *opened(), ("agent.closed", "", DEEP)),
     _journal("no_numbers", *opened(typed={"budget": {"max_usd": "x"}})),
-    _journal("not_a_number", *opened(typed={"budget": {"max_usd": "sNaN"}}), ("run.closed", "", {"exit": "NaN"})),
+    _journal(
+        "not_a_number", *opened(typed={"budget": {"max_usd": "sNaN"}}), ("run.closed", "", {"exit": "NaN"})
+    ),
     _journal("lists", *opened(), ("run.closed", "", [1]), ("question.asked", "", [[]])),
     _journal("wrong_types", ("run.started", "", {"idea": [1]}), ("run.opened", "", {"pid": {}, "agent": 7})),
     _journal("columns", *opened(), {"at": 7, "kind": "run.closed", "data": {}}, {"kind": 7, "data": 8}),
     _journal("blob", *opened(), {"kind": "agent.activity", "data": b"\xff\xfe"}),
     _journal("time", {"at": "9999-12-31T23:59:59", "kind": "run.started"}, {"at": NOW, "kind": "run.opened"}),
-    _journal("numbers", *opened(), {"kind": "agent.closed", "data": '{"usage":{"dollars":1e999,"input_tokens":"x"}}'}),
+    _journal(
+        "numbers",
+        *opened(),
+        {"kind": "agent.closed", "data": '{"usage":{"dollars":1e999,"input_tokens":"x"}}'},
+    ),
     _journal("usage", *opened(), ("agent.closed", "", {"key": "k", "usage": {"dollars": "1e999999999"}})),
     _journal("step", *opened(), ("attempt.started", "../../x", {"kind": "x", "phase": "../x", "plan": ".."})),
     _journal("big", *opened(), *[MANY] * 120),
