@@ -141,7 +141,9 @@ def add_session(root: Path) -> str:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Generator[World]:
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[World]:
+    monkeypatch.setenv("GSD_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("GSD_CONFIG", str(tmp_path / "no-config.toml"))
     projects = hostile_projects(tmp_path / "projects")
     own = make(tmp_path / "own", tmp_path / "own-outside").root
     forge(own, *opened(), ("question.asked", "", question("q-own", "Which one?")))
