@@ -53,11 +53,12 @@ COLUMN_TYPES = (int, str, int, str, str, int, str, int, str)
 
 BUSY_MILLISECONDS = 10_000
 MAX_VALUE = 16 << 20
-"""How many bytes a value in the journal may have. A few bytes in a file that somebody else made can stand for a
-gigabyte: SQLite computes columns.
+"""How many bytes a value in the journal may have.
+
+SQLite computes columns, so a few bytes in a file that somebody else made can stand for a gigabyte.
 """
 MAX_BATCH = 8 << 20
-"""After how many characters of data a batch of rows ends: values may be large, and there may be many of them."""
+"""After how many characters of data a batch of rows ends: many values may be large."""
 MOVE_AWAY = (
     "move it away, with the -wal and -shm files beside it; "
     "the next run rebuilds its state from .planning/ and the commits"
@@ -256,7 +257,7 @@ class Database:
             return list(self._connection.execute(query, values or None))
 
     def batch(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run *query* and return its first rows, up to ``MAX_BATCH`` characters; the last column is the data."""
+        """Run *query* and return its first rows, up to ``MAX_BATCH`` characters of the last column."""
         found: list[tuple[Any, ...]] = []
         size = 0
         with _journal_errors(self.path):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable, Mapping
@@ -306,19 +305,3 @@ OWNERS: tuple[Owner, ...] = (
     journal_folder_elsewhere,
 )
 """All of them."""
-
-
-def hostile_projects(folder: Path) -> Mapping[str, Hostile]:
-    """Make a project of each owner below *folder*, by name."""
-    template = make(folder / "template", folder / "template-outside").root
-    found: dict[str, Hostile] = {}
-    for owner in OWNERS:
-        name = owner.__name__
-        root = folder / name
-        shutil.copytree(template, root)
-        outside = folder / "outside" / name
-        (outside / "home").mkdir(parents=True)
-        at = found[name] = Hostile(root=root, outside=outside)
-        owner(at)
-        (outside / "ran").unlink(missing_ok=True)  # planting some tricks runs them
-    return found

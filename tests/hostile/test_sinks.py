@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,8 +41,9 @@ def test_changes_that_a_reader_follows_have_no_control_characters(tmp_path: Path
     forge(
         at.root,
         *opened(),
+        ("attempt.started", step, {"kind": "execute", "phase": "3", "plan": "03-01", "executor": EVIL}),
         ("agent.activity", step, {"what": "text", "text": EVIL, "input": {EVIL: [EVIL]}}),
-        ("task.committed", EVIL, {"task": EVIL, "commit": EVIL, "paths": [EVIL], "subject": EVIL}),
+        ("task.committed", step, {"task": EVIL, "commit": EVIL, "paths": [EVIL], "subject": EVIL}),
         ("question.asked", step, question(EVIL)),
     )
     add_session(at.root)
@@ -126,7 +126,7 @@ def test_calls_of_a_careless_model_are_errors_that_say_what_to_do(tmp_path: Path
     session = add_session(at.root)
     add_session(other.root)
     before = [one.id for one in host.list_sessions()]
-    home = os.path.expanduser("~")
+    home = str(Path.home())
     cases: tuple[tuple[str, dict[str, Any], str], ...] = (
         ("gsd_get_state", {"session": 7}, "session"),
         ("gsd_get_state", {"session": "x" * 1_000_000}, "no session"),
