@@ -8,6 +8,8 @@ The functions block, for as long as a disk takes; call them in a thread from asy
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -57,11 +59,14 @@ class Project:
             self._journal.close()
             self._journal = None
 
-    def poll(self, *, backlog: int | None = None) -> Sequence[Event]:
+    def poll(self, *, backlog: int | None = None, seconds: float | None = None) -> Sequence[Event]:
         """Return what has happened since the last call, as ``gsd_on_event`` gets it; first, everything.
 
         With *backlog*, the first call returns the events of at most so many records, the newest; those before
         only count for the status. A journal may have 100,000, and who begins to follow it needs few.
+
+        After about so many *seconds*, the rest is left for the next call: who follows several projects must
+        not wait for one whose owner has filled its journal.
 
         Secrets are redacted. Texts of agents and repositories are as they wrote them: whoever shows them
         sanitizes them for what it shows them in (``safe_text`` for a terminal).
@@ -72,6 +77,7 @@ class Project:
         if journal is None:
             return ()
         found: list[Event] = []
+        latest = time.monotonic() + (math.inf if seconds is None else seconds)
         try:
             with damage_reported(journal.path):
                 # Before the events: an answer that a run takes now is in one of the two.
@@ -80,6 +86,8 @@ class Project:
                     self._fold_until(journal, begin)
                 for record in journal.events(after=self._seq):
                     found += self._take(record)
+                    if time.monotonic() > latest:
+                        break
         except JournalError:
             # The next call begins at the damaged record.
             if not found:
@@ -90,8 +98,9 @@ class Project:
         """Return the project's status as ``gsd status --json`` does, as of the last :meth:`poll`."""
         # Without those of the last poll, a question whose answer a run has just taken would be open again.
         pending = self._pending | self._pending_answers()
-        status = status_of(self._state, self._history, self.holder(), pending)
-        data: dict[str, Any] = redact_data(status_json(status))
+        with damage_reported(self._path()):
+            status = status_of(self._state, self._history, self.holder(), pending)
+            data: dict[str, Any] = redact_data(status_json(status))
         return data
 
     def holder(self) -> Holder | None:

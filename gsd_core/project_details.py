@@ -10,6 +10,7 @@ import asyncio
 import re
 import threading
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
@@ -230,7 +231,8 @@ class ProjectDetails:
     def _details(self, *, is_running: bool) -> Details:
         folded = self._read()
         planning = self._planning()
-        commits = commits_of(folded.facts)
+        with self._understood():
+            commits = commits_of(folded.facts)
         return Details(planning=planning, state=folded.state, commits=commits, interrupted=not is_running)
 
     def _planning(self) -> Planning:
@@ -239,16 +241,25 @@ class ProjectDetails:
             return read_planning(self._root)
 
     def _commits(self) -> tuple[CommitDone, ...]:
-        return commits_of(self._read().facts)
+        folded = self._read()
+        with self._understood():
+            return commits_of(folded.facts)
 
     def _summary(self) -> RunSummary:
-        return summarize(self._read().facts, structure)
+        folded = self._read()
+        with self._understood():
+            return summarize(folded.facts, structure)
 
     def _cost(self, by: Grouping) -> dict[str, Any]:
         folded = self._read()
-        calls = calls_of(folded.facts, structure)
-        runs = [folded.state.run] if folded.state.run else []
-        return report_json(runs, calls, by, budget=budget_of(folded.history))
+        with self._understood():
+            calls = calls_of(folded.facts, structure)
+            runs = [folded.state.run] if folded.state.run else []
+            return report_json(runs, calls, by, budget=budget_of(folded.history))
+
+    def _understood(self) -> AbstractContextManager[None]:
+        """Raise ``JournalError`` for facts that can be folded, but say something impossible."""
+        return damage_reported((self._directory or self._root / ".git" / "gsd") / JOURNAL)
 
     def _events(self, after: int, limit: int, last: int, names: frozenset[str]) -> EventPage:
         folded = self._read()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 # Not the sqlite3 of the standard library: it uses the system's SQLite, and in versions up to 3.51.2 a WAL
 # file that is reset while several connections write can corrupt the database. apsw contains its
@@ -48,7 +48,17 @@ CREATE TABLE inbox(
 CREATE TABLE meta(schema INTEGER NOT NULL, created_by TEXT NOT NULL);
 """
 
+COLUMNS = ("seq", "run", "epoch", "at", "kind", "v", "step", "attempt", "data")
+COLUMN_TYPES = (int, str, int, str, str, int, str, int, str)
+
 BUSY_MILLISECONDS = 10_000
+MAX_VALUE = 16 << 20
+"""How many bytes a value in the journal may have.
+
+SQLite computes columns, so a few bytes in a file that somebody else made can stand for a gigabyte.
+"""
+MAX_BATCH = 8 << 20
+"""After how many characters of data a batch of rows ends: many values may be large."""
 MOVE_AWAY = (
     "move it away, with the -wal and -shm files beside it; "
     "the next run rebuilds its state from .planning/ and the commits"
@@ -87,12 +97,34 @@ class InboxItem:
 def read_record(row: tuple[Any, ...], upcasters: Mapping[tuple[str, int], Upcaster]) -> Record:
     """Return a row as a record, its payload in the current version; raise ``ValueError`` if it is damaged."""
     seq, run, epoch, at, kind, v, step, attempt, text = row
-    data, time = json.loads(text), datetime.fromisoformat(at)
+    _check_types(row)
+    data: Mapping[str, Any] = from_json(text)
+    time = datetime.fromisoformat(at)
+    if time.tzinfo is None:
+        raise ValueError(f"a time without a time zone: {at!r:.80}")
     while upcast := upcasters.get((kind, v)):
         data, v = upcast(data), v + 1
     return Record(
         seq=seq, run=run, epoch=epoch, at=time, kind=kind, v=v, step=step, attempt=attempt, data=data
     )
+
+
+def from_json(text: object) -> dict[str, Any]:
+    """Return an object of JSON *text*; raise ``ValueError`` if it is anything else."""
+    try:
+        data = json.loads(text) if isinstance(text, str) else text
+    except RecursionError as error:
+        raise ValueError("its data is nested too deeply") from error
+    if not isinstance(data, dict):
+        raise ValueError(f"its data is not a JSON object: {data!r:.80}")
+    return cast("dict[str, Any]", data)
+
+
+def _check_types(row: tuple[Any, ...]) -> None:
+    """Raise ``ValueError`` if a column has another type: SQLite stores whatever it is given."""
+    for name, value, kind in zip(COLUMNS, row, COLUMN_TYPES, strict=True):
+        if type(value) is not kind:
+            raise ValueError(f"its {name} is {value!r:.80}")
 
 
 def to_json(data: Mapping[str, Any]) -> str:
@@ -224,6 +256,21 @@ class Database:
         with _journal_errors(self.path):
             return list(self._connection.execute(query, values or None))
 
+    def batch(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run *query* and return its first rows, up to ``MAX_BATCH`` characters of the last column."""
+        found: list[tuple[Any, ...]] = []
+        size = 0
+        with _journal_errors(self.path):
+            cursor = self._connection.execute(query, values or None)
+            for row in cursor:
+                found.append(row)
+                size += len(row[-1]) if isinstance(row[-1], str | bytes) else 0
+                if size > MAX_BATCH:
+                    break
+            # A cursor that is still open keeps a transaction.
+            cursor.close(True)
+        return found
+
     def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run *statement* once for each of *rows*."""
         with _journal_errors(self.path):
@@ -273,6 +320,7 @@ def _connect_to_read(path: Path) -> Any:
 def _waiting(connection: Any) -> Any:
     """Make the connection wait for others from its first statement on, even while they create the tables."""
     connection.set_busy_timeout(BUSY_MILLISECONDS)
+    connection.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE)
     return connection
 
 
@@ -294,6 +342,7 @@ def _journal_errors(path: Path) -> Generator[None]:
 
 _PROBLEMS: tuple[tuple[tuple[type[Exception], ...], str, str], ...] = (
     ((apsw.NotADBError, apsw.CorruptError), "is damaged", MOVE_AWAY),
+    ((apsw.TooBigError,), f"has a value of more than {MAX_VALUE >> 20} MB", MOVE_AWAY),
     ((apsw.FullError,), "has no space left", "free some disk space, then run gsd resume"),
     (
         (apsw.IOError, apsw.NoMemError),

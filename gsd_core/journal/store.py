@@ -23,6 +23,7 @@ from .schema import (
     InboxItem,
     Record,
     Upcaster,
+    from_json,
     open_to_read,
     open_to_write,
     read_record,
@@ -41,8 +42,8 @@ MAX_ACTIVITY = 20_000
 BATCH = 1000
 """How many records are read at once; between batches no transaction is open that would delay writers."""
 
-DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
-"""What code raises that reads a fact whose fields are missing or have other types."""
+DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What code raises that reads a fact whose fields are missing, have other types, or are nested too deeply."""
 
 Row: TypeAlias = tuple[str, int, str, str, int, str, int, str]
 
@@ -53,7 +54,7 @@ def damage_reported(path: Path) -> Generator[None]:
     try:
         yield
     except DAMAGE as error:
-        message = f"the journal {path} is damaged: a fact cannot be read: {type(error).__name__}: {error}"
+        message = f"the journal {path} is damaged: a record cannot be read: {type(error).__name__}: {error}"
         raise JournalError(message, hint=MOVE_AWAY) from error
 
 
@@ -251,7 +252,7 @@ class Journal:
             values += kinds
         if facts_only:
             where += f" AND {IS_FACT}"
-        while rows := self._rows(
+        while rows := self._batch(
             f"{_SELECT} WHERE seq > ?{where} ORDER BY seq LIMIT {BATCH}", (after, *values)
         ):
             for row in rows:
@@ -271,6 +272,10 @@ class Journal:
     def _rows(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         with self._lock:
             return self._database.rows(query, values) if self._database else []
+
+    def _batch(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._database.batch(query, values) if self._database else []
 
     # Where it comes from
 
@@ -311,10 +316,11 @@ class Journal:
     def take_inbox(self) -> tuple[InboxItem, ...]:
         """Return the items of the inbox that are not consumed yet, oldest first."""
         rows = self._rows("SELECT id, kind, data, by, at FROM inbox WHERE NOT consumed ORDER BY id")
-        return tuple(
-            InboxItem(id=id_, kind=kind, data=json.loads(data), by=by, at=datetime.fromisoformat(at))
-            for id_, kind, data, by, at in rows
-        )
+        with damage_reported(self.path):
+            return tuple(
+                InboxItem(id=id_, kind=kind, data=from_json(data), by=by, at=datetime.fromisoformat(at))
+                for id_, kind, data, by, at in rows
+            )
 
     def consumed(self, ids: Collection[int]) -> None:
         """Mark items of the inbox as done. If a fact settles them, pass them to :meth:`append` instead."""

@@ -33,6 +33,8 @@ from .starting import start_session
 
 POLL_SECONDS = 0.08
 """How often the journals are read. A question has to be on every screen within 250 ms."""
+PROJECT_SECONDS = 0.2
+"""How long one look at one project may take, about: its owner may want to keep the others from being read."""
 SETTLE_SECONDS = 1.0
 """How often it is checked whether the sessions' processes still run."""
 KEPT_CHANGES = 50_000
@@ -224,7 +226,7 @@ class Harness:
         for root, owner in owners.items():
             # A journal that is damaged or being moved away must not keep the others from being read.
             with suppress(GsdError, OSError):
-                events = self._projects[root].poll(backlog=BACKLOG)
+                events = self._projects[root].poll(backlog=BACKLOG, seconds=PROJECT_SECONDS)
                 found += [(owner.session, event, owner.output) for event in events]
         return found
 

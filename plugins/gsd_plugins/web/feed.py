@@ -180,12 +180,16 @@ def session_json(session: Session) -> dict[str, object]:
 
 
 def event_json(event: Event) -> dict[str, object]:
-    """Return an event as JSON data; its texts were sanitized when it was published."""
-    return {
+    """Return an event as JSON data, without control characters; secrets were redacted when it was read."""
+    from .text import clean, visible
+
+    found: dict[str, object] = {
         "seq": event.seq,
         "name": event.name,
         "at": event.at.isoformat(),
-        "run": event.run,
-        "step": event.step,
-        "data": dict(event.data),
+        "run": clean(event.run, visible),
+        "step": clean(event.step, visible),
+        # A journal can come from elsewhere: that a run sanitizes what it records is no promise of it.
+        "data": clean(event.data, visible),
     }
+    return found

@@ -20,7 +20,7 @@ async def list_phases(site: Site, request: Request) -> Response:
     """Return the phases with their steps and plans."""
     session = request.path_params["session"]
     is_running = await _is_running(site, session)
-    return answer(await site.details(session).phases(is_running=is_running))
+    return await answer(await site.details(session).phases(is_running=is_running))
 
 
 async def show_phase(site: Site, request: Request) -> Response:
@@ -28,7 +28,7 @@ async def show_phase(site: Site, request: Request) -> Response:
     session = request.path_params["session"]
     is_running = await _is_running(site, session)
     number = request.path_params["phase"]
-    return answer(await site.details(session).phase(number, is_running=is_running))
+    return await answer(await site.details(session).phase(number, is_running=is_running))
 
 
 async def _is_running(site: Site, session: str) -> bool:
@@ -37,19 +37,19 @@ async def _is_running(site: Site, session: str) -> bool:
 
 async def list_requirements(site: Site, request: Request) -> Response:
     """Return the requirements with their evidence."""
-    return answer(await site.details(request.path_params["session"]).requirements())
+    return await answer(await site.details(request.path_params["session"]).requirements())
 
 
 async def list_commits(site: Site, request: Request) -> Response:
     """Return the commits of the run."""
     phase = request.query_params.get("phase", "")
-    return answer({"commits": await site.details(request.path_params["session"]).commits(phase)})
+    return await answer({"commits": await site.details(request.path_params["session"]).commits(phase)})
 
 
 async def show_commit(site: Site, request: Request) -> Response:
     """Return one commit with its patch."""
     details = site.details(request.path_params["session"])
-    return answer(await details.commit(request.path_params["sha"]))
+    return await answer(await details.commit(request.path_params["sha"]))
 
 
 async def show_lines(site: Site, request: Request) -> Response:
@@ -59,7 +59,7 @@ async def show_lines(site: Site, request: Request) -> Response:
     last = number_in(request, "last", default=first + 199, lowest=1)
     if not path or "\0" in path:
         raise Refused(400, "path: expected the path of a file in the project")
-    return answer(await site.details(request.path_params["session"]).lines(path, first, last))
+    return await answer(await site.details(request.path_params["session"]).lines(path, first, last))
 
 
 async def list_events(site: Site, request: Request) -> Response:
@@ -71,13 +71,13 @@ async def list_events(site: Site, request: Request) -> Response:
     details = site.details(request.path_params["session"])
     page = await details.events(after=after, limit=limit, last=last, names=names)
     found = {"events": [event_json(one) for one in page.events], "next": page.next, "more": page.more}
-    return answer(found, is_redacted=True)
+    return await answer(found, is_redacted=True)
 
 
 async def show_cost(site: Site, request: Request) -> Response:
     """Return what the run cost."""
     by = request.query_params.get("by", "phase")
-    return answer(await site.details(request.path_params["session"]).cost(by))
+    return await answer(await site.details(request.path_params["session"]).cost(by))
 
 
 async def list_questions(site: Site, request: Request) -> Response:
@@ -85,16 +85,16 @@ async def list_questions(site: Site, request: Request) -> Response:
     session = request.path_params["session"]
     status = await site.source.status(session)
     answered = await site.details(session).answered()
-    return answer({"questions": status["questions"], "answered": answered})
+    return await answer({"questions": status["questions"], "answered": answered})
 
 
 async def list_panels(site: Site, request: Request) -> Response:
     """Return what plugins show about the session's project."""
     root = site.source.session(request.path_params["session"]).project
     found = await site.panels.get(root)
-    return answer({"panels": found["panels"], "failures": found["failures"]})
+    return await answer({"panels": found["panels"], "failures": found["failures"]})
 
 
 async def list_plugins(site: Site, request: Request) -> Response:
     """Return the plugins of this installation."""
-    return answer({"plugins": await site.plugins.get()})
+    return await answer({"plugins": await site.plugins.get()})

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gsd_core import Session
+from gsd_core import GsdError, Session
 from gsd_plugins.sessions import store_idea
 
 from .errors import Refused
@@ -28,7 +28,7 @@ OPTIONS = {"agent": "--agent", "depth": "--depth", "model": "--model", "budget":
 
 async def show_server(site: Site, request: Request) -> Response:
     """Return what the server is."""
-    return answer(
+    return await answer(
         {
             "version": site.version,
             "epoch": site.epoch,
@@ -47,7 +47,7 @@ async def list_sessions(site: Site, request: Request) -> Response:
     sessions = site.source.sessions()
     summaries = await _summaries(site, sessions)
     listed = [{**session_json(one), "summary": summaries.get(one.id)} for one in sessions]
-    return answer({**about, "sessions": listed}, is_redacted=True)
+    return await answer({**about, "sessions": listed}, is_redacted=True)
 
 
 async def show_session(site: Site, request: Request) -> Response:
@@ -55,7 +55,7 @@ async def show_session(site: Site, request: Request) -> Response:
     about = {"epoch": site.epoch, "number": site.feed.number}
     found = site.source.session(request.path_params["session"])
     summaries = await _summaries(site, [found])
-    return answer({**about, "session": {**session_json(found), "summary": summaries.get(found.id)}})
+    return await answer({**about, "session": {**session_json(found), "summary": summaries.get(found.id)}})
 
 
 async def _summaries(site: Site, sessions: Sequence[Session]) -> Mapping[str, Any]:
@@ -65,7 +65,11 @@ async def _summaries(site: Site, sessions: Sequence[Session]) -> Mapping[str, An
 
     async def read(session: str) -> tuple[str, Any]:
         async with limit:
-            return session, _summary(await site.source.status(session))
+            try:
+                return session, _summary(await site.source.status(session))
+            except GsdError:
+                # Its own page has the message; the other sessions are shown all the same.
+                return session, None
 
     found = await asyncio.gather(
         *(read(owners[one.project]) for one in sessions if owners[one.project] == one.id)
@@ -98,7 +102,7 @@ async def start_session(site: Site, request: Request) -> Response:
         raise Refused(400, "project: expected an absolute path")
     arguments = await asyncio.to_thread(_arguments, body, site.source.sessions())
     session = await site.source.start(arguments, project)
-    return answer({"session": session_json(session)}, 201)
+    return await answer({"session": session_json(session)}, 201)
 
 
 def _arguments(body: Mapping[str, Any], sessions: Sequence[Session]) -> list[str]:
@@ -129,7 +133,7 @@ def _arguments(body: Mapping[str, Any], sessions: Sequence[Session]) -> list[str
 
 async def stop_session(site: Site, request: Request) -> Response:
     """Ask a session to stop."""
-    return answer({"session": session_json(await site.source.stop(request.path_params["session"]))})
+    return await answer({"session": session_json(await site.source.stop(request.path_params["session"]))})
 
 
 async def remove_session(site: Site, request: Request) -> Response:
@@ -143,7 +147,7 @@ async def remove_session(site: Site, request: Request) -> Response:
 
 async def show_status(site: Site, request: Request) -> Response:
     """Return the status of the session's project."""
-    return answer(await site.source.status(request.path_params["session"]), is_redacted=True)
+    return await answer(await site.source.status(request.path_params["session"]), is_redacted=True)
 
 
 async def show_output(site: Site, request: Request) -> Response:
@@ -155,7 +159,7 @@ async def show_output(site: Site, request: Request) -> Response:
     is_last = session.has_ended and len(chunk.data) < limit
     text, used = printed_text(chunk.data, is_last=is_last or len(chunk.data) == limit)
     about = {"start": chunk.start, "end": chunk.start + used, "dropped": chunk.dropped, "ended": is_last}
-    return answer({**about, "text": text})
+    return await answer({**about, "text": text})
 
 
 async def list_all_questions(site: Site, request: Request) -> Response:
@@ -164,10 +168,13 @@ async def list_all_questions(site: Site, request: Request) -> Response:
     owners = {one.project: one for one in sessions}
     found: list[dict[str, Any]] = []
     for owner in owners.values():
-        status = await site.source.status(owner.id)
+        try:
+            status = await site.source.status(owner.id)
+        except GsdError:
+            continue  # as above
         about = {"session": owner.id, "project": str(owner.project)}
         found += [{**one, **about} for one in status["questions"]]
-    return answer({"questions": sorted(found, key=lambda one: str(one["asked_at"]))})
+    return await answer({"questions": sorted(found, key=lambda one: str(one["asked_at"]))})
 
 
 async def answer_question(site: Site, request: Request) -> Response:
@@ -176,7 +183,7 @@ async def answer_question(site: Site, request: Request) -> Response:
     body = body_of(request)
     found = await site.source.answer(session, question, body["words"])
     about = {"question": found.question, "chosen": list(found.chosen), "text": found.text}
-    return answer({"answer": {**about, "by": found.by, "words": found.words}})
+    return await answer({"answer": {**about, "by": found.by, "words": found.words}})
 
 
 def number_in(request: Request, name: str, *, default: int, lowest: int = 0, highest: int = 1 << 60) -> int:

@@ -129,17 +129,19 @@ def body_of(request: Request) -> Mapping[str, Any]:
     return body
 
 
-def answer(data: Any, status: int = 200, *, is_redacted: bool = False) -> Response:
+async def answer(data: Any, status: int = 200, *, is_redacted: bool = False) -> Response:
     """Return JSON data as a response: sanitized, and without secrets.
 
     *is_redacted*: the core has redacted it already, which takes most of the time.
     """
     from starlette.responses import Response
 
-    text = json.dumps(
-        clean(data if is_redacted else redact_data(data)), ensure_ascii=False, separators=(",", ":")
-    )
-    return Response(text.encode("utf-8", "replace"), status, media_type="application/json")
+    def encoded() -> bytes:
+        cleaned = clean(data if is_redacted else redact_data(data))
+        return json.dumps(cleaned, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+    # In a thread: a project may have a question with 10,000 options, and others wait for their answers.
+    return Response(await asyncio.to_thread(encoded), status, media_type="application/json")
 
 
 async def _checked_body(route: Route, request: Request) -> Any:

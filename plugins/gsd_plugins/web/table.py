@@ -48,7 +48,7 @@ async def show_openapi(site: Site, request: Request) -> Response:
     """Return the OpenAPI document."""
     from .openapi import document
 
-    return answer(document(site.table, site.version))
+    return await answer(document(site.table, site.version))
 
 
 API = "/api/v1"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from gsd_core import safe_text
@@ -13,19 +13,24 @@ UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]P_^X][^\x07\x1b]*\x1b?|[ -/]*
 MAX_UNFINISHED = 4096
 
 
-def clean(data: Any) -> Any:
-    """Return JSON data with all its texts and names sanitized and redacted.
+def clean(data: Any, safe: Callable[[str], str] = safe_text) -> Any:
+    """Return JSON data with all its texts and names made *safe*: sanitized and redacted, or sanitized only.
 
     Plain ASCII is left as it is: it has passed the redaction where it was read.
     """
     if isinstance(data, str):
-        return data if data.isascii() and data.isprintable() else safe_text(data)
+        return data if data.isascii() and data.isprintable() else safe(data)
     if isinstance(data, Mapping):
         items = cast("Mapping[str, Any]", data).items()
-        return {clean(key): clean(value) for key, value in items}
+        return {clean(key, safe): clean(value, safe) for key, value in items}
     if isinstance(data, list | tuple):
-        return [clean(value) for value in cast("list[Any]", data)]
+        return [clean(value, safe) for value in cast("list[Any]", data)]
     return data
+
+
+def visible(text: str) -> str:
+    """Return *text*, which is redacted already, without control characters and invisible characters."""
+    return text if text.replace("\n", "").replace("\t", "").isprintable() else safe_text(text)
 
 
 def printed_text(data: bytes, *, is_last: bool) -> tuple[str, int]:

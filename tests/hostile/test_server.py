@@ -1,0 +1,222 @@
+"""``gsd serve`` with projects of adversaries, and one of its user: every route, every message, every tool."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import attrs
+import psutil
+import pytest
+
+from gsd_plugins.sessions.registry import Registry
+from gsd_plugins.web.routes import Route
+from gsd_plugins.web.table import routes
+from tests.hostile.projects import (
+    ESCAPES,
+    EVIL,
+    FORBIDDEN,
+    OWNERS,
+    Owner,
+    forge,
+    make,
+    opened,
+    question,
+)
+from tests.hostile.tricks import SECRET, Hostile
+from tests.web.asgi import ended_session
+from tests.web.test_serve import Server, serve
+
+pytestmark = pytest.mark.slow
+
+SECONDS = 15.0
+"""How long an answer may take; it takes a second where nothing else runs."""
+MEMORY = 700 << 20
+OUTSIDE = (SECRET.encode(), b"root:x:0:0")
+
+QUERIES: Mapping[str, tuple[str, ...]] = {
+    "output": ("", "?cursor=-100&limit=7", "?cursor=99999999999"),
+    "commits": ("", "?phase=../../x"),
+    "events": ("", "?last=5000", "?name=question.asked&limit=1", "?after=99999999"),
+    "cost": tuple(f"?by={by}" for by in ("phase", "step", "model", "day")),
+    "lines": tuple(
+        f"?path={quote(path)}"
+        for path in (
+            *("passwd", "zero", "pipe", "../outside", "/etc/passwd", ".git/config", ".planning/ROADMAP.md"),
+            *(
+                ".planning/IDEA.md",
+                ".planning/PROJECT.md",
+                ".planning/REQUIREMENTS.md",
+                ".planning/config.json",
+            ),
+            *("gsd.toml", "big.txt", "loop", ".planning", "src/..", "a.py", "x" * 3000, "\x1b[2J"),
+        )
+    ),
+}
+"""The queries of routes whose answer depends on them."""
+PATHS: Mapping[str, tuple[str, ...]] = {
+    "phase": ("3", "1", "4", "3.1", "..x", "-x", "99999999999999999999"),
+    "sha": ("0123456", "--upload-pack", "HEAD", "f" * 64, "COMMIT"),
+    "question": ("q-1", "q-9", "..", "-x"),
+    "path": ("index.html", "passwd", ".git/config"),
+}
+BODIES: Mapping[str, tuple[object, ...]] = {
+    "start": tuple(
+        {"project": "ROOT", **way}
+        for way in ({"resume": True}, {"exec": f"say {EVIL}"}, {"step": "plan", "phase": "3"}, {"idea": EVIL})
+    ),
+    "stop": ({},),
+    "answer": ({"words": "1"}, {"words": EVIL}, {"words": "99999"}),
+}
+ELSEWHERE = frozenset({"socket", "events-stream", "mcp", "remove"})
+"""Routes that have tests of their own below, and the one that forgets the session."""
+
+
+@attrs.frozen(kw_only=True)
+class World:
+    """A server with the session of each hostile project by name, and *own*, that of an ordinary one."""
+
+    server: Server
+    projects: Mapping[str, Hostile]
+    sessions: Mapping[str, str]
+    own: str
+
+    def ask(self, method: str, path: str, body: object = None) -> tuple[int, bytes, float]:
+        """Return status, body and seconds of an answer; 0 is a server that did not answer in time."""
+        began = time.monotonic()
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=SECONDS)
+        headers = {"Authorization": f"Bearer {self.server.token}", "Content-Type": "application/json"}
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read(), time.monotonic() - began
+        except TimeoutError:
+            return 0, b"", time.monotonic() - began
+        finally:
+            connection.close()
+
+    def problems(self) -> Iterator[str]:
+        """Yield what ran, what changed outside, and what the server had to say about its own code."""
+        for name, at in self.projects.items():
+            yield from ([f"{name}: ran: {at.ran[:200]}"] if at.ran else [])
+        errors = self.server.errors.read_text()
+        yield from ([errors[:3000]] if "Traceback" in errors or "error: " in errors else [])
+        process = psutil.Process(self.server.process.pid)
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        peak = next((int(line.split()[1]) << 10 for line in status.splitlines() if "VmHWM" in line), 0)
+        yield from ([f"memory: {peak >> 20} MB"] if peak > MEMORY else [])
+
+
+def wrong_texts(data: Any, at: str = "") -> Iterator[str]:
+    """Yield where JSON data has a character that controls a terminal or hides text."""
+    match data:
+        case str():
+            if found := FORBIDDEN & set(data):
+                yield f"{at}: {sorted(map(ascii, found))}"
+        case dict():
+            for key, value in data.items():
+                yield from wrong_texts(key, f"{at}.key")
+                yield from wrong_texts(value, f"{at}.{key[:30]}")
+        case list():
+            for number, value in enumerate(data):
+                yield from wrong_texts(value, f"{at}[{number}]")
+        case _:
+            pass
+
+
+def add_session(root: Path) -> str:
+    """Add a session of the project at *root* that ended, with what a hostile agent printed."""
+    session = ended_session(root, f"\x1b[31m{EVIL}\x1b[0m\r\n".encode() + b"\xff\xfe\x9b2J")
+    with Registry() as registry:
+        registry.update(session, checkpoint=f"q-1{ESCAPES}", reason=f"because {EVIL}")
+    return session
+
+
+@pytest.fixture
+def world(owner: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[World]:
+    monkeypatch.setenv("GSD_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("GSD_CONFIG", str(tmp_path / "no-config.toml"))
+    at = make(tmp_path / owner.__name__, tmp_path / "outside")
+    owner(at)
+    (at.outside / "ran").unlink(missing_ok=True)  # planting some tricks runs them
+    own = make(tmp_path / "own", tmp_path / "own-outside").root
+    forge(own, *opened(), ("question.asked", "", question("q-own", "Which one?")))
+    sessions = {owner.__name__: add_session(at.root)}
+    session = add_session(own)
+    with serve(tmp_path) as server:
+        yield World(server=server, projects={owner.__name__: at}, sessions=sessions, own=session)
+
+
+def requests_of(route: Route, session: str, at: Hostile) -> Iterator[tuple[str, str, object]]:
+    """Yield method, path and body of each request to a route, about one project."""
+    # What depends on the request is tried on two of them; the others are about what is read.
+    most = None if at.root.name in ("texts", "links") else 1
+    filled = [route.path.replace("{session}", session)]
+    for name, values in PATHS.items():
+        shown = [value.replace("COMMIT", head_of(at)) for value in values[:most]]
+        filled = [
+            path.replace(f"{{{name}}}", value)
+            for path in filled
+            for value in (shown if f"{{{name}}}" in path else [""])
+        ]
+    assert not [path for path in filled if "{" in path], f"no values for the path of {route.name}"
+    assert route.body is None or route.name in BODIES, f"no bodies for {route.name}"
+    for path in filled:
+        for query in QUERIES.get(route.name, ("",))[:most]:
+            for body in (BODIES.get(route.name, (None,)) if route.body is not None else (None,))[:most]:
+                text = json.loads(json.dumps(body).replace("ROOT", str(at.root)))
+                yield route.method, path + query, text
+
+
+def head_of(at: Hostile) -> str:
+    file = at.root / ".git" / "refs" / "heads" / "main"
+    return file.read_text().strip() if file.is_file() else "0" * 40
+
+
+@pytest.mark.parametrize("owner", OWNERS, ids=lambda owner: owner.__name__)
+def test_no_route_is_harmed_by_a_hostile_project(world: World) -> None:
+    wrong: list[str] = []
+    late: list[float] = []
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.3):
+            status, body, seconds = world.ask("GET", f"/api/v1/sessions/{world.own}/questions")
+            late.append(seconds)
+            if status != 200 or b"q-own" not in body:
+                wrong.append(f"the user's own project: {status} {body[:300]!r}")
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    answered: set[str] = set()
+    try:
+        for route in routes():
+            if route.name in ELSEWHERE:
+                continue
+            for name, at in world.projects.items():
+                for method, path, body in requests_of(route, world.sessions[name], at):
+                    status, data, seconds = world.ask(method, path, body)
+                    answered.add(route.name)
+                    where = f"{name} {seconds:.1f} s: {method} {path[:200]}"
+                    if status == 0 or status >= 500:
+                        wrong.append(f"{where}: {status} {data[:300]!r}")
+                    if any(secret in data for secret in OUTSIDE) or b"Traceback" in data:
+                        wrong.append(f"{where}: {data[:300]!r}")
+                    if route.name not in ("page", "file"):
+                        wrong += [
+                            f"{where}: {one}" for one in wrong_texts(json.loads(data) if data else None)
+                        ][:1]
+    finally:
+        done.set()
+        watching.join()
+
+    assert answered == {route.name for route in routes()} - ELSEWHERE
+    assert wrong == [], "\n".join(wrong)
+    assert max(late) < SECONDS
+    assert list(world.problems()) == []

@@ -1,0 +1,159 @@
+"""What a hostile project sends to those who follow it, and what a careless model does with the tools."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, MCPError
+from mcp.types import TextContent
+
+from gsd_plugins.mcp import tools
+from gsd_plugins.sessions import host
+from tests.hostile.projects import EVIL, FORBIDDEN, costly, forge, links, make, opened, question, texts
+from tests.hostile.test_server import add_session, wrong_texts
+from tests.hostile.tricks import SECRET, Hostile
+from tests.mcp.clients import error, in_memory
+from tests.web.asgi import serving
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a state folder of this test only."""
+    folder = tmp_path / "state"
+    monkeypatch.setenv("GSD_STATE_DIR", str(folder))
+    monkeypatch.setenv("GSD_CONFIG", str(tmp_path / "no-config.toml"))
+    return folder
+
+
+def hostile(tmp_path: Path, name: str) -> Hostile:
+    return make(tmp_path / name, tmp_path / "outside")
+
+
+def test_changes_that_a_reader_follows_have_no_control_characters(tmp_path: Path) -> None:
+    """WebSockets and server-sent events send the same entries."""
+    at = hostile(tmp_path, "p")
+    step = "3/execute/03-01"
+    forge(
+        at.root,
+        *opened(),
+        ("attempt.started", step, {"kind": "execute", "phase": "3", "plan": "03-01", "executor": EVIL}),
+        ("agent.activity", step, {"what": "text", "text": EVIL, "input": {EVIL: [EVIL]}}),
+        ("task.committed", step, {"task": EVIL, "commit": EVIL, "paths": [EVIL], "subject": EVIL}),
+        ("question.asked", step, question(EVIL)),
+    )
+    add_session(at.root)
+
+    async def followed() -> list[Any]:
+        async with serving() as client:
+            feed = client.site.feed
+            feed.take()
+            return [json.loads(entry.text) for entry in feed.after(0).entries]
+
+    found = asyncio.run(followed())
+
+    assert {"agent.activity", "task.committed", "question.asked"} <= {
+        one["event"]["name"] for one in found if "event" in one
+    }
+    assert [*wrong_texts(found)] == []
+
+
+def arguments(session: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield a call of each tool, about a session."""
+    about = {
+        "gsd_start_session": {"project": "/proc/self/nowhere", "phases": "1"},
+        "gsd_wait_for_change": {"session": session, "after": 0, "seconds": 1},
+        "gsd_list_sessions": {"ended": True},
+        "gsd_respond_checkpoint": {"session": session, "answer": EVIL, "question": f"q-9{EVIL}"},
+        "gsd_mark_verified": {"session": session, "passed": True},
+        "gsd_send_input": {"session": session, "text": "y"},
+    }
+    for tool in tools():
+        yield tool.name, about.get(tool.name, {"session": session})
+
+
+@pytest.mark.slow
+def test_every_tool_and_document_of_mcp_is_harmless(tmp_path: Path) -> None:
+    found = {owner: hostile(tmp_path, owner.__name__) for owner in (texts, links, costly)}
+    sessions: list[str] = []
+    for owner, at in found.items():
+        owner(at)
+        (at.outside / "ran").unlink(missing_ok=True)
+        sessions.append(add_session(at.root))
+
+    async def called(client: Client, session: str) -> list[str]:
+        said: list[str] = []
+        for name, given in arguments(session):
+            async with asyncio.timeout(15):
+                result = await client.call_tool(name, given)
+            assert [*wrong_texts(result.structured_content)] == [], name
+            said += [content.text for content in result.content if isinstance(content, TextContent)]
+        for document in ("roadmap", "state", "../../etc/passwd"):
+            try:
+                result = await client.read_resource(f"gsd://sessions/{session}/{document}")
+                said += [getattr(content, "text", "") for content in result.contents]
+            except MCPError as refused:
+                said.append(refused.error.message)
+        return said
+
+    async def all_of_them() -> list[str]:
+        async with in_memory() as (client, _):
+            listed = str(await client.list_resources())
+            return [listed, *[text for one in sessions for text in await called(client, one)]]
+
+    said = asyncio.run(all_of_them())
+
+    assert len(said) > 3 * len(tools())
+    for text in said:
+        assert FORBIDDEN.isdisjoint(text), ascii(text[:300])
+        assert SECRET not in text
+        assert "root:x:0:0" not in text
+        assert "internal error" not in text
+        assert "Traceback" not in text
+    assert [at.ran for at in found.values()] == [""] * 3
+
+
+@pytest.mark.slow
+def test_calls_of_a_careless_model_are_errors_that_say_what_to_do(tmp_path: Path) -> None:
+    at = hostile(tmp_path, "p")
+    forge(at.root, *opened(), ("question.asked", "", question("q-1", "Which one?")))
+    other = hostile(tmp_path, "q")
+    forge(other.root, *opened(), ("question.asked", "", question("q-2", "Which other?")))
+    session = add_session(at.root)
+    add_session(other.root)
+    before = [one.id for one in host.list_sessions()]
+    home = str(Path.home())
+    cases: tuple[tuple[str, dict[str, Any], str], ...] = (
+        ("gsd_get_state", {"session": 7}, "session"),
+        ("gsd_get_state", {"session": "x" * 1_000_000}, "no session"),
+        ("gsd_get_state", {"session": None}, "session"),
+        ("gsd_get_output", {"session": session, "since": "soon"}, "since"),
+        ("gsd_respond_checkpoint", {"session": session, "question": "q-2", "answer": "1"}, "no question"),
+        ("gsd_respond_checkpoint", {"session": session, "question": "../q", "answer": "1"}, "no question"),
+        ("gsd_respond_checkpoint", {"session": session, "question": "q-1", "answer": ""}, "q-1"),
+        ("gsd_respond_checkpoint", {"session": session, "question": "q-1", "answer": "99"}, "no option 99"),
+        ("gsd_mark_verified", {"session": session, "passed": True}, "no manual check"),
+        ("gsd_mark_verified", {"session": session, "question": "q-1", "passed": True}, "not a manual check"),
+        ("gsd_mark_verified", {"session": session, "question": "q-9", "passed": True}, "no question"),
+        ("gsd_mark_verified", {"session": session, "passed": "yes"}, "passed"),
+        ("gsd_end_session", {"session": session}, "already ended"),
+        ("gsd_send_input", {"session": session, "text": "y" * 5000}, "text"),
+        ("gsd_start_session", {"project": "/", "command": "hello"}, ""),
+        ("gsd_start_session", {"project": home, "command": "hello"}, ""),
+        ("gsd_start_session", {"project": str(tmp_path / "none" / "x"), "phases": "1"}, ""),
+    )
+
+    async def called() -> list[tuple[str, str]]:
+        async with in_memory() as (client, _):
+            return [(words, error(await client.call_tool(name, given))) for name, given, words in cases]
+
+    for words, said in asyncio.run(called()):
+        assert words in said, (words, said)
+        assert 10 < len(said) < 4001
+        assert "internal error" not in said
+        assert FORBIDDEN.isdisjoint(said)
+    assert [one.id for one in host.list_sessions()] == before
