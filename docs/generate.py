@@ -185,6 +185,11 @@ def _values() -> Iterator[str]:
             yield ""
             yield f"Level: [{'provisional' if name in PROVISIONAL else 'stable'}](hooks.md#levels)."
             yield ""
+            if found.__module__ == "builtins":
+                # An alias has no docstring at run time: without this, the page would show that of `str`.
+                yield f"A `{found.__name__}`: {_ALIASES[name]}"
+                yield ""
+                continue
             yield _marked(inspect.getdoc(found) or "")
             yield ""
             yield from _fields(found) if attrs.has(found) else _methods(found)
@@ -198,6 +203,9 @@ def _values() -> Iterator[str]:
             level = "provisional" if name in PROVISIONAL else "stable"
             values = ", ".join(f"`{_alias_part(part)}`" for part in get_args(found))
             yield f"| `{name}` | {level} | {values} |"
+
+
+_ALIASES = {"Role": "what an agent is asked to be, such as `planner` or `verifier`; plugins may use others."}
 
 
 def _alias_part(part: Any) -> str:

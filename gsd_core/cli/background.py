@@ -6,6 +6,7 @@ Where sessions run is a plugin's business (``gsd_session_host``).
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,7 +66,9 @@ def start_session(
             f"watch it with: gsd attach {session.id}; stop it with: gsd stop {session.id}; all: gsd ps"
         )
     else:
-        print_line(f"run by the plugin {plugin}; stop it with: gsd stop {session.id}")
+        status = f"gsd -C {shlex.quote(str(session.project))} status"
+        stop = f"gsd stop {session.id}"
+        print_line(f"run by the plugin {plugin}; see how far it is with: {status}; stop it with: {stop}")
     return 0
 
 
@@ -85,14 +88,15 @@ def _pick_host(hooks: Hooks, names: Sequence[str]) -> tuple[str, SessionHost]:
     return outcome.plugin, outcome.value
 
 
-def stop_session(loaded: Loaded, session: str) -> Session:
-    """Ask *session* to stop."""
+def stop_session(loaded: Loaded, session: str) -> tuple[str, Session]:
+    """Ask *session* to stop; return the name of the plugin that runs it, too."""
     from gsd_core.settings import RunSettings, settings_of
 
     from .plugin_loading import bound_settings
 
     with bound_settings(loaded):
-        return find_host(loaded.hooks, settings_of(RunSettings).session_host).stop(session)
+        plugin, host = _pick_host(loaded.hooks, settings_of(RunSettings).session_host)
+        return plugin, host.stop(session)
 
 
 def _without_flag(arguments: Sequence[str]) -> tuple[str, ...]:

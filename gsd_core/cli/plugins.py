@@ -153,16 +153,6 @@ def _load_infos(ctx: click.Context) -> list[PluginInfo]:
     ]
 
 
-SETTINGS_OF_HOOKS = {
-    "gsd_run_agent": "agent",
-    "gsd_execute_step": "execute",
-    "gsd_workspace": "workspace",
-    "gsd_sandbox": "sandboxes",
-    "gsd_session_host": "session_host",
-}
-"""The setting of the section ``run`` that lists which plugins are asked, by hook."""
-
-
 def _with_unlisted(loaded: Loaded, root: Path) -> tuple[PluginInfo, ...]:
     """Return the plugins, with a note for those whose hook is called only if a setting lists them."""
     from gsd_core.settings import RunSettings, environment_layer, resolve, toml_layer, user_config
@@ -187,6 +177,8 @@ def _with_unlisted(loaded: Loaded, root: Path) -> tuple[PluginInfo, ...]:
 
 
 def _unlisted(info: PluginInfo, run: RunSettings) -> Iterator[str]:
+    from gsd_core.plugins.validation import SETTINGS_OF_HOOKS
+
     for hook, setting in SETTINGS_OF_HOOKS.items():
         listed: Sequence[str] = getattr(run, setting)
         # The steps that a plugin adds itself are its own to execute, without being listed.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import shlex
 
 import click
 
@@ -35,19 +36,25 @@ def command(ctx: click.Context, session: str, as_json: bool) -> None:
 def _stop_session(ctx: click.Context, name: str, *, as_json: bool) -> None:
     from gsd_core.processes import refuse_agents
 
-    from .background import stop_session
+    from .background import BUILT_IN_HOST, stop_session
     from .plugin_loading import loaded_plugins
 
     refuse_agents("stop a session")
-    session = stop_session(loaded_plugins(ctx), name)
+    plugin, session = stop_session(loaded_plugins(ctx), name)
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION, "session": session.as_json()})
         return
     project = safe_text(session.project.name, multiline=False)
+    # The host of another plugin has its own output, which gsd logs does not know.
+    watch = (
+        f"watch it with: gsd logs -f {session.id}"
+        if plugin == BUILT_IN_HOST
+        else f"see how far it is with: gsd -C {shlex.quote(str(session.project))} status"
+    )
     print_line(
         f"session {session.id} of {project} has not started and will not"
         if session.state == "idle"
-        else f"asked session {session.id} of {project} to stop; watch it with: gsd logs -f {session.id}"
+        else f"asked session {session.id} of {project} to stop; {watch}"
     )
 
 

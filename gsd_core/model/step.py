@@ -348,4 +348,6 @@ class StepType:
 class RunStep(Protocol):
     """The next wrapper around a step, or the step itself."""
 
-    def __call__(self, step: StepRequest, /) -> Awaitable[StepResult]: ...
+    def __call__(self, step: StepRequest, /) -> Awaitable[StepResult]:
+        """Run one attempt at *step*, and return its result."""
+        ...

@@ -24,6 +24,15 @@ from .isolation import describe_exception
 
 HOOKS: tuple[str, ...] = tuple(sorted(name for name in vars(hookspecs) if name.startswith("gsd_")))
 
+SETTINGS_OF_HOOKS = {
+    "gsd_run_agent": "agent",
+    "gsd_execute_step": "execute",
+    "gsd_workspace": "workspace",
+    "gsd_sandbox": "sandboxes",
+    "gsd_session_host": "session_host",
+}
+"""The setting of the section ``run`` that lists which plugins are asked, by hook."""
+
 
 def validate_plugin(manager: pluggy.PluginManager, plugin: object) -> str:
     """Say what is wrong with the registered *plugin*."""

@@ -275,6 +275,8 @@ async def _execute(run: Run, step: StepRequest, gate: StepGate) -> Attempt:
         await keep_and_ask(run, step)
     async with AsyncExitStack() as stack:
         step = attrs.evolve(step, tree=await _workspace(run, step, stack))
+        if step.kind == "execute":
+            _require_project(run, step)
         if step.kind == "verify":
             # The plans' commands run what agents wrote.
             tree = step.tree
@@ -316,6 +318,18 @@ async def _workspace(run: Run, step: StepRequest, stack: AsyncExitStack) -> Path
     if not isinstance(tree, Path) or not tree.is_dir():
         raise PluginError(outcome.plugin, "gsd_workspace", f"returned {tree!r:.200}, which is not a folder")
     return tree
+
+
+def _require_project(run: Run, step: StepRequest) -> None:
+    """Refuse a step that changes files elsewhere: commits and the guard are about the project's folder.
+
+    This comes before an agent is called: its work would be lost with the folder, and the money with it.
+    """
+    if step.tree.resolve() != run.root.resolve():
+        raise ConfigError(
+            f"{step.id} changes files, but its workspace is not the project's folder: {str(step.tree)!r}",
+            hint="the workspace plugin has to decline this step with None, so that 'inplace' is used",
+        )
 
 
 def executors(run: Run, kind: str) -> tuple[str, ...]:
@@ -478,6 +492,8 @@ class Host:
     ) -> AgentResult:
         """See :class:`gsd_core.StepHost`."""
         run, limits = self.run, self.run.limits
+        if task.writable or task.owns_planning:
+            _require_project(run, self.step)
         self.owned = self.owned or task.owns_planning
         plugin = current_call.get()
         callbacks = Callbacks(

@@ -101,9 +101,23 @@ def check_find_gaps(plugin: object, phase: PhaseView) -> Sequence[Gap] | GapRepo
 
 
 def check_answer(plugin: object, inquiry: Inquiry, *, declines: Inquiry | None = None) -> Sequence[Answer]:
-    """Check ``gsd_answer``; *declines* is an inquiry that the plugin cannot answer at all."""
+    """Check ``gsd_answer``; *declines* is an inquiry that the plugin cannot answer at all.
+
+    A channel that waits for a person needs one who answers during the check: twice, and a second time while
+    the question is open already.
+    """
     if declines is not None:
         _check_declines(plugin, specs.gsd_answer, declines)
+    invocation = Invocation(plugin=plugin, spec=specs.gsd_answer)
+    outcome, _, _ = invocation.once(inquiry)
+    if outcome.reason == "timeout":
+        # A channel may wait forever: then only its end is left to check.
+        invocation.cancelled(inquiry)
+        seconds = f"{LIMIT.total_seconds():g} s"
+        raise AssertionError(
+            f"nobody answered within {seconds}: if the plugin waits for a person, answer in its channel "
+            "during the check, or await its hook in a task and cancel that"
+        )
     answers: Sequence[Answer] = _check_call(plugin, specs.gsd_answer, inquiry) or ()
     questions = {question.id: question for question in inquiry.questions}
     for answer in answers:
@@ -144,15 +158,23 @@ def check_sandbox(
 def _check_confined(plugin: object, process: ConfinedProcess) -> None:
     name = f"gsd-{secrets.token_hex(4)}"
 
-    def run(script: str) -> int:
+    def run(script: str) -> subprocess.CompletedProcess[bytes]:
         [outcome] = _run(Invocation(plugin=plugin, spec=specs.gsd_sandbox).call(_shell(process, script)))
         confined: SandboxedCommand = _value(outcome)
         environment = dict(confined.environment)
-        return subprocess.run(confined.command, cwd=process.cwd, env=environment, check=False).returncode
+        return subprocess.run(
+            confined.command, cwd=process.cwd, env=environment, check=False, stderr=subprocess.PIPE
+        )
 
-    _require(run("exit 7") == 7, "the exit code of the process does not arrive")
+    ended = run("exit 7")
+    said = ended.stderr.decode(errors="replace").strip()[-500:]
+    _require(
+        ended.returncode == 7,
+        f"the exit code of the process does not arrive: 'exit 7' ended with {ended.returncode}"
+        + (f", and wrote: {said}" if said else ""),
+    )
     for key, value in process.environment.items():
-        is_set = run(f'test "${key}" = {shlex.quote(value)}') == 0
+        is_set = run(f'test "${key}" = {shlex.quote(value)}').returncode == 0
         _require(is_set, f"the variable {key} is not {value!r} inside")
     for place in process.places:
         if place.source.is_dir():

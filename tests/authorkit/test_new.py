@@ -16,9 +16,9 @@ import attrs
 import pytest
 
 from gsd_core.errors import UserError
-from gsd_core.plugins.validation import HOOKS, hooks_of
+from gsd_core.plugins.validation import HOOKS, SETTINGS_OF_HOOKS, hooks_of
 from gsd_core.testing import make_manager
-from gsd_core.testing.new import NewPackage, examples, plugin_name, write_package
+from gsd_core.testing.new import KINDS, NewPackage, examples, plugin_name, write_package
 from tests.cli.bench import call
 
 IDEA = "# Greeter\n\nA small program that greets people by name.\n"
@@ -137,6 +137,27 @@ def test_an_invalid_name_is_explained(name: str, reason: str) -> None:
         plugin_name(name)
 
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("kind", ["executor", "channel", "agent", "gsd_step-wrapper", *KINDS])
+def test_the_name_of_a_kind_of_plugin_leads_to_its_hook(kind: str) -> None:
+    with pytest.raises(UserError) as caught:
+        NewPackage.of("mine", kind)
+
+    hook = (caught.value.hint or "").removeprefix("use --hook ")
+    assert NewPackage.of("mine", hook).hook in HOOKS
+
+
+def test_the_readme_says_which_setting_lists_the_plugin() -> None:
+    listed = {
+        hook: setting
+        for hook, setting in SETTINGS_OF_HOOKS.items()
+        if f"`run.{setting}` lists `mine`" in NewPackage.of("mine", hook).texts()["README.md"]
+    }
+
+    assert listed == SETTINGS_OF_HOOKS
+    assert "every run uses it" in NewPackage.of("mine", "notify").texts()["README.md"]
+    assert not any("every run uses it" in NewPackage.of("mine", hook).texts()["README.md"] for hook in listed)
 
 
 def test_an_unknown_hook_gets_a_suggestion(tmp_path: Path) -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 
 import attrs
 import pytest
@@ -30,6 +35,7 @@ from gsd_core.hookspecs import (
     gsd_on_event,
     gsd_permit_tool,
     gsd_settings,
+    gsd_workspace,
     gsd_wrap_step,
 )
 from gsd_core.testing.pytest_plugin import RunSmall
@@ -110,6 +116,43 @@ def test_a_run_passes_with_a_plugin_that_is_content(gsd_run: RunSmall) -> None:
     assert ran.files["app.py"].startswith("def add")
     assert ran.subjects[-1] == "docs(phase-01): complete phase execution"
     assert "SQLite" in ran.files[".planning/phases/01-one/01-CONTEXT.md"]
+
+
+@attrs.frozen
+class Copies:
+    """A workspace in another folder, for some *kinds* of steps."""
+
+    kinds: tuple[str, ...]
+    entered: list[str] = attrs.field(factory=list[str])
+
+    @implements(gsd_workspace)
+    async def copy(self, step: StepRequest) -> AbstractAsyncContextManager[Path] | None:
+        return self._copied(step) if step.kind in self.kinds else None
+
+    @asynccontextmanager
+    async def _copied(self, step: StepRequest) -> AsyncGenerator[Path]:
+        with tempfile.TemporaryDirectory() as folder:
+            tree = Path(folder, "tree")
+            await asyncio.to_thread(shutil.copytree, step.project, tree)
+            self.entered.append(step.id)
+            yield tree
+
+
+def test_a_phase_can_be_verified_in_a_copy_of_the_project(gsd_run: RunSmall) -> None:
+    ran = gsd_run(copies=(plugin := Copies(("verify",))))
+
+    assert (ran.exit, ran.failures) == (0, ())
+    assert plugin.entered == ["1/verify"]
+    [verify] = [step for step in ran.steps if step.kind == "verify"]
+    assert verify.tree != verify.project
+
+
+def test_a_plan_is_not_executed_in_a_folder_whose_changes_would_be_lost(gsd_run: RunSmall) -> None:
+    ran = gsd_run(copies=Copies(("execute",)))
+
+    assert ran.exit == 2
+    assert "1/execute/01-01 changes files, but its workspace is not the project's folder" in ran.reason
+    assert ran.calls == ()  # no agent was paid for it
 
 
 def test_a_gap_of_the_plugin_keeps_the_phase_from_passing(gsd_run: RunSmall) -> None:

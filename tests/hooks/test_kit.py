@@ -42,13 +42,16 @@ from gsd_core import (
     ToolUse,
     UserError,
     hookspecs,
+    implements,
 )
 from gsd_core.hook_markers import Mode, mode_of
+from gsd_core.hookspecs import gsd_answer, gsd_sandbox
 from gsd_core.plugins.validation import HOOKS
 from gsd_core.testing import (
     FakeClock,
     RecordingNotifier,
     ScriptedHuman,
+    a_process,
     a_situation,
     conformance,
     make_hooks,
@@ -293,6 +296,35 @@ def test_the_kit_finds_a_resource_that_cannot_be_entered_or_exited(
 def test_the_kit_reports_that_a_plugin_does_not_implement_the_hook() -> None:
     with pytest.raises(AssertionError, match="does not implement gsd_answer"):
         conformance.check_answer(RecordingNotifier(), INQUIRY)
+
+
+@pytest.mark.slow
+def test_the_kit_says_that_a_channel_waits_for_a_person() -> None:
+    withdrawn: list[str] = []
+
+    class Channel:
+        @implements(gsd_answer)
+        async def wait(self, inquiry: Inquiry) -> Sequence[Answer] | None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                withdrawn.append(inquiry.questions[0].id)
+            return None
+
+    with pytest.raises(AssertionError, match=r"nobody answered within \d+ s: if the plugin waits"):
+        conformance.check_answer(Channel(), INQUIRY)
+    assert withdrawn
+
+
+def test_the_kit_shows_why_a_sandbox_does_not_start_a_process(tmp_path: Path) -> None:
+    class Box:
+        @implements(gsd_sandbox)
+        async def box(self, process: ConfinedProcess) -> SandboxedCommand:
+            command = ("/bin/sh", "-c", "no-such-box", *process.command)
+            return SandboxedCommand(command=command, environment=process.environment, sandbox="box")
+
+    with pytest.raises(AssertionError, match=r"'exit 7' ended with 127, and wrote: .*no-such-box"):
+        conformance.check_sandbox(Box(), a_process(tmp_path), starts=True)
 
 
 def test_a_scripted_human_answers_what_the_script_contains_and_leaves_the_rest_open() -> None:

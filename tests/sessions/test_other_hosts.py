@@ -14,6 +14,7 @@ pytestmark = pytest.mark.slow
 HOST = '''
 """A host that starts nothing, and says where it would."""
 from datetime import UTC, datetime
+from pathlib import Path
 
 import attrs
 from gsd_core import Session, implements, setting, settings_of
@@ -36,7 +37,10 @@ class Elsewhere:
         )
 
     def stop(self, session):
-        raise AssertionError
+        now = datetime.now(UTC)
+        return Session(
+            id=session, project=Path("demo"), command=(), state="running", slot=1, created=now, updated=now
+        )
 
     def list(self):
         return []
@@ -64,18 +68,25 @@ def test_a_host_has_its_settings_and_its_name_is_shown(tmp_path: Path) -> None:
         "GSD_ELSEWHERE_PLACE": "moon-1",
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
-    words = ["--plugins-dir", "plugins", "run", "idea.md", "--agent", "rehearsal", "-C", "demo", "--bg"]
 
-    done = subprocess.run(
-        [sys.executable, "-m", "gsd_core", *words],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    def gsd(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "gsd_core", "--plugins-dir", "plugins", *words],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    done = gsd("run", "idea.md", "--agent", "rehearsal", "-C", "demo", "--bg")
+    stopped = gsd("stop", "moon-1")
 
     assert done.returncode == 0, done.stderr
     assert "started session moon-1" in done.stdout
     assert "elsewhere" in done.stdout
     assert "gsd attach" not in done.stdout  # it knows the sessions of the built-in host only
+    assert f"gsd -C {tmp_path / 'demo'} status" in done.stdout
+    assert stopped.returncode == 0, stopped.stderr
+    assert "gsd -C demo status" in stopped.stdout
+    assert "gsd logs" not in stopped.stdout

@@ -19,12 +19,34 @@ import attrs
 
 from gsd_core.errors import UserError
 from gsd_core.plugins.discovery import DEFAULT_PLUGINS
-from gsd_core.plugins.validation import HOOKS, nearest
+from gsd_core.plugins.validation import HOOKS, SETTINGS_OF_HOOKS, nearest
 from gsd_core.settings import CORE_SECTIONS
 
 PREFIX = "gsd-plugin-"
 TAKEN_NAMES = {module.rpartition(".")[2] for module in DEFAULT_PLUGINS} | {name for name, _ in CORE_SECTIONS}
 """Names that a plugin cannot have: those of built-in plugins, and sections of ``gsd.toml`` that are ours."""
+
+KINDS = {
+    "agent": "run_agent",
+    "answerer": "answer",
+    "budget": "check_budget",
+    "channel": "answer",
+    "command": "cli_commands",
+    "config": "write_config",
+    "config_writer": "write_config",
+    "detector": "find_gaps",
+    "executor": "execute_step",
+    "gap_detector": "find_gaps",
+    "notifier": "notify",
+    "observer": "on_event",
+    "panel": "panels",
+    "permission_policy": "permit_tool",
+    "policy": "permit_tool",
+    "step": "steps",
+    "step_wrapper": "wrap_step",
+    "wrapper": "wrap_step",
+}
+"""The hook that each kind of plugin starts with, by the name that the how-to guides use."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 _FOLDER = files("gsd_core.testing.new")
@@ -72,7 +94,9 @@ class NewPackage:
         pyproject, readme = Template(_read("template/pyproject.toml")), Template(_read("template/README.md"))
         texts = {
             "pyproject.toml": pyproject.substitute(summary=summary).replace('"gsd-core"', dependencies),
-            "README.md": readme.substitute(summary=summary, details=details.strip(), hook=self.hook),
+            "README.md": readme.substitute(
+                summary=summary, details=details.strip(), hook=self.hook, used=self._used()
+            ),
             ".gitignore": _GITIGNORE,
             **{
                 f".github/workflows/{name}": Template(_read(f"template/{name}")).substitute()
@@ -87,6 +111,14 @@ class NewPackage:
             ),
         }
         return {path: self._renamed(text) for path, text in texts.items()}
+
+    def _used(self) -> str:
+        if setting := SETTINGS_OF_HOOKS.get(self.hook):
+            return (
+                f"It takes over part of the work, so it is used only if the setting `run.{setting}` lists "
+                f"`my_plugin`.\nFor a try, set the variable `GSD_{setting.upper()}`."
+            )
+        return "Once installed, every run uses it; `-p no:my_plugin` leaves it out of one run."
 
     def _renamed(self, text: str) -> str:
         camel_case = "".join(part.capitalize() for part in self.name.split("_"))
@@ -115,6 +147,9 @@ def full_hook(hook: str) -> str:
     name = hook if hook.startswith("gsd_") else f"gsd_{hook}"
     if name in HOOKS:
         return name
+    kind = hook.removeprefix("gsd_").replace("-", "_")
+    if kind in KINDS:
+        raise UserError(f"no hook {hook!r}", hint=f"use --hook {KINDS[kind]}")
     close = nearest(name, HOOKS).removeprefix("; ")
     raise UserError(f"no hook {hook!r}", hint=close or f"hooks: {', '.join(HOOKS)}")
 

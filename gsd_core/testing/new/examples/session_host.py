@@ -1,20 +1,25 @@
-"""A session host: runs `gsd run --bg` as a plain process, and writes what it prints to a file.
+"""A session host: runs `gsd run --bg` as a plain process, and remembers it in a folder.
 
 Session hosts are asked in the order of the setting `run.session_host`.
 To use this one, put `my_plugin` first in that setting.
-It knows the sessions that this process started; a real host keeps a registry.
+Each session has two files in the folder: `p1.json`, what is known about it, and `p1.log`, what it printed.
 
 Settings in `gsd.toml`:
 
     [my_plugin]
-    output = "/var/log/gsd"
+    folder = "~/.gsd-sessions"
 """
 
 from __future__ import annotations
 
+import itertools
+import json
+import os
+import signal
 import subprocess
-import tempfile
+import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -31,12 +36,23 @@ from gsd_core import (
 )
 from gsd_core.hookspecs import gsd_session_host, gsd_settings
 
+# Starts the command in a session of its own, prints its process id and ends: so the command has no parent
+# here that would have to wait for it.
+START = """
+import subprocess, sys
+log = open(sys.argv[1], "wb")
+null = subprocess.DEVNULL
+process = subprocess.Popen(sys.argv[2:], stdin=null, stdout=log, stderr=log, start_new_session=True)
+print(process.pid)
+process.returncode = 0
+"""
+
 
 @attrs.frozen(kw_only=True)
 class MyPluginSettings:
-    """*output*: the folder for what sessions print; if empty, the one for temporary files."""
+    """*folder*: where the list of sessions and their output are kept."""
 
-    output: str = setting("")
+    folder: str = setting("~/.gsd-sessions")
 
 
 @implements(gsd_settings)
@@ -47,57 +63,84 @@ def settings() -> Iterable[type]:
 
 @attrs.define
 class Processes:
-    """Sessions as processes of this one."""
+    """Sessions as processes; the list is in *folder*, because each command of gsd is another process."""
 
-    output: Path
-    command: tuple[str, ...] = own_command()
-    _started: dict[str, tuple[Session, subprocess.Popen[bytes]]] = attrs.field(
-        factory=dict[str, tuple[Session, "subprocess.Popen[bytes]"]], init=False
-    )
+    folder: Path
+    command: tuple[str, ...] = attrs.field(factory=own_command)
 
     def start(self, request: SessionRequest) -> Session:
         """Start the command, with its output in a file."""
         if request.not_yet:
             raise UserError(request.not_yet, hint=request.hint)
-        name = f"p{len(self._started) + 1}"
-        now = datetime.now(UTC)
-        with (self.output / f"gsd-{name}.log").open("wb") as log:
-            process = subprocess.Popen(
-                [*self.command, *request.arguments],
-                cwd=request.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        session = Session(
-            id=name,
-            project=request.project,
-            command=request.arguments,
-            state="running",
-            slot=1,
-            pid=process.pid,
-            created=now,
-            updated=now,
+        name = self._new_name()
+        # With -P, modules in the project's folder are not imported.
+        command = [sys.executable, "-P", "-c", START, str(self.folder / f"{name}.log"), *self.command]
+        started = subprocess.run(
+            [*command, *request.arguments], cwd=request.folder, check=True, stdout=subprocess.PIPE
         )
-        self._started[name] = (session, process)
-        return session
+        about = {
+            "pid": int(started.stdout),
+            "project": str(request.project),
+            "command": request.arguments,
+            "created": datetime.now(UTC).isoformat(),
+        }
+        (self.folder / f"{name}.json").write_text(json.dumps(about))
+        return self._find(name)
 
     def stop(self, session: str) -> Session:
-        """Ask the process to end."""
-        if session not in self._started:
-            raise UserError(f"no session {session!r}", hint="see what was started")
-        known, process = self._started[session]
-        process.terminate()
-        return attrs.evolve(known, state="stopped", exit=process.wait())
+        """Ask the process to end; gsd finishes what it is writing first."""
+        found = self._find(session)
+        if found.state != "running":
+            raise UserError(f"session {session!r} has ended", hint=f"see {self.folder / session}.log")
+        with suppress(ProcessLookupError):
+            os.kill(found.pid, signal.SIGTERM)
+        return found
 
     def list(self) -> Sequence[Session]:
-        """Return the sessions of this process."""
-        return [session for session, _ in self._started.values()]
+        """Return the sessions, oldest first."""
+        found = [self._find(path.stem) for path in self.folder.glob("p*.json") if path.stat().st_size]
+        return sorted(found, key=lambda session: session.created)
+
+    def _new_name(self) -> str:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for number in itertools.count(1):
+            with suppress(FileExistsError):
+                (self.folder / f"p{number}.json").touch(exist_ok=False)
+                return f"p{number}"
+        raise AssertionError("there is always another number")
+
+    def _find(self, session: str) -> Session:
+        try:
+            about = json.loads((self.folder / f"{session}.json").read_text())
+        except (OSError, ValueError) as error:
+            raise UserError(f"no session {session!r}", hint=f"see {self.folder}") from error
+        created = datetime.fromisoformat(about["created"])
+        return Session(
+            id=session,
+            project=Path(about["project"]),
+            command=tuple(about["command"]),
+            state="running" if _runs(about["pid"]) else "completed",
+            slot=1,
+            pid=about["pid"],
+            created=created,
+            updated=created,
+        )
+
+
+def _runs(pid: int) -> bool:
+    """Whether the process exists; a host for real use also compares when it was started."""
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
 
 
 @implements(gsd_session_host)
 async def processes() -> SessionHost | None:
     """Run sessions as plain processes."""
-    output = settings_of(MyPluginSettings).output or tempfile.gettempdir()
-    return Processes(Path(output))
+    return Processes(_folder())
+
+
+def _folder() -> Path:
+    return Path(settings_of(MyPluginSettings).folder).expanduser()
