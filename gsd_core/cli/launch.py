@@ -62,7 +62,7 @@ from .commands import base_command, with_global_options
 from .dry_run import plan_json, show_plan
 from .global_options import GlobalOptions
 from .options import classes_of, origin_of, parse_phases, value_of
-from .output import counted, print_json, warn, wrapped
+from .output import counted, print_json, print_labeled, warn
 from .plugin_loading import Loaded, check_loaded, findings_of, tolerated_sections, unused_sections
 from .project import (
     ProjectState,
@@ -519,9 +519,7 @@ class _WarningHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Print a record, sanitized and redacted."""
         try:
-            lines = safe_text(f"warning: {self.format(record)}").split("\n")
-            rows = [row for line in lines for row in wrapped(line, "  ", sys.stderr)]
-            click.echo("\n".join(rows), err=True)
+            print_labeled("warning", safe_text(self.format(record)))
         except Exception:
             self.handleError(record)
 
@@ -600,9 +598,7 @@ def _show_end(end: RunEnd, options: RunOptions, settings: Settings, answers: Map
         cost = f", ${end.dollars}" if end.dollars else ""
         reason = one_line(with_notes(one_line(end.reason, MAX_REASON), end.notes), 2 * MAX_REASON)
         reason = with_global_options(reason, options.global_options)
-        last = f"{end.outcome}: {reason} ({counted(end.commits, 'commit')}{cost}, run {end.run})"
-        for line in wrapped(last, "  ", sys.stderr):
-            click.echo(line, err=True)
+        print_labeled(end.outcome, f"{reason} ({counted(end.commits, 'commit')}{cost}, run {end.run})")
         hint = NEXT_STEPS.get(end.outcome)
         if finished and end.exit == ExitCode.QUESTION and not options.asked:
             hint = None  # the commands that answer and resume have just been listed
@@ -612,4 +608,4 @@ def _show_end(end: RunEnd, options: RunOptions, settings: Settings, answers: Map
             # `gsd resume` continues the lifecycle, which was left where it is.
             hint = hint.replace("run `gsd resume`", "repeat this command")
         if hint:
-            click.echo(f"hint: {with_global_options(hint, options.global_options)}", err=True)
+            print_labeled("hint", with_global_options(hint, options.global_options))
