@@ -52,7 +52,7 @@ def main() -> int:
         (Path(base) / ".gitconfig").write_text(GIT_CONFIG, encoding="utf-8")
         plain = Shell(folder=_folder(Path(base) / "plain"), environment=environment)
         words = (*RUN, "--yes", "--phases", "1")
-        save("run", words, plain.output(words))
+        save("run", words, plain.output(words), rows=60)
 
         live = Shell(folder=_folder(Path(base) / "live"), environment=environment)
         _rehearse(live)
@@ -114,8 +114,8 @@ def _rehearse(shell: Shell) -> None:
 
 
 def _is_busy(seen: str) -> bool:
-    """Whether the live view shows a task of the second phase or a later one in progress."""
-    return re.search(r"^▸ [23]/execute/\S+ .*task \d", seen, re.M) is not None and "v details" in seen
+    """Whether the live view shows a task of the second phase or a later one, and what its agent does."""
+    return re.search(r"^▸ [23]/execute/\S+ .*task \d.*│", seen, re.M) is not None and "v details" in seen
 
 
 def _screen(shell: Shell, server: Sequence[str], shows: Callable[[str], bool]) -> str:

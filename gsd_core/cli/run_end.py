@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 MAX_TEXT = 300
 MAX_LISTED = 5
+MAX_LINES = 8
 
 
 @attrs.frozen(kw_only=True)
@@ -181,7 +182,13 @@ def _open_questions(finished: Finished) -> Sequence[Asked]:
 def _question(asked: Asked, gsd: str) -> Iterator[str]:
     """Yield a question with a command for each answer, each on a line that can be pasted as it is."""
     question = asked.question
-    yield from _wrapped(f"  ? {one_line(question.text, 2 * MAX_TEXT)}", "    ")
+    # With its lines, as it is asked at a terminal.
+    lines = [one_line(line, MAX_TEXT) for line in question.text.splitlines() if line.strip()]
+    yield from _wrapped(f"  ? {lines[0] if lines else ''}", "    ")
+    for line in lines[1:MAX_LINES]:
+        yield from _wrapped(f"    {line}", "      ")
+    if len(lines) > MAX_LINES:
+        yield f"    … read all of it with: {gsd} questions"
     for number, option in enumerate(question.options, 1):
         yield from _wrapped(f"    {one_line(option.label, MAX_TEXT)}{option.recommended_note}:", "      ")
         yield f"      {gsd} answer {question.id} {number}"
