@@ -120,15 +120,15 @@ def test_a_failure_is_named_first_and_a_long_question_is_whole_only_where_it_is_
     bench.close("failed", 1, f"1/plan: no plan {output}")
 
     html = call("report", "-o", "-", "-C", bench.root).stdout
-    page = parsed(html)
 
-    assert "✗ failed" in page.text
-    before, _, after = page.text.partition("Evidence Requirement")
-    assert before.index("The run ended (failed): 1/plan: no plan") < before.index(
+    start, evidence, rest = html.partition('id="evidence"')
+    top, bottom = parsed(start).text, parsed(evidence + rest).text
+    assert "✗ failed" in top
+    assert top.index("The run ended (failed): 1/plan: no plan") < top.index(
         "Open question: Step 1/plan failed"
     )
-    assert "line 39 of the output" not in before
-    assert after.count("line 39 of the output What now?") == 1
+    assert "line 39 of the output" not in top
+    assert bottom.count("line 39 of the output What now?") == 1
     assert f"{output}\nWhat now?" in html, "its lines stay lines"
 
 
