@@ -602,7 +602,7 @@ def _show_end(end: RunEnd, options: RunOptions, settings: Settings, answers: Map
         reason = with_global_options(reason, options.global_options)
         print_labeled(end.outcome, f"{reason} ({counted(end.commits, 'commit')}{cost}, run {end.run})")
         hint = NEXT_STEPS.get(end.outcome)
-        if finished and end.exit == ExitCode.QUESTION and not options.asked:
+        if finished and (end.exit == ExitCode.QUESTION or end.outcome == "stopped") and not options.asked:
             hint = None  # the commands that answer and resume have just been listed
         if end.outcome == "blocked" and end.exit != ExitCode.QUESTION:
             hint = "fix this, or choose other phases, then run `gsd resume`"

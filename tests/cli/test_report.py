@@ -124,9 +124,7 @@ def test_a_failure_is_named_first_and_a_long_question_is_whole_only_where_it_is_
     start, evidence, rest = html.partition('id="evidence"')
     top, bottom = parsed(start).text, parsed(evidence + rest).text
     assert "✗ failed" in top
-    assert top.index("The run ended (failed): 1/plan: no plan") < top.index(
-        "Open question: Step 1/plan failed"
-    )
+    assert top.index("The run ended (failed): 1/plan") < top.index("Open question: Step 1/plan failed")
     assert "line 39 of the output" not in top
     assert bottom.count("line 39 of the output What now?") == 1
     assert f"{output}\nWhat now?" in html, "its lines stay lines"
