@@ -52,7 +52,7 @@ def main(target: Path = FOLDER, *, quick: bool = False) -> int:
             "FORCE_COLOR": "1",
             "COLUMNS": str(COLUMNS),
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "plugins")]),
-            **({"GSD_REHEARSAL_CLI": "false"} if quick else {}),
+            **({"GSD_REHEARSAL_CLI": "false", "GSD_REHEARSAL_OVERLOADED": "false"} if quick else {}),
         }
         (Path(base) / ".gitconfig").write_text(GIT_CONFIG, encoding="utf-8")
         plain = Shell(folder=_folder(Path(base) / "plain"), environment=environment)
@@ -170,7 +170,7 @@ def photograph(page: Path, picture: Path) -> None:
                 "--no-sandbox",
                 "--hide-scrollbars",
                 f"--user-data-dir={profile}",
-                "--window-size=1000,760",
+                "--window-size=1200,800",
                 f"--screenshot={picture}",
                 page.as_uri(),
             ],
