@@ -1,8 +1,9 @@
 """Make the pictures of the tutorial from real rehearsals: ``python -m docs.pictures``.
 
 They are captures of what a terminal shows, as SVG, and a screenshot of the report. Commit ids and times
-differ each time, so nothing compares them; make them again when the output has changed, and look at them. It
-takes three minutes, and needs tmux and Chromium.
+differ each time; make them again when the output has changed, and look at them. It takes three minutes, and
+needs tmux and Chromium. ``tests/docs/test_pictures.py`` makes them without Claude Code, and fails if what
+they say has changed.
 """
 
 from __future__ import annotations
@@ -38,9 +39,12 @@ GIT_CONFIG = "[user]\nname = You\nemail = you@example.org\n[init]\ndefaultBranch
 FORMAT = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.S).replace("Fira Code, ", "")
 
 
-def main() -> int:
-    """Rehearse in temporary folders, and write the pictures."""
-    FOLDER.mkdir(exist_ok=True)
+def main(target: Path = FOLDER, *, quick: bool = False) -> int:
+    """Rehearse in temporary folders, and write the pictures to *target*.
+
+    *quick* leaves out Claude Code, and with it the picture of what it does.
+    """
+    target.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as base:
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("GSD_")},
@@ -48,18 +52,19 @@ def main() -> int:
             "FORCE_COLOR": "1",
             "COLUMNS": str(COLUMNS),
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "plugins")]),
+            **({"GSD_REHEARSAL_CLI": "false", "GSD_REHEARSAL_OVERLOADED": "false"} if quick else {}),
         }
         (Path(base) / ".gitconfig").write_text(GIT_CONFIG, encoding="utf-8")
         plain = Shell(folder=_folder(Path(base) / "plain"), environment=environment)
         words = (*RUN, "--yes", "--phases", "1")
-        save("run", words, plain.output(words))
+        save(target / "run.svg", words, plain.output(words), rows=60)
 
         live = Shell(folder=_folder(Path(base) / "live"), environment=environment)
-        _rehearse(live)
+        _rehearse(live, target, quick=quick)
         words = ("log", "-C", "demo", "--phase", "1")
-        save("log", words, live.output(words), rows=30)
+        save(target / "log.svg", words, live.output(words), rows=30)
         live.output(("report", "-C", "demo", "-o", "report.html"))
-        photograph(live.folder / "report.html", FOLDER / "report.png")
+        photograph(live.folder / "report.html", target / "report.png")
     return 0
 
 
@@ -91,7 +96,7 @@ class Shell:
         return done.stdout.replace(str(self.folder), HOME)
 
 
-def _rehearse(shell: Shell) -> None:
+def _rehearse(shell: Shell, target: Path, *, quick: bool) -> None:
     """Rehearse in a real terminal, answer its question, and save three of its screens."""
     server = ("tmux", "-L", f"gsd-pictures-{os.getpid()}")
     command = shlex.join([sys.executable, "-m", "gsd_core", *RUN])
@@ -105,17 +110,20 @@ def _rehearse(shell: Shell) -> None:
         check=True,
     )
     try:
-        save("question", RUN, _screen(shell, server, lambda seen: "↑↓ choose" in seen), last=16)
+        asked = _screen(shell, server, lambda seen: "↑↓ choose" in seen)
+        save(target / "question.svg", RUN, asked, last=16)
         subprocess.run([*server, "send-keys", "Enter"], check=True)
-        save("live", RUN, _screen(shell, server, _is_busy), last=24)
-        save("end", RUN, _screen(shell, server, lambda seen: "done: 3 phases" in seen), last=18)
+        if not quick:
+            save(target / "live.svg", RUN, _screen(shell, server, _is_busy), last=24)
+        done = _screen(shell, server, lambda seen: "done: 3 phases" in seen)
+        save(target / "end.svg", RUN, done, last=18)
     finally:
         subprocess.run([*server, "kill-server"], check=False)
 
 
 def _is_busy(seen: str) -> bool:
-    """Whether the live view shows a task of the second phase or a later one in progress."""
-    return re.search(r"^▸ [23]/execute/\S+ .*task \d", seen, re.M) is not None and "v details" in seen
+    """Whether the live view shows a task of the second phase or a later one, and what its agent does."""
+    return re.search(r"^▸ [23]/execute/\S+ .*task \d.*│", seen, re.M) is not None and "v details" in seen
 
 
 def _screen(shell: Shell, server: Sequence[str], shows: Callable[[str], bool]) -> str:
@@ -133,7 +141,7 @@ def _screen(shell: Shell, server: Sequence[str], shows: Callable[[str], bool]) -
     raise TimeoutError(f"the terminal does not show it:\n{seen}")
 
 
-def save(name: str, words: Sequence[str], output: str, *, rows: int = 40, last: int = 0) -> None:
+def save(picture: Path, words: Sequence[str], output: str, *, rows: int = 40, last: int = 0) -> None:
     """Save the first *rows* of *output*, or its *last* ones, as an SVG image; it may have colors."""
     lines = Text.from_ansi(output).split("\n", allow_blank=True)
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), color_system="truecolor")
@@ -145,8 +153,8 @@ def save(name: str, words: Sequence[str], output: str, *, rows: int = 40, last: 
         console.print(line, overflow="fold")
     if not last and len(lines) > rows:
         console.print("…")
-    text = console.export_svg(title="gsd", code_format=FORMAT, unique_id=f"gsd-{name}")
-    (FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
+    text = console.export_svg(title="gsd", code_format=FORMAT, unique_id=f"gsd-{picture.stem}")
+    picture.write_text(text, encoding="utf-8")
 
 
 def photograph(page: Path, picture: Path) -> None:
@@ -162,7 +170,7 @@ def photograph(page: Path, picture: Path) -> None:
                 "--no-sandbox",
                 "--hide-scrollbars",
                 f"--user-data-dir={profile}",
-                "--window-size=1000,760",
+                "--window-size=1200,800",
                 f"--screenshot={picture}",
                 page.as_uri(),
             ],

@@ -100,6 +100,7 @@ def _show(runs: list[str], calls: tuple[AgentCall, ...], by: Grouping, budget: D
         print_line(f"  {line}")
     if not calls:
         return
+    print_line()
     wide = console().width >= NARROW
     columns = [
         by,
@@ -109,7 +110,7 @@ def _show(runs: list[str], calls: tuple[AgentCall, ...], by: Grouping, budget: D
         *(["input", "output", "cache read", "cache write"] if wide else []),
     ]
     rows = [[one_line(name, 60), *_cells(costs, wide)] for name, costs in grouped(calls, by)]
-    print_table(columns, [*rows, ["total", *_cells(total, wide)]], {"total": "bold"})
+    print_table(columns, [*rows, ["total", *_cells(total, wide)]], {"total": "bold"}, numbers=columns[1:])
 
 
 def _cells(costs: Costs, wide: bool) -> list[str]:

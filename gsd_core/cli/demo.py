@@ -67,10 +67,10 @@ def command(ctx: click.Context, folder: Path | None, yes: bool) -> None:
     if code:
         print_line()
         print_line(f"The demo has not finished. It is in {root}; remove it with:")
-        print_line(f"  rm -rf {shlex.quote(str(root))}")
+        print_line(f"  rm -rf {shlex.quote(str(root))}", exact=True)
         ctx.exit(code)
     for line in _after(root, options):
-        print_line(line)
+        print_line(line, exact=line.startswith("  "))  # a command
     ctx.exit(code)
 
 

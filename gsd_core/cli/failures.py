@@ -121,11 +121,13 @@ def _machine_error(error: BaseException) -> MachineError | None:
 
 
 def _write(failure: _Failure) -> None:
+    from .output import print_labeled  # loads rich, which a command that succeeds may not need
+
     for name, text in (("error", failure.message), ("cause", failure.cause), ("hint", failure.hint)):
         if text:
             # Without anybody to tell, the exit code still says it.
             with suppress(OSError):
-                click.echo(f"{name}: {safe_text(text)}", err=True)
+                print_labeled(name, safe_text(text))
 
 
 def _write_json(failure: _Failure) -> None:

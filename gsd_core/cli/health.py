@@ -92,7 +92,7 @@ def _repair(
     done: list[tuple[Repair, bool]] = []
     for repair in repairs(root, issues, now().date().isoformat()):
         if not quiet:
-            print_line(safe_text(repair.diff()))
+            print_line(safe_text(repair.diff()), exact=True)
         can_ask = not quiet and sys.stdin is not None and sys.stdin.isatty()
         write = yes or (can_ask and click.confirm(f"Write {repair.path}?", default=False, err=True))
         if write:

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Container, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -55,6 +56,7 @@ from gsd_core.settings import (
     user_config,
 )
 from gsd_core.trust import labels
+from gsd_core.views.amounts import dollars_text
 from gsd_core.views.state_file import StateFileWriter
 from gsd_core.views.status import SCHEMA_VERSION, History
 
@@ -62,7 +64,7 @@ from .commands import base_command, with_global_options
 from .dry_run import plan_json, show_plan
 from .global_options import GlobalOptions
 from .options import classes_of, origin_of, parse_phases, value_of
-from .output import counted, print_json, warn, wrapped
+from .output import counted, print_json, print_labeled, warn
 from .plugin_loading import Loaded, check_loaded, findings_of, tolerated_sections, unused_sections
 from .project import (
     ProjectState,
@@ -519,9 +521,7 @@ class _WarningHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Print a record, sanitized and redacted."""
         try:
-            lines = safe_text(f"warning: {self.format(record)}").split("\n")
-            rows = [row for line in lines for row in wrapped(line, "  ", sys.stderr)]
-            click.echo("\n".join(rows), err=True)
+            print_labeled("warning", safe_text(self.format(record)))
         except Exception:
             self.handleError(record)
 
@@ -597,14 +597,12 @@ def _show_end(end: RunEnd, options: RunOptions, settings: Settings, answers: Map
         finished = read_finished(options.global_options) if not options.asked or end.exit else None
         if finished:
             show_details(finished, end, options.global_options, value_of(settings, "--max-budget-usd"))
-        cost = f", ${end.dollars}" if end.dollars else ""
+        cost = f", {dollars_text(Decimal(end.dollars))}" if end.dollars else ""
         reason = one_line(with_notes(one_line(end.reason, MAX_REASON), end.notes), 2 * MAX_REASON)
         reason = with_global_options(reason, options.global_options)
-        last = f"{end.outcome}: {reason} ({counted(end.commits, 'commit')}{cost}, run {end.run})"
-        for line in wrapped(last, "  ", sys.stderr):
-            click.echo(line, err=True)
+        print_labeled(end.outcome, f"{reason} ({counted(end.commits, 'commit')}{cost}, run {end.run})")
         hint = NEXT_STEPS.get(end.outcome)
-        if finished and end.exit == ExitCode.QUESTION and not options.asked:
+        if finished and (end.exit == ExitCode.QUESTION or end.outcome == "stopped") and not options.asked:
             hint = None  # the commands that answer and resume have just been listed
         if end.outcome == "blocked" and end.exit != ExitCode.QUESTION:
             hint = "fix this, or choose other phases, then run `gsd resume`"
@@ -612,4 +610,4 @@ def _show_end(end: RunEnd, options: RunOptions, settings: Settings, answers: Map
             # `gsd resume` continues the lifecycle, which was left where it is.
             hint = hint.replace("run `gsd resume`", "repeat this command")
         if hint:
-            click.echo(f"hint: {with_global_options(hint, options.global_options)}", err=True)
+            print_labeled("hint", with_global_options(hint, options.global_options))

@@ -22,7 +22,16 @@ from gsd_core.sanitize import one_line
 
 from .global_options import global_options, global_options_of
 from .help import Command, examples
-from .output import ASCII_SIGNS, OutputConsole, can_show, console, json_flag, print_line, styled
+from .output import (
+    ASCII_SIGNS,
+    OutputConsole,
+    can_show,
+    console,
+    json_flag,
+    print_line,
+    styled,
+    wrapped_text,
+)
 from .pager import paged
 
 if TYPE_CHECKING:
@@ -326,10 +335,10 @@ class _Printer:
         if not self.console.is_terminal:
             self._print(Text.assemble(lead, text))
             return
-        room = max(self.console.width - lead.cell_len, 10)
-        for line in text.wrap(self.console, room) or [Text()]:
-            line.rstrip()
-            self._print(Text.assemble(lead, line))
+        # The words of an item of a list begin below each other.
+        hang = "  " if text.plain.startswith("- ") else ""
+        for row in wrapped_text(text, self.console.width - lead.cell_len, hang):
+            self._print(Text.assemble(lead, row))
             lead = Text(" " * lead.cell_len)
 
     def _print(self, line: Text) -> None:

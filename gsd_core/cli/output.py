@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import IO, Any, TypeVar
 
 import click
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -28,6 +29,26 @@ F = TypeVar("F")
 PIPE_WIDTH = 160
 MAX_TEXT_WIDTH = 100
 """Longer lines of text are tiring to read, however wide the terminal is."""
+_UNITS = re.compile(
+    r"(?:`[^`\n]*`"  # a command in a sentence
+    r"|(?<=: )gsd [a-z-][^;)\n]*[^;)\n ]"  # a command after a colon
+    r"|\b\d+ min(?: \d+ s)?|\b[\d.]+ s\b"  # a duration
+    r"|\S)+ *"
+)
+"""What is not divided when a line is wrapped: words, and what is copied or read as one."""
+MAX_CELL_WORD = 30
+MIN_WIDTH = 10
+LABEL_COLORS = {
+    "error": "red",
+    "failed": "red",
+    "warning": "yellow",
+    "gaps": "yellow",
+    "blocked": "yellow",
+    "budget": "yellow",
+    "stopped": "yellow",
+    "hint": "cyan",
+    "done": "green",
+}
 ASCII_SIGNS = str.maketrans({"✓": "+", "✗": "x", "·": "."})
 
 
@@ -45,29 +66,79 @@ def print_json(data: Mapping[str, Any]) -> None:
     click.echo(json.dumps(redact_data(data), indent=2 if sys.stdout.isatty() else None))
 
 
-def print_line(line: str | Text = "") -> None:
-    """Print one line, sanitized and redacted."""
-    console().print(styled(line), soft_wrap=True)
+def print_line(line: str | Text = "", *, exact: bool = False) -> None:
+    """Print a line, sanitized and redacted; at a terminal, one that is too long wrapped between words.
+
+    *exact* is for what is copied, such as a path, or has its own form, such as a diff.
+    """
+    out, text = console(), styled(line)
+    rows = [text] if exact or not sys.stdout.isatty() else wrapped_text(text, out.width)
+    for row in rows:
+        out.print(row, soft_wrap=True)
 
 
 def wrapped(line: str, indent: str, stream: IO[str] | None) -> list[str]:
-    """Return *line* in the width of the terminal that *stream* is; where it is none, as one line.
-
-    For text, whose words a terminal would cut anywhere; not for command lines, which are copied.
-    """
+    """Return *line* in the width of the terminal that *stream* is; where it is none, as one line."""
     if stream is None or not stream.isatty():
         return [line]
-    width = max(min(shutil.get_terminal_size().columns, MAX_TEXT_WIDTH), 20)
-    return textwrap.wrap(
-        line, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
-    ) or [""]
+    width = min(shutil.get_terminal_size().columns, MAX_TEXT_WIDTH)
+    return [row.plain for row in wrapped_text(Text(line), width, indent)]
+
+
+def wrapped_text(text: Text, width: int, indent: str | None = None) -> list[Text]:
+    """Return *text* in rows of *width* columns, which begin with *indent* from the second one on.
+
+    A terminal would cut words anywhere. Commands and quantities stay whole, and so do words that are longer
+    than a row: they are copied. Without an *indent*, rows are indented two columns more than their line.
+    """
+    return [
+        row
+        for line in text.split("\n", allow_blank=True)
+        for row in _rows(line, max(width, MIN_WIDTH), indent)
+    ]
+
+
+def _rows(line: Text, width: int, indent: str | None) -> list[Text]:
+    if line.cell_len <= width:
+        return [line]
+    plain = line.plain
+    lead = len(plain) - len(plain.lstrip(" "))
+    hang = Text(" " * (lead + 2) if indent is None else indent)
+    breaks: list[int] = []
+    used = lead
+    for unit in _UNITS.finditer(plain, lead):
+        words = unit[0].rstrip(" ")
+        # The first words of a row stay in it even if they are too long.
+        if used + cell_len(words) > width and used > (hang.cell_len if breaks else lead):
+            breaks.append(unit.start())
+            used = hang.cell_len
+        used += cell_len(unit[0])
+    first, *others = line.divide(breaks)
+    rows = [first, *(hang.copy().append_text(other) for other in others)]
+    for row in rows:
+        row.rstrip()
+    return rows
 
 
 def warn(lines: Iterable[str]) -> None:
     """Print warnings on stderr, sanitized and redacted, so that stdout stays what was asked for."""
     for line in lines:
-        for part in wrapped(f"warning: {safe_text(line, multiline=False)}", "  ", sys.stderr):
-            click.echo(part, err=True)
+        print_labeled("warning", safe_text(line, multiline=False))
+
+
+def print_labeled(label: str, text: str) -> None:
+    """Print ``label: text`` on stderr, the label in its color; *text* is sanitized."""
+    click.echo("\n".join(with_style(wrapped(f"{label}: {text}", "  ", sys.stderr), f"{label}:")), err=True)
+
+
+def with_style(rows: Sequence[str], label: str) -> list[str]:
+    """Return *rows* for stderr with their *label*, if they begin with it, in its style."""
+    first, *others = rows
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") in ("dumb", "")
+    if plain or sys.stderr is None or not sys.stderr.isatty() or not first.startswith(label):
+        return [*rows]
+    color = LABEL_COLORS.get(label.removesuffix(":"))
+    return [click.style(label, bold=True, fg=color) + first[len(label) :], *others]
 
 
 def show_all(lines: Sequence[str]) -> bool:
@@ -128,13 +199,47 @@ def console() -> Console:
     )
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], styles: Mapping[str, str]) -> None:
-    """Print *rows*; *styles* maps the whole text of a cell to its style."""
-    ascii_only = not can_show("✓✗·")
-    table = Table(box=box.ASCII if ascii_only else box.SIMPLE, pad_edge=False, highlight=False)
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str | Text]],
+    styles: Mapping[str, str],
+    *,
+    numbers: Collection[str] = (),
+) -> None:
+    """Print *rows*; *styles* maps the whole text of a cell to its style, *numbers* are columns of numbers.
+
+    A terminal that is too narrow for the words of a row gets a few lines for each.
+    """
+    out, ascii_only = console(), not can_show("✓✗·")
+    shown = [[_cell(cell, styles, ascii_only=ascii_only) for cell in row] for row in rows]
+    if sys.stdout.isatty() and _least_width(columns, shown) > out.width:
+        for first, *others in shown:
+            first.stylize("bold")
+            print_line(first)
+            for name, cell in zip(columns[1:], others, strict=True):
+                if cell:
+                    print_line(Text(f"  {name}: ").append_text(cell))
+        return
+    table = Table(
+        box=box.ASCII if ascii_only else box.SIMPLE_HEAD, pad_edge=False, show_edge=False, highlight=False
+    )
     for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        cells = [cell.translate(ASCII_SIGNS) if ascii_only else cell for cell in row]
-        table.add_row(*(styled(cell, styles.get(cell, "")) for cell in cells))
-    console().print(table)
+        table.add_column(column, overflow="fold", justify="right" if column in numbers else "left")
+    for row in shown:
+        table.add_row(*row)
+    out.print(table)
+
+
+def _cell(cell: str | Text, styles: Mapping[str, str], *, ascii_only: bool) -> Text:
+    if isinstance(cell, Text):
+        return cell
+    return styled(cell.translate(ASCII_SIGNS) if ascii_only else cell, styles.get(cell, ""))
+
+
+def _least_width(columns: Sequence[str], rows: Sequence[Sequence[Text]]) -> int:
+    """Return the width of a table in which no word of a usual length is divided."""
+    cells = zip(columns, *([cell.plain for cell in row] for row in rows), strict=True)
+    return sum(
+        min(max((cell_len(word) for cell in column for word in cell.split()), default=0), MAX_CELL_WORD) + 3
+        for column in cells
+    )

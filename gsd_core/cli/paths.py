@@ -61,7 +61,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     for name, path in found.items():
         line = styled(f"{name:<{width}}  ", "bold")
         state = "unknown" if path is None else "" if path.exists() else " (does not exist)"
-        print_line(line.append_text(styled(f"{path or ''}{state}")))
+        print_line(line.append_text(styled(f"{path or ''}{state}")), exact=True)
 
 
 def _path(place: Callable[[], Path | None]) -> Path | None:

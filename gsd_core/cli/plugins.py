@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 import click
-from rich.table import Table
+from rich.text import Text
 
 from gsd_core.errors import GsdError
 from gsd_core.plugins.loading import PluginInfo
@@ -18,7 +18,7 @@ from gsd_core.views.status import SCHEMA_VERSION
 
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command, Group, examples
-from .output import console, json_flag, print_json, print_line, styled
+from .output import json_flag, print_json, print_line, print_table, styled
 from .plugin_packages import install, list_known, outdated, uninstall
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Failures: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 """The hook and the error of each failure, by plugin."""
 
+COLUMNS = ("plugin", "source", "status", "version", "hooks")
 PLUGIN_STYLES = {"active": "green", "blocked": "dim", "broken": "red", "untrusted": "yellow"}
 RULE_STYLES = {"holds": "green", "broken": "red", "skipped": "dim"}
 
@@ -65,7 +66,7 @@ def command(ctx: click.Context, hook: str, as_json: bool) -> None:
         rows = [_info_data(info, failures.get(info.name, ())) for info in infos]
         print_json({"schema_version": SCHEMA_VERSION, "plugins": rows})
         return
-    console().print(_info_table(infos))
+    print_table(COLUMNS, [_info_cells(info) for info in infos], {})
     for info in infos:
         for note in info.notes:
             print_line(styled(f"{info.name}: {note}", "yellow"))
@@ -94,9 +95,10 @@ def new(name: str, hook: str, directory: Path) -> None:
     package = NewPackage.of(name, hook)
     folder = write_package(package, directory)
     for path in package.texts():
-        print_line(f"  {folder / path}")
+        print_line(f"  {folder / path}", exact=True)
     print_line(f"Created {package.package} with the plugin {package.name!r} for the hook {package.hook}.")
-    print_line(f"Next: cd {folder} && pip install -e '.[dev]' && pytest && gsd plugins check .")
+    print_line("Next:")
+    print_line(f"  cd {folder} && pip install -e '.[dev]' && pytest && gsd plugins check .", exact=True)
 
 
 @click.command(
@@ -228,21 +230,18 @@ def _info_data(info: PluginInfo, failures: Sequence[tuple[str, str]]) -> dict[st
     }
 
 
-def _info_table(infos: Sequence[PluginInfo]) -> Table:
-    table = _new_table("plugin", "source", "status", "version", "hooks")
-    for info in infos:
-        status = f"{info.status}: {info.reason}" if info.reason else info.status
-        # A single file has no version; the start of its hash tells two of them apart.
-        version = " ".join(part for part in (info.distribution, info.version) if part) or info.sha256[:12]
-        hooks = ", ".join(hook.removeprefix("gsd_") for hook in info.hooks)
-        table.add_row(
-            styled(info.name, "bold"),
-            styled(info.source),
-            styled(status, PLUGIN_STYLES[info.status]),
-            styled(version),
-            styled(hooks),
-        )
-    return table
+def _info_cells(info: PluginInfo) -> list[str | Text]:
+    status = f"{info.status}: {info.reason}" if info.reason else info.status
+    # A single file has no version; the start of its hash tells two of them apart.
+    version = " ".join(part for part in (info.distribution, info.version) if part) or info.sha256[:12]
+    hooks = ", ".join(hook.removeprefix("gsd_") for hook in info.hooks)
+    return [
+        styled(info.name, "bold"),
+        info.source,
+        styled(status, PLUGIN_STYLES[info.status]),
+        version,
+        hooks,
+    ]
 
 
 def _print_check_data(target: Target, results: Sequence[RuleResult]) -> None:
@@ -272,12 +271,15 @@ def _print_check_data(target: Target, results: Sequence[RuleResult]) -> None:
 
 
 def _print_check_table(target: Target, results: Sequence[RuleResult]) -> None:
-    table = _new_table("rule", "result", "meaning")
-    for result in results:
-        what = f"{result.rule.what} ({result.reason})" if result.reason else result.rule.what
-        status = styled(result.status, RULE_STYLES[result.status])
-        table.add_row(styled(result.rule.id, "bold"), status, styled(what))
-    console().print(table)
+    rows = [
+        (
+            styled(result.rule.id, "bold"),
+            result.status,
+            f"{result.rule.what} ({result.reason})" if result.reason else result.rule.what,
+        )
+        for result in results
+    ]
+    print_table(("rule", "result", "meaning"), rows, RULE_STYLES)
     for result in results:
         if result.status == "broken":
             print_line()
@@ -290,10 +292,3 @@ def _print_check_table(target: Target, results: Sequence[RuleResult]) -> None:
     summary = f"{counts['holds']} rules hold, {counts['broken']} broken, {counts['skipped']} skipped"
     print_line()
     print_line(f"{target.name} ({target.kind}): {summary}")
-
-
-def _new_table(*titles: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in titles:
-        table.add_column(title, overflow="fold")
-    return table

@@ -72,7 +72,7 @@ def command(ctx: click.Context, target: Path | None, open_it: bool) -> None:
         return
     path = (target or (folder or root) / NAME).absolute()
     _write(path, page)
-    print_line(str(path))
+    print_line(str(path), exact=True)
     if open_it:
         _open(path)
 

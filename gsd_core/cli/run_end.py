@@ -16,7 +16,7 @@ from gsd_core.errors import GsdError
 from gsd_core.sanitize import one_line, safe_text
 
 from .commands import base_command, with_global_options
-from .output import wrapped
+from .output import with_style, wrapped
 
 if TYPE_CHECKING:
     from gsd_core.model.question import Asked
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 MAX_TEXT = 300
 MAX_LISTED = 5
+MAX_LINES = 8
 
 
 @attrs.frozen(kw_only=True)
@@ -96,7 +97,8 @@ def _details(
     for asked in questions[:MAX_LISTED]:
         yield from _question(asked, base_command(options))
     if commands := _next_commands(finished, end, budget):
-        yield "then:" if questions else "next:"
+        label = "then:" if questions else "next:"
+        yield from with_style([label], label)
         for command in commands:
             yield f"  {with_global_options(command, options)}"
 
@@ -137,7 +139,7 @@ def _try_it(finished: Finished, options: GlobalOptions) -> Iterator[str]:
     how = "the plans' checks ran this" if checked == len(found.commands) else "not run by the verification"
     if 0 < checked < len(found.commands):
         how = f"the plans' checks ran {checked} of these"
-    yield f"try it (from {one_line(found.source, 80)}; {how}):"
+    yield from with_style([f"try it (from {one_line(found.source, 80)}; {how}):"], "try it")
     if options.directory_given:
         yield f"  cd {shlex.quote(str(options.directory))}"
     for command in found.commands:
@@ -181,7 +183,13 @@ def _open_questions(finished: Finished) -> Sequence[Asked]:
 def _question(asked: Asked, gsd: str) -> Iterator[str]:
     """Yield a question with a command for each answer, each on a line that can be pasted as it is."""
     question = asked.question
-    yield from _wrapped(f"  ? {one_line(question.text, 2 * MAX_TEXT)}", "    ")
+    # With its lines, as it is asked at a terminal.
+    lines = [one_line(line, MAX_TEXT) for line in question.text.splitlines() if line.strip()]
+    yield from _wrapped(f"  ? {lines[0] if lines else ''}", "    ")
+    for line in lines[1:MAX_LINES]:
+        yield from _wrapped(f"    {line}", "      ")
+    if len(lines) > MAX_LINES:
+        yield f"    … read all of it with: {gsd} questions"
     for number, option in enumerate(question.options, 1):
         yield from _wrapped(f"    {one_line(option.label, MAX_TEXT)}{option.recommended_note}:", "      ")
         yield f"      {gsd} answer {question.id} {number}"
@@ -211,7 +219,7 @@ def _next_commands(finished: Finished, end: RunEnd, budget: Decimal | None) -> l
 
 
 def _line(label: str, value: str) -> Iterator[str]:
-    yield from _wrapped(f"{label}: {one_line(value, MAX_TEXT)}", "  ")
+    yield from with_style([*_wrapped(f"{label}: {one_line(value, MAX_TEXT)}", "  ")], f"{label}:")
 
 
 def _wrapped(line: str, indent: str) -> Iterator[str]:

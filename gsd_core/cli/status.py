@@ -12,6 +12,7 @@ from rich.text import Text
 from gsd_core.exit_codes import ExitCode
 from gsd_core.model.question import answer_command
 from gsd_core.sanitize import first_line, one_line
+from gsd_core.views.amounts import cost_text
 from gsd_core.views.phases import PhaseRow
 from gsd_core.views.status import RESUME, Status, cost_json, status_json, status_of, step_status
 
@@ -226,5 +227,5 @@ def _details(row: PhaseRow, signs: dict[str, str]) -> str:
 
 def _cost_line(status: Status) -> str:
     cost = cost_json(status.usage, status.calls)
-    dollars = f"${cost['dollars']}" if cost["dollars"] is not None else "unknown cost"
+    dollars = cost_text(status.usage)
     return f"{dollars}, {counted(cost['tokens'], 'token')}, {counted(cost['calls'], 'agent call')}"

@@ -56,4 +56,4 @@ def command(ctx: click.Context, topic: tuple[str, ...]) -> None:
         if inner is None:
             raise click.UsageError(f"{found.command_path!r} has no command {name!r}", ctx)
         found = inner.context_class(inner, info_name=name, parent=found, **inner.context_settings)
-    print_line(found.get_help())
+    print_line(found.get_help(), exact=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from importlib.resources import files
@@ -13,8 +13,8 @@ import attrs
 
 from gsd_core.machine.state import State
 from gsd_core.planning.model import Planning
-from gsd_core.planning.traceability import RecordedResult, Trace
-from gsd_core.sanitize import safe_text
+from gsd_core.planning.traceability import RecordedResult, Trace, TracedCheck
+from gsd_core.sanitize import first_line, one_line, safe_text
 
 from .amounts import cost_text, counted, dollars_text, duration_text, tokens_of
 from .cost import Costs
@@ -23,6 +23,8 @@ from .phases import PhaseRow, phase_rows
 from .story import answered_by, step_words
 from .summary import Decision, RunSummary, StepDone
 
+MAX_TEXT = 240
+"""How many characters of a question or a reason are shown where it is only mentioned."""
 MAX_PATCH_LINES = 400
 """How many lines of one commit are shown; the number of the others follows."""
 
@@ -40,6 +42,7 @@ _STATUS = {
     "failed": ("✗", "bad"),
     "cut off": ("✗", "bad"),
 }
+_OUTCOMES = {"done": ("✓", "good"), "running": ("▸", "warn"), "failed": ("✗", "bad"), "gaps": ("✗", "bad")}
 _EVIDENCE = {"holds": ("✓", "good"), "human": ("…", "warn"), "assumed": ("?", "warn"), "open": ("·", "")}
 
 
@@ -137,13 +140,13 @@ def _tiles(report: Report) -> Html:
     summary, rows = report.summary, phase_rows(report.state)
     wanted = [row for row in report.rows if not _is_later(row)]
     verified = sum(row.status == "Complete" for row in wanted)
-    done = report.status == "done"
+    sign, color = _OUTCOMES.get(report.status, ("●", "warn"))
     outcome = f"exit code {report.state.exit}" if report.state.closed else ""
     finished = sum(row.status == "completed" for row in rows)
     assumed = len(summary.assumed)
     answers = sum(one.answer is not None for one in summary.decisions)
     tiles: list[tuple[str, str | Html, str]] = [
-        ("State", _badge("✓" if done else "●", report.status, "good" if done else "warn"), outcome),
+        ("State", _badge(sign, report.status, color), outcome),
         ("Phases complete", f"{finished} of {len(rows)}", ""),
         ("Requirements verified", f"{verified} of {len(wanted)}", ""),
         ("Time worked", duration_text(summary.worked), _elapsed(summary)),
@@ -169,17 +172,24 @@ def _elapsed(summary: RunSummary) -> str:
 
 def _attention(report: Report) -> Section | None:
     """Return what a reader should know before trusting the result."""
-    decisions = report.summary.decisions
-    items = [el("li", "Open question: ", text(one.text)) for one in decisions if one.answer is None]
+    items: list[Html] = []
+    if report.state.closed not in (None, "done"):
+        reason = one_line(report.state.reason, MAX_TEXT)
+        items.append(el("li", f"The run ended ({report.state.closed}): ", text(reason)))
+    items += [
+        el("li", el("a", "Open question", href="#questions"), ": ", text(first_line(one.text, MAX_TEXT)))
+        for one in report.summary.decisions
+        if one.answer is None
+    ]
     for one in report.summary.assumed:
         assert one.answer is not None
         items.append(
             el(
                 "li",
                 "Assumed, nobody looked: ",
-                text(one.text),
+                text(first_line(one.text, MAX_TEXT)),
                 " → ",
-                text(one.answer.words),
+                text(one_line(one.answer.words, MAX_TEXT)),
                 f" ({one.step})",
             )
         )
@@ -189,8 +199,6 @@ def _attention(report: Report) -> Section | None:
         if row.status in ("Error", "Blocked") or row.reason
     ]
     items += [el("li", "Not covered by this run: ", text(note)) for note in report.state.notes]
-    if report.state.closed not in (None, "done"):
-        items.append(el("li", f"The run ended ({report.state.closed}): ", text(report.state.reason)))
     if not items:
         return None
     return "attention", "Before you trust it", [el("div", el("ul", items), class_="card attention")]
@@ -214,7 +222,7 @@ def _matrix(report: Report) -> Section | None:
                 _cell(heads[1], _list(el("q", text(one.text)) for one in statements)),
                 _cell(heads[2], join([el("code", plan) for plan in row.plans])),
                 _cell(heads[3], join([_commit_link(sha, shown) for sha in row.commits])),
-                _cell(heads[4], _list(_check(check.command, check.result) for check in row.checks)),
+                _cell(heads[4], _list(_check(*check, times) for check, times in _counted(row.checks))),
                 _cell(heads[5], _list(_evidence(names, one) for names, one in _merged(row.evidence))),
                 _cell(
                     heads[6],
@@ -247,10 +255,22 @@ def _list(items: Iterator[Html]) -> Html:
     return el("ul", listed) if listed else Html("")
 
 
-def _check(command: str, result: RecordedResult | None) -> Html:
+def _counted(checks: Sequence[TracedCheck]) -> Iterable[tuple[tuple[str, RecordedResult | None], int]]:
+    """Return each command with its result once, and how often: many plans have the same checks."""
+    found: dict[tuple[str, str, str], tuple[tuple[str, RecordedResult | None], int]] = {}
+    for check in checks:
+        result = check.result
+        key = (check.command, result.status if result else "", result.proof if result else "")
+        _, times = found.get(key, (None, 0))
+        found[key] = ((check.command, result), times + 1)
+    return found.values()
+
+
+def _check(command: str, result: RecordedResult | None, times: int) -> Html:
     sign, color = _EVIDENCE.get(result.status, ("✗", "bad")) if result else ("·", "quiet")
     outcome = f" {result.proof}" if result and result.proof else ("" if result else " not run yet")
-    return el("span", el("span", sign, class_=color), " ", el("code", command), text(outcome))
+    often = f" ({times} times)" if times > 1 else ""
+    return el("span", el("span", sign, class_=color), " ", el("code", command), text(outcome + often))
 
 
 def _merged(evidence: Sequence[RecordedResult]) -> list[tuple[list[str], RecordedResult]]:
@@ -433,9 +453,12 @@ def _decision(one: Decision) -> Html:
     options = f"options: {', '.join(one.options)}" if one.options else ""
     asked = f"{one.asked_at.astimezone():%H:%M}"
     about = [text(part) for part in (f"{one.step}, asked at {asked}", one.reason, options) if part]
+    title = first_line(one.text, MAX_TEXT)
     return el(
         "div",
-        el("h3", text(one.text)),
+        el("h3", text(title)),
+        # All of it, as it was asked: with its lines, such as the output of a check.
+        el("p", text(one.text), class_="small lines") if title != one.text else "",
         outcome,
         el("p", join(about, " · "), class_="quiet small"),
         class_="card",

@@ -113,6 +113,23 @@ def test_the_report_shows_evidence_costs_answers_gaps_and_changes(bench: Bench) 
     assert "This commit changed nothing" in page.text  # one that git does not have any more
 
 
+def test_a_failure_is_named_first_and_a_long_question_is_whole_only_where_it_is_asked(bench: Bench) -> None:
+    project(bench)
+    output = "\n".join(f"line {n} of the output" for n in range(40))
+    bench.ask(Question(id="q-2", text=f"Step 1/plan failed: no plan\n{output}\nWhat now?"), step="1/plan")
+    bench.close("failed", 1, f"1/plan: no plan {output}")
+
+    html = call("report", "-o", "-", "-C", bench.root).stdout
+
+    start, evidence, rest = html.partition('id="evidence"')
+    top, bottom = parsed(start).text, parsed(evidence + rest).text
+    assert "✗ failed" in top
+    assert top.index("The run ended (failed): 1/plan") < top.index("Open question: Step 1/plan failed")
+    assert "line 39 of the output" not in top
+    assert bottom.count("line 39 of the output What now?") == 1
+    assert f"{output}\nWhat now?" in html, "its lines stay lines"
+
+
 def test_text_of_others_is_only_text(bench: Bench) -> None:
     project(bench, HOSTILE)
     html = report(bench)

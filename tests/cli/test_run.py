@@ -194,7 +194,7 @@ def test_ctrl_c_at_the_prompt_ends_the_run_and_resume_asks_again(tmp_path: Path,
     with on_a_terminal("gsd_core", "run", str(idea), "-C", str(root), *FAKE, **SMALL, NO_COLOR="1") as screen:
         screen.until("\n> ")
         screen.type("\x03")
-        screen.until("hint: continue with `gsd")
+        screen.until(" resume")
         code = screen.ended()
     with on_a_terminal("gsd_core", "resume", "-C", str(root), *FAKE[:2], **SMALL, NO_COLOR="1") as screen:
         screen.until("\n> ")

@@ -12,7 +12,7 @@ from gsd_plugins.terminal.live_state import LiveState, StepRow
 from gsd_plugins.terminal.live_view import LiveView
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
-UP = "\x1b[3A"
+UP = "\x1b[4A"
 
 
 class Terminal(StringIO):

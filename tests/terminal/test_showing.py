@@ -329,7 +329,8 @@ def test_a_long_gap_is_indented_below_its_dash() -> None:
     shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", err.getvalue()).splitlines()
     rows = [row for row in shown if "greeted" in row]
     assert len(rows) > 1
-    assert all(row.startswith("    ") for row in rows), rows
+    assert rows[0].startswith("    - ")
+    assert all(row.startswith("      ") and row[6] != " " for row in rows[1:]), rows
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
@@ -343,6 +344,18 @@ def test_the_view_stays_low_and_always_shows_the_step(width: int, height: int) -
 
     assert len(shown) <= max(min(8, height // 2), 2)
     assert any("1/plan" in line for line in shown)
+
+
+@pytest.mark.parametrize("width", [30, 40, 60])
+def test_a_narrow_view_says_how_to_leave_and_names_the_question_in_whole(width: int) -> None:
+    state = attrs.evolve(
+        _state(*RUN[:4], asked(DATABASE)), cap=Decimal(5), command="gsd -C a/rather/long/path"
+    )
+
+    shown = _rendered(state, width, UNICODE)
+
+    assert "Ctrl-C stop" in shown[-1]
+    assert any(line.startswith("? Database") and "q-1" in line and len(line) < width for line in shown)
 
 
 def test_several_steps_at_once_have_a_line_each() -> None:

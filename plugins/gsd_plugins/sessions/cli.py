@@ -39,8 +39,8 @@ def ps(everything: bool, as_json: bool) -> None:
     if found:
         print_sessions(found)
     else:
-        nothing = "no sessions" if everything else "no sessions are active (ended ones: gsd ps --all)"
-        click.echo(f"{nothing}; start one with: gsd run IDEA --bg")
+        click.echo("no sessions" if everything else "no sessions are active (ended ones: gsd ps --all)")
+        click.echo("start one with: gsd run IDEA --bg")
 
 
 @click.command("logs", epilog="\b\nExamples:\n  gsd logs s3 --follow\n  gsd logs s3 --since 10m --plain")

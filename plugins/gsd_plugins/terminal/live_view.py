@@ -22,6 +22,8 @@ from .screen import BottomBlock
 MAX_LINES = 8
 """The view never takes more lines than this, and at most half of a low terminal."""
 MAX_QUESTIONS = 2
+ROOMY = 12
+"""From this many rows on, there is an empty line above the view."""
 WIDE = 100
 """From this width on, a step and what its agent does share a line.
 
@@ -75,9 +77,9 @@ class LiveView(LineOutput):
         if self._shown and self._held_back is None:
             size = self.block.size()
             width = min(size.columns, WIDE)
-            self.block.draw(
-                render(self.state, self.glyphs, width, size.rows, self._clock(), self._keys), width=width
-            )
+            lines = render(self.state, self.glyphs, width, size.rows, self._clock(), self._keys)
+            # An empty line separates it from the lines that stay.
+            self.block.draw([*([Text()] if size.rows >= ROOMY else []), *lines], width=width)
 
     def line(self, line: Line) -> None:
         """Print a line above the view, unless the view shows the same."""
@@ -125,11 +127,14 @@ class LiveView(LineOutput):
         indent = cell_len(prefix)
         if width < 2 * indent:
             prefix, indent, text = "", 0, prefix + text
-        body = Text(text, style=style)
-        rows = body.wrap(self.console, max(width - indent - 1, 10))
+        # Further rows begin below the first word, also of an item of a list.
+        prefix += text[: len(text) - len(text.lstrip())]
+        text, indent = text.lstrip(), cell_len(prefix)
+        hang = 2 if text.startswith("- ") else 0
+        rows = Text(text, style=style).wrap(self.console, max(width - indent - hang - 1, 10))
         for number, row in enumerate(rows):
             row.rstrip()
-            lead = Text(prefix if number == 0 else " " * indent, style=style)
+            lead = Text(prefix if number == 0 else " " * (indent + hang), style=style)
             self.console.print(lead.append_text(row), soft_wrap=True)
 
 
@@ -147,7 +152,7 @@ def render(
     """
     room = max(min(MAX_LINES, height // 2), 2)
     steps = [line for step in state.steps.values() for line in _step_lines(state, step, glyphs, width, now)]
-    questions = list(_question_lines(state, glyphs))
+    questions = list(_question_lines(state, glyphs, width))
     status = _status_line(state, glyphs, width, now, keys)
     # At least the first line of a step, and one phase.
     steps = _first(steps, max(room - 1 - len(questions) - 1, 1), len(state.steps))
@@ -242,10 +247,12 @@ def _step_lines(
         yield Text(f"  {activity}", style="dim")
 
 
-def _question_lines(state: LiveState, glyphs: Mapping[str, str]) -> Iterator[Text]:
+def _question_lines(state: LiveState, glyphs: Mapping[str, str], width: int) -> Iterator[Text]:
     for question, text in list(state.questions.items())[:MAX_QUESTIONS]:
         line = Text().append(f"{glyphs['question']} ", "bold yellow").append(f"{_plain(text)}  ", "bold")
-        yield line.append(f"{state.command} answer {question}")
+        # Half a command is of no use; the whole one is above.
+        whole = f"{state.command} answer {question}"
+        yield line.append(whole if line.cell_len + cell_len(whole) < width else question)
 
 
 def _status_line(
@@ -265,7 +272,8 @@ def _status_line(
         calls = f"{state.calls} agent call{'' if state.calls == 1 else 's'}" if state.calls else ""
         tokens = f"{tokens_text(state.tokens)} tokens" if state.tokens else ""
         parts = [(1, cost_text(state)), (4, tokens), (6, calls), (3, _plain(state.model))]
-    parts += [(2 if number == 0 else 5, f"{key} {what}") for number, (key, what) in enumerate(keys)]
+    # How to leave is never left out.
+    parts += [(0 if number == 0 else 5, f"{key} {what}") for number, (key, what) in enumerate(keys)]
     separator = f" {glyphs['bar']} "
     left: list[tuple[int, str]] = []
     used = line.cell_len

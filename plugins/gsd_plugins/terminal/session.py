@@ -248,9 +248,9 @@ class TerminalSession:
             elif key == "v" and self._output and self._output.level in DETAILS:
                 level = DETAILS[(DETAILS.index(self._output.level) + 1) % len(DETAILS)]
                 self._output.level = level
-                words = {Level.LOG: "results", Level.VERBOSE: "also what the agent does"}
-                text = f"showing {words.get(level, 'all tool calls and texts')}"
-                self._output.line(Line("run", text, style="dim"))
+                words = {Level.LOG: "off", Level.VERBOSE: "what the agent does"}
+                text = words.get(level, "all tool calls and texts")
+                self._output.line(Line("run", f"details: {text}", style="dim"))
                 self._output.refresh()
 
     # Events
