@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 ROOT = Path(__file__).parents[1]
-FOLDER = ROOT / "docs" / "pictures" / "dashboard"
+FOLDER = ROOT / "docs" / "how-to" / "pictures"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 DESKTOP, PHONE = (1280, 800), (390, 844)
