@@ -84,8 +84,8 @@ def events_of(state: State, fact: Record) -> Iterator[Event]:
 def redacted(event: Event) -> Event:
     """Return *event* without secrets, as other processes see it, its texts of bounded length.
 
-    What a run records is short. A journal that somebody else made may have megabytes, which take seconds to search
-    for secrets.
+    What a run records is short. A journal that somebody else made may have megabytes, and searching them for
+    secrets takes seconds.
     """
     return attrs.evolve(event, data=_shortened(redact_data(_shortened(event.data, MAX_TEXT + CUT)), MAX_TEXT))
 
