@@ -29,7 +29,7 @@ from gsd_core.machine.state import State
 from gsd_core.model.event import Event
 from gsd_core.model.question import Answer, Question, parse_typed_answer
 from gsd_core.processes import refuse_agents
-from gsd_core.run.publishing import events_of
+from gsd_core.run.publishing import events_of, redacted
 from gsd_core.sanitize import redact_data
 from gsd_core.views.log import parse_since as parse_since
 from gsd_core.views.status import History, Holder, find_question, fold_history, status_json, status_of
@@ -170,7 +170,7 @@ class Project:
 
     def _take(self, record: Record) -> Sequence[Event]:
         state, history = self._folded(record)
-        events = [attrs.evolve(event, data=redact_data(event.data)) for event in events_of(state, record)]
+        events = [redacted(event) for event in events_of(state, record)]
         # Together, so that a record that cannot be read is not counted as read.
         self._state, self._history, self._seq = state, history, record.seq
         return events

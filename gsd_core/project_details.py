@@ -31,9 +31,9 @@ from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.survey import read_planning
 from gsd_core.planning.verification import read_verification
 from gsd_core.protected_paths import is_secret_name
-from gsd_core.run.publishing import events_of
+from gsd_core.run.publishing import events_of, redacted
 from gsd_core.run.tracing import trace_all, traced_phases
-from gsd_core.sanitize import redact_data, safe_text
+from gsd_core.sanitize import safe_text
 from gsd_core.views.cost import Grouping, calls_of, report_json
 from gsd_core.views.planning import requirements_json
 from gsd_core.views.project_details import (
@@ -364,7 +364,7 @@ def _translated(
         for event in events_of(state, record):
             if names and event.name not in names:
                 continue
-            yield record.seq, attrs.evolve(event, data=redact_data(event.data))
+            yield record.seq, redacted(event)
 
 
 def _texts_of(phase: PhaseView) -> PhaseTexts:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import attrs
 from attrs import define
@@ -21,12 +21,18 @@ from gsd_core.model.event import Event, EventName
 from gsd_core.model.ids import StepId
 from gsd_core.model.question import Answer, Inquiry
 from gsd_core.model.usage import Usage
+from gsd_core.sanitize import redact_data
 
 from .notifications import notice_of
 from .notifying import SEND_LIMIT, STOPPED_LIMIT, Notifier
 from .runtime import Run
 
 Data: TypeAlias = Mapping[str, Any]
+
+MAX_TEXT = 64 << 10
+"""How many characters of a text other processes get in an event; a question's own page has all of it."""
+CUT = 4 << 10
+"""How much more is searched for secrets: one that is cut in two may not be recognized."""
 
 
 @asynccontextmanager
@@ -73,6 +79,27 @@ def events_of(state: State, fact: Record) -> Iterator[Event]:
     """Yield the public events of a fact; most facts have none. *state* is the state that it led to."""
     for name, data in _translate(state, fact):
         yield Event(seq=fact.seq, name=name, at=fact.at, run=fact.run, step=fact.step, data=data)
+
+
+def redacted(event: Event) -> Event:
+    """Return *event* without secrets, as other processes see it, its texts of bounded length.
+
+    What a run records is short. A journal that somebody else made may have megabytes, and searching them for
+    secrets takes seconds.
+    """
+    return attrs.evolve(event, data=_shortened(redact_data(_shortened(event.data, MAX_TEXT + CUT)), MAX_TEXT))
+
+
+def _shortened(data: Any, length: int) -> Any:
+    match data:
+        case str():
+            return data if len(data) <= length else data[:length]
+        case Mapping():
+            return {key: _shortened(value, length) for key, value in cast("Data", data).items()}
+        case list() | tuple():
+            return [_shortened(value, length) for value in cast("list[Any]", data)]
+        case _:
+            return data
 
 
 def work_so_far(facts: Iterable[Record], until: int) -> dict[str, Any]:

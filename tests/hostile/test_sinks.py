@@ -64,7 +64,7 @@ def test_changes_that_a_reader_follows_have_no_control_characters(tmp_path: Path
 
 def arguments(session: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield a call of each tool, about a session."""
-    about = {
+    about: dict[str, dict[str, Any]] = {
         "gsd_start_session": {"project": "/proc/self/nowhere", "phases": "1"},
         "gsd_wait_for_change": {"session": session, "after": 0, "seconds": 1},
         "gsd_list_sessions": {"ended": True},
@@ -94,8 +94,8 @@ def test_every_tool_and_document_of_mcp_is_harmless(tmp_path: Path) -> None:
             said += [content.text for content in result.content if isinstance(content, TextContent)]
         for document in ("roadmap", "state", "../../etc/passwd"):
             try:
-                result = await client.read_resource(f"gsd://sessions/{session}/{document}")
-                said += [getattr(content, "text", "") for content in result.contents]
+                read = await client.read_resource(f"gsd://sessions/{session}/{document}")
+                said += [getattr(content, "text", "") for content in read.contents]
             except MCPError as refused:
                 said.append(refused.error.message)
         return said
