@@ -126,7 +126,8 @@ def render_summary(
         f"# Phase {plan.phase} Plan {number}: {title(name)} Summary",
         f"**{title(one_liner.strip() or (accomplishments[0] if accomplishments else name))}**",
         f"## Performance\n\n- **Duration:** {_long_duration(duration)}\n- **Completed:** {inline(date)}\n"
-        f"- **Tasks:** {_number_of_tasks(plan, [name for name, _ in commits])}\n- **Files modified:** {len({*created, *modified, *deleted})}",
+        f"- **Tasks:** {_number_of_tasks(plan, [name for name, _ in commits])}\n"
+        f"- **Files modified:** {len({*created, *modified, *deleted})}",
         f"## Accomplishments\n{bullets(accomplishments) or '- None'}",
         "\n".join(["## Task Commits\n\nEach task was committed atomically:\n", *task_commits]),
         "\n".join(["## Files Created/Modified", *(files or ["None"])]),

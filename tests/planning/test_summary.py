@@ -79,7 +79,7 @@ def test_the_commits_of_a_test_driven_feature_are_one_task(committed: int, tasks
     )
 
     assert f"- **Tasks:** {tasks}\n" in text
-    phase = PhaseView(number="1", name="x", plans=(plan,))
+    phase = PhaseView(number="1", name="x", project=Path(), plans=(plan,))
     about = shipped(Planning(phases=(phase,), milestone="v1.0"), Path(), "2026-01-31")
     assert "(1 phases, 1 plans, 2 tasks)" in milestones_entry("", about)
 
