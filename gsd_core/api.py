@@ -39,7 +39,7 @@ from .model.agent import (
     ToolUse,
 )
 from .model.checks import CheckResult, ReplacedBecause, ReplacedCheck, TaskCheck
-from .model.counts import counted
+from .model.counts import counted, dollars_text
 from .model.event import EVENT_NAMES, Event, EventName
 from .model.gap import BadArtifact, Evidence, Gap, GapReport, GapStatus, HumanCheck, Observation, Severity
 from .model.ids import StepId, normal_phase, padded, phase_order, slug
@@ -235,6 +235,7 @@ __all__ = [
     "boot_id",
     "convert_value",
     "counted",
+    "dollars_text",
     "find_program",
     "fold_name",
     "hookimpl",
