@@ -96,7 +96,7 @@ from .planning.model import (
     Verdict,
 )
 from .processes import boot_id, process_start, refuse_agents, remember_origin, signal_process, start_time
-from .programs import find_program, own_command
+from .programs import find_program, open_in_browser, own_command
 from .protected_paths import PROTECTED_NAMES, fold_name, is_secret_name, protected_part
 from .sanitize import redact, redact_data, safe_text
 from .settings import at_most, bind_settings, convert_value, lower_only, setting, settings_of, state_folder
@@ -243,6 +243,7 @@ __all__ = [
     "is_secret_name",
     "lower_only",
     "normal_phase",
+    "open_in_browser",
     "own_command",
     "padded",
     "parse_typed_answer",

@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 import attrs
@@ -128,7 +128,19 @@ def _write(failure: _Failure) -> None:
         if text:
             # Without anybody to tell, the exit code still says it.
             with suppress(OSError):
-                click.echo(f"{name}: {safe_text(text)}", err=True)
+                click.echo("\n".join(_rows(f"{name}: {safe_text(text)}")), err=True)
+
+
+def _rows(text: str) -> Iterator[str]:
+    """Yield the lines of *text*, wrapped between words if they are for a terminal."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield text
+        return
+    from .output import wrapped  # imports rich
+
+    for line in text.split("\n"):
+        margin = line[: len(line) - len(line.lstrip())]
+        yield from wrapped(line, f"{margin}  ", sys.stderr)
 
 
 def _write_json(failure: _Failure) -> None:

@@ -613,4 +613,5 @@ def _show_end(end: RunEnd, options: RunOptions, settings: Settings, answers: Map
             # `gsd resume` continues the lifecycle, which was left where it is.
             hint = hint.replace("run `gsd resume`", "repeat this command")
         if hint:
-            click.echo(f"hint: {with_global_options(hint, options.global_options)}", err=True)
+            hint = f"hint: {with_global_options(hint, options.global_options)}"
+            click.echo("\n".join(wrapped(hint, "  ", sys.stderr)), err=True)

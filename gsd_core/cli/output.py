@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -53,14 +54,37 @@ def print_line(line: str | Text = "") -> None:
 def wrapped(line: str, indent: str, stream: IO[str] | None) -> list[str]:
     """Return *line* in the width of the terminal that *stream* is; where it is none, as one line.
 
-    For text, whose words a terminal would cut anywhere; not for command lines, which are copied.
+    For text, whose words a terminal would cut anywhere. A command in it, in backticks or after a colon, is
+    copied as a whole: it is never broken, however long it is.
     """
     if stream is None or not stream.isatty():
         return [line]
-    width = max(min(shutil.get_terminal_size().columns, MAX_TEXT_WIDTH), 20)
-    return textwrap.wrap(
-        line, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
-    ) or [""]
+    width = max(min(_columns(stream), MAX_TEXT_WIDTH), 20)
+    rows = textwrap.wrap(
+        _COMMAND.sub(lambda found: found[0].replace(" ", _NO_BREAK), line),
+        width,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    return [row.replace(_NO_BREAK, " ") for row in rows] or [""]
+
+
+_COMMAND = re.compile(
+    r"`[^`\n]+`|(?:(?<=: )|(?<=\bwith )|(?<=\brun ))(?:gsd|git|pip|uv|unset|claude) [^,;()`\n]*[^,;()`\s]"
+)
+_NO_BREAK = "\0"
+"""Stands for a space in a command; the sanitizer has removed this character from texts."""
+
+
+def _columns(stream: IO[str]) -> int:
+    """Return the width of the terminal *stream*; standard output may be a file."""
+    if (given := os.environ.get("COLUMNS", "")).isdecimal() and int(given):
+        return int(given)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
 
 
 def warn(lines: Iterable[str]) -> None:
