@@ -10,12 +10,11 @@ a function with :func:`implements`, or with pluggy's own :data:`hookimpl` if you
     async def gsd_notify(notice: Notice) -> None: ...
 """
 
-from __future__ import annotations
-
-import importlib
-from typing import TYPE_CHECKING
-
 __version__ = "0.1.0"
+
+# Nothing is imported here before `cli.main` runs, because until then Ctrl+C prints a traceback. Type checkers
+# treat this name like that of `typing`.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from .api import *  # noqa: F403 - the names of its __all__
@@ -24,6 +23,8 @@ else:
     # Importing all public names takes several times as long as `gsd --help` may. Type checkers do not see
     # this function, because with it they would accept every name.
     def __getattr__(name: str) -> object:
+        import importlib
+
         api = importlib.import_module(".api", __name__)
         if name in globals():  # a submodule that was imported just now
             return globals()[name]
@@ -32,4 +33,6 @@ else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:
+        import importlib
+
         return sorted({*globals(), *importlib.import_module(".api", __name__).__all__})

@@ -39,7 +39,7 @@ from .model.agent import (
     ToolUse,
 )
 from .model.checks import CheckResult, ReplacedBecause, ReplacedCheck, TaskCheck
-from .model.counts import counted
+from .model.counts import counted, dollars_text
 from .model.event import EVENT_NAMES, Event, EventName
 from .model.gap import BadArtifact, Evidence, Gap, GapReport, GapStatus, HumanCheck, Observation, Severity
 from .model.ids import StepId, normal_phase, padded, phase_order, slug
@@ -96,7 +96,7 @@ from .planning.model import (
     Verdict,
 )
 from .processes import boot_id, process_start, refuse_agents, remember_origin, signal_process, start_time
-from .programs import find_program, own_command
+from .programs import find_program, open_in_browser, own_command
 from .protected_paths import PROTECTED_NAMES, fold_name, is_secret_name, protected_part
 from .sanitize import redact, redact_data, safe_text
 from .settings import at_most, bind_settings, convert_value, lower_only, setting, settings_of, state_folder
@@ -235,6 +235,7 @@ __all__ = [
     "boot_id",
     "convert_value",
     "counted",
+    "dollars_text",
     "find_program",
     "fold_name",
     "hookimpl",
@@ -242,6 +243,7 @@ __all__ = [
     "is_secret_name",
     "lower_only",
     "normal_phase",
+    "open_in_browser",
     "own_command",
     "padded",
     "parse_typed_answer",

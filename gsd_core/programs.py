@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -27,16 +29,37 @@ def find_program(name: str, tree: Path | None = None) -> Path | None:
     return _find(name, _work_tree(tree.resolve()) if tree else None, os.environ.get("PATH", os.defpath))
 
 
+def open_in_browser(url: str, tree: Path) -> bool:
+    """Open *url* in the user's browser, which is found as by :func:`find_program`; false if there is none.
+
+    It waits for a browser that runs in the terminal.
+    """
+    folders = _folders(_work_tree(tree.resolve()), os.environ.get("PATH", os.defpath))
+    # A process of its own: Python's module and the scripts that it starts, such as xdg-open, look for
+    # further programs on PATH.
+    command = [sys.executable, "-P", "-c", _OPEN, url]
+    environment = {**os.environ, "PATH": os.pathsep.join(map(str, folders))}
+    return subprocess.run(command, env=environment, check=False).returncode == 0
+
+
+_OPEN = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
+
+
 @lru_cache
 def _find(name: str, tree: Path | None, path: str) -> Path | None:
-    for folder in map(Path, path.split(os.pathsep)):
-        # The root folder is not a project: everything is in it.
-        is_inside = bool(tree and tree != Path("/") and folder.resolve().is_relative_to(tree))
-        if not folder.is_absolute() or is_inside:
-            continue
+    for folder in _folders(tree, path):
         if found := shutil.which(name, path=str(folder)):
             return Path(found)
     return None
+
+
+def _folders(tree: Path | None, path: str) -> Iterator[Path]:
+    """Yield the folders of *path* that a program may be taken from."""
+    for folder in map(Path, path.split(os.pathsep)):
+        # The root folder is not a project: everything is in it.
+        is_inside = bool(tree and tree != Path("/") and folder.resolve().is_relative_to(tree))
+        if folder.is_absolute() and not is_inside:
+            yield folder
 
 
 def _work_tree(folder: Path) -> Path:

@@ -472,22 +472,27 @@ def resolve(
                     found.setdefault(section, {})[key] = value
                     origins[name], written[name], fixes[name] = layer.origin, where, fix
     instances: dict[type, object] = {}
+    hint = ""
     for section, kind in classes:
         if section not in invalid:
             try:
                 instances[kind] = _instance(kind, found.get(section, {}))
             except _InstanceError as error:
-                where = written.get(f"{section}.{error.key}", f"section {section!r}")
-                problems.append(f"{where}: {error}{_owner(section)}")
-                ways_out.append(fixes.get(f"{section}.{error.key}", ""))
+                name = f"{section}.{error.key}"
+                where = written.get(name, f"section {section!r}")
+                # Without the plugin, its flag would be unknown.
+                owner = "" if origins.get(name) == COMMAND_LINE else _owner(section)
+                problems.append(f"{where}: {error}{owner}")
+                ways_out.append(fixes.get(name, ""))
+                hint = hint or error.hint
     if problems:
         lines = problems if len(problems) == 1 else [f"{len(problems)} settings are invalid", *problems]
         commands = list(dict.fromkeys(filter(None, ways_out)))[:MAX_COMMANDS]
-        if commands:
+        if not hint and commands:
             hint = f"correct the value, or remove it with: {' && '.join(commands)}"
-        elif "unknown section" in problems[0]:
+        elif not hint and "unknown section" in problems[0]:
             hint = "install the plugin that it is for, or remove it; installed plugins: gsd plugins"
-        else:
+        elif not hint:
             hint = "see how values are written with: gsd settings show"
         raise ConfigError("\n  ".join(lines), hint=hint)
     unused = {
@@ -561,11 +566,14 @@ def _owner(section: str) -> str:
 
 
 class _InstanceError(Exception):
-    """A settings class raised an exception when it was built; *key* is the field to blame, if known."""
+    """A settings class raised an exception when it was built; *key* is the field to blame, if known.
 
-    def __init__(self, message: str, key: str = "") -> None:
+    *hint* is that of the exception.
+    """
+
+    def __init__(self, message: str, key: str = "", hint: str = "") -> None:
         super().__init__(message)
-        self.key = key
+        self.key, self.hint = key, hint
 
 
 def _instance(kind: type, values: Mapping[str, Any]) -> object:
@@ -578,7 +586,8 @@ def _instance(kind: type, values: Mapping[str, Any]) -> object:
         except KeyboardInterrupt:
             raise
         except BaseException as exc:  # It may even call sys.exit().
-            raise _InstanceError(_message(exc)) from exc
+            hint = exc.hint if isinstance(exc, ConfigError) else ""
+            raise _InstanceError(_message(exc), hint=hint) from exc
 
     def fails_the_same(names: Collection[str], error: _InstanceError) -> bool:
         try:
@@ -593,7 +602,7 @@ def _instance(kind: type, values: Mapping[str, Any]) -> object:
         # An exception rarely names its field. It is the one that causes the same failure on its own.
         alone = [key for key in values if fails_the_same([key], error)]
         if len(alone) == 1 and not fails_the_same([], error):
-            raise _InstanceError(str(error), alone[0]) from error
+            raise _InstanceError(str(error), alone[0], error.hint) from error
         raise
 
 
@@ -603,7 +612,8 @@ def _message(exc: BaseException) -> str:
         text = exc.args[0] if exc.args and isinstance(exc.args[0], str) else str(exc)
     except Exception:  # It is a plugin's exception: its __str__ may raise.
         text = ""
-    return text if text and isinstance(exc, ValueError) else f"{type(exc).__name__}: {text}".rstrip(": ")
+    is_clear = bool(text) and isinstance(exc, (ValueError, ConfigError))
+    return text if is_clear else f"{type(exc).__name__}: {text}".rstrip(": ")
 
 
 # Conversion of what a file, a variable or a flag contains.

@@ -4,8 +4,7 @@ The modules of subcommands import what is slow to import, such as the journal, i
 that `--help` need not wait for it.
 """
 
-from __future__ import annotations
-
+# Python has imported these two before our first line: until `main` runs, Ctrl+C prints a traceback.
 import io
 import sys
 
@@ -18,16 +17,24 @@ hint: use WSL: run `wsl --install`, then install and start gsd inside it
 
 def main() -> None:
     """Run ``gsd`` with this process's arguments and exit."""
-    if message := why_unsupported(sys.platform):
-        sys.stderr.write(message)
-        sys.exit(2)
     try:
-        # Imported here, so that Ctrl+C during the imports is handled too.
+        if message := why_unsupported(sys.platform):
+            sys.stderr.write(message)
+            sys.exit(2)
+        import signal
+
+        # During an import, a KeyboardInterrupt may become another error, or be printed and ignored. Nothing
+        # has begun yet, so Ctrl+C may end the process. A shell makes background processes ignore it.
+        on_interrupt = signal.getsignal(signal.SIGINT)
+        if on_interrupt is signal.default_int_handler:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
         from .streams import open_closed_streams
 
         open_closed_streams()
         from .app import gsd
 
+        if on_interrupt is signal.default_int_handler:
+            signal.signal(signal.SIGINT, on_interrupt)
         for stream in (sys.stdout, sys.stderr):
             # A character that the terminal cannot show must not end a run.
             if isinstance(stream, io.TextIOWrapper):

@@ -83,14 +83,13 @@ def _budget(ctx: click.Context, project: ProjectState) -> Decimal | None:
 
 
 def _show(runs: list[str], calls: tuple[AgentCall, ...], by: Grouping, budget: Decimal | None) -> None:
-    from gsd_core.views.amounts import counted, dollars_text
+    from gsd_core.views.amounts import counted, dollars_text, tokens_text
     from gsd_core.views.cost import grouped, sum_of
 
     total = sum_of(calls)
     about = f"run {runs[0]}" if len(runs) == 1 else counted(len(runs), "run")
-    print_line(
-        styled(f"{_amount(total)}, {_tokens(total)} tokens, {counted(total.calls, 'agent call')}", "bold")
-    )
+    parts = [_amount(total), tokens_text(total.usage), counted(total.calls, "agent call")]
+    print_line(styled(", ".join(filter(None, parts)), "bold"))
     print_line(f"  {about}")
     if budget is not None:
         spent = sum_of(call for call in calls if call.run == runs[-1]).usage.dollars or Decimal(0)

@@ -8,11 +8,11 @@ import click
 
 from .global_options import global_options, global_options_of
 from .help import examples
-from .options import StartCommand
+from .options import StepCommand
 from .run import start, start_options
 
 
-@click.command("debug", cls=StartCommand, epilog=examples("gsd debug 'the list is empty after a restart'"))
+@click.command("debug", cls=StepCommand, epilog=examples("gsd debug 'the list is empty after a restart'"))
 @click.argument("text")
 @global_options
 @start_options

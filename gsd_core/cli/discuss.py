@@ -8,12 +8,12 @@ import click
 
 from .global_options import global_options, global_options_of
 from .help import examples
-from .options import StartCommand
+from .options import StepCommand
 from .run import start, start_options
 
 
 @click.command(
-    "discuss", cls=StartCommand, epilog=examples("gsd discuss 2", "gsd discuss 2 'use SQLite, and no ORM'")
+    "discuss", cls=StepCommand, epilog=examples("gsd discuss 2", "gsd discuss 2 'use SQLite, and no ORM'")
 )
 @click.argument("phase")
 @click.argument("text", required=False, default="")

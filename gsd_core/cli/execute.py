@@ -8,11 +8,11 @@ import click
 
 from .global_options import global_options, global_options_of
 from .help import examples
-from .options import StartCommand
+from .options import StepCommand
 from .run import start, start_options
 
 
-@click.command("execute", cls=StartCommand, epilog=examples("gsd execute 2", "gsd execute 2 --dry-run"))
+@click.command("execute", cls=StepCommand, epilog=examples("gsd execute 2", "gsd execute 2 --dry-run"))
 @click.argument("phase")
 @global_options
 @start_options

@@ -33,6 +33,9 @@ def report_failure(
     error as a JSON object on one line.
     """
     options = options or GlobalOptions()
+    # Python 3.11 replaces the Ctrl+C that interrupts the definition of a class in an imported module.
+    if isinstance(error, RuntimeError) and isinstance(error.__cause__, KeyboardInterrupt):
+        error = error.__cause__
     match error:
         case SystemExit():
             raise error

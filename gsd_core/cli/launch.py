@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Container, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -30,6 +29,7 @@ from gsd_core.hookspecs import (
     gsd_workspace,
 )
 from gsd_core.machine.state import Options, State
+from gsd_core.model.counts import dollars_text
 from gsd_core.model.ids import StepId
 from gsd_core.model.step import Idea
 from gsd_core.planning.config import get, read_config
@@ -56,7 +56,6 @@ from gsd_core.settings import (
     user_config,
 )
 from gsd_core.trust import labels
-from gsd_core.views.amounts import dollars_text
 from gsd_core.views.state_file import StateFileWriter
 from gsd_core.views.status import SCHEMA_VERSION, History
 
@@ -597,7 +596,7 @@ def _show_end(end: RunEnd, options: RunOptions, settings: Settings, answers: Map
         finished = read_finished(options.global_options) if not options.asked or end.exit else None
         if finished:
             show_details(finished, end, options.global_options, value_of(settings, "--max-budget-usd"))
-        cost = f", {dollars_text(Decimal(end.dollars))}" if end.dollars else ""
+        cost = f", {dollars_text(end.dollars)}" if end.dollars else ""
         reason = one_line(with_notes(one_line(end.reason, MAX_REASON), end.notes), 2 * MAX_REASON)
         reason = with_global_options(reason, options.global_options)
         print_labeled(end.outcome, f"{reason} ({counted(end.commits, 'commit')}{cost}, run {end.run})")

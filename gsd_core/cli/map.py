@@ -8,11 +8,11 @@ import click
 
 from .global_options import global_options, global_options_of
 from .help import examples
-from .options import StartCommand
+from .options import StepCommand
 from .run import start, start_options
 
 
-@click.command("map", cls=StartCommand, epilog=examples("gsd map"))
+@click.command("map", cls=StepCommand, epilog=examples("gsd map"))
 @global_options
 @start_options
 @click.pass_context

@@ -10,7 +10,7 @@ from gsd_core.errors import UserError
 
 from .global_options import global_options, global_options_of
 from .help import Group, examples
-from .options import StartCommand
+from .options import StepCommand
 from .run import start, start_options
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def command() -> None:
     """
 
 
-@click.command("audit", cls=StartCommand)
+@click.command("audit", cls=StepCommand)
 @global_options
 @start_options
 @click.pass_context
@@ -45,7 +45,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
     )
 
 
-@click.command("complete", cls=StartCommand)
+@click.command("complete", cls=StepCommand)
 @global_options
 @click.option("--tag/--no-tag", default=None, help="tag the release (default: git.create_tag in config.json)")
 @start_options

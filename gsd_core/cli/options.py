@@ -43,6 +43,17 @@ class StartCommand(Command):
         return [*self.params, *settings, *([help_option] if help_option else [])]
 
 
+class StepCommand(StartCommand):
+    """A command that starts a run for one step: it takes no flag that only decides which steps are due."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters without those that have no effect on a step that is asked for."""
+        return [one for one in super().get_params(ctx) if LIFECYCLE_FLAGS.isdisjoint(one.opts)]
+
+
+LIFECYCLE_FLAGS = frozenset({"--phases", "--only", "--skip-verify", "--skip-discuss"})
+
+
 @click.command("ahead")
 @global_options
 def _ahead() -> None:

@@ -31,7 +31,7 @@ MAX_TEXT_WIDTH = 100
 """Longer lines of text are tiring to read, however wide the terminal is."""
 _UNITS = re.compile(
     r"(?:`[^`\n]*`"  # a command in a sentence
-    r"|(?<=: )gsd [a-z-][^;)\n]*[^;)\n ]"  # a command after a colon
+    r"|(?:(?<=: )|(?<=\bwith )|(?<=\brun ))(?:gsd|git|pip|uv|unset|claude) [^,;()`\n]*[^,;()`\s]"
     r"|\b\d+ min(?: \d+ s)?|\b[\d.]+ s\b"  # a duration
     r"|\S)+ *"
 )
@@ -81,7 +81,7 @@ def wrapped(line: str, indent: str, stream: IO[str] | None) -> list[str]:
     """Return *line* in the width of the terminal that *stream* is; where it is none, as one line."""
     if stream is None or not stream.isatty():
         return [line]
-    width = min(shutil.get_terminal_size().columns, MAX_TEXT_WIDTH)
+    width = min(_columns(stream), MAX_TEXT_WIDTH)
     return [row.plain for row in wrapped_text(Text(line), width, indent)]
 
 
@@ -118,6 +118,16 @@ def _rows(line: Text, width: int, indent: str | None) -> list[Text]:
     for row in rows:
         row.rstrip()
     return rows
+
+
+def _columns(stream: IO[str]) -> int:
+    """Return the width of the terminal *stream*; standard output may be a file."""
+    if (given := os.environ.get("COLUMNS", "")).isdecimal() and int(given):
+        return int(given)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
 
 
 def warn(lines: Iterable[str]) -> None:

@@ -8,13 +8,13 @@ import click
 
 from .global_options import global_options, global_options_of
 from .help import examples
-from .options import StartCommand
+from .options import StepCommand
 from .run import start, start_options
 
 
 @click.command(
     "plan",
-    cls=StartCommand,
+    cls=StepCommand,
     epilog=examples(
         "gsd plan 2", "# Plan how to close the gaps that the verification found.", "gsd plan 2 --gaps"
     ),

@@ -157,15 +157,15 @@ def check_loaded(loaded: Loaded) -> None:
 
     A detector that is missing lets every phase pass, and a policy that is missing permits everything.
     """
+    from .output import warn  # imports rich
+
     problems = {fault.plugin: str(fault) for fault in settings_failures(loaded.hooks)}
     problems |= {info.name: info.reason for info in loaded.infos if info.needed}
     for info in loaded.infos:
         if info.status == "broken" and not info.needed:
-            about = safe_text(f"plugin {info.name!r} was not loaded: {info.reason}", multiline=False)
-            click.echo(f"warning: {about}", err=True)
+            warn([f"plugin {info.name!r} was not loaded: {info.reason}"])
         for note in info.notes:
-            about = safe_text(f"plugin {info.name!r}: {note}", multiline=False)
-            click.echo(f"warning: {about}", err=True)
+            warn([f"plugin {info.name!r}: {note}"])
     if problems:
         listed = "; ".join(f"plugin {name!r} cannot be used: {why}" for name, why in problems.items())
         options = " ".join(f"-p no:{name}" for name in problems)

@@ -8,13 +8,13 @@ import click
 
 from .global_options import global_options, global_options_of
 from .help import examples
-from .options import StartCommand
+from .options import StepCommand
 from .run import start, start_options
 
 
 @click.command(
     "quick",
-    cls=StartCommand,
+    cls=StepCommand,
     epilog=examples("gsd quick 'add a --version option'", "gsd quick --full 'add a --version option'"),
 )
 @click.argument("text", nargs=-1, required=True)

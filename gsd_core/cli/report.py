@@ -74,7 +74,7 @@ def command(ctx: click.Context, target: Path | None, open_it: bool) -> None:
     _write(path, page)
     print_line(str(path), exact=True)
     if open_it:
-        _open(path)
+        _open(path, root)
 
 
 async def _collect(project: ProjectState, root: Path) -> Report:
@@ -172,9 +172,9 @@ def _is_report(path: Path) -> bool:
     return not start or GENERATOR.encode() in start
 
 
-def _open(path: Path) -> None:
-    import webbrowser
+def _open(path: Path, project: Path) -> None:
+    from gsd_core.programs import open_in_browser
 
-    if not webbrowser.open(path.as_uri()):
+    if not open_in_browser(path.as_uri(), project):
         click.echo("warning: there is no browser to open it with", err=True)
         sys.stderr.flush()

@@ -147,15 +147,15 @@ def _try_it(finished: Finished, options: GlobalOptions) -> Iterator[str]:
 
 
 def _figures(summary: RunSummary) -> Iterator[str]:
-    from gsd_core.views.amounts import cost_text, counted, duration_text, tokens_of
+    from gsd_core.views.amounts import cost_text, counted, duration_text, tokens_text
 
     costs = summary.costs
     processes = f", in {summary.processes} processes" if summary.processes > 1 else ""
     yield from _line("time", f"{duration_text(summary.worked)}{processes}")
     if costs.calls:
         unknown = f", {counted(costs.unknown, 'call')} of unknown cost" if costs.unknown else ""
-        used = f"{counted(tokens_of(costs.usage), 'token')}, {counted(costs.calls, 'agent call')}"
-        yield from _line("cost", f"{cost_text(costs.usage)}, {used}{unknown}")
+        parts = [cost_text(costs.usage), tokens_text(costs.usage), counted(costs.calls, "agent call")]
+        yield from _line("cost", f"{', '.join(filter(None, parts))}{unknown}")
 
 
 def _assumed(summary: RunSummary) -> Iterator[str]:

@@ -12,9 +12,9 @@ from rich.text import Text
 from gsd_core.exit_codes import ExitCode
 from gsd_core.model.question import answer_command
 from gsd_core.sanitize import first_line, one_line
-from gsd_core.views.amounts import cost_text
+from gsd_core.views.amounts import cost_text, tokens_text
 from gsd_core.views.phases import PhaseRow
-from gsd_core.views.status import RESUME, Status, cost_json, status_json, status_of, step_status
+from gsd_core.views.status import RESUME, Status, status_json, status_of, step_status
 
 from .commands import base_command, with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
@@ -226,6 +226,5 @@ def _details(row: PhaseRow, signs: dict[str, str]) -> str:
 
 
 def _cost_line(status: Status) -> str:
-    cost = cost_json(status.usage, status.calls)
-    dollars = cost_text(status.usage)
-    return f"{dollars}, {counted(cost['tokens'], 'token')}, {counted(cost['calls'], 'agent call')}"
+    parts = [cost_text(status.usage), tokens_text(status.usage), counted(status.calls, "agent call")]
+    return ", ".join(filter(None, parts))

@@ -8,12 +8,12 @@ import click
 
 from .global_options import global_options, global_options_of
 from .help import examples
-from .options import StartCommand
+from .options import StepCommand
 from .run import start, start_options
 
 
 @click.command(
-    "verify", cls=StartCommand, epilog=examples("gsd verify 2", "gsd verify 2 --output-format json")
+    "verify", cls=StepCommand, epilog=examples("gsd verify 2", "gsd verify 2 --output-format json")
 )
 @click.argument("phase")
 @global_options

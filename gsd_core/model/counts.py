@@ -1,8 +1,26 @@
-"""Numbers with their nouns, for messages."""
+"""Numbers with their nouns, and money, for messages."""
 
 from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Decimal
+
+_CENT = Decimal("0.01")
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Return ``1 commit`` or ``2 commits``; *plural* is for nouns that do not just get an ``s``."""
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def dollars_text(dollars: Decimal | str) -> str:
+    """Return an amount in cents, as ``$1.40``; a smaller one in full, as ``$0.0042``, and none as ``$0``.
+
+    All texts that people read have amounts in this form; JSON has them in full. *dollars* is an amount, or
+    its text in the journal or in JSON.
+    """
+    amount = Decimal(dollars)
+    if not amount:
+        return "$0"
+    if abs(amount) < _CENT:
+        return f"${amount.normalize():f}"
+    return f"${amount.quantize(_CENT, ROUND_HALF_UP):,f}"

@@ -21,6 +21,7 @@ from .markdown import Lines, bullets, cell, cells, document, inline, prose, read
 from .milestones import listed_milestone, milestone_of
 from .model import PhaseView, Planning, Requirement
 from .next_milestone import with_footer
+from .plan_tasks import parts_of
 from .state import section_lines
 
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t#]*$")
@@ -120,7 +121,8 @@ def milestones_entry(
     if any(line.startswith(f"## {about.version} ") for line in text.splitlines()):
         return text
     plans = sum(len(phase.plans) for phase in about.phases)
-    tasks = sum(len(plan.tasks) for phase in about.phases for plan in phase.plans)
+    # A test-driven feature is one task with several commits, as in GSD's summaries.
+    tasks = sum(1 for phase in about.phases for plan in phase.plans for _ in parts_of(plan.tasks))
     stats = f"{len(about.phases)} phases, {plans} plans, {tasks} tasks"
     parts = [
         heading,

@@ -22,6 +22,7 @@ from gsd_core.model.step import TaskCommit
 from .frontmatter import read_frontmatter, render_frontmatter
 from .markdown import bullets, document, inline, prose, read_text, title
 from .model import Plan, Planning
+from .plan_tasks import parts_of
 
 UNDONE, POSTPONED = "Deferred Tasks", "Checks at the End of the Phase"
 """The headings of two sections that GSD's summaries do not have."""
@@ -125,7 +126,8 @@ def render_summary(
         f"# Phase {plan.phase} Plan {number}: {title(name)} Summary",
         f"**{title(one_liner.strip() or (accomplishments[0] if accomplishments else name))}**",
         f"## Performance\n\n- **Duration:** {_long_duration(duration)}\n- **Completed:** {inline(date)}\n"
-        f"- **Tasks:** {len(commits)}\n- **Files modified:** {len({*created, *modified, *deleted})}",
+        f"- **Tasks:** {_number_of_tasks(plan, [name for name, _ in commits])}\n"
+        f"- **Files modified:** {len({*created, *modified, *deleted})}",
         f"## Accomplishments\n{bullets(accomplishments) or '- None'}",
         "\n".join(["## Task Commits\n\nEach task was committed atomically:\n", *task_commits]),
         "\n".join(["## Files Created/Modified", *(files or ["None"])]),
@@ -141,6 +143,12 @@ def render_summary(
         f"---\n*Phase: {inline(folder)}*\n*Completed: {inline(date)}*",
     ]
     return f"{head}\n{document(parts)}"
+
+
+def _number_of_tasks(plan: Plan, committed: Sequence[str]) -> int:
+    """Return how many tasks the *committed* ones are; the commits of a test-driven feature are one task."""
+    done = [sum(task.name in committed for task in part) for part in parts_of(plan.tasks)]
+    return len(committed) - sum(count - 1 for count in done if count)
 
 
 def _readiness(undone: Sequence[str]) -> str:

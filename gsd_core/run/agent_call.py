@@ -40,6 +40,7 @@ from gsd_core.model.agent import (
     ToolUse,
 )
 from gsd_core.model.checks import CheckResult
+from gsd_core.model.counts import dollars_text
 from gsd_core.model.question import Answer, Inquiry, Option, Question
 from gsd_core.model.sandbox import Place, SandboxedCommand
 from gsd_core.model.usage import Cap, Pause, Stop, Usage
@@ -430,8 +431,10 @@ async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
     result = attrs.evolve(result, uses=tuple(call.tools))
     usage = result.usage if result.usage.turns else call.used
     _record_closed(call, result.ended, usage, result if result.ended == "done" else None)
-    if result.ended == "dollars" and is_capped:
-        raise Exhausted(f"the agent has used up the ${cap} that were left of the budget", hint=_BUDGET_HINT)
+    if result.ended == "dollars" and is_capped and cap is not None:
+        raise Exhausted(
+            f"the agent has used up the {dollars_text(cap)} that were left of the budget", hint=_BUDGET_HINT
+        )
     if result.ended in ("turns", "dollars"):
         raise Permanent(f"the agent used up its {result.ended} before it was done")
     return result

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from gsd_core.machine.claims import standing
 from gsd_core.machine.state import State, assumed_checks
+from gsd_core.model.counts import dollars_text
 from gsd_core.model.event import Event
 from gsd_core.model.ids import StepId
 from gsd_core.model.notice import Level, Notice, NoticeType
@@ -105,7 +106,7 @@ def _summary(state: State, data: Data, at: datetime) -> Iterator[str]:
         yield phases
     dollars = data.get("dollars")
     yield f"Commits: {data.get('commits') or 0}"
-    yield f"Cost: ${dollars}" if dollars else "Cost: unknown"
+    yield f"Cost: {dollars_text(dollars)}" if dollars else "Cost: unknown"
     if state.started_at:
         yield f"Time since the run began: {_in_words(at - state.started_at)}"
     if assumed := assumed_checks(state):

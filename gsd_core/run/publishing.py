@@ -82,7 +82,7 @@ def events_of(state: State, fact: Record) -> Iterator[Event]:
 
 
 def redacted(event: Event) -> Event:
-    """Return *event* without secrets, as other processes see it, its texts of bounded length.
+    """Return *event* without secrets, as other processes see it; its texts are of bounded length.
 
     What a run records is short. A journal that somebody else made may have megabytes, and searching them for
     secrets takes seconds.
@@ -93,7 +93,7 @@ def redacted(event: Event) -> Event:
 def _shortened(data: Any, length: int) -> Any:
     match data:
         case str():
-            return data if len(data) <= length else data[:length]
+            return data if len(data) <= length else data[: length - 1] + "…"
         case Mapping():
             return {key: _shortened(value, length) for key, value in cast("Data", data).items()}
         case list() | tuple():

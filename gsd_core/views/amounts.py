@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from decimal import ROUND_HALF_UP, Decimal
 
+from gsd_core.model.counts import dollars_text as dollars_text
 from gsd_core.model.usage import Usage
-
-_CENT = Decimal("0.01")
 
 
 def duration_text(duration: timedelta) -> str:
@@ -22,15 +20,6 @@ def duration_text(duration: timedelta) -> str:
     return f"{hours} h {minutes:02} min"
 
 
-def dollars_text(dollars: Decimal) -> str:
-    """Return an amount in cents, as ``$1.40``; a smaller one in full, as ``$0.0042``, and none as ``$0``."""
-    if not dollars:
-        return "$0"
-    if abs(dollars) < _CENT:
-        return f"${dollars.normalize():f}"
-    return f"${dollars.quantize(_CENT, ROUND_HALF_UP):,f}"
-
-
 def cost_text(usage: Usage) -> str:
     """Return what *usage* cost; says so if it is an estimate or unknown."""
     if usage.dollars is None:
@@ -42,6 +31,12 @@ def cost_text(usage: Usage) -> str:
 def tokens_of(usage: Usage) -> int:
     """Return all tokens of *usage*, those read from and written to a cache too."""
     return usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+
+
+def tokens_text(usage: Usage) -> str:
+    """Return ``1,200 tokens``; empty if no tokens are known, as with an agent that reports only dollars."""
+    tokens = tokens_of(usage)
+    return counted(tokens, "token") if tokens else ""
 
 
 def counted(number: int, noun: str) -> str:

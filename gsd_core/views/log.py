@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from gsd_core.errors import UserError
 from gsd_core.journal.schema import Record
-from gsd_core.model.counts import counted
+from gsd_core.model.counts import counted, dollars_text
 from gsd_core.sanitize import one_line
 
 from .status import SCHEMA_VERSION
@@ -173,8 +173,9 @@ def _agent_opened(data: Data) -> str:
 def _agent_closed(data: Data) -> str:
     usage: Data = data.get("usage") or {}
     tokens = sum(int(value) for key, value in usage.items() if key.endswith("_tokens"))
-    dollars = f", ${usage['dollars']}" if usage.get("dollars") else ""
-    return f"{data['key']} {data.get('ended') or ''}: {tokens} tokens{dollars}"
+    dollars = f", {dollars_text(usage['dollars'])}" if usage.get("dollars") else ""
+    used = f": {tokens} tokens{dollars}" if tokens else dollars
+    return f"{data['key']} {data.get('ended') or ''}{used}"
 
 
 def _task(data: Data) -> str:

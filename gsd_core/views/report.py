@@ -16,7 +16,7 @@ from gsd_core.planning.model import Planning
 from gsd_core.planning.traceability import RecordedResult, Trace, TracedCheck
 from gsd_core.sanitize import first_line, one_line, safe_text
 
-from .amounts import cost_text, counted, dollars_text, duration_text, tokens_of
+from .amounts import cost_text, counted, dollars_text, duration_text, tokens_of, tokens_text
 from .cost import Costs
 from .markup import Html, el, join, prose, style, text
 from .phases import PhaseRow, phase_rows
@@ -150,7 +150,7 @@ def _tiles(report: Report) -> Html:
         ("Phases complete", f"{finished} of {len(rows)}", ""),
         ("Requirements verified", f"{verified} of {len(wanted)}", ""),
         ("Time worked", duration_text(summary.worked), _elapsed(summary)),
-        ("Cost", _amount(summary.costs), counted(tokens_of(summary.costs.usage), "token")),
+        ("Cost", _amount(summary.costs), tokens_text(summary.costs.usage)),
         ("Commits", str(len(summary.commits)), ""),
         ("Questions answered", str(answers), f"{assumed} of them assumed" if assumed else ""),
     ]

@@ -16,7 +16,7 @@ from gsd_core.journal.schema import Record
 from gsd_core.model.ids import StepId
 from gsd_core.model.usage import Usage
 
-from .amounts import cost_text, counted, duration_text, tokens_of
+from .amounts import cost_text, counted, dollars_text, duration_text, tokens_text
 
 Data: TypeAlias = Mapping[str, Any]
 Kind: TypeAlias = Literal[
@@ -151,7 +151,7 @@ class Narrator:
         notes: Sequence[str] = data.get("notes") or ()
         about = [counted(int(data.get("commits") or 0), "commit")]
         if data.get("dollars"):
-            about.append(f"${data['dollars']}")
+            about.append(dollars_text(data["dollars"]))
         if began := self._began.get(record.run):
             about.append(f"{duration_text(record.at - began)} since the run began")
         reason = f"{data['outcome']}, exit code {data['exit']}: {data.get('reason') or ''}".rstrip(": ")
@@ -245,8 +245,8 @@ class Narrator:
         about = [str(model)] if model else []
         if began:
             about.append(duration_text(record.at - began))
-        if tokens := tokens_of(used):
-            about.append(counted(tokens, "token"))
+        if tokens := tokens_text(used):
+            about.append(tokens)
         if used.dollars:
             about.append(cost_text(used))
         ended = str(data.get("ended") or "")

@@ -12,7 +12,7 @@ from decimal import Decimal
 
 import attrs
 
-from gsd_core import Cap, Spend, Stop, counted, implements, lower_only, setting, settings_of
+from gsd_core import Cap, Spend, Stop, counted, dollars_text, implements, lower_only, setting, settings_of
 from gsd_core.hookspecs import gsd_check_budget, gsd_settings
 
 
@@ -40,11 +40,11 @@ async def check_budget(spend: Spend) -> Stop | Cap | None:
     limit = settings_of(BudgetSettings).max_usd
     if limit is None:
         return None
-    reason = f"${spend.spent} of the ${limit} budget is spent"
+    reason = f"{dollars_text(spend.spent)} of the {dollars_text(limit)} budget is spent"
     if spend.spent < limit:
         if spend.reserved is None or spend.spent + spend.reserved <= limit:
             return Cap(dollars=limit - spend.spent)
-        reason += f", and what comes next may cost ${spend.reserved}"
+        reason += f", and what comes next may cost {dollars_text(spend.reserved)}"
     if spend.unknown_calls:
         reason += f"; this does not include {counted(spend.unknown_calls, 'call')} of unknown cost"
     return Stop(reason=reason)

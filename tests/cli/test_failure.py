@@ -23,6 +23,8 @@ from gsd_core.errors import (
     UserError,
 )
 from gsd_core.exit_codes import exit_code
+from tests.cli.bench import Bench, call
+from tests.terminal.pseudo_terminal import on_a_terminal
 
 
 @pytest.mark.parametrize(
@@ -85,3 +87,29 @@ def test_an_error_message_cannot_control_the_terminal(capsys: pytest.CaptureFixt
     report_failure(UserError("\x1b]52;c;x\x07\x1b[2Jbad", hint="\u202ebad"))
 
     assert capsys.readouterr().err == "error: bad\nhint: bad\n"
+
+
+def test_in_a_terminal_hints_are_wrapped_between_words_but_not_in_commands(bench: Bench) -> None:
+    arguments = ("gsd_core", "-C", str(bench.root), "resume")
+    with on_a_terminal(*arguments, NO_COLOR="1", COLUMNS="30") as screen:
+        assert screen.ended() == 2
+        rows = screen.seen.replace("\r\n", "\n").splitlines()
+
+    piped = call(*arguments[1:]).stderr
+    assert "error: nothing to resume in this project\nhint: start with: gsd -C" in piped
+    assert [row for row in rows if len(row) > 30] == [f"  gsd -C {bench.root} run IDEA"]
+    assert len(rows) == 4
+    assert " ".join(row.strip() for row in rows) == " ".join(piped.split("\n")).strip()
+
+
+def test_the_lines_of_a_long_error_keep_their_indentation_when_they_are_wrapped(bench: Bench) -> None:
+    file = bench.root / "bad.toml"
+    file.write_text('[[rule]]\ndo = "x"\n')
+    arguments = ("gsd_core", "-C", str(bench.root), "run", "--agent", "rehearsal", "--script", str(file))
+    with on_a_terminal(*arguments, NO_COLOR="1", COLUMNS="40") as screen:
+        assert screen.ended() == 2
+        rows = screen.seen.replace("\r\n", "\n").splitlines()
+
+    assert "  [[rule]] 1: do: unknown 'x'; allowed:" in rows
+    assert "    error, disconnect, usage limit," in rows
+    assert [row for row in rows if len(row) > 40 and str(file) not in row] == []

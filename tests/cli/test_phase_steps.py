@@ -69,3 +69,13 @@ def test_why_it_cannot_be_done_is_said_before_the_start(
     assert result.exit_code == 2
     assert error in result.output
     assert not (root / ".git/gsd").exists()
+
+
+@pytest.mark.parametrize("command", ["discuss", "plan", "execute", "verify", "milestone audit"])
+@pytest.mark.parametrize("flag", ["--phases=1", "--only=1", "--skip-verify", "--skip-discuss"])
+def test_a_flag_that_decides_which_steps_are_due_is_no_option_of_a_single_step(
+    command: str, flag: str
+) -> None:
+    result = call(*command.split(), flag)
+
+    assert (result.exit_code, f"No such option '{flag.partition('=')[0]}'" in result.stderr) == (2, True)

@@ -39,9 +39,7 @@ def test_every_picture_is_there_in_both_themes_and_all_are_small() -> None:
 
 
 def test_the_page_with_the_pictures_shows_each_in_its_theme() -> None:
-    shown = re.findall(
-        r"pictures/([\w-]+)-(\w+)\.webp#gh-(\w+)-mode-only\)", PAGE.read_text("utf-8")
-    )
+    shown = re.findall(r"pictures/([\w-]+)-(\w+)\.webp#gh-(\w+)-mode-only\)", PAGE.read_text("utf-8"))
 
     assert sorted(f"{name}-{theme}.webp" for name, theme, _ in shown) == sorted(names())
     assert {(theme, only) for _, theme, only in shown} == {(theme, theme) for theme in THEMES}

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -84,3 +88,51 @@ def test_the_list_of_commands_imports_neither_plugins_nor_commands() -> None:
 
     assert libraries - {name for name in libraries if name.startswith("_")} <= LIBRARIES_OF_GROUP_HELP
     assert {name for name in loaded if name.partition(".")[0] == "gsd_core"} <= GROUP_HELP_NEEDS
+
+
+def test_nothing_else_is_imported_before_ctrl_c_is_handled() -> None:
+    code = "import sys; before = set(sys.modules); import gsd_core.cli; print(*set(sys.modules) - before)"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path!r}\n{code}"],
+        cwd=ROOT / "docs",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert set(done.stdout.split()) == {"gsd_core", "gsd_core.cli"}
+
+
+MAIN = """
+import sys
+from gsd_core.cli import main
+sys.argv = ["gsd", "watch"]
+print("ready", flush=True)
+main()
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_at_any_time_of_the_start_ends_gsd_without_a_traceback(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    ended: set[int] = set()
+    for delay in [*range(0, 100, 4), *range(100, 301, 20)]:
+        with subprocess.Popen(
+            [sys.executable, "-c", MAIN],
+            cwd=tmp_path,
+            env={**os.environ, "GSD_STATE_DIR": str(tmp_path / "state")},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            assert process.stdout
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(delay / 1000)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        # Ctrl+C leaves `gsd watch` with 0 as soon as it waits for a run.
+        expected = {-signal.SIGINT: "", 130: "interrupted", 0: ""}
+        assert expected.get(process.returncode) == said.strip(), (delay, process.returncode, said)
+        ended.add(process.returncode)
+
+    assert ended & {-signal.SIGINT, 130}

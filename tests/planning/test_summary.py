@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from gsd_core import PhaseView, Plan, Planning
+from gsd_core.planning.milestone_close import milestones_entry, shipped
+from gsd_core.planning.plan import parse_plan
 from gsd_core.planning.summary import render_summary, with_notes
 
 PLAN = Plan(id="01-01", phase="1", name="Store", path=".planning/phases/01-x/01-01-PLAN.md", summary="S.md")
@@ -36,6 +38,50 @@ def test_decisions_and_issues_are_read_as_they_were_written(tmp_path: Path) -> N
 
     assert plan.decisions == ("UTF-8: always", "<b>Tabs</b>")
     assert plan.issues == ("Slow | on <NFS>",)
+
+
+TEST_DRIVEN = """---
+phase: 01-x
+plan: 01
+type: execute
+---
+<tasks>
+<task type="auto">
+  <name>Set up</name>
+  <files>app.py</files>
+  <action>Write it</action>
+</task>
+<task type="auto" tdd="true">
+  <name>Parse durations</name>
+  <files>duration.py, test_duration.py</files>
+  <behavior>1h30m is 5400 seconds</behavior>
+  <implementation>One pass</implementation>
+</task>
+</tasks>
+"""
+
+
+@pytest.mark.parametrize(("committed", "tasks"), [(0, 0), (1, 1), (2, 2), (3, 2), (4, 2)])
+def test_the_commits_of_a_test_driven_feature_are_one_task(committed: int, tasks: int) -> None:
+    plan = parse_plan(TEST_DRIVEN, path=PLAN.path, phase="1")
+    assert len(plan.tasks) == 4
+    text = render_summary(
+        plan,
+        date="2026-01-31",
+        duration=None,
+        commits=[(task.name, "abcdef0") for task in plan.tasks[:committed]],
+        created=[],
+        modified=[],
+        accomplishments=[],
+        decisions=[],
+        deviations=[],
+        issues=[],
+    )
+
+    assert f"- **Tasks:** {tasks}\n" in text
+    phase = PhaseView(number="1", name="x", project=Path(), plans=(plan,))
+    about = shipped(Planning(phases=(phase,), milestone="v1.0"), Path(), "2026-01-31")
+    assert "(1 phases, 1 plans, 2 tasks)" in milestones_entry("", about)
 
 
 @pytest.mark.parametrize(

@@ -55,13 +55,13 @@ def test_without_a_budget_nothing_stops() -> None:
 
 
 def test_a_spent_budget_stops_the_run() -> None:
-    assert stop_reason("5", spend("5")).startswith("$5 of the $5 ")
+    assert stop_reason("5", spend("5")).startswith("$5.00 of the $5.00 ")
 
 
 def test_a_budget_stops_before_a_call_that_could_exceed_it() -> None:
     reason = stop_reason("5", spend("4.50", "0.51"))
 
-    assert all(amount in reason for amount in ("$4.50", "$5 ", "$0.51"))
+    assert all(amount in reason for amount in ("$4.50", "$5.00 ", "$0.51"))
 
 
 def test_a_call_that_exactly_reaches_the_budget_is_allowed() -> None:

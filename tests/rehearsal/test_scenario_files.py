@@ -25,6 +25,7 @@ from gsd_plugins.rehearsal.effects import (
 )
 from gsd_plugins.rehearsal.scenario import Scenario
 from gsd_plugins.rehearsal.scenario_file import ScenarioFile, read_scenario
+from tests.cli.bench import call
 from tests.docs.pages import blocks
 
 PAGE = "docs/how-to/rehearse-with-a-scenario.md"
@@ -192,6 +193,19 @@ def test_the_scenario_of_the_page_is_valid_and_the_reference_has_every_effect(tm
 
     assert [type(rule.effect) for rule in read(tmp_path, shown).rules] == [ApiError, Lie]
     assert [name for name in EFFECTS if f'\n## do = "{name}"\n' not in reference] == []
+
+
+def test_the_command_line_says_what_is_wrong_in_the_file_and_where_examples_are(tmp_path: Path) -> None:
+    file = tmp_path / "bad.toml"
+    file.write_text('[[rule]]\ndo = "eror"\n')
+
+    result = call("run", "-C", tmp_path / "new", "--agent", "rehearsal", "--script", file)
+
+    assert result.exit_code == 2
+    assert "[[rule]] 1: do: unknown 'eror'; did you mean 'error'?" in result.stderr
+    assert "examples/rehearsal" in result.stderr
+    # Without the plugin, --script would be an unknown option.
+    assert "no:rehearsal" not in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,7 @@ def test_resizing_and_suspending_leave_no_debris_and_keep_the_draft(tmux: Tmux, 
     tmux.type("fg", "Enter")
     screen = tmux.until(lambda screen: prompts(screen) == 1 and "columns" in screen[-1])
     assert sum("SQLite" in line for line in screen) == 1
+    assert sum("Which database?" in line for line in screen) == 1
 
     tmux.type("!", "Enter")
     tmux.until(lambda _: answer.exists())

@@ -147,6 +147,28 @@ def test_the_token_is_private_and_in_no_log_and_dies_with_the_server(tmp_path: P
         assert not file.exists()
 
 
+def test_open_starts_the_browser_and_does_not_wait_for_it(tmp_path: Path) -> None:
+    tools, opened = tmp_path / "tools", tmp_path / "opened"
+    tools.mkdir()
+    sailor = tools / "sailor"
+    # It stays as long as the server, like a browser in the terminal.
+    sailor.write_text(
+        f"#!/bin/sh\necho \"$1\" > '{opened}.new'; mv '{opened}.new' '{opened}'\nexec sleep 20\n"
+    )
+    sailor.chmod(0o755)
+    path = f"{tools}:{os.environ['PATH']}"
+
+    with serve(tmp_path, "--port", "0", "--open", BROWSER="sailor", PATH=path) as server:
+        end = time.monotonic() + 20
+        while not opened.exists():
+            assert time.monotonic() < end, server.errors.read_text()
+            time.sleep(0.05)
+        assert opened.read_text().strip() == f"http://127.0.0.1:{server.port}/#token={server.token}"
+        assert server.request("GET", "/api/v1/server")[0] == 200
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(10) == 0
+
+
 def test_it_listens_on_this_machine_only(tmp_path: Path) -> None:
     with serve(tmp_path) as server, socket.socket() as other:
         other.settimeout(5)

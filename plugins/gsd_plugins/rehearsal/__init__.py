@@ -100,10 +100,7 @@ class RehearsalSettings:
     def __attrs_post_init__(self) -> None:
         """Read the file, once: later, an agent could have changed it."""
         if self.script:
-            try:
-                self._file.append(read_scenario(Path(self.script)))
-            except ConfigError as error:
-                raise ValueError(str(error)) from error
+            self._file.append(read_scenario(Path(self.script)))
 
     @property
     def file(self) -> ScenarioFile | None:

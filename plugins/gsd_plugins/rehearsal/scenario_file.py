@@ -45,6 +45,19 @@ class ScenarioFile:
 def read_scenario(path: Path) -> ScenarioFile:
     """Read a scenario file; raise ``ConfigError`` with every problem in it."""
     try:
+        return _read(path)
+    except ConfigError as error:
+        raise ConfigError(str(error), hint=_HINT) from error
+
+
+_HINT = (
+    "correct the file, or name another one; for examples see examples/rehearsal in gsd's source code, and "
+    "'Rehearse with a scenario' in its documentation"
+)
+
+
+def _read(path: Path) -> ScenarioFile:
+    try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
         if len(raw) > MAX_BYTES:

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from gsd_core import GsdError, Session, safe_text
+from gsd_core import GsdError, Session, dollars_text, safe_text
 from gsd_core.project import Project
 
 HEADINGS = ("session", "state", "slot", "since", "cost", "project", "command")
@@ -69,7 +69,7 @@ def _cells(session: Session, status: Mapping[str, Any], now: datetime) -> tuple[
         "waiting" if session.state == "waiting_checkpoint" else session.state,
         str(session.slot or "-"),
         _age(now - began),
-        f"${dollars}" if dollars else "-",
+        dollars_text(dollars) if dollars else "-",
         _short(session.project.name, MAX_PROJECT),
         _short(shlex.join(session.command), MAX_TEXT),
     )

@@ -12,7 +12,7 @@ import attrs
 from rich.cells import cell_len
 from rich.text import Text
 
-from gsd_core import Event, PhaseView
+from gsd_core import Event, PhaseView, dollars_text
 
 from .lines import Level, Line, visible
 from .live_state import STEPS, LiveState, PhaseRow, StepRow, after_event, with_roadmap
@@ -306,8 +306,8 @@ def duration_text(time: timedelta) -> str:
 def cost_text(state: LiveState) -> str:
     """Return what the run has cost so far, and the most that it may cost."""
     if state.dollars is None:
-        return f"unknown cost of ${state.cap:.2f}" if state.cap is not None and state.calls else ""
-    return f"${state.dollars:.2f}" + (f" of ${state.cap:.2f}" if state.cap is not None else "")
+        return f"unknown cost of {dollars_text(state.cap)}" if state.cap is not None and state.calls else ""
+    return dollars_text(state.dollars) + (f" of {dollars_text(state.cap)}" if state.cap is not None else "")
 
 
 def tokens_text(tokens: int) -> str:

@@ -115,13 +115,19 @@ class JsonOutput(LineOutput):
         """Print nothing: every line repeats an event, which is written in full."""
 
 
-def print_styled(stream: TextIO, lines: Iterable[Segments], width: int = 0) -> None:
-    """Print lines that consist of texts with their styles; with *width*, wrapped between words."""
+def print_styled(stream: TextIO, lines: Iterable[Segments], width: int = 0) -> list[int]:
+    """Print lines that consist of texts with their styles; with *width*, wrapped between words.
+
+    Return the length in cells of each line as it was printed.
+    """
     console = console_on(stream)
+    printed: list[int] = []
     for line in lines:
         text = Text.assemble(*line)
         for row in text.wrap(console, width - 1) if width > 1 and text else [text]:
             console.print(row, soft_wrap=True)
+            printed += [part.cell_len for part in row.split("\n", allow_blank=True)]
+    return printed
 
 
 def console_on(stream: TextIO) -> Console:

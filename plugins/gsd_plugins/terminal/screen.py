@@ -98,6 +98,16 @@ class BottomBlock:
                 self._write(self._erasing(self.size()) + SHOW_CURSOR)
             self.forget()
 
+    def remove_with(self, above: Sequence[int]) -> None:
+        """Remove the block, and the lines above it with these lengths if all of them are on the screen."""
+        with self.lock:
+            size = self.size()
+            rows = sum(_rows(length, size) for length in above)
+            if rows and rows + sum(_rows(width, size) for width in self._widths) <= size.rows:
+                self._write(f"{self._erasing(size)}\x1b[{rows}A{ERASE_ROWS}{SHOW_CURSOR}")
+                self.forget()
+            self.remove()
+
     def forget(self) -> None:
         """Begin a new block at the cursor: others have written to the terminal."""
         with self.lock:
@@ -114,7 +124,7 @@ class BottomBlock:
         """Return what moves the cursor to the block's first row, as the terminal wraps it now, and erases."""
         if not self._widths:
             return "\r"
-        rows = [1 + max(width - 1, 0) // size.columns for width in self._widths]
+        rows = [_rows(width, size) for width in self._widths]
         above = sum(rows) - 1
         if self._cursor is not None:
             row, column = self._cursor
@@ -187,6 +197,11 @@ class LinesAbove(io.TextIOBase):
             begun, self._begun = self._begun, ""
         if begun:
             self.write_lines(begun + "\n")
+
+
+def _rows(width: int, size: Size) -> int:
+    """Return how many rows of a terminal a line takes."""
+    return 1 + max(width - 1, 0) // size.columns
 
 
 def _cut(line: Text, width: int) -> Text:

@@ -139,9 +139,7 @@ class TerminalSession:
         """Write whole lines; called from any thread. The next refresh draws the view below them again."""
         if shown := self._prompt_shown:
             with shown.block.lock:
-                shown.block.remove()
-                self._err.write(text)
-                shown.draw()
+                shown.write_above(text)
         elif self._output:
             self._output.write_above(text)
 
@@ -181,7 +179,7 @@ class TerminalSession:
         if self._output is None:
             return
         if self._prompt_shown:
-            self._prompt_shown.block.remove()
+            self._prompt_shown.leave()
         self._output.hide()
         BottomBlock(self._err, self._output.console).drain()
         if self._keyboard:
@@ -434,6 +432,7 @@ class _PromptOnScreen:
         self._question = question
         self._glyphs = glyphs
         self._is_wrapped = wrapped
+        self._printed: list[int] = []
 
     def begin(self) -> None:
         """Print the question, and draw the options below it."""
@@ -441,7 +440,21 @@ class _PromptOnScreen:
 
         self.block.forget()
         width = self.block.size().columns if self._is_wrapped else 0
-        print_styled(self._stream, self._question, width=width)
+        self._printed = print_styled(self._stream, self._question, width=width)
+        self.draw()
+
+    def leave(self) -> None:
+        """Remove the options, and the question too, which :meth:`begin` prints again.
+
+        The question stays if it is no longer whole on the screen, or if other lines follow it.
+        """
+        self.block.remove_with(self._printed)
+
+    def write_above(self, text: str) -> None:
+        """Write whole lines between the question and the options."""
+        self.block.remove()
+        self._stream.write(text)
+        self._printed = []
         self.draw()
 
     def draw(self) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from gsd_core import UserError, __version__, settings_of
+from gsd_core import UserError, __version__, open_in_browser, settings_of
 
 if TYPE_CHECKING:
     from .site import Site
@@ -75,9 +77,9 @@ async def _serve(host: str, port: int, public_urls: tuple[str, ...], *, open_it:
         click.echo(running.url)
         click.echo(f"to watch only: {running.watch_url}", err=True)
         if open_it:
-            import webbrowser
-
-            webbrowser.open(running.url)
+            # Not in the event loop: a browser in the terminal wants the page from this server.
+            about = (running.url, Path.cwd())
+            threading.Thread(target=open_in_browser, args=about, name="browser", daemon=True).start()
         ahead = asyncio.create_task(_read_ahead(running.site), name="read ahead")
         await ended.wait()
         ahead.cancel()
