@@ -593,7 +593,8 @@ def _show_end(end: RunEnd, options: RunOptions, settings: Settings, answers: Map
         )
     elif options.output == "text":
         # A step that was asked for alone has only questions to add.
-        finished = read_finished(options.global_options) if not options.asked or end.exit else None
+        in_full = options.verbosity >= 0 and (not options.asked or end.exit)
+        finished = read_finished(options.global_options) if in_full else None
         if finished:
             show_details(finished, end, options.global_options, value_of(settings, "--max-budget-usd"))
         cost = f", {dollars_text(end.dollars)}" if end.dollars else ""

@@ -73,3 +73,20 @@ def test_the_example_takes_a_minute_and_a_half_at_most_and_is_the_same_twice(tmp
         made.append(content(project.root))
 
     assert made[0] == made[1]
+
+
+@pytest.mark.slow
+def test_quiet_and_verbose_show_as_much_as_their_help_says(project: Project) -> None:
+    project.environment = no_problems()
+    flags: list[list[str]] = [["-q"], [], ["-v"], ["-vv"]]
+    lines: list[int] = []
+    for number, flag in enumerate(flags):
+        done = project.gsd("run", EXAMPLE, *REHEARSAL, "-C", f"project-{number}", "--yes", *flag)
+        assert done.exit == 0, done.err
+        lines.append(len(done.err.splitlines()))
+        if flag == ["-q"]:
+            *before, last = done.err.splitlines()
+            assert last.startswith("done: ")
+            assert [line for line in before if line and not line.startswith(("?", " ", "warning: "))] == []
+
+    assert lines == sorted(set(lines)), lines
