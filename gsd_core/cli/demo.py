@@ -78,7 +78,7 @@ def _print_text(lines: Sequence[str]) -> None:
     """Print text, with its words kept whole."""
     for line in lines:
         indent = " " * 12 if line.startswith(" ") else ""
-        for part in wrapped(line, indent, sys.stdout):
+        for part in wrapped(line, sys.stdout, indent):
             print_line(part)
 
 

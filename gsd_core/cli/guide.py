@@ -68,7 +68,7 @@ def lead_on(ctx: click.Context) -> None:
     said, choices = _situation(ctx, options)
     for line in said:
         indent = " " * (len(line) - len(line.lstrip()))
-        for part in wrapped(safe_text(line, multiline=False), indent, sys.stdout):
+        for part in wrapped(safe_text(line, multiline=False), sys.stdout, indent):
             click.echo(part)
     if (choice := _choose(choices)) is None:
         return _leave(ctx)

@@ -77,7 +77,7 @@ def print_line(line: str | Text = "", *, exact: bool = False) -> None:
         out.print(row, soft_wrap=True)
 
 
-def wrapped(line: str, indent: str, stream: IO[str] | None) -> list[str]:
+def wrapped(line: str, stream: IO[str] | None, indent: str | None = None) -> list[str]:
     """Return *line* in the width of the terminal that *stream* is; where it is none, as one line."""
     if stream is None or not stream.isatty():
         return [line]
@@ -138,7 +138,7 @@ def warn(lines: Iterable[str]) -> None:
 
 def print_labeled(label: str, text: str) -> None:
     """Print ``label: text`` on stderr, the label in its color; *text* is sanitized."""
-    click.echo("\n".join(with_style(wrapped(f"{label}: {text}", "  ", sys.stderr), f"{label}:")), err=True)
+    click.echo("\n".join(with_style(wrapped(f"{label}: {text}", sys.stderr), f"{label}:")), err=True)
 
 
 def with_style(rows: Sequence[str], label: str) -> list[str]:

@@ -168,7 +168,7 @@ def _assumed(summary: RunSummary) -> Iterator[str]:
     for one in assumed[:MAX_LISTED]:
         assert one.answer is not None
         words = f"{one.text} → {one.answer.words} ({one.answer.by or one.answer.via or one.answer.how})"
-        yield from _wrapped(f"  - {one_line(words, MAX_TEXT)}", "    ")
+        yield from wrapped(f"  - {one_line(words, MAX_TEXT)}", sys.stderr)
     if len(assumed) > MAX_LISTED:
         yield f"  - and {len(assumed) - MAX_LISTED} more"
 
@@ -185,13 +185,13 @@ def _question(asked: Asked, gsd: str) -> Iterator[str]:
     question = asked.question
     # With its lines, as it is asked at a terminal.
     lines = [one_line(line, MAX_TEXT) for line in question.text.splitlines() if line.strip()]
-    yield from _wrapped(f"  ? {lines[0] if lines else ''}", "    ")
+    yield from wrapped(f"  ? {lines[0] if lines else ''}", sys.stderr)
     for line in lines[1:MAX_LINES]:
-        yield from _wrapped(f"    {line}", "      ")
+        yield from wrapped(f"    {line}", sys.stderr)
     if len(lines) > MAX_LINES:
         yield f"    … read all of it with: {gsd} questions"
     for number, option in enumerate(question.options, 1):
-        yield from _wrapped(f"    {one_line(option.label, MAX_TEXT)}{option.recommended_note}:", "      ")
+        yield from wrapped(f"    {one_line(option.label, MAX_TEXT)}{option.recommended_note}:", sys.stderr)
         yield f"      {gsd} answer {question.id} {number}"
     if question.free_text:
         yield "    in your own words:" if question.options else "    answer with:"
@@ -219,9 +219,4 @@ def _next_commands(finished: Finished, end: RunEnd, budget: Decimal | None) -> l
 
 
 def _line(label: str, value: str) -> Iterator[str]:
-    yield from with_style([*_wrapped(f"{label}: {one_line(value, MAX_TEXT)}", "  ")], f"{label}:")
-
-
-def _wrapped(line: str, indent: str) -> Iterator[str]:
-    """Yield *line* in the width of the terminal; where stderr is none, as one line."""
-    yield from wrapped(line, indent, sys.stderr)
+    yield from with_style(wrapped(f"{label}: {one_line(value, MAX_TEXT)}", sys.stderr), f"{label}:")

@@ -17,6 +17,7 @@ SLEEP = (sys.executable, "-c", "import time; print('started', flush=True); time.
 
 
 def request(folder: Path) -> SessionRequest:
+    """Return a request for a session in *folder*."""
     return SessionRequest(arguments=("run",), folder=folder, project=folder)
 
 
