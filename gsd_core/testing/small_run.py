@@ -28,19 +28,18 @@ from gsd_core.hookspecs import (
     gsd_run_agent,
     gsd_workspace,
 )
-from gsd_core.machine.due import End
 from gsd_core.machine.state import Options, RunOutcome
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask, Allow, Permission, ToolUse
 from gsd_core.model.event import Event
 from gsd_core.model.gap import Evidence, GapReport
-from gsd_core.model.question import Inquiry
+from gsd_core.model.question import Answer, Inquiry, Question
 from gsd_core.model.step import FileWrite, StepHost, StepRequest, StepResult, Verified
 from gsd_core.planning.changes import TickPhase
 from gsd_core.planning.must_haves import required_of
 from gsd_core.planning.verification import render_verification
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import collect_settings
-from gsd_core.run import RunRequest, run_project
+from gsd_core.run import RunEnd, RunRequest, run_project
 from gsd_core.settings import CORE_SECTIONS, Layer, resolve
 
 from .fakes import ScriptedHuman
@@ -214,6 +213,15 @@ class SmallWork:
         self.events.append(event)
 
 
+class SmallHuman(ScriptedHuman):
+    """The human of a small run: without a scripted answer, it chooses the recommended option, if any."""
+
+    def _answer(self, question: Question) -> Answer | None:
+        label = next((option.label for option in question.options if option.recommended), "")
+        chosen = Answer(question=question.id, chosen=(label,), by="script") if label else None
+        return super()._answer(question) or (None if self.answers else chosen)
+
+
 def run_small(
     root: Path,
     *plugins: object,
@@ -235,7 +243,7 @@ def run_small(
     after *limit*: it names the open questions that the run waits for.
     """
     _make_project(root, files or {})
-    work, human = SmallWork(dict(writes)), ScriptedHuman(answers or {"": "SQLite"})
+    work, human = SmallWork(dict(writes)), SmallHuman(answers or {})
     given = make_hooks(*plugins, **named)
     stand_ins: dict[str, object] = {"small": work}
     if answers is not None or not given.plugins_of(gsd_answer):
@@ -259,7 +267,7 @@ def run_small(
     )
 
 
-async def _limited(request: RunRequest, events: Sequence[Event], limit: timedelta) -> End:
+async def _limited(request: RunRequest, events: Sequence[Event], limit: timedelta) -> RunEnd:
     """Run the project; raise ``AssertionError`` if that takes longer than *limit*."""
     try:
         async with asyncio.timeout(limit.total_seconds()) as timeout:

@@ -177,7 +177,7 @@ def test_an_agent_that_may_write_is_not_called_in_a_folder_whose_changes_would_b
     elsewhere = gsd_run(fixer=WritesWhileItVerifies(), copies=Copies(("verify",)))
     in_place = gsd_run(fixer=WritesWhileItVerifies())
 
-    assert elsewhere.exit == 2
+    assert (elsewhere.exit, elsewhere.failures) == (1, ())  # the executor is not to blame
     assert "1/verify changes files, but its workspace is not the project's folder" in elsewhere.reason
     assert [call.role for call in elsewhere.calls] == ["executor"]  # no agent was paid for it
     assert (in_place.exit, [call.role for call in in_place.calls]) == (0, ["executor", "fixer"])
@@ -224,9 +224,10 @@ class Silent:
     @implements(gsd_answer)
     async def answer(self, inquiry: Inquiry) -> Sequence[Answer] | None:
         try:
-            return await asyncio.get_running_loop().create_future()
+            await asyncio.Event().wait()
         finally:
             self.cancelled += 1
+        return None
 
 
 class Slow:
