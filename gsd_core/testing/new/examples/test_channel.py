@@ -25,6 +25,7 @@ DATABASE = an_inquiry("Which database?", "SQLite", "PostgreSQL")
 
 @pytest.fixture
 def folder(tmp_path: Path, gsd_use_settings: UseSettings) -> Path:
+    """Return the folder of the questions."""
     gsd_use_settings(plugin.MyPluginSettings(folder=str(tmp_path / "questions")))
     return tmp_path / "questions"
 

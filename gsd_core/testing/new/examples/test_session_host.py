@@ -20,6 +20,7 @@ SLEEP = (sys.executable, "-c", "import time; print('started', flush=True); time.
 
 
 def request(folder: Path) -> SessionRequest:
+    """Return a request for a run in *folder*."""
     return SessionRequest(arguments=("run",), folder=folder, project=folder)
 
 
