@@ -260,3 +260,19 @@ def test_what_a_run_returns_has_a_short_repr_with_what_matters(gsd_run: RunSmall
     assert len(repr(ran)) < 500
     assert "outcome='gaps'" in repr(ran)
     assert ran.reason in repr(ran)
+
+
+class Demanding:
+    """A detector that finds many gaps."""
+
+    @implements(gsd_find_gaps)
+    async def find(self, phase: PhaseView) -> Sequence[Gap]:
+        numbers = range(1, 21)
+        return [Gap(truth=f"Thing {n} exists", reason="missing", about=f"CORE-{n:02}") for n in numbers]
+
+
+def test_a_run_that_ends_with_many_gaps_names_some_of_them(gsd_run: RunSmall) -> None:
+    ran = gsd_run(Demanding())
+
+    assert ran.reason == "gaps remain: CORE-01, CORE-02 and 18 more"
+    assert "CORE-20" in ran.files[".planning/phases/01-one/01-VERIFICATION.md"]
