@@ -7,7 +7,7 @@ with a default of the request, never a parameter, so that existing plugins keep 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -56,12 +56,15 @@ class CommandOptions:
 
     *project* is the folder that ``-C`` names, else the current one. *as_json*: ``--json`` was given, so
     standard output is for one JSON document. *plugin_options* are the options ``-p`` and ``--plugins-dir`` of
-    the command line, for a command that starts another gsd; their folders are absolute.
+    the command line, for a command that starts another gsd; their folders are absolute. *session_hosts*
+    returns where sessions run, by the name of the plugin: those of the setting ``run.session_host``, and the
+    built-in one.
     """
 
     project: Path = attrs.field(factory=Path)
     as_json: bool = False
     plugin_options: tuple[str, ...] = ()
+    session_hosts: Callable[[], Mapping[str, SessionHost]] = dict[str, SessionHost]
 
 
 @attrs.frozen(kw_only=True)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 FLAG = "--bg"
 BUILT_IN_HOST = "sessions"
-"""The plugin whose sessions are in the list of ``gsd ps``, and have a terminal to attach to."""
+"""The plugin whose sessions have a terminal to attach to, and output that ``gsd logs`` shows."""
 
 
 def start_session(
@@ -72,11 +72,6 @@ def start_session(
     return 0
 
 
-def find_host(hooks: Hooks, names: Sequence[str]) -> SessionHost:
-    """Return the host that the setting ``run.session_host`` names; raise ``ConfigError`` if there is none."""
-    return _pick_host(hooks, names)[1]
-
-
 def _pick_host(hooks: Hooks, names: Sequence[str]) -> tuple[str, SessionHost]:
     outcome = asyncio.run(hooks.pick(gsd_session_host, tuple(names), object))
     if outcome is None or outcome.value is None:
@@ -88,6 +83,22 @@ def _pick_host(hooks: Hooks, names: Sequence[str]) -> tuple[str, SessionHost]:
     return outcome.plugin, outcome.value
 
 
+def session_hosts(loaded: Loaded) -> dict[str, SessionHost]:
+    """Return the hosts that the setting ``run.session_host`` lists, and the built-in one, by plugin.
+
+    The first one gets new sessions; the others may have some that were started when the setting was another.
+    The settings have to be bound.
+    """
+    from gsd_core.settings import RunSettings, settings_of
+
+    found: dict[str, SessionHost] = {}
+    for name in dict.fromkeys((*settings_of(RunSettings).session_host, BUILT_IN_HOST)):
+        outcome = asyncio.run(loaded.hooks.pick(gsd_session_host, (name,), object))
+        if outcome is not None and isinstance(outcome.value, SessionHost):
+            found[name] = outcome.value
+    return found
+
+
 def stop_session(loaded: Loaded, session: str) -> tuple[str, Session]:
     """Ask *session* to stop; return the name of the plugin that runs it, too."""
     from gsd_core.settings import RunSettings, settings_of
@@ -95,6 +106,10 @@ def stop_session(loaded: Loaded, session: str) -> tuple[str, Session]:
     from .plugin_loading import bound_settings
 
     with bound_settings(loaded):
+        for plugin, host in session_hosts(loaded).items():
+            if any(one.id == session for one in host.list()):
+                return plugin, host.stop(session)
+        # A host need not list its sessions, and may know other names for them, such as `3` for `s3`.
         plugin, host = _pick_host(loaded.hooks, settings_of(RunSettings).session_host)
         return plugin, host.stop(session)
 

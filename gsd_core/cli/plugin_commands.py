@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -17,6 +17,7 @@ from gsd_core.plugins.discovery import ENTRY_POINT_GROUP, discover
 from gsd_core.plugins.importing import source_names
 from gsd_core.sanitize import one_line
 
+from .background import session_hosts
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import HelpContext
 from .plugin_loading import Loaded, bound_settings, choose_plugins, load_plugins
@@ -86,6 +87,7 @@ def _with_settings(callback: Callable[..., Any], loaded: Loaded) -> Callable[...
             project=given.directory.resolve(),
             as_json=bool(ctx.meta.get(AS_JSON)),
             plugin_options=plugin_options(given),
+            session_hosts=partial(session_hosts, loaded),
         )
         with bound_settings(loaded, options):
             return callback(*args, **kwargs)

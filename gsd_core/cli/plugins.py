@@ -76,7 +76,9 @@ def command(ctx: click.Context, hook: str, as_json: bool) -> None:
 
 @click.command("new", cls=Command, epilog=examples("gsd plugins new todos --hook find_gaps"))
 @click.argument("name")
-@click.option("--hook", required=True, metavar="HOOK", help="hook to implement, such as find_gaps")
+@click.option(
+    "--hook", required=True, metavar="HOOK", help="hook to implement, such as find_gaps, or channel"
+)
 @click.option(
     "--directory",
     type=click.Path(path_type=Path),
@@ -87,8 +89,9 @@ def command(ctx: click.Context, hook: str, as_json: bool) -> None:
 def new(name: str, hook: str, directory: Path) -> None:
     """Create a package with an example plugin.
 
-    The package is called gsd-plugin-NAME, and its plugin implements HOOK. The example is small but useful,
-    and passes its own tests: change it into your plugin. Existing files are never overwritten.
+    The package is called gsd-plugin-NAME, and its plugin implements HOOK. A channel asks people and
+    brings their answers back. The example is small but useful, and passes its own tests: change it into your
+    plugin. Existing files are never overwritten.
     """
     from gsd_core.testing.new import NewPackage, write_package
 

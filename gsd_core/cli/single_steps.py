@@ -17,6 +17,7 @@ from gsd_core.git.command import Command
 from gsd_core.git.repository import files, is_repository
 from gsd_core.machine.due import round_of, startable_plans
 from gsd_core.machine.state import PlanSnapshot, State, StepRecord
+from gsd_core.model.counts import some_of
 from gsd_core.model.ids import DISCUSS, EXECUTE, PLAN, VERIFY, StepId, is_kind, normal_phase, slug
 from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.phases import no_such_phase
@@ -59,14 +60,14 @@ def plan_steps(options: GlobalOptions, phase: str, *, gaps: bool) -> dict[str, s
             next_step = f"gsd execute {number}" if waiting else f"gsd plan {number} --gaps"
             hint = f"execute them with: {next_step}" if waiting else f"plan what is missing with: {next_step}"
             raise UserError(
-                f"phase {number} is planned already: {_listed([plan.id for plan in view.plans])}", hint=hint
+                f"phase {number} is planned already: {some_of([plan.id for plan in view.plans])}", hint=hint
             )
         return {str(round_of(state, PLAN, number)): ""}
     if view.verdict is None:
         raise UserError(f"phase {number} was not verified, so no gaps are known", hint=f"gsd verify {number}")
     if waiting:
         raise UserError(
-            f"phase {number} has plans that are not executed: {_listed(waiting)}",
+            f"phase {number} has plans that are not executed: {some_of(waiting)}",
             hint=f"gsd execute {number}",
         )
     if view.verdict.status != "gaps_found" or not view.verdict.gaps:
@@ -93,14 +94,14 @@ def execute_steps(options: GlobalOptions, phase: str) -> dict[str, str]:
         raise NotYet(f"phase {number} has no plans", hint=f"gsd plan {number}", steps=unknown)
     if missing := sorted(set(view.listed) - {plan.id for plan in view.plans}):
         raise NotYet(
-            f"ROADMAP.md lists plans of phase {number} that have no file: {_listed(missing)}",
+            f"ROADMAP.md lists plans of phase {number} that have no file: {some_of(missing)}",
             hint=f"gsd plan {number}",
             steps=unknown,
         )
     waiting = [plan for plan in view.plans if not plan.summary]
     if not waiting:
         raise NotYet(
-            f"phase {number} is executed already: {_listed([plan.id for plan in view.plans])}",
+            f"phase {number} is executed already: {some_of([plan.id for plan in view.plans])}",
             hint=f"verify it with: gsd verify {number}",
             steps=unknown,
         )
@@ -135,7 +136,7 @@ def verify_step(options: GlobalOptions, phase: str) -> dict[str, str]:
         raise NotYet(f"phase {view.number} has no plans", hint=f"gsd plan {view.number}", steps=steps)
     if waiting := _waiting(view):
         raise NotYet(
-            f"phase {view.number} has plans that are not executed: {_listed(waiting)}",
+            f"phase {view.number} has plans that are not executed: {some_of(waiting)}",
             hint=f"gsd execute {view.number}",
             steps=steps,
         )
@@ -243,11 +244,6 @@ def _is_stale(options: GlobalOptions, view: PhaseView) -> bool:
     order = asyncio.run(Git(planned_root(options)).order(".planning/phases"))
     verdict = with_staleness(view, order).verdict
     return bool(verdict and verdict.stale)
-
-
-def _listed(ids: list[str]) -> str:
-    more = f" and {len(ids) - 5} more" if len(ids) > 5 else ""
-    return ", ".join(ids[:5]) + more
 
 
 def _waiting(view: PhaseView) -> list[str]:

@@ -8,7 +8,7 @@ the real repository does not change.
 The folder of a copy contains:
 
 - ``repository``: the copy itself, the only part that a confined process may write;
-- ``empty``: an empty folder;
+- ``empty``: an empty folder, in which folders to mount something over may be made;
 - ``places.json``: the mounts. The process does not see it, because it could escape by adding a mount.
 
 The layout of a git directory is documented in ``gitrepository-layout(5)``, that of ``packed-refs`` in
@@ -77,7 +77,7 @@ def make(git: Command, folder: Path) -> Path | None:
     if (found := _found(git)) is None:
         return None
     own, common, work_tree = found
-    (folder / "empty").mkdir(mode=0o500)
+    (folder / "empty").mkdir(mode=0o700)
     copy = folder / "repository"
     config = harmless_config(git, own, work_tree)
     mounts = [Place(path=own, source=copy, writable=True), *_copy(own, common, copy, own, config)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
 _CENT = Decimal("0.01")
@@ -10,6 +11,12 @@ _CENT = Decimal("0.01")
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Return ``1 commit`` or ``2 commits``; *plural* is for nouns that do not just get an ``s``."""
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def some_of(names: Sequence[str], at_most: int = 5) -> str:
+    """Return *names* for a line: ``CORE-01, CORE-02 and 18 more``, if there are more than *at_most*."""
+    more = f" and {len(names) - at_most} more" if len(names) > at_most else ""
+    return ", ".join(names[:at_most]) + more
 
 
 def dollars_text(dollars: Decimal | str) -> str:

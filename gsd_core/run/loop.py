@@ -20,6 +20,7 @@ from gsd_core.machine.due import (
     due,
     exit_of,
 )
+from gsd_core.model.counts import some_of
 from gsd_core.model.ids import StepId
 from gsd_core.model.question import Inquiry, Option, Question, answer_command
 
@@ -116,7 +117,7 @@ def _what_skipping_leaves(run: Run, step: StepId) -> str:
 
 def _unanswered(item: Escalate) -> End:
     if item.cause == "gaps":
-        return End(outcome="gaps", exit=ExitCode.GAPS, reason=f"gaps remain: {', '.join(item.gaps)}")
+        return End(outcome="gaps", exit=ExitCode.GAPS, reason=f"gaps remain: {some_of(item.gaps, 2)}")
     without_failure = {
         "lost": "three attempts in a row were lost because the process was killed",
         "repeats": "completed, but its result keeps disappearing from the disk",

@@ -13,7 +13,7 @@ from typing import Any
 
 from gsd_core.machine.claims import unverified
 from gsd_core.machine.state import State
-from gsd_core.model.counts import counted
+from gsd_core.model.counts import counted, some_of
 from gsd_core.model.ids import StepId
 from gsd_core.sanitize import one_line, safe_text
 
@@ -91,7 +91,7 @@ def _claimed(state: State) -> Iterable[str]:
     phases = () if state.options.skip_verify else unverified(state)
     if phases:
         which = counted(len(phases), "phase was", "phases were")
-        yield f"{which} complete before and not verified by this run ({_listed(phases)})"
+        yield f"{which} complete before and not verified by this run ({some_of(phases, MAX_NAMED)})"
     if state.journal_lost:
         yield "the journal of an earlier run is missing, and what its commits and files say was believed"
 
@@ -100,7 +100,7 @@ def _deferred(tasks: Sequence[str]) -> Iterable[str]:
     """Say which tasks their plan went on without."""
     if tasks:
         which = counted(len(tasks), "task was", "tasks were")
-        yield f"{which} deferred ({_listed(tasks)}; see deferred-items.md)"
+        yield f"{which} deferred ({some_of(tasks, MAX_NAMED)}; see deferred-items.md)"
 
 
 def _unmerged(branches: Sequence[str]) -> Iterable[str]:
@@ -114,13 +114,13 @@ def _unmerged(branches: Sequence[str]) -> Iterable[str]:
 def _edited(state: State) -> Iterable[str]:
     if plans := state.edited_plans:
         verb = "plan {} was" if len(plans) == 1 else "plans {} were"
-        yield f"{verb.format(_listed(plans))} edited by hand"
+        yield f"{verb.format(some_of(plans, MAX_NAMED))} edited by hand"
 
 
 def _not_loaded(names: Sequence[str]) -> Iterable[str]:
     if names:
         verb = "plugin {} was" if len(names) == 1 else "plugins {} were"
-        yield f"{verb.format(_listed(names))} not loaded"
+        yield f"{verb.format(some_of(names, MAX_NAMED))} not loaded"
 
 
 def _left(paths: Sequence[str]) -> Iterable[str]:
@@ -128,9 +128,4 @@ def _left(paths: Sequence[str]) -> Iterable[str]:
         which = counted(
             len(paths), "file that may contain secrets was", "files that may contain secrets were"
         )
-        yield f"{which} left uncommitted ({safe_text(_listed(paths), multiline=False)})"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return ", ".join(names[:MAX_NAMED]) + more
+        yield f"{which} left uncommitted ({safe_text(some_of(paths, MAX_NAMED), multiline=False)})"

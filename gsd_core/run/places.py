@@ -123,6 +123,23 @@ def prepare(
     return (*places, *(owned or ()))
 
 
+def make_mount_points(places: Sequence[Place], git: Path) -> None:
+    """Make the folders and files that *places* are mounted over where a checkout hides the project's git.
+
+    The agent of a rehearsal keeps its configuration in git's directory. What hides that is read-only, so a
+    sandbox cannot make them there itself. *git* is that of :func:`prepare`. Raises ``OSError``.
+    """
+    empty = throwaway.describe(git).empty
+    for index, place in enumerate(places):
+        within = [outer for outer in places[:index] if place.path.is_relative_to(outer.path)]
+        if within and within[-1].source == empty:
+            point = empty / place.path.relative_to(within[-1].path)
+            folder = point if place.source.is_dir() else point.parent
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if point != folder:
+                point.touch()
+
+
 def hold_folders(project: Path) -> int:
     """Keep other processes from removing the folders that :func:`prepare` makes, until the result is closed.
 

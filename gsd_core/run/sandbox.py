@@ -31,7 +31,7 @@ from gsd_core.processes import supervised
 from gsd_core.sanitize import clip, sanitize
 from gsd_core.settings import RunSettings
 
-from .places import hold_folders, owned_places, prepare, remove_empty
+from .places import hold_folders, make_mount_points, owned_places, prepare, remove_empty
 from .private_home import check_home, empty_home, home_environment, private_home
 from .temporary import make_folder, remove_folder
 
@@ -158,11 +158,14 @@ class Confinement:
         """
         if self.home is None:
             return SandboxedCommand(command=supervised(command), environment=environment)
+        seen = (*self.places, *places)
+        if self.git is not None:
+            await asyncio.to_thread(make_mount_points, seen, self.git)
         process = ConfinedProcess(
             command=tuple(command),
             cwd=self.tree,
             environment={**home_environment(environment, self.home), **self.variables},
-            places=(*self.places, *places),
+            places=seen,
             home=self.home,
             descriptors=tuple(descriptors),
         )

@@ -320,13 +320,13 @@ async def _workspace(run: Run, step: StepRequest, stack: AsyncExitStack) -> Path
     return tree
 
 
-def _require_project(run: Run, step: StepRequest) -> None:
+def _require_project(run: Run, step: StepRequest, error: type[ConfigError | Permanent] = ConfigError) -> None:
     """Refuse a step that changes files elsewhere: commits and the guard are about the project's folder.
 
     This comes before an agent is called: its work would be lost with the folder, and the money with it.
     """
     if step.tree.resolve() != run.root.resolve():
-        raise ConfigError(
+        raise error(
             f"{step.id} changes files, but its workspace is not the project's folder: {str(step.tree)!r}",
             hint="the workspace plugin has to decline this step with None, so that 'inplace' is used",
         )
@@ -493,7 +493,8 @@ class Host:
         """See :class:`gsd_core.StepHost`."""
         run, limits = self.run, self.run.limits
         if task.writable or task.owns_planning:
-            _require_project(run, self.step)
+            # Permanent: any other error would count as one of the executor, which is not to blame.
+            _require_project(run, self.step, Permanent)
         self.owned = self.owned or task.owns_planning
         plugin = current_call.get()
         callbacks = Callbacks(

@@ -23,6 +23,7 @@ from gsd_core.git.untrusted import LocalProgram
 from gsd_core.hookspecs import gsd_find_gaps, gsd_permit_tool
 from gsd_core.model.agent import Allow, Ask, Deny, Permission, ToolUse
 from gsd_core.model.checks import CheckResult, TaskCheck
+from gsd_core.model.counts import some_of
 from gsd_core.model.gap import Evidence, Gap, GapReport
 from gsd_core.model.ids import padded
 from gsd_core.model.step import FileWrite, Found, StepRequest, StepResult, Verified
@@ -268,8 +269,7 @@ async def _uncommitted(git: Git, phase: PhaseView) -> str:
     ranked = sorted(
         dict.fromkeys(found), key=lambda path: not any(f"{name}/".startswith(f"{path}/") for name in promised)
     )
-    more = f" and {len(ranked) - 5} more" if len(ranked) > 5 else ""
-    return ", ".join(ranked[:5]) + more or "none that git lists"
+    return some_of(ranked) or "none that git lists"
 
 
 def _needs_uncommitted(plan: Plan, task: Task, result: CheckResult, files: str) -> Gap:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from contextlib import AbstractAsyncContextManager, nullcontext
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +32,22 @@ from gsd_core.machine.state import Options, RunOutcome
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask, Allow, Permission, ToolUse
 from gsd_core.model.event import Event
 from gsd_core.model.gap import Evidence, GapReport
-from gsd_core.model.question import Inquiry
+from gsd_core.model.question import Answer, Inquiry, Question
 from gsd_core.model.step import FileWrite, StepHost, StepRequest, StepResult, Verified
 from gsd_core.planning.changes import TickPhase
 from gsd_core.planning.must_haves import required_of
 from gsd_core.planning.verification import render_verification
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import collect_settings
-from gsd_core.run import RunRequest, run_project
+from gsd_core.run import RunEnd, RunRequest, run_project
 from gsd_core.settings import CORE_SECTIONS, Layer, resolve
 
 from .fakes import ScriptedHuman
 from .registry import make_hooks
 from .samples import a_question, write_files
+
+LIMIT = timedelta(seconds=60)
+"""How long a small run may take, unless a test says otherwise; most take less than a second."""
 
 FILES: Mapping[str, str] = {"app.py": "def add(a: int, b: int) -> int:\n    return a + b\n"}
 """What the agent of a small run writes, unless a test says otherwise."""
@@ -83,6 +86,10 @@ Progress: [░░░░░░░░░░] 0%
 _PROJECT = "# Small\n\n## What This Is\n\nA small project for tests.\n\n## Core Value\n\nIt works.\n"
 
 
+def _count(values: Sized) -> str:
+    return f"<{len(values)}>"
+
+
 @attrs.frozen(kw_only=True)
 class SmallRun:
     """How a small run ended, and what it did, in order.
@@ -90,19 +97,20 @@ class SmallRun:
     *exit* is the exit code, *reason* says why it ended. *files* are the texts of the project's files by path,
     without git's own. *calls* are the tasks that went to the scripted agent, *steps* the requests that the
     scripted executor got, *questions* the inquiries that the scripted human saw. *subjects* are the first
-    lines of the commits, the oldest first.
+    lines of the commits, the oldest first. Its ``repr`` leaves out the long ones, because pytest shows it
+    for each assertion that fails.
     """
 
     exit: int
     outcome: RunOutcome
     reason: str
     root: Path
-    events: tuple[Event, ...] = ()
-    files: Mapping[str, str] = attrs.field(factory=dict[str, str])
-    calls: tuple[AgentTask, ...] = ()
-    steps: tuple[StepRequest, ...] = ()
-    questions: tuple[Inquiry, ...] = ()
-    subjects: tuple[str, ...] = ()
+    events: tuple[Event, ...] = attrs.field(default=(), repr=_count)
+    files: Mapping[str, str] = attrs.field(factory=dict[str, str], repr=_count)
+    calls: tuple[AgentTask, ...] = attrs.field(default=(), repr=_count)
+    steps: tuple[StepRequest, ...] = attrs.field(default=(), repr=_count)
+    questions: tuple[Inquiry, ...] = attrs.field(default=(), repr=_count)
+    subjects: tuple[str, ...] = attrs.field(default=(), repr=_count)
 
     def named(self, name: str) -> tuple[Event, ...]:
         """Return the events with that name, such as ``step.completed``."""
@@ -205,6 +213,15 @@ class SmallWork:
         self.events.append(event)
 
 
+class SmallHuman(ScriptedHuman):
+    """The human of a small run: without a scripted answer, it chooses the recommended option, if any."""
+
+    def _answer(self, question: Question) -> Answer | None:
+        label = next((option.label for option in question.options if option.recommended), "")
+        chosen = Answer(question=question.id, chosen=(label,), by="script") if label else None
+        return super()._answer(question) or (None if self.answers else chosen)
+
+
 def run_small(
     root: Path,
     *plugins: object,
@@ -213,6 +230,7 @@ def run_small(
     answers: Mapping[str, str | Sequence[str]] | None = None,
     settings: Sequence[object] = (),
     sections: Mapping[str, Mapping[str, Any]] | None = None,
+    limit: timedelta = LIMIT,
     **named: object,
 ) -> SmallRun:
     """Run a project of one phase in *root*, a new folder, with *plugins*; return how it ended.
@@ -221,10 +239,11 @@ def run_small(
     with *files* and a roadmap; the agent writes *writes*. The human gives *answers*, by a part of the
     question (``database``) or of its header; without them, the recommended ones, unless a plugin answers.
     *settings* are instances of settings classes, and win over *sections*, settings as in ``gsd.toml``.
-    Raises ``ConfigError`` for an invalid plugin or setting.
+    Raises ``ConfigError`` for an invalid plugin or setting, and ``AssertionError`` if the run has not ended
+    after *limit*: it names the open questions that the run waits for.
     """
     _make_project(root, files or {})
-    work, human = SmallWork(dict(writes)), ScriptedHuman(answers or {"": "SQLite"})
+    work, human = SmallWork(dict(writes)), SmallHuman(answers or {})
     given = make_hooks(*plugins, **named)
     stand_ins: dict[str, object] = {"small": work}
     if answers is not None or not given.plugins_of(gsd_answer):
@@ -233,7 +252,7 @@ def run_small(
         raise ConfigError(f"the name {min(taken)!r} belongs to the small run", hint="give the plugin another")
     # The stand-ins come first: so the plugins of the test are called before them.
     hooks = make_hooks(**stand_ins, **dict(given.manager.list_name_plugin()))
-    end = asyncio.run(run_project(_request(root, hooks, given, settings, sections or {})))
+    end = asyncio.run(_limited(_request(root, hooks, given, settings, sections or {}), work.events, limit))
     return SmallRun(
         exit=end.exit,
         outcome=end.outcome,
@@ -245,6 +264,41 @@ def run_small(
         steps=tuple(work.steps),
         questions=tuple(Inquiry(step="", questions=(one,)) for one in human.asked),
         subjects=tuple(_git(root, "log", "--reverse", "--format=%s").splitlines()),
+    )
+
+
+async def _limited(request: RunRequest, events: Sequence[Event], limit: timedelta) -> RunEnd:
+    """Run the project; raise ``AssertionError`` if that takes longer than *limit*."""
+    try:
+        async with asyncio.timeout(limit.total_seconds()) as timeout:
+            return await run_project(request)
+    except TimeoutError:
+        if not timeout.expired():
+            raise
+    raise AssertionError(f"the run has not ended after {limit}: {_what_it_waits_for(events)}")
+
+
+def _what_it_waits_for(events: Sequence[Event]) -> str:
+    waiting: dict[str, str] = {}
+    for event in events:
+        match event.name:
+            case "question.asked":
+                for one in event.data["inquiry"]["questions"]:
+                    waiting[one["id"]] = f"- {one['text']} ({event.step})"
+            case "question.answered":
+                waiting.pop(event.data["question"], None)
+            case "question.withdrawn":
+                for name in event.data["questions"]:
+                    waiting.pop(name, None)
+            case _:
+                pass
+    if not waiting:
+        last = f"the last event is {events[-1].name} {events[-1].step}".rstrip() if events else "no event"
+        return f"no question is open, {last}"
+    listed = "\n".join(waiting.values())
+    return (
+        f"it waits for answers to\n{listed}\n"
+        "Answer in the test as a person would, or give the run answers={...} for the scripted human."
     )
 
 

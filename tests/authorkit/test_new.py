@@ -18,9 +18,10 @@ import pytest
 from gsd_core.errors import UserError
 from gsd_core.plugins.validation import HOOKS, SETTINGS_OF_HOOKS, hooks_of
 from gsd_core.testing import make_manager
-from gsd_core.testing.new import KINDS, NewPackage, examples, plugin_name, write_package
+from gsd_core.testing.new import EXAMPLES, KINDS, NewPackage, examples, plugin_name, write_package
 from tests.cli.bench import call
 
+SCAFFOLDS = (*HOOKS, *EXAMPLES)
 IDEA = "# Greeter\n\nA small program that greets people by name.\n"
 
 
@@ -35,17 +36,17 @@ def module_of(package: NewPackage) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("hook", SCAFFOLDS)
 def test_the_package_implements_the_hook(hook: str) -> None:
     package = NewPackage.of(name_of(hook), hook)
     module = module_of(package)
 
     manager = make_manager(**{package.name: module})
 
-    assert hook in hooks_of(manager, module)
+    assert package.hook in hooks_of(manager, module)
 
 
-@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("hook", SCAFFOLDS)
 def test_the_names_of_the_example_are_replaced(hook: str) -> None:
     texts = NewPackage.of(name_of(hook), hook).texts()
     old_names = re.compile(r"my[-_ ]?plugin|from \. import", re.I)
@@ -53,7 +54,7 @@ def test_the_names_of_the_example_are_replaced(hook: str) -> None:
     assert not [path for path, text in texts.items() if old_names.search(text)]
 
 
-@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("hook", SCAFFOLDS)
 def test_the_readme_shows_settings_that_exist(hook: str) -> None:
     package = NewPackage.of(name_of(hook), hook)
     classes = [value for name, value in vars(module_of(package)).items() if name.endswith("Settings")]
@@ -65,7 +66,7 @@ def test_the_readme_shows_settings_that_exist(hook: str) -> None:
     assert fields.issuperset(shown.get(package.name, {}))
 
 
-@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("hook", SCAFFOLDS)
 def test_a_long_name_leaves_no_line_too_long(hook: str) -> None:
     package = NewPackage.of("a-name-that-is-rather-long", hook)
     code = "".join(text for path, text in package.texts().items() if path.endswith(".py"))
@@ -75,7 +76,7 @@ def test_a_long_name_leaves_no_line_too_long(hook: str) -> None:
 
 def test_every_example_belongs_to_a_hook() -> None:
     names = {path.stem for path in Path(examples.__path__[0]).glob("*.py")} - {"__init__", "conftest"}
-    hooks = {hook.removeprefix("gsd_") for hook in HOOKS}
+    hooks = {hook.removeprefix("gsd_") for hook in SCAFFOLDS}
 
     assert names == hooks | {f"test_{name}" for name in hooks}
 
@@ -139,7 +140,7 @@ def test_an_invalid_name_is_explained(name: str, reason: str) -> None:
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("kind", ["executor", "channel", "agent", "gsd_step-wrapper", *KINDS])
+@pytest.mark.parametrize("kind", ["executor", "agent", "gsd_step-wrapper", *KINDS])
 def test_the_name_of_a_kind_of_plugin_leads_to_its_hook(kind: str) -> None:
     with pytest.raises(UserError) as caught:
         NewPackage.of("mine", kind)
@@ -158,6 +159,16 @@ def test_the_readme_says_which_setting_lists_the_plugin() -> None:
     assert listed == SETTINGS_OF_HOOKS
     assert "every run uses it" in NewPackage.of("mine", "notify").texts()["README.md"]
     assert not any("every run uses it" in NewPackage.of("mine", hook).texts()["README.md"] for hook in listed)
+
+
+def test_a_channel_has_an_example_of_its_own_and_its_hook_is_named(tmp_path: Path) -> None:
+    made = call("plugins", "new", "mail", "--hook", "channel", "--directory", str(tmp_path))
+    listed = call("plugins", "--hook", "channel")
+
+    assert made.exit_code == 0, made.stderr
+    assert "'mail' for the hook gsd_answer" in made.stdout
+    assert "ask_in_the_folder" in (tmp_path / "gsd-plugin-mail/src/gsd_plugin_mail/__init__.py").read_text()
+    assert (listed.exit_code, "use --hook answer" in listed.stderr) == (2, True)
 
 
 def test_an_unknown_hook_gets_a_suggestion(tmp_path: Path) -> None:
@@ -179,9 +190,9 @@ def run(folder: Path, *command: str) -> str:
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """One package for each hook, in one folder and one environment."""
+    """One package for each hook and each other example, in one folder and one environment."""
     base = tmp_path_factory.mktemp("packages")
-    return [write_package(NewPackage.of(name_of(hook), hook), base) for hook in HOOKS]
+    return [write_package(NewPackage.of(name_of(hook), hook), base) for hook in SCAFFOLDS]
 
 
 @pytest.mark.slow

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import attrs
 import pytest
 
 from gsd_core import (
+    AgentTask,
     Answer,
     Deny,
     Event,
@@ -21,6 +24,7 @@ from gsd_core import (
     Permission,
     PhaseView,
     RunStep,
+    StepHost,
     StepRequest,
     StepResult,
     ToolUse,
@@ -31,6 +35,7 @@ from gsd_core import (
 from gsd_core.errors import ConfigError
 from gsd_core.hookspecs import (
     gsd_answer,
+    gsd_execute_step,
     gsd_find_gaps,
     gsd_on_event,
     gsd_permit_tool,
@@ -155,6 +160,29 @@ def test_a_plan_is_not_executed_in_a_folder_whose_changes_would_be_lost(gsd_run:
     assert ran.calls == ()  # no agent was paid for it
 
 
+class WritesWhileItVerifies:
+    """An executor whose agent may write while a phase is verified."""
+
+    @implements(gsd_execute_step)
+    async def verify(self, step: StepRequest, host: StepHost) -> StepResult | None:
+        if step.kind == "verify":
+            task = AgentTask(step=step.id, role="fixer", prompt="Fix it.", tree=step.tree, writable=True)
+            await host.run_agent("fix", task)
+        return None
+
+
+def test_an_agent_that_may_write_is_not_called_in_a_folder_whose_changes_would_be_lost(
+    gsd_run: RunSmall,
+) -> None:
+    elsewhere = gsd_run(fixer=WritesWhileItVerifies(), copies=Copies(("verify",)))
+    in_place = gsd_run(fixer=WritesWhileItVerifies())
+
+    assert (elsewhere.exit, elsewhere.failures) == (1, ())  # the executor is not to blame
+    assert "1/verify changes files, but its workspace is not the project's folder" in elsewhere.reason
+    assert [call.role for call in elsewhere.calls] == ["executor"]  # no agent was paid for it
+    assert (in_place.exit, [call.role for call in in_place.calls]) == (0, ["executor", "fixer"])
+
+
 def test_a_gap_of_the_plugin_keeps_the_phase_from_passing(gsd_run: RunSmall) -> None:
     ran = gsd_run(mine=License())
 
@@ -186,3 +214,65 @@ def test_each_step_of_a_phase_knows_the_folder_before_it_exists(gsd_run: RunSmal
 
     folders = {step.phase.directory for step in ran.steps if step.phase}
     assert (len(ran.steps), folders) == (5, {".planning/phases/01-one"})
+
+
+class Silent:
+    """A channel in which nobody answers; *cancelled* counts its withdrawn prompts."""
+
+    cancelled = 0
+
+    @implements(gsd_answer)
+    async def answer(self, inquiry: Inquiry) -> Sequence[Answer] | None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.cancelled += 1
+        return None
+
+
+class Slow:
+    """A wrapper in which a step takes too long."""
+
+    @implements(gsd_wrap_step)
+    async def wrap(self, step: StepRequest, call_next: RunStep) -> StepResult:
+        await asyncio.sleep(3600)
+        return await call_next(step)
+
+
+def test_a_run_that_waits_for_an_answer_fails_and_names_the_question(gsd_run: RunSmall) -> None:
+    channel, began = Silent(), time.monotonic()
+
+    with pytest.raises(AssertionError, match=r"0:00:03[^$]*- Which database\? \(1/discuss\)"):
+        gsd_run(channel, limit=timedelta(seconds=3))
+
+    assert channel.cancelled == 1
+    assert time.monotonic() - began < 30
+
+
+def test_a_run_that_takes_too_long_names_its_last_event(gsd_run: RunSmall) -> None:
+    with pytest.raises(AssertionError, match=r"no question is open, the last event is [a-z]+\.[a-z]+"):
+        gsd_run(Slow(), limit=timedelta(seconds=2))
+
+
+def test_what_a_run_returns_has_a_short_repr_with_what_matters(gsd_run: RunSmall) -> None:
+    ran = gsd_run(mine=License())
+
+    assert len(repr(ran)) < 500
+    assert "outcome='gaps'" in repr(ran)
+    assert ran.reason in repr(ran)
+
+
+class Demanding:
+    """A detector that finds many gaps."""
+
+    @implements(gsd_find_gaps)
+    async def find(self, phase: PhaseView) -> Sequence[Gap]:
+        numbers = range(1, 21)
+        return [Gap(truth=f"Thing {n} exists", reason="missing", about=f"CORE-{n:02}") for n in numbers]
+
+
+def test_a_run_that_ends_with_many_gaps_names_some_of_them(gsd_run: RunSmall) -> None:
+    ran = gsd_run(Demanding())
+
+    assert ran.reason == "gaps remain: CORE-01, CORE-02 and 18 more"
+    assert "CORE-20" in ran.files[".planning/phases/01-one/01-VERIFICATION.md"]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
 pytestmark = pytest.mark.slow
+
+Gsd: TypeAlias = Callable[..., subprocess.CompletedProcess[str]]
 
 HOST = '''
 """A host that starts nothing, and says where it would."""
@@ -37,13 +42,18 @@ class Elsewhere:
         )
 
     def stop(self, session):
-        now = datetime.now(UTC)
-        return Session(
-            id=session, project=Path("demo"), command=(), state="running", slot=1, created=now, updated=now
-        )
+        return self._session(session)
 
     def list(self):
-        return []
+        if settings_of(Chosen).place == "broken":
+            raise OSError("the moon does not answer")
+        return [self._session("moon-1")]
+
+    def _session(self, name):
+        now = datetime.now(UTC)
+        return Session(
+            id=name, project=Path("demo"), command=("run",), state="running", slot=1, created=now, updated=now
+        )
 
 
 @implements(gsd_settings)
@@ -57,7 +67,9 @@ async def host():
 '''
 
 
-def test_a_host_has_its_settings_and_its_name_is_shown(tmp_path: Path) -> None:
+@pytest.fixture
+def gsd(tmp_path: Path) -> Gsd:
+    """Return a function that runs a command of gsd with the host."""
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins" / "elsewhere.py").write_text(HOST)
     (tmp_path / "idea.md").write_text("# Thing\n\nA small thing.\n")
@@ -69,16 +81,20 @@ def test_a_host_has_its_settings_and_its_name_is_shown(tmp_path: Path) -> None:
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
 
-    def gsd(*words: str) -> subprocess.CompletedProcess[str]:
+    def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "gsd_core", "--plugins-dir", "plugins", *words],
             cwd=tmp_path,
-            env=environment,
+            env={**environment, **variables},
             capture_output=True,
             text=True,
             check=False,
         )
 
+    return run
+
+
+def test_a_host_has_its_settings_and_its_name_is_shown(tmp_path: Path, gsd: Gsd) -> None:
     done = gsd("run", "idea.md", "--agent", "rehearsal", "-C", "demo", "--bg")
     stopped = gsd("stop", "moon-1")
 
@@ -90,3 +106,34 @@ def test_a_host_has_its_settings_and_its_name_is_shown(tmp_path: Path) -> None:
     assert stopped.returncode == 0, stopped.stderr
     assert "gsd -C demo status" in stopped.stdout
     assert "gsd logs" not in stopped.stdout
+
+
+def test_the_commands_agree_about_the_sessions_of_another_host(gsd: Gsd) -> None:
+    listed = gsd("ps")
+    data = json.loads(gsd("ps", "--json").stdout)["sessions"]
+    refused = [gsd("logs", "moon-1"), gsd("logs", "moon-1", "--since", "1h"), gsd("rm", "moon-1")]
+    unknown = gsd("logs", "moon-2")
+    # New sessions go to the built-in host, and the older ones are still found.
+    stopped = gsd("stop", "moon-1", GSD_SESSION_HOST="sessions,elsewhere")
+
+    assert "moon-1   running  1     0s     -     demo     run" in listed.stdout
+    assert (
+        "moon-1 is run by the plugin elsewhere; see how far it is with: gsd -C demo status" in listed.stdout
+    )
+    assert [(one["id"], one["host"]) for one in data] == [("moon-1", "elsewhere")]
+    for one in refused:
+        assert (one.returncode, one.stdout) == (2, "")
+        assert "session moon-1 is run by the plugin elsewhere" in one.stderr
+        assert "gsd -C demo status" in one.stderr
+    assert unknown.returncode == 2
+    assert "not a session: 'moon-2'" in unknown.stderr
+    assert stopped.returncode == 0, stopped.stderr
+    assert "asked session moon-1 of demo to stop" in stopped.stdout
+
+
+def test_a_host_that_fails_does_not_hide_the_other_sessions(gsd: Gsd) -> None:
+    listed = gsd("ps", GSD_ELSEWHERE_PLACE="broken")
+
+    assert listed.returncode == 0
+    assert "no sessions are active" in listed.stdout
+    assert "cannot list the sessions of the plugin elsewhere: the moon does not answer" in listed.stderr

@@ -1,7 +1,7 @@
 """``gsd plugins new``: a package for a new plugin that passes its own tests from the start.
 
-``examples/`` has a plugin and its tests for each hook, as real code that our own test suite runs;
-``template/`` has the rest of the package. Both use the name ``my_plugin``, which is replaced here.
+``examples/`` has a plugin and its tests for each hook, and for a channel, as real code that our own tests
+run; ``template/`` has the rest of the package. Both use the name ``my_plugin``, which is replaced here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ KINDS = {
     "agent": "run_agent",
     "answerer": "answer",
     "budget": "check_budget",
-    "channel": "answer",
     "command": "cli_commands",
     "config": "write_config",
     "config_writer": "write_config",
@@ -48,6 +47,9 @@ KINDS = {
 }
 """The hook that each kind of plugin starts with, by the name that the how-to guides use."""
 
+EXAMPLES = {"channel": "gsd_answer"}
+"""Examples beside those of the hooks, with the hook that each is about."""
+
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 _FOLDER = files("gsd_core.testing.new")
 _LIBRARIES = {"attrs": "attrs>=24.2", "click": "click>=8.1"}
@@ -61,15 +63,22 @@ _GITIGNORE = "__pycache__/\n.venv/\ndist/\n"
 
 @attrs.frozen(kw_only=True)
 class NewPackage:
-    """A package to write: the plugin's *name* (``license_check``) and its *hook* (``gsd_find_gaps``)."""
+    """A package to write: the plugin's *name* (``license_check``) and its *hook* (``gsd_find_gaps``).
+
+    *example*: the module in ``examples/`` that it starts with.
+    """
 
     name: str
     hook: str
+    example: str
 
     @classmethod
     def of(cls, name: str, hook: str) -> NewPackage:
         """Return the package for what a user typed; raise ``UserError`` if the name or hook is invalid."""
-        return cls(name=plugin_name(name), hook=full_hook(hook))
+        if (kind := hook.replace("-", "_")) in EXAMPLES:
+            return cls(name=plugin_name(name), hook=EXAMPLES[kind], example=kind)
+        found = full_hook(hook)
+        return cls(name=plugin_name(name), hook=found, example=found.removeprefix("gsd_"))
 
     @property
     def package(self) -> str:
@@ -83,9 +92,8 @@ class NewPackage:
 
     def texts(self) -> Mapping[str, str]:
         """Return the text of each file, by its path in the package's folder."""
-        example = self.hook.removeprefix("gsd_")
-        code = _read(f"examples/{example}.py")
-        tests = _read(f"examples/test_{example}.py")
+        code = _read(f"examples/{self.example}.py")
+        tests = _read(f"examples/test_{self.example}.py")
         summary, _, details = inspect.cleandoc(ast.get_docstring(ast.parse(code)) or "").partition("\n")
         used = [
             spec for name, spec in _LIBRARIES.items() if re.search(rf"^(?:from|import) {name}\b", code, re.M)
@@ -107,7 +115,7 @@ class NewPackage:
             "tests/conftest.py": _CONFTEST,
             # The relative import keeps the place of the one that replaces it, by isort's rules.
             f"tests/test_{self.name}.py": tests.replace(
-                f"from . import {example} as plugin", "import gsd_plugin_my_plugin as plugin"
+                f"from . import {self.example} as plugin", "import gsd_plugin_my_plugin as plugin"
             ),
         }
         return {path: self._renamed(text) for path, text in texts.items()}
@@ -148,8 +156,8 @@ def full_hook(hook: str) -> str:
     if name in HOOKS:
         return name
     kind = hook.removeprefix("gsd_").replace("-", "_")
-    if kind in KINDS:
-        raise UserError(f"no hook {hook!r}", hint=f"use --hook {KINDS[kind]}")
+    if found := KINDS.get(kind) or EXAMPLES.get(kind, "").removeprefix("gsd_"):
+        raise UserError(f"no hook {hook!r}", hint=f"use --hook {found}")
     close = nearest(name, HOOKS).removeprefix("; ")
     raise UserError(f"no hook {hook!r}", hint=close or f"hooks: {', '.join(HOOKS)}")
 

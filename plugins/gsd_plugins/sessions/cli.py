@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -11,13 +12,14 @@ from datetime import UTC, datetime
 
 import click
 
-from gsd_core import UserError, safe_text, settings_of
+from gsd_core import NotFound, Session, UserError, safe_text, settings_of
 from gsd_core.hookspecs import CommandOptions
 
 from . import host
 from .output import Chunk, cursor_at
 from .registry import output_folder
 
+OWN_HOST = "sessions"
 POLL_SECONDS = 0.1
 SCHEMA_VERSION = 1
 MAX_LINE = 1 << 16
@@ -30,17 +32,50 @@ MAX_LINE = 1 << 16
 def ps(everything: bool, as_json: bool) -> None:
     """List the sessions: runs in the background, of all projects."""
     found = host.list_sessions(everything=everything or as_json)
+    others = [(name, one) for name, one in _of_other_hosts() if everything or as_json or not one.has_ended]
     if as_json:
-        data = {"schema_version": SCHEMA_VERSION, "sessions": [one.as_json() for one in found]}
-        click.echo(json.dumps(data, indent=2))
+        listed = [*((OWN_HOST, one) for one in found), *others]
+        data = [{**one.as_json(), "host": name} for name, one in listed]
+        click.echo(json.dumps({"schema_version": SCHEMA_VERSION, "sessions": data}, indent=2))
         return
     from .listing import print_sessions
 
-    if found:
-        print_sessions(found)
+    if found or others:
+        print_sessions([*found, *(one for _, one in others)])
+        for name, one in others:
+            click.echo(safe_text(f"{one.id} {_where(name, one)}", multiline=False))
     else:
         click.echo("no sessions" if everything else "no sessions are active (ended ones: gsd ps --all)")
         click.echo("start one with: gsd run IDEA --bg")
+
+
+def _of_other_hosts() -> Iterator[tuple[str, Session]]:
+    """Yield the sessions of other plugins' hosts, each with the name of the plugin."""
+    for name, other in settings_of(CommandOptions).session_hosts().items():
+        if name == OWN_HOST:
+            continue
+        try:
+            yield from ((name, one) for one in other.list())
+        except Exception as error:  # a plugin may raise anything, and the other sessions are still of use
+            why = safe_text(str(error) or type(error).__name__, multiline=False)
+            click.echo(f"cannot list the sessions of the plugin {name}: {why}", err=True)
+
+
+def _where(name: str, session: Session) -> str:
+    folder = shlex.quote(str(session.project))
+    return f"is run by the plugin {name}; see how far it is with: gsd -C {folder} status"
+
+
+def _own(session: str) -> str:
+    """Return the id of a session of this host; raise ``UserError`` that says where another one is."""
+    try:
+        return host.find_session(session).id
+    except NotFound:
+        for name, one in _of_other_hosts():
+            if one.id == session:
+                where = safe_text(f"session {session} {_where(name, one)}", multiline=False)
+                raise UserError(where.partition("; ")[0], hint=where.partition("; ")[2]) from None
+        raise
 
 
 @click.command("logs", epilog="\b\nExamples:\n  gsd logs s3 --follow\n  gsd logs s3 --since 10m --plain")
@@ -56,7 +91,7 @@ def logs(session: str, follow: bool, cursor: int, since: str, plain: bool) -> No
 
         if cursor:
             raise click.UsageError("--since and --cursor cannot be combined")
-        folder = output_folder(host.find_session(session).id)
+        folder = output_folder(_own(session))
         cursor = cursor_at(folder, parse_since(since, datetime.now(UTC)))
     chunks = _chunks(session, cursor, follow=follow)
     if plain:
@@ -70,7 +105,7 @@ def logs(session: str, follow: bool, cursor: int, since: str, plain: bool) -> No
 
 
 def _chunks(session: str, cursor: int, *, follow: bool) -> Iterator[Chunk]:
-    session = host.find_session(session).id
+    session = _own(session)
     while True:
         # First the state: what was printed before the end is read after it.
         ended = not follow or host.find_session(session).has_ended
@@ -106,7 +141,7 @@ def attach(session: str) -> None:
     """Show what SESSION prints, as it prints it, and pass on what you type; Ctrl-] leaves it running."""
     from .attach import attach_terminal
 
-    sys.exit(attach_terminal(session))
+    sys.exit(attach_terminal(_own(session)))
 
 
 @click.command("rm", epilog="\b\nExamples:\n  gsd rm s3\n  gsd rm --ended")
@@ -117,7 +152,7 @@ def rm(sessions: tuple[str, ...], ended: bool) -> None:
     if not sessions and not ended:
         raise click.UsageError("name a session, or use --ended")
     as_json = settings_of(CommandOptions).as_json
-    names = dict.fromkeys(host.find_session(one).id for one in sessions)
+    names = dict.fromkeys(map(_own, sessions))
     removed = [_remove(name, as_json=as_json) for name in names]
     for session in host.list_sessions() if ended else ():
         if session.has_ended:

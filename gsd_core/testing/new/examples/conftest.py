@@ -4,6 +4,6 @@ A generated package names ``gsd_core.testing.pytest_plugin`` in its ``conftest.p
 that at the top of a test suite only.
 """
 
-from gsd_core.testing.pytest_plugin import gsd_agent_host, gsd_host, gsd_phase, gsd_use_settings
+from gsd_core.testing.pytest_plugin import gsd_agent_host, gsd_host, gsd_phase, gsd_run, gsd_use_settings
 
-__all__ = ["gsd_agent_host", "gsd_host", "gsd_phase", "gsd_use_settings"]
+__all__ = ["gsd_agent_host", "gsd_host", "gsd_phase", "gsd_run", "gsd_use_settings"]

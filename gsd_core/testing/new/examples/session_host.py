@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import attrs
 from gsd_core import (
@@ -29,10 +29,13 @@ from gsd_core import (
     SessionHost,
     SessionRequest,
     UserError,
+    boot_id,
     implements,
     own_command,
+    process_start,
     setting,
     settings_of,
+    signal_process,
 )
 from gsd_core.hookspecs import gsd_session_host, gsd_settings
 
@@ -78,8 +81,11 @@ class Processes:
         started = subprocess.run(
             [*command, *request.arguments], cwd=request.folder, check=True, stdout=subprocess.PIPE
         )
+        pid = int(started.stdout)
         about = {
-            "pid": int(started.stdout),
+            "pid": pid,
+            "pid_started": process_start(pid),
+            "boot": boot_id(),
             "project": str(request.project),
             "command": request.arguments,
             "created": datetime.now(UTC).isoformat(),
@@ -92,8 +98,8 @@ class Processes:
         found = self._find(session)
         if found.state != "running":
             raise UserError(f"session {session!r} has ended", hint=f"see {self.folder / session}.log")
-        with suppress(ProcessLookupError):
-            os.kill(found.pid, signal.SIGTERM)
+        # Not os.kill: by now, another process may have the id.
+        signal_process(found.pid, self._about(session)["pid_started"], signal.SIGTERM)
         return found
 
     def list(self) -> Sequence[Session]:
@@ -110,30 +116,32 @@ class Processes:
         raise AssertionError("there is always another number")
 
     def _find(self, session: str) -> Session:
-        try:
-            about = json.loads((self.folder / f"{session}.json").read_text())
-        except (OSError, ValueError) as error:
-            raise UserError(f"no session {session!r}", hint=f"see {self.folder}") from error
+        about = self._about(session)
         created = datetime.fromisoformat(about["created"])
         return Session(
             id=session,
             project=Path(about["project"]),
             command=tuple(about["command"]),
-            state="running" if _runs(about["pid"]) else "completed",
+            state="running" if _runs(about) else "completed",
             slot=1,
             pid=about["pid"],
             created=created,
             updated=created,
         )
 
+    def _about(self, session: str) -> dict[str, Any]:
+        try:
+            about: dict[str, Any] = json.loads((self.folder / f"{session}.json").read_text())
+        except (OSError, ValueError) as error:
+            raise UserError(f"no session {session!r}", hint=f"see {self.folder}") from error
+        return about
 
-def _runs(pid: int) -> bool:
-    """Whether the process exists; a host for real use also compares when it was started."""
-    try:
-        os.kill(pid, 0)
-    except OSError:
+
+def _runs(about: Mapping[str, Any]) -> bool:
+    """Whether the session's process runs; one that has ended may keep its id, or another may get it."""
+    if not about["pid_started"] or about["boot"] != boot_id():
         return False
-    return True
+    return bool(process_start(about["pid"]) == about["pid_started"])
 
 
 @implements(gsd_session_host)

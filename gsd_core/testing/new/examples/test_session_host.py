@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,7 +20,7 @@ SLEEP = (sys.executable, "-c", "import time; print('started', flush=True); time.
 
 
 def request(folder: Path) -> SessionRequest:
-    """Return a request for a session in *folder*."""
+    """Return a request for a run in *folder*."""
     return SessionRequest(arguments=("run",), folder=folder, project=folder)
 
 
@@ -52,6 +55,40 @@ def test_each_session_has_a_name_and_its_own_output(tmp_path: Path) -> None:
 def test_a_session_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no session"):
         plugin.Processes(tmp_path).stop("p9")
+
+
+def test_a_process_that_nobody_has_waited_for_has_ended(tmp_path: Path) -> None:
+    host = plugin.Processes(tmp_path, command=SLEEP)
+    session = host.start(request(tmp_path))
+    # Until somebody waits for it, it stays a zombie, as where process 1 of a container does not wait.
+    child = subprocess.Popen([sys.executable, "-c", "pass"])
+    try:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        _change(tmp_path / f"{session.id}.json", pid=child.pid)
+        assert [one.state for one in host.list()] == ["completed"]
+    finally:
+        child.wait()
+        _change(tmp_path / f"{session.id}.json", pid=session.pid)
+        host.stop(session.id)
+
+
+def test_a_later_process_with_the_same_id_is_not_the_session(tmp_path: Path) -> None:
+    host = plugin.Processes(tmp_path, command=SLEEP)
+    session = host.start(request(tmp_path))
+    file = tmp_path / f"{session.id}.json"
+    started = json.loads(file.read_text())["pid_started"]
+
+    _change(file, pid_started="1")
+    assert [one.state for one in host.list()] == ["completed"]
+    with pytest.raises(UserError, match="has ended"):
+        host.stop(session.id)
+
+    _change(file, pid_started=started)
+    assert host.stop(session.id).state == "running"
+
+
+def _change(file: Path, **values: object) -> None:
+    file.write_text(json.dumps({**json.loads(file.read_text()), **values}))
 
 
 def _ended(host: plugin.Processes, session: str) -> bool:
