@@ -19,6 +19,7 @@ from tests.hostile.test_server import add_session, wrong_texts
 from tests.hostile.tricks import SECRET, Hostile
 from tests.mcp.clients import error, in_memory
 from tests.web.asgi import serving
+from tests.web.contract import mistakes
 
 
 @pytest.fixture(autouse=True)
@@ -157,3 +158,33 @@ def test_calls_of_a_careless_model_are_errors_that_say_what_to_do(tmp_path: Path
         assert "internal error" not in said
         assert FORBIDDEN.isdisjoint(said)
     assert [one.id for one in host.list_sessions()] == before
+
+
+def test_a_project_that_cannot_be_read_is_listed_with_the_reason(tmp_path: Path) -> None:
+    damaged, good = hostile(tmp_path, "damaged"), hostile(tmp_path, "good")
+    forge(damaged.root, *opened(typed={"budget": {"max_usd": "x"}}))
+    forge(good.root, *opened(), ("question.asked", "", question("q-own", "Which one?")))
+    bad, fine = add_session(damaged.root), add_session(good.root)
+
+    async def read() -> tuple[Any, Any, Any]:
+        async with serving() as client:
+            paths = ("/api/v1/sessions", "/api/v1/questions", f"/api/v1/sessions/{bad}")
+            answers = [await client.get(path) for path in paths]
+            assert [one.status for one in answers] == [200] * 3
+            return answers[0].data, answers[1].data, answers[2].data
+
+    sessions, questions, session = asyncio.run(read())
+
+    listed = {one["id"]: one for one in sessions["sessions"]}
+    assert listed[bad]["summary"] is None
+    assert "damaged" in listed[bad]["problem"]
+    assert "move it away" in listed[bad]["problem"]
+    assert session["session"]["problem"] == listed[bad]["problem"]
+    assert listed[fine]["problem"] == ""
+    assert listed[fine]["summary"]["questions"] == 1
+    assert [one["id"] for one in questions["questions"]] == ["q-own"]
+    [problem] = questions["problems"]
+    assert (problem["session"], problem["problem"]) == (bad, listed[bad]["problem"])
+    for name, data in (("SessionList", sessions), ("QuestionList", questions), ("SessionInfo", session)):
+        assert mistakes(name, data) == []
+    assert [*wrong_texts([sessions, questions])] == []

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import click
 
-from gsd_core import UserError, safe_text, settings_of
+from gsd_core import UserError, safe_data, safe_text, settings_of
 from gsd_core.hookspecs import CommandOptions
 
 from . import host
@@ -32,7 +32,7 @@ def ps(everything: bool, as_json: bool) -> None:
     found = host.list_sessions(everything=everything or as_json)
     if as_json:
         data = {"schema_version": SCHEMA_VERSION, "sessions": [one.as_json() for one in found]}
-        click.echo(json.dumps(data, indent=2))
+        click.echo(json.dumps(safe_data(data), indent=2))
         return
     from .listing import print_sessions
 
