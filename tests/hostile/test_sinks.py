@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from mcp.types import TextContent
 from gsd_plugins.mcp import tools
 from gsd_plugins.sessions import host
 from tests.hostile.projects import EVIL, FORBIDDEN, costly, forge, links, make, opened, question, texts
-from tests.hostile.test_server import add_session, wrong_texts
+from tests.hostile.test_server import add_session, arguments, wrong_texts
 from tests.hostile.tricks import SECRET, Hostile
 from tests.mcp.clients import error, in_memory
 from tests.web.asgi import serving
@@ -61,20 +60,6 @@ def test_changes_that_a_reader_follows_have_no_control_characters(tmp_path: Path
         one["event"]["name"] for one in found if "event" in one
     }
     assert [*wrong_texts(found)] == []
-
-
-def arguments(session: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield a call of each tool, about a session."""
-    about: dict[str, dict[str, Any]] = {
-        "gsd_start_session": {"project": "/proc/self/nowhere", "phases": "1"},
-        "gsd_wait_for_change": {"session": session, "after": 0, "seconds": 1},
-        "gsd_list_sessions": {"ended": True},
-        "gsd_respond_checkpoint": {"session": session, "answer": EVIL, "question": f"q-9{EVIL}"},
-        "gsd_mark_verified": {"session": session, "passed": True},
-        "gsd_send_input": {"session": session, "text": "y"},
-    }
-    for tool in tools():
-        yield tool.name, about.get(tool.name, {"session": session})
 
 
 @pytest.mark.slow
@@ -127,7 +112,6 @@ def test_calls_of_a_careless_model_are_errors_that_say_what_to_do(tmp_path: Path
     session = add_session(at.root)
     add_session(other.root)
     before = [one.id for one in host.list_sessions()]
-    home = str(Path.home())
     cases: tuple[tuple[str, dict[str, Any], str], ...] = (
         ("gsd_get_state", {"session": 7}, "session"),
         ("gsd_get_state", {"session": "x" * 1_000_000}, "no session"),
@@ -143,9 +127,6 @@ def test_calls_of_a_careless_model_are_errors_that_say_what_to_do(tmp_path: Path
         ("gsd_mark_verified", {"session": session, "passed": "yes"}, "passed"),
         ("gsd_end_session", {"session": session}, "already ended"),
         ("gsd_send_input", {"session": session, "text": "y" * 5000}, "text"),
-        ("gsd_start_session", {"project": "/", "command": "hello"}, ""),
-        ("gsd_start_session", {"project": home, "command": "hello"}, ""),
-        ("gsd_start_session", {"project": str(tmp_path / "none" / "x"), "phases": "1"}, ""),
     )
 
     async def called() -> list[tuple[str, str]]:
@@ -188,3 +169,41 @@ def test_a_project_that_cannot_be_read_is_listed_with_the_reason(tmp_path: Path)
     for name, data in (("SessionList", sessions), ("QuestionList", questions), ("SessionInfo", session)):
         assert mistakes(name, data) == []
     assert [*wrong_texts([sessions, questions])] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("place", "reason", "hint"),
+    [
+        ("/", "TODO", "TODO"),
+        ("HOME", "TODO", "TODO"),
+        ("none/x", "TODO", "TODO"),
+        ("untrusted", "TODO", "TODO"),
+    ],
+    ids=["the root folder", "the home folder", "a missing folder", "an untrusted project"],
+)
+def test_a_session_that_may_not_start_says_why_and_what_to_do(
+    place: str, reason: str, hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    untrusted = hostile(tmp_path, "untrusted")
+    (untrusted.root / "gsd.toml").write_text('[run]\nplugins = [".gsd/plugins/evil.py"]\n')
+    (untrusted.root / ".gsd" / "plugins").mkdir(parents=True)
+    (untrusted.root / ".gsd" / "plugins" / "evil.py").write_text(
+        f"import os\nos.system({untrusted.program('plugin', 'true')!r})\n"
+    )
+    project = {"/": "/", "HOME": str(tmp_path / "home")}.get(place) or str(tmp_path / place)
+
+    async def called() -> str:
+        async with in_memory() as (client, _):
+            return error(
+                await client.call_tool("gsd_start_session", {"project": project, "command": "hello"})
+            )
+
+    said = asyncio.run(called())
+
+    assert reason in said
+    assert hint in said
+    assert host.list_sessions(everything=True) == []
+    assert untrusted.ran == ""
