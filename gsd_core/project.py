@@ -52,7 +52,6 @@ class Project:
         self._state = State()
         self._history = History()
         self._pending: frozenset[str] = frozenset()
-        self._problem: JournalError | None = None
 
     def close(self) -> None:
         """Close the journal."""
@@ -74,7 +73,6 @@ class Project:
 
         Raise ``JournalError`` if the journal is damaged, after what is before the damage was returned.
         """
-        self._problem = None
         journal = self._open()
         if journal is None:
             return ()
@@ -90,20 +88,14 @@ class Project:
                     found += self._take(record)
                     if time.monotonic() > latest:
                         break
-        except JournalError as error:
-            self._problem = error
+        except JournalError:
             # The next call begins at the damaged record.
             if not found:
                 raise
         return found
 
     def status(self) -> dict[str, Any]:
-        """Return the project's status as ``gsd status --json`` does, as of the last :meth:`poll`.
-
-        Raise ``JournalError`` if that one met a damaged record: what is known before it is not the status.
-        """
-        if self._problem:
-            raise JournalError(str(self._problem), hint=self._problem.hint)
+        """Return the project's status as ``gsd status --json`` does, as of the last :meth:`poll`."""
         # Without those of the last poll, a question whose answer a run has just taken would be open again.
         pending = self._pending | self._pending_answers()
         with damage_reported(self._path()):

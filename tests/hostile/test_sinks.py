@@ -143,7 +143,7 @@ def test_calls_of_a_careless_model_are_errors_that_say_what_to_do(tmp_path: Path
 
 def test_a_project_that_cannot_be_read_is_listed_with_the_reason(tmp_path: Path) -> None:
     damaged, good = hostile(tmp_path, "damaged"), hostile(tmp_path, "good")
-    forge(damaged.root, *opened(typed={"budget": {"max_usd": "x"}}))
+    forge(damaged.root, *opened(), ("run.closed", "", [1]))
     forge(good.root, *opened(), ("question.asked", "", question("q-own", "Which one?")))
     bad, fine = add_session(damaged.root), add_session(good.root)
 
@@ -175,10 +175,10 @@ def test_a_project_that_cannot_be_read_is_listed_with_the_reason(tmp_path: Path)
 @pytest.mark.parametrize(
     ("place", "reason", "hint"),
     [
-        ("/", "TODO", "TODO"),
-        ("HOME", "TODO", "TODO"),
-        ("none/x", "TODO", "TODO"),
-        ("untrusted", "TODO", "TODO"),
+        ("/", "/ is not in a git repository", "run `git init` there first"),
+        ("HOME", "/home is not in a git repository", "run `git init` there first"),
+        ("none/x", "none/x is not in a git repository", "run `git init` there first"),
+        ("untrusted", "this project is not trusted", "trust` at a terminal"),
     ],
     ids=["the root folder", "the home folder", "a missing folder", "an untrusted project"],
 )
@@ -188,7 +188,7 @@ def test_a_session_that_may_not_start_says_why_and_what_to_do(
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
     untrusted = hostile(tmp_path, "untrusted")
-    (untrusted.root / "gsd.toml").write_text('[run]\nplugins = [".gsd/plugins/evil.py"]\n')
+    (untrusted.root / "gsd.toml").write_text('[claude]\ncli_path = ".gsd/plugins/evil.py"\n')
     (untrusted.root / ".gsd" / "plugins").mkdir(parents=True)
     (untrusted.root / ".gsd" / "plugins" / "evil.py").write_text(
         f"import os\nos.system({untrusted.program('plugin', 'true')!r})\n"
