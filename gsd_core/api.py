@@ -98,7 +98,7 @@ from .planning.model import (
 from .processes import boot_id, process_start, refuse_agents, remember_origin, signal_process, start_time
 from .programs import find_program, open_in_browser, own_command
 from .protected_paths import PROTECTED_NAMES, fold_name, is_secret_name, protected_part
-from .sanitize import redact, redact_data, safe_text
+from .sanitize import redact, redact_data, safe_data, safe_text
 from .settings import at_most, bind_settings, convert_value, lower_only, setting, settings_of, state_folder
 
 PROVISIONAL = frozenset(
@@ -257,6 +257,7 @@ __all__ = [
     "refusal",
     "refuse_agents",
     "remember_origin",
+    "safe_data",
     "safe_text",
     "setting",
     "settings_of",

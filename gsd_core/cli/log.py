@@ -198,7 +198,7 @@ def _checked_step(step: str) -> str:
 
 
 def _print_json(journal: _Journal, wanted: _Filter) -> None:
-    from gsd_core.sanitize import redact_data
+    from gsd_core.sanitize import safe_data
     from gsd_core.views.log import log_json
     from gsd_core.views.story import kind_of
 
@@ -206,7 +206,7 @@ def _print_json(journal: _Journal, wanted: _Filter) -> None:
         return record if wanted.accepts(record, kind_of(record)) else None
 
     def show(record: Record) -> None:
-        click.echo(json.dumps(redact_data(log_json(record))))
+        click.echo(json.dumps(safe_data(log_json(record))))
 
     journal.read(choose, show, after=wanted.after)
 

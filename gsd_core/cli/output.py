@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gsd_core.model.counts import counted as counted
-from gsd_core.sanitize import redact_data, safe_text
+from gsd_core.sanitize import safe_data, safe_text
 
 F = TypeVar("F")
 
@@ -59,11 +59,11 @@ def json_flag(command: F) -> F:
 
 
 def print_json(data: Mapping[str, Any]) -> None:
-    """Print *data* as JSON, on one line unless stdout is a terminal; as ASCII, which cannot control one.
+    """Print *data* as JSON, sanitized and redacted, on one line unless stdout is a terminal.
 
-    Secrets in it are redacted.
+    JSON escapes control characters, but what reads it prints them as they were, as ``jq -r`` does.
     """
-    click.echo(json.dumps(redact_data(data), indent=2 if sys.stdout.isatty() else None))
+    click.echo(json.dumps(safe_data(data), indent=2 if sys.stdout.isatty() else None))
 
 
 def print_line(line: str | Text = "", *, exact: bool = False) -> None:

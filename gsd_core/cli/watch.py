@@ -211,7 +211,7 @@ class _Follower:
 
 
 def _print_records(root: Path) -> None:
-    from gsd_core.sanitize import redact_data
+    from gsd_core.sanitize import safe_data
     from gsd_core.views.log import log_json
 
     from .project import open_journal
@@ -223,5 +223,5 @@ def _print_records(root: Path) -> None:
         with open_journal(root) as journal:
             for record in journal.events(after):
                 after = record.seq
-                click.echo(json.dumps(redact_data(log_json(record))))
+                click.echo(json.dumps(safe_data(log_json(record))))
         time.sleep(POLL_SECONDS)

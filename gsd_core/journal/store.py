@@ -304,11 +304,16 @@ class Journal:
         for table, key in (("event", "seq"), ("epoch", "run"), ("inbox", "id")):
             after: Any = None
             while rows := self._rows(
-                f"SELECT * FROM {table} WHERE :after IS NULL OR {key} > :after ORDER BY {key} LIMIT {BATCH}",
+                # Rows without a key come first, and only in the first batch: else it would never end.
+                f"SELECT {key}, * FROM {table} WHERE :after IS NULL OR {key} > :after "
+                f"ORDER BY {key} LIMIT {BATCH}",
                 {"after": after},
             ):
-                total.update(json.dumps([table, rows]).encode())
+                # Others may have written this file: a value can have any type of SQLite.
+                total.update(json.dumps([table, [row[1:] for row in rows]], default=repr).encode())
                 after = rows[-1][0]
+                if after is None:
+                    after = -(1 << 63)  # less than all other keys, of any type
         return total.hexdigest()
 
     # The inbox

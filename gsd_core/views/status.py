@@ -265,7 +265,12 @@ class History:
 def budget_of(history: History) -> Decimal | None:
     """Return the dollars that the run may cost, if a flag (``--max-budget-usd``) said so."""
     value = (history.typed.get("budget") or {}).get("max_usd")
-    return None if value is None else Decimal(str(value))
+    if value is None:
+        return None
+    budget = Decimal(str(value))
+    if not budget.is_finite():
+        raise ValueError(f"a budget of {value!r:.40}")
+    return budget
 
 
 def fold_history(history: History, facts: Iterable[Fact], structure: Structure) -> History:
@@ -289,7 +294,7 @@ def _run_opened(history: History, fact: Fact, _: Structure) -> History:
     sandbox: Mapping[str, Any] = fact.data.get("sandbox") or {}
     options: Mapping[str, Any] = fact.data.get("options") or {}
     agents = tuple(fact.data.get("agent") or ())
-    return attrs.evolve(
+    opened = attrs.evolve(
         history,
         sandbox=str(sandbox.get("name") or ""),
         unconfined=str(sandbox.get("why") or ""),
@@ -299,6 +304,8 @@ def _run_opened(history: History, fact: Fact, _: Structure) -> History:
         agents=history.agents if options.get("only_asked") else agents,
         typed=fact.data.get("typed") or history.typed,
     )
+    budget_of(opened)  # who folds facts reports those that cannot be read; who only shows them does not
+    return opened
 
 
 def _agent_closed(history: History, fact: Fact, structure: Structure) -> History:

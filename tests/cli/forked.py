@@ -5,7 +5,7 @@ of the test, so its locale and encodings are real; the streams of each command a
 
 The arguments are two file descriptors. Each line on the first is a request, a JSON list: the arguments, the
 folder, and the streams ("pipe", "terminal", "narrow" or "closed"). The answer, a line on the second, has
-``exit``, ``out`` and ``err``.
+``exit``, ``out``, ``err``, the ``seconds`` it took, and the ``peak`` of its memory in bytes.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ def run(args: list[str], folder: str, streams: str) -> dict[str, Any]:
     """Run a command to its end."""
     columns = {"terminal": 80, "narrow": 40}.get(streams)
     ours, theirs = zip(*(_stream(columns) for _ in range(2)), strict=True)
+    began = time.monotonic()
     pid = os.fork()
     if pid == 0:
         try:
@@ -85,10 +86,15 @@ def run(args: list[str], folder: str, streams: str) -> dict[str, Any]:
     for descriptor in ours:
         os.close(descriptor)
     if time.monotonic() >= end:
-        os.kill(pid, 9)
-    _, status = os.waitpid(pid, 0)
+        os.killpg(pid, 9)
+    _, status, usage = os.wait4(pid, 0)
     out, err = (bytes(text).decode("utf-8", "backslashreplace") for text in texts)
-    return {"exit": os.waitstatus_to_exitcode(status), "out": out, "err": err}
+    measured = {"seconds": time.monotonic() - began, "peak": usage.ru_maxrss * _UNIT}
+    return {"exit": os.waitstatus_to_exitcode(status), "out": out, "err": err, **measured}
+
+
+_UNIT = 1 if sys.platform == "darwin" else 1024
+"""The unit of ``ru_maxrss``."""
 
 
 def _stream(columns: int | None) -> tuple[int, int]:

@@ -176,24 +176,20 @@ class Forked:
     exit: int
     out: str
     err: str
+    seconds: float
+    peak: int
 
 
 class Forks:
-    """Runs commands in a process with the environment of a surrounding."""
+    """Runs commands in a process with *environment*, and with *streams* that are pipes or terminals."""
 
-    def __init__(self, worlds: Mapping[bool, Project], surrounding: str, base: Path) -> None:
-        self.worlds, self.base, self.count = worlds, base, 0
-        self.streams, changes = SURROUNDINGS[surrounding]
-        own = {"GSD_CONFIG": str(base / "config.toml"), "GSD_STATE_DIR": str(base / "state")}
-        shutil.copytree(worlds[False].base / "home", base / "home")
-        names = {"HOME": str(base / "home"), "XDG_STATE_HOME": str(base / "home" / ".local" / "state")}
-        wanted = {**worlds[False].environ({}), **own, **names, **changes}
-        self.environment = {name: value for name, value in wanted.items() if value is not None}
+    def __init__(self, environment: Mapping[str, str], streams: str = "pipe") -> None:
+        self.streams = streams
         reading, self._requests = os.pipe()
         self._answers, writing = os.pipe()
         self.process = subprocess.Popen(
             [sys.executable, "-m", SERVER, str(reading), str(writing)],
-            env=self.environment,
+            env=environment,
             stdin=subprocess.DEVNULL,
             pass_fds=(reading, writing),
         )
@@ -201,6 +197,31 @@ class Forks:
         os.close(writing)
         self.requests = os.fdopen(self._requests, "w")
         self.answers = os.fdopen(self._answers, "r", encoding="utf-8")
+
+    def run_in(self, folder: Path, *args: str) -> Forked:
+        """Run ``gsd`` with *args* in a folder."""
+        self.requests.write(json.dumps([args, str(folder), self.streams]) + "\n")
+        self.requests.flush()
+        return Forked(**json.loads(self.answers.readline()))
+
+    def close(self) -> None:
+        """End the process."""
+        self.requests.close()
+        self.process.wait(60)
+        self.answers.close()
+
+
+class Surrounded(Forks):
+    """Runs the commands of cases in a surrounding."""
+
+    def __init__(self, worlds: Mapping[bool, Project], surrounding: str, base: Path) -> None:
+        self.worlds, self.base, self.count = worlds, base, 0
+        streams, changes = SURROUNDINGS[surrounding]
+        own = {"GSD_CONFIG": str(base / "config.toml"), "GSD_STATE_DIR": str(base / "state")}
+        shutil.copytree(worlds[False].base / "home", base / "home")
+        names = {"HOME": str(base / "home"), "XDG_STATE_HOME": str(base / "home" / ".local" / "state")}
+        wanted = {**worlds[False].environ({}), **own, **names, **changes}
+        super().__init__({name: value for name, value in wanted.items() if value is not None}, streams)
 
     def run(self, case: Case, *args: str) -> Forked:
         """Run ``gsd`` with *args* in the project of *case*, or in a copy of it."""
@@ -210,15 +231,7 @@ class Forks:
             copy = self.base / str(self.count)
             shutil.copytree(root, copy, symlinks=True)
             root = copy
-        self.requests.write(json.dumps([args, str(root), self.streams]) + "\n")
-        self.requests.flush()
-        return Forked(**json.loads(self.answers.readline()))
-
-    def close(self) -> None:
-        """End the process."""
-        self.requests.close()
-        self.process.wait(60)
-        self.answers.close()
+        return self.run_in(root, *args)
 
 
 SERVER = "tests.cli.forked"
@@ -283,7 +296,7 @@ def test_every_command_works_in_its_surroundings(
 ) -> None:
     question = worlds[True].json("questions")["questions"][0]["id"]
     found: list[str] = []
-    with closing(Forks(worlds, surrounding, tmp_path)) as forks:
+    with closing(Surrounded(worlds, surrounding, tmp_path)) as forks:
         for name, case in CASES.items():
             if surrounding != "pipe" and name in RUNS - ONE_OF_THEM:
                 continue
@@ -292,7 +305,7 @@ def test_every_command_works_in_its_surroundings(
     assert found == []
 
 
-def problems_of(forks: Forks, surrounding: str, name: str, case: Case, question: str) -> Iterator[str]:
+def problems_of(forks: Surrounded, surrounding: str, name: str, case: Case, question: str) -> Iterator[str]:
     """Yield what is wrong with a command: with its text, its JSON, its help, and a mistake of the user."""
     args = [*name.split(), *(question if arg == "QUESTION" else arg for arg in case.args)]
     texts = {"text": args, "help": [*name.split(), "--help"]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import threading
@@ -15,7 +16,10 @@ import attrs
 import psutil
 import pytest
 
+from gsd_plugins.mcp import tools
+from gsd_plugins.sessions import host
 from gsd_plugins.sessions.registry import Registry
+from gsd_plugins.web.openapi import document
 from gsd_plugins.web.routes import Route
 from gsd_plugins.web.table import routes
 from tests.hostile.projects import (
@@ -28,6 +32,7 @@ from tests.hostile.projects import (
     make,
     opened,
     question,
+    texts,
 )
 from tests.hostile.tricks import SECRET, Hostile
 from tests.web.asgi import ended_session
@@ -75,7 +80,7 @@ BODIES: Mapping[str, tuple[object, ...]] = {
     "answer": ({"words": "1"}, {"words": EVIL}, {"words": "99999"}),
 }
 ELSEWHERE = frozenset({"socket", "events-stream", "mcp", "remove"})
-"""Routes that have tests of their own below, and the one that forgets the session."""
+"""Routes that have tests of their own below."""
 
 
 @attrs.frozen(kw_only=True)
@@ -100,6 +105,16 @@ class World:
             return 0, b"", time.monotonic() - began
         finally:
             connection.close()
+
+    def post(self, path: str, body: object, more: Mapping[str, str]) -> tuple[int, str]:
+        """Return status and text of the answer to a POST with *more* headers."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=SECONDS)
+        headers = {"Authorization": f"Bearer {self.server.token}", "Content-Type": "application/json"}
+        connection.request("POST", path, json.dumps(body), {**headers, **more})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, text
 
     def problems(self) -> Iterator[str]:
         """Yield what ran, what changed outside, and what the server had to say about its own code."""
@@ -219,4 +234,114 @@ def test_no_route_is_harmed_by_a_hostile_project(world: World) -> None:
     assert answered == {route.name for route in routes()} - ELSEWHERE
     assert wrong == [], "\n".join(wrong)
     assert max(late) < SECONDS
+    assert list(world.problems()) == []
+
+
+def arguments(session: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield a call of each tool, about a session."""
+    about: dict[str, dict[str, Any]] = {
+        "gsd_start_session": {"project": "/proc/self/nowhere", "phases": "1"},
+        "gsd_wait_for_change": {"session": session, "after": 0, "seconds": 1},
+        "gsd_list_sessions": {"ended": True},
+        "gsd_respond_checkpoint": {"session": session, "answer": EVIL, "question": f"q-9{EVIL}"},
+        "gsd_mark_verified": {"session": session, "passed": True},
+        "gsd_send_input": {"session": session, "text": "y"},
+    }
+    for tool in tools():
+        yield tool.name, about.get(tool.name, {"session": session})
+
+
+def received(socket: Any, last: str, seconds: float = SECONDS) -> Iterator[dict[str, Any]]:
+    """Yield the messages up to the first one with the key *last*."""
+    latest = time.monotonic() + seconds
+    while True:
+        message: dict[str, Any] = json.loads(socket.recv(timeout=max(latest - time.monotonic(), 0.01)))
+        yield message
+        if last in message:
+            return
+
+
+@pytest.mark.parametrize("owner", [texts], ids=lambda owner: owner.__name__)
+def test_every_message_of_a_socket_is_answered_without_control_characters(world: World) -> None:
+    [session] = world.sessions.values()
+    messages: Mapping[str, tuple[object, ...]] = {
+        "subscribe": (
+            {"session": "*", "after": 0, "output": True},
+            {"session": session, "after": 0, "output": True, "cursor": 0},
+            {"session": f"../{EVIL}"},
+        ),
+        "unsubscribe": ({"session": session}, {"session": EVIL}),
+        "input": ({"session": session, "data": "eA=="}, {"session": session, "data": EVIL}),
+        "resize": ({"session": session, "columns": 80, "rows": 24}, {"session": session, "columns": EVIL}),
+        # Last: only this one sends bytes as they are.
+        "terminal": ({"session": session, "cursor": 0}, {"session": EVIL}),
+        "ping": (1,),
+    }
+    known = document(routes(), "1")["components"]["schemas"]["ClientMessage"]["properties"]
+    assert set(messages) == set(known)
+    found: list[dict[str, Any]] = []
+    with world.server.stream() as socket:
+        for name, bodies in messages.items():
+            for body in bodies:
+                socket.send(json.dumps({name: body, "ping": name}))
+                found += received(socket, "pong")
+        found += received(socket, "terminal") if not any("terminal" in one for one in found) else ()
+
+    replayed = b"".join(base64.b64decode(one["terminal"]["data"]) for one in found if "terminal" in one)
+    texts_sent = [one for one in found if "terminal" not in one]
+    assert [*wrong_texts(texts_sent)] == []
+    # The bytes of the agent, as a terminal needs them, and nothing of the project besides.
+    assert replayed == host.output_of(session).data
+    assert {"question.asked", "agent.activity"} <= {
+        change["event"]["name"] for one in found for change in one.get("frame", ()) if "event" in change
+    }
+    assert any("evil" in one["output"]["text"] for one in found if "output" in one)
+    assert sum("error" in one for one in found) >= 5
+    for secret in OUTSIDE:
+        assert secret not in json.dumps(found).encode() + replayed
+    assert list(world.problems()) == []
+
+
+@pytest.mark.parametrize("owner", [texts], ids=lambda owner: owner.__name__)
+def test_streamed_events_and_mcp_over_http_have_no_control_characters(world: World) -> None:
+    [session] = world.sessions.values()
+    _, data, _ = world.ask("GET", "/api/v1/server")
+    about = json.loads(data)
+    connection = http.client.HTTPConnection("127.0.0.1", world.server.port, timeout=SECONDS)
+    headers = {"Authorization": f"Bearer {world.server.token}", "Last-Event-ID": f"{about['epoch']}-0"}
+    connection.request("GET", "/api/v1/events", None, headers)
+    answer = connection.getresponse()
+    lines: list[str] = []
+    while not any('"question.asked"' in line for line in lines):
+        lines.append(answer.readline().decode())
+    connection.close()
+    changes = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
+    assert [*wrong_texts(changes)] == []
+    assert FORBIDDEN.isdisjoint("".join(lines))
+
+    accepted = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
+    for number, (name, given) in enumerate(arguments(session)):
+        call = {"name": name, "arguments": given}
+        body = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}
+        status, text = world.post("/mcp", body, accepted)
+        assert status == 200, (name, text)
+        lines = [line.removeprefix("data: ") for line in text.splitlines()]
+        [answered] = [json.loads(line) for line in lines if line.startswith("{") and '"result"' in line]
+        assert [*wrong_texts(answered["result"])] == [], name
+        assert not any(secret.decode() in text for secret in OUTSIDE)
+    assert list(world.problems()) == []
+
+
+@pytest.mark.parametrize("owner", [texts], ids=lambda owner: owner.__name__)
+def test_a_session_of_a_hostile_project_is_removed_and_its_project_is_left_alone(world: World) -> None:
+    [(name, session)] = world.sessions.items()
+    before = sorted(str(path) for path in world.projects[name].root.rglob("*"))
+
+    for wrong in ("..", "%2e%2e%2fx", "-x", "s1/../s2", quote(EVIL, safe="")):
+        assert world.ask("DELETE", f"/api/v1/sessions/{wrong}")[0] in (400, 404, 405)
+    assert world.ask("DELETE", f"/api/v1/sessions/{session}")[0] == 204
+
+    _, data, _ = world.ask("GET", "/api/v1/sessions")
+    assert [one["id"] for one in json.loads(data)["sessions"]] == [world.own]
+    assert sorted(str(path) for path in world.projects[name].root.rglob("*")) == before
     assert list(world.problems()) == []

@@ -429,3 +429,22 @@ def sql(path: Path, statement: str) -> None:
     connection: Any = apsw.Connection(str(path))
     connection.execute(statement)
     connection.close()
+
+
+@pytest.mark.parametrize("key", ["NULL", "'x'", "x'ff'"])
+def test_a_digest_ends_for_rows_of_any_type_and_differs_for_other_rows(path: Path, key: str) -> None:
+    with writer(path):
+        pass
+    database = apsw.Connection(str(path))
+    database.execute("DROP TABLE inbox")
+    database.execute("CREATE TABLE inbox(id, key, at, kind, data, by, consumed)")
+    digests = []
+    for data in ("x'00'", "x'01'"):
+        # More than a batch of rows.
+        values = ", ".join([f"({key}, 1, 2, 3, {data}, 5, 6)"] * 1100)
+        database.execute(f"DELETE FROM inbox; INSERT INTO inbox VALUES {values}")
+        with reader(path) as journal:
+            digests.append(journal.digest())
+    database.close()
+
+    assert digests[0] != digests[1]

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 import click
 
-from gsd_core import NotFound, Session, UserError, safe_text, settings_of
+from gsd_core import NotFound, Session, UserError, safe_data, safe_text, settings_of
 from gsd_core.hookspecs import CommandOptions
 
 from . import host
@@ -36,7 +36,7 @@ def ps(everything: bool, as_json: bool) -> None:
     if as_json:
         listed = [*((OWN_HOST, one) for one in found), *others]
         data = [{**one.as_json(), "host": name} for name, one in listed]
-        click.echo(json.dumps({"schema_version": SCHEMA_VERSION, "sessions": data}, indent=2))
+        click.echo(json.dumps(safe_data({"schema_version": SCHEMA_VERSION, "sessions": data}), indent=2))
         return
     from .listing import print_sessions
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,7 @@ class Harness:
     poll_seconds: float = POLL_SECONDS
     _watched: dict[str, _Watched] = attrs.field(factory=dict[str, _Watched], init=False)
     _projects: dict[Path, Project] = attrs.field(factory=dict[Path, Project], init=False)
+    _problems: dict[Path, GsdError] = attrs.field(factory=dict[Path, GsdError], init=False)
     _changes: Changes = attrs.field(factory=lambda: Changes(kept=KEPT_CHANGES), init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
@@ -106,7 +107,12 @@ class Harness:
         return self._find(session).session
 
     async def status(self, session: str) -> dict[str, Any]:
-        """Return the status of the session's project, as ``gsd status --json`` prints it."""
+        """Return the status of the session's project, as ``gsd status --json`` prints it.
+
+        Raise an error if the project cannot be read: what is known before a damaged record is not its status.
+        """
+        if problem := self._problems.get(self._find(session).project.root):
+            raise problem.with_traceback(None)  # the same one each time
         return await self._reads.run(asyncio.to_thread(self._find(session).project.status))
 
     async def questions(self, session: str) -> Sequence[dict[str, Any]]:
@@ -223,12 +229,26 @@ class Harness:
         owners = {watched.project.root: watched for watched in self._watched.values()}
         for root in [root for root in self._projects if root not in owners]:
             self._projects.pop(root).close()
+            self._problems.pop(root, None)
         for root, owner in owners.items():
             # A journal that is damaged or being moved away must not keep the others from being read.
-            with suppress(GsdError, OSError):
-                events = self._projects[root].poll(backlog=BACKLOG, seconds=PROJECT_SECONDS)
-                found += [(owner.session, event, owner.output) for event in events]
+            with suppress(OSError):
+                found += [(owner.session, event, owner.output) for event in self._events_of(root)]
         return found
+
+    def _events_of(self, root: Path) -> Iterator[Event]:
+        """Yield what is new in a project; remember why it cannot be read, if so."""
+        project = self._projects[root]
+        try:
+            events = project.poll(backlog=BACKLOG, seconds=PROJECT_SECONDS)
+            yield from events
+            # The first call returns what is before a damaged record, and only the second one names it.
+            if events:
+                yield from project.poll(seconds=PROJECT_SECONDS)
+        except GsdError as error:
+            self._problems[root] = error
+        else:
+            self._problems.pop(root, None)
 
     def _read_sessions(self) -> dict[str, Session]:
         """Return all sessions by id, and forget those that were removed."""

@@ -12,7 +12,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from gsd_core import Event, PhaseView, redact_data
+from gsd_core import Event, PhaseView, safe_data
 
 from .lines import Level, Line, Segments, glyphs_for, visible
 
@@ -106,7 +106,7 @@ class JsonOutput(LineOutput):
             "data": dict(event.data),
         }
         try:
-            self._out.write(json.dumps(redact_data(data), default=str) + "\n")
+            self._out.write(json.dumps(safe_data(data), default=str) + "\n")
             self._out.flush()
         except BrokenPipeError:
             self._out = None

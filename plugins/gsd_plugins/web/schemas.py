@@ -117,7 +117,8 @@ def _server() -> dict[str, Schema]:
 def _sessions() -> dict[str, Schema]:
     session = _session()
     position: Mapping[str, Schema] = {"epoch": TEXT, "number": NUMBER}
-    with_summary = extended(session, summary=null(ref("Summary")))
+    # The problem is why there is no summary, "" if there is none.
+    with_summary = extended(session, summary=null(ref("Summary")), problem=TEXT)
     return {
         "SessionState": enum(*get_args(SessionState)),
         # Without the summary of its run: as it was when it changed.
@@ -189,7 +190,8 @@ def _run() -> dict[str, Schema]:
         "RunQuestion": question,
         # With the session in which it can be answered.
         "Question": extended(question, session=TEXT, project=TEXT),
-        "QuestionList": obj(questions=arr(ref("Question"))),
+        "QuestionList": obj(questions=arr(ref("Question")), problems=arr(ref("UnreadProject"))),
+        "UnreadProject": obj(session=TEXT, project=TEXT, problem=TEXT),
         "AnsweredQuestion": obj(
             id=TEXT,
             text=TEXT,

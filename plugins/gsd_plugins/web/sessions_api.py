@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gsd_core import GsdError, Session
+from gsd_core import GsdError, Session, safe_text
 from gsd_plugins.sessions import store_idea
 
 from .errors import Refused
@@ -45,8 +45,8 @@ async def list_sessions(site: Site, request: Request) -> Response:
     # The position first: what changes while the sessions are read is sent after it.
     about = {"epoch": site.epoch, "number": site.feed.number}
     sessions = site.source.sessions()
-    summaries = await _summaries(site, sessions)
-    listed = [{**session_json(one), "summary": summaries.get(one.id)} for one in sessions]
+    runs = await _runs(site, sessions)
+    listed = [{**session_json(one), **runs.get(one.id, UNREAD)} for one in sessions]
     return await answer({**about, "sessions": listed}, is_redacted=True)
 
 
@@ -54,27 +54,38 @@ async def show_session(site: Site, request: Request) -> Response:
     """Return one session with a summary of its run."""
     about = {"epoch": site.epoch, "number": site.feed.number}
     found = site.source.session(request.path_params["session"])
-    summaries = await _summaries(site, [found])
-    return await answer({**about, "session": {**session_json(found), "summary": summaries.get(found.id)}})
+    runs = await _runs(site, [found])
+    return await answer({**about, "session": {**session_json(found), **runs.get(found.id, UNREAD)}})
 
 
-async def _summaries(site: Site, sessions: Sequence[Session]) -> Mapping[str, Any]:
-    """Return the summary of each session's project; the last session of a project speaks for it."""
+UNREAD: Mapping[str, Any] = {"summary": None, "problem": ""}
+"""What is said about the run of a session for whose project a later session speaks."""
+
+
+async def _runs(site: Site, sessions: Sequence[Session]) -> Mapping[str, Any]:
+    """Return the summary of each session's project, or why it cannot be read.
+
+    The last session of a project speaks for it.
+    """
     owners = {one.project: one.id for one in sessions}
     limit = asyncio.Semaphore(MAX_STATUSES)
 
     async def read(session: str) -> tuple[str, Any]:
         async with limit:
             try:
-                return session, _summary(await site.source.status(session))
-            except GsdError:
-                # Its own page has the message; the other sessions are shown all the same.
-                return session, None
+                return session, {**UNREAD, "summary": _summary(await site.source.status(session))}
+            except GsdError as error:
+                # The other sessions are shown all the same.
+                return session, {**UNREAD, "problem": _problem(error)}
 
     found = await asyncio.gather(
         *(read(owners[one.project]) for one in sessions if owners[one.project] == one.id)
     )
     return dict(found)
+
+
+def _problem(error: GsdError) -> str:
+    return safe_text(f"{error} ({error.hint})" if error.hint else str(error))
 
 
 SUMMARY = (
@@ -163,18 +174,24 @@ async def show_output(site: Site, request: Request) -> Response:
 
 
 async def list_all_questions(site: Site, request: Request) -> Response:
-    """Return the open questions of all projects, each once, with the last session of the project."""
+    """Return the open questions of all projects, each once, with the last session of the project.
+
+    Projects that cannot be read may have questions too, so they are listed with the reason.
+    """
     sessions = site.source.sessions()
     owners = {one.project: one for one in sessions}
     found: list[dict[str, Any]] = []
+    problems: list[dict[str, str]] = []
     for owner in owners.values():
+        about = {"session": owner.id, "project": str(owner.project)}
         try:
             status = await site.source.status(owner.id)
-        except GsdError:
-            continue  # as above
-        about = {"session": owner.id, "project": str(owner.project)}
+        except GsdError as error:
+            problems.append({**about, "problem": _problem(error)})
+            continue
         found += [{**one, **about} for one in status["questions"]]
-    return await answer({"questions": sorted(found, key=lambda one: str(one["asked_at"]))})
+    questions = sorted(found, key=lambda one: str(one["asked_at"]))
+    return await answer({"questions": questions, "problems": problems})
 
 
 async def answer_question(site: Site, request: Request) -> Response:

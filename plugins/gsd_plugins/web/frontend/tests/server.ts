@@ -60,7 +60,7 @@ export class TestServer {
     return {
       id: "s1", slot: 1, project: "/tmp/greeter", command: ["run"], state: "running", checkpoint: null, reason: "",
       run: "r-1", exit: null, pid: 1, created_at: "2026-01-01T00:00:00Z", started_at: null, ended_at: null,
-      updated_at: "2026-01-01T00:00:00Z", summary: null,
+      updated_at: "2026-01-01T00:00:00Z", summary: null, problem: "",
     };
   }
 
@@ -92,7 +92,7 @@ export class TestServer {
     }
     if (path === "/server") return reply(200, { ...page, version: "1", scope: "control", slots: 3, started_at: "" });
     if (path === "/sessions") return reply(200, { ...page, sessions: this.isForgotten ? [] : [this.session()] });
-    if (path === "/questions") return reply(200, { questions: this.questions });
+    if (path === "/questions") return reply(200, { questions: this.questions, problems: [] });
     if (path.endsWith("/questions")) return reply(200, { questions: this.questions, answered: [] });
     if (path.endsWith("/events")) {
       const names = searchParams.getAll("name");

@@ -462,6 +462,7 @@ export interface components {
             started_at: string | null;
             ended_at: string | null;
             summary: components["schemas"]["Summary"] | null;
+            problem: string;
         };
         SessionList: {
             epoch: string;
@@ -947,6 +948,12 @@ export interface components {
         };
         QuestionList: {
             questions: components["schemas"]["Question"][];
+            problems: components["schemas"]["UnreadProject"][];
+        };
+        UnreadProject: {
+            session: string;
+            project: string;
+            problem: string;
         };
         AnsweredQuestion: {
             id: string;
@@ -1175,6 +1182,7 @@ export type StepDone = components['schemas']['StepDone'];
 export type RunQuestion = components['schemas']['RunQuestion'];
 export type Question = components['schemas']['Question'];
 export type QuestionList = components['schemas']['QuestionList'];
+export type UnreadProject = components['schemas']['UnreadProject'];
 export type AnsweredQuestion = components['schemas']['AnsweredQuestion'];
 export type RunQuestions = components['schemas']['RunQuestions'];
 export type Answer = components['schemas']['Answer'];

@@ -81,6 +81,12 @@ export function QuestionsPage({ question }: { question: string }): ReactElement 
           </a>
         )}
       </div>
+      {!question &&
+        asked.data?.problems.map((one) => (
+          <p key={one.project} className="tone-bad">
+            Questions of <a href={runPath(one.session)}>{folderName(one.project)}</a> cannot be read: {one.problem}
+          </p>
+        ))}
       <Loaded from={asked} lines={4}>
         {() =>
           shown.length ? (

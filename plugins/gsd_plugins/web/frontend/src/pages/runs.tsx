@@ -101,7 +101,8 @@ function RunRow({ session }: { session: Session }): ReactElement {
           )}
         </span>
         <span className="run-what">
-          {reason || steps.map((step) => step.id).join(", ") || <code>{commandOf(session)}</code>}
+          {session.problem && <span className="tone-bad">cannot be read: {session.problem}</span>}
+          {session.problem ? null : reason || steps.map((step) => step.id).join(", ") || <code>{commandOf(session)}</code>}
         </span>
         <span className="run-progress">
           {summary && summary.phases_total > 0 ? (

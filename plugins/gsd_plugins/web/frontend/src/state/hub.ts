@@ -270,10 +270,10 @@ export class Hub {
   /** Update the row, and return whether its state is another one. */
   private takeSession(id: string, state: SessionRecord): boolean {
     const known = this.sessions.find((session) => session.id === id);
-    if (!known) this.sessions = [...this.sessions, { ...state, summary: null }];
+    if (!known) this.sessions = [...this.sessions, { ...state, summary: null, problem: "" }];
     else
       this.sessions = this.sessions.map((session) =>
-        session.id === id ? { ...state, summary: session.summary } : session,
+        session.id === id ? { ...state, summary: session.summary, problem: session.problem } : session,
       );
     const isOther = known?.state !== state.state;
     if (isOther) this.touchSession(id, 0);
