@@ -157,6 +157,8 @@ def test_with_nothing_due_the_step_is_null_and_the_reason_says_why(
         "ready": [],
     }
     more = f"archive the milestone with: {complete}\n" if is_complete else ""
+    if reason.endswith("no milestone is in progress"):
+        more = f"start the next milestone with: gsd -C {tmp_path} run IDEA\n"
     assert call("next", "-C", tmp_path).stdout == f"nothing is due: {reason}\n{more}"
     # The other commands that show what is due say the same.
     for other in ("status", "progress"):
