@@ -99,7 +99,7 @@ def _phases_in_progress(roadmap: Roadmap, preferred: str) -> list[Mention]:
 def _named(phases: Sequence[Mention], number: str) -> Mention:
     if found := next((phase for phase in phases if phase.number == number), None):
         return found
-    raise no_such_phase(number, (phase.number for phase in phases))
+    raise no_such_phase(number, (phase.number for phase in phases), "no phase is in progress or due")
 
 
 def add_phase(text: str, new: NewPhase, preferred: str = "") -> str:

@@ -270,8 +270,7 @@ class Survey:
             return on_disk(view, folder, {})
         numbers = {phase.number for phase in self.roadmap_phases}
         numbers |= {folder.number for folder in self.on_disk_only()}
-        shipped = [milestone.version for milestone in self.milestones if milestone.shipped]
-        raise no_such_phase(number, numbers, f"{shipped[-1]} {NONE_IN_PROGRESS}" if shipped else "")
+        raise no_such_phase(number, numbers)
 
     def on_disk_only(self) -> tuple[Folder, ...]:
         """Return the folders of phases that no roadmap names."""
