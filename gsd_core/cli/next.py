@@ -92,7 +92,7 @@ def next_in(current: Current, project: ProjectState, gsd: str, workstream: str =
     )
     if not workstream:
         return found
-    return attrs.evolve(found, command=resume_command(workstream) if found.step else "", finish="")
+    return attrs.evolve(found, command=resume_command(workstream) if found.step else "", finish="", begin="")
 
 
 def next_lines(found: Next, gsd: str, label: str = "next: ") -> Iterator[Text]:
@@ -101,6 +101,8 @@ def next_lines(found: Next, gsd: str, label: str = "next: ") -> Iterator[Text]:
         yield styled(f"nothing is due: {one_line(found.reason, MAX_REASON)}")
         if found.finish:
             yield styled(f"archive the milestone with: {found.finish}")
+        elif found.begin:
+            yield styled(f"start the next milestone with: {found.begin}")
         return
     about = styled(f": {one_line(found.reason, MAX_REASON)}")
     yield styled(label).append_text(styled(found.step, "bold")).append_text(about)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ("requirement", "text", "statements", "phase", "plans", "commits", "checks", "evidence", "status")
 STYLES = {"Complete": "green", "In Progress": "cyan", "Blocked": "red", "Error": "red", "Pending": "dim"}
+REQUIREMENTS = ".planning/REQUIREMENTS.md"
+MILESTONES = ".planning/milestones"
 MAX_TEXT = 300
 MAX_REASON = 300
 
@@ -40,17 +43,26 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
     from .project import planned_root
 
-    rows = asyncio.run(trace_all(planned_root(global_options_of(ctx))))
+    root = planned_root(global_options_of(ctx))
+    rows = asyncio.run(trace_all(root))
     if as_json:
         print_json(requirements_json(rows))
     elif not rows:
-        print_line("no requirements in .planning/REQUIREMENTS.md")
+        print_line(_why_none(root))
     else:
         print_table(COLUMNS, [_cells(row) for row in rows], STYLES)
         for row in rows:
             if row.reason:
                 line = f"{row.requirement.id}: {one_line(row.reason, MAX_REASON)}"
                 print_line(styled(line, "red") if row.status in ("Error", "Blocked") else line)
+
+
+def _why_none(root: Path) -> str:
+    if (root / REQUIREMENTS).exists():
+        return f"no requirements in {REQUIREMENTS}"
+    archived = sorted((root / MILESTONES).glob("*-REQUIREMENTS.md"))
+    last = f"; those of the last milestone are in {MILESTONES}/{archived[-1].name}" if archived else ""
+    return f"no {REQUIREMENTS}{last}"
 
 
 def _cells(row: Trace) -> tuple[str, ...]:

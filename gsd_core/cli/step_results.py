@@ -5,6 +5,7 @@ The files were written by an agent, or by a person since, so one that cannot be 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -34,12 +35,30 @@ def result_lines(root: Path, step: StepId, paths: Sequence[str], *, unchanged: b
         others = f" and {counted(len(paths) - 1, 'other file')}" if len(paths) > 1 else ""
         yield f"no change: {paths[0]}{others} had the same content"
     else:
-        yield from (f"wrote {path}" for path in paths)
+        yield from _written(root, paths)
     for path in paths:
         try:
             yield from (one_line(line, MAX_TEXT) for line in _summary(step, path, read_text(root, path)))
         except (PlanningError, OSError):
             continue
+
+
+def _written(root: Path, paths: Sequence[str]) -> Iterator[str]:
+    """Yield what became of each path: closing a milestone moves some and removes others."""
+    gone = [path for path in paths if not os.path.lexists(root / path)]
+    moved: dict[str, str] = {}
+    for path in gone:
+        name = path.rpartition("/")[2]
+        for other in paths:
+            if other not in gone and (f"/{other}".endswith(f"/{name}") or other.endswith(f"-{name}")):
+                moved[other] = path
+    for path in paths:
+        if path in moved:
+            yield f"moved {moved[path]} to {path}"
+        elif path not in gone:
+            yield f"wrote {path}"
+        elif path not in moved.values():
+            yield f"removed {path}"
 
 
 def _summary(step: StepId, path: str, text: str) -> Iterator[str]:

@@ -89,6 +89,9 @@ def _phases_in_progress(roadmap: Roadmap, preferred: str) -> list[Mention]:
     if not found:
         about = f"{milestone.version} has no phases" if milestone else "no milestone is in progress"
         hint = f"name its first phase in the file, like {PHASE_FORMS}"
+        known = (*roadmap.milestones, *roadmap.folded, *roadmap.listed)
+        if milestone is None and any(one.shipped for one in known):
+            hint = "start the next milestone with: gsd run IDEA"
         raise PlanningError(f"cannot be extended: {about}", path=PATH, line=1, hint=hint)
     return found
 
@@ -96,7 +99,7 @@ def _phases_in_progress(roadmap: Roadmap, preferred: str) -> list[Mention]:
 def _named(phases: Sequence[Mention], number: str) -> Mention:
     if found := next((phase for phase in phases if phase.number == number), None):
         return found
-    raise no_such_phase(number, (phase.number for phase in phases))
+    raise no_such_phase(number, (phase.number for phase in phases), "no phase is in progress or due")
 
 
 def add_phase(text: str, new: NewPhase, preferred: str = "") -> str:

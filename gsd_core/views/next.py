@@ -34,6 +34,7 @@ from gsd_core.model.counts import counted
 from gsd_core.model.ids import CORE_KINDS, INIT, StepId
 from gsd_core.model.question import Question, answer_command
 from gsd_core.planning.model import PhaseView, Planning
+from gsd_core.planning.survey import NONE_IN_PROGRESS
 from gsd_core.sanitize import first_line
 
 from .status import RESUME, SCHEMA_VERSION, Holder, current_step, open_questions
@@ -48,7 +49,7 @@ class Next:
 
     *reason* says why, *command* what to type. *question* is the id of the one that the step waits for; of its
     text *reason* has the first line. *ready* are the steps that could begin now, *step* first. *finish* is
-    the command for a milestone whose phases are all complete.
+    the command for a milestone whose phases are all complete, *begin* the one after it is closed.
     """
 
     step: str = ""
@@ -57,6 +58,7 @@ class Next:
     question: str = ""
     ready: tuple[str, ...] = ()
     finish: str = ""
+    begin: str = ""
 
 
 def next_of(
@@ -85,7 +87,8 @@ def next_of(
     work = due(now)
     first = work[0]
     if isinstance(first, End):
-        return Next(reason=first.reason, finish=finish_command(snapshot, gsd))
+        begin = f"{gsd} run IDEA" if planning.idle.endswith(NONE_IN_PROGRESS) else ""
+        return Next(reason=first.reason, finish=finish_command(snapshot, gsd), begin=begin)
     step = str(first.step)
     if first.step == StepId(kind=INIT) and not state.idea and isinstance(first, Start):
         return Next(step=step, reason="the project has no idea yet", command=f"{gsd} run IDEA")

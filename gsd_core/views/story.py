@@ -427,8 +427,11 @@ def answered_by(answer: Data) -> str:
         case "file":
             return f"from {by or 'an answer file'}"
         case _:
-            # The inbox is where `gsd answer` puts them.
-            return " through ".join(filter(None, [by or "a person", "gsd answer" if via == "inbox" else via]))
+            # All other programs put answers into the inbox: `gsd answer`, the dashboard, MCP clients.
+            # Those that are not a command of a person's own say in *by* through what the answer came.
+            if via == "inbox":
+                return by if " through " in by else f"{by or 'a person'} through gsd answer"
+            return " through ".join(filter(None, [by or "a person", via]))
 
 
 _WORDS = {

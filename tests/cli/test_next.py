@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,8 @@ def test_with_nothing_due_the_step_is_null_and_the_reason_says_why(
         "ready": [],
     }
     more = f"archive the milestone with: {complete}\n" if is_complete else ""
+    if reason.endswith("no milestone is in progress"):
+        more = f"start the next milestone with: gsd -C {tmp_path} run IDEA\n"
     assert call("next", "-C", tmp_path).stdout == f"nothing is due: {reason}\n{more}"
     # The other commands that show what is due say the same.
     for other in ("status", "progress"):
@@ -383,3 +386,19 @@ def test_the_due_phase_is_the_one_that_gsd_names_first_except_where_explained(pr
     ours = shown(project)["phase"]
 
     assert (ours == theirs) is (project.name not in DIFFERENT_PHASE)
+
+
+def test_what_a_closed_milestone_no_longer_has_is_explained_with_the_way_on(tmp_path: Path) -> None:
+    shipped = "# Roadmap\n\n## Milestones\n\n- ✅ **v1.0 Old** — Phases 1-1 (shipped 2026-01-01)\n"
+    make_project(tmp_path, {"ROADMAP.md": shipped, "milestones/v1.0-REQUIREMENTS.md": "# Requirements\n"})
+
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+
+    added = call("phase", "add", "More", "-C", tmp_path)
+    removed = call("phase", "remove", "1", "-C", tmp_path)
+    traced = call("requirements", "-C", tmp_path)
+
+    assert (added.exit_code, removed.exit_code, traced.exit_code) == (2, 2, 0)
+    assert f"start the next milestone with: gsd -C {tmp_path} run IDEA" in added.stderr
+    assert "there is no roadmap" not in removed.stderr
+    assert "milestones/v1.0-REQUIREMENTS.md" in traced.stdout

@@ -89,7 +89,7 @@ def test_a_file_that_is_gone_is_no_error_and_text_cannot_control_the_terminal(tm
     gone = [*result_lines(tmp_path, StepId.parse("1/verify"), ["1-VERIFICATION.md"], unchanged=False)]
     [line, *_] = said(tmp_path, "debug/x", ".planning/debug/x.md", DEBUG.format(EVIL, "x"))
 
-    assert gone == ["wrote 1-VERIFICATION.md"]
+    assert gone == ["removed 1-VERIFICATION.md"]
     assert line.startswith("root cause: ")
     assert not {"\x1b", "\x07", "\u202e", "\n"} & {*line}
 
@@ -112,3 +112,25 @@ def test_a_phase_of_a_closed_milestone_is_refused_with_its_milestone(bench: Benc
     assert result.exit_code == 2
     assert "phase 1 belongs to milestone v1.0, which is closed" in result.stderr
     assert "phases --all" in result.stderr
+
+
+def test_files_that_a_step_moved_or_removed_are_not_reported_as_written(tmp_path: Path) -> None:
+    archive = tmp_path / ".planning/milestones"
+    (archive / "v1.0-phases/01-greetings").mkdir(parents=True)
+    (archive / "v1.0-REQUIREMENTS.md").write_text("# Requirements\n")
+    (tmp_path / ".planning/ROADMAP.md").write_text("# Roadmap\n")
+    paths = [
+        ".planning/milestones/v1.0-REQUIREMENTS.md",
+        ".planning/ROADMAP.md",
+        ".planning/phases/01-greetings",
+        ".planning/milestones/v1.0-phases/01-greetings",
+        ".planning/REQUIREMENTS.md",
+        ".planning/HANDOFF.md",
+    ]
+
+    assert [*result_lines(tmp_path, StepId.parse("close/v1.0"), paths, unchanged=False)] == [
+        "moved .planning/REQUIREMENTS.md to .planning/milestones/v1.0-REQUIREMENTS.md",
+        "wrote .planning/ROADMAP.md",
+        "moved .planning/phases/01-greetings to .planning/milestones/v1.0-phases/01-greetings",
+        "removed .planning/HANDOFF.md",
+    ]

@@ -86,7 +86,7 @@ def test_an_answer_from_elsewhere_ends_the_prompt() -> None:
         shown = screen.until("}")
 
     assert "answered elsewhere" in shown
-    assert "SQLite (ada, inbox)" in shown
+    assert "SQLite (ada)" in shown
     assert json_after(shown[shown.index("RESULT") :]) == {"words": None, "same": True}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import getpass
 import http.client
 import json
 import os
@@ -254,6 +255,7 @@ def test_a_session_is_started_watched_answered_and_forgotten_from_the_page(tmp_p
                     assert server.request("PUT", answer, {"words": "99"})[0] in (200, 400)
                     status, given = server.request("PUT", answer, {"words": "1"})
                     assert (status, given["answer"]["question"]) == (200, asked["id"]), given
+                    assert given["answer"]["by"] == f"{getpass.getuser()} through the dashboard"
                     assert mistakes("AnswerGiven", given) == []
                 if state.get("state") in ("completed", "failed", "stopped"):
                     ended = state

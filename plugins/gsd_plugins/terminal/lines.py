@@ -104,7 +104,9 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
             questions: Iterable[Data] = data["inquiry"]["questions"]
             return [line for question in questions for line in _question_lines(question, command)]
         case "question.answered":
-            by = ", ".join(str(data[key]) for key in ("by", "via") if data.get(key)) or data.get("how")
+            # Whoever answers through the inbox of the journal says so in "by", if it matters.
+            via = "" if data.get("via") == "inbox" else data.get("via")
+            by = ", ".join(str(one) for one in (data.get("by"), via) if one) or data.get("how")
             return [Line("answer", f"{data['question']}: {data.get('words') or ''} ({by})")]
         case "gap.found":
             return _gap_lines(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -198,7 +199,8 @@ async def answer_question(site: Site, request: Request) -> Response:
     """Answer a question, or change an answer that no run has taken yet."""
     session, question = request.path_params["session"], request.path_params["question"]
     body = body_of(request)
-    found = await site.source.answer(session, question, body["words"])
+    by = f"{getpass.getuser()} through the dashboard"
+    found = await site.source.answer(session, question, body["words"], by=by)
     about = {"question": found.question, "chosen": list(found.chosen), "text": found.text}
     return await answer({"answer": {**about, "by": found.by, "words": found.words}})
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import { takeToken, tokenIn } from "../src/api/token";
 import { piecesOf } from "../src/lib/evidence";
-import { duration, money } from "../src/lib/format";
+import { activityOf, duration, money } from "../src/lib/format";
 import { layoutGraph } from "../src/lib/graph";
 import { parseRoute, questionPath, runPath } from "../src/lib/route";
 import type { Phase } from "../src/api/types";
@@ -169,4 +169,23 @@ it("shows phases of one height beside each other, in their order", () => {
     "brief 5 6 7",
   ]);
   expect(shown()).toEqual([]);
+});
+
+describe("what an agent does", () => {
+  it("is said in words, without names and JSON that only programs read", () => {
+    const questions = '{"questions": [{"question": "How?"}]}';
+    expect(activityOf({ tool: "AskUserQuestion", text: questions })).toEqual({ tool: "", text: "asks a question" });
+    expect(activityOf({ tool: "mcp__gsd__task_done", text: "{}" })).toEqual({ tool: "", text: "reports a finished task" });
+    expect(activityOf({ tool: "mcp__db__query", text: '{"a": 1}' })).toEqual({ tool: "query", text: "" });
+    expect(activityOf({ kind: "result", tool: "mcp__gsd__task_done", text: "Task 2 is committed" })).toEqual({
+      tool: "",
+      text: "Task 2 is committed",
+    });
+  });
+
+  it("keeps the tool and its argument where they say something", () => {
+    expect(activityOf({ tool: "Bash", text: "pytest -q" })).toEqual({ tool: "Bash", text: "pytest -q" });
+    expect(activityOf({ kind: "start", text: "opus" })).toEqual({ tool: "", text: "opus" });
+    expect(activityOf({ kind: "start" })).toEqual({ tool: "", text: "start" });
+  });
 });

@@ -3,7 +3,7 @@
 import { useDeferredValue, useEffect, useMemo, useRef, useState, type ReactElement } from "react";
 
 import type { GsdEvent } from "../api/types";
-import { count, dateTimeOf, timeOfDay } from "../lib/format";
+import { activityOf, count, dateTimeOf, timeOfDay } from "../lib/format";
 import { useEventLog } from "../state/hooks";
 import { Chips, Empty, Panel, Problem, Skeleton, toggled } from "../ui/common";
 import { Icon } from "../ui/status";
@@ -36,8 +36,10 @@ export function groupOf(event: GsdEvent): Group {
 export function summaryOf({ name, data }: GsdEvent): string {
   const words = (key: string): string => (typeof data[key] === "string" || typeof data[key] === "number" ? String(data[key]) : "");
   switch (name) {
-    case "agent.activity":
-      return [words("tool"), words("text")].filter(Boolean).join(": ") || words("kind");
+    case "agent.activity": {
+      const { tool, text } = activityOf(data);
+      return [tool, text].filter(Boolean).join(": ");
+    }
     case "task.committed":
       return `${words("name")} (${words("commit").slice(0, 9)})`;
     case "step.completed":

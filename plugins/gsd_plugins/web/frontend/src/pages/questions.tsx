@@ -148,7 +148,7 @@ export function AnsweredIn({ session, only = "" }: { session: string; only?: str
               <strong>{one.words}</strong>
             </p>
             <p className="muted">
-              {[one.by, one.via && one.via !== one.by ? `through ${one.via}` : "", HOW[one.how] ?? one.how]
+              {[one.by, one.via && one.via !== one.by && one.via !== "inbox" ? `through ${one.via}` : "", HOW[one.how] ?? one.how]
                 .filter(Boolean)
                 .join(", ")}
               {" · "}

@@ -4,7 +4,7 @@ import { lazy, Suspense, useEffect, useRef, type ReactElement } from "react";
 
 import { addressOf } from "../api/address";
 import type { Phase, Plan, Session, Summary } from "../api/types";
-import { folderName, money, timeOfDay } from "../lib/format";
+import { activityOf, folderName, money, timeOfDay } from "../lib/format";
 import { RUN_TABS, runPath, type RunTab } from "../lib/route";
 import { useEventLog, useHub, useResource, useSession } from "../state/hooks";
 import type { StepRow } from "../state/timeline";
@@ -231,7 +231,7 @@ function Now({ session }: { session: Session }): ReactElement | null {
     <section className="now" aria-label="in progress">
       {running.map((step) => {
         const last = log.timeline.lastActivity.get(step.id);
-        const { tool = "", text = "", kind = "" } = (last?.data ?? {}) as Record<string, string>;
+        const { tool, text } = activityOf(last?.data ?? {});
         return (
           <div key={step.id} className="now-step">
             <StatusIcon state={waiting.has(step.id) ? "parked" : step.status} />
@@ -242,7 +242,7 @@ function Now({ session }: { session: Session }): ReactElement | null {
             <span className="now-activity">
               {last ? (
                 <>
-                  <span className="muted numeric">{timeOfDay(last.at)}</span> {tool && <code>{tool}</code>} {text || kind}
+                  <span className="muted numeric">{timeOfDay(last.at)}</span> {tool && <code>{tool}</code>} {text}
                 </>
               ) : (
                 <span className="muted">{step.note || `started at ${timeOfDay(step.startedAt)}`}</span>
