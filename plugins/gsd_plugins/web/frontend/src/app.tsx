@@ -113,7 +113,7 @@ function Page({ route }: { route: Route }): ReactElement {
       return <PluginsPage />;
     case "terminals":
       return (
-        <Suspense fallback={<Skeleton lines={8} />}>
+        <Suspense fallback={<Skeleton lines={8} shape="stream" />}>
           <TerminalsPage />
         </Suspense>
       );

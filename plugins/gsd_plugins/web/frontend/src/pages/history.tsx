@@ -3,7 +3,7 @@
 import { useDeferredValue, useEffect, useMemo, useRef, useState, type ReactElement } from "react";
 
 import type { GsdEvent } from "../api/types";
-import { count, dateTimeOf, timeOfDay } from "../lib/format";
+import { count, dateTimeOf, money, oneLine, timeOfDay } from "../lib/format";
 import { useEventLog } from "../state/hooks";
 import { Chips, Empty, Panel, Problem, Skeleton, toggled } from "../ui/common";
 import { Icon } from "../ui/status";
@@ -44,14 +44,14 @@ export function summaryOf({ name, data }: GsdEvent): string {
       return words("subject");
     case "question.asked": {
       const inquiry = data.inquiry as { questions?: { text?: string }[] } | undefined;
-      return inquiry?.questions?.map((one) => one.text ?? "").join(" / ") ?? "";
+      return inquiry?.questions?.map((one) => oneLine(one.text ?? "")).join(" / ") ?? "";
     }
     case "question.answered":
       return [words("words"), words("by") && `by ${words("by")}`].filter(Boolean).join(", ");
     case "gap.found":
       return (data.gaps as { truth?: string }[] | undefined)?.map((gap) => gap.truth ?? "").join("; ") ?? "";
     case "cost.changed":
-      return `$${words("dollars") || "?"}, ${words("tokens")} tokens`;
+      return [data.dollars ? money(words("dollars"), words("basis")) : "", data.tokens ? count(Number(data.tokens), "token") : ""].filter(Boolean).join(", ") || count(Number(data.calls ?? 1), "call");
     default:
       break;
   }
@@ -123,7 +123,7 @@ export function HistoryPage({ session }: { session: string }): ReactElement {
   };
 
   if (log.error && !events.length) return <Problem title={log.error} />;
-  if (!log.isComplete && !events.length) return <Skeleton lines={12} />;
+  if (!log.isComplete && !events.length) return <Skeleton lines={12} shape="stream" />;
   return (
     <section className="stream">
       <div className="stream-bar">
@@ -153,6 +153,7 @@ export function HistoryPage({ session }: { session: string }): ReactElement {
           head={shown[0]?.seq}
           count={shown.length}
           rowHeight={26}
+          narrow={{ below: 720, rowHeight: 62 }}
           label="events"
           follow={isFollowing}
           onFollowChange={setFollowing}

@@ -49,7 +49,7 @@ export function RunPage({ id, tab, phase }: { id: string; tab: RunTab; phase: st
         It may have been removed. <a href="#/">All runs</a>
       </Empty>
     ) : (
-      <Skeleton lines={6} />
+      <Skeleton lines={4} shape="board" />
     );
   return (
     <>
@@ -78,7 +78,7 @@ function RunView({ session, tab, phase }: { session: Session; tab: RunTab; phase
       return <LogPage session={session.id} />;
     case "terminal":
       return (
-        <Suspense fallback={<Skeleton lines={8} />}>
+        <Suspense fallback={<Skeleton lines={8} shape="stream" />}>
           <TerminalPage session={session} />
         </Suspense>
       );
@@ -194,7 +194,7 @@ function Overview({ session }: { session: Session }): ReactElement {
     <>
       <OpenQuestions session={session.id} />
       <Now session={session} />
-      <Loaded from={phases} lines={5}>
+      <Loaded from={phases} lines={session.summary?.phases_total ? Math.min(session.summary.phases_total, 6) : 3} shape="board">
         {(list) =>
           list.phases.length ? (
             <>

@@ -51,7 +51,7 @@ export function RunsPage(): ReactElement {
         </a>
       </div>
       {!hub.isLoaded ? (
-        <Skeleton lines={4} />
+        <Skeleton lines={4} shape="rows" />
       ) : sessions.length === 0 ? (
         <Empty title="No runs yet">
           Start one here, or in a terminal: <code>gsd run idea.md --bg</code>. Runs that were started without{" "}

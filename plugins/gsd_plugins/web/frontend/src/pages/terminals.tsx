@@ -25,7 +25,7 @@ export default function TerminalsPage(): ReactElement {
   const wanted = newest.filter((session) => hasEnded || !isEnded(session));
   const sessions = wanted.sort((a, b) => Number(isEnded(a)) - Number(isEnded(b))).slice(0, SHOWN);
   const shown = sessions.some((one) => one.id === focused) ? sessions.filter((one) => one.id === focused) : sessions;
-  if (!hub.isLoaded) return <Skeleton lines={8} />;
+  if (!hub.isLoaded) return <Skeleton lines={8} shape="stream" />;
   return (
     <section className="stream">
       <div className="page-head">
