@@ -18,7 +18,7 @@ AXE = (files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
 GRAVE = ("serious", "critical")
 BACKGROUND = "getComputedStyle(document.documentElement).backgroundColor"
 HEIGHT = 900
-NARROW, WIDE = 360, 2560
+NARROW, MIDDLE, WIDE = 360, 768, 2560
 PAGES = {
     "runs": "/",
     "start a run": "/new",
@@ -112,12 +112,70 @@ def test_a_page_is_accessible_fits_and_reports_no_errors(name: str, shown: Shown
             found += [f"{theme}: {one}" for one in findings(page)]
             colors.add(page.evaluate(BACKGROUND))
         assert len(colors) == len(THEMES)
-        for width in (WIDE, NARROW):
+        found += overlaps(page)
+        for width in (WIDE, MIDDLE, NARROW):
             page.set_viewport_size({"width": width, "height": HEIGHT})
             settled(page)
-            found += overflow(page)
+            found += [*overflow(page), *overlaps(page)]
         found += [f"{NARROW} px: {one}" for one in findings(page)]
         assert found == []
+
+
+OVERLAPS = """() => {
+  const pieces = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    const parent = node.parentElement;
+    const isShown = parent.checkVisibility({checkOpacity: true, checkVisibilityCSS: true});
+    if (!isShown || !node.data.trim()) continue;
+    // The emulator draws cells of its own, and what is only for screen readers has no place.
+    if (parent.closest(".xterm, .hidden, .skip, title, option, datalist, script, style")) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    for (const rect of range.getClientRects()) {
+      // The boxes of letters are higher than the letters, and those of close lines touch.
+      const trim = rect.height * 0.22;
+      const box = {left: rect.left, right: rect.right, top: rect.top + trim, bottom: rect.bottom - trim};
+      for (let one = parent; one && one !== document.body; one = one.parentElement) {
+        const style = getComputedStyle(one);
+        if (style.overflowX === "visible" && style.overflowY === "visible") continue;
+        const clip = one.getBoundingClientRect();
+        box.left = Math.max(box.left, clip.left);
+        box.right = Math.min(box.right, clip.right);
+        box.top = Math.max(box.top, clip.top);
+        box.bottom = Math.min(box.bottom, clip.bottom);
+      }
+      if (box.right - box.left > 1 && box.bottom - box.top > 1) pieces.push({node, ...box});
+    }
+  }
+  pieces.sort((a, b) => a.top - b.top);
+  const found = [];
+  pieces.forEach((a, index) => {
+    for (const b of pieces.slice(index + 1)) {
+      if (b.top >= a.bottom) break;
+      if (a.node === b.node) continue;
+      const width = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const height = Math.min(a.bottom, b.bottom) - b.top;
+      if (width > 1 && height > 1) found.push(`${innerWidth} px: "${a.node.data}" lies on "${b.node.data}"`);
+    }
+  });
+  return [...new Set(found)].slice(0, 5);
+}"""
+
+
+def overlaps(page: Page) -> Sequence[str]:
+    """Return which visible texts lie on each other."""
+    return page.evaluate(OVERLAPS)  # type: ignore[no-any-return]
+
+
+def test_texts_that_lie_on_each_other_are_found(shown: Shown) -> None:
+    """The check of all pages would mean nothing if it found nothing."""
+    with shown.dashboard.opened("/plugins") as page:
+        settled(page)
+        assert overlaps(page) == []
+        page.evaluate("document.querySelector('main li p').style.marginTop = '-20px'")
+        assert len(overlaps(page)) > 0
 
 
 def overflow(page: Page) -> Sequence[str]:

@@ -20,7 +20,7 @@ export function CostPage({ session }: { session: string }): ReactElement {
     <>
       <section>
         <h2>Over time</h2>
-        <SizedChart points={log.timeline.cost} budget={budget} />
+        {log.error && !log.isComplete ? <p className="stale">{log.error}</p> : <SizedChart points={log.timeline.cost} budget={budget} />}
       </section>
       <section>
         <div className="page-head">

@@ -122,7 +122,7 @@ export function HistoryPage({ session }: { session: string }): ReactElement {
     }
   };
 
-  if (log.error && !events.length) return <Problem title={log.error} />;
+  if (log.error && !events.length) return <Problem title={log.error} hint={log.hint} />;
   if (!log.isComplete && !events.length) return <Skeleton lines={12} shape="stream" />;
   return (
     <section className="stream">
@@ -176,7 +176,9 @@ export function HistoryPage({ session }: { session: string }): ReactElement {
           }}
         />
       ) : (
-        <Empty title="No event matches">Clear the search or the filters.</Empty>
+        <Empty title={events.length ? "No event matches" : "No events yet"}>
+          {events.length ? "Clear the search or the filters." : "What the run does appears here."}
+        </Empty>
       )}
       {open && (
         <Panel title={`${open.name} ${open.seq}`} onClose={() => setOpen(null)}>

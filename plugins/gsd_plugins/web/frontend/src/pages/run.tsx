@@ -206,12 +206,15 @@ function Overview({ session }: { session: Session }): ReactElement {
           )
         }
       </Loaded>
-      <section>
-        <h2>Steps</h2>
-        {log.error && !log.isComplete ? <p className="stale">{log.error}</p> : null}
-        {log.isComplete || steps.length ? <StepTable session={session.id} steps={steps} /> : <Skeleton lines={4} />}
-      </section>
-      {phases.data || phases.error ? <Panels session={session.id} /> : null}
+      {/* What keeps the phases from being read is said once, above. */}
+      {phases.error && !phases.data ? null : (
+        <section>
+          <h2>Steps</h2>
+          {log.error && !log.isComplete ? <p className="stale">{log.error}</p> : null}
+          {log.isComplete || steps.length ? <StepTable session={session.id} steps={steps} /> : log.error ? null : <Skeleton lines={4} />}
+        </section>
+      )}
+      {phases.data ? <Panels session={session.id} /> : null}
       <AnsweredIn session={session.id} />
     </>
   );

@@ -88,7 +88,7 @@ function RunRow({ session }: { session: Session }): ReactElement {
     <li>
       <a className="run-row" href={runPath(session.id)} data-item="">
         <span className="run-name">
-          <strong>{folderName(session.project)}</strong>
+          <strong title={session.project}>{folderName(session.project)}</strong>
           <span className="muted numeric">{session.id}</span>
         </span>
         <span className="run-state">
