@@ -30,13 +30,14 @@ export default function TerminalsPage(): ReactElement {
     <section className="stream">
       <div className="page-head">
         <h1>Terminals</h1>
-        <Chips label="show" options={SHOW} chosen={new Set(hasEnded ? ["ended" as const] : [])} onToggle={() => setEnded(!hasEnded)} />
+        {hub.sessions.length > 0 && <Chips label="show" options={SHOW} chosen={new Set(hasEnded ? ["ended" as const] : [])} onToggle={() => setEnded(!hasEnded)} />}
         {wanted.length > SHOWN && <span className="muted">The newest {SHOWN} of {wanted.length}.</span>}
-        <FontSize size={size} onSize={setSize} />
+        {sessions.length > 0 && <FontSize size={size} onSize={setSize} />}
       </div>
       {sessions.length === 0 && (
         <Empty title="No session in progress">
-          <a href="#/new">Start a run</a>, or show the ended sessions.
+          <a href="#/new">Start a run</a>
+          {hub.sessions.length > 0 ? ", or show the ended sessions." : ". Its terminal appears here."}
         </Empty>
       )}
       <ul className={shown.length === 1 ? "terminals one" : "terminals"}>
