@@ -195,6 +195,45 @@ def overflow(page: Page) -> Sequence[str]:
     )
 
 
+def test_on_a_phone_the_help_is_there_and_the_words_of_an_event_are_below_its_name(shown: Shown) -> None:
+    viewport: ViewportSize = {"width": NARROW, "height": HEIGHT}
+    with shown.dashboard.opened(f"/s/{shown.failed}/history", viewport=viewport) as page:
+        event = page.get_by_role("region", name="events").get_by_role("button", name="step.failed").first
+        name, words = (event.locator(f".event-{part}").bounding_box() for part in ("name", "text"))
+        assert name
+        assert words
+        assert words["y"] >= name["y"] + name["height"] - 1
+        assert words["width"] > NARROW * 0.8
+        page.get_by_role("button", name="keys").click()
+        expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+
+
+def test_on_a_phone_the_progress_of_all_runs_has_bars_of_the_same_length(shown: Shown) -> None:
+    viewport: ViewportSize = {"width": NARROW, "height": HEIGHT}
+    with shown.dashboard.opened("/", viewport=viewport) as page:
+        bars = page.get_by_role("main").get_by_role("progressbar", name="progress")
+        expect(bars).to_have_count(3)
+        boxes = [box for bar in bars.all() if (box := bar.bounding_box())]
+        assert len({(round(box["x"]), round(box["width"])) for box in boxes}) == 1
+
+
+def test_a_tab_with_the_focus_is_in_sight(shown: Shown) -> None:
+    viewport: ViewportSize = {"width": NARROW, "height": HEIGHT}
+    with shown.dashboard.opened(f"/s/{shown.done}", viewport=viewport) as page:
+        tabs = page.get_by_role("navigation", name="views of the run")
+        edges = tabs.bounding_box()
+        assert edges
+        tabs.get_by_role("link", name="Overview").focus()
+        for name in ("Evidence", "Events", "Log", "Terminal", "Cost"):
+            page.keyboard.press("Tab")
+            tab = tabs.get_by_role("link", name=name)
+            expect(tab).to_be_focused()
+            box = tab.bounding_box()
+            assert box
+            assert edges["x"] - 1 <= box["x"]
+            assert box["x"] + box["width"] <= edges["x"] + edges["width"] + 1
+
+
 def test_nothing_moves_for_those_who_want_less_motion(shown: Shown) -> None:
     moving = "document.getAnimations().filter(one => one.playState === 'running').length"
     with shown.dashboard.opened(f"/s/{shown.waiting}", reduced_motion="reduce") as page:

@@ -6,7 +6,7 @@ import { addressOf } from "../api/address";
 import type { CostReport } from "../api/types";
 import { compact, count, money, timeOfDay } from "../lib/format";
 import { useEventLog, useResource, useSession } from "../state/hooks";
-import { Empty, Loaded } from "../ui/common";
+import { Empty, Loaded, Problem } from "../ui/common";
 import type { CostPoint } from "../state/timeline";
 
 const GROUPINGS = ["phase", "step", "model", "day"] as const;
@@ -16,11 +16,13 @@ export function CostPage({ session }: { session: string }): ReactElement {
   const report = useResource(addressOf("/sessions/{session}/cost", { session, by }));
   const log = useEventLog(session);
   const budget = Number(useSession(session)?.summary?.budget ?? 0);
+  // Without the table, an empty chart would say that nothing was spent.
+  if (report.error && !report.data) return <Problem title={report.error.message} hint={report.error.hint} />;
   return (
     <>
       <section>
         <h2>Over time</h2>
-        {log.error && !log.isComplete ? <p className="stale">{log.error}</p> : <SizedChart points={log.timeline.cost} budget={budget} />}
+        <SizedChart points={log.timeline.cost} budget={budget} />
       </section>
       <section>
         <div className="page-head">

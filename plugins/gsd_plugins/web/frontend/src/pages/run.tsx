@@ -54,7 +54,8 @@ export function RunPage({ id, tab, phase }: { id: string; tab: RunTab; phase: st
   return (
     <>
       <RunHead session={session} />
-      <nav className="tabs" aria-label="views of the run" ref={tabs}>
+      {/* Chromium leaves a tab that is half in sight where it is. */}
+      <nav className="tabs" aria-label="views of the run" ref={tabs} onFocus={(event) => event.target.scrollIntoView({ block: "nearest", inline: "nearest" })}>
         {RUN_TABS.map((name) => (
           <a key={name} href={runPath(id, name)} aria-current={name === tab || (name === "overview" && tab === "phase") ? "page" : undefined}>
             {TAB_NAMES[name]}
