@@ -140,6 +140,11 @@ def _open_help(page: Page) -> None:
     page.get_by_role("dialog").wait_for()
 
 
+def _scroll_to_end(page: Page) -> None:
+    # Panels are read only when their place is in sight.
+    page.get_by_role("main").evaluate("main => main.scrollTo(0, main.scrollHeight)")
+
+
 def _wait_for_terminals(page: Page) -> None:
     page.locator(".xterm-rows").first.wait_for()
     page.wait_for_timeout(1500)
@@ -156,7 +161,12 @@ PICTURES = (
     Picture(name="run-waiting", path="/s/{reception}"),
     Picture(name="run-failed", path="/s/{lobby}"),
     Picture(name="plans", path="/s/{greeter}", element="section:has(> h2:text-is('Plans'))"),
-    Picture(name="panel", path="/s/{greeter}", element="section[aria-label='Size of the program']"),
+    Picture(
+        name="panel",
+        path="/s/{greeter}",
+        prepare=_scroll_to_end,
+        element="section[aria-label='Size of the program']",
+    ),
     Picture(name="phase", path="/s/{greeter}/phase/1", route="run/phase"),
     Picture(name="evidence", path="/s/{greeter}/evidence", route="run/evidence"),
     Picture(name="events", path="/s/{greeter}/history", route="run/history"),

@@ -18,7 +18,7 @@ AXE = (files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
 GRAVE = ("serious", "critical")
 BACKGROUND = "getComputedStyle(document.documentElement).backgroundColor"
 HEIGHT = 900
-NARROW, WIDE = 360, 2560
+NARROW, MIDDLE, WIDE = 360, 768, 2560
 PAGES = {
     "runs": "/",
     "start a run": "/new",
@@ -112,12 +112,70 @@ def test_a_page_is_accessible_fits_and_reports_no_errors(name: str, shown: Shown
             found += [f"{theme}: {one}" for one in findings(page)]
             colors.add(page.evaluate(BACKGROUND))
         assert len(colors) == len(THEMES)
-        for width in (WIDE, NARROW):
+        found += overlaps(page)
+        for width in (WIDE, MIDDLE, NARROW):
             page.set_viewport_size({"width": width, "height": HEIGHT})
             settled(page)
-            found += overflow(page)
+            found += [*overflow(page), *overlaps(page)]
         found += [f"{NARROW} px: {one}" for one in findings(page)]
         assert found == []
+
+
+OVERLAPS = """() => {
+  const pieces = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    const parent = node.parentElement;
+    const isShown = parent.checkVisibility({checkOpacity: true, checkVisibilityCSS: true});
+    if (!isShown || !node.data.trim()) continue;
+    // The emulator draws cells of its own, and what is only for screen readers has no place.
+    if (parent.closest(".xterm, .hidden, .skip, title, option, datalist, script, style")) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    for (const rect of range.getClientRects()) {
+      // The boxes of letters are higher than the letters, and those of close lines touch.
+      const trim = rect.height * 0.22;
+      const box = {left: rect.left, right: rect.right, top: rect.top + trim, bottom: rect.bottom - trim};
+      for (let one = parent; one && one !== document.body; one = one.parentElement) {
+        const style = getComputedStyle(one);
+        if (style.overflowX === "visible" && style.overflowY === "visible") continue;
+        const clip = one.getBoundingClientRect();
+        box.left = Math.max(box.left, clip.left);
+        box.right = Math.min(box.right, clip.right);
+        box.top = Math.max(box.top, clip.top);
+        box.bottom = Math.min(box.bottom, clip.bottom);
+      }
+      if (box.right - box.left > 1 && box.bottom - box.top > 1) pieces.push({node, ...box});
+    }
+  }
+  pieces.sort((a, b) => a.top - b.top);
+  const found = [];
+  pieces.forEach((a, index) => {
+    for (const b of pieces.slice(index + 1)) {
+      if (b.top >= a.bottom) break;
+      if (a.node === b.node) continue;
+      const width = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const height = Math.min(a.bottom, b.bottom) - b.top;
+      if (width > 1 && height > 1) found.push(`${innerWidth} px: "${a.node.data}" lies on "${b.node.data}"`);
+    }
+  });
+  return [...new Set(found)].slice(0, 5);
+}"""
+
+
+def overlaps(page: Page) -> Sequence[str]:
+    """Return which visible texts lie on each other."""
+    return page.evaluate(OVERLAPS)  # type: ignore[no-any-return]
+
+
+def test_texts_that_lie_on_each_other_are_found(shown: Shown) -> None:
+    """The check of all pages would mean nothing if it found nothing."""
+    with shown.dashboard.opened("/plugins") as page:
+        settled(page)
+        assert overlaps(page) == []
+        page.evaluate("document.querySelector('main li p').style.marginTop = '-20px'")
+        assert len(overlaps(page)) > 0
 
 
 def overflow(page: Page) -> Sequence[str]:
@@ -135,6 +193,45 @@ def overflow(page: Page) -> Sequence[str]:
             .map(one => `wider than ${width} px: ` + one.outerHTML.slice(0, 200));
         }"""
     )
+
+
+def test_on_a_phone_the_help_is_there_and_the_words_of_an_event_are_below_its_name(shown: Shown) -> None:
+    viewport: ViewportSize = {"width": NARROW, "height": HEIGHT}
+    with shown.dashboard.opened(f"/s/{shown.failed}/history", viewport=viewport) as page:
+        event = page.get_by_role("region", name="events").get_by_role("button", name="run.closed").last
+        name, words = (event.locator(f".event-{part}").bounding_box() for part in ("name", "text"))
+        assert name
+        assert words
+        assert words["y"] >= name["y"] + name["height"] - 1
+        assert words["width"] > NARROW * 0.8
+        page.get_by_role("button", name="keys").click()
+        expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+
+
+def test_on_a_phone_the_progress_of_all_runs_has_bars_of_the_same_length(shown: Shown) -> None:
+    viewport: ViewportSize = {"width": NARROW, "height": HEIGHT}
+    with shown.dashboard.opened("/", viewport=viewport) as page:
+        bars = page.get_by_role("main").get_by_role("progressbar", name="progress")
+        expect(bars).to_have_count(3)
+        boxes = [box for bar in bars.all() if (box := bar.bounding_box())]
+        assert len({(round(box["x"]), round(box["width"])) for box in boxes}) == 1
+
+
+def test_a_tab_with_the_focus_is_in_sight(shown: Shown) -> None:
+    viewport: ViewportSize = {"width": NARROW, "height": HEIGHT}
+    with shown.dashboard.opened(f"/s/{shown.done}", viewport=viewport) as page:
+        tabs = page.get_by_role("navigation", name="views of the run")
+        edges = tabs.bounding_box()
+        assert edges
+        tabs.get_by_role("link", name="Overview").focus()
+        for name in ("Evidence", "Events", "Log", "Terminal", "Cost"):
+            page.keyboard.press("Tab")
+            tab = tabs.get_by_role("link", name=name)
+            expect(tab).to_be_focused()
+            box = tab.bounding_box()
+            assert box
+            assert edges["x"] - 1 <= box["x"]
+            assert box["x"] + box["width"] <= edges["x"] + edges["width"] + 1
 
 
 def test_nothing_moves_for_those_who_want_less_motion(shown: Shown) -> None:

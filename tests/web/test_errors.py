@@ -78,13 +78,16 @@ def test_a_document_that_does_not_exist_has_another_code_than_one_that_is_refuse
     assert asyncio.run(codes()) == [-32602, -32603]
 
 
-def test_the_panels_of_a_project_that_is_gone_are_refused_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "page", ["panels", "phases", "phases/1", "requirements", "commits", "events", "cost"]
+)
+def test_what_is_in_a_project_that_is_gone_is_refused_and_not_empty(page: str, tmp_path: Path) -> None:
     session = ended_session(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
 
     async def asked() -> tuple[int, str]:
         async with serving() as client:
-            found = await client.get(f"/api/v1/sessions/{session}/panels")
+            found = await client.get(f"/api/v1/sessions/{session}/{page}")
             return found.status, found.data["error"]["message"]
 
     assert asyncio.run(asked()) == (409, f"the folder of the project is gone: {str(tmp_path / 'gone')!r}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 from gsd_core import Conflict, GsdError, NotFound, PlanningError, UserError, safe_text
@@ -31,6 +33,13 @@ class Refused(Exception):
     def as_json(self) -> dict[str, Any]:
         """Return the body of the answer."""
         return error_json(CODES[self.status], str(self), self.hint)
+
+
+async def require_folder(project: Path) -> None:
+    """Refuse what is asked about a project whose folder is gone: without it, everything would seem empty."""
+    if not await asyncio.to_thread(project.is_dir):
+        hint = "move the folder back, or remove the run from the list"
+        raise Refused(409, f"the folder of the project is gone: {str(project)!r}", hint)
 
 
 def error_json(code: str, message: str, hint: str = "") -> dict[str, Any]:

@@ -19,7 +19,7 @@ import attrs
 from gsd_core import CommandOptions, GsdError, settings_of
 from gsd_plugins.sessions import run_gsd
 
-from .errors import Refused
+from .errors import Refused, require_folder
 
 START_DELAY = 1.0
 """How long the server answers requests first: the command takes a second of processor time."""
@@ -87,8 +87,7 @@ class Panels:
         for one in over:
             del self._read[one]
         # The command would say so too, after a second.
-        if not await asyncio.to_thread(root.is_dir):
-            raise Refused(409, f"the folder of the project is gone: {str(root)!r}")
+        await require_folder(root)
         if root not in self._read:
             task = asyncio.create_task(_printed(["panels", "-C", str(root)]), name="panels")
             self._read[root] = (now, task)

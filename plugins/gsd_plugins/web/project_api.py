@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .errors import Refused
+from .errors import Refused, require_folder
 from .feed import event_json
 from .sessions_api import number_in
 from .site import Site, answer
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from gsd_core.project import ProjectDetails
+
 MAX_EVENTS = 5000
 
 
@@ -20,7 +22,8 @@ async def list_phases(site: Site, request: Request) -> Response:
     """Return the phases with their steps and plans."""
     session = request.path_params["session"]
     is_running = await _is_running(site, session)
-    return await answer(await site.details(session).phases(is_running=is_running))
+    details = await _details(site, request)
+    return await answer(await details.phases(is_running=is_running))
 
 
 async def show_phase(site: Site, request: Request) -> Response:
@@ -28,7 +31,14 @@ async def show_phase(site: Site, request: Request) -> Response:
     session = request.path_params["session"]
     is_running = await _is_running(site, session)
     number = request.path_params["phase"]
-    return await answer(await site.details(session).phase(number, is_running=is_running))
+    details = await _details(site, request)
+    return await answer(await details.phase(number, is_running=is_running))
+
+
+async def _details(site: Site, request: Request) -> ProjectDetails:
+    session = request.path_params["session"]
+    await require_folder(site.source.session(session).project)
+    return site.details(session)
 
 
 async def _is_running(site: Site, session: str) -> bool:
@@ -37,18 +47,18 @@ async def _is_running(site: Site, session: str) -> bool:
 
 async def list_requirements(site: Site, request: Request) -> Response:
     """Return the requirements with their evidence."""
-    return await answer(await site.details(request.path_params["session"]).requirements())
+    return await answer(await (await _details(site, request)).requirements())
 
 
 async def list_commits(site: Site, request: Request) -> Response:
     """Return the commits of the run."""
     phase = request.query_params.get("phase", "")
-    return await answer({"commits": await site.details(request.path_params["session"]).commits(phase)})
+    return await answer({"commits": await (await _details(site, request)).commits(phase)})
 
 
 async def show_commit(site: Site, request: Request) -> Response:
     """Return one commit with its patch."""
-    details = site.details(request.path_params["session"])
+    details = await _details(site, request)
     return await answer(await details.commit(request.path_params["sha"]))
 
 
@@ -59,7 +69,7 @@ async def show_lines(site: Site, request: Request) -> Response:
     last = number_in(request, "last", default=first + 199, lowest=1)
     if not path or "\0" in path:
         raise Refused(400, "path: expected the path of a file in the project")
-    return await answer(await site.details(request.path_params["session"]).lines(path, first, last))
+    return await answer(await (await _details(site, request)).lines(path, first, last))
 
 
 async def list_events(site: Site, request: Request) -> Response:
@@ -68,7 +78,7 @@ async def list_events(site: Site, request: Request) -> Response:
     limit = number_in(request, "limit", default=500, lowest=1, highest=MAX_EVENTS)
     last = number_in(request, "last", default=0, highest=MAX_EVENTS)
     names = request.query_params.getlist("name")
-    details = site.details(request.path_params["session"])
+    details = await _details(site, request)
     page = await details.events(after=after, limit=limit, last=last, names=names)
     found = {"events": [event_json(one) for one in page.events], "next": page.next, "more": page.more}
     return await answer(found, is_redacted=True)
@@ -77,7 +87,7 @@ async def list_events(site: Site, request: Request) -> Response:
 async def show_cost(site: Site, request: Request) -> Response:
     """Return what the run cost."""
     by = request.query_params.get("by", "phase")
-    return await answer(await site.details(request.path_params["session"]).cost(by))
+    return await answer(await (await _details(site, request)).cost(by))
 
 
 async def list_questions(site: Site, request: Request) -> Response:

@@ -113,7 +113,7 @@ function Page({ route }: { route: Route }): ReactElement {
       return <PluginsPage />;
     case "terminals":
       return (
-        <Suspense fallback={<Skeleton lines={8} />}>
+        <Suspense fallback={<Skeleton lines={8} shape="stream" />}>
           <TerminalsPage />
         </Suspense>
       );
@@ -174,7 +174,7 @@ function Rail({ route, onHelp }: { route: Route; onHelp: () => void }): ReactEle
           <li key={session.id}>
             <a href={runPath(session.id)} aria-current={route.page === "run" && route.session === session.id ? "page" : undefined}>
               <StatusIcon state={session.state} />
-              <span className="rail-name">{folderName(session.project)}</span>
+              <span className="rail-name" title={session.project}>{folderName(session.project)}</span>
               <span className="muted numeric">{session.id}</span>
             </a>
           </li>

@@ -2,11 +2,12 @@ import { describe, expect, it } from "vitest";
 
 import { takeToken, tokenIn } from "../src/api/token";
 import { piecesOf } from "../src/lib/evidence";
-import { activityOf, duration, money } from "../src/lib/format";
+import { activityOf, duration, money, oneLine } from "../src/lib/format";
 import { layoutGraph } from "../src/lib/graph";
 import { parseRoute, questionPath, runPath } from "../src/lib/route";
 import type { Phase } from "../src/api/types";
 import { moneyTicks, timeTicks } from "../src/pages/cost";
+import { summaryOf } from "../src/pages/history";
 import { boards } from "../src/pages/run";
 import { filesOf } from "../src/ui/patch";
 
@@ -187,5 +188,29 @@ describe("what an agent does", () => {
     expect(activityOf({ tool: "Bash", text: "pytest -q" })).toEqual({ tool: "Bash", text: "pytest -q" });
     expect(activityOf({ kind: "start", text: "opus" })).toEqual({ tool: "", text: "opus" });
     expect(activityOf({ kind: "start" })).toEqual({ tool: "", text: "start" });
+  });
+});
+
+describe("a text in one line", () => {
+  it("asks first, and puts the items of a list after each other", () => {
+    expect(oneLine("Phase 1 still has gaps:\n- CORE-01\n- `CORE-02`\nWhat now?", "What now?")).toBe("What now? Phase 1 still has gaps: CORE-01; CORE-02");
+    expect(oneLine("# Storage\n\nTwo ways:\n\n1. A **file**\n2. SQLite\n\nWhich one?")).toBe("Which one? Storage Two ways: A file; SQLite");
+  });
+
+  it("is unchanged if it is one line, except for its marks", () => {
+    expect(oneLine("Where are the guests kept?", "Storage")).toBe("Where are the guests kept?");
+    expect(oneLine("Keep `a_b__c` - as it is", "Name")).toBe("Keep a_b__c - as it is");
+    expect(oneLine("")).toBe("");
+  });
+});
+
+describe("the cost of a call", () => {
+  const of = (data: Record<string, unknown>): string => summaryOf({ seq: 1, name: "cost.changed", at: "", run: "", step: "", data } as never);
+
+  it("leaves out what is not known", () => {
+    expect(of({ dollars: "0.21", tokens: 0, calls: 1 })).toBe("$0.21");
+    expect(of({ dollars: "0.21", tokens: 1200, calls: 1, basis: "priced" })).toBe("about $0.21, 1,200 tokens");
+    expect(of({ dollars: null, tokens: 1, calls: 1 })).toBe("1 token");
+    expect(of({ dollars: null, tokens: 0, calls: 1 })).toBe("1 call");
   });
 });

@@ -95,3 +95,21 @@ export function activityOf(data: Record<string, unknown>): { tool: string; text:
   const text = tool && /^[{[]/.test(words("text")) ? "" : words("text");
   return { tool, text: text || (tool ? "" : words("kind")) };
 }
+
+/**
+ * A text of several lines in one: what is asked first, then the rest, with the items of a list after each other.
+ *
+ * *header* is the question in short; the last line of the text may repeat it.
+ */
+export function oneLine(text: string, header = ""): string {
+  const lines = text.split("\n").map((line) => line.trim()).filter((line) => line && !/^(```|~~~|---+$)/.test(line));
+  const isAsked = header.endsWith("?") || (lines.length > 1 && lines.at(-1)?.endsWith("?"));
+  const asked = header.endsWith("?") ? header : isAsked ? (lines.pop() ?? "") : "";
+  let rest = "";
+  for (const line of lines.filter((one) => one !== asked)) {
+    const item = /^(?:[-*+]|\d+[.)])\s+(?:\[[ x]\]\s+)?(.*)$/.exec(line)?.[1];
+    const isNextItem = item !== undefined && rest !== "" && !/[:.;,!?]$/.test(rest);
+    rest += `${rest && (isNextItem ? "; " : " ")}${item ?? line.replace(/^(#+|>)\s+/, "")}`;
+  }
+  return [asked, rest].filter(Boolean).join(" ").replace(/\*\*|`/g, "");
+}

@@ -6,7 +6,7 @@ import { addressOf } from "../api/address";
 import type { CostReport } from "../api/types";
 import { compact, count, money, timeOfDay } from "../lib/format";
 import { useEventLog, useResource, useSession } from "../state/hooks";
-import { Empty, Loaded } from "../ui/common";
+import { Empty, Loaded, Problem } from "../ui/common";
 import type { CostPoint } from "../state/timeline";
 
 const GROUPINGS = ["phase", "step", "model", "day"] as const;
@@ -16,6 +16,8 @@ export function CostPage({ session }: { session: string }): ReactElement {
   const report = useResource(addressOf("/sessions/{session}/cost", { session, by }));
   const log = useEventLog(session);
   const budget = Number(useSession(session)?.summary?.budget ?? 0);
+  // Without the table, an empty chart would say that nothing was spent.
+  if (report.error && !report.data) return <Problem title={report.error.message} hint={report.error.hint} />;
   return (
     <>
       <section>
@@ -33,7 +35,7 @@ export function CostPage({ session }: { session: string }): ReactElement {
             ))}
           </div>
         </div>
-        <Loaded from={report} lines={5}>
+        <Loaded from={report} lines={4}>
           {(data) => <CostTable report={data} />}
         </Loaded>
       </section>
@@ -51,6 +53,7 @@ function CostTable({ report }: { report: CostReport }): ReactElement {
   ];
   const chosen = measures.findIndex((measure) => measure(report.total) > 0);
   const measure = measures[Math.max(0, chosen)] ?? (() => 0);
+  const columns = COLUMNS.filter(([name, value]) => name === "Cost" || value(report.total) > 0);
   const most = Math.max(...report.groups.map(measure), Number.MIN_VALUE);
   return (
     <div className="table-scroll" tabIndex={0} role="region" aria-label="cost">
@@ -59,11 +62,11 @@ function CostTable({ report }: { report: CostReport }): ReactElement {
           <tr>
             <th>{report.by}</th>
             <th className="share-head">{["Dollars", "Tokens", "Calls"][Math.max(0, chosen)]} compared</th>
-            <th className="right">Cost</th>
-            <th className="right">Calls</th>
-            <th className="right">Turns</th>
-            <th className="right">Tokens</th>
-            <th className="right">From cache</th>
+            {columns.map(([name]) => (
+              <th key={name} className="right">
+                {name}
+              </th>
+            ))}
           </tr>
         </thead>
         <tbody>
@@ -73,7 +76,7 @@ function CostTable({ report }: { report: CostReport }): ReactElement {
               <td className="share">
                 <span style={{ width: `${(measure(group) / most) * 100}%` }} />
               </td>
-              <Numbers group={group} />
+              <Numbers group={group} columns={columns} />
             </tr>
           ))}
         </tbody>
@@ -81,7 +84,7 @@ function CostTable({ report }: { report: CostReport }): ReactElement {
           <tr>
             <th>Total</th>
             <td className="share" />
-            <Numbers group={report.total} />
+            <Numbers group={report.total} columns={columns} />
           </tr>
         </tfoot>
       </table>
@@ -89,14 +92,27 @@ function CostTable({ report }: { report: CostReport }): ReactElement {
   );
 }
 
-function Numbers({ group }: { group: CostReport["total"] }): ReactElement {
+/** Columns after the name. An agent need not report turns or tokens: a column that knows nothing is left out. */
+const COLUMNS: readonly (readonly [name: string, value: (group: CostReport["total"]) => number, text: (value: number) => string])[] = [
+  ["Cost", (group) => Number(group.dollars ?? Number.NaN), (value) => money(value)],
+  ["Calls", (group) => group.calls, String],
+  ["Turns", (group) => group.turns, orNone(String)],
+  ["Tokens", (group) => group.tokens.total, orNone(compact)],
+  ["From cache", (group) => group.tokens.cache_read, compact],
+];
+
+function orNone(text: (value: number) => string): (value: number) => string {
+  return (value) => (value > 0 ? text(value) : "–");
+}
+
+function Numbers({ group, columns }: { group: CostReport["total"]; columns: typeof COLUMNS }): ReactElement {
   return (
     <>
-      <td className="numeric right">{money(group.dollars)}</td>
-      <td className="numeric right">{group.calls}</td>
-      <td className="numeric right">{group.turns}</td>
-      <td className="numeric right">{compact(group.tokens.total)}</td>
-      <td className="numeric right">{compact(group.tokens.cache_read)}</td>
+      {columns.map(([name, value, text]) => (
+        <td key={name} className="numeric right">
+          {text(value(group))}
+        </td>
+      ))}
     </>
   );
 }

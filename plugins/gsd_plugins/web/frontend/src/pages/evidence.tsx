@@ -18,7 +18,7 @@ export function EvidencePage({ session }: { session: string }): ReactElement {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [isOpen, setOpen] = useState<boolean>();
   return (
-    <Loaded from={found} lines={8}>
+    <Loaded from={found} lines={8} shape="rows">
       {({ requirements, statements = [] }) => {
         const states = [...new Set(requirements.map((one) => one.status))];
         const counts = new Map(states.map((state) => [state, requirements.filter((one) => one.status === state).length]));

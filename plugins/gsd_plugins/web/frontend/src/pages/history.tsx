@@ -3,7 +3,7 @@
 import { useDeferredValue, useEffect, useMemo, useRef, useState, type ReactElement } from "react";
 
 import type { GsdEvent } from "../api/types";
-import { activityOf, count, dateTimeOf, timeOfDay } from "../lib/format";
+import { activityOf, count, dateTimeOf, money, oneLine, timeOfDay } from "../lib/format";
 import { useEventLog } from "../state/hooks";
 import { Chips, Empty, Panel, Problem, Skeleton, toggled } from "../ui/common";
 import { Icon } from "../ui/status";
@@ -46,14 +46,14 @@ export function summaryOf({ name, data }: GsdEvent): string {
       return words("subject");
     case "question.asked": {
       const inquiry = data.inquiry as { questions?: { text?: string }[] } | undefined;
-      return inquiry?.questions?.map((one) => one.text ?? "").join(" / ") ?? "";
+      return inquiry?.questions?.map((one) => oneLine(one.text ?? "")).join(" / ") ?? "";
     }
     case "question.answered":
       return [words("words"), words("by") && `by ${words("by")}`].filter(Boolean).join(", ");
     case "gap.found":
       return (data.gaps as { truth?: string }[] | undefined)?.map((gap) => gap.truth ?? "").join("; ") ?? "";
     case "cost.changed":
-      return `$${words("dollars") || "?"}, ${words("tokens")} tokens`;
+      return [data.dollars ? money(words("dollars"), words("basis")) : "", data.tokens ? count(Number(data.tokens), "token") : ""].filter(Boolean).join(", ") || count(Number(data.calls ?? 1), "call");
     default:
       break;
   }
@@ -124,8 +124,8 @@ export function HistoryPage({ session }: { session: string }): ReactElement {
     }
   };
 
-  if (log.error && !events.length) return <Problem title={log.error} />;
-  if (!log.isComplete && !events.length) return <Skeleton lines={12} />;
+  if (log.error && !events.length) return <Problem title={log.error} hint={log.hint} />;
+  if (!log.isComplete && !events.length) return <Skeleton lines={12} shape="stream" />;
   return (
     <section className="stream">
       <div className="stream-bar">
@@ -155,6 +155,7 @@ export function HistoryPage({ session }: { session: string }): ReactElement {
           head={shown[0]?.seq}
           count={shown.length}
           rowHeight={26}
+          narrow={{ below: 720, rowHeight: 62 }}
           label="events"
           follow={isFollowing}
           onFollowChange={setFollowing}
@@ -177,7 +178,9 @@ export function HistoryPage({ session }: { session: string }): ReactElement {
           }}
         />
       ) : (
-        <Empty title="No event matches">Clear the search or the filters.</Empty>
+        <Empty title={events.length ? "No event matches" : "No events yet"}>
+          {events.length ? "Clear the search or the filters." : "What the run does appears here."}
+        </Empty>
       )}
       {open && (
         <Panel title={`${open.name} ${open.seq}`} onClose={() => setOpen(null)}>

@@ -210,7 +210,7 @@ export function LogPage({ session }: { session: string }): ReactElement {
     setTarget({ index });
   };
 
-  if (!output?.isLoaded && !lines.length) return output?.error ? <Problem title={output.error} /> : <Skeleton lines={12} />;
+  if (!output?.isLoaded && !lines.length) return output?.error ? <Problem title={output.error} /> : <Skeleton lines={12} shape="stream" />;
   return (
     <section className="stream">
       <div className="stream-bar">

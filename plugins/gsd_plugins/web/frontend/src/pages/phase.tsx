@@ -26,10 +26,10 @@ export function PhasePage({ session, number }: { session: string; number: string
       {!found.data && !found.error && known ? (
         <>
           <Head phase={known} />
-          <Skeleton lines={8} />
+          <Skeleton lines={4} shape="rows" />
         </>
       ) : (
-        <Loaded from={found} lines={10}>{(phase) => <Details session={session} phase={phase} />}</Loaded>
+        <Loaded from={found} lines={4} shape="rows">{(phase) => <Details session={session} phase={phase} />}</Loaded>
       )}
     </>
   );

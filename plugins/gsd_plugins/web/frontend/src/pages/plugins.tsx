@@ -16,7 +16,7 @@ export function PluginsPage(): ReactElement {
       <div className="page-head">
         <h1>Plugins</h1>
       </div>
-      <Loaded from={found} lines={10}>
+      <Loaded from={found} lines={8} shape="rows">
         {({ plugins }) =>
           plugins.length ? (
             <ul className="plugins">

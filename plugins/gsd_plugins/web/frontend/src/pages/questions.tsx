@@ -3,14 +3,13 @@
 import { useEffect, type ReactElement } from "react";
 
 import { addressOf } from "../api/address";
-import { dateAndTime, folderName } from "../lib/format";
+import { dateAndTime, folderName, oneLine } from "../lib/format";
 import { questionPath, runPath } from "../lib/route";
 import { useHub, useResource } from "../state/hooks";
 import { Empty, Loaded } from "../ui/common";
 import { Markdown } from "../ui/markdown";
 import { QuestionCard } from "../ui/question";
 import { Icon } from "../ui/status";
-
 
 /** The open questions in front of everything else; nothing if there are none. */
 export function OpenQuestions({ session, limit = 20 }: { session?: string; limit?: number }): ReactElement | null {
@@ -49,7 +48,7 @@ export function WaitingQuestions(): ReactElement | null {
           <a href={questionPath(one.id)} data-item="">
             <Icon name="ask" className="tone-ask" />
             <strong>{folderName(one.project ?? "")}</strong>
-            <span className="waiting-text">{one.text}</span>
+            <span className="waiting-text">{oneLine(one.text, one.header)}</span>
             <span>Answer</span>
           </a>
         </li>
@@ -87,7 +86,7 @@ export function QuestionsPage({ question }: { question: string }): ReactElement 
             Questions of <a href={runPath(one.session)}>{folderName(one.project)}</a> cannot be read: {one.problem}
           </p>
         ))}
-      <Loaded from={asked} lines={4}>
+      <Loaded from={asked} lines={2} shape="cards">
         {() =>
           shown.length ? (
             <section className="questions" aria-label="open questions">

@@ -49,12 +49,13 @@ export function RunPage({ id, tab, phase }: { id: string; tab: RunTab; phase: st
         It may have been removed. <a href="#/">All runs</a>
       </Empty>
     ) : (
-      <Skeleton lines={6} />
+      <Skeleton lines={4} shape="board" />
     );
   return (
     <>
       <RunHead session={session} />
-      <nav className="tabs" aria-label="views of the run" ref={tabs}>
+      {/* Chromium leaves a tab that is half in sight where it is. */}
+      <nav className="tabs" aria-label="views of the run" ref={tabs} onFocus={(event) => event.target.scrollIntoView({ block: "nearest", inline: "nearest" })}>
         {RUN_TABS.map((name) => (
           <a key={name} href={runPath(id, name)} aria-current={name === tab || (name === "overview" && tab === "phase") ? "page" : undefined}>
             {TAB_NAMES[name]}
@@ -78,7 +79,7 @@ function RunView({ session, tab, phase }: { session: Session; tab: RunTab; phase
       return <LogPage session={session.id} />;
     case "terminal":
       return (
-        <Suspense fallback={<Skeleton lines={8} />}>
+        <Suspense fallback={<Skeleton lines={8} shape="stream" />}>
           <TerminalPage session={session} />
         </Suspense>
       );
@@ -194,7 +195,7 @@ function Overview({ session }: { session: Session }): ReactElement {
     <>
       <OpenQuestions session={session.id} />
       <Now session={session} />
-      <Loaded from={phases} lines={5}>
+      <Loaded from={phases} lines={session.summary?.phases_total ? Math.min(session.summary.phases_total, 6) : 3} shape="board">
         {(list) =>
           list.phases.length ? (
             <>
@@ -206,12 +207,15 @@ function Overview({ session }: { session: Session }): ReactElement {
           )
         }
       </Loaded>
-      <section>
-        <h2>Steps</h2>
-        {log.error && !log.isComplete ? <p className="stale">{log.error}</p> : null}
-        {log.isComplete || steps.length ? <StepTable session={session.id} steps={steps} /> : <Skeleton lines={4} />}
-      </section>
-      {phases.data || phases.error ? <Panels session={session.id} /> : null}
+      {/* What keeps the phases from being read is said once, above. */}
+      {phases.error && !phases.data ? null : (
+        <section>
+          <h2>Steps</h2>
+          {log.error && !log.isComplete ? <p className="stale">{log.error}</p> : null}
+          {log.isComplete || steps.length ? <StepTable session={session.id} steps={steps} /> : log.error ? null : <Skeleton lines={4} />}
+        </section>
+      )}
+      {phases.data ? <Panels session={session.id} /> : null}
       <AnsweredIn session={session.id} />
     </>
   );

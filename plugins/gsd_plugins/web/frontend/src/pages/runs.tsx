@@ -51,7 +51,7 @@ export function RunsPage(): ReactElement {
         </a>
       </div>
       {!hub.isLoaded ? (
-        <Skeleton lines={4} />
+        <Skeleton lines={4} shape="rows" />
       ) : sessions.length === 0 ? (
         <Empty title="No runs yet">
           Start one here, or in a terminal: <code>gsd run idea.md --bg</code>. Runs that were started without{" "}
@@ -88,7 +88,7 @@ function RunRow({ session }: { session: Session }): ReactElement {
     <li>
       <a className="run-row" href={runPath(session.id)} data-item="">
         <span className="run-name">
-          <strong>{folderName(session.project)}</strong>
+          <strong title={session.project}>{folderName(session.project)}</strong>
           <span className="muted numeric">{session.id}</span>
         </span>
         <span className="run-state">

@@ -25,18 +25,19 @@ export default function TerminalsPage(): ReactElement {
   const wanted = newest.filter((session) => hasEnded || !isEnded(session));
   const sessions = wanted.sort((a, b) => Number(isEnded(a)) - Number(isEnded(b))).slice(0, SHOWN);
   const shown = sessions.some((one) => one.id === focused) ? sessions.filter((one) => one.id === focused) : sessions;
-  if (!hub.isLoaded) return <Skeleton lines={8} />;
+  if (!hub.isLoaded) return <Skeleton lines={8} shape="stream" />;
   return (
     <section className="stream">
       <div className="page-head">
         <h1>Terminals</h1>
-        <Chips label="show" options={SHOW} chosen={new Set(hasEnded ? ["ended" as const] : [])} onToggle={() => setEnded(!hasEnded)} />
+        {hub.sessions.length > 0 && <Chips label="show" options={SHOW} chosen={new Set(hasEnded ? ["ended" as const] : [])} onToggle={() => setEnded(!hasEnded)} />}
         {wanted.length > SHOWN && <span className="muted">The newest {SHOWN} of {wanted.length}.</span>}
-        <FontSize size={size} onSize={setSize} />
+        {sessions.length > 0 && <FontSize size={size} onSize={setSize} />}
       </div>
       {sessions.length === 0 && (
         <Empty title="No session in progress">
-          <a href="#/new">Start a run</a>, or show the ended sessions.
+          <a href="#/new">Start a run</a>
+          {hub.sessions.length > 0 ? ", or show the ended sessions." : ". Its terminal appears here."}
         </Empty>
       )}
       <ul className={shown.length === 1 ? "terminals one" : "terminals"}>

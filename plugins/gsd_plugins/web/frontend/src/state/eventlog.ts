@@ -3,6 +3,7 @@
  * What agents did is 20 times as much; its end comes next, and the rest only for the page that shows it.
  */
 
+import { ApiError } from "../api/client";
 import type { EventPage, GsdEvent } from "../api/types";
 import { Timeline, TIMELINE_EVENTS } from "./timeline";
 
@@ -43,6 +44,7 @@ export class EventLog {
   /** Whether the events go back to the first one. */
   isWhole = false;
   error = "";
+  hint = "";
   /** Counts up with every change, so that a view knows that it has to render. */
   version = 0;
 
@@ -77,6 +79,7 @@ export class EventLog {
       this.held.splice(0).forEach((event) => this.add(event));
     } catch (error) {
       this.error = message(error);
+      this.hint = error instanceof ApiError ? error.hint : "";
     } finally {
       this.loading = false;
       this.touch();

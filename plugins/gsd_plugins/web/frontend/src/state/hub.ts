@@ -61,6 +61,9 @@ export class Hub {
   private readonly outputs = new Map<string, Set<OutputListener>>();
   private readonly terminals = new Map<string, Set<TerminalListener>>();
   private sessionsTimer: ReturnType<typeof setTimeout> | undefined;
+  /** The numbers of the last request for the sessions, and of the last one whose answer is shown. */
+  private sessionsAsked = 0;
+  private sessionsShown = 0;
   private startTimer: ReturnType<typeof setTimeout> | undefined;
   /** What this page answered, by question, until the journal has an answer. */
   private readonly given = new Map<string, { title: string; words: string }>();
@@ -281,6 +284,7 @@ export class Hub {
   }
 
   private forget(sessions: string[]): void {
+    this.sessionsShown = ++this.sessionsAsked;
     this.set(() => (this.sessions = this.sessions.filter((session) => !sessions.includes(session.id))));
     for (const session of sessions) this.logs.delete(session);
   }
@@ -346,8 +350,12 @@ export class Hub {
 
   private async readSessions(): Promise<void> {
     this.sessionsTimer = undefined;
+    const number = ++this.sessionsAsked;
     try {
       const list = await this.client.get(addressOf("/sessions"));
+      // An answer that was overtaken would bring back what was removed meanwhile.
+      if (number < this.sessionsShown) return;
+      this.sessionsShown = number;
       this.set(() => (this.sessions = list.sessions));
     } catch {
       // The connection is lost: it says so itself, and everything is read again when it is back.

@@ -25,7 +25,7 @@ function CommitPanel({ session, sha, onClose }: { session: string; sha: string; 
   const found = useResource(addressOf("/sessions/{session}/commits/{sha}", { session, sha }));
   return (
     <Panel title={`Commit ${shortSha(sha)}`} onClose={onClose}>
-      <Loaded from={found} lines={8}>
+      <Loaded from={found} lines={8} shape="text">
         {(commit) => (
           <>
             <p>

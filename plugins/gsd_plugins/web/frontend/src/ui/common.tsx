@@ -7,12 +7,37 @@ import { useHub, useNow } from "../state/hooks";
 import { ago } from "../lib/format";
 import { Icon } from "./status";
 
-export function Skeleton({ lines = 3 }: { lines?: number }): ReactElement {
+export type Shape = "rows" | "table" | "stream" | "cards" | "board" | "text";
+
+/** Widths of words, in percent: the same each time, so that nothing flickers when a view renders again. */
+const WORDS = [62, 84, 47, 73, 91, 55, 68, 39];
+
+/** The shape of what comes: rows of a list or a table, lines of a log, cards below or beside each other. */
+export function Skeleton({ lines = 3, shape = "table" }: { lines?: number; shape?: Shape }): ReactElement {
+  const numbers = Array.from({ length: lines }, (_, index) => index);
+  const bone = (index: number): ReactElement => <span key={index} className="bone" style={{ width: `${WORDS[index % WORDS.length]}%` }} />;
+  const card = (index: number): ReactElement => (
+    <div key={index} className="skeleton-card">
+      {[index, index + 3, index + 5, index + 2].map(bone)}
+    </div>
+  );
+  const cells = shape === "stream" ? [0] : [0, 2, 5];
   return (
-    <div className="skeleton" role="status" aria-label="loading">
-      {Array.from({ length: lines }, (_, index) => (
-        <span key={index} />
-      ))}
+    <div className={`skeleton ${shape}`} role="status" aria-label="loading">
+      {shape === "board" ? (
+        <div className="skeleton-board">{numbers.map(card)}</div>
+      ) : shape === "cards" ? (
+        numbers.map(card)
+      ) : shape === "text" ? (
+        numbers.map(bone)
+      ) : (
+        numbers.map((index) => (
+          <div key={index} className="skeleton-row">
+            <span className="bone" />
+            {cells.map((cell) => bone(index * 3 + cell))}
+          </div>
+        ))
+      )}
     </div>
   );
 }
@@ -77,11 +102,12 @@ export class Contained extends Component<{ children: ReactNode }, { error: Error
 /** What was read, or why it cannot be shown: skeleton, error, or the view with its age if it is stale. */
 export function Loaded<T>({
   from,
-  lines,
   children,
+  ...skeleton
 }: {
   from: Resource<T>;
   lines?: number;
+  shape?: Shape;
   children: (data: T) => ReactNode;
 }): ReactElement {
   if (from.data !== undefined)
@@ -92,7 +118,7 @@ export function Loaded<T>({
       </>
     );
   if (from.error && !from.loading) return <Problem title={from.error.message} hint={from.error.hint} />;
-  return <Skeleton {...(lines === undefined ? {} : { lines })} />;
+  return <Skeleton {...skeleton} />;
 }
 
 /** Says how old the data is, but only when it can be outdated. */

@@ -46,7 +46,7 @@ function LinesPanel({ session, lines, onClose }: { session: string; lines: Lines
   const found = useResource(addressOf("/sessions/{session}/files", wanted));
   return (
     <Panel title={`${lines.path}:${lines.first}${lines.last > lines.first ? `-${lines.last}` : ""}`} onClose={onClose}>
-      <Loaded from={found} lines={10}>
+      <Loaded from={found} lines={10} shape="text">
         {(file) => (
           <>
             <pre className="file" tabIndex={0}>

@@ -1,10 +1,12 @@
 /** A list of rows of one height that renders only the visible ones: 100,000 rows cost as much as 50. */
 
-import { useEffect, useLayoutEffect, useRef, useState, type ReactElement, type ReactNode } from "react";
+import { useLayoutEffect, useRef, useState, type ReactElement, type ReactNode } from "react";
 
 interface Props {
   count: number;
   rowHeight: number;
+  /** Rows of another height in a list that is not so wide, which then has the class "narrow". */
+  narrow?: { below: number; rowHeight: number };
   label: string;
   row: (index: number) => ReactNode;
   /** Stay at the end while rows are added. */
@@ -18,23 +20,31 @@ interface Props {
 
 const SPARE_ROWS = 12;
 
-export function VirtualList({ count, rowHeight, label, row, follow = false, onFollowChange, target, head }: Props): ReactElement {
+export function VirtualList({ count, rowHeight: wideHeight, narrow, label, row, follow = false, onFollowChange, target, head }: Props): ReactElement {
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(600);
+  const [isNarrow, setNarrow] = useState(false);
+  const rowHeight = isNarrow && narrow ? narrow.rowHeight : wideHeight;
+  const below = narrow?.below ?? 0;
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = box.current;
     if (!element) return;
-    const observer = new ResizeObserver(() => setHeight(element.clientHeight));
+    const measure = (): void => {
+      setHeight(element.clientHeight);
+      setNarrow(element.clientWidth < below);
+    };
+    measure();
+    const observer = new ResizeObserver(measure);
     observer.observe(element);
     return () => observer.disconnect();
-  }, []);
+  }, [below]);
 
   useLayoutEffect(() => {
     const element = box.current;
     if (element && follow) element.scrollTop = element.scrollHeight;
-  }, [count, follow, height]);
+  }, [count, follow, height, rowHeight]);
 
   useLayoutEffect(() => {
     const element = box.current;
@@ -64,7 +74,7 @@ export function VirtualList({ count, rowHeight, label, row, follow = false, onFo
   const first = Math.max(0, Math.floor(top / rowHeight) - SPARE_ROWS);
   const last = Math.min(count, Math.ceil((top + height) / rowHeight) + SPARE_ROWS);
   return (
-    <div className="virtual" ref={box} onScroll={scrolled} tabIndex={0} role="region" aria-label={label}>
+    <div className={isNarrow ? "virtual narrow" : "virtual"} ref={box} onScroll={scrolled} tabIndex={0} role="region" aria-label={label}>
       <div className="virtual-space" style={{ height: count * rowHeight }}>
         <div className="virtual-rows" style={{ transform: `translateY(${first * rowHeight}px)` }}>
           {Array.from({ length: Math.max(0, last - first) }, (_, offset) => row(first + offset))}
