@@ -269,8 +269,9 @@ def run_small(
 
 async def _limited(request: RunRequest, events: Sequence[Event], limit: timedelta) -> RunEnd:
     """Run the project; raise ``AssertionError`` if that takes longer than *limit*."""
+    timeout = asyncio.timeout(limit.total_seconds())
     try:
-        async with asyncio.timeout(limit.total_seconds()) as timeout:
+        async with timeout:
             return await run_project(request)
     except TimeoutError:
         if not timeout.expired():

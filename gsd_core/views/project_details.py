@@ -6,6 +6,7 @@ Nothing here assumes that one step or one phase is in progress at a time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -61,33 +62,30 @@ def commit_json(commit: CommitDone) -> dict[str, Any]:
 
 @attrs.frozen(kw_only=True)
 class Details:
-    """What the page about a project is made of; *interrupted*: no process works on the project now.
-
-    *rows* of phases by number, *executions* by plan and the commits *made* by task are made of the others.
-    """
+    """What the page about a project is made of; *interrupted*: no process works on the project now."""
 
     planning: Planning
     state: State
     commits: tuple[CommitDone, ...] = ()
     interrupted: bool = False
-    rows: Mapping[str, PhaseRow] = attrs.field(init=False)
-    executions: Mapping[str, Sequence[StepRecord]] = attrs.field(init=False)
-    made: Mapping[str, str] = attrs.field(init=False)
 
-    @rows.default
-    def _rows(self) -> Mapping[str, PhaseRow]:
+    @cached_property
+    def rows(self) -> Mapping[str, PhaseRow]:
+        """The rows of the phases, by number."""
         return {row.number: row for row in phase_rows(self.state)}
 
-    @executions.default
-    def _executions(self) -> Mapping[str, Sequence[StepRecord]]:
+    @cached_property
+    def executions(self) -> Mapping[str, Sequence[StepRecord]]:
+        """The records of the steps that execute a plan, by plan."""
         found: dict[str, list[StepRecord]] = {}
         for record in self.state.steps.values():
             if record.id.kind == "execute":
                 found.setdefault(record.id.detail, []).append(record)
         return found
 
-    @made.default
-    def _made(self) -> Mapping[str, str]:
+    @cached_property
+    def made(self) -> Mapping[str, str]:
+        """The commits of tasks, by task."""
         return {commit.task: commit.sha for commit in self.commits if commit.task}
 
 

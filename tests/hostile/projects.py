@@ -81,9 +81,11 @@ def forge(root: Path, *rows: tuple[str, str, object] | Mapping[str, Any]) -> Non
             pass
     with sqlite3.connect(path) as database:
         for row in rows:
-            given = row if isinstance(row, Mapping) else dict(zip(("kind", "step", "data"), row, strict=True))
+            given: Mapping[str, Any] = (
+                dict(zip(("kind", "step", "data"), row, strict=True)) if isinstance(row, tuple) else row
+            )
             data = given.get("data", {})
-            columns = {
+            columns: dict[str, Any] = {
                 "run": "r-1",
                 "epoch": 0,
                 "at": NOW,
@@ -270,6 +272,7 @@ def journal_computed(at: Hostile) -> None:
     database.close()
 
 
+EMPTY_LISTS: list[list[str]] = [[]]
 DEEP = '{"a":' * 100_000 + "1" + "}" * 100_000
 MANY = {"kind": "agent.activity", "data": {"what": "text", "text": "x" * 1_000_000}}
 
@@ -287,7 +290,7 @@ OWNERS: tuple[Owner, ...] = (
     _journal(
         "not_a_number", *opened(typed={"budget": {"max_usd": "sNaN"}}), ("run.closed", "", {"exit": "NaN"})
     ),
-    _journal("lists", *opened(), ("run.closed", "", [1]), ("question.asked", "", [[]])),
+    _journal("lists", *opened(), ("run.closed", "", [1]), ("question.asked", "", EMPTY_LISTS)),
     _journal("wrong_types", ("run.started", "", {"idea": [1]}), ("run.opened", "", {"pid": {}, "agent": 7})),
     _journal("columns", *opened(), {"at": 7, "kind": "run.closed", "data": {}}, {"kind": 7, "data": 8}),
     _journal("blob", *opened(), {"kind": "agent.activity", "data": b"\xff\xfe"}),

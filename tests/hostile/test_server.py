@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import attrs
@@ -135,11 +135,12 @@ def wrong_texts(data: Any, at: str = "") -> Iterator[str]:
             if found := FORBIDDEN & set(data):
                 yield f"{at}: {sorted(map(ascii, found))}"
         case dict():
-            for key, value in data.items():
+            for key, value in cast("dict[str, Any]", data).items():
                 yield from wrong_texts(key, f"{at}.key")
                 yield from wrong_texts(value, f"{at}.{key[:30]}")
         case list():
-            for number, value in enumerate(data):
+            values: list[Any] = data
+            for number, value in enumerate(values):
                 yield from wrong_texts(value, f"{at}[{number}]")
         case _:
             pass

@@ -435,10 +435,10 @@ def sql(path: Path, statement: str) -> None:
 def test_a_digest_ends_for_rows_of_any_type_and_differs_for_other_rows(path: Path, key: str) -> None:
     with writer(path):
         pass
-    database = apsw.Connection(str(path))
+    database: Any = apsw.Connection(str(path))
     database.execute("DROP TABLE inbox")
     database.execute("CREATE TABLE inbox(id, key, at, kind, data, by, consumed)")
-    digests = []
+    digests: list[str] = []
     for data in ("x'00'", "x'01'"):
         # More than a batch of rows.
         values = ", ".join([f"({key}, 1, 2, 3, {data}, 5, 6)"] * 1100)
