@@ -7,7 +7,7 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
@@ -139,8 +139,7 @@ def wrong_texts(data: Any, at: str = "") -> Iterator[str]:
                 yield from wrong_texts(key, f"{at}.key")
                 yield from wrong_texts(value, f"{at}.{key[:30]}")
         case list():
-            values: list[Any] = data
-            for number, value in enumerate(values):
+            for number, value in enumerate(cast("Sequence[Any]", data)):
                 yield from wrong_texts(value, f"{at}[{number}]")
         case _:
             pass
