@@ -313,4 +313,7 @@ def _show(phase: PhaseView, found: PhaseGaps) -> None:
     for failed in found.failed:
         print_line(styled(f"  a detector failed: {one_line(failed, 300)}", "yellow"))
     if not (found.gaps or found.human or found.failed):
-        print_line("  no gaps")
+        known = found.status not in ("missing", "stale")
+        print_line(
+            "  no gaps" if known else f"  no gaps known; verify the phase with: gsd verify {phase.number}"
+        )

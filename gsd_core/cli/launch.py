@@ -147,6 +147,8 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
     """Run, or show what a run would do, and return the exit code."""
     root = options.root
     _check_given(options, loaded)
+    if options.asked or options.resume:
+        project_root(options.global_options)
     new = needs_repository(root)
     if new and options.asked:
         raise ProjectError(f"{root} is not in a git repository", hint="run `git init` there first")
@@ -156,8 +158,6 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
     idea = load_idea(options.idea, sys.stdin.buffer if sys.stdin else io.BytesIO()) if options.idea else None
     previous = load(options.global_options) if root.is_dir() else None
     planned = (root / ".planning" / "ROADMAP.md").exists()
-    if options.resume and not root.is_dir():
-        project_root(options.global_options)
     if options.resume and not planned and not (previous and previous.state.run):
         raise ProjectError("nothing to resume in this project", hint="start with: gsd run IDEA")
     # Before the settings, plugins and logins, which do not matter if there is nothing to do.

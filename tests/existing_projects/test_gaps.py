@@ -83,6 +83,10 @@ def test_without_a_verification_the_status_is_missing(root: Path) -> None:
     shown = json_of("gaps", "1", "-C", root, "--read-only")
 
     assert shown == {"schema_version": 1, "status": "missing", "gaps": [], "complete": True}
+    assert (
+        "no gaps known; verify the phase with: gsd verify 1"
+        in call("gaps", "1", "-C", root, "--read-only").stdout
+    )
 
 
 @pytest.mark.parametrize("status", ["passed", "gaps_found", "human_needed"])

@@ -13,13 +13,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import apsw
 import psutil
 import pytest
 
-from gsd_core import Session, SessionRequest, UserError, boot_id, process_start
+from gsd_core import Session, SessionRequest, SessionState, UserError, boot_id, process_start
 from gsd_plugins.sessions import host
 from gsd_plugins.sessions.registry import SCHEMA, Registry, RegistryError, output_folder
 
@@ -421,6 +421,27 @@ def test_the_list_fits_a_narrow_terminal_and_its_names_control_nothing(tmp_path:
     assert "waits for an answer: gsd -C" in wide
     plain = re.sub(r"\x1b\[[\d;]*m", "", narrow)
     assert all(len(line) <= 40 for line in plain.splitlines() if "gsd -C" not in line), plain
+
+
+def test_the_last_session_of_a_project_that_ended_early_says_how_to_continue_its_run(tmp_path: Path) -> None:
+    with Registry() as registry:
+        ended: dict[str, str] = {}
+        for project, state, run in (
+            ("a", "stopped", "r-1"),
+            ("a", "failed", "r-1"),
+            ("b", "completed", "r-2"),
+            ("c", "stopped", ""),
+        ):
+            session = registry.add(project=tmp_path / project, folder=tmp_path, command=["run"]).id
+            registry.update(session, run=run)
+            registry.end(session, cast("SessionState", state), exit_code=None, reason="killed by signal 9")
+            ended[session] = project
+
+    said = gsd("ps", "--all").stdout.decode()
+
+    continued = [line for line in said.splitlines() if "continue it with" in line]
+    assert continued == [f"s2 continue it with: gsd -C {tmp_path / 'a'} resume --bg"]
+    assert said.count("killed by signal 9") == len(ended)
 
 
 def screen_of(arguments: list[str], *, columns: int) -> str:

@@ -29,15 +29,19 @@ def print_sessions(sessions: Sequence[Session]) -> None:
     now = datetime.now(UTC)
     statuses: dict[str, Mapping[str, Any]]
     statuses = {one.id: {} if one.has_ended else _status_of(one) for one in sessions}
+    last = {one.project: one.id for one in sorted(sessions, key=lambda one: one.created)}
+    details = {
+        one.id: _details(one, statuses[one.id], is_last=last[one.project] == one.id) for one in sessions
+    }
     rows = [_cells(one, statuses[one.id], now) for one in sessions]
     if width and width < NARROW:
         for session, cells in zip(sessions, rows, strict=True):
-            _print_block(cells, _details(session, statuses[session.id]), width)
+            _print_block(cells, details[session.id], width)
         return
     _print_table(rows, width)
     for session in sessions:
         # Not cut: they name commands to copy.
-        for line in _details(session, statuses[session.id]):
+        for line in details[session.id]:
             click.echo(f"{session.id} {line}")
 
 
@@ -75,14 +79,20 @@ def _cells(session: Session, status: Mapping[str, Any], now: datetime) -> tuple[
     )
 
 
-def _details(session: Session, status: Mapping[str, Any]) -> list[str]:
-    """Return what *session* waits for or why it failed, and what to do about it."""
+def _details(session: Session, status: Mapping[str, Any], *, is_last: bool) -> list[str]:
+    """Return what *session* waits for or why it ended, and what to do about it.
+
+    *is_last*: no later session of its project is listed, which may have continued the run.
+    """
+    where = safe_text(shlex.quote(str(session.project)), multiline=False)
     if session.checkpoint:
         asked = [one for one in status.get("questions", ()) if one["id"] == session.checkpoint]
-        where = safe_text(shlex.quote(str(session.project)), multiline=False)
         lines = [f"asks: {_short(str(one['text']), MAX_TEXT)}" for one in asked]
         return [*lines, f"waits for an answer: gsd -C {where} questions"]
-    return [_short(session.reason, MAX_TEXT)] if session.reason else []
+    lines = [_short(session.reason, MAX_TEXT)] if session.reason else []
+    if is_last and session.run and session.state in ("failed", "stopped"):
+        lines.append(f"continue it with: gsd -C {where} resume --bg")
+    return lines
 
 
 def _status_of(session: Session) -> Mapping[str, Any]:
