@@ -38,6 +38,7 @@ def _gsd(*args: str | Path, **environment: str) -> subprocess.CompletedProcess[s
     )
 
 
+@pytest.mark.slow
 def test_an_idea_becomes_a_finished_project_and_stdout_stays_empty(tmp_path: Path, idea: Path) -> None:
     done = _gsd("run", idea, "-C", tmp_path / "new", *FAKE, "--yes")
 
@@ -110,6 +111,7 @@ def test_an_unanswered_question_ends_the_run_and_resume_continues_it(tmp_path: P
     assert said("status", "-C", root)["status"] == "done"
 
 
+@pytest.mark.slow
 def test_a_human_at_a_terminal_sees_the_run_and_answers(tmp_path: Path, idea: Path) -> None:
     command = ("gsd_core", "run", str(idea), "-C", str(tmp_path / "new"), *FAKE)
     with on_a_terminal(*command, **SMALL, NO_COLOR="1") as screen:

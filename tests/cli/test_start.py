@@ -249,7 +249,7 @@ def test_a_flag_that_was_not_given_overrides_nothing(
         "run.agent": ("rehearsal", "gsd.toml"),
         "run.depth": ("quick", "environment"),
         "run.model": ("haiku", "command line"),
-        "run.skip_verify": ("True", "gsd.toml"),
+        "run.skip_verify": ("true", "gsd.toml"),
         "claude.max_retries": ("50", "gsd.toml"),
     }
 
@@ -271,7 +271,7 @@ def test_a_resumed_run_keeps_its_agent_and_its_range(bench: Bench) -> None:
     found = _settings(json.loads(result.stdout))
     assert found["run.agent"] == ("rehearsal", "the run so far")
     assert found["run.phases"] == ("1,2", "the run so far")
-    assert found["run.skip_verify"] == ("True", "the run so far")
+    assert found["run.skip_verify"] == ("true", "the run so far")
 
 
 def test_a_dry_run_counts_the_built_in_plugins_and_names_the_others(idea: Path, tmp_path: Path) -> None:

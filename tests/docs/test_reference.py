@@ -129,6 +129,7 @@ class Watcher:
         self.events.append(event)
 
 
+@pytest.mark.slow
 def test_a_run_records_and_publishes_only_documented_data(tmp_path: Path) -> None:
     root, watcher = harness.repository(tmp_path / "p"), Watcher()
     agent = harness.one_phase(question=True, gap=True)

@@ -50,6 +50,7 @@ def steps(root: Path, kind: str) -> list[str]:
     return [fact.step for fact in h.facts(root, "step.completed") if f"/{kind}" in fact.step]
 
 
+@pytest.mark.slow
 def test_a_gap_found_by_verification_is_closed_by_a_gap_round(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
 

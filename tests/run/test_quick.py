@@ -42,6 +42,7 @@ def quick(root: Path, agent: object, text: str = "Note it", step: str = STEP, **
     return evolve(request, asked={step: text})
 
 
+@pytest.mark.slow
 def test_a_quick_task_is_planned_committed_and_listed_in_state(root: Path) -> None:
     agent = h.Watched(h.one_phase())
     first = h.do(quick(root, agent))
