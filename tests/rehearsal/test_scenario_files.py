@@ -71,7 +71,7 @@ MISTAKES = {
     "[rule]\ndo = 'hang'": "write each rule under [[rule]]",
     "rule = [1]": "[[rule]] 1: expected a table, got 1",
     "[[rule]]\ntimes = 1": "[[rule]] 1: do: missing; allowed: error, disconnect",
-    "[[rule]]\ndo = 'errror'": "[[rule]] 1: do: unknown 'errror'; did you mean 'error'?",
+    "[[rule]]\ndo = 'error2'": "[[rule]] 1: do: unknown 'error2'; did you mean 'error'?",
     "[[rule]]\ndo = ['hang']": "[[rule]] 1: do: unknown ['hang']",
     "[[rule]]\ndo = 'error'": "[[rule]] 1: status is missing: HTTP status",
     "[[rule]]\ndo = 'error'\nstatus = 200": "[[rule]] 1: status: expected a status from 400 to 599, got 200",
@@ -197,12 +197,12 @@ def test_the_scenario_of_the_page_is_valid_and_the_reference_has_every_effect(tm
 
 def test_the_command_line_says_what_is_wrong_in_the_file_and_where_examples_are(tmp_path: Path) -> None:
     file = tmp_path / "bad.toml"
-    file.write_text('[[rule]]\ndo = "errror"\n')
+    file.write_text('[[rule]]\ndo = "error2"\n')
 
     result = call("run", "-C", tmp_path / "new", "--agent", "rehearsal", "--script", file)
 
     assert result.exit_code == 2
-    assert "[[rule]] 1: do: unknown 'errror'; did you mean 'error'?" in result.stderr
+    assert "[[rule]] 1: do: unknown 'error2'; did you mean 'error'?" in result.stderr
     assert "examples/rehearsal" in result.stderr
     # Without the plugin, --script would be an unknown option.
     assert "no:rehearsal" not in result.stderr
