@@ -153,15 +153,17 @@ def _worked(facts: Iterable[Fact]) -> timedelta:
 
 @attrs.define
 class _Steps:
-    """The steps so far, by id, and when the attempts in progress began."""
+    """The steps so far, by id, the facts that began the attempts in progress, and each process's last time."""
 
     found: dict[str, StepDone] = attrs.field(factory=dict[str, StepDone])
-    _began: dict[str, datetime] = attrs.field(factory=dict[str, datetime])
+    _began: dict[str, Fact] = attrs.field(factory=dict[str, Fact])
+    _last: dict[int, datetime] = attrs.field(factory=dict[int, datetime])
 
     def add(self, fact: Fact) -> None:
+        self._last[fact.epoch] = fact.at
         data, known = fact.data, self.found.get(fact.step)
         if fact.kind == "attempt.started":
-            self._began[fact.step] = fact.at
+            self._began[fact.step] = fact
             again = attrs.evolve(known, attempts=known.attempts + 1, status="running") if known else None
             self.found[fact.step] = again or StepDone(id=fact.step, started_at=fact.at)
             return
@@ -188,8 +190,10 @@ class _Steps:
                 pass
 
     def _end(self, fact: Fact, step: StepDone, status: str, **about: Any) -> None:
-        began = self._began.pop(fact.step, None)
-        took = step.took + (max(fact.at - began, timedelta()) if began else timedelta())
+        took = step.took
+        if began := self._began.pop(fact.step, None):
+            # That an attempt was lost is recorded by a later process: nobody worked in between.
+            took += max(self._last[began.epoch] - began.at, timedelta())
         self.found[fact.step] = attrs.evolve(step, status=status, took=took, **about)
 
 

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import attrs
 import pytest
 
 from gsd_core import Inquiry, Option, Question, UserError
@@ -17,6 +18,7 @@ from gsd_core.views.log import log_line, parse_since
 from gsd_core.views.phases import PhaseRow, measure_of_snapshot, phase_rows
 from gsd_core.views.state_file import file_status, state_file
 from gsd_core.views.status import History, fold_history
+from gsd_core.views.summary import summarize
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 QUESTION = Question(id="q-1", text="Which?", options=(Option(label="This"), Option(label="That")))
@@ -255,3 +257,17 @@ def test_a_record_is_always_one_line() -> None:
     facts = Facts().add("agent.activity", "1/plan", tool="Bash", text="one\ntwo\r\nthree")
 
     assert log_line(facts.records[0]).splitlines()[1:] == []
+
+
+def test_the_time_between_two_processes_is_no_part_of_the_time_that_a_step_took() -> None:
+    facts = _open_run().add("attempt.started", "1/plan").add("agent.activity", "1/plan")
+    facts.add("attempt.lost", "1/plan", why="killed").add("attempt.started", "1/plan", attempt=2)
+    facts.add("step.completed", "1/plan", attempt=2)
+    # A second process resumed the run after an hour.
+    later = [attrs.evolve(one, epoch=2, at=one.at + timedelta(hours=1)) for one in facts.records[4:]]
+
+    summary = summarize([*facts.records[:4], *later], structure)
+
+    assert [(step.status, step.attempts, step.took) for step in summary.steps] == [
+        ("completed", 2, timedelta(seconds=1 + 1))
+    ]
