@@ -153,7 +153,7 @@ def _worked(facts: Iterable[Fact]) -> timedelta:
 
 @attrs.define
 class _Steps:
-    """The steps so far, by id; the facts that began the attempts in progress; the last time of each process."""
+    """The steps so far, by id; the facts that began attempts in progress; the last time of each process."""
 
     found: dict[str, StepDone] = attrs.field(factory=dict[str, StepDone])
     _began: dict[str, Fact] = attrs.field(factory=dict[str, Fact])
