@@ -467,6 +467,9 @@ async def _ask_agent(call: AgentCall, task: AgentTask) -> AgentResult:
             hint="'gsd plugins' lists the installed plugins",
         )
     if why := validate_storable(outcome.value, AgentResult):
+        # An agent that reports its usage only with the answer has spent it all the same.
+        if not validate_storable(outcome.value.usage, Usage) and outcome.value.usage.turns:
+            call.used = outcome.value.usage
         raise PluginError(outcome.plugin, "gsd_run_agent", why)
     # Once, before anything uses the answer: it goes into planning files, questions and commits.
     return attrs.evolve(outcome.value, value=safe_data(outcome.value.value, strict=True))
