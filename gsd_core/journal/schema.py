@@ -137,7 +137,7 @@ def _check_types(row: tuple[Any, ...]) -> None:
 
 
 def to_json(data: Mapping[str, Any], kind: str) -> str:
-    """Return the *data* of a *kind* of fact or message as JSON text, in ASCII so that lone surrogates survive.
+    """Return the *data* of a fact or message as JSON text, in ASCII so that lone surrogates survive.
 
     Raise ``JournalError`` if it is not JSON data, or more than ``MAX_FACT``.
     """
