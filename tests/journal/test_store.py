@@ -461,3 +461,7 @@ def test_a_fact_that_is_too_large_is_refused_and_what_was_recorded_stays(path: P
     assert ".gitignore" in caught.value.hint
     with reader(path) as journal:
         assert kinds(journal) == ["run.started", "attempt.started"]
+
+
+def test_sqlite_has_no_bug_that_corrupts_a_wal_file_with_several_writers() -> None:
+    assert tuple(map(int, apsw.sqlite_lib_version().split("."))) >= (3, 51, 3)

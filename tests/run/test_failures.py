@@ -19,6 +19,7 @@ from gsd_core.journal.codec import structure
 from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
 from gsd_core.model.agent import Activity, AgentHost, AgentResult, AgentTask, Limits
+from gsd_core.model.counts import dollars_text
 from gsd_core.model.step import StepHost, StepRequest, StepResult
 from gsd_core.model.usage import Pause, Spend, Stop, Usage
 from gsd_core.run import RunEnd, run_project
@@ -203,7 +204,7 @@ def test_what_is_left_of_a_budget_is_the_limit_of_each_call(tmp_path: Path) -> N
     limits = [task.limits.dollars for task in agent.tasks]
     assert limits == [1 - sum(spent[:calls]) for calls in range(len(spent))]
     assert (end.outcome, end.exit, sum(spent)) == ("budget", 5, 1)
-    assert f"the ${limits[-1]} that were left of the budget" in end.reason
+    assert f"the {dollars_text(str(limits[-1]))} that were left of the budget" in end.reason
 
 
 async def pauses(spend: Spend) -> Stop | Pause | None:
