@@ -17,7 +17,7 @@ from typing import Any, get_args
 
 import attrs
 
-from gsd_core.errors import NotFound, UserError
+from gsd_core.errors import JournalError, NotFound, UserError
 from gsd_core.files import FileRefused, read_below, read_start
 from gsd_core.git import Git, GitError, data_directory
 from gsd_core.journal.codec import structure
@@ -52,6 +52,18 @@ from gsd_core.views.summary import RunSummary, summarize
 JOURNAL = "journal.db"
 CHECKPOINT_FACTS = 200
 """After how many facts a state is kept, from which later pages of events are translated."""
+MAX_CHECKPOINTS = 200
+"""How many such states are kept; then every second one is dropped, and later ones are further apart."""
+MAX_SIZE = 200_000_000
+"""How large the facts of a project may be, in about the bytes of memory that they take.
+
+A journal may have come with its folder, and the details of several projects are kept. A run of 500 phases
+with ten plans each has about 100,000 facts, a quarter of this.
+"""
+FACT_SIZE = 500
+"""What a fact takes besides its data."""
+ENTRY_SIZE = 5_000
+"""What a step, a question or a commit counts besides: the tables of them are copied for many facts."""
 MAX_FILE = 8 << 20
 MAX_LINES = 2000
 MAX_PATCH = 1_000_000
@@ -82,19 +94,41 @@ class _Folded:
     states: list[tuple[int, State]] = attrs.field(factory=lambda: [(0, State())])
     commits: dict[str, CommitDone] = attrs.field(factory=dict[str, CommitDone])
     count: int = 0
+    data_size: int = 0
+    apart: int = attrs.field(factory=lambda: CHECKPOINT_FACTS)
+    too_many: int = 0
+    """How many facts of the last run there were when they became too large to keep; 0 if they are not."""
+
+    @property
+    def size(self) -> int:
+        entries = len(self.state.steps) + len(self.state.inquiries) + len(self.commits)
+        return self.data_size + FACT_SIZE * len(self.facts) + ENTRY_SIZE * entries
 
     def add(self, record: Record) -> None:
         if record.kind == "run.started":
-            self.state, self.history, self.facts = State(), History(), []
+            self.state, self.history, self.facts, self.data_size = State(), History(), [], 0
+            if self.too_many:
+                self.too_many, self.states = 0, [(0, State()), (record.seq - 1, State())]
         self.seq = record.seq
+        if self.too_many:
+            return
+        self.data_size += len(repr(record.data))
+        if self.size > MAX_SIZE:
+            self.too_many = len(self.facts) + 1
+            self.state, self.history, self.facts = State(), History(), []
+            self.states, self.commits = [(0, State())], {}
+            return
         self.state = fold(self.state, [record], structure)
         self.history = fold_history(self.history, [record], structure)
         self.facts.append(record)
         for commit in commits_of([record]):
             self.commits.setdefault(commit.sha, commit)
         self.count += 1
-        if self.count % CHECKPOINT_FACTS == 0:
+        if self.count % self.apart == 0:
             self.states.append((record.seq, self.state))
+            if len(self.states) > MAX_CHECKPOINTS:
+                self.states = self.states[::2]
+                self.apart *= 2
 
     def state_before(self, seq: int) -> tuple[int, State]:
         """Return the last state that is kept at or before *seq*, with its position."""
@@ -300,6 +334,12 @@ class ProjectDetails:
                 for record in journal.events(after=self._folded.seq, facts_only=True):
                     self._folded.add(record)
             folded = self._folded
+            if folded.too_many:
+                raise JournalError(
+                    f"the journal {journal.path} is too large to show: its last run has {folded.too_many:,} "
+                    f"facts or more, which take over {MAX_SIZE // 1_000_000:,} MB",
+                    hint="gsd log shows it; the next run in the project can be shown again",
+                )
             # The list grows; whoever reads it meanwhile has its own.
             return attrs.evolve(
                 folded, facts=[*folded.facts], states=[*folded.states], commits={**folded.commits}

@@ -30,7 +30,13 @@ def put(
     """
     if not path.exists():
         raise JournalError(f"no journal at {path}", hint="nothing has been run in this project yet")
-    row = (key or secrets.token_hex(16), clock().isoformat(), kind, to_json(without_secrets(kind, data)), by)
+    row = (
+        key or secrets.token_hex(16),
+        clock().isoformat(),
+        kind,
+        to_json(without_secrets(kind, data), kind),
+        by,
+    )
     database = open_to_write(path, created_by="gsd")
     try:
         with database.transaction():

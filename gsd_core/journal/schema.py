@@ -56,6 +56,15 @@ MAX_VALUE = 16 << 20
 """How many bytes a value in the journal may have.
 
 SQLite computes columns, so a few bytes in a file that somebody else made can stand for a gigabyte.
+What a run records itself stays below ``MAX_FACT``.
+"""
+MAX_FACT = 12 << 20
+"""How many bytes of data a run may record at once, as JSON in ASCII: a byte of a text takes at most six.
+
+Below ``MAX_VALUE``, because a row has more columns. Most facts are far smaller: an idea has at most 400 kB, a
+planning file 2 MB, a text of a question 4,000 characters. What plugins return is refused above 8 MB
+(``validate_storable``), so that the call or the step fails with its cost recorded. What is left are lists of
+files, such as those that are not committed; they are recorded before an agent is called.
 """
 MAX_BATCH = 8 << 20
 """After how many characters of data a batch of rows ends: many values may be large."""
@@ -127,13 +136,21 @@ def _check_types(row: tuple[Any, ...]) -> None:
             raise ValueError(f"its {name} is {value!r:.80}")
 
 
-def to_json(data: Mapping[str, Any]) -> str:
-    """Return *data* as JSON text, in ASCII so that lone surrogates survive."""
+def to_json(data: Mapping[str, Any], kind: str) -> str:
+    """Return the *data* of a fact or message as JSON text, in ASCII so that lone surrogates survive.
+
+    Raise ``JournalError`` if it is not JSON data, or more than ``MAX_FACT``.
+    """
     try:
-        return json.dumps(dict(data), allow_nan=False, separators=(",", ":"))
+        text = json.dumps(dict(data), allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
         hint = "unstructure values before they are recorded"
         raise JournalError(f"not JSON data: {error}", hint=hint) from error
+    if len(text) > MAX_FACT:
+        message = f"{kind!r} has {len(text) / 1e6:.1f} MB of data; the journal takes {MAX_FACT / 1e6:.1f} MB"
+        hint = "if many files are not committed, commit them or list them in .gitignore, then run gsd resume"
+        raise JournalError(message, hint=hint)
+    return text
 
 
 def open_to_write(path: Path, *, created_by: str) -> Database:

@@ -180,7 +180,8 @@ class Journal:
 
     def _row(self, kind: str, data: Mapping[str, Any], run: str, step: str, attempt: int, v: int) -> Row:
         at = self._clock().isoformat()
-        return run, self._epochs.get(run, 0), at, kind, v, step, attempt, to_json(without_secrets(kind, data))
+        text = to_json(without_secrets(kind, data), kind)
+        return run, self._epochs.get(run, 0), at, kind, v, step, attempt, text
 
     def _commit(self, rows: Collection[Row], consumes: Collection[int]) -> None:
         """Commit *rows*; pending activity is dropped even if that fails, because it has no guarantee."""

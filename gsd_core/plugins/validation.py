@@ -22,6 +22,9 @@ from gsd_core.journal.codec import structure, unstructure
 
 from .isolation import describe_exception
 
+MAX_STORED = 8 << 20
+"""How many bytes a value of a plugin may have as JSON, so that the fact with it is below ``MAX_FACT``."""
+
 HOOKS: tuple[str, ...] = tuple(sorted(name for name in vars(hookspecs) if name.startswith("gsd_")))
 
 SETTINGS_OF_HOOKS = {
@@ -118,11 +121,18 @@ def validate_item(spec: Callable[..., Any], item: object) -> str:
 
 
 def validate_storable(value: Any, kind: type[Any]) -> str:
-    """Say why *value*, a *kind*, cannot be stored in the journal and read back; every field is checked."""
+    """Say why *value*, a *kind*, cannot be stored in the journal and read back; every field is checked.
+
+    A value of more than ``MAX_STORED`` cannot either.
+    """
     try:
-        structure(json.loads(json.dumps(unstructure(value, kind))), kind)
+        text = json.dumps(unstructure(value, kind))
+        structure(json.loads(text), kind)
     except Exception as exc:  # a plugin may have put anything into a field
         return f"returned a {kind.__name__} that cannot be stored: {describe_exception(exc)}"
+    if len(text) > MAX_STORED:
+        sizes = f"{len(text) / 1e6:.1f} MB instead of at most {MAX_STORED / 1e6:.1f} MB"
+        return f"returned a {kind.__name__} that is too large to be stored: {sizes}"
     return ""
 
 

@@ -157,10 +157,11 @@ class AgentCall:
             }
             if usage is not None:
                 self.used = self.used + usage
+                self.run.ledger.use(self.step, self.key, self.used)
                 data["usage"] = unstructure(usage)
             self.run.note(data, step=self.step, attempt=self.attempt)
         if usage is not None:
-            await self._while_agent_waits(_check_budget(self.run, self.step, None, self.used))
+            await self._while_agent_waits(_check_budget(self.run, self.step, None))
 
     async def confine(
         self,
@@ -390,11 +391,13 @@ def _with_answers(call: AgentCall, task: AgentTask) -> str:
 
 async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
     """Ask the agent once; its cost is recorded however the exchange ends."""
-    cap = await _check_budget(call.run, call.step, task.limits.dollars)
-    if cap is not None and cap <= 0:
-        raise Exhausted("a budget policy lets the next call spend nothing", hint=_BUDGET_HINT)
-    # The reserve is the task's own limit: with the cap in it, every turn would seem to exceed the budget.
-    _record_opened(call, task)
+    # One at a time: of calls that begin at once, each would pass before another has reserved anything.
+    async with call.run.opening:
+        cap = await _check_budget(call.run, call.step, task.limits.dollars)
+        if cap is not None and cap <= 0:
+            raise Exhausted("a budget policy lets the next call spend nothing", hint=_BUDGET_HINT)
+        # The reserve is the task's own limit: with the cap in it, every turn would seem to exceed the budget.
+        _record_opened(call, task)
     is_capped = cap is not None and (task.limits.dollars is None or cap < task.limits.dollars)
     if is_capped:
         task = attrs.evolve(task, limits=attrs.evolve(task.limits, dollars=cap))
@@ -467,20 +470,21 @@ async def _ask_agent(call: AgentCall, task: AgentTask) -> AgentResult:
             hint="'gsd plugins' lists the installed plugins",
         )
     if why := validate_storable(outcome.value, AgentResult):
+        # An agent that reports its usage only with the answer has spent it all the same.
+        if not validate_storable(outcome.value.usage, Usage) and outcome.value.usage.turns:
+            call.used = outcome.value.usage
         raise PluginError(outcome.plugin, "gsd_run_agent", why)
     # Once, before anything uses the answer: it goes into planning files, questions and commits.
     return attrs.evolve(outcome.value, value=safe_data(outcome.value.value, strict=True))
 
 
-async def _check_budget(
-    run: Run, step: str, reserve: Decimal | None, running: Usage | None = None
-) -> Decimal | None:
+async def _check_budget(run: Run, step: str, reserve: Decimal | None) -> Decimal | None:
     """Return the most that the next call may cost, if limited; raise ``Exhausted`` if the run may not go on.
 
-    ``Stop`` beats ``Pause``. *reserve* is what the next call may use, *running* is what the call under way
-    has used. A policy that fails stops the run: spending cannot be undone.
+    ``Stop`` beats ``Pause``. *reserve* is what the next call may use. A policy that fails stops the run:
+    spending cannot be undone.
     """
-    spend = run.ledger.spend(run.id, step, reserve, running or Usage())
+    spend = run.ledger.spend(run.id, step, reserve)
     outcomes = await run.hooks.fan_out(gsd_check_budget, POLICY_LIMIT, spend)
     for outcome in outcomes:
         if outcome.error is not None:

@@ -7,6 +7,7 @@ this package, :class:`RunEnd` comes out. Below are two parts of a run that have 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
@@ -100,6 +101,7 @@ class Run:
 
     *state* and *ledger* are derived from the journal's facts, one by one, and from nothing else: so a
     process that resumes the run decides as this one would. *planning* is what was last read from disk.
+    *opening* is held while an agent call is checked against the budget and opened.
     *branch* is the branch that this process works on; empty if HEAD is detached.
     *seal* is the record of the protected state before the *guarded* calls in progress, *guards* tell which
     of them are confined, and *owners* is how many of them own the planning. *step_types* are the kinds of
@@ -125,6 +127,7 @@ class Run:
         factory=list[Callable[[], "Confinement | None"]]
     )
     ledger: Ledger = attrs.field(factory=lambda: Ledger())
+    opening: asyncio.Lock = attrs.field(factory=asyncio.Lock)
     branch: str | None = None
     step_types: StepTypes = attrs.field(factory=StepTypes)
     sandbox: Sandbox
@@ -292,7 +295,8 @@ def _text_of(root: Path, path: Path) -> str:
 class Ledger:
     """The sums of the run's agent calls; *reserved* is what the open calls may use at most.
 
-    Reservations keep concurrent calls from each spending the same remainder. *turn* is what a turn of an
+    Reservations keep concurrent calls from each spending the same remainder, and so does *running*, what the
+    open calls have used so far. *turn* is what a turn of an
     agent has cost at most, on average over a call: what a call without a limit of its own may use before
     its cost is known the next time.
     """
@@ -301,7 +305,12 @@ class Ledger:
     calls: int = 0
     unknown_calls: int = 0
     reserved: dict[str, Decimal] = attrs.field(factory=dict[str, Decimal])
+    running: dict[str, Usage] = attrs.field(factory=dict[str, Usage])
     turn: Decimal = Decimal(0)
+
+    def use(self, step: str, key: str, usage: Usage) -> None:
+        """Remember what an open call has used so far."""
+        self.running[f"{step} {key}"] = usage
 
     def add(self, fact: Record) -> None:
         """Count the agent call that *fact* opens or closes, if any."""
@@ -313,23 +322,25 @@ class Ledger:
                 self.reserved[call] = Decimal(fact.data["reserved"])
             return
         self.reserved.pop(call, None)
+        self.running.pop(call, None)
         usage = structure(fact.data["usage"], Usage)
         self.calls += 1
         self.unknown_calls += usage.basis == "unknown" and usage != Usage()
         self.total = self.total + usage
         self.turn = max(self.turn, _per_turn(usage))
 
-    def spend(self, run: str, step: str, reserve: Decimal | None, running: Usage) -> Spend:
-        """Return what budget policies need to know.
-
-        *reserve* is the limit of the call that is about to begin, *running* the usage of the open one.
-        """
-        next_turn = max(self.turn, _per_turn(running))
-        held = sum(self.reserved.values(), next_turn if reserve is None else reserve)
+    def spend(self, run: str, step: str, reserve: Decimal | None) -> Spend:
+        """Return what budget policies need to know; *reserve* is the limit of the call that is to begin."""
+        open_calls = self.running.values()
+        next_turn = max([self.turn, *map(_per_turn, open_calls)])
+        held = next_turn if reserve is None else reserve
+        for call, limit in self.reserved.items():
+            used = self.running.get(call, Usage()).dollars or Decimal(0)
+            held += max(limit - used, Decimal(0))
         return Spend(
             run=run,
             step=step,
-            spent=(self.total + running).dollars or Decimal(0),
+            spent=sum(open_calls, self.total).dollars or Decimal(0),
             reserved=held or None,
             calls=self.calls,
             unknown_calls=self.unknown_calls,

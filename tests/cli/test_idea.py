@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import io
+from datetime import UTC, datetime
 from pathlib import Path
 
+import attrs
 import pytest
 
 from gsd_core import Idea
 from gsd_core.errors import IdeaError
-from gsd_core.planning.idea import render_idea
+from gsd_core.journal.codec import structure, unstructure
+from gsd_core.journal.store import Journal
+from gsd_core.model.step import FileWrite, StepResult
+from gsd_core.planning.idea import PATH, render_idea
+from gsd_core.planning.markdown import MAX_BYTES
+from gsd_core.plugins.validation import validate_storable
 from gsd_core.run.preflight import LIMIT_BYTES, load_idea
+from gsd_core.sanitize import safe_text
 
 
 def _load(folder: Path, raw: bytes) -> Idea:
@@ -71,6 +79,25 @@ def test_an_idea_that_is_not_text_is_refused(tmp_path: Path, raw: bytes, words: 
 
 def test_an_idea_of_the_maximum_size_is_accepted(tmp_path: Path) -> None:
     assert len(_load(tmp_path, b"x" * LIMIT_BYTES).text) == LIMIT_BYTES + 1
+
+
+@pytest.mark.parametrize("character", ["\u00e9", "\U0001f600", "\x7f", "\t", '"', "- a\n"])
+def test_the_largest_idea_can_be_recorded_and_kept(tmp_path: Path, character: str) -> None:
+    """Some characters are longer in the journal or in the project than in the file."""
+    idea = _load(tmp_path, b"a" + (character * (LIMIT_BYTES // len(character.encode()) - 1)).encode())
+    safe = attrs.evolve(idea, text=safe_text(idea.text, strict=True))
+    kept = FileWrite(path=PATH, text=render_idea(safe.name, safe.text, {}))
+    result = StepResult(subject="docs: initialize", files=(kept,))
+
+    with Journal.open(tmp_path / "journal.db", clock=lambda: datetime.now(UTC)) as journal:
+        journal.append("run.started", {"idea": unstructure(safe)}, run="r-1")
+        journal.append("step.result", {"result": unstructure(result)}, run="r-1")
+        first, second = journal.events()
+
+    assert structure(first.data["idea"], Idea) == safe
+    assert structure(second.data["result"], StepResult) == result
+    assert validate_storable(result, StepResult) == ""
+    assert len(kept.text.encode()) < MAX_BYTES
 
 
 def test_an_address_is_no_idea_and_the_hint_fetches_it() -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from gsd_core.errors import Fenced, JournalError
 from gsd_core.journal import store
-from gsd_core.journal.schema import Record, Upcaster
+from gsd_core.journal.schema import MAX_FACT, Record, Upcaster
 from gsd_core.journal.store import Journal
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -448,3 +448,20 @@ def test_a_digest_ends_for_rows_of_any_type_and_differs_for_other_rows(path: Pat
     database.close()
 
     assert digests[0] != digests[1]
+
+
+def test_a_fact_that_is_too_large_is_refused_and_what_was_recorded_stays(path: Path) -> None:
+    with writer(path) as journal:
+        journal.append("run.started", {}, run="r-1")
+        # As ASCII, each of these characters takes six bytes.
+        with pytest.raises(JournalError, match=r"'attempt\.started' has 12\.6 MB of data") as caught:
+            journal.append("attempt.started", {"found": "\u00e9" * (MAX_FACT // 6)}, run="r-1")
+        journal.append("attempt.started", {"found": "\u00e9" * (MAX_FACT // 6 - 10)}, run="r-1")
+
+    assert ".gitignore" in caught.value.hint
+    with reader(path) as journal:
+        assert kinds(journal) == ["run.started", "attempt.started"]
+
+
+def test_sqlite_has_no_bug_that_corrupts_a_wal_file_with_several_writers() -> None:
+    assert tuple(map(int, apsw.sqlite_lib_version().split("."))) >= (3, 51, 3)

@@ -102,3 +102,12 @@ def _files() -> list[Path]:
     names = [name for name in listed.decode().split("\0") if name]
     # An unpacked source distribution is not a repository.
     return [ROOT / name for name in names] or [p for p in ROOT.rglob("*") if ".venv" not in p.parts]
+
+
+def test_the_page_has_one_connection_for_all_that_it_follows() -> None:
+    """A browser allows six connections to a server, and each ``EventSource`` keeps one."""
+    sources = [*(ROOT / "plugins/gsd_plugins/web/frontend/src").rglob("*.ts*")]
+    opened = [path.name for path in sources if "new WebSocket(" in path.read_text("utf-8")]
+    streams = [path.name for path in sources if "EventSource(" in path.read_text("utf-8")]
+
+    assert (opened, streams) == (["link.ts"], [])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gsd_core import PhaseView, Planning, PlanningError, phase_order
+from gsd_core.planning.frontmatter import read_frontmatter
 from gsd_core.planning.plan import parse_plan
 from gsd_core.planning.survey import read_planning
 from gsd_core.planning.verification import parse_verdict
@@ -318,6 +319,16 @@ def test_a_broken_plan_is_an_error_with_its_line(text: str, place: str) -> None:
 )
 def test_frontmatter_that_is_almost_yaml_is_read(line: str, value: str) -> None:
     assert parse_plan(f"---\n{line}\n---\n", path="PLAN.md", phase="1").files_modified == (value,)
+
+
+@pytest.mark.parametrize("number", ["012", "1_2", "0o14", "1:30", "no", "2026-01-02", "1e3", "3.10"])
+def test_a_scalar_is_the_text_that_the_file_has_and_no_number_date_or_truth(number: str) -> None:
+    text = f"---\nphase: {number}\nfiles_modified:\n  - {number}\n  - b\n---\n"
+
+    found = read_frontmatter(text, path="PLAN.md")
+
+    assert found.text("phase") == number
+    assert parse_plan(text, path="PLAN.md", phase="1").files_modified == (number, "b")
 
 
 def test_a_file_that_is_not_utf_8_is_an_error_with_its_line(tmp_path: Path) -> None:

@@ -14,13 +14,15 @@ from attrs import define, evolve, frozen
 
 from gsd_core.errors import Credentials, Exhausted, Permanent, Transient
 from gsd_core.git import Git
-from gsd_core.hookspecs import gsd_check_budget
+from gsd_core.hookspecs import gsd_check_budget, gsd_execute_step
 from gsd_core.journal.codec import structure
 from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
-from gsd_core.model.agent import Activity, AgentHost, AgentResult, AgentTask
+from gsd_core.model.agent import Activity, AgentHost, AgentResult, AgentTask, Limits
+from gsd_core.model.counts import dollars_text
+from gsd_core.model.step import StepHost, StepRequest, StepResult
 from gsd_core.model.usage import Pause, Spend, Stop, Usage
-from gsd_core.run import RunEnd
+from gsd_core.run import RunEnd, run_project
 from gsd_core.run.runtime import Effects
 from gsd_core.testing import FakeClock, ScriptedHuman
 
@@ -202,7 +204,7 @@ def test_what_is_left_of_a_budget_is_the_limit_of_each_call(tmp_path: Path) -> N
     limits = [task.limits.dollars for task in agent.tasks]
     assert limits == [1 - sum(spent[:calls]) for calls in range(len(spent))]
     assert (end.outcome, end.exit, sum(spent)) == ("budget", 5, 1)
-    assert f"the ${limits[-1]} that were left of the budget" in end.reason
+    assert f"the {dollars_text(str(limits[-1]))} that were left of the budget" in end.reason
 
 
 async def pauses(spend: Spend) -> Stop | Pause | None:
@@ -439,3 +441,66 @@ class Listening:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.host, name)
+
+
+def test_a_spent_budget_stays_spent_after_a_restart(tmp_path: Path) -> None:
+    root, sections = h.repository(tmp_path / "project"), {"budget": {"max_usd": "0.001"}}
+    spent = do(root, h.one_phase(), sections=sections)
+    agent = h.Watched(h.one_phase())
+
+    end = h.do(h.request(root, agent, sections=sections))
+
+    assert (spent.exit, end.exit, agent.tasks) == (5, 5, [])
+
+
+CALLS = 20
+
+
+async def many_calls(root: Path, limits: Limits, turns: int) -> tuple[RunEnd, int, Decimal]:
+    """Call agents at once, with a budget of a dollar; return how many began and what they spent."""
+
+    async def spends(task: AgentTask, host: AgentHost) -> AgentResult | None:
+        used = Usage()
+        for _ in range(turns):
+            turn = Usage(turns=1, dollars=Decimal("0.1"), basis="reported")
+            used = used + turn
+            await asyncio.sleep(0.01)
+            await host.progress(Activity(kind="text", text="turn"), turn)
+        return AgentResult(value={}, usage=used)
+
+    async def execute(step: StepRequest, host: StepHost) -> StepResult | None:
+        task = AgentTask(step=step.id, role="executor", prompt="x", tree=step.tree, limits=limits)
+        calls = [host.run_agent(f"call-{number}", task) for number in range(CALLS)]
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        raise next(one for one in found if isinstance(one, Exception))
+
+    asked = h.request(
+        root,
+        h.Watched(h.one_phase(), spends),
+        given=h.idea(),
+        run={"execute": ["many"]},
+        sections={"budget": {"max_usd": "1"}},
+        many=h.plugin(gsd_execute_step, execute),
+    )
+    end = await run_project(asked)
+    spent = [structure(fact.data["usage"], Usage).dollars for fact in h.facts(root, "agent.closed")]
+    return end, len(h.facts(root, "agent.opened")), sum((one or Decimal(0) for one in spent), Decimal(0))
+
+
+def test_calls_at_once_cannot_each_pass_the_same_check_of_the_budget(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+
+    end, began, spent = asyncio.run(many_calls(root, Limits(dollars=Decimal("0.3")), turns=1))
+
+    assert (end.outcome, end.exit, began) == ("budget", 5, 3)
+    assert spent == Decimal("0.3")
+
+
+def test_what_calls_at_once_have_spent_so_far_counts_for_each_of_them(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+
+    end, began, spent = asyncio.run(many_calls(root, Limits(), turns=9))
+
+    assert (end.outcome, end.exit, began) == ("budget", 5, CALLS)
+    # Each learns of it in its next turn.
+    assert Decimal("0.9") <= spent <= 1 + CALLS * Decimal("0.1")

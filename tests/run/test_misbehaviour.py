@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,13 @@ import pytest
 from gsd_core import hookspecs
 from gsd_core.errors import NoSandbox, Parked
 from gsd_core.hookspecs import RunInfo, gsd_lifespan
+from gsd_core.journal.codec import structure
 from gsd_core.model.agent import AgentResult
 from gsd_core.model.gap import GapReport
 from gsd_core.model.question import Answer
 from gsd_core.model.step import FileWrite, StepResult
+from gsd_core.model.usage import Usage
+from gsd_core.plugins.validation import MAX_STORED
 from gsd_core.run import RunEnd, run_project, sandbox
 from gsd_core.testing import ScriptedHuman
 from gsd_plugins.rehearsal import Scenario
@@ -151,6 +155,35 @@ def test_nonsense_in_the_fields_of_a_result_is_rejected(tmp_path: Path, hook: st
 
     assert end.exit in EXITS[hook], end
     assert "bad" in named(root) or "bad" in end.reason, end
+
+
+LARGE = "x" * (MAX_STORED + 1)
+
+
+@pytest.mark.parametrize(
+    ("hook", "value"),
+    [
+        ("gsd_run_agent", AgentResult(value={"text": LARGE}, usage=Usage(turns=2, dollars=Decimal(1)))),
+        ("gsd_execute_step", StepResult(subject="x", files=(FileWrite(path="x.txt", text=LARGE),))),
+    ],
+)
+def test_a_result_that_the_journal_cannot_take_fails_its_step_and_its_cost_is_known(
+    tmp_path: Path, hook: str, value: object
+) -> None:
+    root = h.repository(tmp_path / "project")
+
+    async def returns_much() -> Any:
+        return value
+
+    end = do(root, {LISTED[hook]: ["bad"]}, bad=bad(hook, returns_much))
+
+    assert end.exit == 1, end
+    assert "'bad'" in end.reason
+    assert "too large to be stored: 8.4 MB instead of at most 8.4 MB" in end.reason
+    assert h.facts(root, "run.closed")[-1].data["exit"] == 1
+    spent = [structure(fact.data["usage"], Usage).dollars for fact in h.facts(root, "agent.closed")]
+    assert spent == ([Decimal(1)] if hook == "gsd_run_agent" else [])
+    assert not (root / "x.txt").exists()
 
 
 def test_a_step_that_is_parked_on_a_question_that_was_not_asked_fails(tmp_path: Path) -> None:

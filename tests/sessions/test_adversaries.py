@@ -374,6 +374,25 @@ def test_old_sessions_and_output_of_nobody_are_removed_at_the_next_start(plugins
     until(new.id, ended)
 
 
+def test_a_session_that_nobody_reads_and_that_prints_nothing_for_long_is_left_alone(plugins: Path) -> None:
+    session = probe(plugins, "wait")
+    until(session, printed(session, b"ready"))
+    for path in (output_folder(session), *output_folder(session).iterdir()):
+        os.utime(path, (0, 0))
+
+    # Each start removes what is old.
+    folder = plugins.parent / "p2"
+    folder.mkdir()
+    request = SessionRequest(arguments=("version",), folder=folder, project=folder)
+    other = host.start_session(request, slots=9, keep_bytes=KEEP, keep_days=0).id
+    until(other, ended)
+
+    assert host.find_session(session).state == "running"
+    assert printed(session, b"ready")(host.find_session(session))
+    host.stop_session(session)
+    assert until(session, ended).state == "stopped"
+
+
 def test_settings_that_would_let_sessions_wait_for_ever_are_refused(tmp_path: Path) -> None:
     environment = {**os.environ, "GSD_SESSIONS_SLOTS": "0"}
 
