@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gsd_core import Session
-from gsd_plugins.sessions import Changes, Unbroken
+from gsd_plugins.sessions import Changes, ShieldedTasks
 from gsd_plugins.sessions.following import Harness
 from gsd_plugins.sessions.registry import Registry
 
@@ -100,7 +100,7 @@ def test_whoever_waits_for_unbroken_work_waits_for_its_threads() -> None:
     async def followed() -> list[str]:
         order: list[str] = []
         is_read = threading.Event()
-        reads = Unbroken()
+        reads = ShieldedTasks()
 
         def read() -> None:
             is_read.wait(30)

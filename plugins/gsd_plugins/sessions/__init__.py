@@ -17,7 +17,7 @@ from gsd_core.hookspecs import gsd_cli_commands, gsd_on_event, gsd_session_host,
 
 from .changes import Change as Change
 from .changes import Changes as Changes
-from .changes import Unbroken as Unbroken
+from .changes import ShieldedTasks as ShieldedTasks
 from .starting import CommandRefused as CommandRefused
 from .starting import refusal as refusal
 from .starting import run_gsd as run_gsd

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 @attrs.define
-class Unbroken:
+class ShieldedTasks:
     """Runs coroutines to their end, even if their callers are cancelled.
 
     A thread cannot be cancelled: what it reads would be lost, and be closed below it.

@@ -25,7 +25,7 @@ from gsd_core import Answer, Event, GsdError, NotFound, Session, remember_origin
 from gsd_core.project import Project
 
 from . import host
-from .changes import Change, Changes, Unbroken
+from .changes import Change, Changes, ShieldedTasks
 from .output import Chunk, end_of
 from .queue import settle_lost
 from .registry import ENDED, Registry, output_folder
@@ -66,7 +66,7 @@ class Harness:
     _changes: Changes = attrs.field(factory=lambda: Changes(kept=KEPT_CHANGES), init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
-    _reads: Unbroken = attrs.field(factory=Unbroken, init=False)
+    _reads: ShieldedTasks = attrs.field(factory=ShieldedTasks, init=False)
     _registry: Registry | None = attrs.field(default=None, init=False)
     _sessions: dict[str, Session] = attrs.field(factory=dict[str, Session], init=False)
     _version: int = attrs.field(default=-1, init=False)

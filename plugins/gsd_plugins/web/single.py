@@ -15,7 +15,7 @@ import attrs
 
 from gsd_core import Answer, Conflict, Event, GsdError, NotFound, Session, SessionState, UserError
 from gsd_core.project import Project
-from gsd_plugins.sessions import Change, Changes, Unbroken
+from gsd_plugins.sessions import Change, Changes, ShieldedTasks
 
 POLL_SECONDS = 0.1
 KEPT = 20_000
@@ -44,7 +44,7 @@ class SingleRun:
     _session: Session = attrs.field(init=False)
     _changes: Changes = attrs.field(factory=lambda: Changes(kept=KEPT), init=False)
     _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
-    _reads: Unbroken = attrs.field(factory=Unbroken, init=False)
+    _reads: ShieldedTasks = attrs.field(factory=ShieldedTasks, init=False)
     _open: dict[str, None] = attrs.field(factory=dict[str, None], init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
