@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from attrs import define, evolve, field
 
-from gsd_core import Answer, Delivery, Event, Inquiry, Notice, implements
+from gsd_core import Answer, Delivery, Event, Inquiry, Notice, dollars_text, implements
 from gsd_core.hookspecs import gsd_answer, gsd_links, gsd_notify, gsd_on_event
 from gsd_core.run import notifying
 from gsd_core.testing import RecordingNotifier, ScriptedHuman
@@ -212,7 +212,12 @@ def test_the_result_for_each_service_is_recorded_and_the_end_has_a_summary(tmp_p
         assert "offline" in found["raising"][1]
     complete = services.sent[-1]
     assert complete.type == "complete"
-    for line in ("Phases complete: 1 of 1", f"Commits: {end.commits}", f"Cost: ${end.dollars}", "Time since"):
+    for line in (
+        "Phases complete: 1 of 1",
+        f"Commits: {end.commits}",
+        f"Cost: {dollars_text(end.dollars)}",
+        "Time since",
+    ):
         assert line in complete.body
 
 
