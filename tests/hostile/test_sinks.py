@@ -179,7 +179,7 @@ def test_a_project_that_cannot_be_read_is_listed_with_the_reason(tmp_path: Path)
     [
         ("/", "/ is not in a git repository", "run `git init` there first"),
         ("HOME", "/home is not in a git repository", "run `git init` there first"),
-        ("none/x", "none/x is not in a git repository", "run `git init` there first"),
+        ("none/x", "no folder '", "pass the project's folder to -C"),
         ("untrusted", "this project is not trusted", "trust` at a terminal"),
     ],
     ids=["the root folder", "the home folder", "a missing folder", "an untrusted project"],
