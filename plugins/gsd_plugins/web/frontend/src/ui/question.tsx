@@ -112,7 +112,8 @@ function AnswerForm({ question, card, isFirst, canAnswer, onAnswer }: FormProps)
       const number = Number(event.key);
       if (number >= 1 && number <= options.length) choose(number);
       else if (event.key === "e" && hasFreeText) input.current?.focus();
-      else if (event.key === "Enter" && event.target instanceof HTMLInputElement) void submit();
+      // The question itself has the focus when a link has opened it, also if that ends after an option was chosen.
+      else if (event.key === "Enter" && (event.target instanceof HTMLInputElement || event.target === card.current)) void submit();
       else return;
       event.preventDefault();
     };
