@@ -49,13 +49,13 @@ from gsd_core.sanitize import clip, register_secrets, safe_text, sanitize
 from gsd_core.settings import RunSettings, bind_settings, journals_folder
 from gsd_core.trust import KnownJournals
 
+from .edits import finish_edit, forget, stored_edit
 from .guard import finish as finish_undoing
 from .last_run import LastRun, read_last_run
 from .loop import loop
 from .next_milestone import milestone_to_start
 from .notes import notes_of
 from .overlay import restore as restore_config
-from .phase_edits import finish_edit
 from .preflight import check_project, check_repository, kept_idea
 from .publishing import publishing
 from .questions import take_answers
@@ -86,6 +86,12 @@ async def run_project(request: RunRequest) -> RunEnd:
     directory = await check_repository(request, git)
     path = directory / "journal.db"
     last = request.last_run
+    if stored_edit(directory):
+        # What a killed process was writing would look like a change of the user's.
+        with ProjectLock(directory):
+            if (edit := await finish_edit(request.root, directory)) and not edit.request:
+                log.warning("finished first: %s, which was interrupted", edit.label)
+                forget(directory)
     if last is None:
         with Journal.open(path, clock=request.clock, writable=False) as journal:
             last = read_last_run(journal)
@@ -172,7 +178,6 @@ async def _open(
 
     opening: list[Record] = []
     interrupted = any(record.status == "running" for record in last.state.steps.values())
-    await finish_edit(run)
     read = await read_project(request.root, git)
     if unknown := unknown_keys(read.config):
         names = sanitize(", ".join(unknown[:MAX_KEYS]), multiline=False)
