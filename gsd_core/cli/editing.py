@@ -20,13 +20,14 @@ import attrs
 
 from gsd_core.errors import Locked, ProjectError
 
-from .commands import base_command, with_global_options
+from .commands import with_global_options
 from .global_options import GlobalOptions
 from .output import print_json, print_line, warn
 
 if TYPE_CHECKING:
     from gsd_core.planning.edits import Edit
     from gsd_core.run.edits import StoredEdit
+    from gsd_core.views.next import Next
 
 REQUEST = "request.json"
 """What a command has asked the active run for, until it has said so."""
@@ -115,18 +116,22 @@ def finish_interrupted(options: GlobalOptions) -> None:
             pass
 
 
-def interrupted(root: Path, options: GlobalOptions) -> tuple[str, str]:
-    """Return what an earlier command has left undone, and the command that finishes it; else empty texts."""
+def interrupted(root: Path, gsd: str) -> Next | None:
+    """Return what an earlier command has left undone, if anything, and the command that finishes it.
+
+    It comes before anything else: the files may be half changed.
+    """
     from gsd_core.run.edits import stored_edit
+    from gsd_core.views.next import Next
 
     from .project import core_folder, holder_of
 
     directory = core_folder(root)
     stored = stored_edit(directory) if directory and not holder_of(root) else None
     if stored is None:
-        return "", ""
+        return None
     words = shlex.join(stored.command) if stored.command else "resume"
-    return f"this was interrupted: {stored.label}", f"{base_command(options)} {words}"
+    return Next(reason=f"a command was interrupted: {stored.label}", command=f"{gsd} {words}")
 
 
 def ask_run(

@@ -37,6 +37,7 @@ from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.processes import refuse_agents
 from gsd_core.run import RunEnd, run_project
+from gsd_core.run.edits import asked_by, keep_asked
 from gsd_core.run.last_run import LastRun
 from gsd_core.run.next_milestone import closes_first, milestone_to_start
 from gsd_core.run.notes import with_notes
@@ -68,6 +69,7 @@ from .plugin_loading import Loaded, check_loaded, findings_of, tolerated_section
 from .project import (
     ProjectState,
     foreign_files,
+    journal_path,
     load,
     make_folder,
     make_repository,
@@ -120,6 +122,7 @@ class RunOptions:
     """What the command line asks for; *flags* are the settings given as flags.
 
     *asked* are steps to do by themselves, by id, with the user's words: the lifecycle is left where it is.
+    They are those of *command*, in its words; an earlier process has done *answered*.
     *not_yet*: why they cannot be done now; only a session may wait for it.
     """
 
@@ -135,6 +138,8 @@ class RunOptions:
     dry_run: bool = False
     background: bool = False
     asked: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    command: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
     not_yet: UserError | None = None
 
     @property
@@ -227,9 +232,13 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
         with _warnings_on_stderr():
             end = asyncio.run(run_project(request))
         if options.output == "text":
-            for line in _results(root, end, options.asked):
+            for line in _results(root, end, options):
                 click.echo(safe_text(line), err=True)
         _show_end(end, options, settings, _answers(root, end, options.asked))
+    if options.asked and end.outcome in ("done", "gaps"):
+        directory = journal_path(root).parent
+        if asked_by(directory, options.command, end.run):
+            keep_asked(directory, options.command, end.run, ())
     return end.exit
 
 
@@ -302,7 +311,9 @@ def _build_request(
             plain=options.global_options.plain,
         ),
         options=attrs.evolve(_machine_options(options.root, settings), only_asked=bool(options.asked)),
-        asked=options.asked,
+        asked={step: text for step, text in options.asked.items() if step not in options.answered},
+        command=options.command,
+        answered=options.answered,
         clock=now,
         typed=_flags_to_keep(options, loaded, previous),
         observers=(StateFileWriter(options.root, previous.history if previous else History()),),
@@ -552,22 +563,20 @@ def _answers(root: Path, end: RunEnd, asked: Mapping[str, str]) -> dict[str, str
         }
 
 
-def _results(root: Path, end: RunEnd, asked: Mapping[str, str]) -> list[str]:
-    """Return the files that the steps that the user asked for have written in this process, in short."""
-    found: list[str] = []
-    if asked:
+def _results(root: Path, end: RunEnd, options: RunOptions) -> list[str]:
+    """Return the files that the steps that the user asked for have written, in short."""
+    found: dict[str, list[str]] = {}
+    if options.asked:
         with open_journal(root) as journal:
             for fact in journal.events(run=end.run, kinds=["run.opened", "step.completed"]):
                 if fact.kind == "run.opened":
-                    found.clear()
-                elif fact.step in asked:
-                    found += result_lines(
-                        root,
-                        StepId.parse(fact.step),
-                        fact.data.get("paths") or (),
-                        unchanged=bool(fact.data.get("unchanged")),
-                    )
-    return found
+                    found = {step: lines for step, lines in found.items() if step in options.answered}
+                elif fact.step in options.asked:
+                    paths, unchanged = fact.data.get("paths") or (), bool(fact.data.get("unchanged"))
+                    found[fact.step] = [
+                        *result_lines(root, StepId.parse(fact.step), paths, unchanged=unchanged)
+                    ]
+    return [line for lines in found.values() for line in lines]
 
 
 def _show_end(end: RunEnd, options: RunOptions, settings: Settings, answers: Mapping[str, str]) -> None:

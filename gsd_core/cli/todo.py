@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from gsd_core.errors import Locked
@@ -13,9 +11,6 @@ from gsd_core.views.status import SCHEMA_VERSION
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command, Group, examples
 from .output import counted, json_flag, print_json, print_line, print_table
-
-if TYPE_CHECKING:
-    from gsd_core.planning.todos import Todo
 
 
 @click.group(
@@ -60,7 +55,7 @@ def list_command(ctx: click.Context, area: str, as_json: bool) -> None:
     found = pending_todos(planned_root(global_options_of(ctx)))
     todos = [todo for todo in found if not area or todo.area == area]
     if as_json:
-        print_json({"schema_version": SCHEMA_VERSION, "todos": [todo_json(todo) for todo in todos]})
+        print_json({"schema_version": SCHEMA_VERSION, "todos": [todo.to_json() for todo in todos]})
     elif todos:
         rows = [(todo.id, todo.area, todo.severity, one_line(todo.title, 100)) for todo in todos]
         print_table(("id", "area", "severity", "title"), rows, {})
@@ -83,18 +78,6 @@ def done(ctx: click.Context, id_: str, as_json: bool) -> None:
 
 for subcommand in (add, list_command, done):
     command.add_command(subcommand)
-
-
-def todo_json(todo: Todo) -> dict[str, Any]:
-    """Return a todo as JSON data."""
-    return {
-        "id": todo.id,
-        "title": todo.title,
-        "area": todo.area,
-        "severity": todo.severity or None,
-        "created": todo.created or None,
-        "path": todo.path,
-    }
 
 
 def _edit(options: GlobalOptions, asked: dict[str, str], words: tuple[str, ...], *, as_json: bool) -> None:

@@ -48,6 +48,17 @@ class Todo:
         """The path of its file in the project."""
         return f"{FOLDER}/pending/{self.id}.md"
 
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "area": self.area,
+            "severity": self.severity or None,
+            "created": self.created or None,
+            "path": self.path,
+        }
+
 
 def pending_todos(root: Path) -> tuple[Todo, ...]:
     """Return the pending todos, oldest first; one that cannot be read has its id as title."""
@@ -189,13 +200,5 @@ def plan_todo(root: Path, asked: Mapping[str, Any], *, at: datetime) -> Edit:
         operations, subject = [*writing(root, todo.path, file)], "capture"
     if (root / STATE).exists():
         operations += writing(root, STATE, list_in_state(read_text(root, STATE), left))
-    about = {
-        "id": todo.id,
-        "title": todo.title,
-        "area": todo.area,
-        "severity": todo.severity or None,
-        "created": todo.created or None,
-        "path": todo.path,
-        "pending": len(left),
-    }
+    about = {**todo.to_json(), "pending": len(left)}
     return Edit(subject=f"docs: {subject} todo - {todo.title}", operations=tuple(operations), about=about)

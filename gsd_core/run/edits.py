@@ -14,6 +14,8 @@ import asyncio
 import json
 import secrets
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
@@ -25,7 +27,9 @@ from gsd_core.git.history import EDIT
 from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.schema import InboxItem
 from gsd_core.machine.state import State
+from gsd_core.model.ids import EXECUTE, PLAN, StepId
 from gsd_core.planning.edits import Edit, apply_edit, has_begun
+from gsd_core.planning.handoff import plan_consumption, read_handoff
 from gsd_core.planning.phase_edit import plan_addition
 from gsd_core.planning.todos import plan_todo
 from gsd_core.processes import end_marked, is_git_at_work
@@ -33,7 +37,9 @@ from gsd_core.sanitize import clip, safe_text
 
 from .runtime import Run
 
-LOG = "edit.json"
+LOG, ASKED = "edit.json", "asked.json"
+HANDOFF = "HANDOFF"
+"""The name of a handoff among the documents that steps are given."""
 
 
 @attrs.frozen(kw_only=True)
@@ -153,6 +159,26 @@ def forget(directory: Path) -> None:
     (directory / LOG).unlink(missing_ok=True)
 
 
+def keep_asked(directory: Path, command: Sequence[str], run: str, steps: Sequence[str]) -> None:
+    """Keep which *steps* of a *run* a *command* asks for, until it has said their result.
+
+    The journal knows whether they are done, but not whether somebody was told. Without steps, a run
+    continues, and an earlier command is no longer the last thing that was done.
+    """
+    if steps:
+        write_below(directory, ASKED, json.dumps([command, run, steps]).encode(), mode=0o600)
+    else:
+        (directory / ASKED).unlink(missing_ok=True)
+
+
+def asked_by(directory: Path, command: Sequence[str], run: str) -> list[str]:
+    """Return the steps that *command* has asked for in a *run*, if their result was not said."""
+    with suppress(OSError, ValueError):
+        *asked, steps = json.loads(read_below(directory, ASKED))
+        return steps if asked == [list(command), run] else []
+    return []
+
+
 def worked_on(state: State) -> frozenset[str]:
     """Return the phases that the unfinished run has records of: their numbers keep their meaning."""
     if not state.run or state.closed == "done":
@@ -169,12 +195,14 @@ def refuse_renumbering(edit: Edit, state: State) -> None:
         raise ProjectError(message, hint="leave the numbers as they are: --keep-numbers")
 
 
-async def edit_in_run(run: Run, edit: Edit) -> str:
-    """Carry out an edit of the run itself, and return its commit, empty if there is none."""
-    directory = run.journal.path.parent
-    stored = await do_edit(run.root, directory, edit, git=run.git, docs=run.settings.commit_docs)
-    forget(directory)
-    return stored.commit
+async def consume_handoff(run: Run, step: str) -> None:
+    """Remove the handoff if *step*, which is complete, has used it, as GSD does it; a copy is kept."""
+    if StepId.parse(step).kind not in (PLAN, EXECUTE) or HANDOFF not in run.planning.documents:
+        return
+    if handoff := read_handoff(run.root):
+        edit, directory = plan_consumption(run.root, handoff, run.id), run.journal.path.parent
+        await do_edit(run.root, directory, edit, git=run.git, docs=run.settings.commit_docs)
+        forget(directory)
 
 
 async def take_requests(run: Run) -> None:

@@ -49,7 +49,7 @@ from gsd_core.sanitize import clip, register_secrets, safe_text, sanitize
 from gsd_core.settings import RunSettings, bind_settings, journals_folder
 from gsd_core.trust import KnownJournals
 
-from .edits import finish_edit, forget, stored_edit
+from .edits import finish_edit, forget, keep_asked, stored_edit
 from .guard import finish as finish_undoing
 from .last_run import LastRun, read_last_run
 from .loop import loop
@@ -124,7 +124,7 @@ async def run_project(request: RunRequest) -> RunEnd:
 
 def _next_milestone(request: RunRequest, last: LastRun) -> str:
     """Return the milestone that the request's idea starts, if it starts one."""
-    if request.asked:
+    if request.options.only_asked:
         return ""
     return milestone_to_start(request.root, request.idea, last.state, kept_idea(request.root))
 
@@ -201,10 +201,11 @@ async def _open(
     take_answers(run)
     run.branch = await git.branch()
     about = {"epoch": epoch, "resumed": bool(last.id), "seed": seed, "branch": run.branch, "head": head}
-    about["claims"] = unstructure(claims)
+    about |= {"claims": unstructure(claims), "answered": list(request.answered)}
     opening.append(run.record("run.opened", {**about, **_describe_process(run)}))
     for step, text in request.asked.items():
         run.record("step.asked", {"text": safe_text(text)}, step=step)
+    keep_asked(journal.path.parent, request.command, run_id, [*request.answered, *request.asked])
     return run, opening
 
 
