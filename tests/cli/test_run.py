@@ -45,7 +45,7 @@ def test_an_idea_becomes_a_finished_project_and_stdout_stays_empty(tmp_path: Pat
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     assert "phase 1 complete" in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("done: 1 phase complete (")
+    assert done.stdout.splitlines()[-1].startswith("done: 1 phase complete (")
     assert said("status", "-C", tmp_path / "new")["progress"] == 100
 
 

@@ -78,7 +78,7 @@ def test_a_signal_while_a_command_runs_stops_the_run_and_resume_finishes_it(
     assert stopped.exit == code
     assert seconds < 10
     assert (closed.data["outcome"], closed.data["exit"]) == ("stopped", code)
-    assert " resume\n" in stopped.err
+    assert " resume\n" in stopped.out
     assert left == []
     assert resumed.exit == 0, resumed.err
     assert list(defects(project)) == []
