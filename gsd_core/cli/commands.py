@@ -126,6 +126,18 @@ PLUGIN_COMMANDS: Mapping[str, str] = {
 }
 """The subcommands of built-in plugins, under "Sessions" in ``gsd --help``, which does not load plugins."""
 
+OTHER_NAMES: Mapping[str, str] = {
+    "init": "run IDEA",
+    "new": "run IDEA",
+    "start": "run IDEA",
+    "continue": "resume",
+    "kill": "stop",
+    "config": "settings",
+    "login": "doctor",
+    "dashboard": "serve",
+}
+"""Names that other tools have for a command, and what to type here."""
+
 COMMANDS: Mapping[str, CommandEntry] = {
     name: entry for group in COMMAND_GROUPS.values() for name, entry in group.items()
 }

@@ -56,7 +56,7 @@ from gsd_core.trust import labels
 from gsd_core.views.state_file import StateFileWriter
 from gsd_core.views.status import History
 
-from .commands import base_command
+from .commands import base_command, with_global_options
 from .dry_run import plan_json, show_plan
 from .global_options import GlobalOptions
 from .options import classes_of, origin_of, parse_phases, value_of
@@ -288,7 +288,7 @@ def _build_request(
             verbosity=options.verbosity,
             agent=", ".join(settings.of(RunSettings).agent),
             seed=options.seed,
-            command=base_command(options.global_options),
+            command=with_global_options("gsd resume", options.global_options).removesuffix(" resume"),
             plain=options.global_options.plain,
         ),
         options=attrs.evolve(_machine_options(options.root, settings), only_asked=bool(options.asked)),

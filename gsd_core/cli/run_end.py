@@ -70,12 +70,12 @@ def show_end(
     *asked* are the steps that the user asked for alone. What an agent answered to ``gsd exec`` is then the
     result, and everything else goes to stderr.
     """
+    if output == "stream-json":
+        return  # its last event has said it
     answers = _answers(options, end, asked)
-    finished = read_finished(options) if in_full or output != "text" else None
-    if output != "text":
-        # After the events, whose lines have other names.
-        name = {"name": "run.ended"} if output == "stream-json" else {}
-        print_json(name | _end_json(end, finished, options, budget) | ({"answers": answers} if asked else {}))
+    finished = read_finished(options) if in_full or output == "json" else None
+    if output == "json":
+        print_json(_end_json(end, finished, options, budget) | ({"answers": answers} if asked else {}))
         return
     has_answer = any(StepId.parse(step).kind == EXEC for step in asked)
     if isinstance(sys.stderr, BackgroundStream):

@@ -106,6 +106,9 @@ def test_a_second_signal_ends_a_run_whose_loop_a_plugin_blocks(
     assert alive
     assert ended.exit == code
     assert seconds < 2
+    *_, left, how = ended.err.splitlines()
+    assert left.startswith("ended at once")
+    assert how == f"continue with: gsd -p gsd_plugins.rehearsal.fake {' '.join(loads)} resume"
     assert resumed.exit == 0, resumed.err
     assert list(defects(project)) == []
 
