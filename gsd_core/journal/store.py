@@ -320,7 +320,12 @@ class Journal:
     # The inbox
 
     def take_inbox(self) -> tuple[InboxItem, ...]:
-        """Return the items of the inbox that are not consumed yet, oldest first."""
+        """Return the items of the inbox that are not consumed yet, oldest first.
+
+        A run looks here again and again, also while it has nothing to record for an hour.
+        """
+        if self._database:
+            self._database.check_file()
         rows = self._rows("SELECT id, kind, data, by, at FROM inbox WHERE NOT consumed ORDER BY id")
         with damage_reported(self.path):
             return tuple(

@@ -327,9 +327,10 @@ async def _watched_inbox(run: Run) -> AsyncGenerator[None]:
         while not run.state.stop_asked:
             await asyncio.sleep(INBOX_POLL.total_seconds())
             take_answers(run)
-        main.cancel()
 
     task = asyncio.create_task(watch(), name="gsd:inbox")
+    # It ends because of a request, or because the journal cannot be used: then nothing could be recorded.
+    task.add_done_callback(lambda ended: ended.cancelled() or main.cancel())
     try:
         yield
     finally:
@@ -347,6 +348,8 @@ def _end_by(exc: BaseException, run: Run, stopper: Stopper | None) -> End | None
             return None
         exc = trouble
     if isinstance(exc, GsdError):
+        if (task := asyncio.current_task()) and task.cancelling():
+            task.uncancel()  # by the watcher of the inbox, whose error this is
         reason = f"{exc} ({exc.hint})" if exc.hint else str(exc)
         return End(outcome="failed", exit=exit_code(exc), reason=reason)
     if stopper and stopper.received:
