@@ -267,14 +267,14 @@ class Database:
         self.writable = writable
         with _journal_errors(path):
             self._connection = _connect_to_write(path) if writable else _connect_to_read(path)
-            self._file = _identity(path)
+            self.file = _identity(path)
 
     def check_file(self) -> None:
         """Raise ``JournalError`` if the file at the path is another one by now, or none.
 
         A file that was removed can still be written, and everything written to it is lost.
         """
-        if self.writable and _identity(self.path) != self._file:
+        if self.writable and _identity(self.path) != self.file:
             hint = "start again: the state is rebuilt from .planning/ and the commits"
             raise JournalError(f"the journal {self.path} was removed or replaced during the run", hint=hint)
 

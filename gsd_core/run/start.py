@@ -148,7 +148,7 @@ async def _open(
     epoch = journal.raise_epoch(run_id)
     # Git processes get the run's id too: if one outlives this process, the next start has to end it
     # before it removes git's locks.
-    git = Git(request.root, environment={"GSD_RUN": run_id}, trusted=request.programs)
+    git = Git(request.root, environment={"GSD_RUN": journal.mark_of(run_id)}, trusted=request.programs)
     run = Run(
         id=run_id,
         request=request,
@@ -240,7 +240,7 @@ def _describe_process(run: Run) -> dict[str, Any]:
 
 async def _run_to_end(run: Run, opening: Sequence[Record]) -> RunEnd:
     """Run with signal handlers and the watchdog; an error while the plugins start ends the run too."""
-    with stopping(run.id) as stopper, Watchdog(lambda blocked: _record_blocked(run, blocked)):
+    with stopping(run.mark) as stopper, Watchdog(lambda blocked: _record_blocked(run, blocked)):
         try:
             return await _with_plugins(run, opening, stopper)
         except Fenced as exc:
