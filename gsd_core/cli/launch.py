@@ -54,6 +54,7 @@ from gsd_core.settings import (
     resolve,
     toml_layer,
     user_config,
+    without,
 )
 from gsd_core.trust import labels
 from gsd_core.views.state_file import StateFileWriter
@@ -101,6 +102,8 @@ Output: TypeAlias = Literal["text", "json", "stream-json"]
 
 NOT_CONTINUED = ("yolo", "answers", "apprise")
 """Sections whose flags hold for one process only: consent, and who answers or is notified."""
+RANGE = {"phases", "only"}
+"""The settings of section ``run`` that choose phases."""
 CONSENT = {("run", "allow_dirty"), ("run", "accept_branch")}
 """Settings that agree to something about the project as it is now."""
 WITHOUT_TRUST = "leave its plugins out with -p no:NAME, and remove its other wishes from gsd.toml"
@@ -323,6 +326,10 @@ def build_settings(options: RunOptions, loaded: Loaded, previous: ProjectState |
         *project_layers(loaded, options.root),
         toml_layer(user_config(), str(user_config())),
     ]
+    # Two ways to choose phases: what is nearer replaces both.
+    nearest = next((layer for layer in layers if RANGE & {*layer.sections.get("run", ())}), None)
+    others = {f"run.{name}" for name in RANGE}
+    layers = [layer if layer is nearest else without(layer, others) for layer in layers]
     settings = resolve(classes, layers, tolerated=tolerated_sections(loaded))
     register_secrets(settings.secrets())
     return settings
@@ -366,7 +373,7 @@ def _previous_layer(continued: ProjectState | None) -> Layer:
     if continued and (machine := continued.state.lifecycle):
         typed = continued.history.typed
         run: dict[str, Any] = {"skip_verify": machine.skip_verify, "skip_discuss": machine.skip_discuss}
-        if machine.phases and not {"phases", "only"} & set(typed.get("run", ())):
+        if machine.phases and not RANGE & set(typed.get("run", ())):
             run["phases"] = ",".join(machine.phases)
         if continued.history.agents:
             run["agent"] = continued.history.agents
@@ -389,7 +396,11 @@ def _flags_to_keep(options: RunOptions, loaded: Loaded, previous: ProjectState |
         if section not in NOT_CONTINUED and not options.asked
     }
     continued = _continued(options, previous)
-    return merge_config(continued.history.typed if continued else {}, kept)
+    earlier = continued.history.typed if continued else {}
+    typed = {section: dict(values) for section, values in earlier.items()}
+    if RANGE & {*kept.get("run", ())}:
+        typed["run"] = {key: value for key, value in typed.get("run", {}).items() if key not in RANGE}
+    return merge_config(typed, kept)
 
 
 def _machine_options(root: Path, settings: Settings, known: Sequence[str] | None = None) -> Options:

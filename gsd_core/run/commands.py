@@ -107,8 +107,8 @@ async def run_inside(
 ) -> Ran:
     """Run *command* to its end, within *limit*, and leave no process of it behind.
 
-    One that a signal ends which others send is run again: a person or the system may have ended it by mistake,
-    and that says nothing about the project. If that happens each time, it is the command's own result.
+    One that is ended by a signal that others send is run again: a person or the system may have ended it, and
+    that says nothing about the project. If it happens each time, it is the command's own result.
     """
     ended = [signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM]
     # A shell and a sandbox add 128 to the number.
@@ -117,7 +117,7 @@ async def run_inside(
         ran = await _run_once(inside, command, variables, limit)
         if ran.exit not in names:
             return ran
-    return attrs.evolve(ran, problems=(*ran.problems, f"{names[ran.exit]} ended it {TRIES} times"))
+    return attrs.evolve(ran, problems=(*ran.problems, f"{names.get(ran.exit or 0)} ended it {TRIES} times"))
 
 
 async def _run_once(

@@ -550,3 +550,16 @@ def test_a_wrong_option_is_reported_before_a_missing_login_or_idea(
         assert "no idea given" not in result.stderr
         assert "logged in" not in result.stderr
     assert not (tmp_path / "new").exists()
+
+
+def test_a_later_choice_of_phases_replaces_the_earlier_one(bench: Bench) -> None:
+    bench.start()
+    options = {"phases": ["99"], "skip_verify": False, "skip_discuss": False, "gap_rounds": 3}
+    typed = {"run": {"only": "99"}}
+    bench.fact("run.opened", pid=1, version="0.1.0", agent=["rehearsal"], options=options, typed=typed)
+
+    result = call("resume", "-C", bench.root, "--dry-run", "--output-format", "json", "--phases", "1")
+
+    found = _settings(json.loads(result.stdout))
+    assert found["run.phases"] == ("1", "command line")
+    assert "run.only" not in found
