@@ -67,8 +67,10 @@ from .options import classes_of, origin_of, parse_phases, value_of
 from .output import counted, print_json, print_labeled, warn
 from .plugin_loading import Loaded, check_loaded, findings_of, tolerated_sections, unused_sections
 from .project import (
+    REHEARSAL_AGENTS,
     ProjectState,
     foreign_files,
+    lend_identity,
     load,
     make_folder,
     make_repository,
@@ -209,8 +211,11 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
         show_plan(plan, verbose=options.verbosity > 0) if options.output == "text" else print_json(plan)
         return 0
 
+    agents = settings.of(RunSettings).agent
     if new:
-        make_repository(root, settings.of(RunSettings).agent)
+        make_repository(root, agents)
+    elif state.run and agents == REHEARSAL_AGENTS:
+        asyncio.run(lend_identity(root))
     elif not root.is_dir():
         make_folder(root)
     if options.background:

@@ -563,3 +563,17 @@ def test_a_later_choice_of_phases_replaces_the_earlier_one(bench: Bench) -> None
     found = _settings(json.loads(result.stdout))
     assert found["run.phases"] == ("1", "command line")
     assert "run.only" not in found
+
+
+def test_paths_among_the_options_are_stored_so_that_they_hold_in_other_folders(
+    idea: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rules.toml").write_text("[[rule]]\nwhen = { step = 'init' }\ndo = 'error'\nstatus = 401\n")
+    (tmp_path / "own").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    found = _dry(idea, "-C", "new", "--agent", "rehearsal", "--script", "rules.toml", "--plugins-dir", "own")
+    failed = call("resume", "--plugins-dir", "own")
+
+    assert _settings(found)["rehearsal.script"] == (str(tmp_path / "rules.toml"), "command line")
+    assert f"--plugins-dir {tmp_path / 'own'}" in failed.stderr
