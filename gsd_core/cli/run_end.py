@@ -104,6 +104,7 @@ def _details(
 
 
 def _done_so_far(finished: Finished, label: str) -> Iterator[str]:
+    from gsd_core.planning.traceability import count_verified
     from gsd_core.views.amounts import counted
     from gsd_core.views.phases import phase_rows
 
@@ -114,7 +115,7 @@ def _done_so_far(finished: Finished, label: str) -> Iterator[str]:
     parts += [counted(tasks, "task")] if tasks else []
     wanted = [row for row in finished.rows if row.phase]
     if wanted:
-        verified = sum(row.status == "Complete" for row in wanted)
+        verified = count_verified(wanted)
         parts.append(f"{verified} of {counted(len(wanted), 'requirement')} verified")
     yield from _line(
         label if tasks else "project", ": ".join(filter(None, [planning.name, ", ".join(parts)]))

@@ -198,7 +198,7 @@ def _described(differences: Sequence[Difference]) -> str:
     listed = [one_line(difference.what, MAX_LENGTH) for difference in differences]
     if len(listed) > MAX_LISTED:
         listed = [*listed[:MAX_LISTED], f"and {len(listed) - MAX_LISTED} more"]
-    return f"while an agent worked, this was changed, which only the run may do: {'; '.join(listed)}"
+    return f"while an agent or a check worked, this was changed, which only the run may do: {'; '.join(listed)}"
 
 
 def _interference(run: Run, differences: Sequence[Difference], kept: str) -> Interference:
