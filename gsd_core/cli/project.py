@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
+import click
 
 from gsd_core.errors import ProjectError
 from gsd_core.git import Git, data_directory, git_common_dir
@@ -100,8 +102,22 @@ async def _make_repository(root: Path, *, rehearsal: bool) -> None:
         raise _no_identity()
     await asyncio.to_thread(root.mkdir, parents=True, exist_ok=True)
     await Git(root).init()
-    if unknown:
-        await Git(root).identify(*REHEARSAL_IDENTITY)
+    if rehearsal:
+        await lend_identity(root)
+
+
+async def lend_identity(root: Path) -> None:
+    """Let git commit for a rehearsal at *root*, if it knows no identity there.
+
+    In this process and those that it starts: the user's own later commits must not have it.
+    """
+    if await Git(root).identity() is None:
+        name, email = REHEARSAL_IDENTITY
+        lent = {f"GIT_{role}_NAME": name for role in ("AUTHOR", "COMMITTER")}
+        lent |= {f"GIT_{role}_EMAIL": email for role in ("AUTHOR", "COMMITTER")}
+        os.environ.update(lent)
+        ctx = click.get_current_context().find_root()
+        ctx.call_on_close(lambda: [os.environ.pop(name, None) for name in lent])
 
 
 def project_root(options: GlobalOptions) -> Path:

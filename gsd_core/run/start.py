@@ -148,7 +148,7 @@ async def _open(
     epoch = journal.raise_epoch(run_id)
     # Git processes get the run's id too: if one outlives this process, the next start has to end it
     # before it removes git's locks.
-    git = Git(request.root, environment={"GSD_RUN": run_id}, trusted=request.programs)
+    git = Git(request.root, environment={"GSD_RUN": journal.mark_of(run_id)}, trusted=request.programs)
     run = Run(
         id=run_id,
         request=request,
@@ -253,7 +253,7 @@ def _farewell(run: Run) -> str:
 async def _run_to_end(run: Run, opening: Sequence[Record]) -> RunEnd:
     """Run with signal handlers and the watchdog; an error while the plugins start ends the run too."""
     watchdog = Watchdog(lambda blocked: _record_blocked(run, blocked))
-    with stopping(run.id, lambda: _farewell(run)) as stopper, watchdog:
+    with stopping(run.mark, lambda: _farewell(run)) as stopper, watchdog:
         try:
             return await _with_plugins(run, opening, stopper)
         except Fenced as exc:
@@ -340,9 +340,10 @@ async def _watched_inbox(run: Run) -> AsyncGenerator[None]:
         while not run.state.stop_asked:
             await asyncio.sleep(INBOX_POLL.total_seconds())
             take_answers(run)
-        main.cancel()
 
     task = asyncio.create_task(watch(), name="gsd:inbox")
+    # It ends because of a request, or because the journal cannot be used: then nothing could be recorded.
+    task.add_done_callback(lambda ended: ended.cancelled() or main.cancel())
     try:
         yield
     finally:
@@ -360,6 +361,8 @@ def _end_by(exc: BaseException, run: Run, stopper: Stopper | None) -> End | None
             return None
         exc = trouble
     if isinstance(exc, GsdError):
+        if (task := asyncio.current_task()) and task.cancelling():
+            task.uncancel()  # by the watcher of the inbox, whose error this is
         reason = f"{exc} ({exc.hint})" if exc.hint else str(exc)
         return End(outcome="failed", exit=exit_code(exc), reason=reason)
     if stopper and stopper.received:
