@@ -263,6 +263,8 @@ def unattended_variables(max_retries: int) -> dict[str, str]:
     """Return the variables for unattended use: few retries, no updates, no other traffic."""
     return {
         "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
+        # Policies read a command as bash does; by default the CLI runs it with the user's shell.
+        **({"CLAUDE_CODE_SHELL": bash} if (bash := shutil.which("bash", path="/bin:/usr/bin")) else {}),
         # By default the CLI retries ten times, which can take minutes.
         "CLAUDE_CODE_MAX_RETRIES": str(max_retries),
         # The SDK's own transport sets this, so that the CLI reports when a run is over; ours must too.
