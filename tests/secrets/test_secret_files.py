@@ -181,9 +181,11 @@ def test_names_that_say_nothing_about_the_content(name: str) -> None:
 
 
 def test_a_key_in_any_encoding_is_found_in_a_file(tmp_path: Path) -> None:
-    subprocess.run(["openssl", "genrsa", "-out", tmp_path / "x.pem", "1024"], check=True, capture_output=True)
-    convert = ["openssl", "pkcs8", "-topk8", "-nocrypt", "-in", tmp_path / "x.pem", "-outform", "der"]
-    subprocess.run([*convert, "-out", tmp_path / "a.bin"], check=True)
+    subprocess.run(
+        ["openssl", "genrsa", "-out", str(tmp_path / "x.pem"), "1024"], check=True, capture_output=True
+    )
+    convert = ["openssl", "pkcs8", "-topk8", "-nocrypt", "-in", str(tmp_path / "x.pem"), "-outform", "der"]
+    subprocess.run([*convert, "-out", str(tmp_path / "a.bin")], check=True)
     der = (tmp_path / "a.bin").read_bytes()
     for name, data in {
         "b.txt": base64.encodebytes(der),
@@ -197,7 +199,7 @@ def test_a_key_in_any_encoding_is_found_in_a_file(tmp_path: Path) -> None:
         assert [kind for kind, _, _ in secrets_in(tmp_path / name, suspect=False)] != [], name
     (tmp_path / "public.txt").write_bytes(
         subprocess.run(
-            ["openssl", "rsa", "-in", tmp_path / "x.pem", "-pubout"], check=True, capture_output=True
+            ["openssl", "rsa", "-in", str(tmp_path / "x.pem"), "-pubout"], check=True, capture_output=True
         ).stdout
     )
     assert secrets_in(tmp_path / "public.txt", suspect=False) == []
