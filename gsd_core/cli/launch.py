@@ -79,6 +79,7 @@ from .project_trust import (
     PROJECT_SETTINGS,
     ProjectTrust,
     admit,
+    as_left_by_people,
     ask,
     changed_since_start,
     examine,
@@ -137,6 +138,8 @@ class RunOptions:
 def execute_run(options: RunOptions, loaded: Loaded) -> int:
     """Run, or show what a run would do, and return the exit code."""
     root = options.root
+    if not options.dry_run:
+        loaded = as_left_by_people(loaded, options.global_options)
     _check_given(options, loaded)
     if options.asked or options.resume:
         project_root(options.global_options)

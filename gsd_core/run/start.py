@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from attrs import evolve
@@ -28,25 +29,28 @@ from gsd_core.errors import (
 )
 from gsd_core.exit_codes import ExitCode, exit_code
 from gsd_core.git import Git
-from gsd_core.hookspecs import ProjectInfo, gsd_lifespan
+from gsd_core.hookspecs import ProjectInfo, RunInfo, gsd_lifespan
 from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.lock import ProjectLock
 from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
 from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import End
+from gsd_core.machine.state import Options
 from gsd_core.model.event import Event
 from gsd_core.model.ids import INIT, StepId, new_run_id
 from gsd_core.model.notice import Notice
 from gsd_core.model.step import Idea
 from gsd_core.planning.config import CONFIG
 from gsd_core.planning.config_keys import unknown_keys
+from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.contexts import PluginContext
 from gsd_core.plugins.isolation import PluginFailure, report_failure
+from gsd_core.plugins.loading import build_manager
 from gsd_core.plugins.watchdog import Blocked, Watchdog
 from gsd_core.processes import boot_id, start_time
 from gsd_core.sanitize import clip, register_secrets, safe_text, sanitize
-from gsd_core.settings import RunSettings, bind_settings, journals_folder
+from gsd_core.settings import RunSettings, Settings, bind_settings, journals_folder
 from gsd_core.trust import KnownJournals
 
 from .guard import finish as finish_undoing
@@ -60,7 +64,7 @@ from .preflight import check_project, check_repository, kept_idea
 from .publishing import publishing
 from .questions import take_answers
 from .recovery import end_leftovers
-from .runtime import Run, RunEnd, RunRequest, read_ledger
+from .runtime import Clock, Run, RunEnd, RunRequest, read_ledger
 from .sandbox import Sandbox, choose_sandbox, recorded_sandbox, warning_about
 from .seal import Sealer
 from .snapshot import proposed_config, read_project, snapshot_of
@@ -114,6 +118,45 @@ async def run_project(request: RunRequest) -> RunEnd:
         finally:
             await asyncio.sleep(0)  # a plugin failure at the very end is still recorded
             journal.close()
+
+
+async def undo_interrupted(root: Path, clock: Clock, command: str) -> bool:
+    """Undo what the agents of a killed process changed and may not; return whether there was anything.
+
+    A run does so as well when it is resumed. But its user is asked before that whether the project is to be
+    trusted, and nobody should read and trust what is about to be removed. Raises ``Locked`` if a process is
+    running in the project.
+    """
+    git = Git(root)
+    directory = await git.data_directory()
+    with ProjectLock(directory), Journal.open(directory / "journal.db", clock=clock) as journal:
+        last = read_last_run(journal)
+        hooks = Hooks(manager=build_manager())
+        request = RunRequest(
+            root=root,
+            idea=None,
+            resume=True,
+            settings=Settings(values={}),
+            hooks=hooks,
+            plugins=(),
+            info=RunInfo(id=last.id, project=root, command=command),
+            options=Options(),
+            clock=clock,
+        )
+        epoch = journal.raise_epoch(last.id)
+        run = Run(
+            id=last.id,
+            request=request,
+            journal=journal,
+            git=git,
+            effects=request.effects(journal, git),
+            state=evolve(last.state, epoch=epoch),
+            idea=None,
+            sealer=Sealer(git.command, directory / "guard"),
+            sandbox=Sandbox(root=root, hooks=hooks),
+        )
+        await end_leftovers(run)
+        return await finish_undoing(run)
 
 
 def _next_milestone(request: RunRequest, last: LastRun) -> str:
