@@ -60,10 +60,11 @@ from .preflight import check_project, check_repository, kept_idea
 from .publishing import publishing
 from .questions import take_answers
 from .recovery import end_leftovers
-from .runtime import Run, RunEnd, RunRequest, read_ledger
+from .runtime import Run, RunEnd, RunRequest
 from .sandbox import Sandbox, choose_sandbox, recorded_sandbox, warning_about
 from .seal import Sealer
 from .snapshot import proposed_config, read_project, snapshot_of
+from .spending import read_ledger
 from .step_types import collect_step_types
 from .stop import Stopper, stopping
 
@@ -127,7 +128,7 @@ def _remember(journal: Journal, request: RunRequest) -> None:
     """Make the journal one that this user's runs have written; whoever calls has asked for trust before."""
     try:
         known = KnownJournals(journals_folder())
-        if journal.is_empty() or not known.has(journal, request.root):
+        if journal.is_empty() or not known.has(journal, request.root) or not known.is_at(journal):
             known.add(journal, request.root, request.clock())
     except (OSError, ConfigError) as error:
         # The run itself does not need it.
