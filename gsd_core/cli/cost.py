@@ -15,7 +15,8 @@ from .help import Command, examples
 from .output import console, json_flag, print_json, print_line, print_table, styled
 
 if TYPE_CHECKING:
-    from gsd_core.views.cost import AgentCall, Costs, Grouping
+    from gsd_core.machine.ledger import Call
+    from gsd_core.views.cost import Costs, Grouping
 
     from .project import ProjectState
 
@@ -82,7 +83,7 @@ def _budget(ctx: click.Context, project: ProjectState) -> Decimal | None:
     return value if isinstance(value, Decimal) else None
 
 
-def _show(runs: list[str], calls: tuple[AgentCall, ...], by: Grouping, budget: Decimal | None) -> None:
+def _show(runs: list[str], calls: tuple[Call, ...], by: Grouping, budget: Decimal | None) -> None:
     from gsd_core.views.amounts import counted, dollars_text, tokens_text
     from gsd_core.views.cost import grouped, sum_of
 
@@ -116,13 +117,7 @@ def _cells(costs: Costs, wide: bool) -> list[str]:
     usage = costs.usage
     parts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
     shown = [f"{part:,}" for part in parts] if wide else []
-    return [_amount(costs), f"{costs.calls:,}", _tokens(costs), *shown]
-
-
-def _tokens(costs: Costs) -> str:
-    from gsd_core.views.amounts import tokens_of
-
-    return f"{tokens_of(costs.usage):,}"
+    return [_amount(costs), f"{costs.calls:,}", f"{costs.usage.tokens:,}", *shown]
 
 
 def _amount(costs: Costs) -> str:

@@ -16,6 +16,7 @@ from gsd_core.journal.lock import owner
 from gsd_core.journal.store import Journal, damage_reported
 from gsd_core.machine.state import State
 from gsd_core.run.last_run import LastRun, read_last_run
+from gsd_core.run.spending import with_turns
 from gsd_core.sanitize import first_line
 from gsd_core.settings import REHEARSAL_AGENTS as REHEARSAL_AGENTS
 from gsd_core.settings import journals_folder
@@ -167,7 +168,7 @@ def load(options: GlobalOptions) -> ProjectState:
     with open_journal(root) as journal:
         last_run = read_last_run(journal)
         with damage_reported(journal.path):
-            history = fold_history(History(), last_run.facts, structure)
+            history = fold_history(History(), with_turns(journal, last_run.facts), structure)
         answers = [item for item in journal.take_inbox() if item.kind == "answer"]
         is_own = is_own_journal(journal, root)
     return ProjectState(

@@ -488,7 +488,7 @@ async def _check_budget(run: Run, step: str, *, key: str = "", limit: Decimal | 
     policy that fails stops the run: spending cannot be undone.
     """
     spend = run.ledger.spend(
-        run.id, step, key=key, limit=limit, used=lambda scope: run.everywhere.used(scope, step)
+        run.id, step, lambda scope: run.everywhere.used(scope, step), key=key, limit=limit
     )
     outcomes = await run.hooks.fan_out(gsd_check_budget, POLICY_LIMIT, spend)
     for outcome in outcomes:
@@ -505,7 +505,7 @@ async def _check_budget(run: Run, step: str, *, key: str = "", limit: Decimal | 
             )
             inquiry = Inquiry(kind="permission", questions=(question,), reason=reason)
             # The number of calls is part of the key: each pause is a new question.
-            [answer] = await ask(run, inquiry, step=step, key=f"budget {run.ledger.calls}")
+            [answer] = await ask(run, inquiry, step=step, key=f"budget {spend.calls}")
             if answer.chosen != ("Continue",):
                 raise Exhausted(reason, hint=_BUDGET_HINT)
     caps = [outcome.value for outcome in outcomes if isinstance(outcome.value, Cap)]

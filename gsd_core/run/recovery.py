@@ -8,12 +8,13 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from gsd_core.files import DRAFT
-from gsd_core.journal.codec import unstructure
+from gsd_core.journal.codec import structure, unstructure
 from gsd_core.machine.due import Settle
+from gsd_core.machine.ledger import CALL_KINDS, Ledger
 from gsd_core.processes import end_marked, is_git_at_work
 
 from .runtime import Run
-from .spending import CALL_KINDS, ledger_of
+from .spending import with_turns
 from .temporary import sweep_folders
 
 
@@ -50,8 +51,8 @@ async def settle(run: Run, item: Settle) -> None:
     """Record that an attempt is lost, after counting its usage and saving its uncommitted work."""
     facts = [f for f in run.journal.events(run=run.id, kinds=CALL_KINDS) if f.step == item.step]
     # Calls that were never closed have cost money too; a budget has to count them after a crash.
-    for call in ledger_of(run.journal, facts).open_calls:
-        data = {"key": call.key, "ended": "lost", "usage": unstructure(call.used)}
+    for call in Ledger(structure).add(with_turns(run.journal, facts)).open_calls:
+        data = {"key": call.key, "ended": "lost", "usage": unstructure(call.usage)}
         run.record("agent.closed", data, step=item.step, attempt=item.attempt)
     # The next attempt may overwrite what this one left in the tree; the ref keeps it for a human.
     kept = await run.git.save_recovery(f"{run.id}-{item.step.replace('/', '-')}-{item.attempt}")

@@ -24,6 +24,7 @@ from gsd_core.journal.confidential import without_secrets
 from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
 from gsd_core.machine.fold import fold
+from gsd_core.machine.ledger import Ledger
 from gsd_core.machine.state import Options, RunOutcome, State, StepRecord
 from gsd_core.model.ids import StepId
 from gsd_core.model.step import Idea
@@ -36,7 +37,7 @@ from gsd_core.settings import LimitSettings, RunSettings, Settings, is_rehearsal
 from .last_run import LastRun
 from .sandbox import Confinement, Sandbox
 from .seal import Seal, Sealer
-from .spending import Everywhere, Ledger
+from .spending import Everywhere
 from .step_types import StepTypes
 
 Clock: TypeAlias = Callable[[], datetime]
@@ -125,7 +126,7 @@ class Run:
     guards: list[Callable[[], Confinement | None]] = attrs.field(
         factory=list[Callable[[], "Confinement | None"]]
     )
-    ledger: Ledger = attrs.field(factory=Ledger)
+    ledger: Ledger = attrs.field(factory=lambda: Ledger(structure))
     opening: asyncio.Lock = attrs.field(factory=asyncio.Lock)
     branch: str | None = None
     step_types: StepTypes = attrs.field(factory=StepTypes)
@@ -173,7 +174,7 @@ class Run:
         """Commit a fact to the journal, update the state, and notify the observers."""
         fact = self.effects.append(kind, data, run=self.id, step=step, attempt=attempt, consumes=consumes)
         self.state = fold(self.state, [fact], structure)
-        self.ledger.add(fact)
+        self.ledger.add([fact])
         self._notify(fact)
         return fact
 
@@ -193,7 +194,7 @@ class Run:
             attempt=attempt,
             data=data,
         )
-        self.ledger.add(note)
+        self.ledger.add([note])
         self._notify(note)
 
     @cached_property

@@ -35,10 +35,12 @@ from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
 from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import End
+from gsd_core.machine.ledger import Ledger
 from gsd_core.model.event import Event
 from gsd_core.model.ids import INIT, StepId, new_run_id
 from gsd_core.model.notice import Notice
 from gsd_core.model.step import Idea
+from gsd_core.model.usage import Usage
 from gsd_core.planning.config import CONFIG
 from gsd_core.planning.config_keys import unknown_keys
 from gsd_core.plugins.contexts import PluginContext
@@ -64,7 +66,6 @@ from .runtime import Run, RunEnd, RunRequest
 from .sandbox import Sandbox, choose_sandbox, recorded_sandbox, warning_about
 from .seal import Sealer
 from .snapshot import proposed_config, read_project, snapshot_of
-from .spending import read_ledger
 from .step_types import collect_step_types
 from .stop import Stopper, stopping
 
@@ -158,7 +159,7 @@ async def _open(
         effects=request.effects(journal, git),
         state=last.state,
         idea=_without_secrets(_first_idea(last.facts) or request.idea or kept_idea(request.root)),
-        ledger=read_ledger(last.facts),
+        ledger=Ledger(structure).add(last.facts).resumed(),
         sealer=Sealer(git.command, journal.path.parent / "guard"),
         step_types=collect_step_types(request.hooks),
         sandbox=sandbox,
@@ -368,7 +369,7 @@ async def _close(run: Run, end: End) -> RunEnd:
         commits = len(await run.git.trailed(run.id))
     except GsdError:
         commits = 0  # git cannot be started either; what ended the run is more important
-    total = run.ledger.total.dollars
+    total = sum((call.usage for call in run.ledger.calls.values()), Usage()).dollars
     notes = notes_of(run)
     dollars = str(total.quantize(Decimal("0.0001"))) if total else "" if total is None else "0"
     if run.state.closed:

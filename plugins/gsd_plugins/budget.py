@@ -111,9 +111,7 @@ async def check_budget(spend: Spend) -> Stop | Cap | None:
         return Stop(reason=reason, hint=f"raise {how} and resume")
     if left and spend.unknown.issuperset(left):
         units = " or ".join(left)
-        reason = (
-            f"the agent does not report how many {units} it has used, so a budget in {units} cannot be kept"
-        )
+        reason = f"the agent does not report how many {units} it uses, so a budget in {units} cannot be kept"
         return Stop(reason=reason, hint="limit its turns as well: gsd resume --max-budget-turns N")
     dollars, turns = left.get("dollars"), left.get("turns")
     return Cap(
