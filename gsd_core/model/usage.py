@@ -33,11 +33,16 @@ class Amount:
         )
 
 
+_MOST = 10**15
+"""More than any call can use: sums of larger numbers could not be shown in cents."""
+
+
 def _at_least_zero(_: object, field: attrs.Attribute[Any], value: object) -> None:
-    """Refuse what would lower, or make incomparable, the sum that a budget limits."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    money = field.name == "dollars" and isinstance(value, Decimal) and value.is_finite()
-    if not (whole or money) or value < 0:  # type: ignore[operator]
+    """Refuse what would lower the sum that a budget limits, or make it useless."""
+    kind = Decimal if field.name == "dollars" else int
+    number = value if isinstance(value, kind) and not isinstance(value, bool) else -1
+    # A comparison with NaN would raise another exception.
+    if not (Decimal(number).is_finite() and 0 <= number <= _MOST):
         raise ValueError(f"a usage of {value!r} {field.name} is impossible")
 
 

@@ -113,6 +113,8 @@ async def check_budget(spend: Spend) -> Stop | Cap | None:
         units = " or ".join(left)
         reason = f"the agent does not report how many {units} it uses, so a budget in {units} cannot be kept"
         return Stop(reason=reason, hint="limit its turns as well: gsd resume --max-budget-turns N")
+    if not left:
+        return None
     dollars, turns = left.get("dollars"), left.get("turns")
     return Cap(
         dollars=None if dollars is None else Decimal(dollars), turns=None if turns is None else int(turns)
