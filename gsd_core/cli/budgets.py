@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 
 from gsd_core.errors import ConfigError
-from gsd_core.machine.ledger import total_of
+from gsd_core.machine.ledger import Call, total_of
 from gsd_core.model.counts import dollars_text
 from gsd_core.model.usage import Unit
 from gsd_core.planning.survey import read_planning
@@ -59,10 +59,13 @@ def without_limit(root: Path) -> str:
     from gsd_core.views.amounts import counted
     from gsd_core.views.status import phase_of
 
-    with open_journal(root) as journal:
-        calls = [call for call in paid_calls(journal).calls.values() if phase_of(call.step)]
+    calls: list[Call] = []
+    rest = 0
+    if root.is_dir():
+        rest = sum(not phase.ticked for phase in read_planning(root).phases)
+        with open_journal(root) as journal:
+            calls = [call for call in paid_calls(journal).calls.values() if phase_of(call.step)]
     phases = len({(call.run, phase_of(call.step)) for call in calls})
-    rest = sum(not phase.ticked for phase in read_planning(root).phases) if root.is_dir() else 0
     if not phases:
         about = (
             "this project has no history for an estimate. gsd's own prompts take less than "

@@ -93,18 +93,25 @@ def costs_json(costs: Costs) -> dict[str, Any]:
     }
 
 
+def left_of(budget: Decimal, calls: Sequence[Call], runs: Sequence[str]) -> Decimal | None:
+    """Return what is left of the *budget* of the last run; ``None`` if the cost of one of its calls is."""
+    costs = sum_of(call for call in calls if call.run in runs[-1:])
+    return None if costs.unknown else max(budget - (costs.usage.dollars or Decimal(0)), Decimal(0))
+
+
 def report_json(
     runs: Sequence[str], calls: Sequence[Call], by: Grouping, *, budget: Decimal | None
 ) -> dict[str, Any]:
     """Return the costs of *runs* as JSON data; *budget* is that of the last of them."""
     total = sum_of(calls)
-    spent = sum_of(call for call in calls if call.run == runs[-1]).usage.dollars if runs else None
-    left = None if budget is None else str(max(budget - (spent or Decimal(0)), Decimal(0)))
+    left = None if budget is None else left_of(budget, calls, runs)
     return {
         "schema_version": SCHEMA_VERSION,
         "runs": list(runs),
         "total": costs_json(total),
-        "budget": None if budget is None else {"dollars": str(budget), "left": left},
+        "budget": None
+        if budget is None
+        else {"dollars": str(budget), "left": None if left is None else str(left)},
         "by": by,
         "groups": [{by: name, **costs_json(costs)} for name, costs in grouped(calls, by)],
     }

@@ -48,9 +48,9 @@ class CommandAgentSettings:
     whose placeholder has no value is left out. *read_only*: the command for tasks that may not change
     files; without it, *command* is used. *output*: ``json`` if standard output is one JSON document,
     whose field *answer_key* (dotted) is the message, and whose fields *input_tokens_key*,
-    *output_tokens_key* and *dollars_key* say what the run used. *environment*: names or patterns of additional
-    variables that the command gets. *folders*: what it may also read and write in a sandbox, such as the
-    folder with its login. *turns*: how often it is run for one task. *patience*: the time
+    *output_tokens_key* and *dollars_key* say what the run used. *environment*: names or patterns of
+    additional variables that the command gets. *folders*: what it may also read and write in a sandbox, such
+    as the folder with its login. *turns*: how often it is run for one task. *patience*: the time
     limit of one run; 0 leaves that to the core's limits. *transient_exits* and *transient_words*: exit
     codes, and words in its last lines, that make a failure transient.
     """
@@ -203,22 +203,22 @@ def _usage(result: ProcessResult, settings: CommandAgentSettings) -> Usage:
 
     def number(key: str) -> Decimal:
         try:
-            return Decimal(extract_message(result.stdout, key))
-        except InvalidOperation as error:
-            raise Permanent(f"the field {key!r} of standard output is not a number") from error
+            if (found := Decimal(extract_message(result.stdout, key))).is_finite() and found >= 0:
+                return found
+        except InvalidOperation:
+            pass
+        raise Permanent(f"the field {key!r} of standard output is not a number of at least 0")
 
-    read = settings.output == "json"
-    tokens = {
-        name: int(number(key))
-        for name, key in (
-            ("input_tokens", settings.input_tokens_key),
-            ("output_tokens", settings.output_tokens_key),
-        )
-        if read and key
-    }
-    if not (read and settings.dollars_key):
-        return Usage(turns=1, **tokens)
-    return Usage(turns=1, dollars=number(settings.dollars_key), basis="reported", **tokens)
+    if settings.output != "json":
+        return Usage(turns=1)
+    used = Usage(
+        turns=1,
+        input_tokens=int(number(key)) if (key := settings.input_tokens_key) else 0,
+        output_tokens=int(number(key)) if (key := settings.output_tokens_key) else 0,
+    )
+    if not settings.dollars_key:
+        return used
+    return attrs.evolve(used, dollars=number(settings.dollars_key), basis="reported")
 
 
 @attrs.frozen(kw_only=True)
