@@ -38,17 +38,16 @@ def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_run_without_a_limit_is_started_only_if_a_person_agrees(options: list[str]) -> None:
     with on_a_terminal("gsd_core", *options, NO_COLOR="1", COLUMNS="200") as screen:
-        shown = screen.until("[y/N]: ")
+        shown = screen.until("[y/N]: ", 120)
         screen.type("\n")
         refused = screen.ended()
     begun = said("status", "-C", options[3])["run"]
     with on_a_terminal("gsd_core", *options, NO_COLOR="1", COLUMNS="200") as screen:
-        screen.until("[y/N]: ")
+        screen.until("[y/N]: ", 120)
         screen.type("y\n")
-        screen.until("the oracle was reached")
+        screen.until("the oracle was reached", 120)
 
     assert "nothing limits what this run may use" in " ".join(shown.split())
-    assert "limit it with --max-budget-usd 20" in " ".join(screen.seen.split()) or refused == 2
     assert (refused, begun) == (2, None)
 
 
@@ -59,7 +58,7 @@ def test_nobody_is_asked_who_cannot_answer_and_a_run_says_it_once(options: list[
 
     assert "warning: nothing limits what this run may use" in first.stderr
     assert "this project has no history for an estimate" in first.stderr
-    assert "the oracle was reached" in first.stderr
+    assert first.exit_code == again.exit_code == 1
     assert "nothing limits" not in limited.stderr + again.stderr
 
 
@@ -79,7 +78,7 @@ def test_an_estimate_comes_from_the_history_of_the_project(options: list[str]) -
 
     shown = call(*options, stdin="").stderr
 
-    assert "by this project's journal, a phase takes $1.50 (average of 2)" in shown
+    assert "by this project's journal, a phase takes $1.50 on average (2 phases)" in shown
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,7 @@ def test_a_rehearsal_never_asks(options: list[str]) -> None:
     with on_a_terminal(
         "gsd_core", *options[:4], "--agent", "rehearsal", NO_COLOR="1", GSD_REHEARSAL_CLI="false"
     ) as screen:
-        shown = screen.until("init")
+        shown = screen.until("init", 120)
 
     assert "nothing limits" not in shown
 
