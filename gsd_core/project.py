@@ -130,7 +130,7 @@ class Project:
             raise NotFound(f"no question {question!r} in this project")
         record, asked = found
         if given := record.answers.get(question):
-            who = given.by or given.via or given.how
+            who = given.who
             raise Conflict(f"{question} is already answered: {given.words} (by {who})")
         if record.withdrawn:
             raise Conflict(f"{question} is no longer open")

@@ -13,13 +13,12 @@ import sys
 from collections.abc import Container, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import attrs
 import click
 
 from gsd_core.errors import CannotNotify, ConfigError, Credentials, ProjectError, Untrusted, UserError
-from gsd_core.exit_codes import ExitCode
 from gsd_core.hookspecs import (
     RunInfo,
     gsd_execute_step,
@@ -28,7 +27,6 @@ from gsd_core.hookspecs import (
     gsd_workspace,
 )
 from gsd_core.machine.state import Options, State
-from gsd_core.model.counts import dollars_text
 from gsd_core.model.ids import StepId
 from gsd_core.model.step import Idea
 from gsd_core.model.usage import Unit
@@ -36,10 +34,9 @@ from gsd_core.planning.config import get, read_config
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.processes import refuse_agents
-from gsd_core.run import RunEnd, run_project
+from gsd_core.run import run_project
 from gsd_core.run.last_run import LastRun
 from gsd_core.run.next_milestone import closes_first, milestone_to_start
-from gsd_core.run.notes import with_notes
 from gsd_core.run.preflight import check_idea, kept_idea, load_idea
 from gsd_core.run.runtime import RunRequest
 from gsd_core.run.sandbox import check_sandbox_names
@@ -58,7 +55,7 @@ from gsd_core.settings import (
 )
 from gsd_core.trust import labels
 from gsd_core.views.state_file import StateFileWriter
-from gsd_core.views.status import SCHEMA_VERSION, History
+from gsd_core.views.status import History
 
 from .budgets import check_limits, without_limit
 from .commands import base_command, with_global_options
@@ -75,7 +72,6 @@ from .project import (
     make_repository,
     needs_repository,
     now,
-    open_journal,
     project_root,
 )
 from .project_trust import (
@@ -93,13 +89,10 @@ from .project_trust import (
     require_sandbox,
 )
 from .rehearsals import HINT, why_not_here
-from .run_end import read_finished, show_details
+from .run_end import Output, show_end
 from .single_steps import EXEC
-from .step_results import result_lines
 from .streams import background_output
 from .variables import unread_variables
-
-Output: TypeAlias = Literal["text", "json", "stream-json"]
 
 NOT_CONTINUED = ("yolo", "answers", "apprise")
 """Sections whose flags hold for one process only: consent, and who answers or is notified."""
@@ -108,13 +101,6 @@ CONSENT = {("run", "allow_dirty"), ("run", "accept_branch")}
 WITHOUT_TRUST = "leave its plugins out with -p no:NAME, and remove its other wishes from gsd.toml"
 MAX_REASON = 400
 MAX_FILES_SHOWN = 5
-NEXT_STEPS = {
-    "blocked": "list the open questions with `gsd questions`, answer them, then run `gsd resume`",
-    "stopped": "continue with `gsd resume`",
-    "failed": "see what happened with `gsd log`, then run `gsd resume`",
-    "gaps": "see what is missing in the phase's VERIFICATION.md, then run `gsd resume`",
-    "budget": "raise the limit, then run `gsd resume`",
-}
 
 
 @attrs.frozen(kw_only=True)
@@ -234,10 +220,14 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
     with background_output():
         with _warnings_on_stderr():
             end = asyncio.run(run_project(request))
-        if options.output == "text":
-            for line in _results(root, end, options.asked):
-                click.echo(safe_text(line), err=True)
-        _show_end(end, options, settings, _answers(root, end, options.asked))
+        show_end(
+            end,
+            options.global_options,
+            budget=value_of(settings, "--max-budget-usd"),
+            asked=options.asked,
+            output=options.output,
+            in_full=options.verbosity >= 0,
+        )
     return end.exit
 
 
@@ -306,7 +296,7 @@ def _build_request(
             verbosity=options.verbosity,
             agent=", ".join(settings.of(RunSettings).agent),
             seed=options.seed,
-            command=base_command(options.global_options),
+            command=with_global_options("gsd resume", options.global_options).removesuffix(" resume"),
             plain=options.global_options.plain,
         ),
         options=attrs.evolve(_machine_options(options.root, settings), only_asked=bool(options.asked)),
@@ -556,77 +546,3 @@ def _warnings_on_stderr() -> Generator[None]:
     finally:
         for log in logs:
             log.removeHandler(handler)
-
-
-def _answers(root: Path, end: RunEnd, asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the last words of the agents of the steps that the user asked for, by step."""
-    if not asked:
-        return {}
-    with open_journal(root) as journal:
-        closed = journal.events(run=end.run, kinds=["agent.closed"])
-        return {
-            fact.step: safe_text(str(value["text"]))
-            for fact in closed
-            if fact.step in asked and (value := fact.data.get("value"))
-        }
-
-
-def _results(root: Path, end: RunEnd, asked: Mapping[str, str]) -> list[str]:
-    """Return the files that the steps that the user asked for have written in this process, in short."""
-    found: list[str] = []
-    if asked:
-        with open_journal(root) as journal:
-            for fact in journal.events(run=end.run, kinds=["run.opened", "step.completed"]):
-                if fact.kind == "run.opened":
-                    found.clear()
-                elif fact.step in asked:
-                    found += result_lines(
-                        root,
-                        StepId.parse(fact.step),
-                        fact.data.get("paths") or (),
-                        unchanged=bool(fact.data.get("unchanged")),
-                    )
-    return found
-
-
-def _show_end(end: RunEnd, options: RunOptions, settings: Settings, answers: Mapping[str, str]) -> None:
-    """Print the agents' answers, and how the run ended; ``stream-json`` has said so in its last event."""
-    if options.output == "text" and end.exit == 0:
-        for step, text in answers.items():
-            # Other steps return data, which is in the files that they write.
-            if StepId.parse(step).kind == EXEC:
-                click.echo(text)
-    if options.output == "json":
-        print_json(
-            {
-                "schema_version": SCHEMA_VERSION,
-                "run": end.run,
-                "outcome": end.outcome,
-                "exit": end.exit,
-                "reason": end.reason,
-                "notes": list(end.notes),
-                "dollars": end.dollars or None,
-                "commits": end.commits,
-                **({"answers": dict(answers)} if options.asked else {}),
-            }
-        )
-    elif options.output == "text":
-        # A step that was asked for alone has only questions to add.
-        in_full = options.verbosity >= 0 and (not options.asked or end.exit)
-        finished = read_finished(options.global_options) if in_full else None
-        if finished:
-            show_details(finished, end, options.global_options, value_of(settings, "--max-budget-usd"))
-        cost = f", {dollars_text(end.dollars)}" if end.dollars else ""
-        reason = one_line(with_notes(one_line(end.reason, MAX_REASON), end.notes), 2 * MAX_REASON)
-        reason = with_global_options(reason, options.global_options)
-        print_labeled(end.outcome, f"{reason} ({counted(end.commits, 'commit')}{cost}, run {end.run})")
-        hint = NEXT_STEPS.get(end.outcome)
-        if finished and (end.exit == ExitCode.QUESTION or end.outcome == "stopped") and not options.asked:
-            hint = None  # the commands that answer and resume have just been listed
-        if end.outcome == "blocked" and end.exit != ExitCode.QUESTION:
-            hint = "fix this, or choose other phases, then run `gsd resume`"
-        if hint and options.asked:
-            # `gsd resume` continues the lifecycle, which was left where it is.
-            hint = hint.replace("run `gsd resume`", "repeat this command")
-        if hint:
-            print_labeled("hint", with_global_options(hint, options.global_options))

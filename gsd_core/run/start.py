@@ -240,9 +240,22 @@ def _describe_process(run: Run) -> dict[str, Any]:
     }
 
 
+def _farewell(run: Run) -> str:
+    """Return what is left of a run that a second signal ends at once."""
+    steps = [str(record.id) for record in run.state.steps.values() if record.status == "running"]
+    about = f"ended at once, in the middle of {', '.join(steps)}" if steps else "ended at once"
+    # `gsd resume` would continue the lifecycle, and not what was asked for.
+    resume = f"continue with: {run.request.info.command} resume"
+    resume = "continue by repeating this command" if run.state.options.only_asked else resume
+    return (
+        f"{about}; finished tasks are committed, and what was changed since is still in the folder\n{resume}"
+    )
+
+
 async def _run_to_end(run: Run, opening: Sequence[Record]) -> RunEnd:
     """Run with signal handlers and the watchdog; an error while the plugins start ends the run too."""
-    with stopping(run.id) as stopper, Watchdog(lambda blocked: _record_blocked(run, blocked)):
+    watchdog = Watchdog(lambda blocked: _record_blocked(run, blocked))
+    with stopping(run.id, lambda: _farewell(run)) as stopper, watchdog:
         try:
             return await _with_plugins(run, opening, stopper)
         except Fenced as exc:

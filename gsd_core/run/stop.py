@@ -29,7 +29,8 @@ SHOW_CURSOR = b"\r\x1b[?25h"
 class Stopper:
     """The handler of :data:`SIGNALS`; *received* is the first signal's number, 0 if there was none.
 
-    *terminal* is the mode of the terminal before the run, if there is one: single keys are read without echo.
+    *farewell* returns what a second signal prints: what is left, and how to continue. *terminal* is the mode
+    of the terminal before the run, if there is one: single keys are read without echo.
 
     It is installed with ``signal.signal`` and not with ``loop.add_signal_handler``: the event loop
     calls its handlers only between callbacks, so a plugin that blocks the loop would also delay the stop.
@@ -38,6 +39,7 @@ class Stopper:
     run: str
     loop: asyncio.AbstractEventLoop
     task: asyncio.Task[object]
+    farewell: Callable[[], str]
     terminal: list[Any] | None = None
     received: int = 0
     at: float = field(default=float("-inf"))
@@ -65,12 +67,16 @@ class Stopper:
         if self.terminal is not None:
             with suppress(OSError, termios.error):
                 termios.tcsetattr(STDERR, termios.TCSANOW, self.terminal)
+        with suppress(Exception):
+            os.write(STDERR, f"\n{self.farewell()}\n".encode(errors="replace"))
         os._exit(128 + number)
 
 
 @contextmanager
-def stopping(run: str) -> Generator[Stopper | None]:
+def stopping(run: str, farewell: Callable[[], str]) -> Generator[Stopper | None]:
     """Handle :data:`SIGNALS` for the current task; restore the earlier handlers on leaving.
+
+    *farewell* is as in :class:`Stopper`.
 
     SIGHUP stays ignored if it is, as under ``nohup``: then the run outlives its terminal.
     Yields ``None`` outside the main thread, where Python cannot install handlers.
@@ -80,7 +86,7 @@ def stopping(run: str) -> Generator[Stopper | None]:
     if threading.current_thread() is not threading.main_thread():
         yield None
         return
-    stopper = Stopper(run, asyncio.get_running_loop(), task, _terminal_mode())
+    stopper = Stopper(run, asyncio.get_running_loop(), task, farewell, _terminal_mode())
     before: dict[signal.Signals, Callable[..., object] | int | None] = {}
     for number in SIGNALS:
         if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
