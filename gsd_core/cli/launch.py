@@ -20,7 +20,6 @@ import click
 
 from gsd_core.errors import CannotNotify, ConfigError, Credentials, ProjectError, Untrusted, UserError
 from gsd_core.hookspecs import (
-    Finding,
     RunInfo,
     gsd_execute_step,
     gsd_notify,
@@ -30,6 +29,7 @@ from gsd_core.hookspecs import (
 from gsd_core.machine.state import Options, State
 from gsd_core.model.ids import StepId
 from gsd_core.model.step import Idea
+from gsd_core.model.usage import Unit
 from gsd_core.planning.config import get, read_config
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
@@ -48,6 +48,7 @@ from gsd_core.settings import (
     Settings,
     bind_settings,
     environment_layer,
+    is_rehearsal,
     resolve,
     toml_layer,
     user_config,
@@ -57,6 +58,7 @@ from gsd_core.trust import labels
 from gsd_core.views.state_file import StateFileWriter
 from gsd_core.views.status import History
 
+from .budgets import check_limits, without_limit
 from .commands import base_command, with_global_options
 from .dry_run import plan_json, show_plan
 from .global_options import GlobalOptions
@@ -178,8 +180,9 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
             "standard input cannot be both the idea and the answers", hint="put one of them into a file"
         )
     check_plugins(loaded.hooks, settings.of(RunSettings))
+    reports: frozenset[Unit] = frozenset()
     if not options.dry_run:
-        check_agents(loaded.hooks, settings, root)
+        reports = check_agents(loaded.hooks, settings, root)
         check_notifiers(loaded.hooks, settings, root)
     request = _build_request(options, loaded, settings, idea, previous, trust)
     # Before the user is asked to agree to something that would not happen anyway.
@@ -190,6 +193,11 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
         _confirm_repository(options, loaded, settings)
     if milestone:
         _confirm_milestone(options, loaded, settings, milestone)
+    if not options.dry_run and not is_rehearsal(settings.of(RunSettings).agent):
+        limited = check_limits(classes_of(loaded), settings, reports)
+        # Once for a run, and not for a single step.
+        if not limited and not options.asked and not _continued(options, previous):
+            _confirm_spending(options, loaded, settings)
 
     if options.dry_run:
         warn([f"a rehearsal would not start here: {refused}"] if refused else [])
@@ -462,12 +470,21 @@ def check_plugins(hooks: Hooks, settings: RunSettings, *, only: Container[str] |
         check_sandbox_names(hooks, settings)
 
 
-def check_agents(hooks: Hooks, settings: Settings, root: Path) -> None:
-    """Raise ``Credentials`` if one of the chosen agents or executors reports that it cannot work."""
+def check_agents(hooks: Hooks, settings: Settings, root: Path) -> frozenset[Unit]:
+    """Return in what all chosen agents report their usage.
+
+    Raises ``Credentials`` if one of them, or of the executors, reports that it cannot work.
+    """
     chosen: RunSettings = settings.of(RunSettings)
-    for plugin, finding in _failed_checks(hooks, settings, root, (*chosen.agent, *chosen.executors)):
-        kind = "agent" if plugin in chosen.agent else "executor"
-        raise Credentials(f"{kind} {plugin!r} cannot work: {finding.message}", hint=finding.fix)
+    found = findings_of(hooks, settings, root, (*chosen.agent, *chosen.executors)).items
+    for plugin, finding in found:
+        if not finding.ok:
+            kind = "agent" if plugin in chosen.agent else "executor"
+            raise Credentials(f"{kind} {plugin!r} cannot work: {finding.message}", hint=finding.fix)
+    units: Sequence[Unit] = ("dollars", "tokens", "turns")
+    return frozenset(
+        unit for unit in units if {*chosen.agent} <= {name for name, one in found if unit in one.reports}
+    )
 
 
 def check_notifiers(
@@ -477,17 +494,10 @@ def check_notifiers(
 
     Only these *plugins* are asked; by default all notifiers.
     """
-    if failed := _failed_checks(hooks, settings, root, plugins or hooks.plugins_of(gsd_notify)):
+    findings = findings_of(hooks, settings, root, plugins or hooks.plugins_of(gsd_notify))
+    if failed := [(plugin, finding) for plugin, finding in findings.items if not finding.ok]:
         problems = "; ".join(f"{finding.name}: {finding.message}" for _, finding in failed)
         raise CannotNotify(f"cannot notify: {problems}", hint=failed[0][1].fix)
-
-
-def _failed_checks(
-    hooks: Hooks, settings: Settings, root: Path, plugins: Sequence[str]
-) -> Sequence[tuple[str, Finding]]:
-    """Return the failed checks of these *plugins*; those of other plugins do not matter here."""
-    findings = findings_of(hooks, settings, root, plugins)
-    return [(plugin, finding) for plugin, finding in findings.items if not finding.ok]
 
 
 def _confirm_repository(options: RunOptions, loaded: Loaded, settings: Settings) -> None:
@@ -521,6 +531,15 @@ def _confirm_milestone(options: RunOptions, loaded: Loaded, settings: Settings, 
     question = f"Close milestone {finished} (archive and tag it), and start {milestone} with this idea?"
     if not click.confirm(one_line(question, MAX_REASON), default=True, err=True):
         raise ProjectError(f"milestone {finished} is kept open", hint=hint)
+
+
+def _confirm_spending(options: RunOptions, loaded: Loaded, settings: Settings) -> None:
+    """Ask before a run starts that nothing limits, or say that it is one if nobody can be asked."""
+    about, hint = without_limit(options.root), "--max-budget-usd 20, or a limit for each day: budget.day_usd"
+    if _has_consent(loaded, settings) or not _can_confirm(options, settings):
+        warn([f"{about}; to limit it: {hint}"])
+    elif not click.confirm(f"{about}. Start without a limit?", default=False, err=True):
+        raise ConfigError("the run has no limit, and was not started", hint=f"limit it with {hint}")
 
 
 class _WarningHandler(logging.Handler):

@@ -18,7 +18,9 @@ from gsd_core.journal.lock import owner
 from gsd_core.journal.store import Journal, damage_reported
 from gsd_core.machine.state import State
 from gsd_core.run.last_run import LastRun, read_last_run
+from gsd_core.run.spending import with_turns
 from gsd_core.sanitize import first_line
+from gsd_core.settings import REHEARSAL_AGENTS as REHEARSAL_AGENTS
 from gsd_core.settings import journals_folder
 from gsd_core.trust import KnownJournals
 from gsd_core.views.status import History, Holder, fold_history
@@ -31,7 +33,6 @@ OWN_FILES = frozenset({".gsd", "gsd.toml", ".planning"})
 """What gsd itself reads or writes in a project's folder."""
 IGNORED_FILES = frozenset({".DS_Store", "Thumbs.db", "desktop.ini", ".idea", ".vscode", ".directory"})
 """What file managers and editors create on their own."""
-REHEARSAL_AGENTS = ("rehearsal",)
 REHEARSAL_IDENTITY = ("GSD rehearsal", "rehearsal@localhost")
 """The author of commits in a repository made for a rehearsal, if git does not know the user."""
 
@@ -183,7 +184,7 @@ def load(options: GlobalOptions) -> ProjectState:
     with open_journal(root) as journal:
         last_run = read_last_run(journal)
         with damage_reported(journal.path):
-            history = fold_history(History(), last_run.facts, structure)
+            history = fold_history(History(), with_turns(journal, last_run.facts), structure)
         answers = [item for item in journal.take_inbox() if item.kind == "answer"]
         is_own = is_own_journal(journal, root)
     return ProjectState(

@@ -368,7 +368,7 @@ def _next_commands(finished: Finished, end: RunEnd, budget: Decimal | None) -> l
         case "failed":
             return ["gsd log --kind failure", "gsd resume"]
         case "budget":
-            more = f" --max-budget-usd {2 * budget}" if budget else ""
+            more = f" --max-budget-usd {2 * budget}" if budget and "--max-budget-usd" in end.reason else ""
             return ["gsd cost --by step", f"gsd resume{more}"]
         case "blocked" | "stopped":
             return ["gsd resume"]

@@ -36,11 +36,13 @@ from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
 from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import End
+from gsd_core.machine.ledger import Ledger
 from gsd_core.machine.state import Options
 from gsd_core.model.event import Event
 from gsd_core.model.ids import INIT, StepId, new_run_id
 from gsd_core.model.notice import Notice
 from gsd_core.model.step import Idea
+from gsd_core.model.usage import Usage
 from gsd_core.planning.config import CONFIG
 from gsd_core.planning.config_keys import unknown_keys
 from gsd_core.plugins.calling import Hooks
@@ -64,7 +66,7 @@ from .preflight import check_project, check_repository, kept_idea
 from .publishing import publishing
 from .questions import take_answers
 from .recovery import end_leftovers
-from .runtime import Clock, Run, RunEnd, RunRequest, read_ledger
+from .runtime import Clock, Run, RunEnd, RunRequest
 from .sandbox import Sandbox, choose_sandbox, recorded_sandbox, warning_about
 from .seal import Sealer
 from .snapshot import proposed_config, read_project, snapshot_of
@@ -170,7 +172,7 @@ def _remember(journal: Journal, request: RunRequest) -> None:
     """Make the journal one that this user's runs have written; whoever calls has asked for trust before."""
     try:
         known = KnownJournals(journals_folder())
-        if journal.is_empty() or not known.has(journal, request.root):
+        if journal.is_empty() or not known.has(journal, request.root) or not known.is_at(journal):
             known.add(journal, request.root, request.clock())
     except (OSError, ConfigError) as error:
         # The run itself does not need it.
@@ -200,7 +202,7 @@ async def _open(
         effects=request.effects(journal, git),
         state=last.state,
         idea=_without_secrets(_first_idea(last.facts) or request.idea or kept_idea(request.root)),
-        ledger=read_ledger(last.facts),
+        ledger=Ledger(structure).add(last.facts).resumed(),
         sealer=Sealer(git.command, journal.path.parent / "guard"),
         step_types=collect_step_types(request.hooks),
         sandbox=sandbox,
@@ -426,7 +428,7 @@ async def _close(run: Run, end: End) -> RunEnd:
         commits = len(await run.git.trailed(run.id))
     except GsdError:
         commits = 0  # git cannot be started either; what ended the run is more important
-    total = run.ledger.total.dollars
+    total = sum((call.usage for call in run.ledger.calls.values()), Usage()).dollars
     notes = notes_of(run)
     dollars = str(total.quantize(Decimal("0.0001"))) if total else "" if total is None else "0"
     if run.state.closed:

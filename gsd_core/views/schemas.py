@@ -341,7 +341,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "cost": obj(
         runs=TEXTS,
         total=COSTS,
-        budget=null(obj(dollars=TEXT, left=TEXT)),
+        budget=null(obj(dollars=TEXT, left=null(TEXT))),
         by=values(Grouping),
         groups=arr(COST_GROUP),
     ),
