@@ -21,13 +21,12 @@ from typing import Any
 
 import attrs
 
-from gsd_core import Answer, Event, GsdError, NotFound, Session, remember_origin
+from gsd_core import Answer, Event, GsdError, NotFound, Session, remember_origin, settings_of
 from gsd_core.project import Project
 
-from . import host
+from . import SessionsSettings, host
 from .changes import Change, Changes, ShieldedTasks
 from .output import Chunk, end_of
-from .queue import settle_lost
 from .registry import ENDED, Registry, output_folder
 from .starting import start_session
 
@@ -259,7 +258,7 @@ class Harness:
             self._registry = Registry()
         is_due = time.monotonic() - self._settled > SETTLE_SECONDS
         if is_due:
-            settle_lost(self._registry)
+            host.settle(self._registry, settings_of(SessionsSettings))
             self._settled = time.monotonic()
         if is_due or self._version != self._registry.version():
             self._version = self._registry.version()

@@ -90,8 +90,8 @@ def _problem(error: GsdError) -> str:
 
 
 SUMMARY = (
-    *("status", "idea", "agent", "progress", "plans", "phases_total", "phases_complete", "cost", "budget"),
-    *("reason", "exit", "waits_for", "started_at", "last_at"),
+    *("status", "idea", "agent", "sandbox", "branch", "plans", "phases_total", "phases_complete", "cost"),
+    *("dollars_today", "budget", "reason", "exit", "waits_for", "started_at", "last_at"),
 )
 """The fields of a status that are in a summary."""
 
@@ -99,9 +99,13 @@ SUMMARY = (
 def _summary(status: Mapping[str, Any]) -> dict[str, Any] | None:
     if status["run"] is None:
         return None
+    asked = [one["asked_at"] for one in status["questions"] if not one["answer_given"]]
     return {
         **{name: status[name] for name in SUMMARY},
-        "questions": sum(not one["answer_given"] for one in status["questions"]),
+        "phases_planned": sum(bool(phase["plans"]["total"]) for phase in status["phases"]),
+        "questions": len(asked),
+        "waits_since": min(asked, default=None),
+        "answers_given": len(status["questions"]) - len(asked),
         "steps": status["active_steps"],
     }
 

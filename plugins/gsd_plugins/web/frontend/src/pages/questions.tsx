@@ -67,9 +67,11 @@ export function QuestionsPage({ question }: { question: string }): ReactElement 
   const hub = useHub();
   const all = asked.data?.questions ?? [];
   const shown = question ? all.filter((one) => one.id === question) : all;
+  // Not before it is known whether it can be answered: who sees the focus may press a key.
+  const isReady = question !== "" && shown.length > 0 && hub.scope !== null;
   useEffect(() => {
-    if (question && shown.length) document.querySelector<HTMLElement>(".question")?.focus();
-  }, [question, shown.length]);
+    if (isReady) document.querySelector<HTMLElement>(".question")?.focus();
+  }, [question, isReady]);
   return (
     <>
       <div className="page-head">

@@ -109,7 +109,7 @@ export function StartPage(): ReactElement {
           <button type="submit" className="primary" disabled={!canStart}>
             {isSending ? "Starting …" : "Start"}
           </button>
-          {hub.scope !== "control" && <span className="muted">This token may only watch.</span>}
+          {hub.scope === "read" && <span className="muted">This token may only watch.</span>}
         </div>
       </form>
     </>

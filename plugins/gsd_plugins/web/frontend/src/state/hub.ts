@@ -45,7 +45,8 @@ export class Hub {
   link: LinkState = "connecting";
   /** When the connection was lost, in milliseconds; 0 if there is one. */
   lostAt = 0;
-  scope: Scope = "read";
+  /** What the token permits; null until the server has said it. */
+  scope: Scope | null = null;
   server: ServerInfo | undefined;
   sessions: Session[] = [];
   isLoaded = false;

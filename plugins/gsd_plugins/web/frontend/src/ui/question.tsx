@@ -108,7 +108,7 @@ function AnswerForm({ question, card, isFirst, canAnswer, onAnswer }: FormProps)
     const listen = (event: KeyboardEvent): void => {
       const hasFocus = card.current?.contains(document.activeElement) ?? false;
       const isOurs = hasFocus || (isFirst && (document.activeElement === document.body || !document.activeElement));
-      if (!isOurs || isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (!canAnswer || !isOurs || isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
       const number = Number(event.key);
       if (number >= 1 && number <= options.length) choose(number);
       else if (event.key === "e" && hasFreeText) input.current?.focus();
