@@ -75,6 +75,7 @@ from .project import (
     now,
     open_journal,
     project_root,
+    refuse_system_folder,
 )
 from .project_trust import (
     PROJECT_SETTINGS,
@@ -146,6 +147,7 @@ class RunOptions:
 def execute_run(options: RunOptions, loaded: Loaded) -> int:
     """Run, or show what a run would do, and return the exit code."""
     root = options.root
+    refuse_system_folder(root)
     _check_given(options, loaded)
     if options.asked or options.resume:
         project_root(options.global_options)

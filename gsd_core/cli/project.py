@@ -105,6 +105,23 @@ async def _make_repository(root: Path, *, rehearsal: bool) -> None:
         await Git(root).identify(*REHEARSAL_IDENTITY)
 
 
+SYSTEM_FOLDERS = (
+    *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin"),
+    *("/sys", "/usr", "/System", "/Library", "/private/etc"),
+)
+"""The folders of the system on Linux (the Filesystem Hierarchy Standard) and macOS."""
+USERS_FOLDERS = ("/dev/shm", "/run/user")
+"""Folders below them that are for the files of users."""
+
+
+def refuse_system_folder(root: Path) -> None:
+    """Raise ``ProjectError`` if *root* is the top folder or below one of the system's folders."""
+    users = (str(Path.home()), *USERS_FOLDERS)
+    is_system = root == Path("/") or any(map(root.is_relative_to, SYSTEM_FOLDERS))
+    if is_system and not any(map(root.is_relative_to, users)):
+        raise ProjectError(f"{str(root)!r} belongs to the system", hint="use a folder of your own, with -C")
+
+
 def project_root(options: GlobalOptions) -> Path:
     """Return the project's folder; raise ``ProjectError`` if it does not exist."""
     try:

@@ -21,10 +21,11 @@ from typing import Any
 
 import attrs
 
-from gsd_core import Answer, Event, GsdError, NotFound, Session, remember_origin, settings_of
+from gsd_core import Answer, Conflict, Event, GsdError, NotFound, Session, remember_origin, settings_of
 from gsd_core.project import Project
 
 from . import SessionsSettings, host
+from .barriers import work_of
 from .changes import Change, Changes, ShieldedTasks
 from .output import Chunk, end_of
 from .registry import ENDED, Registry, output_folder
@@ -65,6 +66,7 @@ class Harness:
     _changes: Changes = attrs.field(factory=lambda: Changes(kept=KEPT_CHANGES), init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+    _starting: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _reads: ShieldedTasks = attrs.field(factory=ShieldedTasks, init=False)
     _registry: Registry | None = attrs.field(default=None, init=False)
     _sessions: dict[str, Session] = attrs.field(factory=dict[str, Session], init=False)
@@ -142,10 +144,18 @@ class Harness:
     async def start(self, arguments: Sequence[str], project: Path) -> Session:
         """Start a session: *arguments* are those after ``gsd``, beginning with the subcommand.
 
-        The command checks everything first; raise ``CommandRefused`` if it refuses.
+        The command checks everything first; raise ``CommandRefused`` if it refuses. Raise ``Conflict`` if
+        another session continues the project's run already: whoever clicks twice wants one.
         """
-        session = await start_session(arguments, project)
-        await self.refresh()
+        async with self._starting:
+            await self.refresh()
+            root = await asyncio.to_thread(project.resolve)
+            others = [one for one in self.sessions() if one.project == root and not one.has_ended]
+            for other in others if arguments[0] == "resume" else ():
+                if work_of(other.command).does in ("run", "resume"):
+                    raise Conflict(f"session {other.id} ({other.state}) continues this project already")
+            session = await start_session(arguments, project)
+            await self.refresh()
         return self.session(session)
 
     async def stop(self, session: str) -> Session:

@@ -128,6 +128,7 @@ def _sessions() -> dict[str, Schema]:
         "SessionInfo": obj(**position, session=ref("Session")),
         "SessionChanged": obj(session=ref("SessionRecord")),
         "Summary": _summary(),
+        "OutputLines": obj(lines=TEXTS, total=NUMBER),
         "OutputPage": obj(start=NUMBER, end=NUMBER, dropped=FLAG, ended=FLAG, text=TEXT),
     }
 
