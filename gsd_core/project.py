@@ -140,13 +140,14 @@ class Project:
         put(self._path(), "answer", unstructure(answer), by=by)
         return answer
 
-    def stop(self, *, by: str) -> bool:
-        """Ask the active run to stop, and return whether there is one."""
+    def stop(self, *, by: str, after_step: bool = False) -> bool:
+        """Ask the active run to stop, now or after its current step, and return whether there is one."""
         self._refuse_agents("stop a run")
         holder = self.holder()
         if holder is None:
             return False
-        put(self._path(), "stop", {}, by=by, key=f"stop {holder.pid} {holder.host} {holder.since}")
+        key = f"{'pause' if after_step else 'stop'} {holder.pid} {holder.host} {holder.since}"
+        put(self._path(), "stop", {"after": "step"} if after_step else {}, by=by, key=key)
         return True
 
     def _refuse_agents(self, what: str) -> None:

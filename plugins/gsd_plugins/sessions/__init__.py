@@ -18,6 +18,7 @@ from gsd_core.hookspecs import gsd_cli_commands, gsd_on_event, gsd_session_host,
 from .changes import Change as Change
 from .changes import Changes as Changes
 from .changes import ShieldedTasks as ShieldedTasks
+from .source import Source as Source
 from .starting import CommandRefused as CommandRefused
 from .starting import refusal as refusal
 from .starting import run_gsd as run_gsd

@@ -164,6 +164,11 @@ class Harness:
         await self.refresh()
         return found
 
+    async def pause(self, session: str, *, by: str) -> bool:
+        """Ask the run of the project to end after its current step; return whether one is active."""
+        project = self._find(session).project
+        return await self._reads.run(asyncio.to_thread(project.stop, by=by, after_step=True))
+
     async def remove(self, session: str) -> None:
         """Forget an ended session, and what it printed."""
         await asyncio.to_thread(host.remove_session, session)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import attrs
 
 from gsd_core import UserError
+from gsd_plugins.sessions import Source
 
 from .access import Addresses, is_any_address, remove_token_file, tokens_for, write_token_file
 from .gate import Gate
 from .site import Site
-from .source import Source
 from .stream import MAX_MESSAGE
 from .table import routes
 

@@ -11,7 +11,7 @@ import { Bar, Elapsed, Empty, Loaded, Skeleton } from "../ui/common";
 import { CommitLink, CommitList } from "../ui/commit";
 import { PlanGraph } from "../ui/graph";
 import { Inline, Markdown } from "../ui/markdown";
-import { phaseState, Status, StatusIcon } from "../ui/status";
+import { phaseState, planState, Status, StatusIcon } from "../ui/status";
 import { EvidenceMatrix } from "./evidence";
 import { AnsweredIn } from "./questions";
 
@@ -99,7 +99,7 @@ function Details({ session, phase }: { session: string; phase: PhaseDetail }): R
             nodes={phase.plans.map((plan) => ({
               id: plan.id,
               title: plan.name,
-              status: plan.status,
+              status: planState(plan, phase),
               dependsOn: plan.depends_on,
               weight: plan.tasks.length,
               wave: plan.wave,
@@ -109,7 +109,7 @@ function Details({ session, phase }: { session: string; phase: PhaseDetail }): R
         )}
         {phase.plans.length === 0 && <Empty title="No plans yet">The step plan writes them.</Empty>}
         {phase.plans.map((plan) => (
-          <PlanDetails key={plan.id} session={session} plan={plan} isVerified={phase.verdict === "passed"} />
+          <PlanDetails key={plan.id} session={session} plan={plan} phase={phase} />
         ))}
       </section>
       <section>
@@ -211,10 +211,9 @@ function Gaps({ gaps }: { gaps: Gap[] }): ReactElement {
   );
 }
 
-function PlanDetails({ session, plan, isVerified }: { session: string; plan: DetailedPlan; isVerified: boolean }): ReactElement {
+function PlanDetails({ session, plan, phase }: { session: string; plan: DetailedPlan; phase: PhaseDetail }): ReactElement {
   const isDone = plan.status === "completed";
-  // A SUMMARY.md alone, such as one of an imported project, says that it is done and shows nothing.
-  const state = isDone && !isVerified && !plan.tasks.some((task) => task.commit) ? "claimed" : plan.status;
+  const state = planState(plan, phase);
   const isOpen = plan.status === "in_progress" || plan.status === "failed";
   return (
     <details className="plan" open={isOpen} id={`plan-${plan.id}`}>
@@ -235,7 +234,7 @@ function PlanDetails({ session, plan, isVerified }: { session: string; plan: Det
         <ol className="tasks">
           {plan.tasks.map((task) => (
             <li key={task.number}>
-              <StatusIcon state={task.commit ? "completed" : isDone ? (isVerified ? "completed" : "claimed") : "pending"} />
+              <StatusIcon state={task.commit ? "completed" : isDone ? (phase.verdict === "passed" ? "completed" : "claimed") : "pending"} />
               <span>{task.name}</span>
               {task.commit && <CommitLink session={session} sha={task.commit} />}
             </li>

@@ -49,7 +49,7 @@ export function WaitingQuestions(): ReactElement | null {
             <Icon name="ask" className="tone-ask" />
             <strong>{folderName(one.project ?? "")}</strong>
             <span className="waiting-text">{oneLine(one.text, one.header)}</span>
-            <span className="muted">{one.asked_at && `since ${dateAndTime(one.asked_at)}`}</span>
+            <span className="waiting-since muted">{one.asked_at && `since ${dateAndTime(one.asked_at)}`}</span>
             <span>Answer</span>
           </a>
         </li>

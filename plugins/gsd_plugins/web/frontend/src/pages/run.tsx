@@ -12,7 +12,7 @@ import { Ago, Bar, ConfirmButton, Elapsed, Empty, Loaded, PlainText, Skeleton } 
 import { PlanGraph } from "../ui/graph";
 import { Panels } from "../ui/panels";
 import { ResumeButton } from "../ui/resume";
-import { Icon, phaseState, Status, StatusIcon } from "../ui/status";
+import { Icon, phaseState, planState, Status, StatusIcon } from "../ui/status";
 import { StepTable } from "../ui/steps";
 import { CostPage } from "./cost";
 import { EvidencePage } from "./evidence";
@@ -170,20 +170,21 @@ function Figures({ session, summary }: { session: Session; summary: Summary | nu
           {budget > 0 && <Bar value={share} label="budget used" tone={share >= 90 ? "bad" : share >= 70 ? "warn" : "accent"} />}
         </dd>
       </div>
-      {session.state === "waiting_checkpoint" && summary?.waits_since && (
+      {session.state === "waiting_checkpoint" && summary?.waits_since ? (
         <div>
           <dt>Waiting since</dt>
           <dd title={summary.waits_since}>
             {dateAndTime(summary.waits_since)}, <Ago at={summary.waits_since} />
           </dd>
         </div>
+      ) : (
+        <div>
+          <dt>Last event</dt>
+          <dd>
+            <Ago at={summary?.last_at ?? session.updated_at} />
+          </dd>
+        </div>
       )}
-      <div>
-        <dt>Last event</dt>
-        <dd>
-          <Ago at={summary?.last_at ?? session.updated_at} />
-        </dd>
-      </div>
       <div className="run-id">
         <dt>Session</dt>
         <dd className="numeric">
@@ -363,7 +364,7 @@ function Graph({ session, phases }: { session: string; phases: Phase[] }): React
         phase.plans.map((plan) => ({
           id: plan.id,
           title: plan.name,
-          status: plan.status,
+          status: planState(plan, phase),
           dependsOn: plan.depends_on.length ? plan.depends_on : phase.depends_on.flatMap(lastOf),
           weight: plan.tasks.length,
           wave: (offset.get(phase.number) ?? 0) + plan.wave,
@@ -373,7 +374,7 @@ function Graph({ session, phases }: { session: string; phases: Phase[] }): React
     : phases.map((phase) => ({
         id: phase.number,
         title: phase.name,
-        status: phase.status,
+        status: phaseState(phase),
         dependsOn: phase.depends_on,
         weight: 1,
         href: runPath(session, "phase", phase.number),

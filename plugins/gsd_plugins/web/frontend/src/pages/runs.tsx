@@ -119,7 +119,7 @@ export function About({ session }: { session: Session }): ReactElement {
           no sandbox
         </span>
       )}
-      {summary?.agent && <span>{summary.agent}</span>}
+      {summary?.agent && summary.agent !== "rehearsal" && <span>{summary.agent}</span>}
       {summary?.branch && <span className="mono">{summary.branch}</span>}
       <span className="mono path">{session.project}</span>
     </span>
@@ -139,9 +139,9 @@ export function Progress({ summary }: { summary: Summary | null | undefined }): 
         <span className="bar-fill planned" style={{ width: `${((total - unplanned - complete) / total) * 100}%` }} />
       </span>
       <span className="muted numeric">
-        {words}
+        {complete} of {count(total, "phase")}
         {plans.total > 0 && `, ${plans.done}/${count(plans.total, "plan")}`}
-        {unplanned > 0 && `, ${unplanned} not planned`}
+        {unplanned > 0 && `, ${unplanned} unplanned`}
       </span>
     </>
   );
@@ -180,7 +180,6 @@ function RunRow({ session }: { session: Session }): ReactElement {
         <span className="run-progress">
           <Progress summary={summary} />
         </span>
-        <About session={session} />
         <span className="run-cost numeric">
           {money(summary?.cost.dollars, summary?.cost.basis)}
           {budget && <span className="muted"> / ${budget}</span>}
@@ -188,6 +187,7 @@ function RunRow({ session }: { session: Session }): ReactElement {
         <span className="run-time muted">
           <Since session={session} />
         </span>
+        <About session={session} />
       </a>
     </li>
   );

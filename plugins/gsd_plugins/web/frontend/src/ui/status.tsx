@@ -53,7 +53,7 @@ const LOOKS: Record<string, Look> = {
   open: { tone: "idle", icon: "dot", word: "open" },
   unverified: { tone: "warn", icon: "warn", word: "unverified" },
   stale: { tone: "warn", icon: "warn", word: "outdated" },
-  claimed: { tone: "idle", icon: "claim", word: "claimed, not verified" },
+  claimed: { tone: "idle", icon: "claim", word: "claimed" },
   assumed: { tone: "warn", icon: "warn", word: "assumed" },
   gaps_found: { tone: "bad", icon: "warn", word: "gaps found" },
   failed: { tone: "bad", icon: "cross", word: "failed" },
@@ -66,6 +66,12 @@ const LOOKS: Record<string, Look> = {
 /** A phase that is only marked as complete, or whose work nobody verified, is not shown as done. */
 export function phaseState(phase: { status: string; verdict: string }, step = phase.status): string {
   return step === "completed" && phase.status === "completed" && phase.verdict !== "passed" ? "claimed" : step;
+}
+
+/** A plan with a SUMMARY.md alone, such as one of an imported project, is said to be done: nothing shows it. */
+export function planState(plan: { status: string; tasks: readonly { commit: string | null }[] }, phase: { verdict: string }): string {
+  const isShown = phase.verdict === "passed" || plan.tasks.some((task) => task.commit);
+  return plan.status === "completed" && !isShown ? "claimed" : plan.status;
 }
 
 /** A state that a later version of the server knows, or none at all, is shown, too. */
