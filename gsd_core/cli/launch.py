@@ -76,6 +76,7 @@ from .project import (
     needs_repository,
     now,
     project_root,
+    refuse_system_folder,
 )
 from .project_trust import (
     PROJECT_SETTINGS,
@@ -140,6 +141,7 @@ class RunOptions:
 def execute_run(options: RunOptions, loaded: Loaded) -> int:
     """Run, or show what a run would do, and return the exit code."""
     root = options.root
+    refuse_system_folder(root)
     if not options.dry_run:
         loaded = as_left_by_people(loaded, options.global_options)
     _check_given(options, loaded)

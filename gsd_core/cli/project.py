@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import click
 from gsd_core.errors import ProjectError
 from gsd_core.git import Git, data_directory, git_common_dir
 from gsd_core.journal.codec import structure
+from gsd_core.journal.inbox import answers_in
 from gsd_core.journal.lock import owner
 from gsd_core.journal.store import Journal, damage_reported
 from gsd_core.machine.state import State
@@ -121,6 +122,23 @@ async def lend_identity(root: Path) -> None:
         ctx.call_on_close(lambda: [os.environ.pop(name, None) for name in lent])
 
 
+SYSTEM_FOLDERS = (
+    *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin"),
+    *("/sys", "/usr", "/System", "/Library", "/private/etc"),
+)
+"""The folders of the system on Linux (the Filesystem Hierarchy Standard) and macOS."""
+USERS_FOLDERS = ("/dev/shm", "/run/user")
+"""Folders below them that are for the files of users."""
+
+
+def refuse_system_folder(root: Path) -> None:
+    """Raise ``ProjectError`` if *root* is the top folder or below one of the system's folders."""
+    users = (str(Path.home()), *USERS_FOLDERS)
+    is_system = root == Path("/") or any(map(root.is_relative_to, SYSTEM_FOLDERS))
+    if is_system and not any(map(root.is_relative_to, users)):
+        raise ProjectError(f"{str(root)!r} belongs to the system", hint="use a folder of your own, with -C")
+
+
 def project_root(options: GlobalOptions) -> Path:
     """Return the project's folder; raise ``ProjectError`` if it does not exist."""
     try:
@@ -161,15 +179,15 @@ def open_journal(root: Path) -> Journal:
 class ProjectState:
     """The latest run according to the journal, and the process that runs now.
 
-    *last_run* has its facts. *pending_answers* are the ids of the questions whose answers no run has
-    taken yet. *is_own*: a run of this user wrote the journal on this machine.
+    *last_run* has its facts. *pending_answers* are the answers that no run has taken yet, in words, by
+    question. *is_own*: a run of this user wrote the journal on this machine.
     """
 
     root: Path
     last_run: LastRun
     history: History
     holder: Holder | None
-    pending_answers: frozenset[str] = frozenset()
+    pending_answers: Mapping[str, str] = attrs.field(factory=dict[str, str])
     is_own: bool = True
 
     @property
@@ -185,14 +203,14 @@ def load(options: GlobalOptions) -> ProjectState:
         last_run = read_last_run(journal)
         with damage_reported(journal.path):
             history = fold_history(History(), with_turns(journal, last_run.facts), structure)
-        answers = [item for item in journal.take_inbox() if item.kind == "answer"]
+        answers = answers_in(journal.take_inbox())
         is_own = is_own_journal(journal, root)
     return ProjectState(
         root=root,
         last_run=last_run,
         history=history,
         holder=holder_of(root),
-        pending_answers=frozenset(str(item.data.get("question")) for item in answers),
+        pending_answers=answers,
         is_own=is_own,
     )
 
