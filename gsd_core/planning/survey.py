@@ -16,8 +16,10 @@ import attrs
 
 from gsd_core.errors import PlanningError
 from gsd_core.files import list_below
+from gsd_core.model.counts import counted
 from gsd_core.model.ids import normal_phase, phase_order
 
+from .changes import SetPosition
 from .config import read_config
 from .frontmatter import Frontmatter, read_frontmatter
 from .idea import read_idea, with_statements
@@ -204,6 +206,38 @@ class Surveyed:
 
 
 @attrs.frozen(kw_only=True)
+class Measure:
+    """How far a milestone is, by its files: its *phases*, those that ROADMAP.md marks as *complete*, its
+    written *plans*, and those that are *executed*. Every number that is shown or written comes from here."""
+
+    phases: int = 0
+    complete: int = 0
+    plans: int = 0
+    executed: int = 0
+
+    @property
+    def percent(self) -> int:
+        """How many percent of the written plans are executed, rounded as by GSD; 0 without plans."""
+        return int(100 * self.executed / self.plans + 0.5) if self.plans else 0
+
+    def __str__(self) -> str:
+        plans = f"{self.executed} of {counted(self.plans, 'written plan')} executed"
+        done = f"{self.complete} of {counted(self.phases, 'phase')} complete"
+        return f"{done}; {plans if self.plans else 'no plan written yet'}"
+
+
+def measure_of(phases: Iterable[Surveyed]) -> Measure:
+    """Return how far these phases of a roadmap are."""
+    found = tuple(phases)
+    return Measure(
+        phases=len(found),
+        complete=sum(phase.complete for phase in found),
+        plans=sum(phase.plans for phase in found),
+        executed=sum(phase.summaries for phase in found),
+    )
+
+
+@attrs.frozen(kw_only=True)
 class RoadmapPhase:
     """A phase as a roadmap names it: ROADMAP.md, or the archived one of a shipped milestone."""
 
@@ -250,6 +284,26 @@ class Survey:
         """Return the phases of the current milestone in order, or those of all milestones."""
         chosen = (phase for phase in self.roadmap_phases if every or phase.milestone == self.current)
         return tuple(self._surveyed(phase) for phase in chosen)
+
+    def counted(self, change: SetPosition) -> SetPosition:
+        """Return the position with the numbers that the files show; those that they do not are ``None``."""
+        phases = self.phases()
+        measure = measure_of(phases)
+        here = next((phase for phase in phases if phase.number == normal_phase(change.phase)), None)
+        # The plans of a complete phase without a folder have been moved away, and nobody can count them.
+        known = all(phase.folder or not phase.complete for phase in phases) if phases else False
+        last = [int(match[0]) for one in phases if (match := re.match(r"\d{1,9}(?!-)", one.number))]
+        return attrs.evolve(
+            change,
+            phases=measure.phases or None,
+            plan=here.summaries if here else None,
+            plans=here.plans if here else None,
+            percent=measure.percent if known else None,
+            last=max(last, default=None),
+            done=measure.executed if known else None,
+            all_plans=measure.plans if known else None,
+            phases_done=measure.complete if phases else None,
+        )
 
     def view(self, number: str) -> PhaseView:
         """Return a phase with its plans: of the current milestone, of another one, or only on disk.
