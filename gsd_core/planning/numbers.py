@@ -24,7 +24,7 @@ CODE = r"[A-Z][A-Z0-9_]{0,19}\.\d{2,3}"
 MAX_TEXT = 2_000
 
 _JOIN = r"\s*(?:,\s*(?:and\b|or\b|&)?|;|&|\+|/|\band\b|\bor\b|\bplus\b)\s*"
-_TO = r"\s*(?:[-–—]|\.\.|to|through|thru)\s*"
+_TO = r"\s*(?:-{1,2}|[–—]|\.\.|to|through|thru)\s*"
 _PHASE_WORD = re.compile(r"\bPhases?\s+(?:#\s*)?(?=[A-Z]{0,20}-?[A-Z]?\d)", re.IGNORECASE)
 _NOTHING = re.compile(r"nothing|none|n/a|[-—–]?$", re.IGNORECASE)
 _JOINED = re.compile(rf"{_JOIN}(?:Phases?\s+)?", re.IGNORECASE)

@@ -38,7 +38,7 @@ from .roadmap import PATH as ROADMAP
 from .roadmap import Mention, Roadmap, parse_roadmap
 from .roadmap_phases import NewPhase, add_phase, decimal_after, next_number, remove_phase
 from .state import renumber_position
-from .survey import STATE, read_documents, state_of
+from .survey import STATE, read_documents, survey
 from .workstreams import refuse_workstream
 
 MAX_NAME = 120
@@ -190,12 +190,12 @@ def plan_removal(root: Path, number: str, *, force: bool = False, keep_numbers: 
 
 
 def _roadmap(root: Path) -> tuple[str, str]:
-    """Return the text of ROADMAP.md, and the milestone that STATE.md names."""
+    """Return the text of ROADMAP.md, and the milestone in progress."""
     documents = read_documents(root)
     if "ROADMAP.md" not in documents:
         hint = "start a project with: gsd run IDEA"
         raise PlanningError("does not exist", path=ROADMAP, hint=hint)
-    return documents["ROADMAP.md"], state_of(documents).text("milestone")
+    return documents["ROADMAP.md"], survey(root).current
 
 
 def _folder_of(folders: Sequence[Folder], number: str, mention: Mention | None) -> Folder | None:
