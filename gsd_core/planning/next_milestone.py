@@ -18,7 +18,7 @@ from gsd_core.model.ids import phase_order
 from .markdown import Lines, bullets, cell, cells, inline, paragraphs, read_text, title
 from .milestones import listed_milestone, merged
 from .model import PlannedPhase
-from .numbers import is_backlog
+from .numbers import is_backlog, last_number
 from .phases import every_folder
 from .requirements import parse_requirements
 from .roadmap import parse_roadmap
@@ -45,8 +45,7 @@ def next_phase_number(root: Path) -> str:
         if entry.kind == "folder" and entry.name.endswith("-phases"):
             numbers += [folder.number for folder in every_folder(root, f"{ARCHIVE}/{entry.name}")]
     numbers += [number for milestone in found.milestones for number in milestone.phases]
-    first = [match for one in numbers if not is_backlog(one) and (match := re.match(r"\d{1,9}(?!-)", one))]
-    return str(max((int(match[0]) for match in first), default=0) + 1)
+    return str(last_number(one for one in numbers if not is_backlog(one)) + 1)
 
 
 def used_requirement_ids(root: Path) -> frozenset[str]:

@@ -7,6 +7,7 @@ it (``P0.1``), with its milestone (``2-01``), with the project's code (``CK-03``
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from gsd_core.model.ids import normal_phase
 
@@ -49,6 +50,11 @@ def phase_numbers(text: str, *, series: bool = False) -> tuple[str, ...]:
     for at in starts:
         found.update(dict.fromkeys(_read_list(text, at, series=series)))
     return tuple(found)
+
+
+def last_number(numbers: Iterable[str]) -> int:
+    """Return the highest integer that a phase has as its number or before its decimals, 0 if none has one."""
+    return max((int(match[0]) for one in numbers if (match := re.match(r"\d{1,9}(?!-)", one))), default=0)
 
 
 def is_backlog(number: str) -> bool:

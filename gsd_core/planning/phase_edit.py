@@ -135,7 +135,7 @@ def plan_addition(
     prefix = f"{code}-" if re.fullmatch(r"[A-Z][A-Z0-9_.]*", code) else ""
     folder = f"{PHASES}/{prefix}{padded(number)}-{slug(name)}"
     operations = [_write(root, ROADMAP, edited), _write(root, f"{folder}/.gitkeep", "")]
-    operations += _state(root, parse_roadmap(edited), preferred, Renumbering(removed="", numbers={}))
+    operations += _state(root, roadmap, edited, preferred, Renumbering(removed="", numbers={}))
     what: Literal["add", "insert"] = "insert" if after else "add"
     return PhaseEdit(
         what=what, phase=number, name=name, folder=folder, operations=tuple(one for one in operations if one)
@@ -169,7 +169,7 @@ def plan_removal(root: Path, number: str, *, force: bool = False, keep_numbers: 
         folder.path.rpartition("/")[2]: _new_name(folder, numbers[folder.number]) for folder in moved.values()
     }
     operations = [_write(root, ROADMAP, edited)]
-    operations += _state(root, parse_roadmap(edited), preferred, change)
+    operations += _state(root, roadmap, edited, preferred, change)
     if (root / REQUIREMENTS).exists():
         operations.append(
             _write(root, REQUIREMENTS, renumber_requirements(read_text(root, REQUIREMENTS), change))
@@ -288,11 +288,16 @@ def _text(root: Path, path: str) -> str:
         return ""
 
 
-def _state(root: Path, roadmap: Roadmap, preferred: str, change: Renumbering) -> list[Operation | None]:
+def _state(
+    root: Path, before: Roadmap, edited: str, milestone: str, change: Renumbering
+) -> list[Operation | None]:
     if not (root / STATE).exists():
         return []
-    total = sum(1 for _ in roadmap.phases(roadmap.current(preferred)))
-    return [_write(root, STATE, renumber_position(read_text(root, STATE), total, change))]
+    was, now = (
+        [phase.number for phase in one.phases(one.current(milestone))]
+        for one in (before, parse_roadmap(edited))
+    )
+    return [_write(root, STATE, renumber_position(read_text(root, STATE), was, now, change))]
 
 
 def _write(root: Path, path: str, text: str) -> Operation | None:

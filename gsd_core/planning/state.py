@@ -21,7 +21,7 @@ from .changes import AddDecisions, AddQuickTask, SetPosition
 from .frontmatter import scalar
 from .markdown import Lines, inline, title
 from .model import PlannedPhase
-from .numbers import TOKEN
+from .numbers import TOKEN, last_number
 from .renumber import Renumbering, like
 
 _PLAIN = re.compile(r"^(([A-Z][A-Za-z ]*):[ \t]*)(.*)$")
@@ -168,31 +168,35 @@ def _table_head(status: str) -> list[str]:
     return [f"| {' | '.join(names)} |", f"|{'|'.join('-' * (len(name) + 2) for name in names)}|"]
 
 
-def renumber_position(text: str, total: int, change: Renumbering) -> str:
+_TOTALS = re.compile(r"^(\s+total_phases:\s*|\s*\*\*Total Phases(?::\*\*|\*\*:)\s*)\d+(.*)$")
+_CURRENT = re.compile(
+    r"^((?:current|active)_phase:\s*[\"']?|Phase:\s*|\s*\*\*Current Phase(?::\*\*|\*\*:)\s*"
+    r"|\*\*Current focus:\*\*\s*Phase )([\w.]+)( of )?(\d*)(.*)$",
+    re.IGNORECASE,
+)
+
+
+def renumber_position(text: str, was: Sequence[str], now: Sequence[str], change: Renumbering) -> str:
     """Set the number of phases, and give the current phase its new number; other fields stay.
 
-    A phase that is removed while it is the current one stays named: the next step sets the position.
+    *was* and *now* are the numbers of the milestone's phases before and after. A phase that is removed while
+    it is the current one stays named: the next step sets the position.
     """
     lines = Lines.of(text)
     start, end = section_lines(lines, "current position") or (0, len(lines))
-    body = _start_of_body(lines)
     for at in range(len(lines)):
-        if at < body:
-            if match := re.match(r"^(\s+total_phases:\s*)\d+\s*$", lines[at]):
-                lines[at] = f"{match[1]}{total}"
-            elif match := re.match(r"^((?:current|active)_phase:\s*[\"']?)([\w.]+)([\"']?\s*)$", lines[at]):
-                lines[at] = f"{match[1]}{_moved(match[2], change)}{match[3]}"
-        elif start <= at < end and (match := re.match(r"^(Phase:\s*)([\w.]+)( of )\d+\b(.*)$", lines[at])):
-            lines[at] = f"{match[1]}{_moved(match[2], change)}{match[3]}{total}{match[4]}"
-        elif match := re.match(r"^(\s*\*\*Total Phases(?::\*\*|\*\*:)\s*)\d+(.*)$", lines[at]):
-            lines[at] = f"{match[1]}{total}{match[2]}"
-        elif match := re.match(
-            r"^(\s*\*\*Current Phase(?::\*\*|\*\*:)\s*)([\w.]+)( of )?(\d*)(.*)$", lines[at]
-        ):
-            count = f"{match[3]}{total}" if match[3] and match[4] else f"{match[3] or ''}{match[4]}"
-            lines[at] = f"{match[1]}{_moved(match[2], change)}{count}{match[5]}"
-        elif match := re.match(r"^(\*\*Current focus:\*\*\s*Phase )([\w.]+)(.*)$", lines[at], re.IGNORECASE):
-            lines[at] = f"{match[1]}{_moved(match[2], change)}{match[3]}"
+        if match := _TOTALS.match(lines[at]):
+            lines[at] = f"{match[1]}{len(now)}{match[2]}"
+        elif match := _CURRENT.match(lines[at]):
+            if match[1][0] == "P" and not start <= at < end:
+                continue  # a line of prose
+            number = _moved(match[2], change)
+            total = match[4]
+            if match[3] and total:
+                total = str(
+                    _total(int(total), number, (len(was), last_number(was)), (len(now), last_number(now)))
+                )
+            lines[at] = f"{match[1]}{number}{match[3] or ''}{total}{match[5]}"
     return str(lines)
 
 
@@ -248,8 +252,9 @@ _NAMED = re.compile(r"(\s*\()([^()]*)(\).*)$|(\s*(?:[—–:-]|--)\s*)([^(—–
 def _at_phase(old: str, change: SetPosition, *, of_total: bool = False, focus: bool = False) -> str:
     """Return the line of the current phase: ``2 of 5 (Login) — new`` → ``3 of 5 (Find) — new``."""
     name, match = inline(change.name), _POSITION.match(old.strip())
+    size = (change.phases or 0, change.last or 0)
     if match is None:
-        total = f" of {_total(change, None)}" if of_total and change.phases is not None else ""
+        total = f" of {_total(None, change.phase, size, size)}" if of_total and size[0] else ""
         return f"Phase {change.phase} — {name}" if focus else f"{change.phase}{total} ({name})"
     rest, number = match["rest"], like(match["number"], change.phase)
     if normal_phase(match["number"]) != normal_phase(change.phase):
@@ -257,18 +262,19 @@ def _at_phase(old: str, change: SetPosition, *, of_total: bool = False, focus: b
         first = 1 if named and named[2] is not None else 4
         rest = f"{named[first]}{name}{named[first + 2] or ''}" if named else f" ({name}){rest}"
     of = match["of"] or ""
-    if of and change.phases is not None:
-        of = of[: -len(match["total"])] + str(_total(change, int(match["total"])))
+    if of and size[0]:
+        of = of[: -len(match["total"])] + str(_total(int(match["total"]), change.phase, size, size))
     return f"{match['word']}{number}{of}{_with_state(rest, change)}"
 
 
-def _total(change: SetPosition, old: int | None) -> int | None:
-    """Return the number after "of": that of the milestone's phases, or of its last one if they count on."""
-    first = re.match(r"\d+", change.phase)
-    counts_on = first and change.phases is not None and int(first[0]) > change.phases
-    if old == change.phases and not counts_on:
-        return old
-    return change.last if change.last is not None and (counts_on or old == change.last) else change.phases
+def _total(old: int | None, phase: str, was: tuple[int, int], now: tuple[int, int]) -> int:
+    """Return the number after "of": the milestone's phases, or its last one if numbers count on from earlier.
+
+    *was* and *now* are that count and that number, before and after a change.
+    """
+    first = re.match(r"\d+", phase)
+    counts_on = first is not None and int(first[0]) > now[0]
+    return now[1] if now[1] and (counts_on or (old == was[1] and old != was[0])) else now[0]
 
 
 def _at_plan(old: str, change: SetPosition) -> str:

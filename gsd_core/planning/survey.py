@@ -36,7 +36,7 @@ from .milestones import (
     says_shipped,
 )
 from .model import PhaseView, Planning
-from .numbers import TOKEN, is_backlog
+from .numbers import TOKEN, is_backlog, last_number
 from .phases import (
     MAX_KNOWN,
     Folder,
@@ -92,6 +92,7 @@ def read_planning(root: Path, folder: str = PLANNING) -> Planning:
         config=read_config(root),
         documents=documents,
         idle="" if phases else _why_idle(root, folder, sources, documents),
+        note=sources.standing.note,
     )
 
 
@@ -342,8 +343,8 @@ class Survey:
 
     *current* is the version of the milestone in progress, or of the last one; *newest* and *note* are
     those of its :class:`Standing`. *folders* are by milestone and phase number; those in ``phases/`` have
-    the milestone ``""``. *base* is the folder with the
-    roadmap: ``.planning``, or that of a workstream.
+    the milestone ``""``. *path* is that of the roadmap with the phases in progress. *base* is the folder
+    with the roadmap: ``.planning``, or that of a workstream.
     """
 
     root: Path
@@ -352,6 +353,7 @@ class Survey:
     current: str
     newest: str
     note: str
+    path: str
     roadmap_phases: tuple[RoadmapPhase, ...]
     folders: Mapping[str, Mapping[str, Folder]] = attrs.field(repr=False)
 
@@ -367,14 +369,13 @@ class Survey:
         here = next((phase for phase in phases if phase.number == normal_phase(change.phase)), None)
         # The plans of a complete phase without a folder have been moved away, and nobody can count them.
         known = all(phase.folder or not phase.complete for phase in phases) if phases else False
-        last = [int(match[0]) for one in phases if (match := re.match(r"\d{1,9}(?!-)", one.number))]
         return attrs.evolve(
             change,
             phases=measure.phases or None,
             plan=here.summaries if here else None,
             plans=here.plans if here else None,
             percent=measure.percent if known else None,
-            last=max(last, default=None),
+            last=last_number(one.number for one in phases) or None,
             done=measure.executed if known else None,
             all_plans=measure.plans if known else None,
             phases_done=measure.complete if phases else None,
@@ -487,6 +488,7 @@ def survey(root: Path, base: str = PLANNING) -> Survey:
         current=running.version if running else "" if live else standing.newest or "".join(versions[-1:]),
         newest=standing.newest,
         note=standing.note,
+        path=sources.path or paths["ROADMAP.md"],
         roadmap_phases=tuple(sorted(phases, key=order)),
         folders={"": phase_folders(root, f"{base}/phases")}
         | {version: phase_folders(root, f"{ARCHIVE}/{version}-phases") for version in versions},

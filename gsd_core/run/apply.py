@@ -172,20 +172,20 @@ def _change(run: Run, changes: Sequence[Change], whole: Collection[str] = ()) ->
 
     They include files that were already changed before a crash, because the commit needs them too.
     """
+    if not changes:
+        return []
+    found = survey(run.root)
+    paths = {name: f".planning/{name}" for name in SHARED} | {"ROADMAP.md": found.path}
     texts = {
         name: _read(run.root, path)
-        for name in SHARED
-        if (path := f".planning/{name}") not in whole and (run.root / path).exists()
+        for name, path in paths.items()
+        if path not in whole and (run.root / path).exists()
     }
-    changed: dict[str, str] = {}
-    if changes:
-        found = survey(run.root)
-        changes = [found.counted(one) if isinstance(one, SetPosition) else one for one in changes]
-        counts = {one.number: (one.summaries, one.plans) for one in found.phases() if one.plans}
-        changed = apply_changes(texts, changes, counts)
-    for name, text in changed.items():
-        run.effects.write(run.root / ".planning" / name, text)
-    return [f".planning/{_TARGETS[type(change)]}" for change in changes if _TARGETS[type(change)] in texts]
+    changes = [found.counted(one) if isinstance(one, SetPosition) else one for one in changes]
+    counts = {one.number: (one.summaries, one.plans) for one in found.phases() if one.plans}
+    for name, text in apply_changes(texts, changes, counts).items():
+        run.effects.write(run.root / paths[name], text)
+    return [paths[_TARGETS[type(change)]] for change in changes if _TARGETS[type(change)] in texts]
 
 
 def _read(root: Path, path: str) -> str:
