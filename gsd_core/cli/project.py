@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
 import click
 
-from gsd_core.errors import ProjectError
+from gsd_core.errors import PlanningError, ProjectError
 from gsd_core.git import Git, data_directory, git_common_dir
 from gsd_core.journal.codec import structure
 from gsd_core.journal.inbox import answers_in
@@ -233,9 +234,13 @@ def notes_of(root: Path, workstream: str = "") -> list[str]:
     *workstream* is the one that the command reads; by default the active one.
     """
     from gsd_core.planning.handoff import read_handoff, waiting_for
+    from gsd_core.planning.survey import survey
     from gsd_core.planning.workstreams import active_workstream, planning_folder
 
     notes: list[str] = []
+    with suppress(PlanningError):
+        # A roadmap that cannot be read is reported by whatever needs it.
+        notes += [note] if (note := survey(root, planning_folder(root, workstream)).note) else []
     if name := workstream or active_workstream(root):
         notes.append(f"this is the workstream {name!r}; a run of gsd works on .planning itself only")
     if question := waiting_for(root, planning_folder(root, name)):

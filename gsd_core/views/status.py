@@ -29,8 +29,9 @@ from gsd_core.machine.state import (
 from gsd_core.model.ids import StepId
 from gsd_core.model.question import Asked, Question, answer_command
 from gsd_core.model.usage import Usage
+from gsd_core.planning.survey import Measure
 
-from .phases import Measure, PhaseRow, measure_json, measure_of_snapshot, phase_rows
+from .phases import PhaseRow, measure_json, measure_of_snapshot, phase_rows
 
 RunStatus: TypeAlias = Literal["none", "running", "interrupted"] | RunOutcome
 
