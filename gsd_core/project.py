@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ import attrs
 from gsd_core.errors import Conflict, JournalError, NotFound, UserError
 from gsd_core.git import data_directory
 from gsd_core.journal.codec import structure, unstructure
-from gsd_core.journal.inbox import put
+from gsd_core.journal.inbox import answers_in, put
 from gsd_core.journal.lock import owner
 from gsd_core.journal.schema import ACTIVITY, Record
 from gsd_core.journal.store import Journal, damage_reported
@@ -52,7 +52,7 @@ class Project:
         self._seq = 0
         self._state = State()
         self._history = History()
-        self._pending: frozenset[str] = frozenset()
+        self._pending: Mapping[str, str] = {}
 
     def close(self) -> None:
         """Close the journal."""
@@ -96,13 +96,16 @@ class Project:
         return found
 
     def status(self) -> dict[str, Any]:
-        """Return the project's status as ``gsd status --json`` does, as of the last :meth:`poll`."""
+        """Return the project's status as ``gsd status --json`` does, as of the last :meth:`poll`.
+
+        Besides, ``dollars_today`` is what all runs of the project have cost on this day, as a text.
+        """
         # Without those of the last poll, a question whose answer a run has just taken would be open again.
-        pending = self._pending | self._pending_answers()
+        pending = {**self._pending, **self._pending_answers()}
         with damage_reported(self._path()):
             status = status_of(self._state, self._history, self.holder(), pending)
             data: dict[str, Any] = redact_data(status_json(status))
-        return data
+        return {**data, "dollars_today": str(self._history.spent.get(datetime.now().astimezone().date(), 0))}
 
     def holder(self) -> Holder | None:
         """Return the process that runs in the project now, if any."""
@@ -138,13 +141,14 @@ class Project:
         put(self._path(), "answer", unstructure(answer), by=by)
         return answer
 
-    def stop(self, *, by: str) -> bool:
-        """Ask the active run to stop, and return whether there is one."""
+    def stop(self, *, by: str, after_step: bool = False) -> bool:
+        """Ask the active run to stop, now or after its current step, and return whether there is one."""
         self._refuse_agents("stop a run")
         holder = self.holder()
         if holder is None:
             return False
-        put(self._path(), "stop", {}, by=by, key=f"stop {holder.pid} {holder.host} {holder.since}")
+        key = f"{'pause' if after_step else 'stop'} {holder.pid} {holder.host} {holder.since}"
+        put(self._path(), "stop", {"after": "step"} if after_step else {}, by=by, key=key)
         return True
 
     def _refuse_agents(self, what: str) -> None:
@@ -164,7 +168,7 @@ class Project:
     def _folded(self, record: Record) -> tuple[State, History]:
         state, history = self._state, self._history
         if record.kind == "run.started":
-            state, history = State(), History()
+            state, history = State(), History(spent=history.spent)
         if record.kind not in ACTIVITY:
             state = fold(state, [record], structure)
         return state, fold_history(history, [record], structure)
@@ -176,11 +180,10 @@ class Project:
         self._state, self._history, self._seq = state, history, record.seq
         return events
 
-    def _pending_answers(self) -> frozenset[str]:
+    def _pending_answers(self) -> Mapping[str, str]:
         if self._journal is None:
-            return frozenset()
-        items = self._journal.take_inbox()
-        return frozenset(str(item.data.get("question")) for item in items if item.kind == "answer")
+            return {}
+        return answers_in(self._journal.take_inbox())
 
     def _open(self) -> Journal | None:
         """Return the journal, opened again if the file was moved away and made anew."""

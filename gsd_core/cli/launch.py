@@ -52,6 +52,7 @@ from gsd_core.settings import (
     resolve,
     toml_layer,
     user_config,
+    without,
 )
 from gsd_core.trust import labels
 from gsd_core.views.state_file import StateFileWriter
@@ -65,19 +66,23 @@ from .options import classes_of, origin_of, parse_phases, value_of
 from .output import counted, print_json, print_labeled, warn
 from .plugin_loading import Loaded, check_loaded, findings_of, tolerated_sections, unused_sections
 from .project import (
+    REHEARSAL_AGENTS,
     ProjectState,
     foreign_files,
+    lend_identity,
     load,
     make_folder,
     make_repository,
     needs_repository,
     now,
     project_root,
+    refuse_system_folder,
 )
 from .project_trust import (
     PROJECT_SETTINGS,
     ProjectTrust,
     admit,
+    as_left_by_people,
     ask,
     changed_since_start,
     examine,
@@ -96,6 +101,8 @@ from .variables import unread_variables
 
 NOT_CONTINUED = ("yolo", "answers", "apprise")
 """Sections whose flags hold for one process only: consent, and who answers or is notified."""
+RANGE = {"phases", "only"}
+"""The settings of section ``run`` that choose phases."""
 CONSENT = {("run", "allow_dirty"), ("run", "accept_branch")}
 """Settings that agree to something about the project as it is now."""
 WITHOUT_TRUST = "leave its plugins out with -p no:NAME, and remove its other wishes from gsd.toml"
@@ -134,6 +141,9 @@ class RunOptions:
 def execute_run(options: RunOptions, loaded: Loaded) -> int:
     """Run, or show what a run would do, and return the exit code."""
     root = options.root
+    refuse_system_folder(root)
+    if not options.dry_run:
+        loaded = as_left_by_people(loaded, options.global_options)
     _check_given(options, loaded)
     if options.asked or options.resume:
         project_root(options.global_options)
@@ -200,8 +210,11 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
         show_plan(plan, verbose=options.verbosity > 0) if options.output == "text" else print_json(plan)
         return 0
 
+    agents = settings.of(RunSettings).agent
     if new:
-        make_repository(root, settings.of(RunSettings).agent)
+        make_repository(root, agents)
+    elif state.run and agents == REHEARSAL_AGENTS:
+        asyncio.run(lend_identity(root))
     elif not root.is_dir():
         make_folder(root)
     if options.background:
@@ -321,6 +334,10 @@ def build_settings(options: RunOptions, loaded: Loaded, previous: ProjectState |
         *project_layers(loaded, options.root),
         toml_layer(user_config(), str(user_config())),
     ]
+    # Two ways to choose phases: what is nearer replaces both.
+    nearest = next((layer for layer in layers if RANGE & {*layer.sections.get("run", ())}), None)
+    others = {f"run.{name}" for name in RANGE}
+    layers = [layer if layer is nearest else without(layer, others) for layer in layers]
     settings = resolve(classes, layers, tolerated=tolerated_sections(loaded))
     register_secrets(settings.secrets())
     return settings
@@ -364,7 +381,7 @@ def _previous_layer(continued: ProjectState | None) -> Layer:
     if continued and (machine := continued.state.lifecycle):
         typed = continued.history.typed
         run: dict[str, Any] = {"skip_verify": machine.skip_verify, "skip_discuss": machine.skip_discuss}
-        if machine.phases and not {"phases", "only"} & set(typed.get("run", ())):
+        if machine.phases and not RANGE & set(typed.get("run", ())):
             run["phases"] = ",".join(machine.phases)
         if continued.history.agents:
             run["agent"] = continued.history.agents
@@ -387,7 +404,11 @@ def _flags_to_keep(options: RunOptions, loaded: Loaded, previous: ProjectState |
         if section not in NOT_CONTINUED and not options.asked
     }
     continued = _continued(options, previous)
-    return merge_config(continued.history.typed if continued else {}, kept)
+    earlier = continued.history.typed if continued else {}
+    typed = {section: dict(values) for section, values in earlier.items()}
+    if RANGE & {*kept.get("run", ())}:
+        typed["run"] = {key: value for key, value in typed.get("run", {}).items() if key not in RANGE}
+    return merge_config(typed, kept)
 
 
 def _machine_options(root: Path, settings: Settings, known: Sequence[str] | None = None) -> Options:

@@ -179,6 +179,7 @@ def read_finished(options: GlobalOptions) -> Finished | None:
     from gsd_core.git import Git
     from gsd_core.journal.codec import structure
     from gsd_core.planning.survey import read_planning
+    from gsd_core.planning.traceability import count_verified
     from gsd_core.run.tracing import trace_all
     from gsd_core.views.phases import phase_rows
     from gsd_core.views.summary import summarize
@@ -205,7 +206,7 @@ def read_finished(options: GlobalOptions) -> Finished | None:
             planning=planning,
             branch=branch,
             phases=(len(phases), sum(row.status == "completed" for row in phases)),
-            requirements=(len(wanted), sum(row.status == "Complete" for row in wanted)),
+            requirements=(len(wanted), count_verified(wanted)),
             try_it=how_to_try(project.root, passed),
         )
     except (GsdError, OSError):

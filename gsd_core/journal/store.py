@@ -285,6 +285,15 @@ class Journal:
 
     # Where it comes from
 
+    def mark_of(self, run: str) -> str:
+        """Return the mark of *run*'s processes (``GSD_RUN``), which those of a copied project do not have.
+
+        A copy of the project has the same runs in its journal, but that is another file; one that is moved
+        stays the same file. ``stat(2)``: the device and the inode identify it.
+        """
+        device, inode = self._database.file if self._database else (0, 0)
+        return f"{run}@{device:x}:{inode:x}"
+
     def origin(self) -> str:
         """Return the token that :meth:`mark` has set; empty if there is none."""
         if not self._rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'origin'"):
@@ -325,7 +334,12 @@ class Journal:
     # The inbox
 
     def take_inbox(self) -> tuple[InboxItem, ...]:
-        """Return the items of the inbox that are not consumed yet, oldest first."""
+        """Return the items of the inbox that are not consumed yet, oldest first.
+
+        A run looks here again and again, also while it has nothing to record for an hour.
+        """
+        if self._database:
+            self._database.check_file()
         rows = self._rows("SELECT id, kind, data, by, at FROM inbox WHERE NOT consumed ORDER BY id")
         with damage_reported(self.path):
             return tuple(

@@ -205,12 +205,12 @@ class AgentCall:
     def environment(self) -> Mapping[str, str]:
         """See :class:`gsd_core.AgentHost`."""
         self.may_have_processes = True
-        return {"GSD_RUN": self.run.id, "GSD_STEP": self.step, CALL_MARK: self.mark}
+        return {"GSD_RUN": self.run.mark, "GSD_STEP": self.step, CALL_MARK: self.mark}
 
     @property
     def mark(self) -> str:
         """The value that identifies the processes of this call."""
-        return f"{self.run.id} {self.step} {self.key}"
+        return f"{self.run.mark} {self.step} {self.key}"
 
     def record_tool(self, use: ToolUse) -> None:
         """Remember that the agent may use a tool now, if that can count as evidence."""

@@ -26,8 +26,8 @@ async def end_leftovers(run: Run) -> dict[str, Any]:
     a git that is still running is not stale.
     """
     began = time.time()
-    ids = {record.run for record in run.journal.events(kinds=["run.opened"])}
-    ended = await asyncio.to_thread(end_marked, ids)
+    marks = {run.journal.mark_of(record.run) for record in run.journal.events(kinds=["run.opened"])}
+    ended = await asyncio.to_thread(end_marked, marks)
     # A git that is killed in a commit leaves HEAD.lock or locks below refs, and every later commit fails;
     await asyncio.to_thread(sweep_folders, run.root)
     # index.lock alone is not enough. A git that the user started is left its lock.

@@ -154,6 +154,15 @@ class Run:
         found: LimitSettings = self.request.settings.of(LimitSettings)
         return found
 
+    @property
+    def mark(self) -> str:
+        """The value of ``GSD_RUN`` in its processes, by which the next start finds them after a crash."""
+        return self.journal.mark_of(self.id)
+
+    def git_in(self, tree: Path) -> Git:
+        """Return git for another folder of the project, with the run's mark."""
+        return Git(tree, environment={"GSD_RUN": self.mark}, trusted=self.request.programs)
+
     def now(self) -> datetime:
         """Return the time, aware, in UTC."""
         return self.request.clock()

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from attrs import evolve
@@ -28,7 +29,7 @@ from gsd_core.errors import (
 )
 from gsd_core.exit_codes import ExitCode, exit_code
 from gsd_core.git import Git
-from gsd_core.hookspecs import ProjectInfo, gsd_lifespan
+from gsd_core.hookspecs import ProjectInfo, RunInfo, gsd_lifespan
 from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.lock import ProjectLock
 from gsd_core.journal.schema import Record
@@ -36,6 +37,7 @@ from gsd_core.journal.store import Journal
 from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import End
 from gsd_core.machine.ledger import Ledger
+from gsd_core.machine.state import Options
 from gsd_core.model.event import Event
 from gsd_core.model.ids import INIT, StepId, new_run_id
 from gsd_core.model.notice import Notice
@@ -43,12 +45,14 @@ from gsd_core.model.step import Idea
 from gsd_core.model.usage import Usage
 from gsd_core.planning.config import CONFIG
 from gsd_core.planning.config_keys import unknown_keys
+from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.contexts import PluginContext
 from gsd_core.plugins.isolation import PluginFailure, report_failure
+from gsd_core.plugins.loading import build_manager
 from gsd_core.plugins.watchdog import Blocked, Watchdog
 from gsd_core.processes import boot_id, start_time
 from gsd_core.sanitize import clip, register_secrets, safe_text, sanitize
-from gsd_core.settings import RunSettings, bind_settings, journals_folder
+from gsd_core.settings import RunSettings, Settings, bind_settings, journals_folder
 from gsd_core.trust import KnownJournals
 
 from .guard import finish as finish_undoing
@@ -62,7 +66,7 @@ from .preflight import check_project, check_repository, kept_idea
 from .publishing import publishing
 from .questions import take_answers
 from .recovery import end_leftovers
-from .runtime import Run, RunEnd, RunRequest
+from .runtime import Clock, Run, RunEnd, RunRequest
 from .sandbox import Sandbox, choose_sandbox, recorded_sandbox, warning_about
 from .seal import Sealer
 from .snapshot import proposed_config, read_project, snapshot_of
@@ -118,6 +122,45 @@ async def run_project(request: RunRequest) -> RunEnd:
             journal.close()
 
 
+async def undo_interrupted(root: Path, clock: Clock, command: str) -> bool:
+    """Undo what the agents of a killed process changed and may not; return whether there was anything.
+
+    A run does so as well when it is resumed. But its user is asked before that whether the project is to be
+    trusted, and nobody should read and trust what is about to be removed. Raises ``Locked`` if a process is
+    running in the project.
+    """
+    git = Git(root)
+    directory = await git.data_directory()
+    with ProjectLock(directory), Journal.open(directory / "journal.db", clock=clock) as journal:
+        last = read_last_run(journal)
+        hooks = Hooks(manager=build_manager())
+        request = RunRequest(
+            root=root,
+            idea=None,
+            resume=True,
+            settings=Settings(values={}),
+            hooks=hooks,
+            plugins=(),
+            info=RunInfo(id=last.id, project=root, command=command),
+            options=Options(),
+            clock=clock,
+        )
+        epoch = journal.raise_epoch(last.id)
+        run = Run(
+            id=last.id,
+            request=request,
+            journal=journal,
+            git=git,
+            effects=request.effects(journal, git),
+            state=evolve(last.state, epoch=epoch),
+            idea=None,
+            sealer=Sealer(git.command, directory / "guard"),
+            sandbox=Sandbox(root=root, hooks=hooks),
+        )
+        await end_leftovers(run)
+        return await finish_undoing(run)
+
+
 def _next_milestone(request: RunRequest, last: LastRun) -> str:
     """Return the milestone that the request's idea starts, if it starts one."""
     if request.asked:
@@ -150,7 +193,7 @@ async def _open(
     epoch = journal.raise_epoch(run_id)
     # Git processes get the run's id too: if one outlives this process, the next start has to end it
     # before it removes git's locks.
-    git = Git(request.root, environment={"GSD_RUN": run_id}, trusted=request.programs)
+    git = Git(request.root, environment={"GSD_RUN": journal.mark_of(run_id)}, trusted=request.programs)
     run = Run(
         id=run_id,
         request=request,
@@ -255,7 +298,7 @@ def _farewell(run: Run) -> str:
 async def _run_to_end(run: Run, opening: Sequence[Record]) -> RunEnd:
     """Run with signal handlers and the watchdog; an error while the plugins start ends the run too."""
     watchdog = Watchdog(lambda blocked: _record_blocked(run, blocked))
-    with stopping(run.id, lambda: _farewell(run)) as stopper, watchdog:
+    with stopping(run.mark, lambda: _farewell(run)) as stopper, watchdog:
         try:
             return await _with_plugins(run, opening, stopper)
         except Fenced as exc:
@@ -342,9 +385,10 @@ async def _watched_inbox(run: Run) -> AsyncGenerator[None]:
         while not run.state.stop_asked:
             await asyncio.sleep(INBOX_POLL.total_seconds())
             take_answers(run)
-        main.cancel()
 
     task = asyncio.create_task(watch(), name="gsd:inbox")
+    # It ends because of a request, or because the journal cannot be used: then nothing could be recorded.
+    task.add_done_callback(lambda ended: ended.cancelled() or main.cancel())
     try:
         yield
     finally:
@@ -362,6 +406,8 @@ def _end_by(exc: BaseException, run: Run, stopper: Stopper | None) -> End | None
             return None
         exc = trouble
     if isinstance(exc, GsdError):
+        if (task := asyncio.current_task()) and task.cancelling():
+            task.uncancel()  # by the watcher of the inbox, whose error this is
         reason = f"{exc} ({exc.hint})" if exc.hint else str(exc)
         return End(outcome="failed", exit=exit_code(exc), reason=reason)
     if stopper and stopper.received:

@@ -13,7 +13,7 @@ import attrs
 
 from gsd_core.machine.state import State
 from gsd_core.planning.model import Planning
-from gsd_core.planning.traceability import RecordedResult, Trace, TracedCheck
+from gsd_core.planning.traceability import RecordedResult, Trace, TracedCheck, count_verified
 from gsd_core.sanitize import first_line, one_line, safe_text
 
 from .amounts import cost_text, counted, dollars_text, duration_text, tokens_text
@@ -139,7 +139,7 @@ def _header(report: Report, title: str) -> Html:
 def _tiles(report: Report) -> Html:
     summary, rows = report.summary, phase_rows(report.state)
     wanted = [row for row in report.rows if not _is_later(row)]
-    verified = sum(row.status == "Complete" for row in wanted)
+    verified = count_verified(wanted)
     sign, color = _OUTCOMES.get(report.status, ("●", "warn"))
     outcome = f"exit code {report.state.exit}" if report.state.closed else ""
     finished = sum(row.status == "completed" for row in rows)

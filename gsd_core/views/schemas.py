@@ -146,6 +146,7 @@ QUESTION = obj(
     inspection=FLAG,
     asked_at=null(TIME),
     answer_given=FLAG,
+    answer=null(TEXT),
     answer_with=TEXT,
 )
 STEP = obj(
@@ -163,6 +164,7 @@ STATUS = obj(
     idea=null(TEXT),
     agent=null(TEXT),
     sandbox=obj(name=null(TEXT), why=TEXT),
+    branch=null(TEXT),
     exit=null(NUMBER),
     reason=TEXT,
     notes=TEXTS,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gsd_core import Credentials, Exhausted, Finding, Outage, Permanent, StepError, Transient, settings_of
 
-from .cli import ClaudeSettings, allowed_variables, cli_version, find_cli
+from .cli import KEY_VARIABLES, ClaudeSettings, allowed_variables, chosen_cloud, cli_version, find_cli
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeSDKError, ResultMessage
@@ -125,11 +125,6 @@ def installed() -> Finding:
     return Finding(name="claude CLI", ok=True, message=message, reports=("dollars", "tokens", "turns"))
 
 
-_KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
-_CLOUD_VARIABLES = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX")
-_FALSE = ("", "0", "false", "no", "off")
-
-
 def credentials(environment: Mapping[str, str] | None = None, *, seconds: float = 4.0) -> Finding:
     """Check that the CLI can log in, with *environment* instead of this process's if given.
 
@@ -141,12 +136,9 @@ def credentials(environment: Mapping[str, str] | None = None, *, seconds: float 
         cli = find_cli(settings.cli_path)
     except Permanent as error:
         return Finding(name="claude", ok=False, message=str(error), fix=error.hint)
-    variables = [
-        *(name for name in _KEY_VARIABLES if environment.get(name)),
-        *(name for name in _CLOUD_VARIABLES if environment.get(name, "").strip().lower() not in _FALSE),
-    ]
-    if variables:
-        return Finding(name="claude", ok=True, message=f"credentials from {variables[0]}")
+    found = chosen_cloud(environment) or next((name for name in KEY_VARIABLES if environment.get(name)), "")
+    if found:
+        return Finding(name="claude", ok=True, message=f"credentials from {found}")
 
     # No variable is set, but the CLI may know a login (keychain, credentials file). Ask it: 0.6 s.
     login = LOGIN_HINT.format(cli=cli)

@@ -141,6 +141,15 @@ def _session_routes() -> Iterator[Route]:
         Parameter(name="cursor", schema=NUMBER, about="from this byte on; negative: from the end"),
         Parameter(name="limit", schema=NUMBER, about="at most so many bytes"),
     )
+    yield _get(
+        "search",
+        f"{SESSION}/output/search",
+        sessions_api.search_output,
+        "The lines with a text in everything that the session printed; the last ones, if they are many.",
+        ref("OutputLines"),
+        Parameter(name="text", schema=TEXT, about="in upper or lower case", required=True),
+        Parameter(name="end", schema=NUMBER, about="only in what was printed before this byte"),
+    )
     yield Route(
         method="PUT",
         path=f"{SESSION}/questions/{{question}}/answer",
