@@ -71,8 +71,8 @@ def output_of(paths: Paths, program: str, words: Sequence[str], stdin: str) -> s
             return " ".join(word for word in words if not re.fullmatch("-[neE]+", word))
         case "cat" | "tee" if program == "tee" or not bare:
             return stdin
-        case "pwd" if len(paths.folders) == 1:
-            return str(paths.folders[0])
+        case "pwd" if paths.folder:
+            return str(paths.folder)
         case "mktemp":
             return f"/tmp/tmp.{STAR}"
         case "dirname" if bare and known(bare[0]):
@@ -105,7 +105,7 @@ def _kind(shell: Shell, path: str, program: str, *, installs: bool) -> str:
     kind = entry_of("kinds", base_name(program)) or "build"
     if "/" in path and known(path):
         _check_script(shell, path)
-        real = paths.resolved(path, next(iter(paths.folders), None))
+        real = paths.resolved(path)
         if paths.is_scratch(real) or (real.is_relative_to(paths.tree) and not paths.protected(real)):
             return kind
         shell.findings.add(paths.check_read(path))
