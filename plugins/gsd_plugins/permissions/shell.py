@@ -260,7 +260,7 @@ class Shell:
             )
         elif first not in self.functions:
             check_command(self, first, name, arguments, stdin, installs=installs)
-        return output_of(self.paths, name, arguments, stdin)
+        return output_of(self, name, arguments, stdin)
 
     def _deeper(self) -> int:
         if self.depth >= MAX_DEPTH:
