@@ -30,6 +30,7 @@ from gsd_core.model.event import Event
 from gsd_core.model.question import Answer, Question, parse_typed_answer
 from gsd_core.processes import refuse_agents
 from gsd_core.run.publishing import events_of, redacted
+from gsd_core.run.spending import with_turns
 from gsd_core.sanitize import redact_data
 from gsd_core.views.log import parse_since as parse_since
 from gsd_core.views.status import History, Holder, find_question, fold_history, status_json, status_of
@@ -132,7 +133,7 @@ class Project:
             raise NotFound(f"no question {question!r} in this project")
         record, asked = found
         if given := record.answers.get(question):
-            who = given.by or given.via or given.how
+            who = given.who
             raise Conflict(f"{question} is already answered: {given.words} (by {who})")
         if record.withdrawn:
             raise Conflict(f"{question} is no longer open")
@@ -156,7 +157,8 @@ class Project:
 
     def _fold_until(self, journal: Journal, last: int) -> None:
         """Take the facts up to number *last* into account."""
-        for record in journal.events(after=self._seq, facts_only=True):
+        facts = [one for one in journal.events(after=self._seq, facts_only=True) if one.seq <= last]
+        for record in with_turns(journal, facts):
             if record.seq > last:
                 break
             self._state, self._history = self._folded(record)
@@ -169,8 +171,7 @@ class Project:
             state, history = State(), History(spent=history.spent)
         if record.kind not in ACTIVITY:
             state = fold(state, [record], structure)
-            history = fold_history(history, [record], structure)
-        return state, history
+        return state, fold_history(history, [record], structure)
 
     def _take(self, record: Record) -> Sequence[Event]:
         state, history = self._folded(record)

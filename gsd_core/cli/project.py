@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
+import click
 
-from gsd_core.errors import ProjectError
+from gsd_core.errors import PlanningError, ProjectError
 from gsd_core.git import Git, data_directory, git_common_dir
 from gsd_core.journal.codec import structure
 from gsd_core.journal.inbox import answers_in
@@ -17,7 +20,9 @@ from gsd_core.journal.lock import owner
 from gsd_core.journal.store import Journal, damage_reported
 from gsd_core.machine.state import State
 from gsd_core.run.last_run import LastRun, read_last_run
+from gsd_core.run.spending import with_turns
 from gsd_core.sanitize import first_line
+from gsd_core.settings import REHEARSAL_AGENTS as REHEARSAL_AGENTS
 from gsd_core.settings import journals_folder
 from gsd_core.trust import KnownJournals
 from gsd_core.views.status import History, Holder, fold_history
@@ -30,7 +35,6 @@ OWN_FILES = frozenset({".gsd", "gsd.toml", ".planning"})
 """What gsd itself reads or writes in a project's folder."""
 IGNORED_FILES = frozenset({".DS_Store", "Thumbs.db", "desktop.ini", ".idea", ".vscode", ".directory"})
 """What file managers and editors create on their own."""
-REHEARSAL_AGENTS = ("rehearsal",)
 REHEARSAL_IDENTITY = ("GSD rehearsal", "rehearsal@localhost")
 """The author of commits in a repository made for a rehearsal, if git does not know the user."""
 
@@ -101,8 +105,22 @@ async def _make_repository(root: Path, *, rehearsal: bool) -> None:
         raise _no_identity()
     await asyncio.to_thread(root.mkdir, parents=True, exist_ok=True)
     await Git(root).init()
-    if unknown:
-        await Git(root).identify(*REHEARSAL_IDENTITY)
+    if rehearsal:
+        await lend_identity(root)
+
+
+async def lend_identity(root: Path) -> None:
+    """Let git commit for a rehearsal at *root*, if it knows no identity there.
+
+    In this process and those that it starts: the user's own later commits must not have it.
+    """
+    if await Git(root).identity() is None:
+        name, email = REHEARSAL_IDENTITY
+        lent = {f"GIT_{role}_NAME": name for role in ("AUTHOR", "COMMITTER")}
+        lent |= {f"GIT_{role}_EMAIL": email for role in ("AUTHOR", "COMMITTER")}
+        os.environ.update(lent)
+        ctx = click.get_current_context().find_root()
+        ctx.call_on_close(lambda: [os.environ.pop(name, None) for name in lent])
 
 
 SYSTEM_FOLDERS = (
@@ -185,7 +203,7 @@ def load(options: GlobalOptions) -> ProjectState:
     with open_journal(root) as journal:
         last_run = read_last_run(journal)
         with damage_reported(journal.path):
-            history = fold_history(History(), last_run.facts, structure)
+            history = fold_history(History(), with_turns(journal, last_run.facts), structure)
         answers = answers_in(journal.take_inbox())
         is_own = is_own_journal(journal, root)
     return ProjectState(
@@ -216,9 +234,13 @@ def notes_of(root: Path, workstream: str = "") -> list[str]:
     *workstream* is the one that the command reads; by default the active one.
     """
     from gsd_core.planning.handoff import read_handoff, waiting_for
+    from gsd_core.planning.survey import survey
     from gsd_core.planning.workstreams import active_workstream, planning_folder
 
     notes: list[str] = []
+    with suppress(PlanningError):
+        # A roadmap that cannot be read is reported by whatever needs it.
+        notes += [note] if (note := survey(root, planning_folder(root, workstream)).note) else []
     if name := workstream or active_workstream(root):
         notes.append(f"this is the workstream {name!r}; a run of gsd works on .planning itself only")
     if question := waiting_for(root, planning_folder(root, name)):

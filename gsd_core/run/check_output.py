@@ -209,7 +209,7 @@ def scripts_in(command: str) -> tuple[str, ...]:
 
 # Commands that cannot run
 
-_SHELL = r"^(?:/bin/sh|sh|zsh)(?::(?: -c:)?(?: line)? ?\d+)?: "
+_SHELL = r"^(?:\S*/)?(?:ba|z)?sh(?::(?: -c:)?(?: line)? ?\d+)?: "
 _NAMED = tuple(
     (re.compile(pattern, re.MULTILINE), problem)
     for pattern, problem in (

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from gsd_core.machine.due import Wait, due
+from gsd_core.machine.fold import Structure
 from gsd_core.machine.obsolete import why_obsolete
 from gsd_core.machine.state import (
     Closing,
@@ -28,10 +29,10 @@ from gsd_core.machine.state import (
 from gsd_core.model.ids import StepId
 from gsd_core.model.question import Asked, Question, answer_command
 from gsd_core.model.usage import Usage
+from gsd_core.planning.survey import Measure
 
-from .phases import Measure, PhaseRow, measure_json, measure_of_snapshot, phase_rows
+from .phases import PhaseRow, measure_json, measure_of_snapshot, phase_rows
 
-Structure: TypeAlias = Callable[[Any, type[Any]], Any]
 RunStatus: TypeAlias = Literal["none", "running", "interrupted"] | RunOutcome
 
 SCHEMA_VERSION = 1
@@ -154,8 +155,8 @@ def status_of(
         interrupted=holder is None,
         questions=questions,
         pending_answers=pending_answers,
-        usage=history.usage,
-        calls=history.calls,
+        usage=sum(history.running.values(), history.usage),
+        calls=history.calls + len(history.running),
         budget=budget_of(history),
         waits_for=_waits_for(state, run_status, unanswered),
         assumed=assumed_checks(state),
@@ -248,8 +249,9 @@ class History:
 
     *commits* are grouped by phase, oldest first; those without a phase are under ``""``. *typed* are the
     flags that later processes of the run use too, by section. *sandbox*, *unconfined* and *branch* are as in
-    :class:`Status`. *spent* are the dollars by day, in this machine's time zone. *failing* are the services
-    that the last notification to them did not reach, by name.
+    :class:`Status`. *usage* and *calls* are those of the agent calls that ended; *running* has those that did
+    not, by step and key, with what they have used so far. *spent* are the dollars by day, in this machine's
+    time zone. *failing* are the services that the last notification to them did not reach, by name.
     """
 
     run: str = ""
@@ -262,6 +264,7 @@ class History:
     typed: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict[str, Mapping[str, Any]])
     usage: Usage = attrs.field(factory=Usage)
     calls: int = 0
+    running: Mapping[tuple[str, str], Usage] = attrs.field(factory=dict[tuple[str, str], Usage])
     spent: Mapping[date, Decimal] = attrs.field(factory=dict[date, Decimal])
     commits: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
     errors: tuple[FailureRecord, ...] = ()
@@ -315,14 +318,20 @@ def _run_opened(history: History, fact: Fact, _: Structure) -> History:
     return opened
 
 
-def _agent_closed(history: History, fact: Fact, structure: Structure) -> History:
-    used = fact.data.get("usage")
-    if not used:
-        return attrs.evolve(history, calls=history.calls + 1)
-    usage: Usage = structure(used, Usage)
-    day = fact.at.astimezone().date()
-    spent = {**history.spent, day: history.spent.get(day, Decimal(0)) + (usage.dollars or 0)}
-    return attrs.evolve(history, usage=history.usage + usage, calls=history.calls + 1, spent=spent)
+def _agent_call(history: History, fact: Fact, structure: Structure) -> History:
+    if fact.kind == "agent.activity" and not fact.data.get("usage"):
+        return history
+    used: Usage = structure(fact.data.get("usage") or {}, Usage)
+    running, call = dict(history.running), (fact.step, str(fact.data.get("key") or ""))
+    if fact.kind == "agent.closed":
+        running.pop(call, None)
+        day = fact.at.astimezone().date()
+        spent = {**history.spent, day: history.spent.get(day, Decimal(0)) + (used.dollars or 0)}
+        total, calls = history.usage + used, history.calls + 1
+        return attrs.evolve(history, usage=total, calls=calls, running=running, spent=spent)
+    if fact.kind == "agent.opened" or call in running:
+        running[call] = used + running.get(call, Usage())
+    return attrs.evolve(history, running=running)
 
 
 def _branch_chosen(history: History, fact: Fact, _: Structure) -> History:
@@ -358,7 +367,9 @@ def _failed(history: History, fact: Fact, structure: Structure) -> History:
 _HANDLERS: dict[str, Callable[[History, Fact, Structure], History]] = {
     "run.opened": _run_opened,
     "branch.chosen": _branch_chosen,
-    "agent.closed": _agent_closed,
+    "agent.opened": _agent_call,
+    "agent.activity": _agent_call,
+    "agent.closed": _agent_call,
     "notice.sent": _notice_sent,
     "task.committed": _committed,
     "step.completed": _committed,
@@ -458,9 +469,8 @@ def question_json(
 
 def cost_json(usage: Usage, calls: int) -> Mapping[str, Any]:
     """Return the usage as JSON data; ``dollars`` is a string, or null if the price is not known."""
-    tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
     dollars = None if usage.dollars is None else str(usage.dollars)
-    return {"dollars": dollars, "tokens": tokens, "calls": calls, "basis": usage.basis}
+    return {"dollars": dollars, "tokens": usage.tokens, "calls": calls, "basis": usage.basis}
 
 
 def _single_json(end: Closing | None) -> dict[str, Any] | None:

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from gsd_core.journal.codec import unstructure
 from gsd_core.journal.lock import ProjectLock
-from gsd_core.planning.phase_edit import plan_removal
-from gsd_core.run.phase_edits import LOG
+from gsd_core.run.edits import LOG, StoredEdit
 from tests.cli.bench import Bench, call
-from tests.planning.test_phase_edit import FILES, content, phases
+from tests.planning.test_phase_edit import FILES, content, phases, removal
 from tests.planning.trees import make_project
 
 
@@ -111,10 +111,13 @@ def test_a_folder_without_a_project_or_a_repository_is_refused(tmp_path: Path) -
 
 
 def test_an_edit_that_was_interrupted_is_finished_first(root: Path) -> None:
-    edit = plan_removal(root, "2")
+    edit = removal(root, "2")
+    stored = StoredEdit(
+        edit=edit, id="1", owner="", commits=True, base=git(root, "rev-parse", "HEAD").strip()
+    )
     directory = root / ".git" / "gsd"
     directory.mkdir(exist_ok=True)
-    (directory / LOG).write_text(edit.to_json())
+    (directory / LOG).write_text(json.dumps(unstructure(stored)))
     os.rename(root / ".planning/phases/03-more", root / ".planning/phases/02-more")  # noqa: PTH104
     result = call("phase", "add", "-C", root, "Export")
 

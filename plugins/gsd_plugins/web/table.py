@@ -35,7 +35,7 @@ async def open_stream(site: Site, request: Request) -> ASGIApp:
 async def mcp_app(site: Site, request: Request) -> ASGIApp:
     """Return the MCP server."""
     if site.mcp is None or site.stopping.is_set():
-        raise Refused(404, "this server has no MCP server", "install it with: pip install 'gsd-core[web]'")
+        raise Refused(404, "this server shows one run; it has no MCP server", "start one with: gsd serve")
     try:
         await site.mcp.start()
     except ConfigError as error:
