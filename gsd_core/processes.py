@@ -83,16 +83,27 @@ class Process:
         return True
 
 
-def supervised(command: Sequence[str]) -> tuple[str, ...]:
+def supervised(
+    command: Sequence[str], *, processes: int = 0, memory: int = 0, keyring: bool = False
+) -> tuple[str, ...]:
     """Return a command line that runs *command*, and ends all that it started when it ends.
+
+    It has no terminal. If it and what it started are more than so many *processes*, or need more bytes of
+    *memory*, they are ended; 0 is no limit. *keyring*: it gets a new one.
 
     On systems without adoption of orphans (all but Linux) it is the same command: what leaves its process
     group there is found by its mark only. See :mod:`gsd_core.supervise`.
     """
     if sys.platform != "linux" or not sys.executable:
         return tuple(command)
+    options = (str(processes), str(memory), str(int(keyring)))
     # Not -m: the package would be imported, and -I keeps the working directory from being a place of modules.
-    return (sys.executable, "-I", "-S", str(Path(__file__).with_name("supervise.py")), *command)
+    return (sys.executable, "-I", "-S", str(Path(__file__).with_name("supervise.py")), *options, *command)
+
+
+def total_memory() -> int:
+    """Return the size of this machine's memory in bytes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 ListProcesses: TypeAlias = Callable[[str], Iterable[Process]]

@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -243,11 +243,16 @@ class Journal:
         run: str | None = None,
         kinds: Collection[str] | None = None,
         facts_only: bool = False,
+        since: datetime | None = None,
     ) -> Iterator[Record]:
         """Yield the committed records with ``seq > after``, in order, including unknown kinds."""
         where, values = "", list[Any]()
         if run is not None:
             where, values = " AND run = ?", [run]
+        if since is not None:
+            # Times are text, in UTC.
+            where += " AND at >= ?"
+            values.append(since.astimezone(UTC).isoformat())
         if kinds is not None:
             where += f" AND kind IN ({', '.join('?' * len(kinds))})"
             values += kinds

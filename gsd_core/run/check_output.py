@@ -243,7 +243,7 @@ _RUN_A_SCRIPT = frozenset(["sh", "bash", "dash", "ksh", "zsh", ".", "source"])
 
 # Commands that cannot run
 
-_SHELL = r"^(?:/bin/sh|sh|zsh)(?::(?: -c:)?(?: line)? ?\d+)?: "
+_SHELL = r"^(?:\S*/)?(?:ba|z)?sh(?::(?: -c:)?(?: line)? ?\d+)?: "
 _NAMED = tuple(
     (re.compile(pattern, re.MULTILINE), problem)
     for pattern, problem in (

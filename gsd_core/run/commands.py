@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import uuid
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from gsd_core.model.agent import Allow, Permission, ToolUse
 from gsd_core.model.checks import CheckResult
 from gsd_core.model.sandbox import Place, SandboxedCommand
 from gsd_core.processes import end_marked
+from gsd_core.programs import find_program
 from gsd_core.sanitize import redact, sanitize
 
 from .check_output import does_nothing, flaw_in, scripts_in
@@ -84,7 +86,11 @@ async def check(
     if not isinstance(verdict, Allow):
         refused = f"refused: {verdict.reason}"
         return CheckResult(command=command, exit=None, output=refused, unusable=f"it was {refused}")
-    shell = ("/bin/sh", "-c", command)
+    bash = shutil.which("bash", path="/bin:/usr/bin") or find_program("bash", tree)
+    if bash is None:
+        return CheckResult(command=command, exit=None, unusable="bash, which runs checks, is not installed")
+    # The policies and all that judges a check read it as bash does, so another shell must not run it.
+    shell = (str(bash), "--noprofile", "--norc", "-c", command)
     try:
         async with gate.sandbox.around(tree, places=places, new_home=True) as inside:
             ran = await run_inside(inside, shell, environment(gate.mark), limit)

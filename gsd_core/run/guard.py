@@ -297,7 +297,10 @@ async def finish(run: Run) -> bool:
         _record_accepted(run, changes, step, attempt, owned=kept.owned)
     if not changes.differences:
         return False
-    where, _ = await _undo(run, kept.seal, changes, step, attempt)
+    where, problems = await _undo(run, kept.seal, changes, step, attempt)
+    if not problems:
+        # What changes from now on was changed by somebody else.
+        (run.sealer.store / SEAL).unlink(missing_ok=True)
     log.warning(
         "the last process was killed while an agent worked; undone: %s (kept in %s)",
         one_line("; ".join(difference.what for difference in changes.differences), MAX_LENGTH),

@@ -27,9 +27,9 @@ from gsd_core.git.throwaway import make, refresh
 from gsd_core.hookspecs import gsd_sandbox
 from gsd_core.model.sandbox import ConfinedProcess, Place, SandboxedCommand, SandboxUnavailable
 from gsd_core.plugins.calling import Hooks
-from gsd_core.processes import supervised
+from gsd_core.processes import supervised, total_memory
 from gsd_core.sanitize import clip, sanitize
-from gsd_core.settings import RunSettings
+from gsd_core.settings import LimitSettings, RunSettings, settings_of
 
 from .places import hold_folders, make_mount_points, owned_places, prepare, remove_empty
 from .private_home import check_home, empty_home, home_environment, private_home
@@ -156,8 +156,11 @@ class Confinement:
 
         Nothing runs unconfined because a sandbox that worked at the start works no longer.
         """
+        limits = settings_of(LimitSettings)
+        memory = limits.max_memory * 2**20 or total_memory() * 4 // 5
+        started = partial(supervised, processes=limits.max_processes, memory=memory)
         if self.home is None:
-            return SandboxedCommand(command=supervised(command), environment=environment)
+            return SandboxedCommand(command=started(command), environment=environment)
         seen = (*self.places, *places)
         if self.git is not None:
             await asyncio.to_thread(make_mount_points, seen, self.git)
@@ -168,6 +171,8 @@ class Confinement:
             places=seen,
             home=self.home,
             descriptors=tuple(descriptors),
+            max_processes=limits.max_processes,
+            max_memory=memory,
         )
         name, hooks = self.sandbox.name, self.sandbox.hooks
         outcome = await hooks.pick(gsd_sandbox, (name,), object, process)
@@ -177,7 +182,7 @@ class Confinement:
             raise PluginError(name, "gsd_sandbox", f"cannot start {command[0]!r}: {why}")
         if not isinstance(value, SandboxedCommand) or not value.command:
             raise PluginError(name, "gsd_sandbox", f"returned {value!r:.200}, not a SandboxedCommand")
-        return attrs.evolve(value, sandbox=name)
+        return attrs.evolve(value, command=started(value.command, keyring=True), sandbox=name)
 
     def protects(self, path: Path) -> bool:
         """Whether no process in here can change the file of the host at *path*."""

@@ -90,6 +90,9 @@ def confined(process: ConfinedProcess) -> SandboxedCommand | SandboxUnavailable:
     if unusable := _unusable(process.places):
         return unusable
     outer, inner = launcher
+    if process.max_processes and (prlimit := program("prlimit")):
+        # Set inside, where it counts only what is in the sandbox. It has no effect on root.
+        inner = (prlimit, f"--nproc={process.max_processes}", *inner)
     environment = {
         name: value for name, value in process.environment.items() if not LOADER_VARIABLES.fullmatch(name)
     }

@@ -6,6 +6,7 @@ import asyncio
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -235,3 +236,56 @@ def test_a_wrapper_that_cannot_fail_does_not_pass(tmp_path: Path, script: str, p
 
     assert result.exit == 0
     assert result.ok is passes
+
+
+SHELLS_DIFFER = (
+    "echo {a,b}",
+    "echo $'a\\x41'",
+    "echo 'a\\tb'",
+    "x=abc; echo ${x//b/c}",
+    "[[ a == a ]] && echo yes",
+    "cat <<< here",
+    "cat <(echo piped)",
+    "false &> file && echo yes || echo no",
+    "function f { echo f; }; f",
+    "a=(1 2); echo ${a[1]}",
+    "x=1; x+=2; echo $x",
+    "set -o pipefail; false | true; echo $?",
+    "echo ${BASH_VERSION:+bash}",
+    "((1 < 2)) && echo less",
+    "echo one |& cat",
+    "source /dev/stdin <<< 'echo sourced'",
+)
+THEY_AGREE = ("echo a  b", "x='a  b'; echo \"$x\" $x", "false || echo no", "for i in 1 2; do echo $i; done")
+
+
+def test_a_check_runs_as_bash_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The policy parses bash: a command that another shell reads differently would get past it."""
+    for name in ("BASH_ENV", "ENV"):
+        monkeypatch.setenv(name, str(tmp_path / "startup"))
+    for name in ("startup", ".bashrc", ".bash_profile", ".profile"):
+        (tmp_path / name).write_text("echo() { command echo startup; }\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    found: dict[str, dict[str, tuple[int | None, str]]] = {}
+    for command in (*SHELLS_DIFFER, *THEY_AGREE):
+        result = run(command, tree)
+        found[command] = {"check": (result.exit, result.output)}
+        for shell in ("bash", "dash"):
+            if program := shutil.which(shell):
+                ran = subprocess.run(
+                    [program, "-c", command],
+                    cwd=tree,
+                    env={"PATH": "/usr/bin:/bin"},
+                    capture_output=True,
+                    text=True,
+                )
+                found[command][shell] = (ran.returncode, (ran.stdout + ran.stderr).strip())
+
+    assert [command for command, by in found.items() if by["check"] != by["bash"]] == []
+    if "dash" in found[SHELLS_DIFFER[0]]:
+        assert [
+            command for command in SHELLS_DIFFER if found[command]["check"] == found[command]["dash"]
+        ] == []
+        assert [command for command in THEY_AGREE if found[command]["check"] != found[command]["dash"]] == []
