@@ -1,8 +1,9 @@
 """Processes that outlive a run: found by a variable in their environment, and ended.
 
 After a SIGKILL of ``gsd`` alone, its agents keep running and writing. Every process of a run carries
-``GSD_RUN``. The next start takes the project's lock and then ends all processes that carry the id of
-one of the project's runs.
+``GSD_RUN``: the run's id and the file of its journal (:meth:`gsd_core.journal.store.Journal.mark_of`). The
+next start takes the project's lock and then ends all processes that carry the mark of one of the project's
+runs. The id alone is not enough: a copy of the project has the same runs, and may be at work beside it.
 
 Only that variable decides. The journal records process ids and start times too, but only
 for people to read: an id may belong to another process by now, and earlier versions recorded start times
@@ -109,16 +110,16 @@ ListProcesses: TypeAlias = Callable[[str], Iterable[Process]]
 
 
 def end_marked(
-    run_ids: Collection[str] | None,
+    marks: Collection[str] | None,
     *,
     env_name: str = "GSD_RUN",
     spare: Collection[int] = (),
     grace: timedelta = GRACE,
     listed: ListProcesses | None = None,
 ) -> tuple[int, ...]:
-    """End this user's processes whose environment has *env_name* set to one of *run_ids*; return their ids.
+    """End this user's processes whose environment has *env_name* set to one of *marks*; return their ids.
 
-    ``None`` as *run_ids* is any run. Their descendants are ended too, marked or not. They get a SIGTERM,
+    ``None`` as *marks* is any run. Their descendants are ended too, marked or not. They get a SIGTERM,
     and after *grace* a SIGKILL. This process, its ancestors and *spare* are never ended. Blocks.
     Raises ``ProjectError`` if a process survives even that.
     """
@@ -133,7 +134,7 @@ def end_marked(
             for pid, process in found.items()
             # A descendant without the mark is no longer one once its parent has ended.
             if process.handle in known
-            or (process.mark is not None and (run_ids is None or process.mark in run_ids))
+            or (process.mark is not None and (marks is None or process.mark in marks))
         }
         to_end = _with_descendants(found, marked - spared) - spared
         targets = [found[pid] for pid in sorted(to_end) if found[pid].is_ours()]

@@ -260,6 +260,15 @@ class QuestionSettings:
     timeout: timedelta = setting(timedelta(hours=1), consent=True)
 
 
+REHEARSAL_AGENTS = ("rehearsal",)
+"""The agents whose calls cost nothing."""
+
+
+def is_rehearsal(agents: Collection[str]) -> bool:
+    """Whether a run with these *agents* costs nothing."""
+    return bool(agents) and set(agents) <= {*REHEARSAL_AGENTS}
+
+
 CORE_SECTIONS: tuple[tuple[str, type], ...] = (
     ("run", RunSettings),
     ("limits", LimitSettings),

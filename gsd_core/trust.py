@@ -173,11 +173,29 @@ class KnownJournals:
         _refuse_inside(self.folder, root)
         token = secrets.token_hex(16)
         about = {"schema": SCHEMA, "project": str(root.resolve()), "at": at.isoformat(timespec="seconds")}
+        about["journal"] = str(journal.path.resolve())
         _write(self._path(token), about)
         journal.mark(token)
 
+    def paths(self) -> frozenset[Path]:
+        """Return where the journals are, or were: one may have been removed since."""
+        return frozenset(path for file in self.folder.glob("*.json") if (path := _journal_in(file)))
+
+    def is_at(self, journal: Journal) -> bool:
+        """Whether the journal is where its file says: if not, the project was moved or copied."""
+        return _journal_in(self._path(journal.origin())) == journal.path.resolve()
+
     def _path(self, token: str) -> Path:
         return self.folder / f"{hashlib.sha256(token.encode()).hexdigest()[:32]}.json"
+
+
+def _journal_in(file: Path) -> Path | None:
+    try:
+        about: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        # Older versions did not write where the journal is.
+        return Path(about.get("journal") or Path(about["project"], ".git", "gsd", "journal.db"))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
 
 
 def _is_inside(folder: Path, root: Path) -> bool:

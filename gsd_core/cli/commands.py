@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from .global_options import GlobalOptions
@@ -123,6 +126,18 @@ PLUGIN_COMMANDS: Mapping[str, str] = {
 }
 """The subcommands of built-in plugins, under "Sessions" in ``gsd --help``, which does not load plugins."""
 
+OTHER_NAMES: Mapping[str, str] = {
+    "init": "run IDEA",
+    "new": "run IDEA",
+    "start": "run IDEA",
+    "continue": "resume",
+    "kill": "stop",
+    "config": "settings",
+    "login": "doctor",
+    "dashboard": "serve",
+}
+"""Names that other tools have for a command, and what to type here."""
+
 COMMANDS: Mapping[str, CommandEntry] = {
     name: entry for group in COMMAND_GROUPS.values() for name, entry in group.items()
 }
@@ -134,13 +149,30 @@ LOAD_PLUGINS = (
 )
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
 
-# The demo has a folder of its own.
-_MENTION = re.compile(rf"\bgsd ({'|'.join(name for name in COMMANDS if name != 'demo')})\b")
+# The demo has a folder of its own, and sessions are those of all projects.
+_OF_NO_PROJECT = ("demo", *PLUGIN_COMMANDS)
+# Not in what is completed already, such as `.venv/bin/gsd resume`.
+_MENTION = re.compile(rf"(?<![\w/.-])gsd ({'|'.join((*COMMANDS, *PLUGIN_COMMANDS))})\b")
+
+
+def program() -> str:
+    """Return how to start this program again: ``gsd``, or the path it was called by if that is another one.
+
+    What gsd prints is pasted into the same shell, which may not have the environment of gsd on its PATH.
+    """
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        called = Path(sys.executable).with_name("gsd")
+    found = shutil.which("gsd")
+    # Other names: a program that embeds gsd.
+    if called.name != "gsd" or not called.exists() or (found and called.samefile(found)):
+        return "gsd"
+    return str(called)
 
 
 def base_command(options: GlobalOptions) -> str:
-    """Return how to call gsd for the project of *options*: ``gsd`` or ``gsd -C DIR``."""
-    return shlex.join(["gsd", *(["-C", str(options.directory)] if options.directory_given else [])])
+    """Return how to call gsd for the project of *options*, such as ``gsd -C DIR``."""
+    return shlex.join([program(), *(["-C", str(options.directory)] if options.directory_given else [])])
 
 
 def with_global_options(text: str, options: GlobalOptions) -> str:
@@ -150,6 +182,8 @@ def with_global_options(text: str, options: GlobalOptions) -> str:
     """
 
     def complete(match: re.Match[str]) -> str:
+        if match[1] in _OF_NO_PROJECT:
+            return shlex.join([program(), match[1]])
         plugins: list[str] = []
         if match[1] in LOAD_PLUGINS:
             plugins += [word for name in options.plugins for word in ("-p", name)]

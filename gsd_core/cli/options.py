@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args, get_origin
 
 import attrs
@@ -92,12 +93,16 @@ def setting_options(classes: SettingsClasses) -> list[click.Option]:
 
 
 def typed_settings(ctx: click.Context, classes: SettingsClasses) -> Layer:
-    """Return the settings that were given as flags."""
+    """Return the settings that were given as flags; paths are absolute, for later commands elsewhere."""
     sections: dict[str, dict[str, Any]] = {}
     for section, attribute in _with_flags(classes):
         name = _parameter_name(section, attribute)
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            sections.setdefault(section, {})[attribute.name] = ctx.params[name]
+            value = ctx.params[name]
+            is_path = value and Path in (attribute.type, *get_args(attribute.type))
+            sections.setdefault(section, {})[attribute.name] = (
+                str(Path(value).absolute()) if is_path else value
+            )
     return Layer(origin=COMMAND_LINE, sections=sections)
 
 

@@ -84,8 +84,7 @@ def _current(ctx: click.Context, project: ProjectState, options: GlobalOptions) 
     about = (project.state, project.history, project.holder, project.pending_answers)
     if not (project.root / ".planning").is_dir():
         return status_of(*about), None
-    from gsd_core.planning.survey import survey
-    from gsd_core.views.phases import measure_of
+    from gsd_core.planning.survey import measure_of, survey
 
     from .current import read_current
     from .next import next_in

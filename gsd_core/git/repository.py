@@ -128,12 +128,6 @@ def identity(git: Command) -> str | None:
     return out.rsplit(" ", 2)[0] if code == 0 else None
 
 
-def identify(git: Command, name: str, email: str) -> None:
-    """Configure the committer for this repository."""
-    git("config", "--local", "user.name", name)
-    git("config", "--local", "user.email", email)
-
-
 def is_ignored(git: Command, path: str) -> bool:
     """Whether git ignores *path*; a tracked path is never ignored."""
     return bool(ignoring_rules(git, [path]))

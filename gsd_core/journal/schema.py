@@ -267,6 +267,16 @@ class Database:
         self.writable = writable
         with _journal_errors(path):
             self._connection = _connect_to_write(path) if writable else _connect_to_read(path)
+            self.file = _identity(path)
+
+    def check_file(self) -> None:
+        """Raise ``JournalError`` if the file at the path is another one by now, or none.
+
+        A file that was removed can still be written, and everything written to it is lost.
+        """
+        if self.writable and _identity(self.path) != self.file:
+            hint = "start again: the state is rebuilt from .planning/ and the commits"
+            raise JournalError(f"the journal {self.path} was removed or replaced during the run", hint=hint)
 
     def rows(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         """Run *query*, one statement or several, and return all its rows."""
@@ -298,6 +308,7 @@ class Database:
         """Make everything inside one transaction."""
         if not self.writable:
             raise JournalError(f"the journal {self.path} was opened for reading only")
+        self.check_file()
         # IMMEDIATE takes the write lock first. A transaction that reads before it takes the lock fails at
         # once, without waiting, if another process has written in between.
         self.rows("BEGIN IMMEDIATE")
@@ -313,6 +324,13 @@ class Database:
     def close(self) -> None:
         """Close the connection; closing twice is fine."""
         self._connection.close()
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    with suppress(FileNotFoundError, NotADirectoryError):
+        status = path.stat()
+        return status.st_dev, status.st_ino
+    return 0, 0
 
 
 def _connect_to_write(path: Path) -> Any:

@@ -43,7 +43,7 @@ from .requirements import read_requirements, requirement_ids
 from .roadmap import PATH as ROADMAP
 from .roadmap import check_names_phases, parse_roadmap
 from .state import render_state
-from .survey import Survey, Surveyed, survey
+from .survey import Survey, survey
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 HealthStatus: TypeAlias = Literal["healthy", "degraded", "broken"]
@@ -369,30 +369,13 @@ def _repaired_state(root: Path, issue: HealthIssue, date: str) -> str:
         text = render_state(core_value=core_value(project), phases=planned, date=date)
     if not phases:
         return text
-    return apply_changes({"STATE.md": text}, [_position(phases, date)]).get("STATE.md", text)
-
-
-def _position(phases: tuple[Surveyed, ...], date: str) -> SetPosition:
-    """Return the position at the first phase that is not done, else at the last phase."""
-
-    def done(phase: Surveyed) -> bool:
-        return phase.complete or phase.status == "complete"
-
-    current = next((phase for phase in phases if not done(phase)), phases[-1])
-    status = {"planned": "Ready to execute", "partial": "In progress"}.get(current.status, "Ready to plan")
-    phases_done = sum(map(done, phases))
-    plans, summaries = sum(one.plans for one in phases), sum(one.summaries for one in phases)
-    return SetPosition(
-        phase=current.number,
-        phases=len(phases),
-        name=current.name,
-        plan=current.summaries,
-        plans=current.plans,
-        status="All phases complete" if done(current) else status,
-        percent=min(100 * summaries // plans, 100 * phases_done // len(phases)) if plans else 0,
+    current = next((phase for phase in phases if not (phase.complete or phase.status == "complete")), None)
+    status = {"planned": "Ready to execute", "partial": "In progress"}
+    position = SetPosition(
+        phase=(current or phases[-1]).number,
+        name=(current or phases[-1]).name,
+        status=status.get(current.status, "Ready to plan") if current else "All phases complete",
         date=date,
         activity="Position rebuilt from the files",
-        done=summaries,
-        all_plans=plans,
-        phases_done=phases_done,
     )
+    return apply_changes({"STATE.md": text}, [surveyed.counted(position)]).get("STATE.md", text)

@@ -38,7 +38,7 @@ from .roadmap import PATH as ROADMAP
 from .roadmap import Mention, Roadmap, parse_roadmap
 from .roadmap_phases import NewPhase, add_phase, decimal_after, next_number, remove_phase
 from .state import renumber_position
-from .survey import STATE, read_documents, state_of
+from .survey import STATE, read_documents, survey
 from .workstreams import refuse_workstream
 
 MAX_NAME = 120
@@ -135,7 +135,7 @@ def plan_addition(
     prefix = f"{code}-" if re.fullmatch(r"[A-Z][A-Z0-9_.]*", code) else ""
     folder = f"{PHASES}/{prefix}{padded(number)}-{slug(name)}"
     operations = [_write(root, ROADMAP, edited), _write(root, f"{folder}/.gitkeep", "")]
-    operations += _state(root, parse_roadmap(edited), preferred, Renumbering(removed="", numbers={}))
+    operations += _state(root, roadmap, edited, preferred, Renumbering(removed="", numbers={}))
     what: Literal["add", "insert"] = "insert" if after else "add"
     return PhaseEdit(
         what=what, phase=number, name=name, folder=folder, operations=tuple(one for one in operations if one)
@@ -169,7 +169,7 @@ def plan_removal(root: Path, number: str, *, force: bool = False, keep_numbers: 
         folder.path.rpartition("/")[2]: _new_name(folder, numbers[folder.number]) for folder in moved.values()
     }
     operations = [_write(root, ROADMAP, edited)]
-    operations += _state(root, parse_roadmap(edited), preferred, change)
+    operations += _state(root, roadmap, edited, preferred, change)
     if (root / REQUIREMENTS).exists():
         operations.append(
             _write(root, REQUIREMENTS, renumber_requirements(read_text(root, REQUIREMENTS), change))
@@ -190,12 +190,12 @@ def plan_removal(root: Path, number: str, *, force: bool = False, keep_numbers: 
 
 
 def _roadmap(root: Path) -> tuple[str, str]:
-    """Return the text of ROADMAP.md, and the milestone that STATE.md names."""
+    """Return the text of ROADMAP.md, and the milestone in progress."""
     documents = read_documents(root)
     if "ROADMAP.md" not in documents:
         hint = "start a project with: gsd run IDEA"
         raise PlanningError("does not exist", path=ROADMAP, hint=hint)
-    return documents["ROADMAP.md"], state_of(documents).text("milestone")
+    return documents["ROADMAP.md"], survey(root).current
 
 
 def _folder_of(folders: Sequence[Folder], number: str, mention: Mention | None) -> Folder | None:
@@ -288,11 +288,16 @@ def _text(root: Path, path: str) -> str:
         return ""
 
 
-def _state(root: Path, roadmap: Roadmap, preferred: str, change: Renumbering) -> list[Operation | None]:
+def _state(
+    root: Path, before: Roadmap, edited: str, milestone: str, change: Renumbering
+) -> list[Operation | None]:
     if not (root / STATE).exists():
         return []
-    total = sum(1 for _ in roadmap.phases(roadmap.current(preferred)))
-    return [_write(root, STATE, renumber_position(read_text(root, STATE), total, change))]
+    was, now = (
+        [phase.number for phase in one.phases(one.current(milestone))]
+        for one in (before, parse_roadmap(edited))
+    )
+    return [_write(root, STATE, renumber_position(read_text(root, STATE), was, now, change))]
 
 
 def _write(root: Path, path: str, text: str) -> Operation | None:

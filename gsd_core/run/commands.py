@@ -33,6 +33,8 @@ READ_LIMIT = 1_000_000
 """Bytes of the output that are searched for the summaries of test runners: a workspace has many."""
 SCRIPT_LIMIT = 20_000
 """Bytes of a shell script that are read to see whether it does anything."""
+TRIES = 3
+"""How often a command is run that a signal from outside ends."""
 MARK = "GSD_CHECK"
 """The variable that marks the processes of one command, those too that leave its process group."""
 PASSED_ON = (
@@ -109,7 +111,24 @@ class Ran:
 async def run_inside(
     inside: Confinement, command: Sequence[str], variables: Mapping[str, str], limit: timedelta
 ) -> Ran:
-    """Run *command* to its end, within *limit*, and leave no process of it behind."""
+    """Run *command* to its end, within *limit*, and leave no process of it behind.
+
+    One that is ended by a signal that others send is run again: a person or the system may have ended it, and
+    that says nothing about the project. If it happens each time, it is the command's own result.
+    """
+    ended = [signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM]
+    # A shell and a sandbox add 128 to the number.
+    names = {sign: number.name for number in ended for sign in (-number, 128 + number)}
+    for _ in range(TRIES):
+        ran = await _run_once(inside, command, variables, limit)
+        if ran.exit not in names:
+            return ran
+    return attrs.evolve(ran, problems=(*ran.problems, f"{names.get(ran.exit or 0)} ended it {TRIES} times"))
+
+
+async def _run_once(
+    inside: Confinement, command: Sequence[str], variables: Mapping[str, str], limit: timedelta
+) -> Ran:
     mark = uuid.uuid4().hex
     tail = _Tail()
     code: int | None = None

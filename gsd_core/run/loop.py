@@ -125,6 +125,9 @@ def _unanswered(item: Escalate) -> End:
     }
     code = exit_of(item.failure)
     message = item.failure.message if item.failure else without_failure[item.cause]
+    if code == ExitCode.EXHAUSTED and item.failure and item.failure.hint:
+        # Which limit to raise; who only reads the last line has no question about it.
+        message += f" ({item.failure.hint})"
     return End(
         outcome="budget" if code == ExitCode.EXHAUSTED else "failed",
         exit=code,

@@ -9,12 +9,12 @@ from typing import Any
 
 from gsd_core.files import DRAFT
 from gsd_core.journal.codec import structure, unstructure
-from gsd_core.journal.schema import Record
 from gsd_core.machine.due import Settle
-from gsd_core.model.usage import Usage
+from gsd_core.machine.ledger import CALL_KINDS, Ledger
 from gsd_core.processes import end_marked, is_git_at_work
 
 from .runtime import Run
+from .spending import with_turns
 from .temporary import sweep_folders
 
 
@@ -26,8 +26,8 @@ async def end_leftovers(run: Run) -> dict[str, Any]:
     a git that is still running is not stale.
     """
     began = time.time()
-    ids = {record.run for record in run.journal.events(kinds=["run.opened"])}
-    ended = await asyncio.to_thread(end_marked, ids)
+    marks = {run.journal.mark_of(record.run) for record in run.journal.events(kinds=["run.opened"])}
+    ended = await asyncio.to_thread(end_marked, marks)
     # A git that is killed in a commit leaves HEAD.lock or locks below refs, and every later commit fails;
     await asyncio.to_thread(sweep_folders, run.root)
     # index.lock alone is not enough. A git that the user started is left its lock.
@@ -49,26 +49,12 @@ async def end_leftovers(run: Run) -> dict[str, Any]:
 
 async def settle(run: Run, item: Settle) -> None:
     """Record that an attempt is lost, after counting its usage and saving its uncommitted work."""
-    opened: dict[str, Record] = {}
-    for fact in run.journal.events(run=run.id, kinds=["agent.opened", "agent.closed"]):
-        if fact.step == item.step:
-            opened.pop(fact.data["key"], None)
-            if fact.kind == "agent.opened":
-                opened[fact.data["key"]] = fact
+    facts = [f for f in run.journal.events(run=run.id, kinds=CALL_KINDS) if f.step == item.step]
     # Calls that were never closed have cost money too; a budget has to count them after a crash.
-    for key, call in opened.items():
-        data = {"key": key, "ended": "lost", "usage": unstructure(_reported_usage(run, call))}
+    for call in Ledger(structure).add(with_turns(run.journal, facts)).open_calls:
+        data = {"key": call.key, "ended": "lost", "usage": unstructure(call.usage)}
         run.record("agent.closed", data, step=item.step, attempt=item.attempt)
     # The next attempt may overwrite what this one left in the tree; the ref keeps it for a human.
     kept = await run.git.save_recovery(f"{run.id}-{item.step.replace('/', '-')}-{item.attempt}")
     data = {"why": "the process ended", "kept": kept}
     run.record("attempt.lost", data, step=item.step, attempt=item.attempt)
-
-
-def _reported_usage(run: Run, opened: Record) -> Usage:
-    """Add up the usage of the turns that a lost call reported."""
-    total = Usage()
-    for note in run.journal.events(after=opened.seq, run=run.id, kinds=["agent.activity"]):
-        if note.step == opened.step and note.data.get("usage") and note.data.get("key") == opened.data["key"]:
-            total = total + structure(note.data["usage"], Usage)
-    return total

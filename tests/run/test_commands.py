@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -118,6 +119,33 @@ def test_a_cancelled_check_leaves_no_process(tmp_path: Path, nap: str) -> None:
 
     asyncio.run(cancelled())
     assert asleep(nap) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGHUP])
+@pytest.mark.parametrize("inner", [False, True], ids=["the command", "a child of its shell"])
+def test_a_command_that_somebody_ended_is_run_again(
+    tmp_path: Path, nap: str, number: signal.Signals, inner: bool
+) -> None:
+    command = f"test -e again && exit 0; touch again; sleep {nap}" + ("; exit $?" if inner else "")
+
+    async def ended() -> CheckResult:
+        task = asyncio.create_task(check(Gate(), command, tmp_path, LONG))
+        async with asyncio.timeout(30):
+            while not (found := asleep(nap)):  # noqa: ASYNC110 - there is no event for another process's start
+                await asyncio.sleep(0.05)
+        found[0].send_signal(number)
+        return await task
+
+    assert asyncio.run(ended()).ok
+
+
+def test_a_command_that_a_signal_ends_each_time_fails_with_its_name(tmp_path: Path) -> None:
+    result = run("echo x >> runs; kill -9 $$", tmp_path)
+
+    assert (result.ok, (tmp_path / "runs").read_text()) == (False, "x\nx\nx\n")
+    assert "SIGKILL ended it 3 times" in result.output
+    assert run("echo x >> crashes; kill -SEGV $$", tmp_path).exit == -signal.SIGSEGV
+    assert (tmp_path / "crashes").read_text() == "x\n"  # a crash is the command's own
 
 
 @pytest.mark.parametrize(

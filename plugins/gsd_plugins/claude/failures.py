@@ -120,7 +120,9 @@ def installed() -> Finding:
         cli = find_cli(settings_of(ClaudeSettings).cli_path)
     except Permanent as error:
         return Finding(name="claude CLI", ok=False, message=str(error), fix=error.hint)
-    return Finding(name="claude CLI", ok=True, message=f"{cli_version(cli) or 'version unknown'} ({cli})")
+    message = f"{cli_version(cli) or 'version unknown'} ({cli})"
+    # The dollars only if the price of the model is known; if not, the first turn says so.
+    return Finding(name="claude CLI", ok=True, message=message, reports=("dollars", "tokens", "turns"))
 
 
 def credentials(environment: Mapping[str, str] | None = None, *, seconds: float = 4.0) -> Finding:

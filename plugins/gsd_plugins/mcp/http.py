@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
-from .harness import Harness
+from gsd_plugins.sessions import Source
+
 from .server import make_server
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class HttpApp:
     No state is kept between requests, so that clients need not notice that the server was restarted.
     """
 
-    harness: Harness
+    harness: Source
     _manager: StreamableHTTPSessionManager | None = attrs.field(default=None, init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _ready: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)

@@ -22,11 +22,13 @@ import attrs
 
 from gsd_core import PROTECTED_NAMES, Ask, Deny, fold_name, is_secret_name, protected_part
 
+from .reading import STAR, UNKNOWN, known, shown
 from .table import table
-from .words import PATTERN, STAR, is_pattern, known, known_prefix, shown
 
 Objection: TypeAlias = Deny | Ask | None
 PLANNING = ".planning"
+_PATTERN = str.maketrans({STAR: "*", UNKNOWN: "*"})
+"""Turns a word into a pattern for ``fnmatch``; an unknown part may be anything."""
 
 
 def strictest(objections: Iterable[Objection]) -> Objection:
@@ -60,12 +62,12 @@ class Paths:
         """Return the objection to writing to the path that a word names, if any."""
         if name := self.protected_name(word):
             return Deny(reason=f"agents may not change {name}")
-        prefix = known_prefix(word)
+        prefix = _known_prefix(word)
         places = self.folders or ((self.tree,) if prefix.startswith("/") else ())
         paths = [prefix if prefix == word else f"{prefix}x"]
         # A pattern may match a link. Two stars stand for what `find` prints, which follows no links.
-        if known(word) and is_pattern(word) and STAR + STAR not in word:
-            pattern = "".join(f"[{c}]" if c in "*?[" else c for c in word).translate(PATTERN)
+        if known(word) and STAR in word and STAR + STAR not in word:
+            pattern = glob.escape(word).translate(_PATTERN)
             for cwd in places:
                 paths += [str(cwd / path) for path in islice(glob.iglob(pattern, root_dir=cwd), 100)]  # noqa: PTH207 - absolute patterns too
         found = [self.check_write_path(path, cwd) for path in paths for cwd in places]
@@ -81,9 +83,9 @@ class Paths:
 
         Only existing files count: many words are not paths at all.
         """
-        if is_pattern(word) and any(_may_be(".env", part) for part in word.split("/")):
+        if STAR in word and any(_may_be(".env", part) for part in word.split("/")):
             return Deny(reason=f"{shown(word)} may match files with secrets")
-        prefix = known_prefix(word)
+        prefix = _known_prefix(word)
         for cwd in self.folders or ((self.tree,) if prefix.startswith("/") else ()):
             path = Path(cwd, prefix)
             objection = self.check_read_path(str(path)) if prefix else None
@@ -102,7 +104,7 @@ class Paths:
             return None
         if name := self.protected_name(text):
             return Deny(reason=f"agents may not change {name}")
-        prefix = known_prefix(text)
+        prefix = _known_prefix(text)
         if re.match(r"-.*=[/~.]", word) and known(text) and not os.path.lexists(text):
             return self.check_write(text)
         objection = self.check_read(text)
@@ -147,7 +149,7 @@ class Paths:
 
     def contains_tree(self, word: str) -> bool:
         """Whether a word names the project, a folder that contains it, or everything in it."""
-        parts = PurePath(word.translate(PATTERN)).parts
+        parts = PurePath(word.translate(_PATTERN)).parts
         whole = str(PurePath(*parts[:-1]) if parts and parts[-1] in ("*", ".*", "**") else PurePath(word))
         places = [place for cwd in self.folders for place in self._lexical_and_real(whole, cwd)]
         return known(word) and any(self.tree.is_relative_to(place) for place in places)
@@ -193,17 +195,21 @@ class Paths:
         return any(os.path.lexists(cwd / name) for cwd in self.folders or (self.tree,))
 
 
+def _known_prefix(word: str) -> str:
+    return re.split(r"[\x00-\x05]", word, maxsplit=1)[0]
+
+
 def _is_place(path: str) -> bool:
     return path[0] != "/" or os.path.isdir("/" + path[1:].partition("/")[0])  # noqa: PTH112
 
 
 def _may_be(name: str, part: str) -> bool:
     """Whether a part of a pattern may match *name*; a lone ``*`` or ``$x`` is too vague to count."""
-    if not is_pattern(part) and known(part):
+    if STAR not in part and known(part):
         return fold_name(part) == name
     if len(part) > 200:
         return True  # a pattern that is made to be slow
-    plain = fold_name(part.translate(PATTERN))
+    plain = re.sub(r"\*+", "*", fold_name(part.translate(_PATTERN)))
     if len(plain.replace("*", "").replace("?", "")) < 2 and plain not in (".*", ".?*", ".??*"):
         return False
     return fnmatch(name, plain)

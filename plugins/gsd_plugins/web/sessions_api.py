@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +15,16 @@ from gsd_plugins.sessions import store_idea
 from .errors import Refused
 from .feed import session_json
 from .site import Site, answer, body_of
-from .text import printed_text
+from .text import lines_with, printed_text
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
 MAX_OUTPUT = 1 << 20
+MAX_SEARCH = 200
+MAX_LINES = 2000
+"""How many lines a search returns."""
 MAX_STATUSES = 8
 """How many projects are read at once."""
 OPTIONS = {"agent": "--agent", "depth": "--depth", "model": "--model", "budget": "--max-budget-usd"}
@@ -90,8 +94,8 @@ def _problem(error: GsdError) -> str:
 
 
 SUMMARY = (
-    *("status", "idea", "agent", "progress", "plans", "phases_total", "phases_complete", "cost", "budget"),
-    *("reason", "exit", "waits_for", "started_at", "last_at"),
+    *("status", "idea", "agent", "sandbox", "branch", "plans", "phases_total", "phases_complete", "cost"),
+    *("dollars_today", "budget", "reason", "exit", "waits_for", "started_at", "last_at"),
 )
 """The fields of a status that are in a summary."""
 
@@ -99,9 +103,13 @@ SUMMARY = (
 def _summary(status: Mapping[str, Any]) -> dict[str, Any] | None:
     if status["run"] is None:
         return None
+    asked = [one["asked_at"] for one in status["questions"] if not one["answer_given"]]
     return {
         **{name: status[name] for name in SUMMARY},
-        "questions": sum(not one["answer_given"] for one in status["questions"]),
+        "phases_planned": sum(bool(phase["plans"]["total"]) for phase in status["phases"]),
+        "questions": len(asked),
+        "waits_since": min(asked, default=None),
+        "answers_given": len(status["questions"]) - len(asked),
         "steps": status["active_steps"],
     }
 
@@ -172,6 +180,25 @@ async def show_output(site: Site, request: Request) -> Response:
     text, used = printed_text(chunk.data, is_last=is_last or len(chunk.data) == limit)
     about = {"start": chunk.start, "end": chunk.start + used, "dropped": chunk.dropped, "ended": is_last}
     return await answer({**about, "text": text})
+
+
+async def search_output(site: Site, request: Request) -> Response:
+    """Return the lines with a text in all that the session printed; the last ones, if they are many."""
+    session = site.source.session(request.path_params["session"]).id
+    wanted = request.query_params.get("text", "").strip().casefold()
+    if not 0 < len(wanted) <= MAX_SEARCH:
+        raise Refused(400, f"text: expected 1 to {MAX_SEARCH} characters")
+    end = number_in(request, "end", default=1 << 60)
+    found: deque[str] = deque(maxlen=MAX_LINES)
+    number = cursor = 0
+    while (chunk := await site.source.output(session, cursor, min(MAX_OUTPUT, end - cursor))).data:
+        # Lines are not cut, except for one that is as long as all of it.
+        data = chunk.data[: chunk.data.rfind(b"\n") + 1] or chunk.data
+        lines = await asyncio.to_thread(lines_with, data, wanted)
+        cursor = chunk.start + len(data)
+        number += len(lines)
+        found += lines
+    return await answer({"lines": list(found), "total": number})
 
 
 async def list_all_questions(site: Site, request: Request) -> Response:

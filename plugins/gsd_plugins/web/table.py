@@ -35,7 +35,7 @@ async def open_stream(site: Site, request: Request) -> ASGIApp:
 async def mcp_app(site: Site, request: Request) -> ASGIApp:
     """Return the MCP server."""
     if site.mcp is None or site.stopping.is_set():
-        raise Refused(404, "this server has no MCP server", "install it with: pip install 'gsd-core[web]'")
+        raise Refused(404, "this server shows one run; it has no MCP server", "start one with: gsd serve")
     try:
         await site.mcp.start()
     except ConfigError as error:
@@ -140,6 +140,15 @@ def _session_routes() -> Iterator[Route]:
         ref("OutputPage"),
         Parameter(name="cursor", schema=NUMBER, about="from this byte on; negative: from the end"),
         Parameter(name="limit", schema=NUMBER, about="at most so many bytes"),
+    )
+    yield _get(
+        "search",
+        f"{SESSION}/output/search",
+        sessions_api.search_output,
+        "The lines with a text in everything that the session printed; the last ones, if they are many.",
+        ref("OutputLines"),
+        Parameter(name="text", schema=TEXT, about="in upper or lower case", required=True),
+        Parameter(name="end", schema=NUMBER, about="only in what was printed before this byte"),
     )
     yield Route(
         method="PUT",

@@ -159,6 +159,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/sessions/{session}/output/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The lines with a text in everything that the session printed; the last ones, if they are many. */
+        get: operations["search"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sessions/{session}/questions/{question}/answer": {
         parameters: {
             query?: never;
@@ -482,7 +499,11 @@ export interface components {
             status: "blocked" | "budget" | "done" | "failed" | "gaps" | "interrupted" | "none" | "running" | "stopped";
             idea: string | null;
             agent: string | null;
-            progress: number;
+            sandbox: {
+                name: string | null;
+                why: string;
+            };
+            branch: string | null;
             cost: {
                 dollars: string | null;
                 tokens: number;
@@ -491,11 +512,15 @@ export interface components {
             };
             phases_total: number;
             phases_complete: number;
+            phases_planned: number;
             plans: {
                 total: number;
                 done: number;
             };
             questions: number;
+            waits_since: string | null;
+            answers_given: number;
+            dollars_today: string;
             steps: components["schemas"]["ActiveStep"][];
             budget: string | null;
             reason: string;
@@ -503,6 +528,10 @@ export interface components {
             waits_for: string | null;
             started_at: string | null;
             last_at: string | null;
+        };
+        OutputLines: {
+            lines: string[];
+            total: number;
         };
         OutputPage: {
             start: number;
@@ -747,6 +776,7 @@ export interface components {
                 name: string | null;
                 why: string;
             };
+            branch: string | null;
             exit: number | null;
             reason: string;
             notes: string[];
@@ -851,6 +881,7 @@ export interface components {
                 /** Format: date-time */
                 asked_at: string | null;
                 answer_given: boolean;
+                answer: string | null;
                 answer_with: string;
             }[];
             cost: {
@@ -877,6 +908,7 @@ export interface components {
                 complete: number;
                 error: string | null;
             }[];
+            dollars_today: string;
         };
         ActiveStep: {
             id: string;
@@ -920,6 +952,7 @@ export interface components {
             /** Format: date-time */
             asked_at: string | null;
             answer_given: boolean;
+            answer: string | null;
             answer_with: string;
         };
         Question: {
@@ -942,6 +975,7 @@ export interface components {
             /** Format: date-time */
             asked_at: string | null;
             answer_given: boolean;
+            answer: string | null;
             answer_with: string;
             session: string;
             project: string;
@@ -1160,6 +1194,7 @@ export type SessionList = components['schemas']['SessionList'];
 export type SessionInfo = components['schemas']['SessionInfo'];
 export type SessionChanged = components['schemas']['SessionChanged'];
 export type Summary = components['schemas']['Summary'];
+export type OutputLines = components['schemas']['OutputLines'];
 export type OutputPage = components['schemas']['OutputPage'];
 export type Progress = components['schemas']['Progress'];
 export type Verdict = components['schemas']['Verdict'];
@@ -1563,6 +1598,43 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OutputPage"];
+                };
+            };
+            400: components["responses"]["Error"];
+            401: components["responses"]["Error"];
+            403: components["responses"]["Error"];
+            404: components["responses"]["Error"];
+            405: components["responses"]["Error"];
+            409: components["responses"]["Error"];
+            413: components["responses"]["Error"];
+            415: components["responses"]["Error"];
+            421: components["responses"]["Error"];
+            500: components["responses"]["Error"];
+        };
+    };
+    search: {
+        parameters: {
+            query: {
+                /** @description in upper or lower case */
+                text: string;
+                /** @description only in what was printed before this byte */
+                end?: number;
+            };
+            header?: never;
+            path: {
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OutputLines"];
                 };
             };
             400: components["responses"]["Error"];

@@ -1,4 +1,4 @@
-"""What the tools need of the harness in :mod:`gsd_plugins.sessions`, whose module is not public."""
+"""What MCP and the dashboard need of what they show: the harness is one such source, a single run another."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gsd_core import Answer, Session
-from gsd_plugins.sessions import Change
+
+from .changes import Change
 
 
 class Output(Protocol):
-    """A piece of output, with the cursors of its start and end."""
+    """A piece of what a session printed: its bytes, the cursors of its start and end, and whether older bytes
+    that were asked for are not kept any more."""
 
     @property
     def data(self) -> bytes: ...
@@ -23,8 +25,9 @@ class Output(Protocol):
     def dropped(self) -> bool: ...
 
 
-class Harness(Protocol):
-    """All sessions and their projects, kept up to date."""
+class Source(Protocol):
+    """Sessions that change, and what can be done with them; the methods are those of
+    :class:`gsd_plugins.sessions.following.Harness`."""
 
     @property
     def number(self) -> int: ...
@@ -37,5 +40,8 @@ class Harness(Protocol):
     async def refresh(self) -> None: ...
     async def start(self, arguments: Sequence[str], project: Path) -> Session: ...
     async def stop(self, session: str) -> Session: ...
-    async def send(self, session: str, data: bytes) -> None: ...
+    async def pause(self, session: str, *, by: str) -> bool: ...
+    async def remove(self, session: str) -> None: ...
     async def answer(self, session: str, question: str, words: str, *, by: str = "") -> Answer: ...
+    async def send(self, session: str, data: bytes) -> None: ...
+    async def resize(self, session: str, columns: int, rows: int) -> None: ...
