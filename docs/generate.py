@@ -512,6 +512,7 @@ GSD-Task: 01-01/2
 ```
 
 A project in a subfolder of its repository adds its path, such as `GSD-Project: packages/api`.
+A command that edits planning files has a trailer of its own, such as `GSD-Edit: 5b1c9c0e7d2f4a68`.
 """
 
 
