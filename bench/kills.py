@@ -57,7 +57,7 @@ def kill_command(case: Case, folder: Path, moments: int, seed: int) -> int:
     except AssertionError as error:
         found = [f"{case.name}: {error}"]
     finally:
-        campaign.project.clear()
+        campaign.end()
     hit = ", ".join(f"{count} {where}" for where, count in campaign.hit.most_common())
     minutes = (time.monotonic() - began) / 60
     print(f"{case.name}: {moments} kills, {minutes:.1f} minutes, {len(found)} defects ({hit})", flush=True)

@@ -171,11 +171,16 @@ class Campaign:
 
     def restore(self) -> None:
         """Make the project as it was before the command."""
-        self.project.clear()
-        self.project.started.clear()
+        self.end()
         # The same folder, because a copied journal is not one's own.
         shutil.rmtree(self.project.base)
         shutil.copytree(self._kept, self.project.base, symlinks=True)
+
+    def end(self) -> None:
+        """End what the project's runs have left running."""
+        # Those that were started have ended, and their ids may be those of other processes by now.
+        self.project.started.clear()
+        self.project.clear()
 
     def kill_once(self, chance: random.Random, *, at_call: bool) -> Iterator[str]:
         """Kill the command at a random moment, repeat it, and yield what is wrong afterwards."""

@@ -27,4 +27,4 @@ def test_a_killed_command_that_is_typed_again_ends_as_if_nothing_had_happened(
         campaign.prepare()
         assert [one for _ in range(3) for one in campaign.kill_once(chance, at_call=True)] == []
     finally:
-        campaign.project.clear()
+        campaign.end()
