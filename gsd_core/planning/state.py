@@ -349,7 +349,7 @@ STATUSES = {
 """The status in the frontmatter for one in the body, as GSD computes it, and the next action."""
 _WORDS = sorted({*STATUSES, *(status for status, _ in STATUSES.values()), "complete", "not started"}, key=len)
 # GSD's words for a state at the end of a line, "— EXECUTING" or "(not started)".
-_STATE = re.compile(rf"\s*(?:[—–-]+\s*|\()?\b(?P<word>{'|'.join(_WORDS[::-1])})\)?\s*$", re.IGNORECASE)
+_STATE = re.compile(rf"(?:(?:^|\s[—–-]+)\s*|\s*\()(?P<word>{'|'.join(_WORDS[::-1])})\)?\s*$", re.IGNORECASE)
 
 
 def _with_state(text: str, change: SetPosition) -> str:
