@@ -512,6 +512,7 @@ GSD-Task: 01-01/2
 ```
 
 A project in a subfolder of its repository adds its path, such as `GSD-Project: packages/api`.
+A command that edits planning files has a trailer of its own, such as `GSD-Edit: 5b1c9c0e7d2f4a68`.
 """
 
 
@@ -685,7 +686,8 @@ def _schema_type(schema: Mapping[str, Any]) -> str:
     if values := schema.get("enum"):
         return ", ".join(f"`{value}`" for value in values)
     bounds = [f"{word} {schema[key]}" for key, word in _BOUNDS.items() if key in schema]
-    return ", ".join([schema["type"], *bounds])
+    kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    return ", ".join([" or ".join(kinds), *bounds])
 
 
 _BOUNDS = {

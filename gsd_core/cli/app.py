@@ -29,8 +29,9 @@ class Gsd(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the subcommand *cmd_name*, built in or contributed by a plugin."""
         if cmd_name in COMMANDS:
-            module = importlib.import_module(f".{COMMANDS[cmd_name].module}", __package__)
-            command: click.Command = module.command
+            entry = COMMANDS[cmd_name]
+            module = importlib.import_module(f".{entry.module}", __package__)
+            command: click.Command = getattr(module, entry.name)
             return command
         from difflib import get_close_matches
 

@@ -14,10 +14,11 @@ from .global_options import GlobalOptions
 
 
 class CommandEntry(NamedTuple):
-    """A built-in subcommand: the module that has it as ``command``, and its line in ``gsd --help``."""
+    """A built-in subcommand: its module, its line in ``gsd --help``, and its name in the module."""
 
     module: str
     summary: str
+    name: str = "command"
 
 
 # The summaries repeat the first sentences of the commands' docstrings, so that `gsd --help` need not
@@ -37,20 +38,26 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         "stop": CommandEntry("stop", "Ask the active run to stop, or SESSION, wherever its project is."),
     },
     "Do one step alone": {
-        "discuss": CommandEntry("discuss", "Ask what is open about PHASE, and record the decisions."),
-        "plan": CommandEntry("plan", "Plan PHASE, and do nothing else."),
-        "execute": CommandEntry(
-            "execute", "Execute the plans of PHASE that have no summary, and do nothing else."
+        "discuss": CommandEntry(
+            "steps", "Ask what is open about PHASE, and record the decisions.", "discuss"
         ),
-        "verify": CommandEntry("verify", "Verify PHASE again, and do nothing else."),
+        "plan": CommandEntry("steps", "Plan PHASE, and do nothing else.", "plan"),
+        "execute": CommandEntry(
+            "steps", "Execute the plans of PHASE that have no summary, and do nothing else.", "execute"
+        ),
+        "verify": CommandEntry("steps", "Verify PHASE again, and do nothing else.", "verify"),
         "quick": CommandEntry(
-            "quick", "Do a small task outside of the roadmap: plan it, execute it, commit it."
+            "steps", "Do a small task outside of the roadmap: plan it, execute it, commit it.", "quick"
         ),
         "debug": CommandEntry(
-            "debug", "Find the root cause of the problem that TEXT describes, and change nothing."
+            "steps", "Find the root cause of the problem that TEXT describes, and change nothing.", "debug"
         ),
-        "map": CommandEntry("map", "Describe the existing code in .planning/codebase, and do nothing else."),
-        "exec": CommandEntry("exec", "Run PROMPT, any prompt or command of the agent, as one recorded step."),
+        "map": CommandEntry(
+            "steps", "Describe the existing code in .planning/codebase, and do nothing else.", "map_"
+        ),
+        "exec": CommandEntry(
+            "steps", "Run PROMPT, any prompt or command of the agent, as one recorded step.", "exec_"
+        ),
     },
     "Answer questions": {
         "questions": CommandEntry(

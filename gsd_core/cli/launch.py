@@ -35,6 +35,7 @@ from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.processes import refuse_agents
 from gsd_core.run import run_project
+from gsd_core.run.edits import asked_by, keep_asked
 from gsd_core.run.last_run import LastRun
 from gsd_core.run.next_milestone import closes_first, milestone_to_start
 from gsd_core.run.preflight import check_idea, kept_idea, load_idea
@@ -69,6 +70,7 @@ from .project import (
     REHEARSAL_AGENTS,
     ProjectState,
     foreign_files,
+    journal_path,
     lend_identity,
     load,
     make_folder,
@@ -115,6 +117,7 @@ class RunOptions:
     """What the command line asks for; *flags* are the settings given as flags.
 
     *asked* are steps to do by themselves, by id, with the user's words: the lifecycle is left where it is.
+    They are those of *command*, in its words; an earlier process has done *answered*.
     *not_yet*: why they cannot be done now; only a session may wait for it.
     """
 
@@ -130,6 +133,8 @@ class RunOptions:
     dry_run: bool = False
     background: bool = False
     asked: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    command: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
     not_yet: UserError | None = None
 
     @property
@@ -241,6 +246,10 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
             output=options.output,
             in_full=options.verbosity >= 0,
         )
+    if options.asked and end.outcome in ("done", "gaps"):
+        directory = journal_path(root).parent
+        if asked_by(directory, options.command, end.run):
+            keep_asked(directory, options.command, end.run, ())
     return end.exit
 
 
@@ -313,7 +322,9 @@ def _build_request(
             plain=options.global_options.plain,
         ),
         options=attrs.evolve(_machine_options(options.root, settings), only_asked=bool(options.asked)),
-        asked=options.asked,
+        asked={step: text for step, text in options.asked.items() if step not in options.answered},
+        command=options.command,
+        answered=options.answered,
         clock=now,
         typed=_flags_to_keep(options, loaded, previous),
         observers=(StateFileWriter(options.root, previous.history if previous else History()),),

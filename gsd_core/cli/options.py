@@ -20,6 +20,7 @@ from gsd_core.model.ids import normal_phase, phase_order
 from gsd_core.plugins.loading import collect_settings
 from gsd_core.settings import COMMAND_LINE, CORE_SECTIONS, Layer, Settings
 
+from .editing import finish_interrupted
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command
 from .plugin_loading import Loaded, loaded_plugins
@@ -36,6 +37,12 @@ class StartCommand(Command):
         options = options_ahead(global_options_of(ctx), args)
         loaded_plugins(ctx, options, with_trusted_ones=True)
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, after what an earlier one has left undone."""
+        if not ctx.params.get("dry_run"):
+            finish_interrupted(global_options_of(ctx))
+        return super().invoke(ctx)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the command's own parameters and those of the settings."""

@@ -20,6 +20,7 @@ import attrs
 import click
 
 from gsd_core.errors import UserError
+from gsd_core.files import write_below
 from gsd_core.plugins.discovery import ENTRY_POINT_GROUP
 from gsd_core.plugins.index import known_plugins, packages_by_name
 from gsd_core.plugins.validation import nearest
@@ -27,11 +28,13 @@ from gsd_core.processes import refuse_agents
 from gsd_core.views.status import SCHEMA_VERSION
 
 from .help import Command, examples
-from .output import json_flag, print_json, print_labeled, print_line, print_table
+from .output import json_flag, print_json, print_labeled, print_line, print_table, warn
 
 Tool: TypeAlias = Literal["pipx", "uv", "pip"]
 
 CORE_PACKAGE = "gsd-core"
+BEGUN = "gsd-install.json"
+"""The file in the environment with the packages that are being installed."""
 
 
 @attrs.frozen(kw_only=True)
@@ -47,6 +50,13 @@ class Installer:
             pip = ("--pip-args", " ".join(options)) if options else ()
             return (*self.command, "inject", *pip, CORE_PACKAGE, *packages)
         return (*self.command, "install", "--upgrade", *options, *self._python, *packages)
+
+    def repair(self, packages: Sequence[str], options: Sequence[str]) -> tuple[str, ...]:
+        """Return the command line that writes all files of *packages* again, also if they are half there."""
+        if self.tool == "pipx":
+            return (*self.install(packages, options), "--force")
+        again = "--reinstall" if self.tool == "uv" else "--ignore-installed"
+        return self.install(packages, [*options, again, "--no-deps"])
 
     def uninstall(self, packages: Sequence[str]) -> tuple[str, ...]:
         """Return the command line that removes *packages*."""
@@ -162,7 +172,18 @@ def install(names: tuple[str, ...], no_index: bool, find_links: tuple[str, ...])
     packages = [package for package, _ in sources]
     for package, origin in sources:
         print_labeled("from", f"{package}: {origin}")
-    _run(find_installer().install(packages, _options(no_index, find_links)), f"install {', '.join(names)}")
+    installer, options, begun = find_installer(), _options(no_index, find_links), Path(sys.prefix) / BEGUN
+    what = f"install {', '.join(names)}"
+    if begun.exists():
+        # The tool may take what a kill has left for the whole package.
+        interrupted: list[str] = json.loads(begun.read_text("utf-8"))
+        warn([f"an installation was interrupted, and is done again: {', '.join(interrupted)}"])
+        _run(installer.repair(interrupted, options), what)
+    write_below(begun.parent, BEGUN, json.dumps(packages).encode())
+    try:
+        _run(installer.install(packages, options), what)
+    finally:
+        begun.unlink()
     added = sorted(set(_plugins()) - before)
     if added:
         print_line(f"Installed: {', '.join(name for name, _ in added)}. See: gsd plugins")

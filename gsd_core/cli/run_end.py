@@ -127,19 +127,20 @@ def _answers(options: GlobalOptions, end: RunEnd, asked: Mapping[str, str]) -> d
 
 
 def _results(options: GlobalOptions, end: RunEnd, asked: Mapping[str, str]) -> list[str]:
-    """Return the files that the steps that the user asked for have written in this process, in short."""
-    found: list[str] = []
+    """Return the files that the steps that the user asked for have written, in short."""
+    found: dict[str, list[str]] = {}
     root = options.directory.resolve()
     if asked:
         with open_journal(root) as journal:
             for fact in journal.events(run=end.run, kinds=["run.opened", "step.completed"]):
                 if fact.kind == "run.opened":
-                    found.clear()
+                    # An earlier process of the same command may have done some of them.
+                    found = {step: found.get(step, []) for step in fact.data.get("answered") or ()}
                 elif fact.step in asked:
                     step, paths = StepId.parse(fact.step), fact.data.get("paths") or ()
                     lines = result_lines(root, step, paths, unchanged=bool(fact.data.get("unchanged")))
-                    found += map(safe_text, lines)
-    return found
+                    found[fact.step] = [*map(safe_text, lines)]
+    return [line for lines in found.values() for line in lines]
 
 
 @attrs.frozen(kw_only=True)

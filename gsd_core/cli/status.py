@@ -87,6 +87,7 @@ def _current(ctx: click.Context, project: ProjectState, options: GlobalOptions) 
     from gsd_core.planning.survey import measure_of, survey
 
     from .current import read_current
+    from .editing import interrupted
     from .next import next_in
 
     try:
@@ -95,7 +96,7 @@ def _current(ctx: click.Context, project: ProjectState, options: GlobalOptions) 
         due = next_in(current, project, base_command(options))
     except GsdError as error:
         warn([f"what is due cannot be found out: {error}" + (f" ({error.hint})" if error.hint else "")])
-        return status_of(*about), None
+        return status_of(*about), interrupted(project.root, base_command(options))
     warn(current.missing)
     state = project.state
     if state.lifecycle is None:

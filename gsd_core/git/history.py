@@ -14,6 +14,7 @@ from .command import Command
 from .repository import entries, head, prefix, within
 
 RUN, STEP, TASK, PROJECT = "GSD-Run", "GSD-Step", "GSD-Task", "GSD-Project"
+EDIT = "GSD-Edit"
 
 
 @attrs.frozen(kw_only=True)

@@ -121,6 +121,11 @@ def one_writer(git: Command) -> Generator[None]:
         yield
 
 
+def paths_file(git: Command) -> Path:
+    """Return the file with the paths of a commit, which exists while it is made."""
+    return common_dir(git) / "gsd" / "commit-paths"
+
+
 def identity(git: Command) -> str | None:
     """Return ``Name <email>`` of the committer; ``None`` if git is not configured."""
     # Without this option, git makes up an identity from the user and host names.

@@ -24,12 +24,13 @@ from typing import Any, Literal, TypeAlias, cast
 import attrs
 
 from gsd_core.errors import PlanningError
-from gsd_core.files import kind_below, list_below, read_below, write_below
+from gsd_core.files import kind_below, list_below, read_below
 from gsd_core.model.ids import normal_phase
 
 from .changes import SetPosition
 from .config import CONFIG, default_config, read_config, render_config
 from .edit import apply_changes
+from .edits import Edit, writing
 from .idea import PATH as IDEA
 from .idea import read_idea
 from .markdown import read_text
@@ -328,12 +329,12 @@ def repairs(root: Path, issues: Iterable[HealthIssue], date: str) -> tuple[Repai
     return tuple(proposed)
 
 
-def apply(root: Path, repair: Repair) -> None:
-    """Write a repair, all of it or nothing; refuse if the file is no longer the one in the diff."""
+def plan_repair(root: Path, repair: Repair) -> Edit:
+    """Plan to write a repair; refuse if the file is no longer the one in the diff."""
     if _bytes(root, repair.path) != repair.before:
         hint = "run `gsd health --repair` again"
         raise PlanningError("has changed since the repair was proposed", path=repair.path, line=1, hint=hint)
-    write_below(root, repair.path, repair.after.encode())
+    return Edit(subject=f"repair {repair.path}", operations=writing(root, repair.path, repair.after))
 
 
 def _bytes(root: Path, path: str) -> bytes | None:

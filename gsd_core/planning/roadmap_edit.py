@@ -73,11 +73,13 @@ def tick_plan(text: str, change: TickPlan, counts: Mapping[str, Count] | None = 
         raise _unknown_phase(change.phase)
     lines = Lines.of(text)
     known = {plan.id: plan for plan in _plans_of(lines, section)} if section else {}
-    identity = _full_id(change.plan, change.phase)
+    # A plan whose file has a name of its own ("01-data-layer-PLAN.md" in phase 2) is counted, but not listed.
+    is_own = full_plan_id(change.plan, change.phase).startswith(f"{padded(change.phase)}-")
+    identity = _full_id(change.plan, change.phase) if is_own or counts is None else change.plan
     if identity in known:
         at = known[identity].line
         lines[at] = _BOX.sub(r"\1x\2", lines[at], count=1)
-    elif section and known:
+    elif section and known and is_own:
         _insert_plans(lines, section, list(known.values()), [f"- [x] {identity}-PLAN.md"])
     return _update_progress(str(lines), change.phase, "In Progress", counts)
 

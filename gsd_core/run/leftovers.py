@@ -31,7 +31,7 @@ SETTLED = timedelta(minutes=10)
 FOREIGN = timedelta(days=1)
 """How old the folder of another project's run has to be, whose lock is not ours to take."""
 
-UNOWNED = ("gsd-claude-*", "gsd-rehearsal-*", "gsd-index-*", "gsd-paths-*", "gsd-crash-*.txt")
+UNOWNED = ("gsd-claude-*", "gsd-rehearsal-*", "gsd-index-*", "gsd-crash-*.txt")
 """Names of temporary files without a process id in them. Old ones are named, not removed."""
 
 

@@ -26,9 +26,8 @@ from gsd_core.model.question import Inquiry, Option, Question, answer_command
 
 from .apply import apply_result
 from .branching import enter_branch
+from .edits import consume_handoff, take_requests
 from .gates import confirm
-from .handoffs import consume_handoff
-from .phase_edits import take_requests
 from .questions import POLL, ask, take_answers
 from .recovery import settle
 from .runtime import Run

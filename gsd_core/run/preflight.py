@@ -154,7 +154,7 @@ async def check_project(request: RunRequest, git: Git, last: LastRun) -> None:
     if not settings.accept_branch:
         await _check_branch(request, git, last)
     await _check_planning_files(git, _unwritten(last))
-    if not request.asked:
+    if not request.options.only_asked:
         check_idea(request.root, request.idea, last.state, request.info.command)
     _check_phases(request, last.state)
     # After an interruption, the uncommitted changes are an agent's work. The run continues with them.

@@ -55,13 +55,13 @@ from gsd_core.sanitize import clip, register_secrets, safe_text, sanitize
 from gsd_core.settings import RunSettings, Settings, bind_settings, journals_folder
 from gsd_core.trust import KnownJournals
 
+from .edits import finish_edit, forget, keep_asked, stored_edit
 from .guard import finish as finish_undoing
 from .last_run import LastRun, read_last_run
 from .loop import loop
 from .next_milestone import milestone_to_start
 from .notes import notes_of
 from .overlay import restore as restore_config
-from .phase_edits import finish_edit
 from .preflight import check_project, check_repository, kept_idea
 from .publishing import publishing
 from .questions import take_answers
@@ -92,6 +92,12 @@ async def run_project(request: RunRequest) -> RunEnd:
     directory = await check_repository(request, git)
     path = directory / "journal.db"
     last = request.last_run
+    if stored_edit(directory):
+        # What a killed process was writing would look like a change of the user's.
+        with ProjectLock(directory):
+            if (edit := await finish_edit(request.root, directory)) and not edit.request:
+                log.warning("finished first: %s, which was interrupted", edit.label)
+                forget(directory)
     if last is None:
         with Journal.open(path, clock=request.clock, writable=False) as journal:
             last = read_last_run(journal)
@@ -163,7 +169,7 @@ async def undo_interrupted(root: Path, clock: Clock, command: str) -> bool:
 
 def _next_milestone(request: RunRequest, last: LastRun) -> str:
     """Return the milestone that the request's idea starts, if it starts one."""
-    if request.asked:
+    if request.options.only_asked:
         return ""
     return milestone_to_start(request.root, request.idea, last.state, kept_idea(request.root))
 
@@ -217,7 +223,6 @@ async def _open(
 
     opening: list[Record] = []
     interrupted = any(record.status == "running" for record in last.state.steps.values())
-    await finish_edit(run)
     read = await read_project(request.root, git)
     if unknown := unknown_keys(read.config):
         names = sanitize(", ".join(unknown[:MAX_KEYS]), multiline=False)
@@ -241,10 +246,11 @@ async def _open(
     take_answers(run)
     run.branch = await git.branch()
     about = {"epoch": epoch, "resumed": bool(last.id), "seed": seed, "branch": run.branch, "head": head}
-    about["claims"] = unstructure(claims)
+    about |= {"claims": unstructure(claims), "answered": list(request.answered)}
     opening.append(run.record("run.opened", {**about, **_describe_process(run)}))
     for step, text in request.asked.items():
         run.record("step.asked", {"text": safe_text(text)}, step=step)
+    keep_asked(journal.path.parent, request.command, run_id, [*request.answered, *request.asked])
     return run, opening
 
 

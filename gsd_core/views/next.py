@@ -191,7 +191,7 @@ def _again(step: StepId, words: str) -> str:
         case "plan":
             return f"plan {step.phase}{' --gaps' if step.round else ''}"
         case "discuss" | "execute" | "verify":
-            return f"{step.kind} {step.phase}"
+            return f"{step.kind} {step.phase}" + (f" {quoted}" if words else "")
         case "survey":
             return "map"
         case "audit":

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gsd_core.planning.config import default_config
-from gsd_core.planning.health import apply, check_health, repairs
+from gsd_core.planning.health import check_health, plan_repair, repairs
 from gsd_core.planning.idea import render_idea
 from tests.cli.bench import call, repository
 from tests.cli.bench import said as json_of
@@ -210,7 +210,7 @@ def test_a_file_that_changed_since_the_diff_is_not_overwritten(tmp_path: Path) -
     (root / ".planning/config.json").write_text("{}")
 
     with pytest.raises(Exception, match=r"config\.json"):
-        apply(root, repair)
+        plan_repair(root, repair)
     assert (root / ".planning/config.json").read_text() == "{}"
 
 

@@ -1,4 +1,4 @@
-"""Whoever continues a project for a plan finds in its files the numbers that lie on disk, and their own words.
+"""Continuing a project for a plan writes the numbers that its files have on disk.
 
 The real projects are optional; see ``tests.planning.trees``.
 """
@@ -20,7 +20,7 @@ from gsd_core.planning.frontmatter import read_frontmatter
 from gsd_core.planning.roadmap import parse_roadmap
 from gsd_plugins.native.paths import phase_file, phase_of, position
 from tests.cli.bench import said as json_of
-from tests.planning.trees import CORPUS_PROJECTS, TREES, make_project, plan_text
+from tests.planning.trees import CORPUS_PROJECTS, TREES, plan_text
 from tests.run import harness as h
 
 SAMPLE = ("night-bus", "quiz-night", "ski-trails")
@@ -36,7 +36,8 @@ async def does_it(step: StepRequest, host: StepHost) -> StepResult | None:
         return None
     phase = phase_of(step)
     if step.kind == "plan":
-        new = f"{padded(phase.number)}-{max([int(p.id[-2:]) for p in phase.plans if p.id[-2:].isdigit()], default=0) + 1:02}"
+        used = [int(plan.id[-2:]) for plan in phase.plans if plan.id[-2:].isdigit()]
+        new = f"{padded(phase.number)}-{max(used, default=0) + 1:02}"
         changes = (
             ListPlans(phase=phase.number, plans=((new, "Go on"),)),
             position(step, status="Ready to execute", activity="Planned"),
@@ -53,7 +54,7 @@ async def does_it(step: StepRequest, host: StepHost) -> StepResult | None:
 
 
 def continue_for_a_plan(root: Path) -> str:
-    """Plan and execute one plan of the first open phase, or execute an open one; return the phase's number."""
+    """Execute an open plan, or plan and execute one of the first open phase; return the phase."""
     phases = json_of("phases", "-C", root)["phases"]
     for phase in phases:
         waiting = json_of("plans", phase["number"], "-C", root)["plans"] if phase["plans"] else []

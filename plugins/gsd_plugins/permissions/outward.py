@@ -165,7 +165,7 @@ def mentioned(text: str) -> str:
     for token in re.findall(r"[A-Za-z0-9+/]{8,}=*", plain)[:100]:
         for decode in (bytes.fromhex, base64.b64decode):
             try:
-                decoded = decode(token).decode("ascii")  # type: ignore[operator]
+                decoded = decode(token).decode("ascii")
             except ValueError:
                 continue
             plain += f"\n{decoded}" if decoded.isprintable() or "\n" in decoded else ""

@@ -148,9 +148,7 @@ def _finished(word: str) -> str:
     word = re.sub(f"{_FROM}[^{_TO}/]+{_TO}", STAR, word)
     while (braces := _BRACES.sub(STAR, word)) != word:
         word = braces
-    if word.startswith(_TILDE):
-        word = os.path.expanduser("~" + word[1:])  # noqa: PTH111 - text, not a path yet
-    return word.translate(_LITERAL)
+    return word.replace(_TILDE, os.path.expanduser("~")).translate(_LITERAL)  # noqa: PTH111 - text
 
 
 def _render(node: Node, shell: Shell, *, quoted: bool) -> str:
@@ -178,6 +176,8 @@ def _render(node: Node, shell: Shell, *, quoted: bool) -> str:
         case "process_substitution":
             shell.substitute(node)
             return f"/dev/fd/{UNKNOWN}"
+        case "array":
+            return " ".join(word for child in node.named_children for word in expand(child, shell))
         case "arithmetic_expansion" | "brace_expression":
             for inner in descendants(node, "command_substitution"):
                 shell.substitute(inner)

@@ -19,7 +19,7 @@ from .checks import check_command, output_of
 from .findings import Findings
 from .outward import check_address, check_database
 from .paths import Paths
-from .reading import STAR, UNKNOWN, TooComplex, body_of, expand, expand_text, known, parse, shown, text_of
+from .reading import STAR, UNKNOWN, TooComplex, body_of, expand, expand_text, known, parse, text_of
 from .table import entry_of, table
 
 if TYPE_CHECKING:
@@ -104,13 +104,11 @@ class Shell:
                 self.functions.add(text_of(name))
                 unknown = dict.fromkeys([*"123456789@*"], UNKNOWN)
                 self.subshell(variables=self.variables | unknown)._sequence(node, UNKNOWN)
-            case "variable_assignment":
-                self._assignment(node, kept=True)
+            case "variable_assignment" if found := ASSIGNMENT.fullmatch(expand_text(node, self)):
+                self.assign(found[1], found[2])
             case "declaration_command":
                 for child in node.named_children:
-                    if child.type == "variable_assignment":
-                        self._assignment(child, kept=True)
-                    elif found := ASSIGNMENT.fullmatch(expand_text(child, self)):
+                    if found := ASSIGNMENT.fullmatch(expand_text(child, self)):
                         self.assign(found[1], found[2])
             case "unset_command" if "GSD_" in text_of(node):
                 self.findings.deny("GSD_RUN must stay set: it identifies the run's processes")
@@ -127,9 +125,10 @@ class Shell:
                 return self._sequence(node, stdin)
             case _:
                 # Parts that may or may not run: after them, the folder may be the one before.
-                before = self.paths.folders
+                before = self.paths.folder
                 output = self._sequence(node, stdin)
-                self._enter(self.paths.folders, before)
+                if self.paths.folder != before:
+                    self._enter(None)
                 return output
         return UNKNOWN
 
@@ -138,16 +137,16 @@ class Shell:
 
     def _loop(self, node: Node, stdin: str) -> None:
         name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
-        given = node.children_by_field_name("value")
-        values = [word for child in given for word in expand(child, self)] if given else [self.variable("@")]
-        before = self.paths.folders
-        for value in dict.fromkeys(
-            values if len(values) <= MAX_ITERATIONS else [*values[:MAX_ITERATIONS], UNKNOWN]
-        ):
+        values = [word for child in node.children_by_field_name("value") for word in expand(child, self)]
+        if len(values) > MAX_ITERATIONS or not all(map(known, values)):
+            values = [*filter(known, values[:MAX_ITERATIONS]), UNKNOWN]
+        before = self.paths.folder
+        for value in values or [UNKNOWN]:
             if name and body:
-                self.variables[text_of(name)] = value if known(value) else UNKNOWN
+                self.variables[text_of(name)] = value
                 self.walk(body, stdin)
-        self._enter(self.paths.folders, before)
+        if self.paths.folder != before:
+            self._enter(None)
 
     def _redirected(self, node: Node, stdin: str) -> str:
         followers: list[Node] = []
@@ -196,17 +195,6 @@ class Shell:
                 self.findings.written.append(f"it writes {target!r}")
         return ""
 
-    def _assignment(self, node: Node, *, kept: bool) -> None:
-        left = text_of(node).partition("=")[0]
-        name = left.removesuffix("+").partition("[")[0]
-        value = node.child_by_field_name("value")
-        text = ""
-        if value is not None and value.type == "array":
-            text = " ".join(word for child in value.named_children for word in expand(child, self))
-        elif value is not None:
-            text = expand_text(value, self)
-        self.assign(name, self.variable(name) + text if left.endswith("+") else text, kept=kept)
-
     def assign(self, name: str, value: str, *, kept: bool = True) -> None:
         """Check an assignment, and remember it if it is *kept* for the commands that follow."""
         if kept:
@@ -231,8 +219,10 @@ class Shell:
         for child in [*node.children_by_field_name("argument"), *more]:
             words += expand(child, self)
         for child in node.named_children:
-            if child.type == "variable_assignment":
-                self._assignment(child, kept=not words)
+            if found := child.type == "variable_assignment" and ASSIGNMENT.fullmatch(
+                expand_text(child, self)
+            ):
+                self.assign(found[1], found[2], kept=not words)
             elif child.type in ("subshell", "ERROR"):
                 self.walk(child, "")
         while not node.next_sibling and node.parent and node.parent.type == "list":
@@ -270,7 +260,7 @@ class Shell:
             )
         elif first not in self.functions:
             check_command(self, first, name, arguments, stdin, installs=installs)
-        return output_of(self.paths, name, arguments, stdin)
+        return output_of(self, name, arguments, stdin)
 
     def _deeper(self) -> int:
         if self.depth >= MAX_DEPTH:
@@ -278,23 +268,19 @@ class Shell:
         return self.depth + 1
 
     def _change_folder(self, program: str, arguments: Sequence[str], *, guarded: bool) -> None:
-        target = next((word for word in arguments if not word.startswith("-") or word == "-"), "")
-        if program == "popd" or not known(target) or target == "-" or STAR in target:
-            self._enter()
-            return
-        where = target or str(self.paths.home)
-        if name := self.paths.protected_name(where):
+        target = next((word for word in arguments if word[:1] != "-" or word == "-"), str(self.paths.home))
+        where = None
+        if program != "popd" and known(target) and target != "-" and STAR not in target:
             # An agent's shell may keep the folder for its next command, which is then checked as if it
             # ran in the project's root.
-            self.findings.deny(f"agents may not change into {shown(name)}")
-        before = self.paths.folders or ((self.paths.tree,) if where.startswith("/") else ())
-        objections = [self.paths.check_read_path(where, cwd) for cwd in before]
-        self.findings.add(objections[0] if objections and all(objections) else None)
-        found = tuple(self.paths.resolved(where, cwd) for cwd in before)
+            if name := self.paths.protected_name(target):
+                self.findings.deny(f"agents may not change into {name}")
+            if self.paths.folder or target.startswith("/"):
+                self.findings.add(self.paths.check_read_path(target))
+                where = self.paths.resolved(target)
         # Without the folder, the command fails and the shell stays where it is.
-        self._enter(found, () if guarded or all(folder.is_dir() for folder in found) else before)
+        self._enter(where if where and (guarded or where.is_dir()) else None)
 
-    def _enter(self, folders: tuple[Path, ...] = (), others: tuple[Path, ...] = ()) -> None:
-        """Continue in one of *folders*, or of *others* if those are known; without any, in an unknown one."""
-        merged = tuple(dict.fromkeys([*folders, *others]))[:8] if folders else ()
-        self.paths = attrs.evolve(self.paths, folders=merged)
+    def _enter(self, folder: Path | None) -> None:
+        """Continue in a folder; ``None`` if it is known only at run time."""
+        self.paths = attrs.evolve(self.paths, folder=folder)
