@@ -686,8 +686,8 @@ def _schema_type(schema: Mapping[str, Any]) -> str:
     if values := schema.get("enum"):
         return ", ".join(f"`{value}`" for value in values)
     bounds = [f"{word} {schema[key]}" for key, word in _BOUNDS.items() if key in schema]
-    kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
-    return ", ".join([" or ".join(kinds), *bounds])
+    kinds = schema["type"]
+    return ", ".join([kinds if isinstance(kinds, str) else " or ".join(kinds), *bounds])
 
 
 _BOUNDS = {
