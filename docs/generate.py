@@ -686,7 +686,8 @@ def _schema_type(schema: Mapping[str, Any]) -> str:
     if values := schema.get("enum"):
         return ", ".join(f"`{value}`" for value in values)
     bounds = [f"{word} {schema[key]}" for key, word in _BOUNDS.items() if key in schema]
-    return ", ".join([schema["type"], *bounds])
+    kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    return ", ".join([" or ".join(kinds), *bounds])
 
 
 _BOUNDS = {

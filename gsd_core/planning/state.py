@@ -418,7 +418,7 @@ def _fill(lines: Lines, where: range, pattern: re.Pattern[str], values: Mapping[
         match = pattern.match(lines[at])
         if match and (value := left.pop(match[2].strip().lower(), None)) is not None:
             head = match[1] if match[1].endswith((" ", "\t")) else f"{match[1]} "
-            lines[at] = head + (value if isinstance(value, str) else value(match[3].rstrip()))
+            lines[at] = head + (value if isinstance(value, str) else value(match[3].rstrip()).rstrip())
 
 
 def section_lines(lines: Lines, title: str) -> tuple[int, int] | None:
