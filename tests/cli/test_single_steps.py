@@ -169,6 +169,4 @@ def test_a_command_that_was_killed_before_it_said_so_reports_what_it_has_done(
     deliberate = call(*command)
 
     assert (again.exit_code, "has done: 1/plan" in again.stderr) == (0, True), again.output
-    assert "done: 1/plan complete" in again.output
-    assert "-PLAN.md" in again.output
     assert (deliberate.exit_code, "is planned already" in deliberate.stderr) == (2, True)
