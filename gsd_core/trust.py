@@ -21,6 +21,7 @@ import attrs
 
 from .errors import ConfigError
 from .journal.store import Journal
+from .processes import boot_id
 
 WantKind: TypeAlias = Literal["plugin", "file", "setting", "command", "program", "journal"]
 SCHEMA = 1
@@ -162,6 +163,11 @@ class KnownJournals:
         if journal.is_empty():
             return True
         token = journal.origin()
+        if not token and any(
+            fact.data.get("boot") == boot_id() for fact in journal.events(kinds=["run.opened"])
+        ):
+            # Earlier versions gave no token. Nobody elsewhere knows the random id of this machine's boot.
+            return not _is_inside(self.folder, root)
         return bool(token) and not _is_inside(self.folder, root) and self._path(token).is_file()
 
     def add(self, journal: Journal, root: Path, at: datetime) -> None:

@@ -25,6 +25,9 @@ Upcaster: TypeAlias = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 SCHEMA = 1
 
+FORMAT = 1
+"""The newest version of a payload that this gsd understands; it does not work on a journal with others."""
+
 UPCASTERS: Mapping[tuple[str, int], Upcaster] = {}
 """How a payload of ``(kind, v)`` becomes one of ``v + 1``; there is only version 1 so far."""
 
@@ -168,6 +171,10 @@ def open_to_write(path: Path, *, created_by: str) -> Database:
             if schema > SCHEMA:
                 message = f"{path} has schema {schema}, created by {creator!r}; this version writes {SCHEMA}"
                 raise JournalError(message, hint="upgrade gsd-core; reading commands still work")
+        [(newest,)] = database.rows("SELECT coalesce(max(v), 0) FROM event")
+        if isinstance(newest, int) and newest > FORMAT:
+            message = f"{path} has facts of format {newest}; this version of gsd writes {FORMAT}"
+            raise JournalError(message, hint="upgrade gsd-core; reading commands still work")
         # With NORMAL, which is common in WAL mode, the last facts may be missing after a power failure,
         # although things were done because of them. FULL still allows about 7,000 facts a second. On
         # macOS, only a "full" fsync reaches the disk.

@@ -268,13 +268,15 @@ async def _uncommitted(git: Git, phase: PhaseView) -> str:
     ranked = sorted(
         dict.fromkeys(found), key=lambda path: not any(f"{name}/".startswith(f"{path}/") for name in promised)
     )
-    return some_of(ranked) or "none that git lists"
+    return some_of(ranked)
 
 
 def _needs_uncommitted(plan: Plan, task: Task, result: CheckResult, files: str) -> Gap:
     return Gap(
         truth=f"The check of task {task.number} of plan {plan.id} passes: `{result.command}`",
-        reason=f"it passes only with files that are not committed: {sanitize(files, multiline=False)}",
+        reason=f"it passes only with files that are not committed: {sanitize(files, multiline=False)}"
+        if files
+        else "it passes only in the project's folder, although git lists no file there that is not committed",
         about=f"{plan.id}/{task.number}",
         missing=("commit what the check needs, or make the check work without it",),
         evidence=f"in a clean checkout of HEAD: $ {result.command}\n{result.output[-OUTPUT_TAIL:]}".rstrip(),

@@ -58,9 +58,10 @@ def test_a_killed_run_is_red_and_first_its_clocks_stand_still_and_two_clicks_res
         rows = main.locator(".run-row .run-name strong")
         expect(rows.first).to_have_text("killed")
         failed = main.get_by_role("list", name="failed runs")
-        assert (failed.bounding_box() or {})["y"] < (
-            main.get_by_role("list", name="open questions").bounding_box() or {}
-        )["y"]
+        above, below = failed.bounding_box(), main.get_by_role("list", name="open questions").bounding_box()
+        assert above
+        assert below
+        assert above["y"] < below["y"]
 
         page.goto(dashboard.url(f"/s/{killed}"))
         # The answer may come when the reader is elsewhere: that page stays.

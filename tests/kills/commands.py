@@ -200,7 +200,7 @@ class Campaign:
         if "edit.json" in pending and not said:
             following = self.project.gsd("next", "--json")
             named = json.loads(following.out)["command"] if following.exit == 0 else following.err
-            if named != "gsd " + _typed(self.case.arguments):
+            if not named.endswith(f"gsd {_typed(self.case.arguments)}"):
                 yield f"next names {named!r}"
         if not said:
             again = self.project.gsd(*self.arguments)

@@ -359,7 +359,7 @@ def test_sessions_are_waited_for_together_paused_stopped_and_removed(
             await asyncio.to_thread(until, first, lambda one: one.state == "waiting_checkpoint")
             [due] = (await call("gsd_wait_for_change", session=[first, second]))["changes"]
             assert (due["session"], due["state"]) == (first, "waiting_checkpoint")
-            later = {"session": [second], "after": waited["change"] + 1000, "seconds": 1}
+            later = {"session": [second], "after": due["change"], "seconds": 1}
             await client.call_tool("gsd_wait_for_change", later, progress_callback=report)
             assert f"{second}: running" in told
 
@@ -369,7 +369,7 @@ def test_sessions_are_waited_for_together_paused_stopped_and_removed(
             assert (stopped["stopped"], stopped["session"]["state"]) == (True, "stopped")
             assert (await call("gsd_remove_session", session=second))["removed"] == second
             assert (await call("gsd_pause_session", session=first))["asked"]
-            await asyncio.to_thread(until, first, lambda one: not one.pid)
+            await asyncio.to_thread(until, first, lambda one: one.has_ended or not one.pid)
             listed = (await call("gsd_list_sessions", ended=True))["sessions"]
             assert [one["id"] for one in listed] == [first]
 

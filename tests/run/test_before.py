@@ -151,11 +151,12 @@ def test_a_request_to_stop_an_earlier_process_does_not_stop_the_next_one(tmp_pat
     assert (end.outcome, h.facts(root, "control.asked")) == ("done", [])
 
 
-def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("newer", ["UPDATE meta SET schema = 999", "UPDATE event SET v = 999 WHERE seq = 2"])
+def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path, newer: str) -> None:
     root = h.repository(tmp_path / "project")
     h.do(h.request(root, h.one_phase(question=True), given=h.idea(), yes=False))
     with closing(sqlite3.connect(h.journal(root))) as database, database:
-        database.execute("UPDATE meta SET schema = 999")
+        database.execute(newer)
     commits = h.git(root, "rev-list", "--count", "HEAD")
 
     error = refused(h.request(root, h.one_phase()))

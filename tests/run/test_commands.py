@@ -196,6 +196,26 @@ def test_a_refused_command_does_not_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "passes"),
+    [
+        ("test -x run.sh", True),
+        ("test -x ./run.sh && grep -q exit run.sh", True),
+        ("./run.sh", False),
+        ("A=1 timeout 5 sh -e run.sh", False),
+        ("cd . && bash ./run.sh", False),
+        ("if ./run.sh; then true; fi", False),
+    ],
+)
+def test_a_check_that_only_looks_at_a_script_does_not_run_it(
+    tmp_path: Path, command: str, passes: bool
+) -> None:
+    (tmp_path / "run.sh").write_text("#!/bin/sh\nexit 0\n")
+    (tmp_path / "run.sh").chmod(0o755)
+
+    assert run(command, tmp_path).ok is passes
+
+
+@pytest.mark.parametrize(
     ("script", "passes"),
     [
         ("#!/bin/sh\nexit 0\n", False),

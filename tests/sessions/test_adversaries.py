@@ -468,6 +468,19 @@ def test_the_list_fits_a_narrow_terminal_and_its_names_control_nothing(tmp_path:
     assert all(len(line) <= 40 for line in plain.splitlines() if "gsd -C" not in line), plain
 
 
+def test_the_list_of_ended_sessions_says_when_they_ended(plugins: Path) -> None:
+    session = probe(plugins, "exit", 0)
+    until(session, ended)
+
+    headings, row = gsd("ps", "--all").stdout.decode().splitlines()
+
+    assert headings.split() == ["session", "state", "slot", "for", "ended", "cost", "project", "command"]
+    found = host.find_session(session).ended
+    assert found
+    assert f"{found.astimezone():%b %d %H:%M}" in row
+    assert gsd("ps").stdout.startswith(b"no sessions are active")
+
+
 def test_the_last_session_of_a_project_that_ended_early_says_how_to_continue_its_run(tmp_path: Path) -> None:
     with Registry() as registry:
         ended: dict[str, str] = {}

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Coroutine, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gsd_core import ConfigError, FileRefused, GsdError, NotFound, UserError, read_below, safe_text
 from gsd_plugins.sessions import Source
@@ -18,6 +18,9 @@ from .updates import Updates
 if TYPE_CHECKING:
     from mcp import types
     from mcp.server import Server, ServerRequestContext
+
+    Context: TypeAlias = ServerRequestContext[Any]
+    Page: TypeAlias = types.PaginatedRequestParams | None
 
 INSTRUCTIONS = (
     "GSD turns an idea into verified, committed software in background sessions. Start one, then call "
@@ -49,14 +52,10 @@ def make_server(harness: Source, closing: asyncio.Event | None = None) -> Server
         raise ConfigError(f"the MCP server cannot be used: {error}", hint=hint) from error
     from gsd_core import __version__
 
-    async def list_tools(
-        _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
+    async def list_tools(_: Context, __: Page) -> types.ListToolsResult:
         return types.ListToolsResult(tools=described())
 
-    async def call_tool(
-        ctx: ServerRequestContext[Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in BY_NAME:
             raise MCPError(INVALID_PARAMS, f"unknown tool: {safe_text(params.name, multiline=False)[:100]}")
         client = ctx.session.client_params.client_info.name if ctx.session.client_params else ""
@@ -74,9 +73,7 @@ def make_server(harness: Source, closing: asyncio.Event | None = None) -> Server
         text = types.TextContent(type="text", text=json.dumps(found, ensure_ascii=False))
         return types.CallToolResult(content=[text], structured_content=found)
 
-    async def list_resources(
-        _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
+    async def list_resources(_: Context, __: Page) -> types.ListResourcesResult:
         newest = [*reversed(harness.sessions())][:MAX_SESSIONS]
         return types.ListResourcesResult(
             resources=[
@@ -91,9 +88,7 @@ def make_server(harness: Source, closing: asyncio.Event | None = None) -> Server
             ]
         )
 
-    async def list_templates(
-        _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
+    async def list_templates(_: Context, __: Page) -> types.ListResourceTemplatesResult:
         return types.ListResourceTemplatesResult(
             resource_templates=[
                 types.ResourceTemplate(
@@ -106,9 +101,7 @@ def make_server(harness: Source, closing: asyncio.Event | None = None) -> Server
             ]
         )
 
-    async def read_resource(
-        _: ServerRequestContext[Any], params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult:
+    async def read_resource(_: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri = str(params.uri)
         try:
             text = await asyncio.to_thread(_document, harness, uri)
@@ -121,21 +114,15 @@ def make_server(harness: Source, closing: asyncio.Event | None = None) -> Server
     bus = InMemorySubscriptionBus()
     updates = Updates(source=harness, documents=DOCUMENTS, scheme=SCHEME, bus=bus)
 
-    async def subscribe(
-        ctx: ServerRequestContext[Any], params: types.SubscribeRequestParams
-    ) -> types.EmptyResult:
+    async def subscribe(ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         updates.sessions.setdefault(str(params.uri), set()).add(ctx.session)
         return types.EmptyResult()
 
-    async def unsubscribe(
-        ctx: ServerRequestContext[Any], params: types.UnsubscribeRequestParams
-    ) -> types.EmptyResult:
+    async def unsubscribe(ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
         updates.sessions.get(str(params.uri), set()).discard(ctx.session)
         return types.EmptyResult()
 
-    async def list_prompts(
-        _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
-    ) -> types.ListPromptsResult:
+    async def list_prompts(_: Context, __: Page) -> types.ListPromptsResult:
         return types.ListPromptsResult(
             prompts=[
                 types.Prompt(
@@ -151,9 +138,7 @@ def make_server(harness: Source, closing: asyncio.Event | None = None) -> Server
             ]
         )
 
-    async def get_prompt(
-        _: ServerRequestContext[Any], params: types.GetPromptRequestParams
-    ) -> types.GetPromptResult:
+    async def get_prompt(_: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         prompt = next((one for one in PROMPTS if one.name == params.name), None)
         given = params.arguments or {}
         if prompt is None or given.keys() != prompt.takes.keys():

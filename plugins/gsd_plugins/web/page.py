@@ -49,7 +49,7 @@ PLACEHOLDER = """<!doctype html>
 
 
 async def show_page(site: Site, request: Request) -> Response:
-    """Return ``index.html`` with the nonce of this response."""
+    """Return the page."""
     from starlette.responses import Response
 
     nonce: str = request.scope["gsd"]["nonce"]

@@ -46,7 +46,7 @@ async def show_server(site: Site, request: Request) -> Response:
 
 
 async def list_sessions(site: Site, request: Request) -> Response:
-    """Return all sessions with a summary of their runs."""
+    """Return all sessions, oldest first, with a summary of their runs."""
     # The position first: what changes while the sessions are read is sent after it.
     about = {"epoch": site.epoch, "number": site.feed.number}
     sessions = site.source.sessions()
@@ -115,7 +115,10 @@ def _summary(status: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 async def start_session(site: Site, request: Request) -> Response:
-    """Start a session, if the command for it agrees; what it refuses is answered with its hint."""
+    """Start a session; exactly one of idea, idea_file, resume, step and exec says what it does.
+
+    What the command for it refuses is answered with its hint.
+    """
     body = body_of(request)
     project = Path(body["project"])
     if not project.is_absolute():
@@ -152,12 +155,12 @@ def _arguments(body: Mapping[str, Any], sessions: Sequence[Session]) -> list[str
 
 
 async def stop_session(site: Site, request: Request) -> Response:
-    """Ask a session to stop."""
+    """Ask a session to stop; it finishes what it is writing."""
     return await answer({"session": session_json(await site.source.stop(request.path_params["session"]))})
 
 
 async def remove_session(site: Site, request: Request) -> Response:
-    """Forget an ended session."""
+    """Forget a session that has ended, and what it printed."""
     from starlette.responses import Response
 
     await site.source.remove(request.path_params["session"])
@@ -166,12 +169,12 @@ async def remove_session(site: Site, request: Request) -> Response:
 
 
 async def show_status(site: Site, request: Request) -> Response:
-    """Return the status of the session's project."""
+    """Return the status of the project's run, as gsd status --json prints it."""
     return await answer(await site.source.status(request.path_params["session"]), is_redacted=True)
 
 
 async def show_output(site: Site, request: Request) -> Response:
-    """Return a piece of what the session printed, as text."""
+    """Return what the session printed, as text without escape sequences. Cursors count bytes."""
     session = site.source.session(request.path_params["session"])
     cursor = number_in(request, "cursor", default=0, lowest=-(1 << 60))
     limit = number_in(request, "limit", default=256 << 10, lowest=1, highest=MAX_OUTPUT)
@@ -202,7 +205,7 @@ async def search_output(site: Site, request: Request) -> Response:
 
 
 async def list_all_questions(site: Site, request: Request) -> Response:
-    """Return the open questions of all projects, each once, with the last session of the project.
+    """Return the open questions of all projects, each once, oldest first.
 
     Projects that cannot be read may have questions too, so they are listed with the reason.
     """
