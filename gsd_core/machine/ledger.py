@@ -92,7 +92,7 @@ class Ledger:
                 call = attrs.evolve(call, at=fact.at, usage=used, model=model, is_open=False)
                 # One that failed before its first turn need not have cost anything.
                 if used != Usage() or data.get("ended") not in ("failed", "lost"):
-                    self.unknown_calls += used.basis == "unknown"
+                    self.unknown_calls += used.basis == "unknown" or used.dollars is None
                     self._learn(used, used)
             elif call.is_open and used != Usage():
                 call = attrs.evolve(call, at=fact.at, usage=call.usage + used)
@@ -108,7 +108,10 @@ class Ledger:
         dollars = (so_far.amount.dollars / turns).quantize(Decimal("0.0001"))
         tokens = max(self.turn.tokens, so_far.tokens // turns)
         self.turn = Amount(dollars=max(self.turn.dollars, dollars), tokens=tokens, turns=1)
-        silent: dict[Unit, bool] = {"dollars": turn.basis == "unknown", "tokens": not turn.tokens}
+        silent: dict[Unit, bool] = {
+            "dollars": turn.basis == "unknown" or turn.dollars is None,
+            "tokens": not turn.tokens,
+        }
         self.unknown = self.unknown.union(unit for unit, is_silent in silent.items() if is_silent)
 
     @property
