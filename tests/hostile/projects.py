@@ -38,6 +38,8 @@ Owner: TypeAlias = Callable[[Hostile], None]
 ESCAPES = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\x1b]0;owned\x07\x9b31m\x90q\x9c\r\x08\x7f"
 INVISIBLE = "\u202e\u2066\u200b\u200f\u061c\ufeff\U000e0041"
 EVIL = f"evil{ESCAPES}{INVISIBLE}<img src=x onerror=alert(1)><script>alert(1)</script>[red]x[/red]\0"
+EVIL_NAME = EVIL.replace("\0", "").replace("/", "")
+"""As the name of a file."""
 FORBIDDEN = frozenset(
     [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"]
     + [*INVISIBLE, *"\u200e\u202a\u202b\u202c\u202d\u2067\u2068\u2069"]
@@ -145,7 +147,8 @@ def texts(at: Hostile) -> None:
     )
     (planning / "phases" / "03-new\x1b[2J").mkdir()
     (at.root / "big.txt").write_bytes(b"x" * 49 + b"\n" + b"<script>\x1b[2J</script>\n" * 2_300_000)
-    git(at.root, "add", "big.txt")
+    (at.root / EVIL_NAME).write_text(f"{EVIL}\n")
+    git(at.root, "add", "big.txt", EVIL_NAME)
     plugin = at.root / ".gsd" / "plugins" / "evil.py"
     plugin.parent.mkdir(parents=True)
     plugin.write_text(f"import os\nos.system({at.program('plugin', 'true')!r})\n")

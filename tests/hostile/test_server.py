@@ -48,6 +48,7 @@ OUTSIDE = (SECRET.encode(), b"root:x:0:0")
 QUERIES: Mapping[str, tuple[str, ...]] = {
     "output": ("", "?cursor=-100&limit=7", "?cursor=99999999999"),
     "commits": ("", "?phase=../../x"),
+    "search": ("?text=evil", f"?text={quote(EVIL[:30])}", "?text=x&end=3"),
     "events": ("", "?last=5000", "?name=question.asked&limit=1", "?after=99999999"),
     "cost": tuple(f"?by={by}" for by in ("phase", "step", "model", "day")),
     "lines": tuple(
@@ -153,6 +154,22 @@ def add_session(root: Path) -> str:
     return session
 
 
+PANEL = """
+import subprocess
+from gsd_core import Panel, implements
+from gsd_core.hookspecs import gsd_panels
+
+@implements(gsd_panels)
+def names(project):
+    log = ["git", "-C", str(project), "log", "--format=%s by %an"]
+    said = subprocess.run(log, capture_output=True, text=True, errors="replace").stdout
+    files = sorted(path.name for path in project.iterdir() if path.is_file())
+    rows = tuple((name, said[:1000]) for name in files)
+    yield Panel(name="names", title=said, text=said, figures={said: said}, columns=("file", said), rows=rows)
+"""
+"""A plugin of the user that repeats what others wrote."""
+
+
 @pytest.fixture
 def world(owner: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[World]:
     monkeypatch.setenv("GSD_STATE_DIR", str(tmp_path / "state"))
@@ -164,7 +181,10 @@ def world(owner: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gene
     forge(own, *opened(), ("question.asked", "", question("q-own", "Which one?")))
     sessions = {owner.__name__: add_session(at.root)}
     session = add_session(own)
-    with serve(tmp_path) as server:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "names.py").write_text(PANEL)
+    with serve(tmp_path, "--port", "0", "--plugins-dir", str(plugins)) as server:
         yield World(server=server, projects={owner.__name__: at}, sessions=sessions, own=session)
 
 
@@ -234,6 +254,22 @@ def test_no_route_is_harmed_by_a_hostile_project(world: World) -> None:
     assert answered == {route.name for route in routes()} - ELSEWHERE
     assert wrong == [], "\n".join(wrong)
     assert max(late) < SECONDS
+    assert list(world.problems()) == []
+
+
+@pytest.mark.parametrize("owner", [texts])
+def test_panels_file_names_and_commit_messages_have_no_control_characters(world: World) -> None:
+    base = f"/api/v1/sessions/{world.sessions['texts']}"
+    (world.projects["texts"].root / "gsd.toml").unlink()  # with it, no command gets as far as the panels
+    paths = ("/panels", "/commits", f"/commits/{head_of(world.projects['texts'])}")
+    panels, commits, patch = (world.server.request("GET", base + path)[1] for path in paths)
+
+    [panel] = panels["panels"]
+    assert any("<script>" in name for name, _ in panel["rows"])
+    assert "<script>" in panel["title"]
+    assert any("<script>" in one["subject"] for one in commits["commits"])
+    assert "<script>" in patch["patch"] + patch["subject"]
+    assert [*wrong_texts([panels, commits, patch])] == []
     assert list(world.problems()) == []
 
 

@@ -11,7 +11,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the server is. */
+        /** Return what the server is. */
         get: operations["server"];
         put?: never;
         post?: never;
@@ -28,7 +28,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This document. */
+        /** Return this document. */
         get: operations["openapi"];
         put?: never;
         post?: never;
@@ -45,7 +45,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The plugins of this installation. */
+        /** Return the plugins of this installation. */
         get: operations["plugins"];
         put?: never;
         post?: never;
@@ -62,7 +62,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The open questions of all projects, each once, oldest first. */
+        /** Return the open questions of all projects, each once, oldest first. */
         get: operations["questions"];
         put?: never;
         post?: never;
@@ -79,7 +79,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Changes as server-sent events; continue with the header Last-Event-ID. */
+        /** Return changes as server-sent events; continue with the header Last-Event-ID. */
         get: operations["events-stream"];
         put?: never;
         post?: never;
@@ -96,7 +96,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All sessions, oldest first. */
+        /** Return all sessions, oldest first, with a summary of their runs. */
         get: operations["sessions"];
         put?: never;
         /** Start a session; exactly one of idea, idea_file, resume, step and exec says what it does. */
@@ -114,7 +114,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One session. */
+        /** Return one session with a summary of its run. */
         get: operations["session"];
         put?: never;
         post?: never;
@@ -149,7 +149,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the session printed, as text without escape sequences. Cursors count bytes. */
+        /** Return what the session printed, as text without escape sequences. Cursors count bytes. */
         get: operations["output"];
         put?: never;
         post?: never;
@@ -166,7 +166,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The lines with a text in everything that the session printed; the last ones, if they are many. */
+        /** Return the lines with a text in all that the session printed; the last ones, if they are many. */
         get: operations["search"];
         put?: never;
         post?: never;
@@ -200,7 +200,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The status of the project's run, as gsd status --json prints it. */
+        /** Return the status of the project's run, as gsd status --json prints it. */
         get: operations["status"];
         put?: never;
         post?: never;
@@ -217,7 +217,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The phases of the milestone, with steps and plans. */
+        /** Return the phases of the milestone, with steps and plans. */
         get: operations["phases"];
         put?: never;
         post?: never;
@@ -234,7 +234,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One phase: context, plans, summaries, verification, evidence, commits. */
+        /** Return one phase: context, plans, summaries, verification, evidence, commits. */
         get: operations["phase"];
         put?: never;
         post?: never;
@@ -251,7 +251,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The requirements with plans, commits, checks and evidence. */
+        /** Return the requirements with plans, commits, checks and evidence. */
         get: operations["requirements"];
         put?: never;
         post?: never;
@@ -268,7 +268,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The commits of the run, oldest first. */
+        /** Return the commits of the run, oldest first. */
         get: operations["commits"];
         put?: never;
         post?: never;
@@ -285,7 +285,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One commit with its patch. */
+        /** Return one commit with its patch. */
         get: operations["commit"];
         put?: never;
         post?: never;
@@ -302,7 +302,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lines of a file of the project, such as those that evidence cites. */
+        /** Return lines of a file of the project, such as those that evidence cites. */
         get: operations["lines"];
         put?: never;
         post?: never;
@@ -319,7 +319,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Events of the project's journal after a position. */
+        /** Return events of the project's journal after a position. */
         get: operations["events"];
         put?: never;
         post?: never;
@@ -336,7 +336,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the run cost, as gsd cost --json prints it. */
+        /** Return what the run cost, as gsd cost --json prints it. */
         get: operations["cost"];
         put?: never;
         post?: never;
@@ -353,7 +353,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The open and the answered questions of the project's run. */
+        /** Return the open and the answered questions of the project's run. */
         get: operations["session-questions"];
         put?: never;
         post?: never;
@@ -370,7 +370,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What plugins show about the project, as gsd panels --json prints it; at most 30 seconds old. */
+        /** Return what plugins show about the project, as gsd panels --json prints it; at most 30 seconds old. */
         get: operations["panels"];
         put?: never;
         post?: never;
@@ -1071,7 +1071,7 @@ export interface components {
             total: components["schemas"]["Costs"];
             budget: {
                 dollars: string;
-                left: string;
+                left: string | null;
             } | null;
             /** @enum {unknown} */
             by: "day" | "model" | "phase" | "step";
