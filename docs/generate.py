@@ -513,6 +513,7 @@ GSD-Task: 01-01/2
 ```
 
 A project in a subfolder of its repository adds its path, such as `GSD-Project: packages/api`.
+A command that edits planning files has a trailer of its own, such as `GSD-Edit: 5b1c9c0e7d2f4a68`.
 """
 
 
@@ -693,8 +694,8 @@ def _schema_type(schema: Mapping[str, Any]) -> str:
     if values := schema.get("enum"):
         return ", ".join(f"`{value}`" for value in values)
     bounds = [f"{word} {schema[key]}" for key, word in _BOUNDS.items() if key in schema]
-    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    return ", ".join([" or ".join(kinds), *bounds])
+    kinds = schema["type"]
+    return ", ".join([kinds if isinstance(kinds, str) else " or ".join(kinds), *bounds])
 
 
 _BOUNDS = {

@@ -127,7 +127,10 @@ def interrupted(root: Path, gsd: str) -> Next | None:
     from .project import core_folder, holder_of
 
     directory = core_folder(root)
-    stored = stored_edit(directory) if directory and not holder_of(root) else None
+    try:
+        stored = stored_edit(directory) if directory and not holder_of(root) else None
+    except ProjectError as error:
+        return Next(reason=f"{error}: {error.hint}")
     if stored is None:
         return None
     words = shlex.join(stored.command) if stored.command else "resume"

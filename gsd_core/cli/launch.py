@@ -35,7 +35,7 @@ from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.processes import refuse_agents
 from gsd_core.run import run_project
-from gsd_core.run.edits import asked_by, keep_asked
+from gsd_core.run.edits import keep_asked
 from gsd_core.run.last_run import LastRun
 from gsd_core.run.next_milestone import closes_first, milestone_to_start
 from gsd_core.run.preflight import check_idea, kept_idea, load_idea
@@ -117,7 +117,7 @@ class RunOptions:
     """What the command line asks for; *flags* are the settings given as flags.
 
     *asked* are steps to do by themselves, by id, with the user's words: the lifecycle is left where it is.
-    They are those of *command*, in its words; an earlier process has done *answered*.
+    They are those of *command*, in its words.
     *not_yet*: why they cannot be done now; only a session may wait for it.
     """
 
@@ -134,7 +134,6 @@ class RunOptions:
     background: bool = False
     asked: Mapping[str, str] = attrs.field(factory=dict[str, str])
     command: tuple[str, ...] = ()
-    answered: tuple[str, ...] = ()
     not_yet: UserError | None = None
 
     @property
@@ -247,9 +246,7 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
             in_full=options.verbosity >= 0,
         )
     if options.asked and end.outcome in ("done", "gaps"):
-        directory = journal_path(root).parent
-        if asked_by(directory, options.command, end.run):
-            keep_asked(directory, options.command, end.run, ())
+        keep_asked(journal_path(root).parent, options.command, end.run, ())
     return end.exit
 
 
@@ -322,9 +319,8 @@ def _build_request(
             plain=options.global_options.plain,
         ),
         options=attrs.evolve(_machine_options(options.root, settings), only_asked=bool(options.asked)),
-        asked={step: text for step, text in options.asked.items() if step not in options.answered},
+        asked=options.asked,
         command=options.command,
-        answered=options.answered,
         clock=now,
         typed=_flags_to_keep(options, loaded, previous),
         observers=(StateFileWriter(options.root, previous.history if previous else History()),),

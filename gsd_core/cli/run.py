@@ -117,13 +117,12 @@ def start(
     from .launch import RunOptions, execute_run
     from .single_steps import NotYet, interrupted_steps
 
-    command, steps, answered = (str(ctx.command.name), *map(str, words)), dict[str, str](), tuple[str, ...]()
+    command, steps = (str(ctx.command.name), *map(str, words)), dict[str, str]()
     not_yet: NotYet | None = None
     global_options = global_options_of(ctx)
     if asked:
         try:
-            steps, answered = interrupted_steps(global_options, command)
-            steps = steps or dict(asked(global_options))
+            steps = interrupted_steps(global_options, command) or dict(asked(global_options))
         except NotYet as error:
             # A session may wait for another one.
             if not given["bg"] or given["dry_run"]:
@@ -145,7 +144,6 @@ def start(
         background=given["bg"],
         asked=steps,
         command=command,
-        answered=answered,
         not_yet=not_yet,
     )
     ctx.exit(execute_run(options, loaded))

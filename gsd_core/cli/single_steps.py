@@ -45,24 +45,19 @@ class NotYet(UserError):
         self.steps = steps
 
 
-def interrupted_steps(
-    options: GlobalOptions, command: tuple[str, ...]
-) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the steps of *command* if it was interrupted before it said the result, and those that are done.
+def interrupted_steps(options: GlobalOptions, command: tuple[str, ...]) -> dict[str, str]:
+    """Return the steps of *command*, done or not, if it was interrupted before it said the result.
 
     Whether it could ask for them now does not matter: what it began may have changed that.
     """
     directory = core_folder(options.directory) if options.directory.is_dir() else None
     if directory is None:
-        return {}, ()
+        return {}
     state = load(options).state
-    asked = asked_by(directory, command, state.run)
-    done = {step for step, record in state.steps.items() if record.status in ("completed", "skipped")}
-    answered = tuple(step for step in asked if step in done and step not in state.asked)
-    if answered:
-        warn([f"an earlier try, which was interrupted, has done: {', '.join(answered)}"])
-    steps = [step for step in asked if step in state.asked or step in answered]
-    return {step: state.asked.get(step, "") for step in steps}, answered
+    steps = asked_by(directory, command, state)
+    if done := [step for step, is_done in steps.items() if is_done]:
+        warn([f"an earlier try, which was interrupted, has done: {', '.join(done)}"])
+    return {step: state.asked.get(step, "") for step in steps}
 
 
 def discuss_step(options: GlobalOptions, phase: str, words: str) -> dict[str, str]:

@@ -6,10 +6,10 @@ settled by ``agent.closed``. All of it comes from facts, so a process that resum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -87,11 +87,12 @@ class Ledger:
             call = self.calls.get(id_) or Call(run=fact.run, at=fact.at, step=fact.step, key=place[2])
             if fact.kind == "agent.closed":
                 self.open_ids.pop(place, None)
-                model = str((data.get("value") or {}).get("model") or "") or call.model
+                answer: Mapping[str, Any] = data.get("value") or {}
+                model = str(answer.get("model") or "") or call.model
                 call = attrs.evolve(call, at=fact.at, usage=used, model=model, is_open=False)
                 # One that failed before its first turn need not have cost anything.
                 if used != Usage() or data.get("ended") not in ("failed", "lost"):
-                    self.unknown_calls += used.basis == "unknown"
+                    self.unknown_calls += used.basis == "unknown" or used.dollars is None
                     self._learn(used, used)
             elif call.is_open and used != Usage():
                 call = attrs.evolve(call, at=fact.at, usage=call.usage + used)
@@ -107,8 +108,11 @@ class Ledger:
         dollars = (so_far.amount.dollars / turns).quantize(Decimal("0.0001"))
         tokens = max(self.turn.tokens, so_far.tokens // turns)
         self.turn = Amount(dollars=max(self.turn.dollars, dollars), tokens=tokens, turns=1)
-        self.unknown |= {"dollars"} if turn.basis == "unknown" else set()
-        self.unknown |= set() if turn.tokens else {"tokens"}
+        silent: dict[Unit, bool] = {
+            "dollars": turn.basis == "unknown" or turn.dollars is None,
+            "tokens": not turn.tokens,
+        }
+        self.unknown = self.unknown.union(unit for unit, is_silent in silent.items() if is_silent)
 
     @property
     def open_calls(self) -> list[Call]:

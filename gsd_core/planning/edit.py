@@ -24,9 +24,9 @@ from .changes import (
     TickPhase,
     TickPlan,
 )
-from .milestone_phases import extend_milestone
 from .requirements import map_requirement
 from .roadmap_edit import Count, list_plans, tick_phase, tick_plan
+from .roadmap_phases import extend_milestone
 from .state import add_decisions, add_quick_task, set_position
 
 ROADMAP, REQUIREMENTS, STATE = "ROADMAP.md", "REQUIREMENTS.md", "STATE.md"

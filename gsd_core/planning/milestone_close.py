@@ -126,7 +126,7 @@ def milestones_entry(
     tasks = sum(1 for phase in about.phases for plan in phase.plans for _ in parts_of(plan.tasks))
     stats = f"{len(about.phases)} phases"
     # The plans of a phase whose folder was moved away cannot be counted.
-    if all(phase.directory for phase in about.phases):
+    if all(phase.directory or phase.plans for phase in about.phases):
         stats += f", {plans} plans, {tasks} tasks"
     parts = [
         heading,
@@ -180,7 +180,7 @@ def _entry(phase: PhaseView) -> str:
     date = phase.verdict.verified[:10] if phase.verdict else ""
     when = f" — completed {date}" if re.fullmatch(r"\d{4}-\d{2}-\d{2}", date) else ""
     box = "x" if phase.ticked or (phase.verdict and phase.verdict.status == "passed") else " "
-    count = f" ({done}/{counted(plans, 'plan')})" if phase.directory else ""
+    count = f" ({done}/{counted(plans, 'plan')})" if phase.directory or plans else ""
     return f"- [{box}] Phase {phase.number}: {title(phase.name)}{count}{when}"
 
 

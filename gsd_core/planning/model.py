@@ -268,7 +268,10 @@ class Planning:
 
 @attrs.frozen(kw_only=True)
 class PlannedPhase:
-    """A phase of a roadmap that is about to be written, before anything of it exists on disk."""
+    """A phase of a roadmap that is about to be written, before anything of it exists on disk.
+
+    *inserted*: it comes between others, and is marked so.
+    """
 
     number: str
     name: str
@@ -276,3 +279,4 @@ class PlannedPhase:
     depends_on: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()
+    inserted: bool = False

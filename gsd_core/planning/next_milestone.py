@@ -21,7 +21,7 @@ from .model import PlannedPhase
 from .numbers import is_backlog, last_number
 from .phases import every_folder
 from .requirements import parse_requirements
-from .roadmap import parse_roadmap
+from .roadmap import parse_roadmap, phase_section
 from .state import section_lines
 from .survey import ARCHIVE, survey
 
@@ -115,15 +115,8 @@ def _milestone_lines(version: str, name: str, goal: str, phases: Sequence[Planne
     for phase in phases:
         yield f"- [ ] **Phase {phase.number}: {title(phase.name)}** - {inline(phase.goal)}"
     for phase in phases:
-        needed = ", ".join(f"Phase {number}" for number in phase.depends_on)
         yield ""
-        yield f"#### Phase {phase.number}: {title(phase.name)}"
-        yield f"**Goal**: {inline(phase.goal)}"
-        yield f"**Depends on**: {needed or 'Nothing in this milestone'}"
-        yield f"**Requirements**: {', '.join(map(inline, phase.requirements)) or 'None'}"
-        yield "**Success Criteria** (what must be TRUE):"
-        yield from (f"  {i}. {inline(one)}" for i, one in enumerate(phase.criteria, start=1))
-        yield "**Plans**: TBD"
+        yield from phase_section(phase, level=4, nothing="Nothing in this milestone")
 
 
 def _end_of_phases(lines: Lines) -> int:

@@ -16,13 +16,14 @@ from gsd_core.model.ids import normal_phase, padded, phase_order, slug
 from .config import read_config
 from .edits import COPIES, Edit, Operation, removing, writing
 from .markdown import read_text
+from .model import PlannedPhase
 from .phases import PHASES, Folder, every_folder
 from .renumber import Renumbering, in_plan_ids, renumbered
 from .requirements import PATH as REQUIREMENTS
 from .requirements import renumber_requirements
 from .roadmap import PATH as ROADMAP
 from .roadmap import Mention, Roadmap, parse_roadmap
-from .roadmap_phases import NewPhase, add_phase, decimal_after, next_number, remove_phase
+from .roadmap_phases import add_phase, decimal_after, next_number, remove_phase
 from .state import renumber_position
 from .survey import STATE, read_documents, survey
 from .workstreams import refuse_workstream
@@ -54,7 +55,7 @@ def plan_addition(
         number = next_number(roadmap, preferred, taken)
         phases = [one.number for one in roadmap.phases(roadmap.current(preferred))]
         needed = (max(phases, key=phase_order),)
-    new = NewPhase(number=number, name=name, goal=goal or name, depends_on=needed, inserted=bool(after))
+    new = PlannedPhase(number=number, name=name, goal=goal or name, depends_on=needed, inserted=bool(after))
     edited = add_phase(text, new, preferred)
     codes = {one.code for one in roadmap.mentions() if one.number in needed and one.code}
     code = next(iter(codes), "") or str(read_config(root).get("project_code") or "")

@@ -21,7 +21,7 @@ from typing import TypeAlias, TypeVar
 import attrs
 
 from gsd_core.errors import PlanningError
-from gsd_core.model.ids import normal_phase, phase_order
+from gsd_core.model.ids import normal_phase, padded, phase_order
 
 from .markdown import cell, cells, document, inline, paragraphs, prose, title
 from .milestones import (
@@ -622,7 +622,7 @@ def render_roadmap(name: str, overview: str, phases: Sequence[PlannedPhase], dat
             f"- [ ] **Phase {phase.number}: {title(phase.name)}** - {inline(phase.goal)}" for phase in phases
         ),
         "## Phase Details",
-        *("\n".join(_render_details(phase)) for phase in phases),
+        *("\n".join(phase_section(phase, nothing="Nothing (first phase)")) for phase in phases),
         "## Progress",
         f"**Execution Order:**\nPhases execute in numeric order: {order}",
         "| Phase | Plans Complete | Status | Completed |\n|-------|----------------|--------|-----------|\n"
@@ -632,12 +632,15 @@ def render_roadmap(name: str, overview: str, phases: Sequence[PlannedPhase], dat
     return document(parts)
 
 
-def _render_details(phase: PlannedPhase) -> Iterator[str]:
+def phase_section(phase: PlannedPhase, *, level: int = 3, code: str = "", nothing: str) -> Iterator[str]:
+    """Yield the lines of a phase's section; *nothing* is what it says if it depends on no other phase."""
+    named = f"[{code}] {padded(phase.number)}" if code else f"Phase {phase.number}"
     needed = ", ".join(f"Phase {number}" for number in phase.depends_on)
-    yield f"### Phase {phase.number}: {title(phase.name)}"
+    yield f"{'#' * level} {named}: {title(phase.name)}{' (INSERTED)' if phase.inserted else ''}"
     yield f"**Goal**: {inline(phase.goal)}"
-    yield f"**Depends on**: {needed or 'Nothing (first phase)'}"
+    yield f"**Depends on**: {needed or nothing}"
     yield f"**Requirements**: {', '.join(map(inline, phase.requirements)) or 'None'}"
-    yield "**Success Criteria** (what must be TRUE):"
+    if phase.criteria:
+        yield "**Success Criteria** (what must be TRUE):"
     yield from (f"  {i}. {inline(text)}" for i, text in enumerate(phase.criteria, start=1))
     yield "**Plans**: TBD"

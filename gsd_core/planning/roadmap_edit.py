@@ -36,7 +36,7 @@ Count: TypeAlias = tuple[int, int]
 """How many plans of a phase are executed, and how many are written."""
 # "2 plans", "1/2 plans executed", "3 plans in 2 waves", "2/3", "TBD"
 _PLAN_COUNT = re.compile(
-    r"(?:TBD|\[.*\]|)$|(?P<done>\d+/)?\d+(?P<noun> plans?\b)?(?P<rest>.*)$", re.IGNORECASE
+    r"(?:TBD|\[.*\]|)$|(?P<done>\d+/)?(?P<total>\d+)(?P<noun> plans?\b)?(?P<rest>.*)$", re.IGNORECASE
 )
 _DONE = re.compile(r"\d+(?= (?:complete|executed|done)\b)", re.IGNORECASE)
 _SHARE = re.compile(r"\d+(\s*/\s*)(?:\d+|TBD|\?)")
@@ -218,14 +218,16 @@ def _update_progress(text: str, phase: str, status: str, counts: Mapping[str, Co
             lines[at] = lines[at][: match.start(2)] + _plan_count(count, done, total)
     if entry and not entry.shipped and total:
         lines[entry.line] = re.sub(r"\(\d+/\d+(?= plans?\))", f"({done}/{total}", lines[entry.line])
+    old = row.text("plans") if row else ""
+    # A row with its cells in other columns than the head says is left alone.
+    is_count = _SHARE.search(old) or re.fullmatch(r"\d*|[-–—]|TBD", old)
     if row and total:
-        old = row.text("plans")
         share = rf"{done}\g<1>{total}"
         if _SHARE.search(old):
             _set_column(lines, row, "plans", _SHARE.sub(share, old, count=1))
-        elif re.fullmatch(r"\d*|[-–—]|TBD", old):
+        elif is_count:
             _set_column(lines, row, "plans", f"{done}/{total}")
-    if row and row.text("status").lower() in ("not started", "planned", "-", ""):
+    if row and is_count and row.text("status").lower() in ("not started", "planned", "-", ""):
         _set_column(lines, row, "status", status)
     return str(lines)
 
@@ -235,8 +237,9 @@ def _plan_count(old: re.Match[str], done: int, total: int) -> str:
     rest = old["rest"]
     if rest is None or (old["noun"] and not old["done"] and not rest):
         return f"{done}/{total} plans executed" if done else counted(total, "plan")
-    noun = " plan" if old["noun"] == " plan" and total == 1 else " plans" if old["noun"] else ""
-    return f"{f'{done}/' if old['done'] else ''}{total}{noun}{_DONE.sub(str(done), rest)}"
+    if not old["done"] and int(old["total"]) > total:
+        total = int(old["total"])  # it includes plans that are still to be written
+    return f"{f'{done}/' if old['done'] else ''}{total}{old['noun'] or ''}{_DONE.sub(str(done), rest)}"
 
 
 def _set_column(lines: Lines, row: Row, column: str, value: str) -> None:

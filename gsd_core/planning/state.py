@@ -349,7 +349,7 @@ STATUSES = {
 """The status in the frontmatter for one in the body, as GSD computes it, and the next action."""
 _WORDS = sorted({*STATUSES, *(status for status, _ in STATUSES.values()), "complete", "not started"}, key=len)
 # GSD's words for a state at the end of a line, "— EXECUTING" or "(not started)".
-_STATE = re.compile(rf"\s*(?:[—–-]+\s*|\()?\b(?P<word>{'|'.join(_WORDS[::-1])})\)?\s*$", re.IGNORECASE)
+_STATE = re.compile(rf"(?:(?:^|\s[—–-]+)\s*|\s*\()(?P<word>{'|'.join(_WORDS[::-1])})\)?\s*$", re.IGNORECASE)
 
 
 def _with_state(text: str, change: SetPosition) -> str:
@@ -418,7 +418,7 @@ def _fill(lines: Lines, where: range, pattern: re.Pattern[str], values: Mapping[
         match = pattern.match(lines[at])
         if match and (value := left.pop(match[2].strip().lower(), None)) is not None:
             head = match[1] if match[1].endswith((" ", "\t")) else f"{match[1]} "
-            lines[at] = head + (value if isinstance(value, str) else value(match[3].rstrip()))
+            lines[at] = head + (value if isinstance(value, str) else value(match[3].rstrip()).rstrip())
 
 
 def section_lines(lines: Lines, title: str) -> tuple[int, int] | None:

@@ -222,21 +222,10 @@ def scripts_in(command: str) -> tuple[str, ...]:
 
 
 _BEFORE_A_COMMAND = frozenset(
-    [
-        "if",
-        "then",
-        "else",
-        "while",
-        "until",
-        "do",
-        "time",
-        "exec",
-        "command",
-        "env",
-        "nice",
-        "nohup",
-        "timeout",
-    ]
+    {
+        *("if", "then", "else", "while", "until", "do", "time"),
+        *("exec", "command", "env", "nice", "nohup", "timeout"),
+    }
 )
 _RUN_A_SCRIPT = frozenset(["sh", "bash", "dash", "ksh", "zsh", ".", "source"])
 

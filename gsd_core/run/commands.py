@@ -119,6 +119,7 @@ async def run_inside(
     ended = [signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM]
     # A shell and a sandbox add 128 to the number.
     names = {sign: number.name for number in ended for sign in (-number, 128 + number)}
+    ran = Ran()
     for _ in range(TRIES):
         ran = await _run_once(inside, command, variables, limit)
         if ran.exit not in names:

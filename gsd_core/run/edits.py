@@ -171,12 +171,14 @@ def keep_asked(directory: Path, command: Sequence[str], run: str, steps: Sequenc
         (directory / ASKED).unlink(missing_ok=True)
 
 
-def asked_by(directory: Path, command: Sequence[str], run: str) -> list[str]:
-    """Return the steps that *command* has asked for in a *run*, if their result was not said."""
+def asked_by(directory: Path, command: Sequence[str], state: State) -> dict[str, bool]:
+    """Return whether each step that *command* has asked for is done; none if it has said the result."""
     with suppress(OSError, ValueError):
         *asked, steps = json.loads(read_below(directory, ASKED))
-        return steps if asked == [list(command), run] else []
-    return []
+        if asked == [list(command), state.run]:
+            ended = {key for key, record in state.steps.items() if record.status in ("completed", "skipped")}
+            return {step: step not in state.asked for step in steps if step in state.asked or step in ended}
+    return {}
 
 
 def worked_on(state: State) -> frozenset[str]:

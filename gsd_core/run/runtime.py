@@ -56,9 +56,8 @@ class RunRequest:
     *typed* are the settings given on the command line, as JSON data by section: the processes that resume
     the run use them too. *trusted* is what the project wants and its user trusts: labels by digest.
     *programs* are those in the repository's own settings that git may run. *asked* are steps that the user
-    asks for with a *command*, by id, with the user's words; *answered* are those of the same command that
-    an interrupted process has done. *observers* are called with each fact and activity, in order.
-    *effects* makes the :class:`Effects`; a test passes its own. *last_run* is
+    asks for with a *command*, by id, with the user's words. *observers* are called with each fact and
+    activity, in order. *effects* makes the :class:`Effects`; a test passes its own. *last_run* is
     the project's last run, if the caller has read it already.
     """
 
@@ -76,7 +75,6 @@ class RunRequest:
     programs: frozenset[LocalProgram] = frozenset()
     asked: Mapping[str, str] = attrs.field(factory=dict[str, str])
     command: tuple[str, ...] = ()
-    answered: tuple[str, ...] = ()
     observers: tuple[Observer, ...] = ()
     effects: MakeEffects = _make_effects
     last_run: LastRun | None = None

@@ -55,7 +55,7 @@ from gsd_core.sanitize import clip, register_secrets, safe_text, sanitize
 from gsd_core.settings import RunSettings, Settings, bind_settings, journals_folder
 from gsd_core.trust import KnownJournals
 
-from .edits import finish_edit, forget, keep_asked, stored_edit
+from .edits import asked_by, finish_edit, forget, keep_asked, stored_edit
 from .guard import finish as finish_undoing
 from .last_run import LastRun, read_last_run
 from .loop import loop
@@ -246,11 +246,15 @@ async def _open(
     take_answers(run)
     run.branch = await git.branch()
     about = {"epoch": epoch, "resumed": bool(last.id), "seed": seed, "branch": run.branch, "head": head}
-    about |= {"claims": unstructure(claims), "answered": list(request.answered)}
+    # What an interrupted process of the same command has done is reported, and not done again.
+    steps = asked_by(journal.path.parent, request.command, last.state).items()
+    done = [step for step, is_done in steps if is_done and step in request.asked]
+    about |= {"claims": unstructure(claims), "answered": done}
     opening.append(run.record("run.opened", {**about, **_describe_process(run)}))
     for step, text in request.asked.items():
-        run.record("step.asked", {"text": safe_text(text)}, step=step)
-    keep_asked(journal.path.parent, request.command, run_id, [*request.answered, *request.asked])
+        if step not in done:
+            run.record("step.asked", {"text": safe_text(text)}, step=step)
+    keep_asked(journal.path.parent, request.command, run_id, list(request.asked))
     return run, opening
 
 

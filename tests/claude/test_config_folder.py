@@ -182,7 +182,7 @@ def test_a_conversation_is_resumed_with_and_without_a_sandbox(
     assert "do it" in json.dumps(requests[-1].body)
 
 
-LOGINS = {
+LOGINS: Mapping[str, tuple[Mapping[str, Any] | None, Mapping[str, str], tuple[str, str]]] = {
     "a file": (
         {"claudeAiOauth": {**LOGIN, "expiresAt": 10**13 - 1}},
         {},

@@ -102,7 +102,12 @@ def post(url: str, headers: Mapping[str, str], method: str = "POST") -> tuple[in
 
 def test_only_the_token_of_the_call_opens_the_proxy() -> None:
     found: list[int] = []
-    wrong = ({}, {"x-api-key": "wrong"}, {"authorization": "Bearer real"}, {"x-api-key": "ri\xe9ht"})
+    wrong: tuple[dict[str, str], ...] = (
+        {},
+        {"x-api-key": "wrong"},
+        {"authorization": "Bearer real"},
+        {"x-api-key": "ri\xe9ht"},
+    )
     right = ({"x-api-key": "right"}, {"Authorization": "Bearer right"})
 
     def ask(url: str) -> None:

@@ -36,6 +36,7 @@ def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ["run", f"{tmp_path}/idea.md", "-C", str(root), "-p", f"{tmp_path}/oracle.py", "--agent", "oracle"]
 
 
+@pytest.mark.slow
 def test_a_run_without_a_limit_is_started_only_if_a_person_agrees(options: list[str]) -> None:
     with on_a_terminal("gsd_core", *options, NO_COLOR="1", COLUMNS="200") as screen:
         shown = screen.until("[y/N]: ", 120)
@@ -81,13 +82,7 @@ def test_an_estimate_comes_from_the_history_of_the_project(options: list[str]) -
     assert "by this project's journal, a phase takes $1.50 on average (2 phases)" in shown
 
 
-@pytest.mark.parametrize(
-    "more", [["--agent", "rehearsal", "--dry-run"], ["--max-budget-turns", "5", "--dry-run"]]
-)
-def test_a_rehearsal_and_a_limited_run_are_silent_about_it(options: list[str], more: list[str]) -> None:
-    assert "nothing limits" not in call(*options, *more).stderr
-
-
+@pytest.mark.slow
 def test_a_rehearsal_never_asks(options: list[str]) -> None:
     with on_a_terminal(
         "gsd_core", *options[:4], "--agent", "rehearsal", NO_COLOR="1", GSD_REHEARSAL_CLI="false"

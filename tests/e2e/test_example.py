@@ -25,7 +25,7 @@ def test_a_rehearsal_creates_its_own_repository_and_costs_nothing(project: Proje
     again = project.gsd("milestone", "complete", "--yes")
     assert again.exit == 0, again.err
     assert (project.json("status")["status"], project.json("status")["cost"]["dollars"]) == ("done", "0")
-    assert ", $0, run r-" in done.err.splitlines()[-1]
+    assert ", $0, run r-" in done.out
 
 
 def test_other_agents_do_not_get_a_made_up_identity(project: Project) -> None:

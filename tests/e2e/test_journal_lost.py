@@ -51,5 +51,5 @@ def test_a_run_ends_at_once_when_its_journal_cannot_be_used_any_more(
     ended = started.wait(limit=20)
 
     assert ended.exit not in (0, -signal.SIGKILL), ended.err
-    assert said in ended.err
-    assert "Traceback" not in ended.err
+    assert said in ended.out + ended.err
+    assert "Traceback" not in ended.out + ended.err

@@ -57,7 +57,8 @@ def continue_for_a_plan(root: Path) -> str:
     """Execute an open plan, or plan and execute one of the first open phase; return the phase."""
     phases = json_of("phases", "-C", root)["phases"]
     for phase in phases:
-        waiting = json_of("plans", phase["number"], "-C", root)["plans"] if phase["plans"] else []
+        shown: dict[str, Any] = json_of("plans", phase["number"], "-C", root) if phase["plans"] else {}
+        waiting: list[dict[str, Any]] = shown.get("plans", [])
         if open_plans := [plan["id"] for plan in waiting if not plan["has_summary"]]:
             steps = {f"{phase['number']}/execute/{open_plans[0]}": "gsd execute"}
             break

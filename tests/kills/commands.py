@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from attrs import define, field, frozen
 
@@ -200,7 +200,7 @@ class Campaign:
         if "edit.json" in pending and not said:
             following = self.project.gsd("next", "--json")
             named = json.loads(following.out)["command"] if following.exit == 0 else following.err
-            if named != "gsd " + _typed(self.case.arguments):
+            if not named.endswith(f"gsd {_typed(self.case.arguments)}"):
                 yield f"next names {named!r}"
         if not said:
             again = self.project.gsd(*self.arguments)
@@ -288,8 +288,8 @@ def _normal(text: str) -> str:
 
 
 def _difference(before: Any, now: Any) -> str:
-    if isinstance(before, dict) and isinstance(now, dict):
-        keys = {key for key in {*before, *now} if before.get(key) != now.get(key)}
-        pairs = [f"{key}: {before.get(key)!r} → {now.get(key)!r}" for key in sorted(keys)]
-        return "; ".join(pairs)[:3000]
-    return f"{before!r} → {now!r}"
+    if not isinstance(before, dict):
+        return f"{before!r} → {now!r}"
+    was, found = cast("dict[str, object]", before), cast("dict[str, object]", now)
+    keys = sorted(key for key in {*was, *found} if was.get(key) != found.get(key))
+    return "; ".join(f"{key}: {was.get(key)!r} → {found.get(key)!r}" for key in keys)[:3000]

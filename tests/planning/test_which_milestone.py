@@ -112,6 +112,7 @@ def test_sources_that_disagree_are_named_with_the_one_that_counts(tmp_path: Path
 POSITIONS = {
     "Phase: 29 of 32 (Old) — with Ada": "Phase: 29 of 32 (Old) — with Ada",
     "Phase: 28 of 32 (Before) — with Ada": "Phase: 29 of 32 (Search) — with Ada",
+    "Phase: 29 (Old) — PARTIAL-SCOPE COMPLETE": "Phase: 29 (Old) — PARTIAL-SCOPE COMPLETE",
     "Phase: 29 — Old (not started)": "Phase: 29 — Old (executing)",
     "Phase: Ready for next milestone": "Phase: 29 of 32 (Search)",
     "Plan: 1 of 5 in it (1 complete, 4 remaining)": "Plan: 2 of 3 in it (2 complete, 1 remaining)",
@@ -161,6 +162,7 @@ def test_a_number_that_is_not_known_is_left_alone() -> None:
         ("3 plans in 2 waves", "4 plans in 2 waves"),
         ("1/3 plans executed", "3/4 plans executed"),
         ("3 plans (1 complete, 2 gap closure)", "4 plans (3 complete, 2 gap closure)"),
+        ("9 plans (2 of them with Ada)", "9 plans (2 of them with Ada)"),
         ("to be split with Ada", "to be split with Ada"),
     ],
 )

@@ -88,7 +88,7 @@ def test_trust_holds_for_the_content_that_was_shown(
     put(again / ".git/gsd/journal.db", "answer", {"question": DATABASE.id, "chosen": [0]}, "x")
 
     assert [want["trusted"] for want in said("trust", "--show", "-C", again)["wants"]] == [False]
-    assert "1 answer" in call("resume", "-C", again, *RESUME).stdout
+    assert "1 answer" in call("resume", "-C", again, *RESUME).stderr
 
 
 def test_a_project_that_is_moved_on_the_same_machine_keeps_its_journal(

@@ -105,6 +105,9 @@ class HttpApp:
 
 async def _run(manager: StreamableHTTPSessionManager, is_ready: asyncio.Event) -> None:
     """Run the manager until the task is cancelled; it has to be entered and left by the same task."""
-    async with manager.run():
-        is_ready.set()
-        await asyncio.Event().wait()
+    try:
+        async with manager.run():
+            is_ready.set()
+            await asyncio.Event().wait()
+    finally:
+        is_ready.set()  # who waits for it gets the error of the manager, if it could not start

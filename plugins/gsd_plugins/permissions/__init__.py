@@ -2,9 +2,10 @@
 
 In a sandbox (``ToolUse.confined``), commands may do anything but have effects on other machines
 (``outward``), which are asked about. Without one, a flat list of programs may read and change the project
-(``checks``); changing the run's own files or git's history, more privileges, other processes, secrets and writing outside
-the project are denied where they are plain to see, and all that is not plain is asked about. The page on
-security lists what this does not see: it stops mistakes and careless agents; a sandbox stops the others.
+(``checks``). Changing the run's own files or git's history, more privileges, other processes, secrets and
+writing outside the project are denied where they are plain to see, and all that is not plain is asked about.
+The page on security lists what this does not see: it stops mistakes and careless agents; a sandbox stops the
+others.
 
 ``reading`` parses a command, ``shell`` follows it, and both kinds of checks go by the table in
 ``programs.toml``.

@@ -104,7 +104,8 @@ def check_address(findings: Findings, address: str, *, index: bool = False) -> N
     """Ask about an address unless it is one of this machine, or with *index*, of a default package index."""
     if index:
         host = re.sub(r"^\w*:?//|[/:].*$", "", address)
-        if host not in table()["options"]["default_indexes"] and not _is_local(address):
+        _, name, domain = ["", "", *host.split(".")][-3:]
+        if name not in table()["default_indexes"].get(domain, ()) and not _is_local(address):
             findings.outward(f"packages from {shown(host)} are not those of the default index")
     elif not _is_local(address if re.search("://|^/", address) else f"x://{address}"):
         findings.outward("it connects to another machine")
