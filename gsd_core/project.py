@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,14 +99,17 @@ class Project:
     def status(self) -> dict[str, Any]:
         """Return the project's status as ``gsd status --json`` does, as of the last :meth:`poll`.
 
-        Besides, ``dollars_today`` is what all runs of the project have cost on this day, as a text.
+        Besides, ``dollars_today`` is what all runs of the project have cost on this day, as a text; like the
+        cost, it includes the calls in progress.
         """
         # Without those of the last poll, a question whose answer a run has just taken would be open again.
         pending = {**self._pending, **self._pending_answers()}
         with damage_reported(self._path()):
             status = status_of(self._state, self._history, self.holder(), pending)
             data: dict[str, Any] = redact_data(status_json(status))
-        return {**data, "dollars_today": str(self._history.spent.get(datetime.now().astimezone().date(), 0))}
+        spent = self._history.spent.get(datetime.now().astimezone().date(), Decimal(0))
+        spent += sum(used.dollars or 0 for used in self._history.running.values())
+        return {**data, "dollars_today": str(spent)}
 
     def holder(self) -> Holder | None:
         """Return the process that runs in the project now, if any."""
