@@ -117,7 +117,8 @@ class Plan:
     *issues* are what that file records for later plans (only in requests to plan, execute and verify).
     *flaws* are mistakes
     that do not prevent reading the file. *unreadable* says why it could not be; then nothing else is known
-    but its id, path and summary, and the plan cannot be executed or verified.
+    but its id, path and summary, and the plan cannot be executed or verified. *lists_requirements* is false
+    for a file without ``requirements``, as early versions of GSD wrote it: nobody knows which they are.
     """
 
     id: str
@@ -130,6 +131,7 @@ class Plan:
     files_modified: tuple[str, ...] = ()
     autonomous: bool = True
     requirements: tuple[str, ...] = ()
+    lists_requirements: bool = True
     must_haves: MustHaves = attrs.field(factory=MustHaves)
     tasks: tuple[Task, ...] = ()
     gap_closure: bool = False

@@ -153,6 +153,29 @@ def test_a_detector_gets_what_git_says_about_the_tree(root: Path, tmp_path: Path
     assert said == repr([[".gitignore"], False, ("made.py",), (), count])
 
 
+def test_plans_older_than_requirements_and_numbered_decisions_owe_neither(root: Path) -> None:
+    path = root / ".planning/phases/01-a/01-01-PLAN.md"
+    (root / "made.py").write_text("print('it')\n" * 3)
+    decided = "<decisions>\n### A\n- **D-01:** One file\n- **D-02:** One line\n</decisions>\n"
+    files = {
+        "ROADMAP.md": "### Phase 1: A\n**Requirements**: CORE-02\n",
+        "phases/01-a/01-CONTEXT.md": decided,
+    }
+    make_project(root, files)
+    commit(root, ".", "all")
+    stated = json_of("gaps", "1", "-C", root)["gaps"]
+    text = path.read_text().replace("requirements: [CORE-01]\n", "")
+    path.write_text(text)
+    old = json_of("gaps", "1", "-C", root)["gaps"]
+    path.write_text(f"{text}\n<notes>as D-01 says</notes>\n")
+    numbered = json_of("gaps", "1", "-C", root)["gaps"]
+
+    about = [
+        [gap["about"] for gap in gaps if gap["found_by"] == "coverage"] for gaps in (stated, old, numbered)
+    ]
+    assert about == [["CORE-02"], [], ["D-02"]]
+
+
 def test_a_plugin_s_detector_runs_and_is_named(root: Path, tmp_path: Path) -> None:
     finder = write_detector(tmp_path / "plugins", 'return [Gap(truth="T", reason="R")]')
 
