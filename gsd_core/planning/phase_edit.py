@@ -211,7 +211,8 @@ def _folder_of(folders: Sequence[Folder], number: str, mention: Mention | None) 
 
 def _refuse_executed(roadmap: Roadmap, own: Folder | None, removed: str, moved: Sequence[Folder]) -> None:
     force = "remove it all the same with --force"
-    if roadmap.ticked(removed) or (own and _summaries(own)):
+    done = any(roadmap.is_complete(one) for one in roadmap.mentions() if one.number == removed)
+    if done or (own and _summaries(own)):
         raise PlanningError(f"phase {removed} has executed work", path=ROADMAP, line=1, hint=force)
     if executed := [folder.number for folder in moved if _summaries(folder)]:
         hint = (

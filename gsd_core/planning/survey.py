@@ -24,7 +24,7 @@ from .idea import read_idea, with_statements
 from .markdown import read_text
 from .milestones import Milestone, merged, milestone_of, same_version
 from .model import PhaseView, Planning
-from .numbers import is_backlog
+from .numbers import TOKEN, is_backlog
 from .phases import (
     MAX_KNOWN,
     Folder,
@@ -38,7 +38,7 @@ from .phases import (
 from .plan import plan_id
 from .project import core_value, project_name
 from .requirements import parse_requirements
-from .roadmap import Entry, Mention, Roadmap, check_names_phases, parse_roadmap
+from .roadmap import Mention, Roadmap, check_names_phases, parse_roadmap, says_complete
 from .workstreams import PLANNING, refuse_workstream, workstreams
 
 ARCHIVE = ".planning/milestones"
@@ -67,7 +67,7 @@ def read_planning(root: Path, folder: str = PLANNING) -> Planning:
     milestone = roadmap.current(state.text("milestone"))
     idea = read_idea(root)
     statements = idea.statements if idea else ()
-    phases = _phases(root, folder, roadmap, milestone)
+    phases = _phases(root, folder, roadmap, milestone, _complete_in_state(state.body))
     return Planning(
         name=project_name(documents.get("PROJECT.md", "")),
         core_value=core_value(documents.get("PROJECT.md", "")),
@@ -94,6 +94,23 @@ def state_of(documents: Mapping[str, str]) -> Frontmatter:
         return read_frontmatter(documents.get("STATE.md", ""), path=".planning/STATE.md")
     except PlanningError:
         return Frontmatter()
+
+
+_AT_PHASE = re.compile(rf"^(?:\*\*)?Phase:(?:\*\*)?\s*(?:Phase\s+)?({TOKEN})(?![\w/])(.*)$", re.MULTILINE)
+_STATUS = re.compile(r"^(?:\*\*)?Status:(?:\*\*)?\s*(?:Phase\s+(?:[\d.]+\s+)?)?(.*)$", re.MULTILINE)
+
+
+def _complete_in_state(text: str) -> str:
+    """Return the phase that STATE.md is at if it calls it complete, else an empty text.
+
+    ``Phase: 3 of 5 (Search) — COMPLETE``, or ``Phase: 3 of 5 (Search)`` and ``Status: Phase complete``.
+    """
+    if not (at := _AT_PHASE.search(text)):
+        return ""
+    end = re.split(r"\s[—–-]+\s|\((?=complete)", at[2], flags=re.IGNORECASE)[-1]
+    status = _STATUS.search(text, at.end())
+    is_complete = says_complete(end.strip()) or (status and says_complete(status[1].strip()))
+    return normal_phase(at[1]) if is_complete else ""
 
 
 def _why_idle(root: Path, base: str, roadmap: Roadmap, documents: Mapping[str, str]) -> str:
@@ -131,7 +148,9 @@ def joined(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
-def _phases(root: Path, base: str, roadmap: Roadmap, milestone: Milestone | None) -> tuple[PhaseView, ...]:
+def _phases(
+    root: Path, base: str, roadmap: Roadmap, milestone: Milestone | None, complete: str
+) -> tuple[PhaseView, ...]:
     folders = phase_folders(root, f"{base}/phases")
     version = milestone.version if milestone else ""
     archived = _archived_versions(root, base)
@@ -144,7 +163,11 @@ def _phases(root: Path, base: str, roadmap: Roadmap, milestone: Milestone | None
     shipped = {mention.number for mention in roadmap.mentions() if mention.shipped}
     met = shipped - {view.number for view in views}
     return tuple(
-        attrs.evolve(view, depends_on=tuple(number for number in view.depends_on if number not in met))
+        attrs.evolve(
+            view,
+            depends_on=tuple(number for number in view.depends_on if number not in met),
+            ticked=view.ticked or view.number == complete,
+        )
         for view in sorted(views, key=lambda view: phase_order(view.number))
     )
 
@@ -164,7 +187,7 @@ def _archived_version(roadmap: Roadmap, mention: Mention, archived: Mapping[tupl
     GSD's ``milestone complete`` copies the roadmap of a first milestone to the archive and leaves the
     original as it is: its phases are those in the archive, and not in progress.
     """
-    if mention.milestone or not roadmap.ticked(mention.number):
+    if mention.milestone or not roadmap.is_complete(mention):
         return ""
     return archived.get((mention.number, mention.name.lower()), "")
 
@@ -178,7 +201,7 @@ DiskStatus: TypeAlias = Literal[
 class Surveyed:
     """A phase of a roadmap, with the numbers of plans and summaries in its *folder*.
 
-    *complete* is what the roadmap says; *milestone* is empty if the phase is in none.
+    *complete* is what the roadmap or STATE.md says; *milestone* is empty if the phase is in none.
     """
 
     number: str
@@ -219,22 +242,15 @@ class RoadmapPhase:
     @property
     def complete(self) -> bool:
         """Whether the roadmap says that the phase is complete."""
-        if isinstance(self.mention, Entry):
-            return self.mention.ticked
-        # A number can be used again in a later milestone: only the section's own checkbox counts.
-        entries = [entry for entry in self.roadmap.entries if entry.number == self.number]
-        where = (self.mention.milestone, self.mention.shipped)
-        own = [entry for entry in entries if (entry.milestone, entry.shipped) == where]
-        if own or len(entries) == 1:
-            return (own or entries)[-1].ticked
-        return self.roadmap.ticked(self.number)
+        return self.roadmap.is_complete(self.mention)
 
 
 @attrs.define(kw_only=True)
 class Survey:
     """The phases of all of a project's roadmaps, with their folders.
 
-    *current* is the version of the milestone in progress, or of the last one. *folders* are by
+    *current* is the version of the milestone in progress, or of the last one, *complete* the phase of it that
+    STATE.md is at and calls complete. *folders* are by
     milestone and phase number; those in ``phases/`` have the milestone ``""``. *base* is the folder with the
     roadmap: ``.planning``, or that of a workstream.
     """
@@ -244,6 +260,7 @@ class Survey:
     milestones: tuple[Milestone, ...]
     current: str
     roadmap_phases: tuple[RoadmapPhase, ...]
+    complete: str = ""
     folders: Mapping[str, Mapping[str, Folder]] = attrs.field(repr=False)
 
     def phases(self, *, every: bool = False) -> tuple[Surveyed, ...]:
@@ -303,7 +320,7 @@ class Survey:
             milestone=phase.milestone,
             goal=details.goal,
             depends_on=details.depends_on,
-            complete=phase.complete,
+            complete=phase.complete or (phase.number == self.complete and phase.milestone == self.current),
             folder=folder,
             plans=len(plans),
             summaries=sum(map(bool, summaries)),
@@ -320,7 +337,8 @@ def survey(root: Path, base: str = PLANNING) -> Survey:
         refuse_workstream(root)
     path = f"{base}/ROADMAP.md"
     roadmap = parse_roadmap(read_text(root, path) if (root / path).exists() else "")
-    running = _running(roadmap, _readable_state(root, f"{base}/STATE.md"))
+    state = _readable_state(root, f"{base}/STATE.md")
+    running = _running(roadmap, state)
     named = merged(roadmap.milestones, roadmap.folded, roadmap.listed, [running] if running else [])
     archives = dict(_archived_roadmaps(root, base, [milestone.version for milestone in named]))
     milestones = merged(named, [milestone for milestone, _ in archives.values()])
@@ -341,6 +359,7 @@ def survey(root: Path, base: str = PLANNING) -> Survey:
         milestones=milestones,
         current=_current(phases, running, milestones),
         roadmap_phases=tuple(sorted(phases, key=order)),
+        complete=_complete_in_state(state.body),
         folders={"": phase_folders(root, f"{base}/phases")}
         | {version: phase_folders(root, f"{ARCHIVE}/{version}-phases") for version in versions},
     )
