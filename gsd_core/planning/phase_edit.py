@@ -29,7 +29,7 @@ from gsd_core.files import (
 from gsd_core.model.ids import normal_phase, padded, phase_order, slug
 
 from .config import read_config
-from .markdown import read_text
+from .markdown import MAX_BYTES, read_text
 from .phases import PHASES, Folder, every_folder
 from .renumber import Renumbering, in_plan_ids, renumbered
 from .requirements import PATH as REQUIREMENTS
@@ -42,8 +42,6 @@ from .survey import STATE, read_documents, state_of
 from .workstreams import refuse_workstream
 
 MAX_NAME = 120
-MAX_EDITED = 2_000_000
-"""Larger files in a phase's folder are renamed, but not searched for plan ids."""
 
 
 @attrs.frozen(kw_only=True)
@@ -284,7 +282,8 @@ def _text(root: Path, path: str) -> str:
     if PurePosixPath(path).suffix.lower() not in (".md", ".json") or (root / path).is_symlink():
         return ""
     try:
-        return read_below(root, path, limit=MAX_EDITED).decode("utf-8")
+        # Larger files are renamed, but not searched for plan ids.
+        return read_below(root, path, limit=MAX_BYTES).decode("utf-8")
     except (FileRefused, UnicodeDecodeError):
         return ""
 
