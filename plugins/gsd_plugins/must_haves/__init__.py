@@ -15,18 +15,26 @@ from collections.abc import Iterator, Sequence
 
 from gsd_core import Artifact, Evidence, Gap, GapReport, PhaseView, Plan, implements
 from gsd_core.hookspecs import gsd_find_gaps
+from gsd_core.planning.model import History
 
 from .artifacts import check_file
 from .files import Tree
-from .links import check_link
+from .links import bare_path, check_link
 from .modules import Sources
 
 
 @implements(gsd_find_gaps)
 async def must_haves_hold(phase: PhaseView) -> Sequence[Gap] | GapReport:
     """Check the must-haves and the files of every executed plan."""
-    sources = Sources(tree=Tree.of(phase.project))
     plans = [plan for plan in phase.plans if plan.summary]
+    history = phase.history or History()
+    sources = Sources(
+        tree=Tree.of(phase.project),
+        files=history.files,
+        before=history.before,
+        removed=history.removed,
+        promises="\n".join(filter(None, map(_promises, plans))),
+    )
     commands = [
         command for plan in plans for task in plan.tasks for command in (task.check, task.verify) if command
     ]
@@ -44,10 +52,17 @@ async def must_haves_hold(phase: PhaseView) -> Sequence[Gap] | GapReport:
 
     found = await asyncio.to_thread(check_files)
     links = dict.fromkeys(link for plan in plans for link in plan.must_haves.key_links)
+    links = {link: None for link in links if bare_path(link.source) not in sources.removed}
     found += [await check_link(sources, link) for link in links]
     gaps = {item.key: item for item in found if isinstance(item, Gap)}
     evidence = tuple(item for item in found if isinstance(item, Evidence))
     return GapReport(gaps=tuple(gaps.values()), evidence=evidence)
+
+
+def _promises(plan: Plan) -> str:
+    """Return what a plan says it does: its must-haves, and the names, actions and ends of its tasks."""
+    tasks = (text for task in plan.tasks for text in (task.name, task.action, task.done))
+    return "\n".join([str(plan.must_haves), *tasks])
 
 
 def listed_files(plan: Plan) -> Iterator[str]:
